@@ -1,0 +1,56 @@
+"""simlib: similarity matrices too large to compute, approximated.
+
+`Similarity` asks for few entries, a method such as `tikhonov` answers with a `LowRank`,
+`relative_error` tells how good the answer is. Subpackages load on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from simlib.approximation import (
+    METHODS,
+    estimate_spectrum,
+    largest,
+    nystrom,
+    optimal,
+    relative_error,
+    sicur,
+    skeleton,
+    sms_nystrom,
+    stacur,
+    tikhonov,
+)
+from simlib.lowrank import LowRank
+from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
+
+__all__ = [
+    "METHODS",
+    "BudgetExceeded",
+    "LowRank",
+    "Similarity",
+    "SimilarityError",
+    "estimate_spectrum",
+    "largest",
+    "nystrom",
+    "optimal",
+    "relative_error",
+    "sicur",
+    "skeleton",
+    "sms_nystrom",
+    "stacur",
+    "tikhonov",
+]
+
+_SUBPACKAGES = ("datasets", "press", "text")
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"simlib.{name}")
+    raise AttributeError(f"module 'simlib' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_SUBPACKAGES])

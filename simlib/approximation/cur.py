@@ -1,0 +1,260 @@
+r"""The CUR family: columns, rows and a joining matrix.
+
+.. math:: \tilde K = C U R, \qquad C = K_{:,S_1}, \; R = K_{S_2,:}
+
+Equations ``eq:skeleton`` (``U = K[S2,S1]^+``), the same with more rows than columns
+(SiCUR) and ``eq:stacur`` (``U = (n/s2) (C^T C)^+ K[S2,S1]^T``, StaCUR) of the book.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from simlib.approximation.budget import cross_calls
+from simlib.approximation.nystrom import pinv
+from simlib.landmarks import draw, sample_size
+from simlib.lowrank import LowRank
+from simlib.similarity import Similarity
+
+__all__ = [
+    "sicur",
+    "sicur_calls",
+    "skeleton",
+    "skeleton_calls",
+    "stacur",
+    "stacur_calls",
+]
+
+
+def skeleton(
+    sim: Similarity,
+    n_landmarks: int | None = None,
+    *,
+    rcond: float | None = None,
+    landmarks: ArrayLike | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> LowRank:
+    """Approximate a matrix by s of its columns and s independently drawn rows.
+
+    A square block is inverted, so one small singular value ruins the result: expect
+    errors above 1, with a huge spread. `sicur` is the repair.
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix.
+    n_landmarks : int
+        Number s of columns, and of rows.
+    rcond : float, optional
+        Singular values of the block below `rcond` times the largest count as zero. None
+        means ``s * eps``.
+    landmarks : array of int, optional
+        The columns, in place of a uniform draw.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    LowRank
+        Not symmetric, of rank at most s.
+
+    Raises
+    ------
+    ValueError
+        More landmarks than items.
+
+    Notes
+    -----
+    Calls: ``n u - u (u - 1) / 2`` where u counts the items in either draw; asymmetric
+    ``2 n s - s^2``. Source: Goreinov et al. (1997); Ray et al. (2022), section 3.
+    """
+    S1, S2 = draw(sim.n, n_landmarks, nested=False, landmarks=landmarks, rng=rng)
+    core = pinv(sim.rows(S2)[:, S1], symmetric=False, rcond=rcond)
+    return _joined(sim, S1, S2, core, "skeleton")
+
+
+def sicur(
+    sim: Similarity,
+    n_landmarks: int | None = None,
+    *,
+    oversampling: float = 2,
+    nested: bool = True,
+    symmetrize: bool = False,
+    landmarks: ArrayLike | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> LowRank:
+    """Approximate a matrix by columns and more rows ("Simple CUR").
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix, symmetric or not.
+    n_landmarks : int
+        Number s1 of columns, 1 to n. The paper counts the rows, s2.
+    oversampling : float, default=2
+        z: min(z s1, n) rows are used.
+    nested : bool, default=True
+        Draw the rows around the columns, so that a symmetric matrix is asked for
+        nothing but the rows. False draws the two independently.
+    symmetrize : bool, default=False
+        Return the mean of the result and its transpose, which for a symmetric matrix is
+        never worse.
+    landmarks : array of int, optional
+        The columns, in place of a uniform draw.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    LowRank
+        Of rank at most s1; symmetrised, at most 2 s1.
+
+    Raises
+    ------
+    ValueError
+        More landmarks than items, or `symmetrize` with an asymmetric similarity.
+
+    Notes
+    -----
+    Calls, with s2 = min(z s1, n): ``n s2 - s2 (s2 - 1) / 2``; not nested, the same with
+    the number of items in either draw; asymmetric ``n (s1 + s2) - s1 s2``. Flops:
+    O(s1^2 s2). Source: Ray et al. (2022), section 3.
+    """
+    if symmetrize and not sim.symmetric:
+        raise ValueError(
+            "symmetrize=True needs a symmetric similarity; pass sim.symmetrized()."
+        )
+    S1, S2 = draw(
+        sim.n, n_landmarks, oversampling, nested=nested, landmarks=landmarks, rng=rng
+    )
+    R = sim.rows(S2)
+    core = pinv(R[:, S1], symmetric=False)
+    if not symmetrize:
+        return _joined(sim, S1, S2, core, "sicur")
+    # The mean of C U R and its transpose, on the columns of the items in either draw.
+    items = np.concatenate([S2, S1[~np.isin(S1, S2)]])
+    place = np.argsort(items)[np.searchsorted(np.sort(items), S1)]
+    both = np.zeros((items.size, items.size))
+    both[place, : S2.size] = core
+    return LowRank(
+        sim.columns(items),
+        ((both + both.T) / 2).astype(sim.dtype),
+        landmarks=items,
+        calls=cross_calls(sim.n, items.size),
+        method="sicur",
+    )
+
+
+def stacur(
+    sim: Similarity,
+    n_landmarks: int | None = None,
+    *,
+    same_rows: bool = True,
+    oversampling: float = 1,
+    landmarks: ArrayLike | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> LowRank:
+    r"""Approximate a matrix by a sampled projection onto its columns ("Stable CUR").
+
+    The projection :math:`C (C^\top C)^{+} C^\top K` of K on the span of C reads all of
+    K; StaCUR estimates :math:`C^\top K` from s2 of its n terms, scaled by n / s2.
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix, symmetric or not.
+    n_landmarks : int
+        Number s of columns, 1 to n.
+    same_rows : bool, default=True
+        Sample the rows of the landmarks themselves, StaCUR(s). Each such term holds a
+        diagonal entry, so the estimate is biased by n / s times the diagonal, but it
+        costs no further call. False draws the rows independently, StaCUR(d).
+    oversampling : float, default=1
+        Rows for each column. With `same_rows` the further rows are drawn around the
+        landmarks.
+    landmarks : array of int, optional
+        The columns, in place of a uniform draw.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    LowRank
+        Not symmetric, of rank at most s.
+
+    Raises
+    ------
+    ValueError
+        More landmarks than items.
+
+    Notes
+    -----
+    Calls: ``n s2 - s2 (s2 - 1) / 2`` with the same rows; otherwise the same with the
+    number of items in either draw; asymmetric ``n (s + s2) - s s2``. Flops: O(n s^2).
+
+    Source: Drineas et al. (2006); Ray et al. (2022), section 3, whose joining matrix
+    inverts the n x n matrix K S S^T K; here is the form that chains.
+    """
+    S1, S2 = draw(
+        sim.n, n_landmarks, oversampling, nested=same_rows, landmarks=landmarks, rng=rng
+    )
+    R = sim.rows(S2)
+    C = sim.columns(S1)
+    _, sigma, Vt = np.linalg.svd(np.linalg.qr(C.astype(float), mode="r"))
+    keep = sigma > sigma[:1] * max(C.shape) * np.finfo(C.dtype).eps
+    inverse = (Vt[keep].T / sigma[keep] ** 2) @ Vt[keep]
+    core = (sim.n / S2.size) * inverse @ R[:, S1].T.astype(float)
+    return _joined(sim, S1, S2, core, "stacur")
+
+
+def _joined(
+    sim: Similarity, S1: np.ndarray, S2: np.ndarray, core: np.ndarray, method: str
+) -> LowRank:
+    """Return K[:, S1] core K[S2]."""
+    n, s1, s2 = sim.n, S1.size, S2.size
+    if sim.symmetric:
+        calls = cross_calls(n, np.union1d(S1, S2).size)
+    else:
+        calls = cross_calls(n, s1, s2, symmetric=False)
+    R = sim.rows(S2)
+    return LowRank(
+        sim.columns(S1),
+        core.astype(sim.dtype),
+        R.T,
+        landmarks=S1,
+        row_landmarks=S2,
+        calls=calls,
+        method=method,
+    )
+
+
+def skeleton_calls(n: int, n_landmarks: int, **_: object) -> int:
+    """Return the most calls that `skeleton` makes: no item in both draws."""
+    return cross_calls(n, min(2 * n_landmarks, n))
+
+
+def sicur_calls(
+    n: int,
+    n_landmarks: int,
+    oversampling: float = 2,
+    *,
+    nested: bool = True,
+    **_: object,
+) -> int:
+    """Return the calls of `sicur`; not nested, the most that it makes."""
+    rows = sample_size(n, n_landmarks, oversampling)
+    return cross_calls(n, rows if nested else min(n_landmarks + rows, n))
+
+
+def stacur_calls(
+    n: int,
+    n_landmarks: int,
+    *,
+    same_rows: bool = True,
+    oversampling: float = 1,
+    **_: object,
+) -> int:
+    """Return the calls of `stacur`; with other rows, the most that it makes."""
+    rows = sample_size(n, n_landmarks, oversampling)
+    return cross_calls(n, rows if same_rows else min(n_landmarks + rows, n))

@@ -1,0 +1,58 @@
+r"""How far an approximation is from a matrix that is known.
+
+.. math:: \|K - \tilde K\|_F / \|K\|_F
+
+Equation ``eq:error`` of the book.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from simlib.lowrank import LowRank
+
+__all__ = ["relative_error"]
+
+BLOCK = 2**22  # entries compared at a time
+
+
+def relative_error(
+    K: ArrayLike, approximation: LowRank, *, squared: bool = False
+) -> float:
+    """Return the relative Frobenius error of an approximation.
+
+    Parameters
+    ----------
+    K : array of shape (n, m)
+        The whole matrix; a memory map is read some rows at a time.
+    approximation : LowRank
+        Of the same shape.
+    squared : bool, default=False
+        Return the square, the share of the squared norm that is missed.
+
+    Returns
+    -------
+    float
+        0 for a perfect answer, 1 for the zero matrix, unbounded above.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ, or K is zero.
+    """
+    K = np.asanyarray(K)
+    if K.shape != approximation.shape:
+        raise ValueError(
+            f"The matrix has shape {K.shape}, the approximation {approximation.shape}."
+        )
+    missed = total = 0.0
+    step = max(1, BLOCK // K.shape[1])
+    for k in range(0, K.shape[0], step):
+        rows = np.arange(k, min(k + step, K.shape[0]))
+        exact = np.asarray(K[rows[0] : rows[-1] + 1], dtype=float)
+        missed += np.linalg.norm(exact - approximation.rows(rows)) ** 2
+        total += np.linalg.norm(exact) ** 2
+    if total == 0:
+        raise ValueError("The error relative to a matrix of zeros is not defined.")
+    return float(missed / total if squared else np.sqrt(missed / total))

@@ -1,0 +1,62 @@
+r"""The best approximation of a given rank, which reads the whole matrix.
+
+.. math:: \tilde K = \sum_{k \le r} \sigma_k u_k v_k^\top
+
+Equation ``eq:optimal`` of the book, the Eckart-Young theorem: the bound against which
+every sublinear method is measured.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from simlib.approximation.budget import block_calls
+from simlib.lowrank import LowRank
+from simlib.similarity import Similarity
+
+__all__ = ["optimal"]
+
+
+def optimal(sim: Similarity, rank: int) -> LowRank:
+    """Return the best approximation of rank `rank` in the Frobenius norm.
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix; every entry is read.
+    rank : int
+        1 to n.
+
+    Returns
+    -------
+    LowRank
+        With orthonormal factors and a diagonal core, symmetric if `sim` is.
+
+    Raises
+    ------
+    ValueError
+        The rank does not lie between 1 and n.
+
+    Notes
+    -----
+    Calls: ``n (n + 1) / 2``; asymmetric ``n^2``. Flops: O(n^3). The same as a truncated
+    ``scipy.linalg.svd``, by way of ``scipy.linalg.eigh`` where K is symmetric.
+    """
+    if not 1 <= rank <= sim.n:
+        raise ValueError(f"rank must be between 1 and {sim.n}; got {rank}.")
+    K = sim.columns(np.arange(sim.n))
+    calls = block_calls(sim.n, symmetric=sim.symmetric)
+    if sim.symmetric:
+        values, vectors = np.linalg.eigh(K)
+        best = np.argsort(-np.abs(values), kind="stable")[:rank]
+        return LowRank(
+            vectors[:, best], np.diag(values[best]), calls=calls, method="optimal"
+        )
+    left, sigma, right = np.linalg.svd(K)
+    return LowRank(
+        left[:, :rank],
+        np.diag(sigma[:rank]),
+        right[:rank].T,
+        calls=calls,
+        method="optimal",
+    )

@@ -1,0 +1,159 @@
+r"""Submatrix-shifted Nyström (SMS-Nyström).
+
+.. math::
+    \tilde K = C (W + e I)^{+} C^\top, \qquad
+    e = \alpha \max(0, -\lambda_{\min}(K_{S_2,S_2})), \quad S_1 \subset S_2
+
+Equation ``eq:sms`` of the book, with C = K[:, S1] and W = K[S1, S1].
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike
+
+from simlib.approximation.budget import block_calls, cross_calls
+from simlib.approximation.nystrom import pinv
+from simlib.landmarks import draw, sample_size
+from simlib.lowrank import LowRank
+from simlib.similarity import Similarity
+
+__all__ = ["sms_calls", "sms_nystrom"]
+
+
+def sms_nystrom(
+    sim: Similarity,
+    n_landmarks: int | None = None,
+    *,
+    oversampling: float = 2,
+    alpha: float = 1.5,
+    shift: Literal["submatrix", "exact"] | float = "submatrix",
+    variant: Literal["core", "landmarks", "printed"] = "core",
+    rescale: Literal[False, "spectral", "frobenius"] = False,
+    landmarks: ArrayLike | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> LowRank:
+    r"""Approximate an indefinite matrix by Nyström with a shifted core.
+
+    The result is always positive semidefinite, so its error is never below the
+    negative mass of the matrix (see `estimate_spectrum`).
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix, symmetric.
+    n_landmarks : int
+        Number s1 of landmarks, 1 to n.
+    oversampling : float, default=2
+        z: the shift is read off a principal block of min(z s1, n) items that contains
+        the landmarks.
+    alpha : float, default=1.5
+        Safety factor on the sampled eigenvalue. It does not apply to the other shifts.
+    shift : "submatrix", "exact" or float, default="submatrix"
+        "exact" uses the smallest eigenvalue of the whole matrix, which reads all of it:
+        a baseline. A number is used as it is, and no block is read.
+    variant : "core", "landmarks" or "printed", default="core"
+        Where the shift goes. "core": W alone, as in the code published with the paper.
+        "landmarks": also C, at the rows of the landmarks, which is Nyström of K + e I.
+        "printed": also C, at rows 1 to s1, as Algorithm 1 is printed; an error of the
+        paper, kept for comparison.
+    rescale : False, "spectral" or "frobenius", default=False
+        Divide the result by :math:`\beta = \|W\| / \|W + e I\|` in that norm. The paper
+        states the spectral norm; its code uses the Frobenius norm.
+    landmarks : array of int, optional
+        Indices to use in place of a uniform draw.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    LowRank
+        Symmetric positive semidefinite, of rank at most s1.
+
+    Raises
+    ------
+    ValueError
+        More landmarks than items, `sim` is not symmetric (use ``sim.symmetrized()``),
+        or an option that does not exist.
+
+    Notes
+    -----
+    Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
+    ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block. Flops: O(s2^3).
+
+    Source: Ray et al. (2022), Algorithm 1, corrected. The paper prints no maximum with
+    zero: where the block is positive definite its "shift" would make the core
+    indefinite.
+    """
+    if not sim.symmetric:
+        raise ValueError(
+            "sms_nystrom needs a symmetric similarity; pass sim.symmetrized(), that is "
+            "(K + K.T)/2."
+        )
+    if variant not in ("core", "landmarks", "printed"):
+        raise ValueError(
+            f'variant must be "core", "landmarks" or "printed"; got {variant!r}.'
+        )
+    if rescale not in (False, "spectral", "frobenius"):
+        raise ValueError(
+            f'rescale must be False, "spectral" or "frobenius"; got {rescale!r}.'
+        )
+    S1, S2 = draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
+    C = sim.columns(S1)
+    W = C[S1].astype(float)
+    e = _shift(sim, S2, shift, alpha)
+    shifted = W + e * np.eye(S1.size)
+    core = pinv(shifted, symmetric=True, rcond=S1.size * np.finfo(sim.dtype).eps)
+    if rescale:
+        order = 2 if rescale == "spectral" else "fro"
+        norm = np.linalg.norm(W, order)
+        if norm > 0:
+            core *= np.linalg.norm(shifted, order) / norm
+    if variant != "core":
+        C = C.copy()
+        rows = S1 if variant == "landmarks" else np.arange(S1.size)
+        C[rows, np.arange(S1.size)] += e
+    return LowRank(
+        C,
+        core.astype(sim.dtype),
+        landmarks=S1,
+        calls=sms_calls(sim.n, S1.size, S2.size / S1.size, shift=shift),
+        method="sms_nystrom",
+    )
+
+
+def sms_calls(
+    n: int,
+    n_landmarks: int,
+    oversampling: float = 2,
+    *,
+    shift: Literal["submatrix", "exact"] | float = "submatrix",
+    **_: object,
+) -> int:
+    """Return the calls of `sms_nystrom`; the same options, of which two matter."""
+    if shift == "exact":
+        return block_calls(n)
+    columns = cross_calls(n, n_landmarks)
+    if shift != "submatrix":
+        return columns
+    rest = sample_size(n, n_landmarks, oversampling) - n_landmarks
+    return columns + block_calls(rest)
+
+
+def _shift(sim: Similarity, S2: np.ndarray, shift: str | float, alpha: float) -> float:
+    if shift not in ("submatrix", "exact"):
+        if isinstance(shift, str):
+            raise ValueError(
+                f'shift must be "submatrix", "exact" or a number; got {shift!r}.'
+            )
+        return float(shift)
+    items = S2 if shift == "submatrix" else np.arange(sim.n)
+    block = sim.block(items, items).astype(float)
+    smallest = scipy.linalg.eigvalsh(block, subset_by_index=[0, 0])[0]
+    rounding = items.size * np.finfo(sim.dtype).eps * np.abs(block).max()
+    if smallest > -rounding:  # a positive semidefinite block needs no shift
+        return 0.0
+    return float(-smallest * (alpha if shift == "submatrix" else 1.0))

@@ -1,0 +1,128 @@
+"""Data that are always there: generated matrices and what scikit-learn bundles.
+
+The matrices take ``(n, *, rng=None)`` and give a symmetric (n, n) array; `rng` is
+whatever `numpy.random.default_rng` takes, and the same seed gives the same matrix.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from simlib.datasets.loaders import WordVectors
+
+Seed = int | np.random.Generator | None
+
+
+def gaussian_psd(n: int, *, rng: Seed = None) -> np.ndarray:
+    """Z Z^T, Z of n x n standard normal numbers.
+
+    Returns
+    -------
+    ndarray, shape (n, n)
+        Positive semidefinite, of slowly decaying spectrum.
+    """
+    z = _generator(n, rng).standard_normal((n, n))
+    return z @ z.T
+
+
+def uniform_psd(n: int, *, rng: Seed = None) -> np.ndarray:
+    """Z Z^T, Z of n x n numbers uniform on [0, 1).
+
+    Returns
+    -------
+    ndarray, shape (n, n)
+        Positive semidefinite, with one eigenvalue of about n^2 / 4 far above the rest.
+    """
+    z = _generator(n, rng).random((n, n))
+    return z @ z.T
+
+
+def cross_encoder_like(n: int, *, rng: Seed = None) -> np.ndarray:
+    """Build an indefinite matrix with the spectrum of a symmetrised cross-encoder.
+
+    Q diag(lambda) Q^T - R diag(mu) R^T + .03 (E + E^T) / sqrt 2 with lambda_1 = .25 n,
+    lambda_k = .06 n k^-0.9 up to rank 60, Q from the QR of [1 + .1 g, g, ...] for
+    normal g, R of 6 random orthonormal directions, E standard normal and mu = (.03,
+    .02, .015, .01, .01, .008) n. For n < 60 (n < 6) Q (R) has n columns.
+
+    Returns
+    -------
+    ndarray, shape (n, n)
+        Indefinite; about .18 of its Frobenius norm is negative.
+    """
+    rng = _generator(n, rng)
+    columns = rng.standard_normal((n, min(n, 60)))
+    columns[:, 0] = 1 + 0.1 * columns[:, 0]
+    q = np.linalg.qr(columns)[0]
+    r = np.linalg.qr(rng.standard_normal((n, min(n, 6))))[0]
+    e = rng.standard_normal((n, n))
+    positive = 0.06 * n * np.arange(1, q.shape[1] + 1) ** -0.9
+    positive[0] = 0.25 * n
+    negative = n * np.array([0.03, 0.02, 0.015, 0.01, 0.01, 0.008])[: r.shape[1]]
+    k = (q * positive) @ q.T - (r * negative) @ r.T
+    return (k + k.T) / 2 + 0.03 * (e + e.T) / np.sqrt(2)
+
+
+def sigmoid_kernel(n: int, *, rng: Seed = None) -> np.ndarray:
+    """tanh(0.1 X X^T - 0.5), X of n x 20 standard normal numbers.
+
+    Returns
+    -------
+    ndarray, shape (n, n)
+        Strongly indefinite, entries in (-1, 1).
+    """
+    x = _generator(n, rng).standard_normal((n, 20))
+    return np.tanh(0.1 * (x @ x.T) - 0.5)
+
+
+def bundled_words() -> list[str]:
+    """Return the words of the descriptions of scikit-learn's bundled data sets.
+
+    Returns
+    -------
+    list of str
+        Distinct runs of at least 3 letters, lower-case, sorted. They change a little
+        between releases of scikit-learn.
+    """
+    from sklearn import datasets
+
+    names = ("iris", "wine", "breast_cancer", "diabetes", "digits", "linnerud")
+    texts = (getattr(datasets, f"load_{name}")().DESCR for name in names)
+    return sorted(set(re.findall("[a-z]{3,}", " ".join(texts).lower())))
+
+
+def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
+    """Return scikit-learn's 1797 digit images of 8 x 8 pixels as bags of pixels.
+
+    The Word Mover's Distance of two such documents is an earth mover's distance between
+    two images.
+
+    Returns
+    -------
+    documents : list of list of str
+        Each image's pixels of intensity 8 (of 16) and more, by names as "3,5": row,
+        column.
+    vectors : WordVectors
+        The 64 pixel names and their coordinates, shape (64, 2).
+    labels : ndarray of int, shape (1797,)
+        The digits.
+    """
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    pixels = [(row, column) for row in range(8) for column in range(8)]
+    names = np.array([f"{row},{column}" for row, column in pixels])
+    documents = [names[image >= 8].tolist() for image in digits.data]
+    return (
+        documents,
+        WordVectors(tuple(names.tolist()), np.array(pixels)),
+        digits.target,
+    )
+
+
+def _generator(n: int, rng: Seed) -> np.random.Generator:
+    if n < 1:
+        raise ValueError(f"a matrix needs n >= 1, got {n}")
+    return np.random.default_rng(rng)

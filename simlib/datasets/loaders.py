@@ -1,0 +1,209 @@
+"""Read the data sets of the registry into plain arrays and lists."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import string
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simlib.datasets.registry import find
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Labelled documents.
+
+    Attributes
+    ----------
+    documents : list of list of str
+        The words of each of n documents, in order.
+    labels : ndarray of str, shape (n,)
+        The class of each document.
+    texts : list of str
+        The n documents as they stand in the source.
+    n_dropped : int
+        How many documents had no word in the vocabulary and are left out.
+    """
+
+    documents: list[list[str]]
+    labels: np.ndarray
+    texts: list[str]
+    n_dropped: int
+
+
+@dataclass(frozen=True, eq=False)
+class WordVectors(Mapping):
+    """A mapping from words to vectors that are views of one read-only array.
+
+    Attributes
+    ----------
+    words : tuple of str
+        The n words.
+    array : ndarray of float32, shape (n, d)
+        Row i belongs to word i. Not copied if it already is contiguous float32.
+    index : dict
+        Word -> row.
+
+    Raises
+    ------
+    ValueError
+        The words are not distinct or not as many as the rows.
+    """
+
+    words: tuple[str, ...]
+    array: np.ndarray
+    index: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        words = tuple(self.words)
+        array = np.ascontiguousarray(self.array, dtype=np.float32).view()
+        array.flags.writeable = False
+        index = {word: row for row, word in enumerate(words)}
+        if array.ndim != 2 or not len(index) == len(words) == len(array):
+            raise ValueError(
+                f"{len(words)} words ({len(index)} distinct) need as many vectors, "
+                f"got an array of shape {array.shape}"
+            )
+        for name, value in ("words", words), ("array", array), ("index", index):
+            object.__setattr__(self, name, value)
+
+    __eq__ = object.__eq__  # a Mapping would compare arrays
+    __hash__ = object.__hash__
+
+    def __getitem__(self, word: str) -> np.ndarray:
+        return self.array[self.index[word]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __reduce__(self) -> tuple:
+        return WordVectors, (self.words, self.array)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossEncoderData:
+    """A full cross-encoder matrix and the labelled pairs inside it.
+
+    Attributes
+    ----------
+    matrix : ndarray of float64, shape (n, n)
+        Entry (i, j) scores the ordered pair (sentence i, sentence j). Not symmetrised.
+    sentences : list of str
+        The n sentences.
+    embeddings : ndarray of float32, shape (n, 384)
+        Unit vectors of a bi-encoder; their inner products are the cheap similarity.
+    pairs : ndarray of int, shape (m, 2)
+        The labelled pairs (i, j) with both sentences among the n.
+    scores : ndarray of float64, shape (m,)
+        Their labels: STS-B 0 to 5; MRPC 1 = paraphrase; RTE 0 = entailment, so that its
+        correlation with the matrix is negative.
+    dev_rows : ndarray of int, shape (m,)
+        Their rows in the dev split.
+    """
+
+    matrix: np.ndarray
+    sentences: list[str]
+    embeddings: np.ndarray
+    pairs: np.ndarray
+    scores: np.ndarray
+    dev_rows: np.ndarray
+
+
+def load_twitter(vocabulary: Container[str] | None = None) -> Corpus:
+    """Load the 3115 tweets as lists of words, punctuation deleted ("i'm" is "im").
+
+    Parameters
+    ----------
+    vocabulary : container of str, optional
+        Keep these words only, and drop the documents left empty.
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+    """
+    with lzma.open(find("twitter", "twitter.jsonl.xz"), "rt", encoding="utf8") as lines:
+        records = [json.loads(line) for line in lines]
+    kept, documents = [], []
+    for record in records:
+        words = record["text"].translate(_NO_PUNCTUATION).split()
+        if vocabulary is not None:
+            words = [word for word in words if word in vocabulary]
+        if words or vocabulary is None:
+            kept.append(record)
+            documents.append(words)
+    labels = np.array([record["label"] for record in kept], dtype=str)
+    texts = [record["text"] for record in kept]
+    return Corpus(documents, labels, texts, n_dropped=len(records) - len(kept))
+
+
+def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
+    """Load word vectors: 11705 of 25 dimensions for "glove-twitter-25".
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+    """
+    with np.load(find(name, "vectors.npz")) as stored:
+        words = stored["words"].tobytes().decode("utf8").split("\n")
+        return WordVectors(tuple(words), stored["vectors"])
+
+
+def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
+    """Load a stored cross-encoder matrix with its sentences and labelled pairs.
+
+    Parameters
+    ----------
+    name : {"stsb", "mrpc", "rte"}
+        1400, 807 and 539 sentences.
+    logits : bool
+        MRPC and RTE are stored as log-odds and by default returned as probabilities
+        1 / (1 + exp(-x)); True returns them as stored. STS-B is a similarity as it is.
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+    """
+    if name not in ("stsb", "mrpc", "rte"):
+        raise ValueError(f"no cross-encoder matrix {name!r}; there are stsb, mrpc, rte")
+    with np.load(find(name, "cross_encoder_K.npz")) as stored:
+        matrix = stored["K"].astype(np.float64)
+    if name != "stsb" and not logits:
+        matrix = 1 / (1 + np.exp(-matrix))
+    n = len(matrix)
+    with np.load(find(name, "bi_encoder.npz")) as stored:
+        embeddings = stored["embeddings"][:n].astype(np.float32)
+    lines = find(name, "cross_encoder_sentences.tsv").read_text("utf8").split("\n")
+    table = np.loadtxt(find(name, "cross_encoder_pairs.tsv"), skiprows=1)
+    table = table[(table[:, :2] < n).all(axis=1)]
+    return CrossEncoderData(
+        matrix=matrix,
+        sentences=[line.split("\t", 3)[3] for line in lines[1 : n + 1]],
+        embeddings=embeddings,
+        pairs=table[:, :2].astype(np.intp),
+        scores=table[:, 2],
+        dev_rows=table[:, 3].astype(np.intp),
+    )
+
+
+def load_words() -> list[str]:
+    """Load the 65483 distinct lower-case words, sorted, for edit distances.
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+    """
+    path = find("words", "googlenews_vocabulary_in_corpora.txt.xz")
+    return lzma.decompress(path.read_bytes()).decode("utf8").split("\n")

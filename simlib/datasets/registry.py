@@ -1,0 +1,393 @@
+"""Which data simlib knows: where each file comes from, its hashes, where it lies.
+
+A file is looked for in ``$SIMLIB_DATA/<folder>/``, then in the user cache
+(``$XDG_CACHE_HOME`` or ``~/.cache``, ``simlib/<folder>/``). `File.sha256` is the hash
+of the bytes on disk, as the data folder's SOURCE.md states it, and is checked when a
+process first reads the file. `File.raw_sha256` is the hash of the public file that
+`File.convert` turns into exactly those bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from simlib.datasets import convert
+
+
+class DataNotFoundError(FileNotFoundError):
+    """A data file, or the folder that ``SIMLIB_DATA`` names, is not there."""
+
+
+class CorruptDataError(ValueError):
+    """A data file is not the one the registry describes."""
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a data set: it has either a `url` or a `recipe`.
+
+    Attributes
+    ----------
+    name : str
+        File name inside the data set's folder.
+    sha256 : str
+        Hash of the file that simlib reads.
+    url : str, optional
+        The public raw file, pinned to a commit.
+    raw_sha256 : str, optional
+        Hash of the raw file.
+    convert : callable, optional
+        Bytes of the raw file -> bytes of this file.
+    recipe : str, optional
+        Where no single public file exists: what the file is and how it was made.
+    """
+
+    name: str
+    sha256: str
+    url: str | None = None
+    raw_sha256: str | None = None
+    convert: Callable[[bytes], bytes] | None = None
+    recipe: str | None = None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set: the files its loader needs, their public source and licence."""
+
+    name: str
+    folder: str
+    title: str
+    source: str
+    licence: str
+    files: tuple[File, ...]
+
+
+def cache_folder() -> Path:
+    """Return the user cache, the last place looked at and the one `fetch` fills."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simlib"
+
+
+def lookup(name: str) -> Dataset:
+    """Return the data set called `name`; ValueError lists the names there are."""
+    if name not in REGISTRY:
+        raise ValueError(f"no data set {name!r}; there are {', '.join(REGISTRY)}")
+    return REGISTRY[name]
+
+
+def find(dataset: str, file: str) -> Path:
+    """Return the path of one file of a data set, its hash checked.
+
+    Parameters
+    ----------
+    dataset : str
+        A name in `REGISTRY`.
+    file : str
+        The name of one of its files.
+
+    Raises
+    ------
+    DataNotFoundError
+        The file is in neither place, or ``SIMLIB_DATA`` names no folder.
+    CorruptDataError
+        The file found first does not have the registry's hash.
+    """
+    entry = lookup(dataset)
+    known = {known.name: known for known in entry.files}
+    if file not in known:
+        raise ValueError(f"{dataset} has no file {file!r}; it has {', '.join(known)}")
+    path = _locate(entry, known[file])
+    command = f"`python -m simlib.datasets fetch {dataset}`"
+    if path is None:
+        looked = " nor ".join(str(root / entry.folder / file) for root in _places())
+        raise DataNotFoundError(
+            f"no {looked}. Run {command}, or set SIMLIB_DATA to the folder that holds "
+            f"{entry.folder}/{file}."
+        )
+    if (found := _sha256(path)) != known[file].sha256:
+        raise CorruptDataError(
+            f"{path} has SHA-256 {found}, the registry {known[file].sha256}. "
+            f"Delete it and run {command}."
+        )
+    return path
+
+
+def available(name: str) -> bool:
+    """Tell whether every file of a data set is there (`find` checks the hashes).
+
+    Raises
+    ------
+    DataNotFoundError
+        ``SIMLIB_DATA`` is set and names no folder.
+    """
+    entry = lookup(name)
+    return all(_locate(entry, file) is not None for file in entry.files)
+
+
+def fingerprint() -> dict[str, str | None]:
+    """Return the SHA-256 of every file that would be read, None where there is none.
+
+    Returns
+    -------
+    dict
+        ``"folder/file"`` -> hash of the bytes on disk, whatever the registry says.
+    """
+    return {
+        f"{entry.folder}/{file.name}": _sha256(path) if path else None
+        for entry in REGISTRY.values()
+        for file in entry.files
+        for path in [_locate(entry, file)]
+    }
+
+
+def _places() -> list[Path]:
+    """Return the folders to look in, first the one that wins."""
+    given = os.environ.get("SIMLIB_DATA")
+    if given and not Path(given).is_dir():
+        raise DataNotFoundError(
+            f"SIMLIB_DATA is {given!r}, which is not a folder: set it to the folder of "
+            "the data sets, or unset it to use the user cache."
+        )
+    return [*([Path(given)] if given else []), cache_folder()]
+
+
+def _locate(entry: Dataset, file: File) -> Path | None:
+    paths = (root / entry.folder / file.name for root in _places())
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _sha256(path: Path) -> str:
+    """Hash a file, once per process as long as its time and size stay."""
+    stat = path.stat()
+    return _hash(path, stat.st_mtime_ns, stat.st_size)
+
+
+@cache
+def _hash(path: Path, mtime_ns: int, size: int) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _github(repository: str, commit: str, path: str) -> str:
+    return f"https://raw.githubusercontent.com/{repository}/{commit}/{path}"
+
+
+_TWITTER = ("mkusner/wmd", "8522da3231cacbe91f94bad95651372bdf03762c")
+_STSB = (
+    "zhangzhenhu/Semantic-Texual-Similarity-Toolkits",
+    "c55a72f51bd15a8bd75114247c06984b432050f9",
+    "data/stsbenchmark/sts-dev.csv",
+)
+_RTE = ("Ji-Yishan/MIEC-FYP", "250635701007f7f2dc00b63ce2cbc3dfe104b4e0", "RTE/dev.tsv")
+_STSB_RAW = {
+    "url": _github(*_STSB),
+    "raw_sha256": "5d7e944d8b02734b07bfdb5df67db3420c64bed153fcaa1ba47ad03480cf4234",
+}
+_RTE_RAW = {
+    "url": _github(*_RTE),
+    "raw_sha256": "e7e42b7ee79c36ebd780ebbdba525b939017da4ef9624c9e78b9ac2e69e36c28",
+}
+_MRPC_PAIRS = """\
+From msr_paraphrase_train.txt (GitHub wasiahmad/paraphrase_identification, commit
+88b208d0d094ab945d2401d9393531be1fec0076, dataset/msr-paraphrase-corpus/; SHA-256
+61a88818ec384d8465297dda1883b469f1b22d442ab90183d13e06233b180591) and the ids of GLUE's
+408 dev pairs (ju-resplande/PLUE, commit 7603970b7aa43b91ce5f0841aa42e6770dd6369f,
+datasets/MRPC/dev.tsv): take the pairs in the order of random.Random(0).shuffle(
+list(range(408))), strip spaces, number the sentences in order of first use."""
+_BI_ENCODER = """\
+Computed by this project, not a copy: array `embeddings`, float16, {n} x 384, a row for
+each line of cross_encoder_sentences.tsv: all-MiniLM-L6-v2 (sentence-transformers,
+Apache-2.0) before any fine-tuning, mean-pooled, L2-normalised."""
+_STSB_MATRIX = """\
+Computed by this project, not a copy: array `K`, float16, 1400 x 1400, not symmetrised,
+K[i, j] = output, about 0 to 1, for the ordered pair (sentence i, sentence j) of the
+first 1400 sentences. Model: all-MiniLM-L6-v2 as a BERT sequence classifier with one
+regression output on the pooled [CLS], fine-tuned on the 5749 pairs of sts-train (score
+/ 5, mean squared error, raw output): 3 epochs, batch 32, AdamW, learning rate 4e-5
+linear with 10 % warm-up, weight decay 0.01, gradient clip 1.0, dropout 0.1, seed
+20240601, bfloat16 autocast. Every ordered pair, in batches of one exact length without
+padding, matrix products in bfloat16, residual stream, layer norm and head in fp32."""
+_LOGIT_MATRIX = """\
+Computed by this project, not a copy: array `K`, float16, {n} x {n}, not symmetrised,
+K[i, j] = {logit} for the ordered pair (sentence i, sentence j).
+Model: {start} with one logit on the pooled [CLS],
+fine-tuned on {train}, binary cross-entropy: 3 epochs, batch
+32, AdamW, learning rate 5e-5 linear with 10 % warm-up, weight decay 0.01, gradient clip
+1.0, seed 20240601, dropout 0.1 on the pooled vector only, word and position embeddings
+frozen. Every ordered pair, in batches of one exact length without padding, matrix
+products in bfloat16, the rest in fp32."""
+_GLOVE = """\
+From glove_twitter_25d.rda (GitHub rimonim/embedplyr, commit
+12ceed9c9260fee82d28a5527ea6405fcf7f2a4d, data/; 11925 words with the 25-dimensional
+GloVe vectors trained on 27B tokens of Twitter, nlp.stanford.edu/projects/glove): the
+11705 words that occur in six corpora of ours (tweets, recipes, Ohsumed, 20 Newsgroups
+and two more). numpy.savez_compressed of `vectors`, float32, 11705 x 25, and `words`,
+uint8, the UTF-8 words joined by newlines."""
+_WORDS = """\
+From vocabulary/vocabulary_01.txt to _30.txt (GitHub chrisjmccormick/inspect_word2vec,
+commit 2a880802b0efce54009ccab347d9f8a08f8a79b7; the entries of the word2vec Google News
+model): the 65483 that are lower-cased tokens of six corpora of ours (tweets, recipes,
+Ohsumed, 20 Newsgroups and two more), sorted, one a line, xz-compressed."""
+
+_SETS = (
+    Dataset(
+        name="twitter",
+        folder="wmd_twitter",
+        title="3115 tweets labelled positive, neutral or negative",
+        source=f"GitHub {_TWITTER[0]}, commit {_TWITTER[1]}, all_twitter_by_line.txt "
+        "(the Sanders sentiment corpus)",
+        licence="none stated in the repository",
+        files=(
+            File(
+                "twitter.jsonl.xz",
+                "be8b5ed8467982b7d579133f17b5339f878ce102922baeac0b71522922b473fe",
+                _github(*_TWITTER, "all_twitter_by_line.txt"),
+                "fede45a913a2ab6e6035428c37b88c7bbfe454275cc4b439997fa86f370a4623",
+                convert.twitter,
+            ),
+        ),
+    ),
+    Dataset(
+        name="glove-twitter-25",
+        folder="word_vectors_glove_twitter_25",
+        title="11705 GloVe-Twitter word vectors of 25 dimensions",
+        source="GitHub rimonim/embedplyr, commit "
+        "12ceed9c9260fee82d28a5527ea6405fcf7f2a4d, data/glove_twitter_25d.rda",
+        licence="vectors PDDL v1.0; the package GPL-3 or later",
+        files=(
+            File(
+                "vectors.npz",
+                "cdc942226afa4ae8e7c84d05efd9454f62964d26cf101ef133ddf313acb66afb",
+                recipe=_GLOVE,
+            ),
+        ),
+    ),
+    Dataset(
+        name="stsb",
+        folder="stsb",
+        title="STS-B dev: a 1400 x 1400 cross-encoder matrix, sentences, scored pairs",
+        source=f"GitHub {_STSB[0]}, commit {_STSB[1]}, {_STSB[2]}; matrix and "
+        "embeddings are our own",
+        licence="scores CC BY-SA 4.0; each text source keeps its own",
+        files=(
+            File(
+                "cross_encoder_K.npz",
+                "be113e556e15975c82c8bda4e4d1f00de3e04dc4902e17a0c24968f6846895af",
+                recipe=_STSB_MATRIX,
+            ),
+            File(
+                "cross_encoder_sentences.tsv",
+                "254b6a63ae6efa63d992268f9114c771b4e72c5dba77c8085896fed90410a314",
+                convert=convert.stsb_sentences,
+                **_STSB_RAW,
+            ),
+            File(
+                "cross_encoder_pairs.tsv",
+                "75287d2e5f02446c4d19c979f30f3cbcb9e6220bbb6cfb8571547d87cabc83ed",
+                convert=convert.stsb_pairs,
+                **_STSB_RAW,
+            ),
+            File(
+                "bi_encoder.npz",
+                "98ea95c1860bc81e9fdbfc9e8079dcc1e30f77e8c1d938315c3860f25ecd50be",
+                recipe=_BI_ENCODER.format(n=2910),
+            ),
+        ),
+    ),
+    Dataset(
+        name="mrpc",
+        folder="mrpc",
+        title="MRPC dev: an 807 x 807 cross-encoder matrix, sentences, labelled pairs",
+        source="GitHub wasiahmad/paraphrase_identification, commit "
+        "88b208d0d094ab945d2401d9393531be1fec0076, dataset/msr-paraphrase-corpus/"
+        "msr_paraphrase_train.txt; matrix and embeddings are our own",
+        licence="Microsoft Research data licence (research use)",
+        files=(
+            File(
+                "cross_encoder_K.npz",
+                "36513b98526e79b4a5114a8f4a216378ffcb31779d825ce501457eaea42c40f2",
+                recipe=_LOGIT_MATRIX.format(
+                    n=807,
+                    logit="paraphrase log-odds",
+                    start="all-MiniLM-L6-v2",
+                    train="GLUE's MRPC train (3668 pairs)",
+                ),
+            ),
+            File(
+                "cross_encoder_sentences.tsv",
+                "09525cc6abfb69add54df2b349683eeaa7851c737815f861aae9a9f516aa88d4",
+                recipe="Columns index, dev_row, genre (empty), sentence. "
+                + _MRPC_PAIRS,
+            ),
+            File(
+                "cross_encoder_pairs.tsv",
+                "0ff5f98f8028e9902b0ef4683c9a660b322072447fb40d3d7d86f2e1ddc21f20",
+                recipe="Columns i, j, label (1 = paraphrase), dev_row. " + _MRPC_PAIRS,
+            ),
+            File(
+                "bi_encoder.npz",
+                "d9b27706b3c1d3040a48c6e15fe098c0babc7ec11364c153a9c19863d0271329",
+                recipe=_BI_ENCODER.format(n=807),
+            ),
+        ),
+    ),
+    Dataset(
+        name="rte",
+        folder="rte",
+        title="RTE dev: a 539 x 539 cross-encoder matrix, sentences, labelled pairs",
+        source=f"GitHub {_RTE[0]}, commit {_RTE[1]}, {_RTE[2]}; matrix and embeddings "
+        "are our own",
+        licence="none of its own (PASCAL RTE challenges, research use)",
+        files=(
+            File(
+                "cross_encoder_K.npz",
+                "8cc43aade8cdec85ee8efef3c08ecb4eee69075ea77b1e30999021f34fa7899c",
+                recipe=_LOGIT_MATRIX.format(
+                    n=539,
+                    logit="entailment log-odds, i the premise,",
+                    start="the cross-encoder of stsb",
+                    train="RTE train (2490 pairs, target 1 = entailment)",
+                )
+                + " Pairs of more than 200 word pieces are cut.",
+            ),
+            File(
+                "cross_encoder_sentences.tsv",
+                "7ef61a52b5a4236a56723ff987ac89148609a9397e3e90815a69773f05850542",
+                convert=convert.rte_sentences,
+                **_RTE_RAW,
+            ),
+            File(
+                "cross_encoder_pairs.tsv",
+                "c64244a370098e39ce0ced3534140eb2aa652160caa5b6bccef0212234b595a3",
+                convert=convert.rte_pairs,
+                **_RTE_RAW,
+            ),
+            File(
+                "bi_encoder.npz",
+                "f627c13e516d6a77798fbb68ddf6491b752270bcc5c4d55223ba11d33d8a57c9",
+                recipe=_BI_ENCODER.format(n=539),
+            ),
+        ),
+    ),
+    Dataset(
+        name="words",
+        folder="word_lists",
+        title="65483 lower-case words for edit distances",
+        source="GitHub chrisjmccormick/inspect_word2vec, commit "
+        "2a880802b0efce54009ccab347d9f8a08f8a79b7, vocabulary/vocabulary_01.txt to _30",
+        licence="none stated in the repository",
+        files=(
+            File(
+                "googlenews_vocabulary_in_corpora.txt.xz",
+                "dd5cc58e636e55ea762d665b11e8622be13362afcc0ef45d5bcf1facad105034",
+                recipe=_WORDS,
+            ),
+        ),
+    ),
+)
+
+REGISTRY: dict[str, Dataset] = {dataset.name: dataset for dataset in _SETS}

@@ -1,0 +1,130 @@
+"""Which items to look at.
+
+Every function returns indices in random order, not sorted. The first k of a draw of
+more than k are themselves a uniform draw, so methods given the same seed look at the
+same landmarks, and a larger draw contains a smaller one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["draw", "sample_size", "uniform"]
+
+
+def uniform(
+    n: int, n_landmarks: int, *, rng: int | np.random.Generator | None = None
+) -> np.ndarray:
+    """Draw landmarks uniformly without replacement.
+
+    Parameters
+    ----------
+    n : int
+        Number of items.
+    n_landmarks : int
+        How many to draw, 1 to n.
+    rng : int, Generator or None
+        Source of randomness, as in `numpy.random.default_rng`.
+
+    Returns
+    -------
+    array of int, shape (n_landmarks,)
+        Distinct indices in random order.
+
+    Raises
+    ------
+    ValueError
+        More landmarks than items, or fewer than one.
+
+    See Also
+    --------
+    numpy.random.Generator.choice : does the same for a single size.
+    """
+    _check_number(n, n_landmarks)
+    return np.random.default_rng(rng).permutation(n)[:n_landmarks]
+
+
+def draw(
+    n: int,
+    n_landmarks: int | None,
+    oversampling: float = 1,
+    *,
+    nested: bool = True,
+    landmarks: ArrayLike | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw landmarks and a second sample, as the methods of system 1 need them.
+
+    Parameters
+    ----------
+    n : int
+        Number of items.
+    n_landmarks : int or None
+        How many landmarks, 1 to n; may be None where `landmarks` are given.
+    oversampling : float, default=1
+        Size of the second sample as a multiple of the number of landmarks; it is
+        clipped at n items.
+    nested : bool, default=True
+        Whether the second sample contains the landmarks, or is drawn independently.
+    landmarks : array of int, optional
+        Indices to use in place of a draw.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    landmarks : array of int, shape (n_landmarks,)
+        S1 of the book.
+    sample : array of int, shape (min(oversampling * n_landmarks, n),)
+        S2: the landmarks, then further items drawn uniformly from the rest; or a
+        uniform draw of its own.
+
+    Raises
+    ------
+    ValueError
+        More landmarks than items, fewer than one, indices that repeat or lie outside,
+        or an oversampling below 1.
+    """
+    if oversampling < 1:
+        raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
+    rng = np.random.default_rng(rng)
+    order = rng.permutation(n)
+    if landmarks is not None:
+        landmarks = _valid(n, landmarks)
+        if n_landmarks not in (None, landmarks.size):
+            raise ValueError(
+                f"n_landmarks is {n_landmarks}, but {landmarks.size} landmarks are "
+                "given; leave one of the two out."
+            )
+        order = np.concatenate([landmarks, order[~np.isin(order, landmarks)]])
+        n_landmarks = landmarks.size
+    elif n_landmarks is None:
+        raise ValueError("Give n_landmarks, or the indices of the landmarks.")
+    _check_number(n, n_landmarks)
+    other = order if nested else rng.permutation(n)
+    return order[:n_landmarks], other[: sample_size(n, n_landmarks, oversampling)]
+
+
+def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
+    """Return how many items `draw` puts into the second sample: min(z * s, n)."""
+    return min(round(oversampling * n_landmarks), n)
+
+
+def _check_number(n: int, n_landmarks: int) -> None:
+    if not 1 <= n_landmarks <= n:
+        raise ValueError(
+            f"Asked for {n_landmarks} landmarks among {n} items; their number must "
+            f"be between 1 and {n}."
+        )
+
+
+def _valid(n: int, landmarks: ArrayLike) -> np.ndarray:
+    landmarks = np.asarray(landmarks)
+    if landmarks.ndim != 1 or not np.issubdtype(landmarks.dtype, np.integer):
+        raise ValueError("landmarks must be a one-dimensional array of indices.")
+    if landmarks.size == 0 or np.unique(landmarks).size < landmarks.size:
+        raise ValueError("landmarks must name at least one item, and none twice.")
+    if landmarks.min() < 0 or landmarks.max() >= n:
+        raise ValueError(f"landmarks must lie between 0 and {n - 1}.")
+    return landmarks

@@ -1,0 +1,388 @@
+"""The answer: a matrix held as thin factors, and what can be asked of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numpy.typing import ArrayLike
+from scipy.sparse.linalg import LinearOperator, eigsh, splu
+
+__all__ = ["LowRank"]
+
+LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
+
+
+class LowRank(LinearOperator):
+    r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and sparse E.
+
+    The equation ``eq:lowrank`` of the book. It is a SciPy linear operator, so ``@``,
+    ``.T``, sums and every iterative solver of `scipy.sparse.linalg` work on it. Nothing
+    of size n x n is formed except by `toarray`.
+
+    Parameters
+    ----------
+    left : array or sparse array of shape (n, l)
+        Often columns of the matrix itself, which are then shared and not copied.
+    core : array of shape (l, r)
+        The joining matrix U. Symmetric where `right` is None.
+    right : array or sparse array of shape (m, r), optional
+        None means ``right = left`` and a symmetric matrix.
+    residual : sparse array of shape (n, m), optional
+        Exactly known corrections E. Symmetric where `right` is None.
+    landmarks, row_landmarks : array of int, optional
+        Items whose columns `left` (rows, for `right`) holds.
+    calls : int, optional
+        Distinct pairs of which the method that made this asked the similarity, known to
+        it before or not.
+    method : str, optional
+        Name of that method.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not chain, or `core` is not symmetric although `right` is None.
+
+    See Also
+    --------
+    scipy.sparse.linalg.LinearOperator : the interface that this class implements.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import LowRank
+    >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[3.0]]))
+    >>> K @ np.array([1.0, 1.0])
+    array([ 9., 18.])
+    >>> K.trace()
+    15.0
+    """
+
+    def __init__(
+        self,
+        left: Any,
+        core: ArrayLike,
+        right: Any = None,
+        *,
+        residual: Any = None,
+        landmarks: ArrayLike | None = None,
+        row_landmarks: ArrayLike | None = None,
+        calls: int | None = None,
+        method: str | None = None,
+    ):
+        self.left, self.core = _inexact(left), _inexact(np.asarray(core))
+        self._right = None if right is None else _inexact(right)
+        rows, columns = self.left.shape, self.right.shape
+        if self.core.shape != (rows[1], columns[1]):
+            raise ValueError(
+                f"The factors do not chain: left {rows}, core {self.core.shape}, right "
+                f"{columns}; the core must have shape {(rows[1], columns[1])}."
+            )
+        if self._right is None and self.core.size:
+            gap = np.abs(self.core - self.core.T).max()
+            if gap > np.sqrt(np.finfo(self.core.dtype).eps) * np.abs(self.core).max():
+                raise ValueError(
+                    "The core is not symmetric, so the matrix is not: pass right=left."
+                )
+        shape = (rows[0], columns[0])
+        self.residual = residual
+        if residual is not None and residual.shape != shape:
+            raise ValueError(
+                f"The residual has shape {residual.shape}, the matrix {shape}."
+            )
+        self.landmarks = None if landmarks is None else np.asarray(landmarks)
+        self.row_landmarks = (
+            None if row_landmarks is None else np.asarray(row_landmarks)
+        )
+        self.calls, self.method = calls, method
+        super().__init__(np.result_type(self.left, self.core, self.right), shape)
+
+    @property
+    def right(self) -> Any:
+        """The right factor; the left one where the matrix is symmetric."""
+        return self.left if self._right is None else self._right
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether the matrix is symmetric by construction."""
+        return self._right is None
+
+    @property
+    def rank(self) -> int:
+        """Bound on the rank of the factor part: the smaller side of the core."""
+        return min(self.core.shape)
+
+    def __repr__(self) -> str:
+        size = self.shape[0] if self.shape[0] == self.shape[1] else self.shape
+        parts = [f"n={size}", f"rank={self.rank}"]
+        if self.calls is not None:
+            parts.append(f"calls={self.calls}")
+        if self.residual is not None:
+            parts.append(f"residual nnz={getattr(self.residual, 'nnz', 'operator')}")
+        name = "" if self.method is None else f"{self.method}: "
+        return f"LowRank({name}{', '.join(parts)})"
+
+    def _matmat(self, X: np.ndarray) -> np.ndarray:
+        result = self.left @ (self.core @ (self.right.T @ X))
+        return result if self.residual is None else result + self.residual @ X
+
+    def _rmatmat(self, X: np.ndarray) -> np.ndarray:
+        return self._transpose()._matmat(X)
+
+    _matvec, _rmatvec = _matmat, _rmatmat
+
+    def _transpose(self) -> LowRank:
+        if self.symmetric:
+            return self
+        residual = None if self.residual is None else self.residual.T
+        return LowRank(
+            self._right,
+            self.core.T,
+            self.left,
+            residual=residual,
+            landmarks=self.row_landmarks,
+            row_landmarks=self.landmarks,
+            calls=self.calls,
+            method=self.method,
+        )
+
+    _adjoint = _transpose
+
+    def entries(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        """Return the entries (i[k], j[k]), shape (len(i),)."""
+        i, j = np.atleast_1d(i), np.atleast_1d(j)
+        left, right = _dense(self.left[i]), _dense(self.right[j])
+        values = np.einsum("ka,ka->k", left @ self.core, right)
+        if self.residual is None:
+            return values
+        return values + _entries(self.residual, i, j)
+
+    def rows(self, i: ArrayLike) -> np.ndarray:
+        """Return the rows i as an array of shape (len(i), m)."""
+        i = np.atleast_1d(i)
+        values = (self.right @ (_dense(self.left[i]) @ self.core).T).T
+        return values if self.residual is None else values + _dense(self.residual[i])
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal, shape (min(n, m),)."""
+        k = min(self.shape)
+        product = self.left[:k] @ self.core
+        values = np.einsum("ka,ka->k", product, _dense(self.right[:k]))
+        return values if self.residual is None else values + self.residual.diagonal()
+
+    def trace(self) -> float:
+        """Return the sum of the diagonal."""
+        return float(self.diagonal().sum(dtype=float))
+
+    def norm(self) -> float:
+        """Return the Frobenius norm, computed from the factors."""
+        squared = np.linalg.norm(self._small_core()) ** 2
+        if self.residual is not None:
+            entries = scipy.sparse.coo_array(self.residual)
+            i, j = entries.coords
+            factors = LowRank(self.left, self.core, self._right).entries(i, j)
+            squared += (entries.data * (2 * factors + entries.data)).sum()
+        return float(np.sqrt(max(squared, 0.0)))
+
+    def eigh(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the k eigenvalues largest in magnitude and their eigenvectors.
+
+        Parameters
+        ----------
+        k : int, optional
+            At most the rank without a residual, at most n - 1 with one. None means the
+            rank.
+
+        Returns
+        -------
+        values : array of shape (k,)
+            Sorted by decreasing magnitude.
+        vectors : array of shape (n, k)
+            Orthonormal columns.
+
+        Raises
+        ------
+        ValueError
+            The matrix is not symmetric, or k is too large.
+        """
+        if not self.symmetric:
+            raise ValueError(
+                "eigh needs a symmetric approximation; this one has separate left and "
+                "right factors. sicur(..., symmetrize=True) makes a symmetric one, and "
+                "scipy.sparse.linalg.svds works on this one."
+            )
+        most = min(self.left.shape) if self.residual is None else self.shape[0] - 1
+        k = min(self.rank, most) if k is None else k
+        if not 1 <= k <= most:
+            raise ValueError(f"k must be between 1 and {most}; got {k}.")
+        if self.residual is not None:
+            start = np.ones(self.shape[0], dtype=self.dtype)
+            values, vectors = eigsh(self, k=k, which="LM", v0=start)
+        else:
+            Q, R = np.linalg.qr(_dense(self.left))
+            values, vectors = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
+            vectors = Q @ vectors
+        order = np.argsort(-np.abs(values), kind="stable")[:k]
+        return values[order], vectors[:, order]
+
+    def solve(self, y: ArrayLike, ridge: float) -> np.ndarray:
+        r"""Solve :math:`(\tilde K + \rho I) x = y` by the inversion lemma.
+
+        With D = rho I + E, an l x l system and one application of D^-1 to L suffice:
+        :math:`x = D^{-1} y - D^{-1} L (I + U R^\top D^{-1} L)^{-1} U R^\top D^{-1} y`.
+
+        Parameters
+        ----------
+        y : array of shape (n,) or (n, k)
+            Right-hand sides.
+        ridge : float
+            The shift rho. Not zero, as a thin matrix alone cannot be inverted; it may
+            be negative.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            The system is singular to working precision: minus the ridge is an
+            eigenvalue.
+
+        Notes
+        -----
+        Costs O(n l^2) flops. The same as ``sklearn.kernel_ridge.KernelRidge`` with
+        kernel ``K`` and ``alpha = ridge``.
+        """
+        y = np.asarray(y)
+        if self.shape[0] != self.shape[1]:
+            raise ValueError(f"Only a square matrix can be solved; shape {self.shape}.")
+        if y.shape[:1] != self.shape[:1]:
+            raise ValueError(f"y has {len(y)} rows, the matrix has {self.shape[0]}.")
+        if ridge == 0 and self.residual is None:
+            raise np.linalg.LinAlgError(
+                f"A matrix of rank {self.rank} and size {self.shape[0]} is singular; "
+                "give a ridge that is not zero."
+            )
+        if self.residual is None:
+            y_scaled, left_scaled = y / ridge, _dense(self.left) / ridge
+        else:
+            D = scipy.sparse.csc_array(self.residual, dtype=float)
+            D = D + ridge * scipy.sparse.eye_array(self.shape[0], format="csc")
+            try:
+                factor = splu(D)
+            except RuntimeError as error:
+                raise np.linalg.LinAlgError(
+                    "The residual plus the ridge is singular; change the ridge."
+                ) from error
+            y_scaled = factor.solve(y.astype(float))
+            left_scaled = factor.solve(_dense(self.left).astype(float))
+        system = np.eye(self.left.shape[1]) + self.core @ (self.right.T @ left_scaled)
+        if np.linalg.cond(system) * np.finfo(float).eps > 1e-2:
+            raise np.linalg.LinAlgError(
+                f"The matrix plus {ridge:g} I is singular to working precision: minus "
+                "the ridge is an eigenvalue. Change the ridge."
+            )
+        weights = np.linalg.solve(system, self.core @ (self.right.T @ y_scaled))
+        return (y_scaled - left_scaled @ weights).astype(np.result_type(self, y))
+
+    def embedding(self) -> tuple[np.ndarray, np.ndarray]:
+        r"""Return features whose signed inner products are the symmetrised factor part.
+
+        Returns
+        -------
+        Z : array of shape (n, d)
+            One row for each item; d is the rank, or l + r for a matrix with separate
+            left and right factors.
+        signs : array of shape (d,)
+            +1 or -1: ``(Z * signs) @ Z.T`` equals the mean of ``L U R^T`` and its
+            transpose (the equation ``eq:embedding`` of the book). A residual takes no
+            part.
+        """
+        transform, signs = self._embedding_map()
+        return self._feature_columns() @ transform, signs
+
+    def extend(self, columns: ArrayLike) -> np.ndarray:
+        """Embed new items from their similarities to the landmarks.
+
+        Parameters
+        ----------
+        columns : array of shape (m, l) or (m, l + r)
+            Similarities of m new items to `landmarks` in their order; for a matrix with
+            separate factors to `landmarks`, then `row_landmarks`.
+
+        Returns
+        -------
+        array of shape (m, d)
+            Rows to set beside the Z of `embedding`.
+        """
+        columns = np.atleast_2d(columns)
+        transform, _ = self._embedding_map()
+        if columns.shape[1] != transform.shape[0]:
+            raise ValueError(
+                f"Expected the similarities of each new item to {transform.shape[0]} "
+                f"landmarks; got {columns.shape[1]}."
+            )
+        return columns @ transform
+
+    def toarray(self, *, force: bool = False) -> np.ndarray:
+        """Return the matrix as an array; above 2 GiB only if `force` is true."""
+        size = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        if size > LARGEST_ARRAY and not force:
+            raise MemoryError(
+                f"The array would take {size / 2**30:.1f} GiB; pass force=True if you "
+                "want it, or ask for `rows`, `entries` or products instead."
+            )
+        result = _dense(self.left @ self.core @ self.right.T)
+        return result if self.residual is None else result + _dense(self.residual)
+
+    def _small_core(self) -> np.ndarray:
+        """Return a small matrix with the norm of the factor part."""
+        left = np.linalg.qr(_dense(self.left), mode="r")
+        right = left if self.symmetric else np.linalg.qr(_dense(self._right), mode="r")
+        return left @ self.core @ right.T
+
+    def _feature_columns(self) -> np.ndarray:
+        left = _dense(self.left)
+        return left if self.symmetric else np.hstack([left, _dense(self._right)])
+
+    def _embedding_map(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return T and signs with Z = [L R] T; the core is G diag(e) G^T."""
+        if self.shape[0] != self.shape[1]:
+            raise ValueError(f"Only a square matrix embeds items; shape {self.shape}.")
+        core = self.core.astype(float)
+        if not self.symmetric:
+            core = np.block(
+                [
+                    [np.zeros((core.shape[0],) * 2), core / 2],
+                    [core.T / 2, np.zeros((core.shape[1],) * 2)],
+                ]
+            )
+        values, vectors = np.linalg.eigh(_symmetric(core))
+        order = np.argsort(-np.abs(values), kind="stable")
+        values, vectors = values[order], vectors[:, order]
+        transform = vectors * np.sqrt(np.abs(values))
+        return transform.astype(self.dtype), np.where(values < 0, -1.0, 1.0)
+
+
+def _inexact(factor: Any) -> Any:
+    """Return a factor as a two-dimensional array of floats, sparse if it was."""
+    if not scipy.sparse.issparse(factor):
+        factor = np.asanyarray(factor)
+    if factor.ndim != 2:
+        raise ValueError(f"Factors are two-dimensional; got shape {factor.shape}.")
+    if not np.issubdtype(factor.dtype, np.floating):
+        factor = factor.astype(float)
+    return factor
+
+
+def _dense(factor: Any) -> np.ndarray:
+    return factor.toarray() if scipy.sparse.issparse(factor) else factor
+
+
+def _entries(residual: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    if not scipy.sparse.issparse(residual):
+        return residual.entries(i, j)
+    return np.asarray(scipy.sparse.csr_array(residual)[i, j]).ravel()
+
+
+def _symmetric(A: np.ndarray) -> np.ndarray:
+    return (A + A.T) / 2

@@ -1,0 +1,113 @@
+"""Reading chapters: MyST Markdown in, notebooks out."""
+
+import ast
+import re
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+# papermill knows readers by the start of a path, and warns of our extension.
+warnings.filterwarnings(
+    "ignore", message=r"The specified file \((\./)?book/.*\.md\) does not end in"
+)
+
+
+def parse_chapter(text: str) -> "NotebookNode":
+    """Return the notebook that a chapter's text describes.
+
+    ``metadata.source_map`` holds the zero-based line at which each cell starts.
+    """
+    from jupytext.myst import myst_to_notebook
+
+    notebook = myst_to_notebook(text, add_source_map=True)
+    notebook.metadata.pop("jupyter", None)
+    if code_cells(notebook):
+        notebook.metadata.setdefault(
+            "kernelspec",
+            {"name": "python3", "display_name": "Python 3", "language": "python"},
+        )
+    return notebook
+
+
+def read_chapter(path: str | Path) -> "NotebookNode":
+    """Return the notebook of a chapter, not executed."""
+    return parse_chapter(Path(path).read_text(encoding="utf-8"))
+
+
+class ChapterReader:
+    """The reader that papermill uses for paths that start with ``book/``."""
+
+    @staticmethod
+    def read(path: str) -> str:
+        """Return a chapter as notebook JSON."""
+        import nbformat
+
+        return nbformat.writes(read_chapter(path))
+
+    @staticmethod
+    def pretty_path(path: str) -> str:
+        """Return the path as messages show it."""
+        return path
+
+    @staticmethod
+    def listdir(path: str) -> list[str]:
+        """Return the files of a folder of chapters."""
+        return [str(file) for file in Path(path).iterdir()]
+
+    @staticmethod
+    def write(text: str, path: str) -> None:
+        """Refuse to overwrite a chapter."""
+        raise OSError(f"{path}: book/ holds sources; write the notebook elsewhere")
+
+
+def code_cells(notebook: "NotebookNode") -> list["NotebookNode"]:
+    """Return the code cells that an author wrote."""
+    return [
+        cell
+        for cell in notebook.cells
+        if cell.cell_type == "code" and "injected-parameters" not in tags(cell)
+    ]
+
+
+def tags(cell: "NotebookNode") -> list[str]:
+    """Return the tags of a cell."""
+    return cell.metadata.get("tags") or []
+
+
+def parse_cell(source: str) -> ast.Module | None:
+    """Return the syntax tree of a cell, or None if its body is not Python.
+
+    Line magics and shell escapes become calls; a leading cell magic such as
+    ``%%time`` is set aside, so that the imports below it are seen.
+    """
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    if source.startswith("%%"):
+        source = source.partition("\n")[2]
+    try:
+        return ast.parse(TransformerManager().transform_cell(source))
+    except SyntaxError:
+        return None
+
+
+def cell_lines(text: str) -> list[int]:
+    """Return the one-based line at which the code of each code cell begins."""
+    lines = text.splitlines()
+    notebook = parse_chapter(text)
+    starts = []
+    for cell, start in zip(notebook.cells, notebook.metadata.source_map, strict=True):
+        if cell.cell_type != "code":
+            continue
+        source = cell.source.splitlines()
+        while lines[start : start + len(source)] != source and start < len(lines):
+            start += 1
+        starts.append(start + 1)
+    return starts
+
+
+def strip_ansi(text: str) -> str:
+    """Return text without terminal colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

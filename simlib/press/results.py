@@ -1,0 +1,74 @@
+"""Numbers that outlive a build: recorded results and the papers' own figures."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MIME = "application/vnd.simlib.record+json"
+_BOOK = Path(__file__).resolve().parents[2] / "book"
+
+
+class PaperFigure(NamedTuple):
+    """A number printed in a paper, and where."""
+
+    value: Any
+    source: str
+    table: str
+    page: int | None = None
+
+
+def record(name: str, value: Any) -> None:
+    """Mark a value of a chapter as a result worth keeping.
+
+    It costs nothing in a normal build; ``press --profile full --record`` collects the
+    values into ``book/results/<chapter>.json``.
+
+    Parameters
+    ----------
+    name : str
+        A name unique in the chapter.
+    value : object
+        A number, string, list, dictionary or NumPy array, all finite.
+    """
+    from IPython.display import display
+
+    entry = {"name": name, "value": value}
+    plain = json.loads(json.dumps(entry, default=_plain, allow_nan=False))
+    display({MIME: plain}, raw=True)
+
+
+def recorded(chapter: str) -> dict[str, Any]:
+    """Return the recorded results of a chapter; empty if there are none yet."""
+    return read_results(_BOOK, chapter).get("values", {})
+
+
+def provenance(chapter: str) -> dict[str, Any]:
+    """Return how the results of a chapter came about; empty if there are none yet."""
+    return read_results(_BOOK, chapter).get("provenance", {})
+
+
+def paper(key: str) -> PaperFigure:
+    """Return a figure of a paper from ``book/papers.yml``."""
+    return read_paper(_BOOK, key)
+
+
+def read_results(book: Path, chapter: str) -> dict[str, Any]:
+    """Return the content of a results file, or an empty dictionary."""
+    path = book / "results" / f"{chapter}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def read_paper(book: Path, key: str) -> PaperFigure:
+    """Return one entry of a book's ``papers.yml``."""
+    import yaml
+
+    figures = yaml.safe_load((book / "papers.yml").read_text(encoding="utf-8"))
+    if key not in figures:
+        raise KeyError(f"{key!r} is not in book/papers.yml, which has {list(figures)}")
+    return PaperFigure(**figures[key])
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"cannot record a {type(value).__name__}")

@@ -1,0 +1,123 @@
+"""What every chapter of the book keeps to."""
+
+import ast
+import re
+
+import pytest
+
+from simlib.press import Repository, read_chapter
+from simlib.press.chapters import code_cells, parse_cell, tags
+from simlib.press.repository import PROFILES
+
+BOOK = Repository.here()
+PAGES = BOOK.pages()
+WIDTH = 88
+
+GLUE_ROLE = re.compile(r"\{glue(?::\w*)?\}`([^`]+)`")
+GLUE_DIRECTIVE = re.compile(
+    r"^[`:]{3,}\{glue(?::\w*)?\} *(\S+)(?:\n:doc: *(\S+))?", re.MULTILINE
+)
+
+
+def notebook(page):
+    return read_chapter(BOOK.source(page))
+
+
+def code(page):
+    trees = [parse_cell(cell.source) for cell in code_cells(notebook(page))]
+    assert None not in trees, "a cell is not Python"
+    return ast.Module([node for tree in trees for node in tree.body], [])
+
+
+def parameters(page):
+    cells = [c for c in code_cells(notebook(page)) if "parameters" in tags(c)]
+    assert len(cells) <= 1, "more than one parameters cell"
+    names = set()
+    for cell in cells:
+        for node in parse_cell(cell.source).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {target.id for target in targets}
+    return names
+
+
+def glued(page):
+    """Return patterns of the keys that a chapter glues; f-strings become wildcards."""
+    patterns = []
+    for node in ast.walk(code(page)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "glue":
+            key = node.args[0]
+            parts = key.values if isinstance(key, ast.JoinedStr) else [key]
+            patterns.append(
+                "".join(
+                    re.escape(part.value) if isinstance(part, ast.Constant) else ".+"
+                    for part in parts
+                )
+            )
+    return patterns
+
+
+def pasted(page):
+    """Yield the page and key of each glued value that a chapter shows."""
+    text = BOOK.source(page).read_text(encoding="utf-8")
+    for match in GLUE_ROLE.finditer(text):
+        document, separator, key = match.group(1).rpartition("::")
+        yield (
+            BOOK.chapter_name(document) if separator else page,
+            key.partition(":")[0],
+        )
+    for match in GLUE_DIRECTIVE.finditer(text):
+        key, document = match.groups()
+        yield BOOK.chapter_name(document) if document else page, key
+
+
+def test_pages_are_listed_once():
+    assert len(set(PAGES)) == len(PAGES)
+
+
+def test_every_page_of_the_book_folder_is_listed():
+    files = {path.relative_to(BOOK.book) for path in BOOK.book.rglob("*.md")}
+    assert {path.with_suffix("").as_posix() for path in files} == set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_chapter_with_code_has_a_parameters_cell(page):
+    if page != "colophon" and code_cells(notebook(page)):
+        assert parameters(page)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_profiles_change_declared_parameters(profile):
+    for page, values in BOOK.overrides(profile).items():
+        assert page in PAGES
+        assert set(values) <= parameters(page), page
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_fits_the_page(page):
+    cells = code_cells(notebook(page))
+    lines = [line for cell in cells for line in cell.source.splitlines()]
+    assert [line for line in lines if len(line) > WIDTH] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_chapters_define_no_classes(page):
+    names = [n.name for n in ast.walk(code(page)) if isinstance(n, ast.ClassDef)]
+    assert names == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_shown_values_are_glued(page):
+    missing = [
+        (where, key)
+        for where, key in pasted(page)
+        if not any(re.fullmatch(pattern, key) for pattern in glued(where))
+    ]
+    assert missing == []
+
+
+def test_papers_figures_say_where_they_are_printed():
+    import yaml
+
+    figures = yaml.safe_load((BOOK.book / "papers.yml").read_text(encoding="utf-8"))
+    for key, entry in figures.items():
+        assert {"value", "source", "table"} <= set(entry), key

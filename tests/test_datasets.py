@@ -1,0 +1,575 @@
+import functools
+import gzip
+import hashlib
+import http.server
+import json
+import lzma
+import os
+import pickle
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+from simlib import datasets
+from simlib.datasets import (
+    REGISTRY,
+    CorruptDataError,
+    DataNotFoundError,
+    Dataset,
+    File,
+    WordVectors,
+    available,
+    convert,
+    find,
+    fingerprint,
+    load_cross_encoder,
+    load_twitter,
+    load_word_vectors,
+    load_words,
+)
+from simlib.datasets.__main__ import main
+from simlib.datasets.fetch import fetch
+
+TWEETS = b'"positive"\tgood phone \n"neutral"\ta\ttab, "quoted"\n'
+STSB = (
+    b"main-news\tf\t2012\t1\t2.5\t A cat. \tA dog.\n"
+    b'main-forums\tf\t2012\t2\t5.0\tA "cat".\tA dog.\tCC BY-SA\tsomeone\n'
+)
+RTE = (
+    b"sentence1\tsentence2\tlabel\tidx\n"
+    b'"He said ""yes""."\tHe spoke.\t0\t0\n'
+    b"It rains.\tHe spoke.\t1\t1\n"
+)
+
+
+def sha256(content):
+    return hashlib.sha256(content).hexdigest()
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """SIMLIB_DATA and the user cache, both empty."""
+    given, cache = tmp_path / "given", tmp_path / "cache"
+    given.mkdir()
+    monkeypatch.setenv("SIMLIB_DATA", str(given))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    return given, cache / "simlib"
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Add a data set "toy" of the given files to the registry."""
+
+    def add(*files):
+        toy = Dataset("toy", "toy_folder", "a toy", "nowhere", "none", files)
+        monkeypatch.setitem(REGISTRY, "toy", toy)
+
+    return add
+
+
+def put(root, content, name="a.txt"):
+    path = root / "toy_folder" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+# The registry
+
+
+def test_registry_pins_every_source():
+    assert list(REGISTRY) == [
+        "twitter",
+        "glove-twitter-25",
+        "stsb",
+        "mrpc",
+        "rte",
+        "words",
+    ]
+    for dataset in REGISTRY.values():
+        assert re.search("[0-9a-f]{40}", dataset.source)
+        assert dataset.licence
+        for file in dataset.files:
+            assert re.fullmatch("[0-9a-f]{64}", file.sha256)
+            assert (file.url is None) != (file.recipe is None)
+            if file.url:
+                assert re.search("/[0-9a-f]{40}/", file.url)
+                assert re.fullmatch("[0-9a-f]{64}", file.raw_sha256)
+
+
+@pytest.mark.usefixtures("data")
+def test_registry_agrees_with_the_data_folder():
+    prints = fingerprint()
+    for dataset in REGISTRY.values():
+        assert available(dataset.name)
+        source = Path(os.environ["SIMLIB_DATA"], dataset.folder, "SOURCE.md")
+        for file in dataset.files:
+            assert f"| `{file.sha256}` |" in source.read_text("utf8")
+            assert prints[f"{dataset.folder}/{file.name}"] == file.sha256
+            assert find(dataset.name, file.name).name == file.name
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(ValueError, match=r"'tweets'; there are twitter, glove"):
+        available("tweets")
+    with pytest.raises(ValueError, match=r"'a.txt'; it has twitter.jsonl.xz"):
+        find("twitter", "a.txt")
+
+
+def test_given_folder_wins_over_cache(folders, register):
+    given, cache = folders
+    register(File("a.txt", sha256(b"a"), recipe="-"))
+    assert not available("toy")
+    assert fingerprint()["toy_folder/a.txt"] is None
+    in_cache = put(cache, b"a")
+    assert available("toy")
+    assert find("toy", "a.txt") == in_cache
+    in_given = put(given, b"a")
+    assert find("toy", "a.txt") == in_given
+
+
+def test_cache_alone_when_variable_is_unset_or_empty(folders, register, monkeypatch):
+    register(File("a.txt", sha256(b"a"), recipe="-"))
+    put(folders[0], b"a")
+    for change in functools.partial(monkeypatch.setenv, value=""), monkeypatch.delenv:
+        change("SIMLIB_DATA")
+        assert not available("toy")
+    in_cache = put(folders[1], b"a")
+    assert find("toy", "a.txt") == in_cache
+
+
+def test_missing_file_names_both_places_and_the_command(folders):
+    with pytest.raises(DataNotFoundError) as caught:
+        load_twitter()
+    for root in folders:
+        assert str(root / "wmd_twitter" / "twitter.jsonl.xz") in str(caught.value)
+    assert "python -m simlib.datasets fetch twitter" in str(caught.value)
+    assert isinstance(caught.value, FileNotFoundError)
+
+
+def test_variable_that_names_no_folder(folders, monkeypatch):
+    monkeypatch.setenv("SIMLIB_DATA", str(folders[0] / "gone"))
+    for call in (lambda: available("words"), load_words, fingerprint):
+        with pytest.raises(DataNotFoundError, match="which is not a folder"):
+            call()
+
+
+def test_corrupt_file_is_refused_even_after_a_good_read(folders, register):
+    register(File("a.txt", sha256(b"good"), recipe="-"))
+    path = put(folders[0], b"good")
+    find("toy", "a.txt")
+    put(folders[0], b"broken")
+    with pytest.raises(CorruptDataError) as caught:
+        find("toy", "a.txt")
+    for part in str(path), sha256(b"good"), sha256(b"broken"), "Delete it and run":
+        assert part in str(caught.value)
+    assert fingerprint()["toy_folder/a.txt"] == sha256(b"broken")
+
+
+# Converters
+
+
+def test_convert_twitter():
+    records = lzma.decompress(convert.twitter(TWEETS)).decode().splitlines()
+    assert records[0] == '{"line":0,"label":"positive","text":"good phone "}'
+    assert json.loads(records[1]) == {
+        "line": 1,
+        "label": "neutral",
+        "text": 'a\ttab, "quoted"',
+    }
+
+
+def test_convert_stsb():
+    # random.Random(0) leaves two rows in their order
+    assert convert.stsb_sentences(STSB).decode() == (
+        "index\tdev_row\tgenre\tsentence\n"
+        "0\t0\tmain-news\tA cat.\n1\t0\tmain-news\tA dog.\n"
+        '2\t1\tmain-forums\tA "cat".\n'
+    )
+    assert convert.stsb_pairs(STSB).decode() == (
+        "i\tj\tlabel\tdev_row\n0\t1\t2.5\t0\n2\t1\t5.0\t1\n"
+    )
+
+
+def test_convert_rte():
+    assert convert.rte_sentences(RTE).decode() == (
+        "index\tdev_row\tgenre\tsentence\n"
+        '0\t0\t\tHe said "yes".\n1\t0\t\tHe spoke.\n2\t1\t\tIt rains.\n'
+    )
+    assert convert.rte_pairs(RTE).decode() == (
+        "i\tj\tlabel\tdev_row\n0\t1\t0\t0\n2\t1\t1\t1\n"
+    )
+
+
+@pytest.mark.usefixtures("data")
+def test_converters_reproduce_the_stored_files():
+    stored = lzma.decompress(find("twitter", "twitter.jsonl.xz").read_bytes())
+    records = map(json.loads, stored.splitlines())
+    lines = [f'"{record["label"]}"\t{record["text"]}\n' for record in records]
+    folder = Path(os.environ["SIMLIB_DATA"])
+    raws = {
+        "twitter": "".join(lines).encode(),
+        "stsb": gzip.decompress((folder / "stsb/sts-dev.csv.gz").read_bytes()),
+        "rte": gzip.decompress((folder / "rte/dev.tsv.gz").read_bytes()),
+    }
+    converted = 0
+    for name, raw in raws.items():
+        for file in REGISTRY[name].files:
+            if file.url:
+                assert sha256(raw) == file.raw_sha256
+                assert sha256(file.convert(raw)) == file.sha256
+                converted += 1
+    assert converted == 5
+
+
+# Fetching
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """Serve a folder on this machine; gives the folder and its address."""
+    pytest.importorskip("pooch")
+    root = tmp_path / "public"
+    root.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Quiet, directory=root)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,))
+        thread.start()
+        yield root, f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+def test_fetch_downloads_checks_and_converts(folders, register, server, capsys):
+    public, address = server
+    (public / "raw.txt").write_bytes(TWEETS)
+    form = convert.twitter(TWEETS)
+    register(
+        File(
+            "a.txt",
+            sha256(form),
+            f"{address}/raw.txt",
+            sha256(TWEETS),
+            convert.twitter,
+        )
+    )
+    path = folders[1] / "toy_folder" / "a.txt"
+    assert fetch("toy") == [path]
+    assert path.read_bytes() == form
+    assert [file.name for file in path.parent.iterdir()] == ["a.txt"]
+    (public / "raw.txt").unlink()
+    assert main(["fetch", "toy"]) == 0  # it is here: nothing to download
+    assert str(path) in capsys.readouterr().out
+
+
+def test_fetch_refuses_another_raw_file(folders, register, server, capsys):
+    public, address = server
+    (public / "raw.txt").write_bytes(b"changed")
+    register(File("a.txt", "0" * 64, f"{address}/raw.txt", sha256(b"raw"), bytes))
+    assert main(["fetch", "toy"]) == 1
+    assert "hash" in capsys.readouterr().err
+    assert not available("toy")
+
+
+def test_fetch_refuses_another_conversion(folders, register, server):
+    public, address = server
+    (public / "raw.txt").write_bytes(b"raw")
+    register(File("a.txt", "0" * 64, f"{address}/raw.txt", sha256(b"raw"), bytes.upper))
+    with pytest.raises(CorruptDataError, match=sha256(b"RAW")):
+        fetch("toy")
+    assert not available("toy")
+
+
+def test_fetch_gets_what_is_public_and_explains_the_rest(
+    folders, register, server, capsys
+):
+    public, address = server
+    (public / "raw.txt").write_bytes(b"raw")
+    register(
+        File("own.npz", "1" * 64, recipe="Computed by\nthis project."),
+        File("a.txt", sha256(b"raw"), f"{address}/raw.txt", sha256(b"raw"), bytes),
+    )
+    assert main(["fetch", "toy"]) == 1
+    text = capsys.readouterr().err
+    assert "Computed by this project." in text
+    assert "$SIMLIB_DATA/toy_folder/own.npz" in text
+    assert str(folders[1] / "toy_folder" / "own.npz") in text
+    assert "1" * 64 in text
+    assert find("toy", "a.txt") == folders[1] / "toy_folder" / "a.txt"
+
+
+def test_fetch_of_our_own_matrices_says_how_they_were_computed(folders):
+    with pytest.raises(DataNotFoundError) as caught:
+        fetch("mrpc")
+    for part in "807 x 807", "all-MiniLM-L6-v2", "cross-entropy", "PLUE":
+        assert part in str(caught.value)
+
+
+def test_fetch_without_pooch_names_the_extra(folders, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    assert main(["fetch", "twitter"]) == 1
+    assert "pip install simlib[data]" in capsys.readouterr().err
+
+
+def test_list_tells_what_is_here(folders, register, capsys):
+    register(File("a.txt", sha256(b"a"), recipe="-"))
+    put(folders[0], b"a")
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    assert "toy (here): a toy" in text
+    assert "twitter (missing)" in text
+    assert "licence: scores CC BY-SA 4.0" in text
+
+
+def test_command_line_fails_without_a_traceback(folders):
+    command = [sys.executable, "-m", "simlib.datasets", "fetch"]
+    result = subprocess.run([*command, "words"], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "inspect_word2vec" in result.stderr
+    assert "Traceback" not in result.stderr
+    result = subprocess.run([*command, "nothing"], capture_output=True, text=True)
+    assert result.returncode == 2
+
+
+# Loaders
+
+
+@pytest.mark.usefixtures("data")
+def test_twitter_counts():
+    corpus = load_twitter()
+    assert len(corpus.documents) == len(corpus.texts) == 3115
+    assert Counter(corpus.labels.tolist()) == {
+        "neutral": 2144,
+        "negative": 509,
+        "positive": 462,
+    }
+    assert len({word for text in corpus.texts for word in text.split()}) == 6343
+    assert len({word for words in corpus.documents for word in words}) == 6251
+    assert corpus.n_dropped == 0
+
+
+@pytest.mark.usefixtures("data")
+def test_twitter_with_a_vocabulary():
+    corpus = load_twitter(set(load_words()))
+    assert corpus.n_dropped == 6
+    assert len(corpus.documents) == len(corpus.labels) == len(corpus.texts) == 3109
+    assert all(corpus.documents)
+    total = sum(len(set(words)) for words in corpus.documents)
+    assert round(total / 3115, 1) == 9.9
+    vectors = load_word_vectors()
+    corpus = load_twitter(vectors)
+    assert corpus.n_dropped == 46
+    assert all(word in vectors for words in corpus.documents for word in words)
+
+
+@pytest.mark.usefixtures("data")
+def test_glove_vectors():
+    vectors = load_word_vectors()
+    assert vectors.array.shape == (11705, 25)
+    assert vectors.array.dtype == np.float32
+    assert vectors.words[:3] == ("the", "of", "and")
+    assert np.isfinite(vectors.array).all()
+
+
+@pytest.mark.usefixtures("data")
+def test_words():
+    words = load_words()
+    assert len(words) == len(set(words)) == 65483
+    assert all(words)
+    assert words == sorted(words)
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("name", "n", "n_pairs"),
+    [("stsb", 1400, 713), ("mrpc", 807, 408), ("rte", 539, 277)],
+)
+def test_cross_encoder_shapes(name, n, n_pairs):
+    data = load_cross_encoder(name)
+    assert data.matrix.shape == (n, n)
+    assert data.matrix.dtype == np.float64
+    assert not np.array_equal(data.matrix, data.matrix.T)
+    assert len(data.sentences) == len(set(data.sentences)) == n
+    assert data.pairs.shape == (n_pairs, 2)
+    assert data.pairs.max() < n
+    assert data.scores.shape == data.dev_rows.shape == (n_pairs,)
+    assert len(set(data.dev_rows)) == n_pairs
+    norms = np.linalg.norm(data.embeddings, axis=1)
+    np.testing.assert_allclose(norms, np.ones(n), atol=1e-3)
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("name", "largest", "smallest", "n_negative", "mass", "best", "skew"),
+    [
+        ("mrpc", (89.5, 11.4), -1.37, 117, 0.025, (0.313, 0.279, 0.248), 0.083),
+        ("rte", (99.2, 8.4), -4.2, 28, 0.050, (0.171, 0.148, 0.127), 0.127),
+    ],
+)
+def test_cross_encoder_facts(name, largest, smallest, n_negative, mass, best, skew):
+    k = load_cross_encoder(name).matrix
+    assert k.min() > 0
+    assert k.max() < 1
+    w = np.linalg.eigvalsh((k + k.T) / 2)
+    assert w[-1] == pytest.approx(largest[0], abs=0.05)
+    assert w[-2] == pytest.approx(largest[1], abs=0.05)
+    assert w[0] == pytest.approx(smallest, abs=0.05)
+    assert (w < 0).sum() == n_negative
+    assert np.linalg.norm(w[w < 0]) / np.linalg.norm(w) == pytest.approx(mass, abs=5e-4)
+    w = np.sort(np.abs(w))[::-1]
+    errors = [np.linalg.norm(w[r:]) / np.linalg.norm(w) for r in (10, 50, 100)]
+    assert errors == pytest.approx(best, abs=5e-4)
+    assert np.linalg.norm(k - k.T) / 2 / np.linalg.norm(k) == pytest.approx(
+        skew, abs=6e-4
+    )
+
+
+@pytest.mark.usefixtures("data")
+def test_cross_encoder_scores():
+    stsb = load_cross_encoder("stsb")
+    i, j = stsb.pairs.T
+    assert np.corrcoef(stsb.matrix[i, j], stsb.scores)[0, 1] > 0.84
+    assert {stsb.scores.min(), stsb.scores.max()} == {0, 5}
+    assert load_cross_encoder("mrpc").scores.sum() == 279
+    rte = load_cross_encoder("rte", logits=True)
+    assert (rte.scores == 0).sum() == 146
+    i, j = rte.pairs.T
+    assert np.mean((rte.matrix[i, j] > 0) == (rte.scores == 0)) == pytest.approx(
+        0.625, abs=0.005
+    )
+    assert rte.matrix.min() < 0
+
+
+def test_cross_encoder_of_another_set():
+    with pytest.raises(ValueError, match="there are stsb, mrpc, rte"):
+        load_cross_encoder("words")
+
+
+# Word vectors
+
+
+def test_word_vectors_are_views_of_one_read_only_array():
+    array = np.arange(6, dtype=np.float32).reshape(3, 2)
+    vectors = WordVectors(("a", "b", "c"), array)
+    assert np.shares_memory(vectors["b"], array)
+    assert vectors["b"].tolist() == [2, 3]
+    assert list(vectors) == ["a", "b", "c"]
+    assert len(vectors) == 3
+    assert "d" not in vectors
+    with pytest.raises(KeyError):
+        vectors["d"]
+    with pytest.raises(ValueError, match="read-only"):
+        vectors["a"][0] = 1
+    array[0] = 9  # the caller's array stays writeable
+
+
+def test_word_vectors_travel():
+    vectors = WordVectors(("a", "b"), np.eye(2))
+    copy = pickle.loads(pickle.dumps(vectors))
+    assert copy.index == vectors.index
+    assert not copy.array.flags.writeable
+    np.testing.assert_array_equal(copy["b"], vectors["b"])
+
+
+def test_word_vectors_reach_workers_memory_mapped():
+    vectors = WordVectors(tuple(map(str, range(1000))), np.ones((1000, 300)))
+    work = (joblib.delayed(_is_mapped)(vectors) for _ in range(2))
+    assert joblib.Parallel(n_jobs=2, max_nbytes=1000)(work) == [True, True]
+
+
+def _is_mapped(vectors):
+    base = vectors["7"]
+    while base is not None and not isinstance(base, np.memmap):
+        base = base.base
+    return isinstance(base, np.memmap)
+
+
+def test_word_vectors_need_one_vector_a_word():
+    for words, array in (("aa", np.eye(2)), ("abc", np.eye(2)), ("ab", np.ones(2))):
+        with pytest.raises(ValueError, match="need as many vectors"):
+            WordVectors(tuple(words), array)
+
+
+# Always there
+
+MATRICES = ["gaussian_psd", "uniform_psd", "cross_encoder_like", "sigmoid_kernel"]
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("n", [1, 5, 59, 100])
+def test_generated_matrices_are_symmetric_and_seeded(name, n):
+    make = getattr(datasets, name)
+    k = make(n, rng=3)
+    assert k.shape == (n, n)
+    assert np.isfinite(k).all()
+    np.testing.assert_array_equal(k, k.T)
+    np.testing.assert_array_equal(k, make(n, rng=np.random.default_rng(3)))
+    assert not np.array_equal(k, make(n, rng=4))
+    with pytest.raises(ValueError, match="n >= 1"):
+        make(0)
+
+
+@pytest.mark.parametrize("name", MATRICES[:2])
+def test_psd_matrices(name):
+    w = np.linalg.eigvalsh(getattr(datasets, name)(100, rng=0))
+    assert w[0] > -1e-10 * w[-1]
+
+
+@pytest.mark.parametrize(
+    ("name", "mass"), [("cross_encoder_like", 0.18), ("sigmoid_kernel", 0.77)]
+)
+def test_negative_mass_of_indefinite_matrices(name, mass):
+    w = np.linalg.eigvalsh(getattr(datasets, name)(1000, rng=0))
+    found = np.linalg.norm(w[w < 0]) / np.linalg.norm(w)
+    assert found == pytest.approx(mass, abs=0.02)
+
+
+def test_cross_encoder_like_spectrum():
+    n = 500
+    w = np.linalg.eigvalsh(datasets.cross_encoder_like(n, rng=0))
+    assert w[-1] == pytest.approx(0.25 * n, rel=0.02)
+    assert w[-2] == pytest.approx(0.06 * n * 2**-0.9, rel=0.1)
+    assert w[0] == pytest.approx(-0.03 * n, rel=0.1)
+
+
+def test_bundled_words():
+    words = datasets.bundled_words()
+    assert words == sorted(set(words))
+    assert {"iris", "wine", "cancer", "diabetes"} < set(words)
+    assert all(re.fullmatch("[a-z]{3,}", word) for word in words)
+    assert len(words) > 500
+
+
+def test_bundled_documents():
+    documents, vectors, labels = datasets.bundled_documents()
+    assert len(documents) == len(labels) == 1797
+    assert all(documents)
+    assert vectors.array.shape == (64, 2)
+    assert vectors["3,5"].tolist() == [3, 5]
+    assert {pixel for pixels in documents for pixel in pixels} <= set(vectors)
+    # the first image is a 0: a ring that leaves its centre empty
+    assert not {"3,3", "4,4"} & set(documents[0])
+    assert labels[0] == 0
+
+
+def test_import_is_light():
+    code = (
+        "import sys, simlib; before = set(sys.modules); import simlib.datasets; "
+        "new = {m.split('.')[0] for m in set(sys.modules) - before}; "
+        "assert not new & {'pooch', 'requests', 'pandas', 'matplotlib'}, new; "
+        "assert 'pooch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

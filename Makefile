@@ -34,4 +34,6 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(PIP) install --requirement requirements.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	@# Otherwise the first chapter with a figure writes about fonts, and fails.
+	$(BIN)/python -c "import matplotlib.font_manager"
 	touch $@

@@ -17,7 +17,7 @@ from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity
 
-__all__ = ["nystrom"]
+__all__ = ["nystrom", "nystrom_calls"]
 
 
 def nystrom(
@@ -95,6 +95,11 @@ def nystrom(
         calls=cross_calls(sim.n, S.size, symmetric=sim.symmetric),
         method="nystrom",
     )
+
+
+def nystrom_calls(n: int, n_landmarks: int, **_: object) -> int:
+    """Return the calls of `nystrom`."""
+    return cross_calls(n, n_landmarks)
 
 
 def pinv(W: np.ndarray, *, symmetric: bool, rcond: float | None = None) -> np.ndarray:

@@ -58,7 +58,7 @@ class Package:
             elif isinstance(node, ast.ImportFrom):
                 uses.add_import_from(node, self._origin(node, module))
         uses.visit(tree)
-        return uses.modules - {module}
+        return {found for found in uses.modules - {module} if self.path(found)}
 
     def resolve(self, package: str, name: str) -> str:
         """Return the module or subpackage in which ``package.name`` is defined."""

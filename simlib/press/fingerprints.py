@@ -83,7 +83,7 @@ class Fingerprints:
             if path.is_file() and path.suffix not in (".py", ".pyc", "")
         )
         files = {root / "requirements.lock", *beside}
-        names = {getattr(n, "id", getattr(n, "attr", "")) for n in ast.walk(code)}
+        names = {_name(node) for node in ast.walk(code)}
         if names & {"recorded", "provenance"}:
             files |= self._results(code)
         if "paper" in names:
@@ -96,8 +96,7 @@ class Fingerprints:
             node
             for node in ast.walk(code)
             if isinstance(node, ast.Call)
-            and getattr(node.func, "id", getattr(node.func, "attr", ""))
-            in ("recorded", "provenance")
+            and _name(node.func) in ("recorded", "provenance")
         ]
         arguments = [call.args[0] for call in calls if call.args]
         if all(isinstance(argument, ast.Constant) for argument in arguments):
@@ -109,6 +108,14 @@ def _cell(cell: Any, tree: ast.Module | None) -> list[Any]:
     magic = cell.source.partition("\n")[0] if cell.source.startswith("%%") else ""
     code = ast.dump(tree) if tree else cell.source
     return [magic, _digest(code), sorted(_TAGS & set(tags(cell)))]
+
+
+def _name(node: ast.AST) -> str:
+    """Return the last part of the name that a node stands for, if it does."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+            return name
+    return ""
 
 
 def _digest(content: str | bytes) -> str:

@@ -100,7 +100,7 @@ def _execute(app: "Sphinx", env: Any, docnames: list[str]) -> None:
             echo=logging.getLogger(__name__).info,
         )
     except ChapterError as error:
-        raise ExtensionError(f"chapters failed\n\n{error}") from error
+        raise ExtensionError(f"chapters failed\n\n{error}") from None
 
 
 def _note_page(app: "Sphinx", docname: str, source: list[str]) -> None:

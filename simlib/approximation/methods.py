@@ -1,0 +1,68 @@
+"""The sublinear methods by name, with what they cost: experiments iterate over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simlib.approximation.budget import Method, largest_below
+from simlib.approximation.cur import (
+    sicur,
+    sicur_calls,
+    skeleton,
+    skeleton_calls,
+    stacur,
+    stacur_calls,
+)
+from simlib.approximation.nystrom import nystrom, nystrom_calls
+from simlib.approximation.sms import sms_calls, sms_nystrom
+from simlib.approximation.tikhonov import tikhonov, tikhonov_calls
+
+__all__ = ["METHODS", "largest"]
+
+METHODS: dict[str, Method] = {
+    "nystrom": Method(nystrom, nystrom_calls),
+    "sms_nystrom": Method(sms_nystrom, sms_calls),
+    "skeleton": Method(skeleton, skeleton_calls),
+    "sicur": Method(sicur, sicur_calls),
+    "stacur": Method(stacur, stacur_calls),
+    "tikhonov": Method(tikhonov, tikhonov_calls),
+}
+
+
+def largest(method: str, n: int, calls: int, **options: Any) -> int:
+    """Return the most landmarks that a method can use within a budget.
+
+    Parameters
+    ----------
+    method : str
+        A name in `METHODS`.
+    n : int
+        Number of items; the matrix is symmetric.
+    calls : int
+        Budget of similarity calls.
+    **options
+        Options of the method; those that change its cost are heeded.
+
+    Returns
+    -------
+    int
+        Between 1 and n. Methods with two independent draws make at most `calls` calls,
+        the others at most that and as close as a whole landmark allows.
+
+    Raises
+    ------
+    ValueError
+        No such method, or the budget does not pay for one landmark.
+
+    Examples
+    --------
+    >>> from simlib import largest
+    >>> largest("nystrom", 1000, 50_000)
+    51
+    """
+    if method not in METHODS:
+        raise ValueError(
+            f"No method is called {method!r}; there are {', '.join(METHODS)}."
+        )
+    cost = METHODS[method].calls
+    return largest_below(calls, n, lambda s: cost(n, s, **options))

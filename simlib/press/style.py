@@ -1,0 +1,82 @@
+"""How figures and tables look, in one place.
+
+The colours are those of Okabe and Ito, which people with the usual kinds of colour
+blindness tell apart; every curve has a marker of its own besides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = ["COLOURS", "CURVES", "figure_style", "markdown_table"]
+
+COLOURS = {
+    "blue": "#0072B2",
+    "vermilion": "#D55E00",
+    "green": "#009E73",
+    "orange": "#E69F00",
+    "purple": "#CC79A7",
+    "sky": "#56B4E9",
+    "black": "#222222",
+    "grey": "#8A8A8A",
+}
+
+CURVES = {
+    "nystrom": {"label": "Nyström", "color": COLOURS["grey"], "marker": "s"},
+    "sms_nystrom": {"label": "SMS-Nyström", "color": COLOURS["blue"], "marker": "o"},
+    "skeleton": {"label": "Skeleton", "color": COLOURS["purple"], "marker": "x"},
+    "sicur": {"label": "SiCUR", "color": COLOURS["orange"], "marker": "^"},
+    "stacur": {"label": "StaCUR(s)", "color": COLOURS["green"], "marker": "v"},
+    "stacur_d": {"label": "StaCUR(d)", "color": COLOURS["sky"], "marker": "<"},
+    "tikhonov": {"label": "Tikhonov", "color": COLOURS["vermilion"], "marker": "D"},
+    "optimal": {"label": "Optimal", "color": COLOURS["black"], "linestyle": "--"},
+}
+
+
+def figure_style() -> None:
+    """Give the figures of a chapter the style of the book, as SVG."""
+    import matplotlib.pyplot as plt
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("svg")
+    plt.rcParams.update(
+        {
+            "axes.grid": True,
+            "axes.prop_cycle": plt.cycler(color=list(COLOURS.values())),
+            "axes.spines.right": False,
+            "axes.spines.top": False,
+            "axes.titlesize": 10,
+            "figure.constrained_layout.use": True,
+            "figure.facecolor": "white",
+            "font.size": 9,
+            "grid.alpha": 0.3,
+            "legend.frameon": False,
+            "lines.linewidth": 1.4,
+            "lines.markersize": 4,
+            "svg.hashsalt": "simlib",
+        }
+    )
+
+
+def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
+    """Return a Markdown table to glue: floats with three significant digits.
+
+    Parameters
+    ----------
+    header : sequence
+        Column titles. The first column is aligned left, the others right.
+    rows : iterable of sequences
+        One cell for each column; None becomes a dash.
+    """
+    from IPython.display import Markdown
+
+    def cell(value: Any) -> str:
+        if value is None:
+            return "–"
+        if isinstance(value, float):
+            return f"{value:#.3g}".rstrip(".")
+        return str(value).replace("|", r"\|")
+
+    lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
+    return Markdown("\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -94,7 +95,7 @@ class Request(NamedTuple):
     target: tuple[np.ndarray, ...]  # an index into the array that is being filled
 
     def store(
-        self, values: np.ndarray, error: Exception | None, out: np.ndarray
+        self, values: np.ndarray, error: BaseException | None, out: np.ndarray
     ) -> None:
         """Write the finite values into `out`; raise if anything is wrong with them."""
         place = out[self.target]
@@ -110,6 +111,8 @@ class Request(NamedTuple):
         answered = place.reshape(-1)[: values.size]  # it may have stopped half way
         answered[good.ravel()] = values[good]
         out[self.target] = place
+        if error is not None and not isinstance(error, Exception):
+            raise error  # KeyboardInterrupt and the like
         if not good.all():
             where = int(np.flatnonzero(~good)[0])
             raise SimilarityError(
@@ -118,11 +121,11 @@ class Request(NamedTuple):
                 "function or leave the item out, and ask again."
             )
         if error is not None:
-            later = "" if values.size or place.size == 1 else " or later ones"
+            later = "" if values.ndim == 1 else ", or later ones of its batch"
             raise SimilarityError(
                 f"The similarity function raised {error!r} on items "
-                f"{self._name(values.size, place)}{later}. Whatever is finished is "
-                "kept; mend the function and ask again."
+                f"{self._name(values.size, place)}{later}. Whatever is finished "
+                "is kept; mend the function and ask again."
             ) from error
 
     def _name(self, k: int, place: np.ndarray) -> str:
@@ -217,13 +220,17 @@ class Evaluator(NamedTuple):
                 if bar is not None:
                     bar.update(values.size)
         if failures:
-            raise failures[0]
+            raise failures.pop(0)  # a reference left here would keep `out` alive
 
 
 def _call(
     function: Callable[..., Any], batch: str | None, xs: Any, ys: Any
-) -> tuple[np.ndarray, Exception | None]:
-    """Evaluate one request, perhaps in another process: (values, what went wrong)."""
+) -> tuple[np.ndarray, BaseException | None]:
+    """Evaluate one request, perhaps in another process: (values, what went wrong).
+
+    The values are those obtained before, one-dimensional where pairs were evaluated one
+    by one.
+    """
     values = []
     try:
         if batch is None:
@@ -234,8 +241,20 @@ def _call(
         if answer.dtype.kind not in "fiub":
             raise TypeError(f"values of type {answer.dtype} are not real numbers")
         return answer, None
-    except Exception as error:
-        return np.array(values, dtype=float), error
+    except BaseException as error:
+        done = np.array(values) if batch is None else np.empty((0, 0))
+        return done, _portable(error)
+
+
+def _portable(error: BaseException) -> BaseException:
+    """Return an error that survives the way back from another process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        substitute = RuntimeError(repr(error))
+        substitute.__cause__ = error
+        return substitute
 
 
 def _cut(a: np.ndarray, b: np.ndarray, area: int) -> Iterator[Tile]:

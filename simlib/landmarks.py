@@ -76,7 +76,7 @@ def draw(
     -------
     landmarks : array of int, shape (n_landmarks,)
         S1 of the book.
-    sample : array of int, shape (min(oversampling * n_landmarks, n),)
+    sample : array of int, shape (min(oversampling * n_landmarks, n),), rounded
         S2: the landmarks, then further items drawn uniformly from the rest; or a
         uniform draw of its own.
 
@@ -86,7 +86,7 @@ def draw(
         More landmarks than items, fewer than one, indices that repeat or lie outside,
         or an oversampling below 1.
     """
-    if oversampling < 1:
+    if not oversampling >= 1:
         raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
     rng = np.random.default_rng(rng)
     order = rng.permutation(n)
@@ -108,7 +108,7 @@ def draw(
 
 def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     """Return how many items `draw` puts into the second sample: min(z * s, n)."""
-    return min(round(oversampling * n_landmarks), n)
+    return round(min(oversampling * n_landmarks, n))
 
 
 def _check_number(n: int, n_landmarks: int) -> None:
@@ -127,4 +127,4 @@ def _valid(n: int, landmarks: ArrayLike) -> np.ndarray:
         raise ValueError("landmarks must name at least one item, and none twice.")
     if landmarks.min() < 0 or landmarks.max() >= n:
         raise ValueError(f"landmarks must lie between 0 and {n - 1}.")
-    return landmarks
+    return landmarks.astype(np.intp)

@@ -43,7 +43,8 @@ class LowRank(LinearOperator):
     Raises
     ------
     ValueError
-        The shapes do not chain, or `core` is not symmetric although `right` is None.
+        The shapes do not chain, a part is complex, or `core` or `residual` is not
+        symmetric although `right` is None.
 
     See Also
     --------
@@ -80,24 +81,29 @@ class LowRank(LinearOperator):
                 f"The factors do not chain: left {rows}, core {self.core.shape}, right "
                 f"{columns}; the core must have shape {(rows[1], columns[1])}."
             )
-        if self._right is None and self.core.size:
-            gap = np.abs(self.core - self.core.T).max()
-            if gap > np.sqrt(np.finfo(self.core.dtype).eps) * np.abs(self.core).max():
-                raise ValueError(
-                    "The core is not symmetric, so the matrix is not: pass right=left."
-                )
+        if self._right is None and not _is_symmetric(self.core):
+            raise ValueError(
+                "The core is not symmetric, so the matrix is not: pass right=left."
+            )
         shape = (rows[0], columns[0])
-        self.residual = residual
+        sparse = scipy.sparse.issparse(residual)
+        self.residual = _inexact(residual) if sparse else residual
         if residual is not None and residual.shape != shape:
             raise ValueError(
                 f"The residual has shape {residual.shape}, the matrix {shape}."
+            )
+        if self._right is None and sparse and not _is_symmetric(self.residual):
+            raise ValueError(
+                "The residual is not symmetric, so the matrix is not: pass right=left."
             )
         self.landmarks = None if landmarks is None else np.asarray(landmarks)
         self.row_landmarks = (
             None if row_landmarks is None else np.asarray(row_landmarks)
         )
         self.calls, self.method = calls, method
-        super().__init__(np.result_type(self.left, self.core, self.right), shape)
+        parts = [self.left, self.core, self.right, self.residual]
+        dtype = np.result_type(*(part.dtype for part in parts if part is not None))
+        super().__init__(dtype, shape)
 
     @property
     def right(self) -> Any:
@@ -152,7 +158,7 @@ class LowRank(LinearOperator):
 
     def entries(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return the entries (i[k], j[k]), shape (len(i),)."""
-        i, j = np.atleast_1d(i), np.atleast_1d(j)
+        i, j = _index(i), _index(j)
         left, right = _dense(self.left[i]), _dense(self.right[j])
         values = np.einsum("ka,ka->k", left @ self.core, right)
         if self.residual is None:
@@ -161,7 +167,7 @@ class LowRank(LinearOperator):
 
     def rows(self, i: ArrayLike) -> np.ndarray:
         """Return the rows i as an array of shape (len(i), m)."""
-        i = np.atleast_1d(i)
+        i = _index(i)
         values = (self.right @ (_dense(self.left[i]) @ self.core).T).T
         return values if self.residual is None else values + _dense(self.residual[i])
 
@@ -218,8 +224,8 @@ class LowRank(LinearOperator):
         if not 1 <= k <= most:
             raise ValueError(f"k must be between 1 and {most}; got {k}.")
         if self.residual is not None:
-            start = np.ones(self.shape[0], dtype=self.dtype)
-            values, vectors = eigsh(self, k=k, which="LM", v0=start)
+            start = np.random.default_rng(0).standard_normal(self.shape[0])
+            values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
         else:
             Q, R = np.linalg.qr(_dense(self.left))
             values, vectors = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
@@ -230,8 +236,10 @@ class LowRank(LinearOperator):
     def solve(self, y: ArrayLike, ridge: float) -> np.ndarray:
         r"""Solve :math:`(\tilde K + \rho I) x = y` by the inversion lemma.
 
-        With D = rho I + E, an l x l system and one application of D^-1 to L suffice:
-        :math:`x = D^{-1} y - D^{-1} L (I + U R^\top D^{-1} L)^{-1} U R^\top D^{-1} y`.
+        With L = Q T (QR), V = T U and D = rho I + E, an l x l system and one
+        application of D^-1 to Q suffice:
+        :math:`x = D^{-1} y - D^{-1} Q (I + V R^\top D^{-1} Q)^{-1} V R^\top D^{-1} y`.
+        Without the QR a large core, a pseudo-inverse say, would drown it in rounding.
 
         Parameters
         ----------
@@ -249,8 +257,8 @@ class LowRank(LinearOperator):
 
         Notes
         -----
-        Costs O(n l^2) flops. The same as ``sklearn.kernel_ridge.KernelRidge`` with
-        kernel ``K`` and ``alpha = ridge``.
+        Costs O(n l^2) flops, in float64. The same as
+        ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
         """
         y = np.asarray(y)
         if self.shape[0] != self.shape[1]:
@@ -259,11 +267,13 @@ class LowRank(LinearOperator):
             raise ValueError(f"y has {len(y)} rows, the matrix has {self.shape[0]}.")
         if ridge == 0 and self.residual is None:
             raise np.linalg.LinAlgError(
-                f"A matrix of rank {self.rank} and size {self.shape[0]} is singular; "
-                "give a ridge that is not zero."
+                "Without a residual the inversion lemma divides by the ridge; give one "
+                "that is not zero."
             )
+        Q, T = np.linalg.qr(_dense(self.left).astype(float))
+        core = T @ self.core
         if self.residual is None:
-            y_scaled, left_scaled = y / ridge, _dense(self.left) / ridge
+            y_scaled, Q_scaled = y / ridge, Q / ridge
         else:
             D = scipy.sparse.csc_array(self.residual, dtype=float)
             D = D + ridge * scipy.sparse.eye_array(self.shape[0], format="csc")
@@ -273,16 +283,17 @@ class LowRank(LinearOperator):
                 raise np.linalg.LinAlgError(
                     "The residual plus the ridge is singular; change the ridge."
                 ) from error
-            y_scaled = factor.solve(y.astype(float))
-            left_scaled = factor.solve(_dense(self.left).astype(float))
-        system = np.eye(self.left.shape[1]) + self.core @ (self.right.T @ left_scaled)
-        if np.linalg.cond(system) * np.finfo(float).eps > 1e-2:
+            y_scaled = factor.solve(y.astype(np.result_type(y, float)))
+            Q_scaled = factor.solve(Q)
+        system = np.eye(len(core)) + core @ (self.right.T @ Q_scaled)
+        sigma = np.linalg.svd(system, compute_uv=False)  # beside 1, away from Q
+        if sigma.min(initial=1) < 100 * np.finfo(float).eps * sigma.max(initial=1):
             raise np.linalg.LinAlgError(
                 f"The matrix plus {ridge:g} I is singular to working precision: minus "
                 "the ridge is an eigenvalue. Change the ridge."
             )
-        weights = np.linalg.solve(system, self.core @ (self.right.T @ y_scaled))
-        return (y_scaled - left_scaled @ weights).astype(np.result_type(self, y))
+        weights = np.linalg.solve(system, core @ (self.right.T @ y_scaled))
+        return (y_scaled - Q_scaled @ weights).astype(np.result_type(self, y))
 
     def embedding(self) -> tuple[np.ndarray, np.ndarray]:
         r"""Return features whose signed inner products are the symmetrised factor part.
@@ -360,18 +371,32 @@ class LowRank(LinearOperator):
         order = np.argsort(-np.abs(values), kind="stable")
         values, vectors = values[order], vectors[:, order]
         transform = vectors * np.sqrt(np.abs(values))
-        return transform.astype(self.dtype), np.where(values < 0, -1.0, 1.0)
+        signs = np.where(values < 0, -1, 1)
+        return transform.astype(self.dtype), signs.astype(self.dtype)
 
 
 def _inexact(factor: Any) -> Any:
-    """Return a factor as a two-dimensional array of floats, sparse if it was."""
-    if not scipy.sparse.issparse(factor):
-        factor = np.asanyarray(factor)
+    """Return a factor as a matrix of float32 or float64, by rows if it is sparse."""
+    sparse = scipy.sparse.issparse(factor)
+    factor = scipy.sparse.csr_array(factor) if sparse else np.asanyarray(factor)
     if factor.ndim != 2:
         raise ValueError(f"Factors are two-dimensional; got shape {factor.shape}.")
-    if not np.issubdtype(factor.dtype, np.floating):
-        factor = factor.astype(float)
-    return factor
+    if np.iscomplexobj(factor):
+        raise ValueError("LowRank is for real matrices; got a complex factor.")
+    known = factor.dtype in (np.float32, np.float64)
+    return factor if known else factor.astype(float)
+
+
+def _is_symmetric(A: Any) -> bool:
+    """Tell whether a matrix, dense or sparse, is its transpose to half the digits."""
+    if 0 in A.shape:
+        return True
+    return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
+
+
+def _index(i: ArrayLike) -> np.ndarray:
+    i = np.atleast_1d(i)
+    return i if i.size else i.astype(int)  # an empty list is an array of floats
 
 
 def _dense(factor: Any) -> np.ndarray:
@@ -381,7 +406,7 @@ def _dense(factor: Any) -> np.ndarray:
 def _entries(residual: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     if not scipy.sparse.issparse(residual):
         return residual.entries(i, j)
-    return np.asarray(scipy.sparse.csr_array(residual)[i, j]).ravel()
+    return _dense(residual[i, j]).ravel()
 
 
 def _symmetric(A: np.ndarray) -> np.ndarray:

@@ -31,8 +31,15 @@ class Lines:
     def add(self, columns: np.ndarray, block: np.ndarray) -> None:
         """Keep `block` (n, k) as these columns; it may hold NaN until `finish`."""
         first = self._complete.size
+        again = (self._slot[columns] >= 0).any()
         self._blocks.append((first, block))
         self._slot[columns] = first + np.arange(columns.size)
+        if again:  # an earlier attempt was not finished: let go of what it leaves
+            self._blocks = [
+                (start, kept)
+                for start, kept in self._blocks
+                if np.isin(start + np.arange(kept.shape[1]), self._slot).any()
+            ]
         self._complete = np.append(self._complete, np.zeros(columns.size, dtype=bool))
 
     def finish(self, columns: np.ndarray) -> None:
@@ -114,8 +121,9 @@ class Memory:
         return out
 
     def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Remember scattered entries; each pair is put at most once."""
-        self._recent.append((self._key(i, j), np.array(values, dtype=self.dtype)))
+        """Remember scattered entries; a pair may come in both orders."""
+        if i.size:
+            self._recent.append((self._key(i, j), np.array(values, dtype=self.dtype)))
 
     def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
         """Write what is known of K[rows, columns] (no repeats) into `out`."""
@@ -142,6 +150,5 @@ class Memory:
             keys, values = zip(*self._recent, strict=True)
             self._recent.clear()
             keys = np.concatenate([self._keys, *keys])
-            order = np.argsort(keys, kind="stable")
-            self._keys = keys[order]
-            self._values = np.concatenate([self._values, *values])[order]
+            self._keys, first = np.unique(keys, return_index=True)
+            self._values = np.concatenate([self._values, *values])[first]

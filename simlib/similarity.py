@@ -32,8 +32,9 @@ class Similarity:
 
     Parameters
     ----------
-    items : sequence, array, sparse matrix or data frame
-        The n items, of any kind; one per row or position.
+    items : sequence, array or sparse matrix
+        The n items, of any kind; one per row or position. With `batch` also a data
+        frame.
     function : callable
         The similarity :math:`\Delta`. What it is given depends on `batch`.
     symmetric : bool, default=True
@@ -141,12 +142,16 @@ class Similarity:
         Raises
         ------
         ValueError
-            K is not square, holds NaN or an infinity, or is not symmetric although
-            ``symmetric=True``.
+            K is not a square matrix of real numbers, or not symmetric although
+            ``symmetric=True``. NaN or an infinity, unless ``symmetric=False``: then it
+            is met where it is read.
         """
-        K = np.asanyarray(K)
-        if K.ndim != 2 or K.shape[0] != K.shape[1]:
-            raise ValueError(f"A similarity matrix is square; got shape {K.shape}.")
+        K = np.asarray(K)
+        if K.ndim != 2 or K.shape[0] != K.shape[1] or K.dtype.kind not in "fiub":
+            raise ValueError(
+                "A similarity matrix is square and real; got shape "
+                f"{K.shape}, dtype {K.dtype}."
+            )
         dtype = np.float32 if K.dtype == np.float32 else np.float64
         if symmetric is not False:
             gap, scale = _asymmetry(K)
@@ -164,6 +169,7 @@ class Similarity:
             symmetric=symmetric,
             batch="pairs",
             dtype=dtype,
+            n_jobs=1,
         )
 
     @property
@@ -222,11 +228,7 @@ class Similarity:
             self._complete(some_rows, some_columns, out)
         finally:
             a, b = np.nonzero(missing & ~np.isnan(out))
-            i, j = some_rows[a], some_columns[b]
-            if self.symmetric:  # where the block holds both orders, keep one
-                twice = np.isin(i, some_columns) & np.isin(j, some_rows) & (i > j)
-                a, b, i, j = a[~twice], b[~twice], i[~twice], j[~twice]
-            self._memory.put(i, j, out[a, b])
+            self._memory.put(some_rows[a], some_columns[b], out[a, b])
         return out[np.ix_(row_at, column_at)]
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
@@ -254,7 +256,7 @@ class Similarity:
             raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
         if self.symmetric:
             i, j = np.minimum(i, j), np.maximum(i, j)
-        keys, at = np.unique(i.astype(np.int64) * self.n + j, return_inverse=True)
+        keys, at = np.unique(i * self.n + j, return_inverse=True)
         i, j = np.divmod(keys, self.n)
         values = self._memory.get(i, j)
         missing = np.flatnonzero(np.isnan(values))
@@ -308,7 +310,7 @@ class Similarity:
                 f"Items are numbered 0 to {self.n - 1}; got "
                 f"{index.min() if index.min() < 0 else index.max()}."
             )
-        return index
+        return index.astype(np.int64)
 
     def _whole(self, lines: np.ndarray, store: Any) -> np.ndarray:
         """Return the asked columns; from the store of rows, the asked rows as such."""
@@ -376,43 +378,13 @@ class Similarity:
                 "the two."
             )
 
-    def _count_missing(self, rows: np.ndarray, columns: np.ndarray) -> int:
-        """Return how many entries of K[rows][:, columns] are not known."""
-        return int(np.isnan(self._known(np.unique(rows), np.unique(columns))).sum())
-
 
 class View(Similarity):
     """A similarity made of another one, on the same memory, counter and limit."""
 
     def __init__(self, base: Similarity):
+        self.__dict__.update(base.__dict__)
         self.base = base
-
-    @property
-    def items(self) -> Any:
-        """The items of the similarity that this one is made of."""
-        return self.base.items
-
-    @property
-    def n(self) -> int:
-        """Number of items."""
-        return self.base.n
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type of the values."""
-        return self.base.dtype
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether one evaluation answers for both orders of a pair."""
-        return self.base.symmetric
-
-    @property
-    def _ledger(self) -> Ledger:
-        return self.base._ledger
-
-    def _count_missing(self, rows: np.ndarray, columns: np.ndarray) -> int:
-        return self.base._count_missing(rows, columns)
 
 
 class MappedSimilarity(View):
@@ -456,22 +428,20 @@ class MappedSimilarity(View):
 class SymmetrizedSimilarity(View):
     """The view (K + K.T)/2 that `Similarity.symmetrized` returns."""
 
-    @property
-    def symmetric(self) -> bool:
-        """True."""
-        return True
+    def __init__(self, base: Similarity):
+        super().__init__(base)
+        self._symmetric = True
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         rows, columns = self._indices(rows), self._indices(columns)
         self._check(rows, columns)
-        return self._mean(
-            self.base.block(rows, columns), self.base.block(columns, rows).T
-        )
+        one, other = self.base.block(rows, columns), self.base.block(columns, rows).T
+        return (one + other) / 2
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         columns = self._indices(columns)
         self._check(np.arange(self.n), columns)
-        return self._mean(self.base.columns(columns), self.base.rows(columns).T)
+        return (self.base.columns(columns) + self.base.rows(columns).T) / 2
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         return self.columns(rows).T
@@ -479,22 +449,23 @@ class SymmetrizedSimilarity(View):
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         i, j = self._indices(i), self._indices(j)
         both = self.base.pairs(np.concatenate([i, j]), np.concatenate([j, i]))
-        return self._mean(both[: i.size], both[i.size :])
+        return (both[: i.size] + both[i.size :]) / 2
 
     def fork(self, *, limit: int | None = None) -> Similarity:
         return SymmetrizedSimilarity(self.base.fork(limit=limit))
 
     def _check(self, rows: np.ndarray, columns: np.ndarray) -> None:
         """Check the budget for both orders before either is evaluated."""
+        if self.limit is None:
+            return
+
+        def missing(i: np.ndarray, j: np.ndarray) -> int:
+            return int(np.isnan(self._known(np.unique(i), np.unique(j))).sum())
+
         both = np.intersect1d(rows, columns)
         self._ledger.check(
-            self._count_missing(rows, columns)
-            + self._count_missing(columns, rows)
-            - self._count_missing(both, both)
+            missing(rows, columns) + missing(columns, rows) - missing(both, both)
         )
-
-    def _mean(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return (one + other) / 2
 
 
 class MatrixEntries:
@@ -510,7 +481,7 @@ class MatrixEntries:
 def _asymmetry(K: np.ndarray) -> tuple[float, float]:
     """Return max |K - K.T| and max |K|, reading some rows at a time."""
     gap = scale = 0.0
-    step = max(1, 2**22 // K.shape[0])
+    step = max(1, 2**22 // max(1, len(K)))
     for k in range(0, K.shape[0], step):
         rows = np.asarray(K[k : k + step], dtype=float)
         if not np.isfinite(rows).all():

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from threadpoolctl import threadpool_limits
 
 
 @pytest.fixture(scope="session")
@@ -10,3 +11,10 @@ def data():
     """Skip without SIMLIB_DATA; where it is set, a missing set fails in its loader."""
     if not os.environ.get("SIMLIB_DATA"):
         pytest.skip("SIMLIB_DATA is not set")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_blas_thread():
+    """On a busy machine the threads of small products wait for each other."""
+    with threadpool_limits(1):
+        yield

@@ -199,12 +199,11 @@ def stacur(
     S1, S2 = draw(
         sim.n, n_landmarks, oversampling, nested=same_rows, landmarks=landmarks, rng=rng
     )
-    R = sim.rows(S2)
     C = sim.columns(S1)
-    _, sigma, Vt = np.linalg.svd(np.linalg.qr(C.astype(float), mode="r"))
-    keep = sigma > sigma[:1] * max(C.shape) * np.finfo(C.dtype).eps
-    inverse = (Vt[keep].T / sigma[keep] ** 2) @ Vt[keep]
-    core = (sim.n / S2.size) * inverse @ R[:, S1].T.astype(float)
+    Q, T = np.linalg.qr(C.astype(float))
+    rcond = max(C.shape) * np.finfo(C.dtype).eps
+    # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
+    core = (sim.n / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
     return _joined(sim, S1, S2, core, "stacur")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 from simlib.approximation.budget import Method, largest_below
@@ -53,6 +54,8 @@ def largest(method: str, n: int, calls: int, **options: Any) -> int:
     ------
     ValueError
         No such method, or the budget does not pay for one landmark.
+    TypeError
+        The method has no such option.
 
     Examples
     --------
@@ -64,5 +67,8 @@ def largest(method: str, n: int, calls: int, **options: Any) -> int:
         raise ValueError(
             f"No method is called {method!r}; there are {', '.join(METHODS)}."
         )
-    cost = METHODS[method].calls
+    function, cost = METHODS[method]
+    unknown = set(options) - set(signature(function).parameters)
+    if unknown:
+        raise TypeError(f"{method} has no option {', '.join(sorted(unknown))}.")
     return largest_below(calls, n, lambda s: cost(n, s, **options))

@@ -44,19 +44,14 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
     """
     if not 1 <= rank <= sim.n:
         raise ValueError(f"rank must be between 1 and {sim.n}; got {rank}.")
-    K = sim.columns(np.arange(sim.n))
+    K = sim.columns(np.arange(sim.n)).astype(float)
     calls = block_calls(sim.n, symmetric=sim.symmetric)
     if sim.symmetric:
         values, vectors = np.linalg.eigh(K)
         best = np.argsort(-np.abs(values), kind="stable")[:rank]
-        return LowRank(
-            vectors[:, best], np.diag(values[best]), calls=calls, method="optimal"
-        )
-    left, sigma, right = np.linalg.svd(K)
-    return LowRank(
-        left[:, :rank],
-        np.diag(sigma[:rank]),
-        right[:rank].T,
-        calls=calls,
-        method="optimal",
-    )
+        factors = vectors[:, best], np.diag(values[best])
+    else:
+        left, sigma, right = np.linalg.svd(K)
+        factors = left[:, :rank], np.diag(sigma[:rank]), right[:rank].T
+    factors = [factor.astype(sim.dtype) for factor in factors]
+    return LowRank(*factors, calls=calls, method="optimal")

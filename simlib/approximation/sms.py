@@ -9,6 +9,7 @@ Equation ``eq:sms`` of the book, with C = K[:, S1] and W = K[S1, S1].
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -38,8 +39,8 @@ def sms_nystrom(
 ) -> LowRank:
     r"""Approximate an indefinite matrix by Nyström with a shifted core.
 
-    The result is always positive semidefinite, so its error is never below the
-    negative mass of the matrix (see `estimate_spectrum`).
+    The result is positive semidefinite, so its error is never below the negative mass
+    of the matrix (see `estimate_spectrum`).
 
     Parameters
     ----------
@@ -51,10 +52,12 @@ def sms_nystrom(
         z: the shift is read off a principal block of min(z s1, n) items that contains
         the landmarks.
     alpha : float, default=1.5
-        Safety factor on the sampled eigenvalue. It does not apply to the other shifts.
+        Safety factor on the sampled eigenvalue; below 1 the core may be indefinite. It
+        does not apply to the other shifts.
     shift : "submatrix", "exact" or float, default="submatrix"
         "exact" uses the smallest eigenvalue of the whole matrix, which reads all of it:
-        a baseline. A number is used as it is, and no block is read.
+        a baseline. A number is used as it is, and no block is read; where it is too
+        small to make W + e I positive semidefinite, the result is indefinite.
     variant : "core", "landmarks" or "printed", default="core"
         Where the shift goes. "core": W alone, as in the code published with the paper.
         "landmarks": also C, at the rows of the landmarks, which is Nyström of K + e I.
@@ -71,7 +74,7 @@ def sms_nystrom(
     Returns
     -------
     LowRank
-        Symmetric positive semidefinite, of rank at most s1.
+        Symmetric, positive semidefinite and of rank at most s1.
 
     Raises
     ------
@@ -100,6 +103,15 @@ def sms_nystrom(
     if rescale not in (False, "spectral", "frobenius"):
         raise ValueError(
             f'rescale must be False, "spectral" or "frobenius"; got {rescale!r}.'
+        )
+    number = isinstance(shift, Real) and np.isfinite(shift)
+    if not number and shift not in ("submatrix", "exact"):
+        raise ValueError(
+            f'shift must be "submatrix", "exact" or a number; got {shift!r}.'
+        )
+    if not 0 <= alpha < np.inf:
+        raise ValueError(
+            f"alpha must be a number >= 0, 1 or more at best; got {alpha}."
         )
     S1, S2 = draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
     C = sim.columns(S1)
@@ -144,16 +156,12 @@ def sms_calls(
 
 
 def _shift(sim: Similarity, S2: np.ndarray, shift: str | float, alpha: float) -> float:
-    if shift not in ("submatrix", "exact"):
-        if isinstance(shift, str):
-            raise ValueError(
-                f'shift must be "submatrix", "exact" or a number; got {shift!r}.'
-            )
+    if not isinstance(shift, str):
         return float(shift)
     items = S2 if shift == "submatrix" else np.arange(sim.n)
     block = sim.block(items, items).astype(float)
     smallest = scipy.linalg.eigvalsh(block, subset_by_index=[0, 0])[0]
     rounding = items.size * np.finfo(sim.dtype).eps * np.abs(block).max()
-    if smallest > -rounding:  # a positive semidefinite block needs no shift
+    if smallest >= -rounding:  # a positive semidefinite block needs no shift
         return 0.0
     return float(-smallest * (alpha if shift == "submatrix" else 1.0))

@@ -11,6 +11,7 @@ and S1 in S2: the entries that SMS-Nyström reads, without its shift.
 from __future__ import annotations
 
 from itertools import combinations
+from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -86,7 +87,7 @@ def tikhonov(
                 f'landmarks must be "uniform" or indices; got {landmarks!r}.'
             )
         landmarks = None
-    if ridge != "cv" and not (np.isscalar(ridge) and ridge >= 0):
+    if ridge != "cv" and not (isinstance(ridge, Real) and ridge >= 0):
         raise ValueError(f'ridge must be "cv" or a number >= 0; got {ridge!r}.')
     S1, S2 = draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
     C = sim.columns(S1)

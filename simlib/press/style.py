@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["COLOURS", "CURVES", "figure_style", "markdown_table"]
+__all__ = ["COLOURS", "CURVES", "figure_style", "markdown_table", "plus_minus"]
 
 COLOURS = {
     "blue": "#0072B2",
@@ -80,3 +80,10 @@ def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
 
     lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
     return Markdown("\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines))
+
+
+def plus_minus(values: Sequence[float]) -> str:
+    """Return mean ± standard deviation, the latter with two digits at most."""
+    from statistics import fmean, stdev
+
+    return f"{fmean(values):.3g} ± {stdev(values):.1g}"

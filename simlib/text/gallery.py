@@ -49,8 +49,8 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
         orders of a cross-encoder's output on GLUE sentences. "edit": exp(-2 d) of
         words, with d the edit distance over the length of the longer word.
     n : int, optional
-        Number of items: the first n of the set in its fixed order. None, or more than
-        there are, means all of a real set and 1000 of a generated one.
+        Number of items: the first n of the set in its fixed order, or all where there
+        are fewer. None means all tweets or sentences, and 1000 of everything else.
     n_jobs : int, optional
         Processes that evaluate Word Mover's Distances.
 

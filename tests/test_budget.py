@@ -1,0 +1,131 @@
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from matrices import quick
+
+import simlib
+from simlib import METHODS, largest
+from simlib.approximation.budget import block_calls, cross_calls, largest_below
+
+# Formulas against counting
+
+
+@given(st.integers(1, 25), st.data())
+@quick
+def test_calls_by_counting(n, data):
+    s = data.draw(st.integers(1, n))
+    rows = data.draw(st.integers(1, n))
+    i, j = np.indices((n, n))
+    columns = j < s
+    assert cross_calls(n, s) == ((columns | columns.T) & (i <= j)).sum()
+    assert block_calls(s) == ((i < s) & (j < s) & (i <= j)).sum()
+    assert cross_calls(n, s, symmetric=False) == (columns | columns.T).sum()
+    assert cross_calls(n, s, rows, symmetric=False) == (columns | (i < rows)).sum()
+    assert block_calls(s, symmetric=False) == s * s
+
+
+N, S = 100, 10
+COLUMNS = N * S - S * (S - 1) // 2
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "expected"),
+    [
+        ("nystrom", {}, COLUMNS),
+        ("nystrom", {"rcond": 1e-15}, COLUMNS),
+        ("sms_nystrom", {}, COLUMNS + 10 * 11 // 2),
+        ("sms_nystrom", {"oversampling": 3}, COLUMNS + 20 * 21 // 2),
+        ("sms_nystrom", {"oversampling": 1.5}, COLUMNS + 5 * 6 // 2),
+        ("sms_nystrom", {"oversampling": 50}, N * (N + 1) // 2),
+        ("sms_nystrom", {"shift": "exact"}, N * (N + 1) // 2),
+        ("sms_nystrom", {"shift": 0.5, "alpha": 2}, COLUMNS),
+        ("skeleton", {}, N * 20 - 20 * 19 // 2),
+        ("sicur", {}, N * 20 - 20 * 19 // 2),
+        ("sicur", {"oversampling": 1}, COLUMNS),
+        ("sicur", {"nested": False}, N * 30 - 30 * 29 // 2),
+        ("sicur", {"symmetrize": True}, N * 20 - 20 * 19 // 2),
+        ("stacur", {}, COLUMNS),
+        ("stacur", {"oversampling": 2}, N * 20 - 20 * 19 // 2),
+        ("stacur", {"same_rows": False}, N * 20 - 20 * 19 // 2),
+        ("tikhonov", {}, COLUMNS + 10 * 11 // 2),
+        ("tikhonov", {"oversampling": 4, "ridge": 0}, COLUMNS + 30 * 31 // 2),
+    ],
+)
+def test_formulas(method, options, expected):
+    assert METHODS[method].calls(N, S, **options) == expected
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_all_items_cost_the_whole_matrix(method):
+    assert METHODS[method].calls(50, 50) == 50 * 51 // 2
+
+
+def test_budgets_of_the_guide():
+    """b = .05, .1, .2, .4 of the pairs are .025, .051, .105, .225 of the columns."""
+    pairs = 1000 * 1001 // 2
+    shares = [largest("nystrom", 1000, int(b * pairs)) for b in (0.05, 0.1, 0.2, 0.4)]
+    assert shares == [25, 51, 105, 225]
+
+
+# The registry
+
+
+def test_registry():
+    for name, method in METHODS.items():
+        assert method.function.__name__ == name
+        assert getattr(simlib, name) is method.function
+
+
+# The largest number of landmarks
+
+
+OPTIONS = [
+    {},
+    {"oversampling": 1},
+    {"oversampling": 1.3},
+    {"oversampling": 3},
+    {"nested": False},
+    {"same_rows": False},
+    {"shift": 1.0},
+]
+
+
+@given(
+    st.sampled_from(sorted(METHODS)),
+    st.integers(1, 60),
+    st.integers(0, 2000),
+    st.sampled_from(OPTIONS),
+)
+@quick
+def test_largest_by_trying_all(method, n, calls, options):
+    function, cost = METHODS[method]
+    assume(set(options) <= set(inspect.signature(function).parameters))
+    costs = [cost(n, s, **options) for s in range(1, n + 1)]
+    assert costs == sorted(costs)
+    affordable = [s for s, c in enumerate(costs, start=1) if c <= calls]
+    if affordable:
+        assert largest(method, n, calls, **options) == affordable[-1]
+    else:
+        with pytest.raises(ValueError, match=f"{calls} calls.*costs {costs[0]}"):
+            largest(method, n, calls, **options)
+
+
+def test_largest_below_ends():
+    assert largest_below(5, 10, lambda s: s) == 5
+    assert largest_below(1, 10, lambda s: s) == 1
+    assert largest_below(99, 10, lambda s: s) == 10
+    with pytest.raises(ValueError, match="budget of 0 calls does not pay"):
+        largest_below(0, 10, lambda s: s)
+
+
+def test_unknown_method():
+    with pytest.raises(ValueError, match="No method is called 'nystroem'; there are n"):
+        largest("nystroem", 10, 10)
+
+
+def test_largest_refuses_an_option_that_the_method_does_not_have():
+    with pytest.raises(TypeError, match="sicur has no option oversamplng"):
+        largest("sicur", 100, 2000, oversamplng=3)

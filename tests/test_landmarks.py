@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import quick
+from scipy.stats import chi2
+
+from simlib.landmarks import draw, sample_size, uniform
+
+# Exact answers
+
+
+def test_all_of_the_items_in_random_order():
+    order = uniform(50, 50, rng=0)
+    assert sorted(order) == list(range(50))
+    assert list(order) != list(range(50))
+
+
+def test_given_landmarks_keep_their_order_and_lead_the_sample():
+    S1, S2 = draw(10, None, 2, landmarks=[7, 1, 4], rng=0)
+    assert S1.tolist() == [7, 1, 4]
+    assert S2[:3].tolist() == [7, 1, 4]
+    assert len(set(S2)) == S2.size == 6
+
+
+@pytest.mark.parametrize(
+    ("n", "s", "oversampling", "expected"),
+    [
+        (10, 3, 1, 3),
+        (10, 3, 2, 6),
+        (10, 6, 2, 10),
+        (10, 3, 1.4, 4),
+        (10, 10, 1, 10),
+        (10, 1, np.inf, 10),
+        (1, 1, 2, 1),
+    ],
+)
+def test_size_of_the_sample(n, s, oversampling, expected):
+    assert sample_size(n, s, oversampling) == expected
+    for nested in (True, False):
+        S1, S2 = draw(n, s, oversampling, nested=nested, rng=0)
+        assert (S1.size, S2.size) == (s, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64, np.int32])
+def test_landmarks_of_any_integer_type(dtype):
+    S1, S2 = draw(10, None, 2, landmarks=np.array([7, 1], dtype=dtype), rng=0)
+    assert S1.tolist() == [7, 1]
+    assert np.arange(10)[S2].size == 4
+
+
+def test_given_landmarks_are_copied():
+    mine = np.array([2, 0])
+    S1, _ = draw(5, None, landmarks=mine)
+    mine[0] = 4
+    assert S1.tolist() == [2, 0]
+
+
+# Against numpy
+
+
+def test_draws_are_uniform():
+    draws, n, s = 3000, 12, 4
+    rng = np.random.default_rng(0)
+    counts = np.zeros((2, n))
+    for _ in range(draws):
+        S1, S2 = draw(n, s, 2, rng=rng)
+        counts[0][S1] += 1
+        counts[1][S2] += 1
+    for seen, size in zip(counts, (s, 2 * s), strict=True):
+        # Without replacement: the variance of a count is draws * p * (1 - p).
+        p = size / n
+        statistic = ((seen - draws * p) ** 2).sum() / (draws * p * (1 - p))
+        assert statistic * (n - 1) / n < chi2.ppf(0.999, n - 1)
+
+
+# Properties
+
+
+@given(st.integers(1, 40), st.data(), st.integers(0, 2**32))
+@quick
+def test_a_larger_draw_contains_a_smaller_one(n, data, seed):
+    s = data.draw(st.integers(1, n))
+    small, large = uniform(n, s, rng=seed), uniform(n, n, rng=seed)
+    np.testing.assert_array_equal(small, large[:s])
+    S1, S2 = draw(n, s, 1.5, rng=seed)
+    np.testing.assert_array_equal(S1, small)
+    np.testing.assert_array_equal(S2[:s], small)
+    assert np.unique(S2).size == S2.size
+    apart, other = draw(n, s, 1.5, nested=False, rng=seed)
+    np.testing.assert_array_equal(apart, small)
+    assert np.unique(other).size == other.size
+
+
+def test_independent_draws_differ():
+    S1, S2 = draw(1000, 100, nested=False, rng=0)
+    assert np.intersect1d(S1, S2).size < 40
+
+
+def test_seed_or_generator():
+    np.testing.assert_array_equal(
+        uniform(100, 10, rng=3), uniform(100, 10, rng=np.random.default_rng(3))
+    )
+    rng = np.random.default_rng(3)
+    assert set(uniform(100, 10, rng=rng)) != set(uniform(100, 10, rng=rng))
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("s", [0, -1, 6])
+def test_impossible_numbers(s):
+    with pytest.raises(ValueError, match=f"{s} landmarks among 5 items.*1 and 5"):
+        uniform(5, s)
+    with pytest.raises(ValueError, match=f"{s} landmarks among 5 items"):
+        draw(5, s)
+
+
+@pytest.mark.parametrize("oversampling", [0.5, 0, -1, np.nan])
+def test_too_little_oversampling(oversampling):
+    with pytest.raises(ValueError, match="oversampling must be at least 1; got"):
+        draw(5, 2, oversampling)
+
+
+@pytest.mark.parametrize(
+    ("landmarks", "message"),
+    [
+        ([0, 0], "none twice"),
+        ([], "one-dimensional array of indices"),
+        (np.zeros(0, int), "at least one item"),
+        ([-1, 2], "between 0 and 4"),
+        ([5], "between 0 and 4"),
+        ([0.5, 1.0], "array of indices"),
+        ([True, False], "array of indices"),
+        ([[0], [1]], "one-dimensional"),
+        (3, "one-dimensional"),
+    ],
+)
+def test_impossible_landmarks(landmarks, message):
+    with pytest.raises(ValueError, match=message):
+        draw(5, None, landmarks=landmarks)
+
+
+def test_number_and_landmarks():
+    assert draw(5, 2, landmarks=[0, 3])[0].tolist() == [0, 3]
+    with pytest.raises(ValueError, match="n_landmarks is 3, but 2 landmarks"):
+        draw(5, 3, landmarks=[0, 3])
+    with pytest.raises(ValueError, match="Give n_landmarks, or the indices"):
+        draw(5, None)

@@ -1,0 +1,425 @@
+"""LowRank against exact answers, dense arrays, SciPy and scikit-learn."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg, eigsh, svds
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import rbf_kernel
+
+from simlib import LowRank
+
+# By hand: K = 3 (1, 2)^T (1, 2).
+
+
+@pytest.fixture
+def rank_one():
+    return LowRank(np.array([[1.0], [2.0]]), np.array([[3.0]]))
+
+
+def test_by_hand(rank_one):
+    K = rank_one
+    assert_array_equal(K.toarray(), [[3, 6], [6, 12]])
+    assert_array_equal(K @ [1.0, 1.0], [9, 18])
+    assert_array_equal(K @ np.array([[1.0, 0.0], [0.0, 2.0]]), [[3, 12], [6, 24]])
+    assert_array_equal(K.entries([0, 1, 1], [1, 1, 0]), [6, 12, 6])
+    assert_array_equal(K.rows([1, 0, 1]), [[6, 12], [3, 6], [6, 12]])
+    assert_array_equal(K.diagonal(), [3, 12])
+    assert (K.trace(), K.rank, K.shape) == (15.0, 1, (2, 2))
+    assert K.norm() == pytest.approx(15)
+    values, vectors = K.eigh()
+    assert_allclose(values, [15])
+    assert_allclose(np.abs(vectors[:, 0]), np.array([1, 2]) / np.sqrt(5))
+    assert_allclose(K.solve(np.array([1.0, 2.0]), 1.0), [1 / 16, 2 / 16])
+    assert_allclose(K.solve(np.array([2, -1]), 0.5), [4, -2])  # integers, null space
+    Z, signs = K.embedding()
+    assert_allclose(np.abs(Z), np.sqrt(3) * np.array([[1], [2]]))
+    assert_array_equal(signs, [1])
+    assert_allclose(np.abs(K.extend([4.0])), [[4 * np.sqrt(3)]])
+
+
+def test_by_hand_with_a_residual():
+    E = scipy.sparse.coo_array(([1.0, -6.0, -6.0], ([0, 0, 1], [0, 1, 0])), (2, 2))
+    K = LowRank(np.array([[1.0], [2.0]]), np.array([[3.0]]), residual=E)
+    assert_array_equal(K.toarray(), np.diag([4, 12]))
+    assert_array_equal(K @ np.array([1.0, 1.0]), [4, 12])
+    assert_array_equal(K.entries([0, 0], [0, 1]), [4, 0])
+    assert_array_equal(K.rows(0), [[4, 0]])
+    assert_array_equal(K.diagonal(), [4, 12])
+    assert K.norm() == pytest.approx(np.sqrt(16 + 144))
+    assert_allclose(K.solve(np.array([8.0, 26.0]), 1.0), [8 / 5, 2])
+    assert_allclose(K.solve(np.array([8.0, 24.0]), 0.0), [2, 2])
+    assert_allclose(K.eigh(1)[0], [12])
+    Z, signs = K.embedding()  # of the factor part
+    assert_allclose((Z * signs) @ Z.T, [[3, 6], [6, 12]])
+
+
+def test_a_negative_core_has_negative_signs():
+    Z, signs = LowRank(np.eye(2), np.diag([1.0, -4.0])).embedding()
+    assert_array_equal(signs, [-1, 1])  # by decreasing magnitude
+    assert_allclose(np.abs(Z), [[0, 1], [2, 0]])
+
+
+def test_separate_factors_embed_their_mean_with_the_transpose():
+    K = LowRank(np.array([[1.0], [0.0]]), [[2.0]], np.array([[0.0], [1.0]]))
+    Z, signs = K.embedding()
+    assert_allclose((Z * signs) @ Z.T, [[0, 1], [1, 0]], atol=1e-15)
+    assert sorted(signs) == [-1, 1]
+    assert_allclose(K.extend([[1.0, 0.0]]), Z[:1], atol=1e-15)
+
+
+def test_landmarks_change_sides_in_the_transpose():
+    K = LowRank(
+        np.ones((3, 1)),
+        [[1.0]],
+        np.ones((4, 1)),
+        landmarks=[5],
+        row_landmarks=[6],
+        calls=7,
+        method="cur",
+    )
+    assert (K.T.landmarks, K.T.row_landmarks) == ([6], [5])
+    assert (K.T.shape, K.T.calls, K.T.method) == ((4, 3), 7, "cur")
+
+
+def test_repr():
+    K = LowRank(np.ones((4, 1)), [[1.0]], calls=7, method="nystrom")
+    assert repr(K) == "LowRank(nystrom: n=4, rank=1, calls=7)"
+    K = LowRank(np.ones((4, 1)), [[1.0]], residual=scipy.sparse.eye_array(4))
+    assert repr(K) == "LowRank(n=4, rank=1, residual nnz=4)"
+    K = LowRank(np.ones((4, 1)), [[1.0]], np.ones((3, 1)))
+    assert repr(K) == "LowRank(n=(4, 3), rank=1)"
+
+
+def make(*, symmetric=True, residual=False, sparse=False, dtype=float, shape=None):
+    """Return a LowRank and the dense matrix that it stands for."""
+    rng = np.random.default_rng(7)
+    n, m = shape or (12, 12)
+    left, right = rng.standard_normal((n, 3)), rng.standard_normal((m, 4))
+    core = rng.standard_normal((3, 4))
+    if symmetric:
+        right, core = left, core[:, :3] + core[:, :3].T
+    dense = left @ core @ right.T
+    E = None
+    if residual:
+        E = np.where(rng.random((n, m)) < 0.2, rng.standard_normal((n, m)), 0)
+        E = E + E.T if symmetric else E
+        dense = dense + E
+        E = scipy.sparse.csr_array(E.astype(dtype))
+    left, right = left.astype(dtype), right.astype(dtype)
+    if sparse:
+        left, right = scipy.sparse.csr_array(left), scipy.sparse.csr_array(right)
+    right = None if symmetric else right
+    return LowRank(left, core.astype(dtype), right, residual=E), dense
+
+
+KINDS = [
+    {"symmetric": s, "residual": r, "sparse": p, "dtype": d}
+    for s, r, p, d in product([True, False], [True, False], [True, False], "df")
+] + [
+    {"symmetric": False, "residual": r, "sparse": p, "shape": shape}
+    for r, p, shape in product([True, False], [True, False], [(12, 9), (9, 12)])
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_question_against_the_dense_matrix(kind):
+    K, dense = make(**kind)
+    tol = 1e-11 if K.dtype == np.float64 else 1e-4
+    rng = np.random.default_rng(0)
+
+    def check(answer, expected):
+        assert isinstance(answer, np.ndarray)
+        assert answer.dtype == K.dtype
+        assert answer.shape == np.shape(expected)
+        assert_allclose(answer, expected, rtol=tol, atol=tol)
+
+    x = rng.standard_normal(dense.shape[1]).astype(K.dtype)
+    y = rng.standard_normal(dense.shape[0]).astype(K.dtype)
+    X, Y = np.stack([x, x + 1], 1), np.stack([y, y + 1], 1)
+    check(K @ x, dense @ x)
+    check(K @ x[:, None], dense @ x[:, None])
+    check(K @ X, dense @ X)
+    check(K @ scipy.sparse.csr_array(X), dense @ X)
+    check(y @ K, y @ dense)
+    check(K.rmatvec(y), dense.T @ y)
+    check(K.rmatmat(Y), dense.T @ Y)
+    check(K.T @ Y, dense.T @ Y)
+    check(K.H @ y, dense.T @ y)
+    check(K.T.toarray(), dense.T)
+    check(K.toarray(), dense)
+    check(K.rows([3, 1, 3]), dense[[3, 1, 3]])
+    check(K.rows([]), dense[:0])
+    check(K.entries([3, 1, 3], [0, 8, 0]), dense[[3, 1, 3], [0, 8, 0]])
+    check(K.entries([], []), np.zeros(0))
+    check(K.diagonal(), np.diag(dense))
+    check(((K + K) - 0.5 * K) @ x, 1.5 * dense @ x)
+    assert K.trace() == pytest.approx(np.trace(dense), rel=tol, abs=tol)
+    assert K.norm() == pytest.approx(np.linalg.norm(dense), rel=tol)
+    again = pickle.loads(pickle.dumps(K))
+    assert repr(again) == repr(K)
+    check(again.toarray(), dense)
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if "shape" not in k], ids=str)
+def test_square_questions_against_the_dense_matrix(kind):
+    K, dense = make(**kind)
+    n = len(dense)
+    tol = 1e-10 if K.dtype == np.float64 else 1e-3
+    Y = np.random.default_rng(0).standard_normal((n, 2)).astype(K.dtype)
+    shifted = dense + 60 * np.eye(n)
+    for y in (Y, Y[:, 0]):
+        answer = K.solve(y, 60.0)
+        assert (answer.dtype, answer.shape) == (K.dtype, y.shape)
+        assert_allclose(shifted @ answer, y, rtol=tol, atol=tol)
+    Z, signs = K.embedding()
+    assert Z.dtype == signs.dtype == K.dtype
+    assert set(signs) <= {-1, 1}
+    part = make(**(kind | {"residual": False}))[1]
+    assert_allclose((Z * signs) @ Z.T, (part + part.T) / 2, rtol=tol, atol=tol)
+    sides = [K.left] if K.symmetric else [K.left, K.right]
+    new = np.hstack(
+        [side[[2, 0]].toarray() if kind["sparse"] else side[[2, 0]] for side in sides]
+    )
+    assert_allclose(K.extend(new), Z[[2, 0]], rtol=tol, atol=tol)
+    assert K.extend(new).dtype == K.dtype
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k["symmetric"]], ids=str)
+def test_eigenvalues_against_the_dense_matrix(kind):
+    K, dense = make(**kind)
+    tol = 1e-10 if K.dtype == np.float64 else 1e-3
+    expected = np.linalg.eigvalsh(dense)
+    for k in (1, 3):
+        values, vectors = K.eigh(k)
+        assert values.dtype == vectors.dtype == K.dtype
+        assert_allclose(
+            values, expected[np.argsort(-np.abs(expected))][:k], rtol=tol, atol=tol
+        )
+        assert_allclose(vectors.T @ vectors, np.eye(k), atol=tol)
+        assert_allclose(dense @ vectors, vectors * values, rtol=tol, atol=10 * tol)
+    assert K.eigh()[0].size == 3
+
+
+def test_eigenvectors_that_sum_to_zero_are_found():
+    # Swapping the two items of a pair leaves K as it is; the answer is odd.
+    scale = scipy.sparse.diags_array(np.linspace(1, 2, 100))
+    E = scipy.sparse.kron(scale, np.array([[1.0, -9.0], [-9.0, 1.0]]))
+    K = LowRank(np.zeros((200, 1)), [[1.0]], residual=E)
+    assert_allclose(K.eigh(1)[0], [20])
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    n=st.integers(1, 6),
+    m=st.integers(1, 6),
+    widths=st.tuples(st.integers(1, 8), st.integers(1, 8)),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_shape(n, m, widths, seed):
+    rng = np.random.default_rng(seed)
+    left, right = (
+        rng.standard_normal((n, widths[0])),
+        rng.standard_normal((m, widths[1])),
+    )
+    core = rng.standard_normal(widths)
+    K, dense = LowRank(left, core, right), left @ core @ right.T
+    assert_allclose(K.toarray(), dense, atol=1e-12)
+    assert_allclose(K @ np.eye(m), dense, atol=1e-12)
+    assert_allclose(K.T @ np.eye(n), dense.T, atol=1e-12)
+    assert_allclose(K.diagonal(), np.diag(dense), atol=1e-12)
+    assert_allclose(K.rows(np.arange(n)), dense, atol=1e-12)
+    assert_allclose(K.norm(), np.linalg.norm(dense))
+    core = core[:, :1] @ core[:, :1].T
+    K, dense = LowRank(left, core), left @ core @ left.T
+    values, vectors = K.eigh(min(left.shape))
+    assert_allclose((vectors * values) @ vectors.T, dense, atol=1e-10)
+    assert_allclose((dense + np.eye(n)) @ K.solve(np.ones(n), 1.0), np.ones(n))
+    Z, signs = K.embedding()
+    assert_allclose((Z * signs) @ Z.T, dense, atol=1e-10)
+
+
+# As a linear operator.
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_it_is_a_linear_operator(symmetric):
+    K, dense = make(symmetric=symmetric, residual=True)
+    assert isinstance(K, LinearOperator)
+    assert aslinearoperator(K) is K
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, len(dense)))
+    assert np.dot(K @ x, y) == pytest.approx(np.dot(x, K.H @ y))
+    assert_allclose((K @ K.T) @ x, dense @ dense.T @ x)
+    assert_allclose((K**2) @ x, dense @ dense @ x)
+    assert_allclose(K @ (x + 1j * y), dense @ (x + 1j * y))
+    singular = np.linalg.svd(dense, compute_uv=False)
+    assert_allclose(np.sort(svds(K, k=3, rng=0)[1]), np.sort(singular[:3]))
+
+
+def test_iterative_solvers_take_it():
+    left = np.random.default_rng(0).standard_normal((40, 5))
+    K = LowRank(left, np.eye(5), residual=scipy.sparse.eye_array(40))
+    dense = left @ left.T + np.eye(40)
+    y = np.arange(40.0)
+    x, failed = cg(K, y, rtol=1e-12)
+    assert failed == 0
+    assert_allclose(x, np.linalg.solve(dense, y))
+    assert_allclose(x, K.solve(y, 0))
+    assert_allclose(eigsh(K, k=2, rng=0)[0], np.linalg.eigvalsh(dense)[-2:])
+
+
+# The factors.
+
+
+def test_factors_are_shared_not_copied(tmp_path):
+    left, core = np.ones((5, 2)), np.eye(2)
+    assert LowRank(left, core).left is left
+    assert LowRank(left, core).right is left
+    sparse = scipy.sparse.csr_array(left)
+    assert np.shares_memory(LowRank(sparse, core).left.data, sparse.data)
+    disk = np.lib.format.open_memmap(tmp_path / "left.npy", "w+", shape=(5, 2))
+    assert isinstance(LowRank(disk, core).left, np.memmap)
+    disk[:] = 1
+    assert_array_equal(LowRank(disk, core).toarray(), np.full((5, 5), 2.0))
+
+
+@pytest.mark.parametrize("form", ["coo", "csc", "csr", "dia", "lil", "bsr"])
+def test_any_sparse_format(form):
+    part = scipy.sparse.coo_array(np.diag([1.0, 2.0, 3.0])).asformat(form)
+    K = LowRank(part, np.eye(3), residual=part)
+    assert_array_equal(K.toarray(), np.diag([2, 6, 12]))
+    assert_array_equal(K.rows([1, 2]), [[0, 6, 0], [0, 0, 12]])
+    assert_array_equal(K.entries([1, 1], [1, 2]), [6, 0])
+    assert_array_equal(K.diagonal(), [2, 6, 12])
+    old = scipy.sparse.csr_matrix(part)
+    K = LowRank(old, np.eye(3), residual=old)
+    assert type(K.toarray()) is type(K @ np.eye(3)) is np.ndarray
+
+
+def test_numbers_become_floats_and_the_widest_wins():
+    assert LowRank([[1], [2]], [[3]]).dtype == np.float64
+    assert LowRank(np.ones((2, 1), np.float16), [[True]]).dtype == np.float64
+    f, F = np.ones((2, 1), np.float32), np.ones((1, 1), np.float32)
+    assert LowRank(f, F).dtype == np.float32
+    assert LowRank(f, F.astype(float)).dtype == np.float64
+    wide = scipy.sparse.eye_array(2)
+    assert LowRank(f, F, residual=wide).dtype == np.float64
+    assert LowRank(f, F, residual=wide.astype(np.float32)).dtype == np.float32
+
+
+def test_a_million_rows_stay_thin():
+    n = 10**6
+    K = LowRank(np.ones((n, 1), np.float32), np.ones((1, 1), np.float32))
+    assert K.trace() == n
+    assert K.norm() == pytest.approx(n, rel=1e-5)
+    assert_array_equal(K.entries([n - 1], [0]), [1])
+    with pytest.raises(MemoryError, match=r"3725\.3 GiB; pass force=True"):
+        K.toarray()
+
+
+def test_force_makes_the_array(monkeypatch, rank_one):
+    monkeypatch.setattr("simlib.lowrank.LARGEST_ARRAY", 31)
+    with pytest.raises(MemoryError, match="force=True"):
+        rank_one.toarray()
+    assert_array_equal(rank_one.toarray(force=True), [[3, 6], [6, 12]])
+
+
+# Ridge regression.
+
+
+def test_solve_is_kernel_ridge():
+    rng = np.random.default_rng(0)
+    left, y = rng.standard_normal((30, 4)), rng.standard_normal((30, 2))
+    K = LowRank(left, np.eye(4))
+    ridge = KernelRidge(alpha=0.1, kernel="precomputed").fit(left @ left.T, y)
+    assert_allclose(K.solve(y, 0.1), ridge.dual_coef_)
+
+
+@pytest.mark.parametrize("separate", [False, True])
+@pytest.mark.parametrize("ridge", [1e-3, 1.0])
+def test_solve_survives_a_pseudo_inverse_as_core(ridge, separate):
+    rng = np.random.default_rng(0)
+    kernel = rbf_kernel(rng.standard_normal((300, 2)), gamma=0.5)
+    core = scipy.linalg.pinvh(kernel[:100, :100])
+    assert np.abs(core).max() > 1e9
+    C = kernel[:, :100]
+    K = LowRank(C, core, C if separate else None)
+    y = rng.standard_normal(300)
+    expected = np.linalg.solve(K.toarray() + ridge * np.eye(300), y)
+    error = np.linalg.norm(K.solve(y, ridge) - expected)
+    assert error < 1e-3 * np.linalg.norm(expected)
+
+
+def test_solve_accepts_a_negative_ridge(rank_one):
+    assert_allclose(rank_one.solve(np.array([1.0, 2.0]), -5.0), [0.1, 0.2])
+
+
+def test_solve_refuses_singular_systems(rank_one):
+    y = np.ones(2)
+    with pytest.raises(np.linalg.LinAlgError, match="ridge; give one that is not zero"):
+        rank_one.solve(y, 0)
+    with pytest.raises(np.linalg.LinAlgError, match="minus the ridge is an eigenvalue"):
+        rank_one.solve(y, -15.0)
+    K = LowRank(np.ones((2, 1)), [[1.0]], residual=scipy.sparse.eye_array(2))
+    with pytest.raises(np.linalg.LinAlgError, match="residual plus the ridge is sing"):
+        K.solve(y, -1.0)
+    with pytest.raises(ValueError, match="y has 3 rows, the matrix has 2"):
+        rank_one.solve(np.ones(3), 1.0)
+    with pytest.raises(
+        ValueError, match=r"square matrix can be solved; shape \(2, 3\)"
+    ):
+        LowRank(np.ones((2, 1)), [[1.0]], np.ones((3, 1))).solve(y, 1.0)
+
+
+# What it refuses.
+
+
+def test_refusals_at_birth():
+    thin = np.ones((4, 2))
+    with pytest.raises(
+        ValueError, match=r"left \(4, 2\), core \(3, 3\).*shape \(2, 2\)"
+    ):
+        LowRank(thin, np.eye(3))
+    with pytest.raises(ValueError, match=r"core is not symmetric.*right=left"):
+        LowRank(thin, [[1.0, 2.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match=r"residual has shape \(3, 3\)"):
+        LowRank(thin, np.eye(2), residual=scipy.sparse.eye_array(3))
+    upper = scipy.sparse.csr_array(np.triu(np.ones((4, 4))))
+    with pytest.raises(ValueError, match="residual is not symmetric"):
+        LowRank(thin, np.eye(2), residual=upper)
+    LowRank(thin, np.eye(2), thin, residual=upper)
+    with pytest.raises(ValueError, match=r"two-dimensional; got shape \(4,\)"):
+        LowRank(np.ones(4), np.eye(1))
+    for parts in (
+        (thin * 1j, np.eye(2)),
+        (thin, np.eye(2) * 1j),
+        (thin, np.eye(2), thin * 1j),
+        (scipy.sparse.csr_array(thin * 1j), np.eye(2)),
+    ):
+        with pytest.raises(ValueError, match="got a complex factor"):
+            LowRank(*parts)
+    with pytest.raises(ValueError, match="got a complex factor"):
+        LowRank(thin, np.eye(2), residual=1j * scipy.sparse.eye_array(4))
+
+
+def test_refusals_of_questions(rank_one):
+    wide = LowRank(np.ones((2, 1)), [[1.0]], np.ones((3, 1)))
+    with pytest.raises(ValueError, match="eigh needs a symmetric approximation"):
+        wide.eigh()
+    with pytest.raises(ValueError, match=r"Only a square matrix embeds.*\(2, 3\)"):
+        wide.embedding()
+    for k in (0, 2):
+        with pytest.raises(ValueError, match=f"k must be between 1 and 1; got {k}"):
+            rank_one.eigh(k)
+    with pytest.raises(ValueError, match="to 1 landmarks; got 2"):
+        rank_one.extend([[1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"dimension mismatch|matmul"):
+        rank_one @ np.ones(3)

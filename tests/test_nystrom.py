@@ -1,0 +1,182 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import asymmetric, error, indefinite, orthogonal, psd, quick, rbf
+from sklearn.kernel_approximation import Nystroem
+
+from simlib import LowRank, Similarity, nystrom
+from simlib.datasets import gaussian_psd, uniform_psd
+
+# Exact answers
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, rbf, asymmetric])
+def test_all_landmarks_give_the_matrix(make):
+    K = make(40)
+    assert error(K, nystrom(Similarity.from_matrix(K), 40, rng=0)) < 1e-10
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+@pytest.mark.parametrize("s", [7, 12])
+def test_exact_where_the_rank_allows(make, s):
+    K = make(40, rank=7)
+    assert error(K, nystrom(Similarity.from_matrix(K), s, rng=0)) < 1e-8
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+def test_evaluated_entries_are_interpolated(make):
+    K = make(40)
+    approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
+    S = approximation.landmarks
+    result = approximation.toarray()
+    np.testing.assert_allclose(result[:, S], K[:, S], atol=1e-8)
+    np.testing.assert_allclose(result[S], K[S], atol=1e-8)
+
+
+def test_the_columns_are_shared():
+    sim = Similarity.from_matrix(psd(30))
+    approximation = nystrom(sim, 5, rng=0)
+    assert np.shares_memory(approximation.left, sim.columns(approximation.landmarks))
+
+
+# Against numpy and scikit-learn
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, rbf])
+def test_formula(make):
+    K = make(40)
+    approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
+    S = approximation.landmarks
+    expected = K[:, S] @ np.linalg.inv(K[np.ix_(S, S)]) @ K[:, S].T
+    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
+
+
+def test_formula_asymmetric():
+    K = asymmetric(40)
+    approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
+    S = approximation.landmarks
+    expected = K[:, S] @ np.linalg.inv(K[np.ix_(S, S)]) @ K[S]
+    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
+    np.testing.assert_array_equal(approximation.row_landmarks, S)
+
+
+def sklearn_nystroem(K, s):
+    """Return scikit-learn's Z Z^T for a matrix seen as a kernel of indices."""
+    model = Nystroem(
+        kernel=lambda i, j: K[int(i[0]), int(j[0])], n_components=s, random_state=0
+    )
+    Z = model.fit_transform(np.arange(len(K))[:, None])
+    return Z @ Z.T, model.component_indices_
+
+
+@pytest.mark.parametrize("make", [psd, rbf])
+def test_agrees_with_scikit_learn_where_semidefinite(make):
+    K = make(40)
+    expected, S = sklearn_nystroem(K, 10)
+    approximation = nystrom(Similarity.from_matrix(K), landmarks=S)
+    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
+
+
+def test_scikit_learn_loses_the_signs_of_an_indefinite_kernel():
+    K = indefinite(40, rank=8)
+    theirs, S = sklearn_nystroem(K, 8)
+    W, C = K[np.ix_(S, S)], K[:, S]
+    values, vectors = np.linalg.eigh(W)
+    absolute = (vectors / np.abs(values)) @ vectors.T
+    np.testing.assert_allclose(theirs, C @ absolute @ C.T, atol=1e-9)
+    assert error(K, nystrom(Similarity.from_matrix(K), landmarks=S)) < 1e-9
+    assert np.linalg.norm(K - theirs) > 0.5 * np.linalg.norm(K)
+
+
+# The cut of the pseudo-inverse
+
+
+def block_with_a_small_eigenvalue(small):
+    """A 6 x 6 matrix whose first 3 x 3 block has eigenvalues 1, -2 and `small`."""
+    rng = np.random.default_rng(0)
+    Q = orthogonal(3, rng)
+    K = np.eye(6)
+    K[:3, :3] = (Q * [1, -2, small]) @ Q.T
+    K[3:, :3] = rng.standard_normal((3, 3))
+    K[:3, 3:] = K[3:, :3].T
+    return (K + K.T) / 2
+
+
+def test_rounding_errors_are_not_inverted():
+    K = block_with_a_small_eigenvalue(3e-16)
+    sim = Similarity.from_matrix(K)
+    assert np.abs(nystrom(sim, landmarks=[0, 1, 2]).core).max() < 10
+    wild = nystrom(sim, landmarks=[0, 1, 2], rcond=0.0)
+    assert np.abs(wild.core).max() > 1e12
+
+
+def test_rcond_is_relative_to_the_largest_magnitude():
+    K = 1e9 * block_with_a_small_eigenvalue(1e-3)
+    sim = Similarity.from_matrix(K)
+    for rcond, rank in ((1e-4, 3), (4.9e-4, 3), (5.1e-4, 2), (0.4, 2), (0.6, 1)):
+        core = nystrom(sim, landmarks=[0, 1, 2], rcond=rcond).core
+        assert np.linalg.matrix_rank(core) == rank
+
+
+def test_float32_cuts_at_its_own_rounding():
+    K = rbf(200).astype(np.float32)
+    approximation = nystrom(Similarity.from_matrix(K), 100, rng=0)
+    assert approximation.dtype == np.float32
+    double = nystrom(Similarity.from_matrix(K.astype(float)), 100, rng=0)
+    assert error(K, approximation) < error(K, double) + 1e-3
+
+
+# Properties
+
+
+@given(st.integers(0, 100), st.sampled_from([1e-20, 1e-3, 1e15]))
+@quick
+def test_scale_and_order_do_not_matter(seed, scale):
+    K = indefinite(15, seed=seed)
+    order = np.random.default_rng(seed).permutation(15)
+    one = nystrom(Similarity.from_matrix(K), landmarks=[0, 1, 2, 3]).toarray()
+    other = nystrom(
+        Similarity.from_matrix(scale * K[np.ix_(order, order)]),
+        landmarks=np.argsort(order)[:4],
+    ).toarray()
+    np.testing.assert_allclose(
+        other / scale, one[np.ix_(order, order)], atol=1e-9 * np.abs(one).max()
+    )
+
+
+@given(st.integers(0, 100), st.integers(1, 15))
+@quick
+def test_psd_matrix_bounds_its_approximation(seed, s):
+    """K minus its Nystrom approximation is a Schur complement."""
+    K = psd(15, seed=seed)
+    approximation = nystrom(Similarity.from_matrix(K), s, rng=seed)
+    assert isinstance(approximation, LowRank)
+    rest = np.linalg.eigvalsh(K - approximation.toarray())
+    assert rest[0] > -1e-8 * np.linalg.norm(K)
+
+
+# Figures of the paper: Gaussian and uniform Z Z^T, n = 1000
+
+
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("make", "curve"),
+    [
+        (gaussian_psd, (0.926, 0.854, 0.716, 0.586, 0.354, 0.164, 0.032)),
+        (uniform_psd, (0.0153, 0.0131, 0.0108, 0.0088, 0.0053, 0.0025, 0.0005)),
+    ],
+)
+def test_curve_of_the_paper(make, curve):
+    errors = np.zeros(len(SHARES))
+    for seed in range(2):
+        K = make(1000, rng=seed)
+        sim = Similarity.from_matrix(K)
+        errors += [
+            error(K, nystrom(sim, int(1000 * share), rng=seed)) / 2 for share in SHARES
+        ]
+    np.testing.assert_allclose(errors, curve, rtol=0.03, atol=5e-5)
+    if make is gaussian_psd:
+        assert errors[1] == pytest.approx(0.854, abs=0.02)

@@ -1,0 +1,866 @@
+"""Similarity: values, promises about calls, budget, failures, memory and imports."""
+
+import operator
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from simlib import BudgetExceeded, LowRank, Similarity, SimilarityError
+
+
+class Oracle:
+    """A similarity function on 0..n-1 that writes down what it is asked.
+
+    `asked` holds one list of ordered pairs for each time it is called.
+    """
+
+    def __init__(self, matrix, batch=None, fail=lambda x, y: None):
+        self.matrix, self.batch, self.fail = np.asarray(matrix), batch, fail
+        self.asked = []
+
+    def __call__(self, x, y):
+        if self.batch == "block":
+            x, y = np.meshgrid(x, y, indexing="ij")
+        pairs = list(zip(np.ravel(x).tolist(), np.ravel(y).tolist(), strict=True))
+        answers = {self.fail(*pair) for pair in pairs} - {None}
+        if answers:
+            raise answers.pop()
+        self.asked.append(pairs)
+        return self.matrix[x, y]
+
+    @property
+    def pairs(self):
+        return [pair for call in self.asked for pair in call]
+
+    def check(self, sim, *, symmetric):
+        """Assert that no pair was asked for twice, and that each one was counted."""
+        assert len(set(self.pairs)) == len(self.pairs)
+        if symmetric:  # a block function may see both orders, at the same time
+            together = [{frozenset(pair) for pair in call} for call in self.asked]
+            assert sum(map(len, together)) == len(set().union(*together))
+            if self.batch != "block":
+                assert sum(map(len, together)) == len(self.pairs)
+        assert sim.calls == len(self.pairs)
+
+
+def matrix(n, *, symmetric=True, seed=0):
+    K = np.random.default_rng(seed).standard_normal((n, n))
+    return K + K.T if symmetric else K
+
+
+def make(n=9, *, symmetric=True, batch=None, **options):
+    K = matrix(n, symmetric=symmetric)
+    oracle = Oracle(K, batch, options.pop("fail", lambda x, y: None))
+    items = np.arange(n)
+    return (
+        K,
+        oracle,
+        Similarity(items, oracle, symmetric=symmetric, batch=batch, **options),
+    )
+
+
+BATCHES = [None, "pairs", "block"]
+
+# Exact answers.
+
+WORDS = ["a", "bb", "ccc", "dddd"]
+
+
+def lengths(x, y):
+    return len(x) * 10 + len(y)
+
+
+def test_by_hand():
+    sim = Similarity(WORDS, lengths, symmetric=False)
+    assert_array_equal(sim.block([0, 2], [3, 1]), [[14, 12], [34, 32]])
+    assert sim.calls == 4
+    assert_array_equal(sim.pairs([0, 0, 3], [3, 3, 2]), [14, 14, 43])
+    assert sim.calls == 5
+    assert_array_equal(sim.columns([1])[:, 0], [12, 22, 32, 42])
+    assert sim.calls == 7
+    assert_array_equal(sim.rows([3]), [[41, 42, 43, 44]])
+    assert sim.calls == 9
+    assert_array_equal(sim.diagonal(), [11, 22, 33, 44])
+    assert sim.calls == 11
+    assert_array_equal(sim.block(range(4), range(4))[2], [31, 32, 33, 34])
+    assert sim.calls == 16
+    assert (sim.n, sim.shape, sim.dtype, sim.symmetric) == (4, (4, 4), float, False)
+    assert repr(sim) == "Similarity(4 items, asymmetric, 16 calls)"
+
+
+@pytest.mark.parametrize("batch", [None, "pairs"])
+def test_counts_of_a_symmetric_matrix(batch):
+    n, s = 9, 4
+    _, _, sim = make(n, batch=batch)
+    sim.columns(range(s))
+    assert sim.calls == n * s - s * (s - 1) // 2
+    _, _, sim = make(n, batch=batch)
+    sim.block(range(s), range(s))
+    assert sim.calls == s * (s + 1) // 2
+    # Of 5 x 5 entries 2 x 4 are known, and two of the others are met in both orders.
+    sim.block(range(2, 7), range(5))
+    assert sim.calls == 10 + 25 - 8 - 2
+    sim.pairs([0, 1], [1, 0])
+    sim.diagonal()
+    assert sim.calls == 25 + 4
+
+
+def test_a_block_function_counts_both_halves_of_a_small_tile():
+    _, _, sim = make(9, batch="block")
+    sim.columns(range(4))
+    assert sim.calls == 9 * 4
+
+
+def test_symmetrized_by_hand():
+    sim = Similarity(WORDS, lengths, symmetric=False)
+    mean = sim.symmetrized()
+    assert_array_equal(mean.block([0], [1, 0]), [[16.5, 11]])
+    assert (sim.calls, mean.calls, mean.symmetric) == (3, 3, True)
+    assert_array_equal(mean.pairs([1, 3], [0, 2]), [16.5, 38.5])
+    assert sim.calls == 5
+    assert_array_equal(mean.columns([0])[:, 0], [11, 16.5, 22, 27.5])
+    assert sim.calls == 9
+    assert_array_equal(mean.rows([0]), mean.columns([0]).T)
+    assert_array_equal(mean.diagonal(), [11, 22, 33, 44])
+    assert mean.symmetrized() is mean
+    symmetric = Similarity(WORDS, lengths)
+    assert symmetric.symmetrized() is symmetric
+
+
+def test_map_costs_nothing_where_the_values_are_known():
+    K, _, sim = make()
+    sim.columns([1, 5])
+    before = sim.calls
+    view = sim.map(np.exp)
+    assert_array_equal(view.columns([5, 1]), np.exp(K[:, [5, 1]]))
+    assert_array_equal(view.rows([1]), np.exp(K[[1]]))
+    assert sim.calls == before
+    view.pairs([0], [0])
+    assert sim.calls == view.calls == before + 1
+
+
+def test_views_of_views():
+    K, _, sim = make(symmetric=False)
+    twice = sim.map(np.abs).map(np.sqrt)
+    root = np.sqrt(np.abs(K))
+    assert_array_equal(twice.block([1, 2], [3]), root[[1, 2]][:, [3]])
+    mean = twice.symmetrized()
+    assert_allclose(mean.columns([4]), (root + root.T)[:, [4]] / 2)
+    other = sim.symmetrized().map(np.abs)
+    assert_allclose(other.diagonal(), np.abs(np.diag(K)))
+    assert other.symmetric
+    assert other.symmetrized() is other
+    assert not twice.symmetric
+    assert twice.n == mean.n == other.n == 9
+    other.limit = 99
+    assert sim.limit == twice.limit == mean.limit == 99
+
+
+def test_fork_shares_knowledge_and_counts_alone():
+    K, oracle, sim = make(limit=100)
+    sim.columns([0])
+    fork = sim.fork(limit=8)
+    assert_array_equal(fork.columns([0, 1]), K[:, [0, 1]])
+    assert (sim.calls, fork.calls, sim.limit, fork.limit) == (9, 8, 100, 8)
+    sim.columns([1])
+    assert sim.calls == 9
+    assert len(oracle.pairs) == 17
+    view = sim.map(np.exp).fork(limit=0)
+    assert_array_equal(view.columns([1]), np.exp(K[:, [1]]))
+    assert (view.calls, view.limit, sim.limit) == (0, 0, 100)
+    K, _, sim = make(symmetric=False)
+    sim.columns([2])
+    mean = sim.symmetrized().fork()
+    mean.columns([2])
+    assert (sim.calls, mean.calls) == (9, 8)
+
+
+def test_from_matrix():
+    K = matrix(5)
+    sim = Similarity.from_matrix(K)
+    assert sim.symmetric
+    assert_array_equal(sim.columns([3]), K[:, [3]])
+    assert sim.calls == 5
+    assert Similarity.from_matrix(K.astype(np.float32)).dtype == np.float32
+    assert Similarity.from_matrix(np.eye(3, dtype=int)).dtype == np.float64
+    assert not Similarity.from_matrix(np.triu(K)).symmetric
+    assert not Similarity.from_matrix(K, symmetric=False).symmetric
+    assert Similarity.from_matrix(K * (1 + 1e-15 * np.triu(np.ones((5, 5))))).symmetric
+
+
+def test_from_a_matrix_on_disk(tmp_path):
+    disk = np.lib.format.open_memmap(tmp_path / "K.npy", "w+", shape=(5, 5))
+    disk[:] = matrix(5)
+    sim = Similarity.from_matrix(disk)
+    assert_array_equal(sim.block([1], [2, 3]), disk[1:2, 2:4])
+    assert type(sim.columns([0])) is np.ndarray
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [0.0, 1.0, 2.0],
+        (0.0, 1.0, 2.0),
+        range(3),
+        np.arange(3.0),
+        np.arange(3.0)[:, None],
+        scipy.sparse.csr_array(np.arange(3.0)[:, None]),
+        scipy.sparse.csr_matrix(np.arange(3.0)[:, None]),
+    ],
+    ids=lambda items: f"{type(items).__name__}{getattr(items, 'ndim', '')}",
+)
+def test_items_of_any_kind(items):
+    def one(x, y):
+        return (x * 10 + y).sum() if hasattr(x, "sum") else x * 10 + y
+
+    def many(xs, ys):
+        return [one(x, y) for x, y in zip(xs, ys, strict=True)]
+
+    def block(xs, ys):
+        return [[one(x, y) for y in ys] for x in xs]
+
+    for batch, function in zip(BATCHES, (one, many, block), strict=True):
+        sim = Similarity(items, function, symmetric=False, batch=batch)
+        assert_array_equal(sim.columns([2]).ravel(), [2, 12, 22])
+        assert_array_equal(sim.pairs([0, 2], [1, 0]), [1, 20])
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_one_item(batch, symmetric):
+    _, oracle, sim = make(1, symmetric=symmetric, batch=batch)
+    value = oracle.matrix[0, 0]
+    for answer in (sim.block([0, 0], [0]), sim.columns([0]), sim.rows([0])):
+        assert_array_equal(answer, np.full(answer.shape, value))
+    assert sim.pairs(0, 0) == sim.diagonal() == sim.symmetrized().diagonal() == value
+    assert sim.calls == 1
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_nothing_asked_nothing_spent(batch, symmetric):
+    _, _, sim = make(symmetric=symmetric, batch=batch, limit=0)
+    for view in (sim, sim.map(np.exp), sim.symmetrized()):
+        assert view.columns([]).shape == (9, 0)
+        assert view.rows([]).shape == (0, 9)
+        assert view.block([], [1, 2]).shape == (0, 2)
+        assert view.block([1, 2], []).shape == (2, 0)
+        assert view.pairs([], []).shape == (0,)
+    assert sim.calls == 0
+
+
+@pytest.mark.parametrize("kind", ["u1", "i1", "u8", "i4", ">i8"])
+def test_indices_of_any_integer_type(kind):
+    n = 200
+    sim = Similarity(range(n), lambda x, y: 1000 * x + y, symmetric=False)
+    i, j = np.array([100, 7], kind), np.array([120, 7], kind)
+    assert_array_equal(sim.pairs(i, j), [100_120, 7_007])
+    assert_array_equal(sim.block(i, j), [[100_120, 100_007], [7_120, 7_007]])
+    assert_array_equal(sim.columns(j)[100], [100_120, 100_007])
+    symmetric = Similarity(range(n), lambda x, y: 1000 * min(x, y) + max(x, y))
+    assert_array_equal(symmetric.pairs(i, [120, 7]), [100_120, 7_007])
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_float32_stays_float32(batch):
+    K, _, sim = make(symmetric=False, batch=batch, dtype=np.float32)
+    for view in (sim, sim.map(np.exp), sim.symmetrized(), sim.fork()):
+        assert view.dtype == np.float32
+        for answer in (
+            view.columns([1, 2]),
+            view.rows([1]),
+            view.block([3, 4], [5]),
+            view.pairs([6], [7]),
+            view.diagonal(),
+        ):
+            assert answer.dtype == np.float32
+    assert_array_equal(sim.columns([1]), K.astype(np.float32)[:, [1]])
+
+
+# Any sequence of requests.
+
+INDICES = st.lists(st.integers(0, 6), max_size=8)
+REQUESTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("block"), INDICES, INDICES),
+        st.tuples(st.sampled_from(["columns", "rows"]), INDICES),
+        st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=9).map(
+            lambda pairs: ("pairs", [i for i, _ in pairs], [j for _, j in pairs])
+        ),
+        st.just(("diagonal",)),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def wanted(n, name, *indices):
+    """Return the pairs (i, j) of a request, in an array of the shape of the answer."""
+    grid = np.moveaxis(np.indices((n, n)), 0, -1)
+    if name == "block":
+        return grid[np.ix_(np.array(indices[0], int), np.array(indices[1], int))]
+    if name == "columns":
+        return grid[:, np.array(indices[0], int)]
+    if name == "rows":
+        return grid[np.array(indices[0], int)]
+    if name == "diagonal":
+        return grid[range(n), range(n)]
+    return np.array(indices, int).T.reshape(-1, 2)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    requests=REQUESTS,
+    batch=st.sampled_from(BATCHES),
+    symmetric=st.booleans(),
+    view=st.sampled_from(["itself", "map", "symmetrized"]),
+    limit=st.none() | st.integers(0, 60),
+)
+def test_any_requests(requests, batch, symmetric, view, limit):
+    K, oracle, sim = make(7, symmetric=symmetric, batch=batch, limit=limit)
+    asked, dense = sim, K
+    if view == "map":
+        asked, dense = sim.map(lambda values: 3 * values), 3 * K
+    if view == "symmetrized":
+        asked, dense = sim.symmetrized(), (K + K.T) / 2
+    known = set()
+    for name, *indices in requests:
+        pairs = wanted(7, name, *indices)
+        needed = {tuple(pair) for pair in pairs.reshape(-1, 2).tolist()}
+        if view == "symmetrized":
+            needed |= {(j, i) for i, j in needed}
+        if symmetric:
+            needed = {(min(pair), max(pair)) for pair in needed}
+        calls, times = sim.calls, len(oracle.asked)
+        exact = batch != "block" or not symmetric
+        fits = limit is None or calls + len(needed - known) <= limit
+        try:
+            answer = getattr(asked, name)(*indices)
+        except BudgetExceeded:
+            assert not fits or not exact
+            assert (sim.calls, len(oracle.asked)) == (calls, times)
+            continue
+        assert fits
+        known |= needed
+        assert answer.shape == pairs.shape[:-1]
+        assert_array_equal(answer, dense[pairs[..., 0], pairs[..., 1]])
+        if exact:
+            assert sim.calls == len(known)
+        assert limit is None or sim.calls <= limit
+    oracle.check(sim, symmetric=symmetric)
+
+
+class Mishap(Exception):
+    """Needs two arguments, so that it cannot be pickled as it is."""
+
+    def __init__(self, what, where):
+        super().__init__(f"{what} at {where}")
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    requests=REQUESTS,
+    batch=st.sampled_from(BATCHES),
+    symmetric=st.booleans(),
+    stumbles=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=6),
+    trouble=st.sampled_from(
+        [ValueError("no"), Mishap("no", 3), KeyboardInterrupt(), SystemExit()]
+    ),
+)
+def test_nothing_finished_is_lost(requests, batch, symmetric, stumbles, trouble):
+    """Each of `stumbles` raises once; a request is repeated until it succeeds."""
+    left = set(stumbles)
+
+    def fail(x, y):
+        if (x, y) in left:
+            left.remove((x, y))
+            return trouble
+        return None
+
+    K, oracle, sim = make(7, symmetric=symmetric, batch=batch, fail=fail)
+    raised = SimilarityError if isinstance(trouble, Exception) else type(trouble)
+    for name, *indices in requests:
+        pairs = wanted(7, name, *indices)
+        while True:
+            before = len(left)
+            try:
+                answer = getattr(sim, name)(*indices)
+            except raised:
+                assert len(left) < before
+            else:
+                assert len(left) == before
+                break
+        assert_array_equal(answer, K[pairs[..., 0], pairs[..., 1]])
+    oracle.check(sim, symmetric=symmetric)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    requests=REQUESTS,
+    batch=st.sampled_from([None, "pairs"]),
+    symmetric=st.booleans(),
+    holes=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=6),
+)
+def test_only_what_was_nan_is_asked_again(requests, batch, symmetric, holes):
+    K, oracle, sim = make(7, symmetric=symmetric, batch=batch)
+    healthy = K.copy()
+    for pair in holes:
+        K[pair] = np.nan
+        if symmetric:
+            K[pair[::-1]] = np.nan
+    for name, *indices in requests:
+        pairs = wanted(7, name, *indices)
+        expected = K[pairs[..., 0], pairs[..., 1]]
+        if np.isnan(expected).any():
+            with pytest.raises(SimilarityError, match="returned nan for items"):
+                getattr(sim, name)(*indices)
+        else:
+            assert_array_equal(getattr(sim, name)(*indices), expected)
+    hole = np.isnan(K)
+    K[:] = healthy
+    assert_array_equal(sim.block(range(7), range(7)), healthy)
+    assert sim.calls == len(oracle.pairs)
+    finite = [
+        tuple(sorted(pair)) if symmetric else pair
+        for pair in oracle.pairs
+        if not hole[pair]
+    ]
+    assert len(finite) == len(set(finite))
+
+
+# Budget.
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_the_limit_is_checked_before_anything_is_evaluated(batch):
+    K, oracle, sim = make(batch=batch, limit=9)
+    sim.columns([0])
+    for request in (lambda: sim.columns([0, 1]), sim.diagonal):
+        with pytest.raises(BudgetExceeded, match=r"needs 8 evalua.* limit of 9 only 0"):
+            request()
+    with pytest.raises(BudgetExceeded, match="needs 1 evaluations"):
+        sim.pairs([3], [4])
+    with pytest.raises(BudgetExceeded, match="needs 1 evaluations"):
+        sim.block([3], [4])
+    assert len(oracle.pairs) == sim.calls == 9
+    assert_array_equal(sim.rows([0]), K[[0]])
+    sim.limit = 17
+    assert_array_equal(sim.columns([1]), K[:, [1]])
+    assert repr(sim) == "Similarity(9 items, symmetric, 17 of 17 calls)"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "needed"),
+    [
+        ("columns", [[0, 1]], 32),
+        ("rows", [[0, 1]], 32),
+        ("block", [[0, 1], [1, 2]], 7),
+        ("pairs", [[0, 1, 2], [1, 0, 2]], 3),
+        ("diagonal", [], 9),
+    ],
+)
+def test_both_orders_of_a_symmetrized_request_or_none(name, arguments, needed):
+    _, oracle, sim = make(symmetric=False, limit=needed - 1)
+    mean = sim.symmetrized()
+    with pytest.raises(BudgetExceeded, match=f"needs {needed} evaluations"):
+        getattr(mean, name)(*arguments)
+    assert oracle.pairs == []
+    sim.limit = needed
+    getattr(mean, name)(*arguments)
+    assert len(oracle.pairs) == sim.calls == needed
+
+
+# Failures.
+
+
+def test_an_exception_names_the_pair():
+    def function(x, y):
+        if y == "ccc":
+            raise KeyError("spam")
+        return 1.0
+
+    sim = Similarity(WORDS, function, symmetric=False)
+    message = r"raised KeyError\('spam'\) on items 1 and 2\. Whatever"
+    with pytest.raises(SimilarityError, match=message) as caught:
+        sim.block([1], [0, 1, 2, 3])
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert sim.calls == 2
+    with pytest.raises(SimilarityError, match="on items 0 and 2"):
+        sim.pairs([0], [2])
+
+
+@pytest.mark.parametrize("batch", ["pairs", "block"])
+def test_an_exception_of_a_batch_names_its_first_pair(batch):
+    def function(x, y):
+        raise RuntimeError("no")
+
+    sim = Similarity(WORDS, function, batch=batch)
+    with pytest.raises(SimilarityError, match="on items 0 and 1, or later ones of its"):
+        sim.block([0], [1, 2])
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_no_number_names_the_pair(batch, bad):
+    K, _, sim = make(symmetric=False, batch=batch)
+    K[2, 4] = bad
+    with pytest.raises(SimilarityError, match=f"returned {bad} for items 2 and 4"):
+        sim.block([1, 2], [3, 4, 5])
+    assert sim.calls == 6
+    K[2, 4] = 8.0
+    assert_array_equal(sim.block([1, 2], [3, 4, 5]), K[1:3, 3:6])
+    assert sim.calls == 7
+
+
+def test_a_value_too_large_for_float32_names_the_pair():
+    sim = Similarity(WORDS, lambda x, y: 1e300, dtype=np.float32)
+    with pytest.raises(SimilarityError, match="returned inf for items 1 and 2"):
+        sim.pairs([1], [2])
+
+
+@pytest.mark.parametrize(
+    ("batch", "answer", "message"),
+    [
+        ("pairs", np.ones(2), r"shape \(2,\) where \(3,\) was exp.* items 0 and 1 on"),
+        ("pairs", 1.0, r"shape \(\) where \(3,\) was expected"),
+        ("block", np.ones((3, 1)), r"shape \(3, 1\) where \(1, 3\) was expected"),
+        ("block", np.ones(3), r"shape \(3,\) where \(1, 3\) was expected"),
+        ("pairs", np.ones(3) * 1j, r"complex128 are not real.*items 0 and 1, or later"),
+        ("pairs", ["a", "b", "c"], r"not real numbers.*items 0 and 1, or later"),
+        (None, 1j, "TypeError.*items 0 and 1"),
+        (None, None, "TypeError.*items 0 and 1"),
+        (None, "much", "ValueError.*items 0 and 1"),
+    ],
+)
+def test_an_answer_of_the_wrong_form_names_the_pair(batch, answer, message):
+    sim = Similarity(WORDS, lambda x, y: answer, batch=batch)
+    with pytest.raises(SimilarityError, match=message):
+        sim.block([0], [1, 2, 3])
+
+
+def test_a_block_function_that_is_not_symmetric_is_found_out():
+    _, _, sim = make(symmetric=False)
+    sim = Similarity(
+        np.arange(9), Oracle(matrix(9, symmetric=False), "block"), batch="block"
+    )
+    message = r"not symmetric: it gives .* items \d and \d, .*Pass symmetric=False"
+    with pytest.raises(SimilarityError, match=message):
+        sim.columns([1, 2])
+
+
+def test_interrupted_columns_are_completed_later():
+    state = {"interrupt": True}
+
+    def function(x, y):
+        if x == 50 and state.pop("interrupt", False):
+            raise KeyboardInterrupt
+        return float(x + y)
+
+    sim = Similarity(np.arange(100), function, symmetric=False)
+    with pytest.raises(KeyboardInterrupt):
+        sim.columns([3])
+    assert sim.calls == 50
+    assert_array_equal(sim.pairs([7, 80], [3, 3]), [10, 83])
+    assert sim.calls == 51
+    assert_array_equal(sim.columns([3]).ravel(), np.arange(100) + 3.0)
+    assert sim.calls == 100
+
+
+def test_attempts_that_fail_leave_no_memory_behind():
+    def function(x, y):
+        raise ValueError("never")
+
+    n = 100_000
+    sim = Similarity(np.arange(n), function, batch="pairs")
+    tracemalloc.start()
+    try:
+        for _ in range(8):
+            with pytest.raises(SimilarityError, match="never"):
+                sim.columns([1, 2, 3, 4])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 * (8 * n * 4)
+
+
+def test_a_mapped_function_that_fails_leaves_the_values():
+    K, _, sim = make()
+    with pytest.raises(SimilarityError, match=r"turned .* into nan; the similarities"):
+        sim.map(lambda values: values * np.nan).columns([1])
+    with pytest.raises(SimilarityError, match=r"turned shape \(9, 1\) into \(9,\)"):
+        sim.map(np.ravel).columns([1])
+    assert sim.calls == 9
+    assert_array_equal(sim.columns([1]), K[:, [1]])
+    assert sim.calls == 9
+
+
+# What it refuses.
+
+
+def test_refusals_at_birth():
+    with pytest.raises(ValueError, match="at least one item; got none"):
+        Similarity([], lengths)
+    with pytest.raises(TypeError, match="no len"):
+        Similarity((word for word in WORDS), lengths)
+    with pytest.raises(TypeError, match=r"callable.*from_matrix\(K\)"):
+        Similarity(WORDS, np.eye(4))
+    with pytest.raises(ValueError, match=r"batch must be .*; got 'rows'"):
+        Similarity(WORDS, lengths, batch="rows")
+    for dtype in (int, complex, np.float16):
+        with pytest.raises(ValueError, match="dtype must be float32 or float64; got"):
+            Similarity(WORDS, lengths, dtype=dtype)
+
+
+def test_matrices_that_are_none():
+    with pytest.raises(ValueError, match=r"square and real; got shape \(2, 3\)"):
+        Similarity.from_matrix(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="dtype complex128"):
+        Similarity.from_matrix(np.eye(2) * 1j)
+    with pytest.raises(ValueError, match="at least one item"):
+        Similarity.from_matrix(np.ones((0, 0)))
+    with pytest.raises(ValueError, match=r"holds nan at \(1, 2\)"):
+        Similarity.from_matrix(np.where(np.eye(3, k=1) * np.arange(3) > 1, np.nan, 0))
+    message = r"not symmetric: \|K - K.T\| reaches 1\. Pass symmetric=False"
+    with pytest.raises(ValueError, match=message):
+        Similarity.from_matrix([[0, 1], [0, 0]], symmetric=True)
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "message"),
+    [
+        ([0, -1], IndexError, "numbered 0 to 8; got -1"),
+        ([9], IndexError, "numbered 0 to 8; got 9"),
+        ([2**63], IndexError, "numbered 0 to 8; got 9223372036854775808"),
+        ([10**30], ValueError, "array of integers; got object"),
+        ([0.0], ValueError, "array of integers; got float64"),
+        (np.ones(9, bool), ValueError, "array of integers; got bool"),
+        ([[0, 1]], ValueError, r"of shape \(1, 2\)"),
+    ],
+)
+def test_indices_that_are_none(index, error, message):
+    _, oracle, sim = make()
+    for request in (
+        lambda: sim.columns(index),
+        lambda: sim.rows(index),
+        lambda: sim.block(index, [0]),
+        lambda: sim.block([0], index),
+        lambda: sim.pairs(index, index),
+        lambda: sim.map(np.exp).columns(index),
+        lambda: sim.symmetrized().columns(index),
+    ):
+        with pytest.raises(error, match=message):
+            request()
+    assert oracle.pairs == []
+
+
+def test_pairs_of_different_lengths():
+    _, _, sim = make()
+    with pytest.raises(ValueError, match="as long; got 2 and 1"):
+        sim.pairs([0, 1], [0])
+
+
+# What callers may do with an answer.
+
+
+def test_columns_are_shared_with_lowrank_and_read_only():
+    _, _, sim = make()
+    C = sim.columns([4, 2, 7])
+    assert np.shares_memory(C, sim.columns([4, 2, 7]))
+    assert np.shares_memory(C, sim.columns([2]))
+    assert np.shares_memory(C, sim.rows([2, 7]))
+    left = LowRank(C, np.eye(3)).left
+    assert np.shares_memory(left, sim.columns([2]))
+    for view in (C, left, sim.rows([2]), sim.map(lambda values: values).columns([2])):
+        with pytest.raises(ValueError, match="read-only"):
+            view[0, 0] = 5.0
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_no_answer_can_spoil_the_memory(batch, symmetric):
+    K, _, sim = make(symmetric=symmetric, batch=batch)
+    requests = [
+        lambda: sim.block([1, 2], [3, 4]),
+        lambda: sim.pairs([5, 6], [6, 7]),
+        lambda: sim.diagonal(),
+        lambda: sim.columns([8]),
+        lambda: sim.columns([8, 8]),
+        lambda: sim.rows([0]),
+    ]
+    for request in requests * 2:
+        answer = request()
+        if answer.flags.writeable:
+            answer[...] = 99.0
+    indices = np.array([2, 3])
+    sim.columns(indices)
+    indices[:] = 0
+    assert_array_equal(sim.block(range(9), range(9)), K)
+
+
+def test_a_function_that_reuses_its_buffer():
+    buffer = np.zeros(4096)
+
+    def function(x, y):
+        buffer[: len(x)] = x * 10.0 + y
+        return buffer[: len(x)]
+
+    sim = Similarity(np.arange(9), function, symmetric=False, batch="pairs")
+    first = sim.pairs([1, 2], [3, 4])
+    sim.columns([7])
+    assert_array_equal(first, [13, 24])
+    assert_array_equal(sim.pairs([1, 2], [3, 4]), [13, 24])
+
+
+def test_it_can_be_pickled():
+    sim = Similarity(WORDS, lengths, symmetric=False, limit=20)
+    sim.columns([1])
+    again = pickle.loads(pickle.dumps(sim))
+    assert_array_equal(again.columns([1])[:, 0], [12, 22, 32, 42])
+    assert (again.calls, again.limit) == (4, 20)
+
+
+def test_progress_is_shown_on_request(capsys):
+    Similarity(range(50), operator.mul, progress=True).columns([1])
+    assert "50.0/50.0" in capsys.readouterr().err
+    Similarity(range(50), operator.mul).columns([1])
+    assert capsys.readouterr().err == ""
+
+
+# In parallel.
+
+FUNCTIONS = {
+    None: operator.mul,
+    "pairs": np.multiply,
+    "block": np.multiply.outer,
+}
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_two_workers(backend, batch, symmetric):
+    items = np.arange(70.0)
+    table = np.multiply.outer(items, items)
+    sim = Similarity(
+        items, FUNCTIONS[batch], symmetric=symmetric, batch=batch, n_jobs=2
+    )
+    alone = Similarity(items, FUNCTIONS[batch], symmetric=symmetric, batch=batch)
+    with joblib.parallel_config(backend=backend):
+        for one in (sim, alone):
+            assert_array_equal(one.block(range(30), range(20, 50)), table[:30, 20:50])
+            assert_array_equal(one.columns([69, 1, 25]), table[:, [69, 1, 25]])
+            assert_array_equal(one.rows([4]), table[[4]])
+            assert_array_equal(
+                one.pairs(range(69), range(1, 70)), items[1:] * items[:-1]
+            )
+    assert sim.calls == alone.calls
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_threads_ask_once(batch):
+    K, oracle, sim = make(80, batch=batch)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        assert_array_equal(sim.columns([70, 2, 3]), K[:, [70, 2, 3]])
+        assert_array_equal(sim.block(range(40), range(30, 60)), K[:40, 30:60])
+        sim.diagonal()
+    oracle.check(sim, symmetric=True)
+
+
+def stumble(x, y):
+    if y == 60 or x == 60:
+        raise Mishap("stumbled", 60)
+    return float(x + y)
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_a_failure_among_workers_names_the_pair(backend):
+    sim = Similarity(np.arange(100), stumble, symmetric=False)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        message = r"raised .*Mishap\('stumbled at 60'\).* on items 60 and 1\b"
+        with pytest.raises(SimilarityError, match=message):
+            sim.columns([1])
+        known = sim.calls
+        assert known < 100
+        assert_array_equal(sim.pairs([0, 1], [1, 1]), [1, 2])  # finished before
+        assert sim.calls == known
+        others = np.delete(np.arange(100), 60)
+        assert_array_equal(sim.pairs(others, others * 0 + 1), others + 1)
+        assert sim.calls == 99
+        with pytest.raises(SimilarityError, match=message):
+            sim.columns([1])
+    assert sim.calls == 99
+
+
+# Promises about the machine.
+
+MEMORY = """
+import numpy as np
+from simlib import Similarity
+
+def status(key):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(key))
+
+def distance(x, y):
+    return np.abs(x - y).astype(float)
+
+n = 10**6
+rng = np.random.default_rng(0)
+before = status("VmRSS")
+sim = Similarity(np.arange(n), distance, batch="pairs")
+i, j = rng.integers(n, size=(2, n))
+near = sim.pairs(i, j)
+S = rng.choice(n, 64, replace=False)
+C = sim.columns(S)
+assert (sim.pairs(i, j) == near).all() and (near == abs(i - j)).all()
+assert (C[:, 63] == abs(np.arange(n) - S[63])).all()
+print(sim.calls, status("VmHWM") - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_a_million_items_stay_below_one_gibibyte():
+    result = subprocess.run(
+        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
+    )
+    calls, kibibytes = map(int, result.stdout.split())
+    columns = 64 * 10**6 - 64 * 63 // 2
+    assert columns < calls <= columns + 10**6
+    assert kibibytes < 2**20
+
+
+IMPORTS = """
+import sys
+from importlib.metadata import packages_distributions
+
+import simlib
+
+owners = packages_distributions()
+names = {name.partition(".")[0] for name in sys.modules} & set(owners)
+print(*{owner for name in names for owner in owners[name]})
+"""
+
+# What numpy, scipy, scikit-learn and joblib bring along, some of it where installed.
+BROUGHT = {"threadpoolctl", "narwhals", "cloudpickle", "loky", "psutil"}
+BROUGHT |= {"charset-normalizer"}
+
+
+def test_simlib_imports_four_packages():
+    result = subprocess.run(
+        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True
+    )
+    found = set(result.stdout.split())
+    expected = {"simlib", "numpy", "scipy", "scikit-learn", "joblib"}
+    assert (
+        expected <= found <= expected | BROUGHT | {"setuptools", "distutils-precedence"}
+    )

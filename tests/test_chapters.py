@@ -121,3 +121,23 @@ def test_papers_figures_say_where_they_are_printed():
     figures = yaml.safe_load((BOOK.book / "papers.yml").read_text(encoding="utf-8"))
     for key, entry in figures.items():
         assert {"value", "source", "table"} <= set(entry), key
+
+
+def test_equations_that_docstrings_name_are_in_the_book():
+    pages = "".join(BOOK.source(page).read_text(encoding="utf-8") for page in PAGES)
+    labels = set(re.findall(r"^:label: (eq:[\w-]+)", pages, re.MULTILINE))
+    package = BOOK.root / BOOK.package
+    text = "".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
+    named = set(re.findall(r"``(eq:[\w-]+)``", text))
+    assert named
+    assert named - labels == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_figures_have_captions_and_alternative_texts(page):
+    for cell in code_cells(notebook(page)):
+        if "plt.show()" in cell.source:
+            options = cell.metadata.get("mystnb", {})
+            assert options.get("figure", {}).get("caption"), cell.source
+            assert options.get("figure", {}).get("name"), cell.source
+            assert options.get("image", {}).get("alt"), cell.source

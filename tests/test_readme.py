@@ -1,0 +1,34 @@
+"""The examples that a reader sees first run as they stand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/index.md"])
+def test_python_examples_run(page, capsys):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), {})
+    assert "LowRank(tikhonov" in capsys.readouterr().out
+
+
+def test_every_command_in_the_readme_exists():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"`?make (\w+)", text)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert {"test", "book", "quick", "full"} <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_pictures_of_the_readme_exist():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert pictures
+    assert all((ROOT / picture).is_file() for picture in pictures)

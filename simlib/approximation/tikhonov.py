@@ -129,13 +129,13 @@ class _Factor(NamedTuple):
         keep = sigma > sigma[:1] * max(B.shape) * np.finfo(dtype).eps
         return cls(P[:, keep], sigma[keep], Qt[keep].T)
 
-    def filtered(self, ridge: float) -> np.ndarray:
-        """Return Q diag(sigma / (sigma^2 + ridge)), so that F = filtered @ P.T."""
-        return self.Q * (self.sigma / (self.sigma**2 + ridge))
+    def filter(self, ridge: float) -> np.ndarray:
+        """Return sigma / (sigma^2 + ridge), so that F = Q diag(filter) P.T."""
+        return self.sigma / (self.sigma**2 + ridge)
 
 
 class _Fit:
-    """The cores for every ridge, from the block A = K[S2, S2] that begins with S1."""
+    """The fits for every ridge, to the block A = K[S2, S2] that begins with S1."""
 
     def __init__(self, A: np.ndarray, s1: int, symmetric: bool, dtype: np.dtype):
         self.left = _Factor.of(A[:, :s1], dtype)
@@ -144,8 +144,14 @@ class _Fit:
         self.symmetric = symmetric
 
     def core(self, ridge: float) -> np.ndarray:
-        U = self.left.filtered(ridge) @ self.middle @ self.right.filtered(ridge).T
+        """Return U."""
+        U = self.predict(self.left.Q, self.right.Q, ridge)
         return (U + U.T) / 2 if self.symmetric else U
+
+    def predict(self, left: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
+        """Return C U R^T, given left = C Q and right = R Q for their own Q."""
+        middle = self.left.filter(ridge)[:, None] * self.middle
+        return (left @ (middle * self.right.filter(ridge))) @ right.T
 
 
 def _cross_validated(A: np.ndarray, s1: int, symmetric: bool, dtype: np.dtype) -> float:
@@ -167,9 +173,9 @@ def _cross_validated(A: np.ndarray, s1: int, symmetric: bool, dtype: np.dtype) -
     for fold in folds:
         kept = np.setdiff1d(np.arange(len(A)), fold)
         fit = _Fit(A[np.ix_(kept, kept)], s1, symmetric, dtype)
+        left, right = A[fold, :s1] @ fit.left.Q, A[:s1, fold].T @ fit.right.Q
         for k, ridge in enumerate(ridges):
-            guess = A[fold, :s1] @ fit.core(ridge) @ A[:s1, fold]
-            error = A[np.ix_(fold, fold)] - guess
+            error = A[np.ix_(fold, fold)] - fit.predict(left, right, ridge)
             np.fill_diagonal(error, 0.0)
             scores[k] += (error**2).sum()
     return float(ridges[np.argmin(scores)])

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["COLOURS", "CURVES", "figure_style", "markdown_table", "plus_minus"]
+__all__ = [
+    "COLOURS",
+    "CURVES",
+    "figure_style",
+    "markdown_table",
+    "plain_log",
+    "plus_minus",
+]
 
 COLOURS = {
     "blue": "#0072B2",
@@ -57,6 +64,16 @@ def figure_style() -> None:
             "svg.hashsalt": "simlib",
         }
     )
+
+
+def plain_log(ax: Any) -> None:
+    """Give an axes a logarithmic vertical scale with plain numbers on it."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:

@@ -18,7 +18,7 @@ LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
 class LowRank(LinearOperator):
     r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and sparse E.
 
-    The equation ``eq:lowrank`` of the book. It is a SciPy linear operator, so ``@``,
+    The equation :eq:`eq:lowrank` of the book. It is a SciPy linear operator, so ``@``,
     ``.T``, sums and every iterative solver of `scipy.sparse.linalg` work on it. Nothing
     of size n x n is formed except by `toarray`.
 
@@ -305,7 +305,7 @@ class LowRank(LinearOperator):
             left and right factors.
         signs : array of shape (d,)
             +1 or -1: ``(Z * signs) @ Z.T`` equals the mean of ``L U R^T`` and its
-            transpose (the equation ``eq:embedding`` of the book). A residual takes no
+            transpose (the equation :eq:`eq:embedding` of the book). A residual takes no
             part.
         """
         transform, signs = self._embedding_map()

@@ -28,7 +28,7 @@ class Similarity:
     r"""Pairwise similarities of n items, evaluated on demand, each at most once.
 
     Stands for the n x n matrix :math:`K_{ij} = \Delta(x_i, x_j)`, the equation
-    ``eq:similarity`` of the book.
+    :eq:`eq:similarity` of the book.
 
     Parameters
     ----------
@@ -58,8 +58,6 @@ class Similarity:
 
     Attributes
     ----------
-    n, shape, dtype, symmetric
-        Of the matrix.
     calls : int
         Values obtained from `function` so far. No pair (unordered if symmetric) is
         evaluated twice, except that ``batch="block"`` computes both halves of the small

@@ -128,7 +128,7 @@ def test_equations_that_docstrings_name_are_in_the_book():
     labels = set(re.findall(r"^:label: (eq:[\w-]+)", pages, re.MULTILINE))
     package = BOOK.root / BOOK.package
     text = "".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
-    named = set(re.findall(r"``(eq:[\w-]+)``", text))
+    named = set(re.findall(r":eq:`(eq:[\w-]+)`", text))
     assert named
     assert named - labels == set()
 

@@ -2,8 +2,8 @@ r"""The CUR family: columns, rows and a joining matrix.
 
 .. math:: \tilde K = C U R, \qquad C = K_{:,S_1}, \; R = K_{S_2,:}
 
-Equations ``eq:skeleton`` (``U = K[S2,S1]^+``), the same with more rows than columns
-(SiCUR) and ``eq:stacur`` (``U = (n/s2) (C^T C)^+ K[S2,S1]^T``, StaCUR) of the book.
+Equations :eq:`eq:skeleton` (``U = K[S2,S1]^+``), the same with more rows than columns
+(SiCUR) and :eq:`eq:stacur` (``U = (n/s2) (C^T C)^+ K[S2,S1]^T``, StaCUR) of the book.
 """
 
 from __future__ import annotations

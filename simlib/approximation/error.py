@@ -2,7 +2,7 @@ r"""How far an approximation is from a matrix that is known.
 
 .. math:: \|K - \tilde K\|_F / \|K\|_F
 
-Equation ``eq:error`` of the book.
+Equation :eq:`eq:error` of the book.
 """
 
 from __future__ import annotations

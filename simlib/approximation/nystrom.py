@@ -2,7 +2,7 @@ r"""The Nyström approximation.
 
 .. math:: \tilde K = C W^{+} C^\top, \qquad C = K_{:,S}, \; W = K_{S,S}
 
-Equation ``eq:nystrom`` of the book. For an asymmetric similarity the right factor is
+Equation :eq:`eq:nystrom` of the book. For an asymmetric similarity the right factor is
 the rows, :math:`\tilde K = C W^{+} K_{S,:}`.
 """
 

@@ -2,7 +2,7 @@ r"""The best approximation of a given rank, which reads the whole matrix.
 
 .. math:: \tilde K = \sum_{k \le r} \sigma_k u_k v_k^\top
 
-Equation ``eq:optimal`` of the book, the Eckart-Young theorem: the bound against which
+Equation :eq:`eq:optimal` of the book, the Eckart-Young theorem: the bound against which
 every sublinear method is measured.
 """
 

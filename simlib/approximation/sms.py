@@ -4,7 +4,7 @@ r"""Submatrix-shifted Nyström (SMS-Nyström).
     \tilde K = C (W + e I)^{+} C^\top, \qquad
     e = \alpha \max(0, -\lambda_{\min}(K_{S_2,S_2})), \quad S_1 \subset S_2
 
-Equation ``eq:sms`` of the book, with C = K[:, S1] and W = K[S1, S1].
+Equation :eq:`eq:sms` of the book, with C = K[:, S1] and W = K[S1, S1].
 """
 
 from __future__ import annotations

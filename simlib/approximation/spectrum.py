@@ -2,7 +2,7 @@ r"""A look at the spectrum from a random principal block.
 
 .. math:: \hat\lambda_k = \tfrac{n}{s} \lambda_k(K_{S,S})
 
-Equation ``eq:spectrum-estimate`` of the book.
+Equation :eq:`eq:spectrum-estimate` of the book.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def negative_mass(eigenvalues: np.ndarray) -> float:
 
     .. math:: \Big(\sum_{\lambda < 0} \lambda^2 \Big/ \sum \lambda^2\Big)^{1/2}
 
-    Equation ``eq:negative-mass`` of the book. No positive semidefinite approximation
+    Equation :eq:`eq:negative-mass` of the book. No positive semidefinite approximation
     has a smaller relative error.
     """
     total = np.linalg.norm(eigenvalues)

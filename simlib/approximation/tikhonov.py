@@ -4,7 +4,7 @@ r"""The Tikhonov core: a symmetric least-squares fit to a block that is paid for
     \tilde K = C U C^\top, \qquad U = F A F^\top, \qquad
     F = (B^\top B + \lambda I)^{-1} B^\top
 
-Equation ``eq:tikhonov`` of the book, with C = K[:, S1], B = K[S2, S1], A = K[S2, S2]
+Equation :eq:`eq:tikhonov` of the book, with C = K[:, S1], B = K[S2, S1], A = K[S2, S2]
 and S1 in S2: the entries that SMS-Nyström reads, without its shift.
 """
 

@@ -4,7 +4,7 @@ r"""Word Mover's Distance, exact.
     \mathrm{WMD}(x, y) = \min_{T \ge 0} \sum_{ij} T_{ij} \|v_i - v_j\|_2
     \quad\text{with}\quad T 1 = p_x, \; T^\top 1 = p_y
 
-Equation ``eq:wmd`` of the book: p_x and p_y are the relative frequencies of the words
+Equation :eq:`eq:wmd` of the book: p_x and p_y are the relative frequencies of the words
 of two documents, v their vectors.
 """
 

@@ -100,7 +100,7 @@ def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
 
 
 def plus_minus(values: Sequence[float]) -> str:
-    """Return mean ± standard deviation, the latter with two digits at most."""
+    """Return mean ± standard deviation, the latter with one significant digit."""
     from statistics import fmean, stdev
 
-    return f"{fmean(values):.3g} ± {stdev(values):.1g}"
+    return f"{fmean(values):.3g} ± {float(f'{stdev(values):.1g}'):g}"

@@ -167,9 +167,9 @@ def stacur(
     n_landmarks : int
         Number s of columns, 1 to n.
     same_rows : bool, default=True
-        Sample the rows of the landmarks themselves, StaCUR(s). Each such term holds a
-        diagonal entry, so the estimate is biased by n / s times the diagonal, but it
-        costs no further call. False draws the rows independently, StaCUR(d).
+        Sample the rows of the landmarks themselves, StaCUR(s): no further call, but the
+        terms that hold their diagonal entries are in the sample for certain and count
+        n / s times, a bias. False draws the rows independently, StaCUR(d).
     oversampling : float, default=1
         Rows for each column. With `same_rows` the further rows are drawn around the
         landmarks.

@@ -1,7 +1,7 @@
 """simlib: similarity matrices too large to compute, approximated.
 
 `Similarity` asks for few entries, a method such as `tikhonov` answers with a `LowRank`,
-`relative_error` tells how good the answer is. Subpackages load on first use.
+`estimate_error` tells how good the answer is. Subpackages load on first use.
 """
 
 from __future__ import annotations
@@ -11,11 +11,18 @@ from types import ModuleType
 
 from simlib.approximation import (
     METHODS,
+    SiCUR,
+    SMSNystroem,
+    StaCUR,
+    TikhonovNystroem,
+    approximate_to,
+    estimate_error,
     estimate_spectrum,
     largest,
     nystrom,
     optimal,
     relative_error,
+    rpcholesky,
     sicur,
     skeleton,
     sms_nystrom,
@@ -29,13 +36,20 @@ __all__ = [
     "METHODS",
     "BudgetExceeded",
     "LowRank",
+    "SMSNystroem",
+    "SiCUR",
     "Similarity",
     "SimilarityError",
+    "StaCUR",
+    "TikhonovNystroem",
+    "approximate_to",
+    "estimate_error",
     "estimate_spectrum",
     "largest",
     "nystrom",
     "optimal",
     "relative_error",
+    "rpcholesky",
     "sicur",
     "skeleton",
     "sms_nystrom",
@@ -43,7 +57,7 @@ __all__ = [
     "tikhonov",
 ]
 
-_SUBPACKAGES = ("datasets", "press", "text")
+_SUBPACKAGES = ("biharmonic", "datasets", "gallery", "press", "text")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -1,16 +1,18 @@
 """Which items to look at.
 
-Every function returns indices in random order, not sorted. The first k of a draw of
-more than k are themselves a uniform draw, so methods given the same seed look at the
-same landmarks, and a larger draw contains a smaller one.
+Draws return indices in random order, not sorted. The first k of a draw of more than k
+are themselves a uniform draw, so methods given the same seed look at the same
+landmarks, and a larger draw contains a smaller one. Selections pick from a principal
+block that was evaluated already.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike
 
-__all__ = ["draw", "sample_size", "uniform"]
+__all__ = ["adaptive", "draw", "pivoted_qr", "sample_size", "uniform"]
 
 
 def uniform(
@@ -106,9 +108,114 @@ def draw(
     return order[:n_landmarks], other[: sample_size(n, n_landmarks, oversampling)]
 
 
+def pivoted_qr(
+    block: ArrayLike,
+    n_landmarks: int,
+    *,
+    rng: int | np.random.Generator | None = None,
+) -> np.ndarray:
+    """Pick the columns of a block that a QR decomposition with pivoting takes first.
+
+    Each pick is the column farthest from the span of those before. Needs no sign
+    pattern, and favours the unusual: good for geodesic distances and scorers, neutral
+    or slightly harmful where outliers resemble nothing.
+
+    Parameters
+    ----------
+    block : array of shape (m, m)
+        A principal block of the matrix. If it is not symmetric an item counts with its
+        column and its row.
+    n_landmarks : int
+        How many to pick, 1 to m.
+    rng : ignored
+        There is nothing random in it; here so that selections can be exchanged.
+
+    Returns
+    -------
+    array of int, shape (n_landmarks,)
+        Positions in the block, in the order in which they are picked.
+
+    Raises
+    ------
+    ValueError
+        More landmarks than the block has items.
+
+    Notes
+    -----
+    Flops: O(m^3). The pivots of ``scipy.linalg.qr(block, pivoting=True)``.
+    """
+    columns = _columns(block, n_landmarks)
+    return scipy.linalg.qr(columns, mode="r", pivoting=True)[1][:n_landmarks]
+
+
+def adaptive(
+    block: ArrayLike,
+    n_landmarks: int,
+    *,
+    rng: int | np.random.Generator | None = None,
+) -> np.ndarray:
+    """Pick columns of a block at random, the unexplained ones more often.
+
+    Each pick has a probability proportional to the squared distance of its column from
+    the span of those before: adaptive sampling (Deshpande et al. 2006), between
+    `uniform` and `pivoted_qr`.
+
+    Parameters
+    ----------
+    block : array of shape (m, m)
+        A principal block of the matrix. If it is not symmetric an item counts with its
+        column and its row.
+    n_landmarks : int
+        How many to pick, 1 to m.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    array of int, shape (n_landmarks,)
+        Positions in the block, in the order in which they are picked. Once everything
+        is explained the rest is drawn uniformly.
+
+    Raises
+    ------
+    ValueError
+        More landmarks than the block has items.
+
+    Notes
+    -----
+    Flops: O(m^2 n_landmarks).
+    """
+    rng = np.random.default_rng(rng)
+    residual = _columns(block, n_landmarks).copy()
+    total = np.square(residual).sum()
+    free = np.ones(residual.shape[1], dtype=bool)
+    picked = []
+    for _ in range(n_landmarks):
+        weights = np.where(free, np.square(residual).sum(axis=0), 0.0)
+        if weights.sum() <= residual.size * np.finfo(float).eps ** 2 * total:
+            weights = free.astype(float)
+        pick = rng.choice(weights.size, p=weights / weights.sum())
+        picked.append(pick)
+        free[pick] = False
+        length = np.linalg.norm(residual[:, pick])
+        if length > 0:
+            direction = residual[:, pick] / length
+            residual -= np.outer(direction, direction @ residual)
+    return np.array(picked)
+
+
 def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     """Return how many items `draw` puts into the second sample: min(z * s, n)."""
     return round(min(oversampling * n_landmarks, n))
+
+
+def _columns(block: ArrayLike, n_landmarks: int) -> np.ndarray:
+    """Return one column for each item of a principal block."""
+    block = np.asarray(block, dtype=float)
+    if block.ndim != 2 or block.shape[0] != block.shape[1]:
+        raise ValueError(f"A principal block is square; got shape {block.shape}.")
+    _check_number(len(block), n_landmarks)
+    return block if np.array_equal(block, block.T) else np.vstack([block, block.T])
 
 
 def _check_number(n: int, n_landmarks: int) -> None:

@@ -8,9 +8,13 @@ and a million pairs take 0.6 GiB. NaN stands for "not known yet".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 __all__ = ["Memory"]
+
+CHUNK = 2**20  # entries enumerated at a time
 
 
 class Lines:
@@ -20,6 +24,11 @@ class Lines:
         self._slot = np.full(n, -1)  # column -> running number of its storage
         self._blocks: list[tuple[int, np.ndarray]] = []  # (first slot, (n, k) array)
         self._complete = np.zeros(0, dtype=bool)  # per slot
+
+    @property
+    def kept(self) -> np.ndarray:
+        """The columns of which anything is kept."""
+        return np.flatnonzero(self._slot >= 0)
 
     def complete(self, columns: np.ndarray) -> np.ndarray:
         """Tell for each column whether every entry of it is known."""
@@ -109,15 +118,13 @@ class Memory:
 
     def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, NaN where unknown."""
-        out = np.full(i.shape, np.nan, dtype=self.dtype)
         self._settle()
+        out = self._from_lines(i, j)
         if self._keys.size:
             keys = self._key(i, j)
             at = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
-            found = self._keys[at] == keys
+            found = np.isnan(out) & (self._keys[at] == keys)
             out[found] = self._values[at[found]]
-        self.columns.entries(i, j, out)
-        (self.columns if self.symmetric else self.rows).entries(j, i, out)
         return out
 
     def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
@@ -138,6 +145,43 @@ class Memory:
                 out[row_at[a[inside]], column_at[b[inside]]] = self._values[inside]
         self.columns.fill(rows, columns, out)
         (self.columns if self.symmetric else self.rows).fill(columns, rows, out.T)
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield what is known as (i, j, K[i, j]), each pair once, some at a time."""
+        self._settle()
+        whole = np.isin(np.arange(self.n), self.columns.kept)
+        for i, j in self._grid(self.columns.kept):
+            values = self._from_lines(i, j, rows=self.symmetric)
+            new = ~np.isnan(values)
+            if self.symmetric:  # an entry of two lines is met in both orders
+                new &= ~whole[i] | (i <= j)
+            yield i[new], j[new], values[new]
+        if not self.symmetric:
+            for j, i in self._grid(self.rows.kept):
+                values = self._from_lines(i, j)
+                new = ~np.isnan(values) & np.isnan(self._from_lines(i, j, rows=False))
+                yield i[new], j[new], values[new]
+        for k in range(0, self._keys.size, CHUNK):
+            i, j = np.divmod(self._keys[k : k + CHUNK], self.n)
+            new = np.isnan(self._from_lines(i, j))
+            yield i[new], j[new], self._values[k : k + CHUNK][new]
+
+    def _grid(self, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the places of whole lines, some items of all of them at a time."""
+        step = max(1, CHUNK // max(1, lines.size))
+        for k in range(0, self.n if lines.size else 0, step):
+            items = np.arange(k, min(k + step, self.n))
+            yield np.repeat(items, lines.size), np.tile(lines, items.size)
+
+    def _from_lines(
+        self, i: np.ndarray, j: np.ndarray, *, rows: bool = True
+    ) -> np.ndarray:
+        """Return K[i[k], j[k]] as far as whole columns, and whole rows, know it."""
+        out = np.full(i.shape, np.nan, dtype=self.dtype)
+        self.columns.entries(i, j, out)
+        if rows:
+            (self.columns if self.symmetric else self.rows).entries(j, i, out)
+        return out
 
     def _key(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         if self.symmetric:

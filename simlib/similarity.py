@@ -6,7 +6,7 @@ never evaluates a pair twice; every method of simlib reads its matrix through on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -271,6 +271,24 @@ class Similarity:
         """Return the similarity of each item with itself, shape (n,)."""
         return self.pairs(np.arange(self.n), np.arange(self.n))
 
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
+        return self._memory.get(self._indices(i), self._indices(j))
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Iterate over all that is known, without evaluating anything.
+
+        Yields
+        ------
+        i, j : arrays of int, shape (m,)
+            Items. A pair comes once; of a symmetric similarity in one of the two
+            orders.
+        values : array of shape (m,)
+            K[i, j]. A million of them at a time or so; nothing else is to be asked of
+            this similarity in between.
+        """
+        return self._memory.known()
+
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Similarity:
         """Return the elementwise view ``function(K)``.
 
@@ -404,6 +422,16 @@ class MappedSimilarity(View):
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         return self._apply(self.base.pairs(i, j))
 
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        values = self.base.peek(i, j)
+        known = ~np.isnan(values)
+        values[known] = self._apply(values[known])
+        return values
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for i, j, values in self.base.known():
+            yield i, j, self._apply(values)
+
     def fork(self, *, limit: int | None = None) -> Similarity:
         return MappedSimilarity(self.base.fork(limit=limit), self.function)
 
@@ -448,6 +476,17 @@ class SymmetrizedSimilarity(View):
         i, j = self._indices(i), self._indices(j)
         both = self.base.pairs(np.concatenate([i, j]), np.concatenate([j, i]))
         return (both[: i.size] + both[i.size :]) / 2
+
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return (self.base.peek(i, j) + self.base.peek(j, i)) / 2
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for i, j, values in self.base.known():
+            first = i <= j
+            i, j = i[first], j[first]
+            mean = (values[first] + self.base.peek(j, i)) / 2
+            both = ~np.isnan(mean)
+            yield i[both], j[both], mean[both]
 
     def fork(self, *, limit: int | None = None) -> Similarity:
         return SymmetrizedSimilarity(self.base.fork(limit=limit))

@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import json
 import lzma
+import math
 import os
 import pickle
 import re
@@ -11,11 +12,14 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from copy import deepcopy
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from simlib import datasets
 from simlib.datasets import (
@@ -26,9 +30,12 @@ from simlib.datasets import (
     File,
     WordVectors,
     available,
+    bundled_docstrings,
     convert,
+    docstrings,
     find,
     fingerprint,
+    load_cortex,
     load_cross_encoder,
     load_twitter,
     load_word_vectors,
@@ -92,6 +99,8 @@ def test_registry_pins_every_source():
         "mrpc",
         "rte",
         "words",
+        "cortex",
+        "cortex-full",
     ]
     for dataset in REGISTRY.values():
         assert re.search("[0-9a-f]{40}", dataset.source)
@@ -111,7 +120,7 @@ def test_registry_agrees_with_the_data_folder():
         assert available(dataset.name)
         source = Path(os.environ["SIMLIB_DATA"], dataset.folder, "SOURCE.md")
         for file in dataset.files:
-            assert f"| `{file.sha256}` |" in source.read_text("utf8")
+            assert re.search(rf"\b{file.sha256}\b", source.read_text("utf8"))
             assert prints[f"{dataset.folder}/{file.name}"] == file.sha256
             assert find(dataset.name, file.name).name == file.name
 
@@ -458,6 +467,60 @@ def test_cross_encoder_of_another_set():
         load_cross_encoder("words")
 
 
+# Surfaces
+
+
+def check_closed_surface(mesh, n):
+    """Every edge lies between two faces that turn the same way; genus 0."""
+    assert mesh.vertices.shape == (n, 3)
+    assert mesh.vertices.dtype == np.float64
+    assert np.isfinite(mesh.vertices).all()
+    edges = mesh.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
+    assert len(np.unique(edges, axis=0)) == len(edges)
+    there, back = np.sort(edges @ [n, 1]), np.sort(edges @ [1, n])
+    np.testing.assert_array_equal(there, back)
+    assert n - len(edges) / 2 + len(mesh.faces) == 2  # Euler's characteristic
+    assert len(np.unique(mesh.faces)) == n
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("name", ["fiducial", "white", "full"])
+def test_cortex(name):
+    mesh = load_cortex(name)
+    check_closed_surface(mesh, 151487 if name == "full" else 7502)
+    extent = np.ptp(mesh.vertices, axis=0)  # of a hemisphere, in mm
+    assert (extent > 50).all()
+    assert (extent < 200).all()
+
+
+@pytest.mark.usefixtures("data")
+def test_cortices_lie_on_each_other():
+    small, white, full = map(load_cortex, ("fiducial", "white", "full"))
+    near = cKDTree(full.vertices).query(small.vertices)[0]
+    assert near.max() < 3
+    assert np.median(near) < 0.5
+    assert np.median(near) < np.median(cKDTree(full.vertices).query(white.vertices)[0])
+
+
+def test_unknown_cortex():
+    with pytest.raises(ValueError, match="'pial'; there are fiducial, white, full"):
+        load_cortex("pial")
+
+
+@pytest.mark.parametrize("k", [0, 1, 4])
+def test_bumpy_sphere(k):
+    mesh = datasets.bumpy_sphere(k)
+    check_closed_surface(mesh, 10 * 4**k + 2)
+    corners = mesh.vertices[mesh.faces]
+    assert (np.linalg.det(corners) > 0).all()  # seen from the centre, they look outward
+    radius = np.linalg.norm(mesh.vertices, axis=1)
+    assert radius.min() >= 0.7
+    assert radius.max() <= 1.3
+    x, y, z = (mesh.vertices / radius[:, None]).T
+    bumps = np.sin(6 * x) * np.sin(7 * y + 1) * np.sin(8 * z + 2)
+    np.testing.assert_allclose(radius, 1 + 0.3 * bumps)
+
+
 # Word vectors
 
 
@@ -478,6 +541,7 @@ def test_word_vectors_are_views_of_one_read_only_array():
 
 def test_word_vectors_travel():
     vectors = WordVectors(("a", "b"), np.eye(2))
+    assert deepcopy(vectors) is vectors
     copy = pickle.loads(pickle.dumps(vectors))
     assert copy.index == vectors.index
     assert not copy.array.flags.writeable
@@ -563,6 +627,81 @@ def test_bundled_documents():
     # the first image is a 0: a ring that leaves its centre empty
     assert not {"3,3", "4,4"} & set(documents[0])
     assert labels[0] == 0
+
+
+def test_docstrings():
+    documents, vectors, names = bundled_docstrings()
+    assert len(documents) == len(names) == len(set(names)) > 1000
+    assert len({tuple(words) for words in documents}) == len(documents)
+    assert {len(words) for words in documents} <= set(range(8, 21))
+    words = {word for document in documents for word in document}
+    assert words == set(vectors)
+    assert all(re.fullmatch("[a-z]{3,}", word) for word in words)
+    assert not words & ENGLISH_STOP_WORDS
+    assert "numpy.acos" in names
+    assert not {"numpy.arccos", "scipy.stats.norm"} & set(names)  # alias, object
+    norm = "matrix vector norm function able return different matrix norms infinite"
+    assert documents[names.index("numpy.linalg.norm")][:10] == norm.split()
+
+
+@pytest.fixture
+def toy_docstrings(monkeypatch):
+    """Let these docstrings, by name, be all there are."""
+
+    def put(**texts):
+        monkeypatch.setattr(docstrings, "_docstrings", lambda: list(texts.items()))
+        monkeypatch.setattr(docstrings, "DIMENSIONS", 2)
+        return bundled_docstrings.__wrapped__()
+
+    return put
+
+
+def test_openings_of_docstrings(toy_docstrings):
+    texts = {
+        "prose": "prose(x, y)\n\nAlpha beta gamma, the :func:`delta` of it\nepsilon "
+        ":math:`zeta`.\n\n.. math:: eta\n\n    theta\n\nIota `kappa` lambda.\n\nRead "
+        "more in the :ref:`Guide`.\n\nNotes\n-----\nOmega.",
+        "same": "Alpha beta gamma delta epsilon iota kappa lambda.\n\nSee\n===\nPsi",
+        "short": "Alpha beta gamma delta epsilon iota kappa.",
+        "long": "zeta eta " * 20,
+    }
+    documents, vectors, names = toy_docstrings(**texts)
+    expected = "alpha beta gamma delta epsilon iota kappa lambda"
+    assert documents == [expected.split(), ["zeta", "eta"] * 10]
+    assert names == ("prose", "long")
+    assert vectors.words == tuple(sorted([*expected.split(), "zeta", "eta"]))
+
+
+def test_docstring_vectors_of_the_formula(toy_docstrings):
+    rng = np.random.default_rng(0)
+    lexicon = np.array(["alpha", "beta", "gamma", "delta", "zeta", "eta", "theta"])
+    texts = [rng.choice(lexicon[k % 3 : k % 3 + 5], 8 + k).tolist() for k in range(9)]
+    bodies = [" ".join(words) for words in texts]
+    _, vectors, _ = toy_docstrings(**{f"f{k}": body for k, body in enumerate(bodies)})
+    total = sum(map(len, texts))
+    M = np.zeros((len(vectors), len(texts)))
+    for i, word in enumerate(vectors):
+        for j, words in enumerate(texts):
+            if count := words.count(word):
+                of_word = sum(other.count(word) for other in texts)
+                M[i, j] = max(0, math.log(count * total / (of_word * len(words))))
+    u, sigma, _ = np.linalg.svd(M)
+    expected = u[:, :2] * sigma[:2]
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    array = vectors.array.astype(float)
+    np.testing.assert_allclose(array @ array.T, expected @ expected.T, atol=1e-6)
+
+
+def test_docstring_vectors_mean_something():
+    _, vectors, _ = bundled_docstrings()
+    assert np.allclose(np.linalg.norm(vectors.array, axis=1), 1, atol=1e-6)
+    for word, near, far in (
+        ("eigenvalues", "eigenvectors", "window"),
+        ("clustering", "cluster", "fourier"),
+        ("regression", "ridge", "quadrature"),
+    ):
+        assert vectors[word] @ vectors[near] > 0.5
+        assert vectors[word] @ vectors[far] < 0.3
 
 
 def test_import_is_light():

@@ -1,14 +1,23 @@
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sklearn.datasets import load_digits, make_swiss_roll
 
-from simlib import Similarity, estimate_spectrum
+from simlib import Similarity, estimate_spectrum, gallery
 from simlib.approximation import negative_mass
-from simlib.datasets import load_cross_encoder, load_twitter, load_word_vectors
-from simlib.text import gallery
+from simlib.biharmonic import heat_geodesics
+from simlib.datasets import (
+    bumpy_sphere,
+    bundled_docstrings,
+    load_cross_encoder,
+    load_twitter,
+    load_word_vectors,
+)
 from simlib.text.wmd import WordMoverDistance
 
 everywhere = pytest.mark.parametrize("name", gallery.NAMES)
+GENERATED = {"gaussian", "uniform", "simulated", "swiss_roll", "sigmoid"}
+ALWAYS_REAL = {"docstrings", "pairs"}
 
 
 @pytest.fixture
@@ -55,12 +64,97 @@ def test_stand_in_of_the_tweets_moves_earth():
         assert example.matrix[one, other] <= np.exp(-0.3 * shift) + 1e-12
 
 
+@pytest.mark.usefixtures("bare")
+def test_plain_edit_similarity():
+    example = gallery.load("edit_plain", 30)
+    words = example.similarity.items
+    for i, j in ((0, 0), (0, 1), (5, 29), (12, 3)):
+        expected = np.exp(-levenshtein(words[i], words[j]))
+        assert example.matrix[i, j] == pytest.approx(expected)
+
+
+def test_docstrings_move_words():
+    documents, vectors, _ = bundled_docstrings()
+    example = gallery.load("docstrings", 20)
+    x, y = example.similarity.items[3], example.similarity.items[11]
+    assert x in documents
+    expected = np.exp(-WordMoverDistance(vectors)(x, y))
+    assert example.matrix[3, 11] == pytest.approx(expected)
+
+
+def test_swiss_roll_is_a_metric():
+    D = gallery.load("swiss_roll", 60).matrix
+    assert (D.diagonal() == 0).all()
+    detours = (D[:, :, None] + D[None]).min(axis=1)  # over the best third point
+    np.testing.assert_allclose(detours, D, atol=1e-12)
+
+
+def test_swiss_roll_is_unrolled():
+    """The arc length of the spiral t -> t (cos t, sin t) and the height are exact."""
+    points, t = make_swiss_roll(1500, random_state=gallery.SEED)
+    arc = (t * np.sqrt(1 + t**2) + np.arcsinh(t)) / 2
+    flat = np.column_stack([arc, points[:, 1]])[:300]
+    exact = np.linalg.norm(flat[:, None] - flat, axis=-1)
+    D = gallery.load("swiss_roll", 300).matrix
+    assert np.corrcoef(D.ravel(), exact.ravel())[0, 1] > 0.99
+
+
+@pytest.mark.usefixtures("bare")
+def test_cortex_is_the_mean_of_both_orders():
+    mesh = bumpy_sphere()
+    items = np.random.default_rng(gallery.SEED).permutation(len(mesh.vertices))[:12]
+    D = heat_geodesics(mesh.vertices, mesh.faces, items)[items]
+    assert not np.array_equal(D, D.T)
+    np.testing.assert_array_equal(gallery.load("cortex", 12).matrix, (D + D.T) / 2)
+
+
+def test_pairs_tell_digits_apart():
+    K = gallery.load("pairs", 200).matrix
+    images = load_digits()
+    order = np.random.default_rng(gallery.SEED).permutation(len(images.target))
+    labels = images.target[order][297:497]
+    same = labels[:, None] == labels
+    assert K.min() >= 0
+    assert K.max() <= 1
+    assert np.mean((K > 0.5) == same) > 0.93
+    assert K[same].mean() > 10 * K[~same].mean()
+
+
+# Variants of the same distances
+
+
+@pytest.mark.parametrize(("fixture", "shrink"), [("bare", 4), ("data", 1)])
+def test_tweets_are_measured_once(fixture, shrink, request):
+    request.getfixturevalue(fixture)
+    plain = gallery.load("twitter", 13)
+    distances = -np.log(plain.matrix) / 0.3
+    evaluated = plain.similarity.calls
+    narrow, squared = (gallery.load(f"twitter_{k}", 13) for k in ("narrow", "squared"))
+    twice = 2 if shrink == 1 else 8
+    np.testing.assert_allclose(narrow.matrix, np.exp(-0.3 * twice * distances))
+    expected = np.exp(-((0.3 * shrink * distances) ** 2))
+    np.testing.assert_allclose(squared.matrix, expected, atol=1e-9)
+    assert narrow.similarity.calls == squared.similarity.calls == 0
+    assert plain.similarity.calls == evaluated > 0
+
+
+@pytest.mark.usefixtures("bare")
+def test_counters_are_separate():
+    one, other = gallery.load("twitter", 14), gallery.load("twitter_narrow", 14)
+    one.similarity.limit = 5
+    assert other.similarity.limit is None
+    other.similarity.columns([0])
+    assert other.similarity.calls == 14
+    assert one.similarity.calls == 0
+
+
 # Every matrix, with and without data
 
 
 def check(name, example):
     assert example.name == name
     assert example.title
+    assert name in gallery.FAMILIES[example.family]
     assert example.similarity.symmetric
     K = example.matrix
     assert K.shape == (25, 25)
@@ -68,6 +162,10 @@ def check(name, example):
     assert np.isfinite(K).all()
     assert example.matrix is K
     np.testing.assert_array_equal(example.similarity.columns([3]), K[:, [3]])
+    if example.family == "distance":
+        assert (K.diagonal() == 0).all()
+    if example.family in ("wmd", "edit"):
+        np.testing.assert_allclose(K.diagonal(), 1, atol=1e-6)
 
 
 @everywhere
@@ -75,8 +173,9 @@ def check(name, example):
 def test_stand_ins(name):
     example = gallery.load(name, 25)
     check(name, example)
-    assert not example.real
-    assert ("stand-in" in example.source) == (name not in ("gaussian", "uniform"))
+    assert example.real == (name in ALWAYS_REAL)
+    assert ("stand-in" in example.source) == (name not in ALWAYS_REAL | GENERATED)
+    assert ("generated:" in example.source) == (name in GENERATED)
 
 
 @everywhere
@@ -84,14 +183,20 @@ def test_stand_ins(name):
 def test_real_matrices(name):
     example = gallery.load(name, 25)
     check(name, example)
-    assert example.real == (name not in ("gaussian", "uniform"))
+    assert example.real == (name not in GENERATED)
     assert "stand-in" not in example.source
+
+
+def test_titles_differ():
+    titles = {gallery.load(name, 2).title for name in gallery.NAMES}
+    assert len(titles) == len(gallery.NAMES)
 
 
 @everywhere
 @pytest.mark.usefixtures("bare")
 def test_nothing_is_evaluated_before_it_is_asked(name):
-    example = gallery.load(name, 40)
+    n = 40 + gallery.NAMES.index(name)  # tweets of the same number share what is known
+    example = gallery.load(name, n)
     assert example.similarity.calls == 0
     estimate_spectrum(example.similarity, 10, rng=0)
     assert 0 < example.similarity.calls <= 10 * 10
@@ -110,6 +215,7 @@ def test_sizes():
     assert gallery.load("twitter").similarity.n == 1000
     assert gallery.load("edit", 10**6).similarity.n > 500
     assert gallery.load("rte", 1).matrix.shape == (1, 1)
+    assert gallery.load("swiss_roll", 10**6).similarity.n == 1500
 
 
 @pytest.mark.usefixtures("bare")
@@ -125,10 +231,19 @@ def test_kinds_of_spectra():
         "gaussian": (0, 1e-7),
         "uniform": (0, 1e-7),
         "twitter": (0, 1e-3),
+        "twitter_narrow": (0, 1e-3),
+        "twitter_squared": (0, 0.02),
+        "docstrings": (0, 1e-3),
+        "simulated": (0.1, 0.25),
+        "pairs": (0.1, 0.3),
         "stsb": (0.1, 0.25),
         "mrpc": (0.1, 0.25),
         "rte": (0.1, 0.25),
+        "swiss_roll": (0.4, 0.6),
+        "cortex": (0.3, 0.5),
+        "sigmoid": (0.6, 0.8),
         "edit": (0, 0.05),
+        "edit_plain": (0, 1e-3),
     }.items():
         mass = negative_mass(np.linalg.eigvalsh(gallery.load(name, 150).matrix))
         assert bounds[0] <= mass <= bounds[1], name

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matrices import quick
+from matrices import asymmetric, indefinite, quick
 from scipy.stats import chi2
 
-from simlib.landmarks import draw, sample_size, uniform
+from simlib.landmarks import adaptive, draw, pivoted_qr, sample_size, uniform
 
 # Exact answers
 
@@ -147,3 +147,79 @@ def test_number_and_landmarks():
         draw(5, 3, landmarks=[0, 3])
     with pytest.raises(ValueError, match="Give n_landmarks, or the indices"):
         draw(5, None)
+
+
+# Selections from a block
+
+
+@pytest.mark.parametrize("select", [pivoted_qr, adaptive])
+@given(st.integers(0, 1000), st.integers(1, 12))
+@quick
+def test_selections_name_distinct_items(select, seed, s):
+    block = indefinite(12, seed=seed, rank=1 + seed % 12)
+    picked = select(block, s, rng=seed)
+    assert len(set(picked.tolist())) == s
+    assert set(picked.tolist()) <= set(range(12))
+    np.testing.assert_array_equal(picked, select(block, s, rng=seed))
+
+
+@pytest.mark.parametrize("select", [pivoted_qr, adaptive])
+def test_selections_span_a_block_of_low_rank(select):
+    for make in (indefinite, asymmetric):
+        block = make(30, rank=5)
+        picked = select(block, 5, rng=0)
+        basis = np.linalg.qr(block[:, picked])[0]
+        np.testing.assert_allclose(basis @ (basis.T @ block), block, atol=1e-10)
+
+
+@pytest.mark.parametrize("select", [pivoted_qr, adaptive])
+@pytest.mark.parametrize("block", [np.zeros((9, 9)), np.ones((9, 9)), np.eye(9)])
+def test_selections_of_degenerate_blocks(select, block):
+    assert len(set(select(block, 9, rng=0).tolist())) == 9
+
+
+@pytest.mark.parametrize("select", [pivoted_qr, adaptive])
+def test_scale_does_not_matter_to_selections(select):
+    block = indefinite(20, rank=6)
+    picks = [select(scale * block, 6, rng=0).tolist() for scale in (1e-20, 1, 1e20)]
+    assert picks[0] == picks[1] == picks[2]
+
+
+def test_law_of_adaptive_picks():
+    """Two picks of four: probabilities by squared distances, computed by hand."""
+    block = np.array(
+        [
+            [2.0, 1.0, 0.0, 0.0],
+            [1.0, 1.0, 0.0, 0.0],
+            [0.0, 0.0, 0.0, 3.0],
+            [0.0, 0.0, 3.0, 0.0],
+        ]
+    )
+    squares = np.array([5.0, 2.0, 9.0, 9.0])
+    # Columns 0 and 1: the squared distance of one from the other is det^2 / norm^2.
+    second = {0: [0, 1 / 5, 9, 9], 1: [1 / 2, 0, 9, 9]}
+    second |= {2: [5, 2, 0, 9], 3: [5, 2, 9, 0]}
+    law = np.array(
+        [
+            [squares[i] / squares.sum() * second[i][j] / sum(second[i])]
+            for i in range(4)
+            for j in range(4)
+            if i != j
+        ]
+    ).ravel()
+    names = [(i, j) for i in range(4) for j in range(4) if i != j]
+    rng = np.random.default_rng(0)
+    counts = dict.fromkeys(names, 0)
+    for _ in range(4000):
+        counts[tuple(adaptive(block, 2, rng=rng).tolist())] += 1
+    observed = np.array([counts[name] for name in names])
+    statistic = ((observed - 4000 * law) ** 2 / (4000 * law)).sum()
+    assert statistic < chi2(11).ppf(0.999)
+
+
+@pytest.mark.parametrize("select", [pivoted_qr, adaptive])
+def test_impossible_selections(select):
+    with pytest.raises(ValueError, match="5 landmarks among 4 items"):
+        select(np.eye(4), 5)
+    with pytest.raises(ValueError, match=r"square; got shape \(4, 3\)"):
+        select(np.ones((4, 3)), 2)

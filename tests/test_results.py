@@ -6,9 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from simlib import largest, relative_error, sicur, sms_nystrom, tikhonov
+from simlib import gallery, largest, relative_error, sicur, sms_nystrom, tikhonov
 from simlib.press import Repository, recorded
-from simlib.text import gallery
 
 BOOK = Repository.here()
 FILES = sorted((BOOK.book / "results").glob("*.json"))

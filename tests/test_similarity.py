@@ -852,7 +852,7 @@ print(*{owner for name in names for owner in owners[name]})
 
 # What numpy, scipy, scikit-learn and joblib bring along, some of it where installed.
 BROUGHT = {"threadpoolctl", "narwhals", "cloudpickle", "loky", "psutil"}
-BROUGHT |= {"charset-normalizer"}
+BROUGHT |= {"charset-normalizer", "pandas", "python-dateutil", "six"}
 
 
 def test_simlib_imports_four_packages():

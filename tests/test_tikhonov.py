@@ -6,10 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import asymmetric, error, indefinite, psd, quick, rbf
 
-from simlib import Similarity, largest, nystrom, sicur, sms_nystrom, stacur, tikhonov
+from simlib import (
+    METHODS,
+    Similarity,
+    gallery,
+    largest,
+    nystrom,
+    sicur,
+    sms_nystrom,
+    stacur,
+    tikhonov,
+)
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
-from simlib.text import gallery
 
 # Exact answers
 
@@ -70,8 +79,19 @@ def core(A, s1, ridge):
     return left @ A @ right.T
 
 
-def chosen_ridge(A, s1):
+def answers_of_a_plausible_size(A, s1, C, R):
+    """Return ridges whose answer to the whole block is at most twice as large as K."""
+    largest_value = max(np.linalg.norm(A[:, :s1], 2), np.linalg.norm(A[:s1], 2)) ** 2
+    ridges = [0.0] + [10 ** (-10 + k / 2) * largest_value for k in range(21)]
+    norm = np.sqrt(len(C) / s1 * (np.sum(C**2) + np.sum(R**2)) / 2)
+    sizes = [np.linalg.norm(C @ core(A, s1, ridge) @ R) for ridge in ridges]
+    good = [r for r, size in zip(ridges, sizes, strict=True) if size <= 2 * norm]
+    return good or ridges[-1:]
+
+
+def chosen_ridge(A, s1, C, R):
     """Return the ridge of the least off-diagonal error on held-out entries."""
+    ridges = answers_of_a_plausible_size(A, s1, C, R)
     s2 = len(A)
     held_out = range(s1, s2)
     if len(held_out) < 2:
@@ -80,21 +100,18 @@ def chosen_ridge(A, s1):
         folds = list(combinations(held_out, 2))
     else:
         folds = np.array_split(held_out, 5)
-    largest_value = max(
-        np.linalg.eigvalsh(A[:, :s1].T @ A[:, :s1])[-1],
-        np.linalg.eigvalsh(A[:s1] @ A[:s1].T)[-1],
-    )
     scores = {}
-    for ridge in [0.0] + [10 ** (-10 + k / 2) * largest_value for k in range(21)]:
+    for ridge in ridges:
         scores[ridge] = 0.0
         for fold in folds:
             kept = [i for i in range(s2) if i not in fold]
             U = core(A[kept][:, kept], s1, ridge)
-            for i in fold:
-                for j in fold:
-                    if i != j:
-                        guess = A[i, :s1] @ U @ A[:s1, j]
-                        scores[ridge] += (A[i, j] - guess) ** 2
+            pairs = [(i, j) for i in fold for j in held_out if i != j]
+            if not np.array_equal(A, A.T):
+                pairs += [(j, i) for i, j in pairs]
+            for i, j in pairs:
+                guess = A[i, :s1] @ U @ A[:s1, j]
+                scores[ridge] += (A[i, j] - guess) ** 2
     return min(scores, key=scores.get)
 
 
@@ -134,7 +151,7 @@ def test_cross_validation_by_brute_force(kind, s, oversampling):
     )
     S1, S2 = draw(60, s, oversampling, rng=5)
     A = K[np.ix_(S2, S2)]
-    ridge = chosen_ridge(A, s)
+    ridge = chosen_ridge(A, s, K[:, S1], K[S1])
     expected = core(A, s, ridge)
     np.testing.assert_allclose(
         approximation.core, expected, atol=1e-7 * np.abs(expected).max()
@@ -143,13 +160,181 @@ def test_cross_validation_by_brute_force(kind, s, oversampling):
         assert ridge == 0
 
 
+@pytest.mark.parametrize("nugget", [False, True])
+def test_an_answer_is_not_much_larger_than_the_matrix(nugget):
+    """Item 0 hardly resembles itself; zeros left out do not show what that does."""
+    K = np.diag(np.repeat([1.0, 0.0], 20))
+    K[0, 0], K[0, 20:], K[20:, 0] = 1e-3, 1, 1
+    sim = Similarity.from_matrix(K)
+    plain = []
+    for seed in range(20):
+        answer = tikhonov(sim, landmarks=[0, 1, 2], nugget=nugget, rng=seed)
+        size = np.linalg.norm(answer.left @ answer.core @ answer.left.T)
+        assert size <= 2 * np.sqrt(40 / 3) * np.linalg.norm(answer.left) * (1 + 1e-9)
+        answer = tikhonov(sim, landmarks=[0, 1, 2], ridge=0, rng=seed)
+        plain.append(np.linalg.norm(answer.toarray()))
+    assert max(plain) > 1000
+
+
 def test_cross_validation_regularises_noise_and_nothing_else():
     def ridge(K):
-        S2 = draw(len(K), 12, 2, rng=0)[1]
-        return chosen_ridge(K[np.ix_(S2, S2)], 12)
+        S1, S2 = draw(len(K), 12, 2, rng=0)
+        return chosen_ridge(K[np.ix_(S2, S2)], 12, K[:, S1], K[S1])
 
     assert ridge(cross_encoder_like(60, rng=1)) > 0
     assert ridge(psd(60, rank=4) + 0.1 * np.eye(60)) < ridge(indefinite(60))
+
+
+# Landmarks out of the block
+
+
+@pytest.mark.parametrize("make", [indefinite, rbf, asymmetric])
+def test_pivoted_qr_by_greedy_projection(make):
+    K = make(40)
+    answer = tikhonov(Similarity.from_matrix(K), 8, landmarks="pivoted_qr", rng=3)
+    S2 = draw(40, 8, 2, rng=3)[1]
+    A = K[np.ix_(S2, S2)]
+    columns = A if answer.symmetric else np.vstack([A, A.T])
+    picked = []
+    for _ in range(8):  # the column farthest from the span of those before
+        basis = np.linalg.qr(columns[:, picked])[0]
+        distances = np.linalg.norm(columns - basis @ (basis.T @ columns), axis=0)
+        picked.append(int(np.argmax(distances)))
+    assert answer.landmarks.tolist() == S2[picked].tolist()
+    assert answer.calls == METHODS["tikhonov"].calls(40, 8) or not answer.symmetric
+
+
+@pytest.mark.parametrize("landmarks", ["pivoted_qr", "adaptive"])
+def test_picked_landmarks_answer_as_given_ones_do(landmarks):
+    """The sample is what the draw gives, whatever is picked in it."""
+    K = cross_encoder_like(60, rng=1)
+    answer = tikhonov(Similarity.from_matrix(K), 12, landmarks=landmarks, rng=5)
+    S2 = draw(60, 12, 2, rng=5)[1]
+    assert set(answer.landmarks) <= set(S2)
+    rest = [item for item in S2 if item not in answer.landmarks]
+    order = [*answer.landmarks, *rest]
+    A = K[np.ix_(order, order)]
+    S1 = answer.landmarks
+    expected = core(A, 12, chosen_ridge(A, 12, K[:, S1], K[S1]))
+    np.testing.assert_allclose(
+        answer.core, expected, atol=1e-7 * np.abs(expected).max()
+    )
+
+
+@pytest.mark.parametrize("landmarks", ["pivoted_qr", "adaptive"])
+def test_picked_landmarks_find_the_few_items_that_matter(landmarks):
+    """Rank 6, of which five directions belong to one item each."""
+    K = np.full((50, 50), 0.1)
+    K[:5, :5] += np.diag([-3.0, -2.0, 2.0, 3.0, 4.0])
+    sim = Similarity.from_matrix(K)
+    options = {"oversampling": 9, "ridge": 0}
+    answer = tikhonov(sim, 6, landmarks=landmarks, rng=0, **options)
+    assert set(range(5)) < set(answer.landmarks)
+    assert error(K, answer) < 1e-10
+    assert error(K, tikhonov(sim, 6, rng=0, **options)) > 0.1
+
+
+# The residual
+
+
+def nugget_by_brute_force(A, s1, K, S1):
+    """Return the shift and the ridge; errors on the fold against all held out."""
+    held_out = np.arange(s1, len(A))
+    table = []
+    for tau in np.linspace(0, 1, 6) * np.diag(A).mean():
+        shifted = A - tau * np.eye(len(A))
+        whole = K - tau * np.eye(len(K))
+        sides = whole[:, S1], whole[S1]
+        for ridge in answers_of_a_plausible_size(shifted, s1, *sides):
+            errors = []
+            for fold in np.array_split(held_out, 5):
+                kept = [i for i in range(len(A)) if i not in fold]
+                U = core(shifted[kept][:, kept], s1, ridge)
+                guess = shifted[:, :s1] @ U @ shifted[:s1]
+                errors.append(
+                    sum(
+                        (A[i, j] - guess[i, j]) ** 2
+                        for i in fold
+                        for j in held_out
+                        if i != j
+                    )
+                )
+            table.append((sum(errors), tau, ridge, np.array(errors)))
+    best = min(table, key=lambda row: row[0])
+    for tau in sorted({row[1] for row in table}):
+        row = min((row for row in table if row[1] == tau), key=lambda row: row[0])
+        excess = row[3] - best[3]
+        if excess.mean() <= excess.std() / np.sqrt(len(excess)):
+            return row[1:3]
+    raise AssertionError
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nugget_by_brute_force(seed):
+    K = psd(60, seed=seed, rank=5) / 10 + 2 * np.eye(60)
+    K += 0.1 * np.random.default_rng(seed).standard_normal((60, 60))
+    K = (K + K.T) / 2
+    answer = tikhonov(Similarity.from_matrix(K), 12, nugget=True, rng=5)
+    S1, S2 = draw(60, 12, 2, rng=5)
+    tau, ridge = nugget_by_brute_force(K[np.ix_(S2, S2)], 12, K, S1)
+    shifted = K - tau * np.eye(60)
+    U = core(shifted[np.ix_(S2, S2)], 12, ridge)
+    expected = shifted[:, S1] @ U @ shifted[S1]
+    np.fill_diagonal(expected, np.diag(K))
+    assert tau > 0
+    np.testing.assert_allclose(answer.toarray(), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_low_rank_plus_a_multiple_of_the_identity_is_exact(symmetric):
+    """Rank 3 with diagonal 2, plus 8 I: 8 is on the grid of shifts."""
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (60, 3))
+    K = (signs * [1.5, 1.5, -1.0]) @ signs.T + 8 * np.eye(60)
+    sim = Similarity.from_matrix(K, symmetric=symmetric)
+    assert error(K, tikhonov(sim, 12, rng=0)) > 0.3
+    answer = tikhonov(sim, 12, nugget=True, rng=0)
+    np.testing.assert_allclose(answer.toarray(), K, atol=1e-9)
+    assert answer.residual.nnz == 60
+
+
+@pytest.mark.parametrize("make", [indefinite, asymmetric])
+@pytest.mark.parametrize("options", [{}, {"nugget": True}, {"oversampling": 3}])
+def test_overlay_returns_what_was_evaluated_and_changes_nothing_else(make, options):
+    K = make(40)
+    plain, laid = (
+        tikhonov(Similarity.from_matrix(K), 6, overlay=overlay, rng=1, **options)
+        for overlay in (False, True)
+    )
+    S1, S2 = draw(40, 6, options.get("oversampling", 2), rng=1)
+    seen = np.zeros((40, 40), dtype=bool)
+    seen[:, S1] = seen[S1] = seen[np.ix_(S2, S2)] = True
+    if options.get("nugget"):
+        np.fill_diagonal(seen, True)
+    expected = np.where(seen, K, plain.toarray())
+    np.testing.assert_allclose(laid.toarray(), expected, atol=1e-12)
+    assert laid.residual.nnz <= seen.sum()
+    assert laid.calls == plain.calls
+    assert laid.symmetric == plain.symmetric
+    assert error(K, laid) < error(K, plain)
+    i = np.array([0, S1[0], 7])
+    np.testing.assert_allclose(laid.rows(i), expected[i], atol=1e-12)
+    x = np.arange(40.0)
+    np.testing.assert_allclose(laid @ x, expected @ x, atol=1e-10)
+
+
+def test_new_items_of_a_matrix_with_a_nugget():
+    """Off the diagonal the answer for old items, treated as new, is the same."""
+    K = psd(60, rank=4) + 3 * np.eye(60)
+    answer = tikhonov(Similarity.from_matrix(K), 12, nugget=True, rng=0)
+    Z, signs = answer.embedding()
+    others = np.setdiff1d(np.arange(60), answer.landmarks)
+    new = answer.extend(K[np.ix_(others, answer.landmarks)])
+    np.testing.assert_allclose(new, Z[others], atol=1e-12)
+    np.testing.assert_allclose(
+        (new * signs) @ Z.T + answer.residual.toarray()[others],
+        answer.rows(others),
+        atol=1e-12,
+    )
 
 
 # Numerical soundness
@@ -212,7 +397,7 @@ def test_impossible_ridge(ridge):
 
 
 def test_impossible_landmarks():
-    with pytest.raises(ValueError, match='landmarks must be "uniform" or indices'):
+    with pytest.raises(ValueError, match='landmarks must be "uniform", "pivoted_qr"'):
         tikhonov(Similarity.from_matrix(psd(10)), 3, landmarks="best")
 
 

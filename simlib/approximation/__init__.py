@@ -3,24 +3,44 @@
 Every method reads its matrix through a `Similarity` and answers with a `LowRank`.
 """
 
+from simlib.approximation.adaptive import AdaptiveResult, approximate_to
 from simlib.approximation.cur import sicur, skeleton, stacur
 from simlib.approximation.error import relative_error
+from simlib.approximation.error_estimate import ErrorEstimate, estimate_error
+from simlib.approximation.estimators import (
+    SiCUR,
+    SMSNystroem,
+    StaCUR,
+    TikhonovNystroem,
+)
 from simlib.approximation.methods import METHODS, largest
 from simlib.approximation.nystrom import nystrom
 from simlib.approximation.optimal import optimal
+from simlib.approximation.overlay import overlay
+from simlib.approximation.rpcholesky import rpcholesky
 from simlib.approximation.sms import sms_nystrom
 from simlib.approximation.spectrum import Spectrum, estimate_spectrum, negative_mass
 from simlib.approximation.tikhonov import tikhonov
 
 __all__ = [
     "METHODS",
+    "AdaptiveResult",
+    "ErrorEstimate",
+    "SMSNystroem",
+    "SiCUR",
     "Spectrum",
+    "StaCUR",
+    "TikhonovNystroem",
+    "approximate_to",
+    "estimate_error",
     "estimate_spectrum",
     "largest",
     "negative_mass",
     "nystrom",
     "optimal",
+    "overlay",
     "relative_error",
+    "rpcholesky",
     "sicur",
     "skeleton",
     "sms_nystrom",

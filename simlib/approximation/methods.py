@@ -15,6 +15,7 @@ from simlib.approximation.cur import (
     stacur_calls,
 )
 from simlib.approximation.nystrom import nystrom, nystrom_calls
+from simlib.approximation.rpcholesky import rpcholesky, rpcholesky_calls
 from simlib.approximation.sms import sms_calls, sms_nystrom
 from simlib.approximation.tikhonov import tikhonov, tikhonov_calls
 
@@ -26,6 +27,7 @@ METHODS: dict[str, Method] = {
     "skeleton": Method(skeleton, skeleton_calls),
     "sicur": Method(sicur, sicur_calls),
     "stacur": Method(stacur, stacur_calls),
+    "rpcholesky": Method(rpcholesky, rpcholesky_calls),
     "tikhonov": Method(tikhonov, tikhonov_calls),
 }
 

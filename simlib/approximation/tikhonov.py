@@ -5,20 +5,25 @@ r"""The Tikhonov core: a symmetric least-squares fit to a block that is paid for
     F = (B^\top B + \lambda I)^{-1} B^\top
 
 Equation :eq:`eq:tikhonov` of the book, with C = K[:, S1], B = K[S2, S1], A = K[S2, S2]
-and S1 in S2: the entries that SMS-Nyström reads, without its shift.
+and S1 in S2: the entries that SMS-Nyström reads, without its shift. What is known
+besides, the evaluated entries or the diagonal, can be kept as a sparse residual,
+:eq:`eq:nugget`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib.approximation.budget import block_calls, cross_calls
-from simlib.landmarks import draw, sample_size
+from simlib.approximation.overlay import overlay as laid_over
+from simlib.landmarks import adaptive, draw, pivoted_qr, sample_size
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity
 
@@ -26,6 +31,8 @@ __all__ = ["tikhonov", "tikhonov_calls"]
 
 N_FOLDS = 5
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
+NUGGETS = np.linspace(0, 1, 6)  # times the mean diagonal of A
+SELECTIONS = {"pivoted_qr": pivoted_qr, "adaptive": adaptive}
 
 
 def tikhonov(
@@ -34,7 +41,9 @@ def tikhonov(
     *,
     oversampling: float = 2,
     ridge: Literal["cv"] | float = "cv",
-    landmarks: Literal["uniform"] | ArrayLike = "uniform",
+    landmarks: Literal["uniform", "pivoted_qr", "adaptive"] | ArrayLike = "uniform",
+    nugget: bool = False,
+    overlay: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     r"""Approximate any similarity matrix from the entries that SMS-Nyström reads.
@@ -53,67 +62,122 @@ def tikhonov(
     ridge : "cv" or float, default="cv"
         The regularisation lambda. "cv" chooses among zero and 21 values from 1e-10 to 1
         times the squared norm of B, by five folds over the items of the block that are
-        no landmarks: fit without a fold, compare with the entries between its items.
-        With fewer than ten such items every two of them are a fold, with fewer than two
-        lambda is zero. Costs no similarity call.
-    landmarks : "uniform" or array of int, default="uniform"
-        How to choose the landmarks, or their indices.
+        no landmarks: fit without a fold, compare with the entries between its items and
+        all of them. With fewer than ten such items every two of them are a fold, with
+        fewer than two lambda is zero. Values that make the answer more than
+        twice as large as K appears from the columns are left out. Costs no similarity
+        call.
+    landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
+        How to choose the landmarks, or their indices. The second and third draw the
+        block first and pick the landmarks in it, at no further call: see
+        `simlib.landmarks.pivoted_qr` and `simlib.landmarks.adaptive`.
+    nugget : bool, default=False
+        Keep the true diagonal, and fit the core to K - tau I. For matrices whose items
+        resemble themselves far more than anything else. The shift tau is chosen by
+        cross-validation among six values from zero to the mean diagonal of the block:
+        the smallest that is within one standard error of the best.
+    overlay : bool, default=False
+        Return the evaluated entries as they are, not as the core fits them.
     rng : int, Generator or None
         Source of randomness.
 
     Returns
     -------
     LowRank
-        Of rank at most s1, symmetric if `sim` is.
+        Of rank at most s1, symmetric if `sim` is; with `nugget` or `overlay` plus a
+        sparse residual of n or about 2 n s1 + s2^2 entries.
 
     Raises
     ------
     ValueError
-        More landmarks than items, or a negative ridge.
+        More landmarks than items, a negative ridge, or no such choice of landmarks.
 
     Notes
     -----
     Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
-    ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block. Flops: O(s2^2 s1), five
-    times for the cross-validation.
+    ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block, plus ``n - s2`` for the
+    rest of the diagonal with `nugget`. Flops: O(s2^2 s1 + n s1^2), the first
+    term five times for the cross-validation; all six times with `nugget`.
 
     Source: ours. With lambda = 0 the core is that of Wang, Zhang and Zhang (2016,
     section 4), stated there for positive semidefinite matrices. For an asymmetric
     matrix F acts on the columns, and the same built from K[S1, S2] on the rows.
     """
-    if isinstance(landmarks, str):
-        if landmarks != "uniform":
-            raise ValueError(
-                f'landmarks must be "uniform" or indices; got {landmarks!r}.'
-            )
-        landmarks = None
     if ridge != "cv" and not (isinstance(ridge, Real) and ridge >= 0):
         raise ValueError(f'ridge must be "cv" or a number >= 0; got {ridge!r}.')
-    S1, S2 = draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
-    C = sim.columns(S1)
-    R = None if sim.symmetric else sim.rows(S1).T
-    A = sim.block(S2, S2).astype(float)
-    if ridge == "cv":
-        ridge = _cross_validated(A, S1.size, sim.symmetric, sim.dtype)
-    core = _Fit(A, S1.size, sim.symmetric, sim.dtype).core(ridge)
-    rest = block_calls(S2.size - S1.size, symmetric=sim.symmetric)
+    S1, S2 = _draw(sim, n_landmarks, oversampling, landmarks, rng)
+    problem = _Problem(
+        A=sim.block(S2, S2).astype(float),
+        C=sim.columns(S1),
+        R=None if sim.symmetric else sim.rows(S1).T,
+        S1=S1,
+    )
+    calls = cross_calls(sim.n, S1.size, symmetric=sim.symmetric)
+    calls += block_calls(S2.size - S1.size, symmetric=sim.symmetric)
+    if nugget:
+        calls += sim.n - S2.size
+        diagonal = sim.diagonal()
+        problem, ridge = _without_nugget(problem, ridge)
+    elif ridge == "cv":
+        ridge, _ = problem.cross_validate("cv")
+    C, R = problem.C, problem.R
+    core = problem.fit().core(ridge).astype(sim.dtype)
+    factors = LowRank(C, core, R, landmarks=S1, row_landmarks=S1)
+    residual = laid_over(sim, factors, S2) if overlay else None
+    if nugget:
+        missed = diagonal - factors.diagonal()
+        if overlay:
+            missed[S2] = 0
+        kept = scipy.sparse.diags_array(missed).tocsr()
+        residual = kept if residual is None else residual + kept
     return LowRank(
         C,
-        core.astype(sim.dtype),
+        core,
         R,
+        residual=residual,
         landmarks=S1,
         row_landmarks=None if sim.symmetric else S1,
-        calls=cross_calls(sim.n, S1.size, symmetric=sim.symmetric) + rest,
+        calls=calls,
         method="tikhonov",
     )
 
 
 def tikhonov_calls(
-    n: int, n_landmarks: int, oversampling: float = 2, **_: object
+    n: int,
+    n_landmarks: int,
+    oversampling: float = 2,
+    *,
+    nugget: bool = False,
+    **_: object,
 ) -> int:
     """Return the calls of `tikhonov`."""
-    rest = sample_size(n, n_landmarks, oversampling) - n_landmarks
-    return cross_calls(n, n_landmarks) + block_calls(rest)
+    sample = sample_size(n, n_landmarks, oversampling)
+    rest = n - sample if nugget else 0
+    return cross_calls(n, n_landmarks) + block_calls(sample - n_landmarks) + rest
+
+
+def _draw(
+    sim: Similarity,
+    n_landmarks: int | None,
+    oversampling: float,
+    landmarks: str | ArrayLike,
+    rng: int | np.random.Generator | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return S1 and S2, which begins with S1."""
+    rng = np.random.default_rng(rng)
+    if not isinstance(landmarks, str):
+        return draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
+    if landmarks != "uniform" and landmarks not in SELECTIONS:
+        raise ValueError(
+            'landmarks must be "uniform", "pivoted_qr", "adaptive" or indices; got '
+            f"{landmarks!r}."
+        )
+    S1, S2 = draw(sim.n, n_landmarks, oversampling, rng=rng)
+    if landmarks in SELECTIONS:
+        block = sim.block(S2, S2)
+        S1 = S2[SELECTIONS[landmarks](block, S1.size, rng=rng)]
+        S2 = np.concatenate([S1, S2[~np.isin(S2, S1)]])
+    return S1, S2
 
 
 class _Factor(NamedTuple):
@@ -154,28 +218,99 @@ class _Fit:
         return (left @ (middle * self.right.filter(ridge))) @ right.T
 
 
-def _cross_validated(A: np.ndarray, s1: int, symmetric: bool, dtype: np.dtype) -> float:
-    """Return the ridge with the smallest error on entries left out of the fit."""
-    held_out = np.arange(s1, len(A))
-    if held_out.size < 2:
-        return 0.0
-    if held_out.size < 2 * N_FOLDS:
-        folds = [np.array(pair) for pair in combinations(held_out, 2)]
-    else:
-        folds = np.array_split(held_out, N_FOLDS)
-    largest = (
-        np.linalg.norm(A[:, :s1], 2)
-        if symmetric
-        else max(np.linalg.norm(A[:, :s1], 2), np.linalg.norm(A[:s1], 2))
-    )
-    ridges = RIDGES * largest**2
-    scores = np.zeros(ridges.size)
-    for fold in folds:
-        kept = np.setdiff1d(np.arange(len(A)), fold)
-        fit = _Fit(A[np.ix_(kept, kept)], s1, symmetric, dtype)
-        left, right = A[fold, :s1] @ fit.left.Q, A[:s1, fold].T @ fit.right.Q
-        for k, ridge in enumerate(ridges):
-            error = A[np.ix_(fold, fold)] - fit.predict(left, right, ridge)
-            np.fill_diagonal(error, 0.0)
-            scores[k] += (error**2).sum()
-    return float(ridges[np.argmin(scores)])
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What was evaluated: A = K[S2, S2], which begins with S1, and whole columns C.
+
+    Where K is not symmetric R is the transpose of its rows S1, otherwise None.
+    """
+
+    A: np.ndarray
+    C: np.ndarray
+    R: np.ndarray | None
+    S1: np.ndarray
+
+    def without(self, tau: float) -> _Problem:
+        """Return the same for K - tau I."""
+
+        def less(part: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            part = part.copy()
+            part[rows, np.arange(rows.size)] -= tau
+            return part
+
+        C = less(self.C, self.S1)
+        R = None if self.R is None else less(self.R, self.S1)
+        return _Problem(less(self.A, np.arange(len(self.A))), C, R, self.S1)
+
+    def fit(self, kept: np.ndarray | None = None) -> _Fit:
+        """Return the fits to the block, or to the part of it that is kept."""
+        A = self.A if kept is None else self.A[np.ix_(kept, kept)]
+        return _Fit(A, self.S1.size, self.R is None, self.C.dtype)
+
+    def ridges(self) -> np.ndarray:
+        """Return the ridges to choose from, without those whose answer is too large.
+
+        P K P is never larger than K, whose norm the columns tell roughly. Entries that
+        happen to be left out may not show what a small ridge does to other items; an
+        answer of more than twice that norm does.
+        """
+        s1, right = self.S1.size, self.C if self.R is None else self.R
+        sides = [self.A[:, :s1]] if self.R is None else [self.A[:, :s1], self.A[:s1]]
+        ridges = RIDGES * max(np.linalg.norm(side, 2) for side in sides) ** 2
+        gram_left = (self.C.T @ self.C).astype(float)
+        gram_right = (right.T @ right).astype(float)
+        square = len(self.C) / s1 * (np.trace(gram_left) + np.trace(gram_right)) / 2
+        fit = self.fit()
+        squares = np.array(
+            [np.sum((gram_left @ U) * (U @ gram_right)) for U in map(fit.core, ridges)]
+        )
+        good = squares <= 4 * square
+        return ridges[good] if good.any() else ridges[-1:]
+
+    def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
+        """Return the best ridge, and for each fold its squared error on the rest.
+
+        The rest is what the fit has not seen of K[S2 - S1, S2 - S1], off the diagonal:
+        entries between items of the fold, and between these and the others.
+        """
+        A, s1 = self.A, self.S1.size
+        held_out = np.arange(s1, len(A))
+        if held_out.size < 2:
+            return 0.0 if ridge == "cv" else float(ridge), np.zeros(1)
+        ridges = self.ridges() if ridge == "cv" else np.array([float(ridge)])
+        if held_out.size < 2 * N_FOLDS:
+            folds = [np.array(pair) for pair in combinations(held_out, 2)]
+        else:
+            folds = np.array_split(held_out, N_FOLDS)
+        errors = np.zeros((len(folds), ridges.size))
+        for k, fold in enumerate(folds):
+            fit = self.fit(np.setdiff1d(np.arange(len(A)), fold))
+            blocks = [(fold, held_out)]
+            if self.R is not None:
+                blocks.append((held_out, fold))
+            for rows, columns in blocks:
+                off_diagonal = rows[:, None] != columns
+                left, right = A[rows, :s1] @ fit.left.Q, A[:s1, columns].T @ fit.right.Q
+                for r, value in enumerate(ridges):
+                    error = A[np.ix_(rows, columns)] - fit.predict(left, right, value)
+                    errors[k, r] += np.square(error[off_diagonal]).sum()
+        best = int(np.argmin(errors.sum(axis=0)))
+        return float(ridges[best]), errors[:, best]
+
+
+def _without_nugget(
+    problem: _Problem, ridge: Literal["cv"] | float
+) -> tuple[_Problem, float]:
+    """Return the problem less the smallest shift that is good enough, and its ridge.
+
+    Good enough is within a standard error of the best.
+    """
+    shifts = np.unique(NUGGETS * np.diag(problem.A).mean())
+    shifts = shifts[np.argsort(np.abs(shifts))]
+    problems = [problem.without(tau) for tau in shifts]
+    fits = [shifted.cross_validate(ridge) for shifted in problems]
+    errors = np.array([error for _, error in fits])
+    excess = errors - errors[np.argmin(errors.sum(axis=1))]
+    good = excess.sum(axis=1) <= excess.std(axis=1) * np.sqrt(excess.shape[1])
+    k = int(np.argmax(good))
+    return problems[k], fits[k][0]

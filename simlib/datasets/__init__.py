@@ -6,7 +6,9 @@ Examples
 >>> words = load_words() if available("words") else bundled_words()
 """
 
+from simlib.datasets.docstrings import bundled_docstrings
 from simlib.datasets.generated import (
+    bumpy_sphere,
     bundled_documents,
     bundled_words,
     cross_encoder_like,
@@ -17,7 +19,9 @@ from simlib.datasets.generated import (
 from simlib.datasets.loaders import (
     Corpus,
     CrossEncoderData,
+    Mesh,
     WordVectors,
+    load_cortex,
     load_cross_encoder,
     load_twitter,
     load_word_vectors,
@@ -42,14 +46,18 @@ __all__ = [
     "DataNotFoundError",
     "Dataset",
     "File",
+    "Mesh",
     "WordVectors",
     "available",
+    "bumpy_sphere",
+    "bundled_docstrings",
     "bundled_documents",
     "bundled_words",
     "cross_encoder_like",
     "find",
     "fingerprint",
     "gaussian_psd",
+    "load_cortex",
     "load_cross_encoder",
     "load_twitter",
     "load_word_vectors",

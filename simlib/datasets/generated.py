@@ -1,4 +1,4 @@
-"""Data that are always there: generated matrices and what scikit-learn bundles.
+"""Data that are always there: generated ones and what scikit-learn bundles.
 
 The matrices take ``(n, *, rng=None)`` and give a symmetric (n, n) array; `rng` is
 whatever `numpy.random.default_rng` takes, and the same seed gives the same matrix.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 import numpy as np
+from scipy.spatial import ConvexHull
 
-from simlib.datasets.loaders import WordVectors
+from simlib.datasets.loaders import Mesh, WordVectors
 
 Seed = int | np.random.Generator | None
 
@@ -75,6 +76,40 @@ def sigmoid_kernel(n: int, *, rng: Seed = None) -> np.ndarray:
     """
     x = _generator(n, rng).standard_normal((n, 20))
     return np.tanh(0.1 * (x @ x.T) - 0.5)
+
+
+def bumpy_sphere(n_subdivisions: int = 4) -> Mesh:
+    """Return a closed mesh: a sphere of smooth bumps and dents.
+
+    The icosahedron with each triangle cut into four, `n_subdivisions` times, its
+    vertices u projected to the unit sphere and moved to the radius
+    1 + .3 sin(6 u_1) sin(7 u_2 + 1) sin(8 u_3 + 2).
+
+    Returns
+    -------
+    Mesh
+        10 * 4^n_subdivisions + 2 vertices (2562 by default) and 20 * 4^n_subdivisions
+        triangles that look outward.
+    """
+    g = (1 + np.sqrt(5)) / 2
+    corners = [(0, s, t * g) for s in (-1, 1) for t in (-1, 1)]
+    u = np.array([np.roll(corner, shift) for shift in range(3) for corner in corners])
+    u /= np.linalg.norm(u[0])
+    faces = ConvexHull(u).simplices
+    inward = np.linalg.det(u[faces]) < 0
+    faces[inward] = faces[inward][:, ::-1]
+    for _ in range(n_subdivisions):
+        edges = np.sort(faces[:, [1, 2, 2, 0, 0, 1]].reshape(-1, 2), axis=1)
+        edges, middle = np.unique(edges, axis=0, return_inverse=True)
+        a, b, c = faces.T
+        d, e, f = len(u) + middle.reshape(-1, 3).T  # opposite to a, b, c
+        triangles = (a, f, e), (b, d, f), (c, e, d), (d, e, f)
+        faces = np.concatenate([np.column_stack(t) for t in triangles])
+        new = u[edges].sum(axis=1)
+        u = np.vstack([u, new / np.linalg.norm(new, axis=1, keepdims=True)])
+    x, y, z = u.T
+    radius = 1 + 0.3 * np.sin(6 * x) * np.sin(7 * y + 1) * np.sin(8 * z + 2)
+    return Mesh(u * radius[:, None], faces)
 
 
 def bundled_words() -> list[str]:

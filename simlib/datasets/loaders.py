@@ -88,6 +88,9 @@ class WordVectors(Mapping):
     def __reduce__(self) -> tuple:
         return WordVectors, (self.words, self.array)
 
+    def __deepcopy__(self, memo: dict) -> WordVectors:
+        return self  # nothing in it changes, and `sklearn.base.clone` copies often
+
 
 @dataclass(frozen=True, eq=False)
 class CrossEncoderData:
@@ -116,6 +119,22 @@ class CrossEncoderData:
     pairs: np.ndarray
     scores: np.ndarray
     dev_rows: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """A surface made of triangles.
+
+    Attributes
+    ----------
+    vertices : ndarray of float64, shape (n, 3)
+        Coordinates.
+    faces : ndarray of int, shape (m, 3)
+        The vertices of each triangle, all in the same sense of rotation.
+    """
+
+    vertices: np.ndarray
+    faces: np.ndarray
 
 
 def load_twitter(vocabulary: Container[str] | None = None) -> Corpus:
@@ -207,3 +226,32 @@ def load_words() -> list[str]:
     """
     path = find("words", "googlenews_vocabulary_in_corpora.txt.xz")
     return lzma.decompress(path.read_bytes()).decode("utf8").split("\n")
+
+
+def load_cortex(name: str = "fiducial") -> Mesh:
+    """Load the cortex of a right hemisphere: a closed surface of genus 0, in mm.
+
+    Parameters
+    ----------
+    name : {"fiducial", "white", "full"}
+        7502 vertices halfway between the grey matter's outer and inner surface; 7502 on
+        the inner one; all 151487 of "fiducial" before its decimation.
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+    """
+    files = {
+        "fiducial": ("cortex", "S1_rh_fiducial_7502.npz"),
+        "white": ("cortex", "S1_rh_wm_7502.npz"),
+        "full": ("cortex-full", "S1_rh.npz"),
+    }
+    if name not in files:
+        raise ValueError(f"no cortex {name!r}; there are {', '.join(files)}")
+    with np.load(find(*files[name])) as stored:
+        if name == "full":
+            vertices = (stored["pia"].astype(np.float64) + stored["wm"]) / 2
+        else:
+            vertices = stored["vertices"].astype(np.float64)
+        return Mesh(vertices, stored["faces"].astype(np.intp))

@@ -233,6 +233,19 @@ commit 2a880802b0efce54009ccab347d9f8a08f8a79b7; the entries of the word2vec Goo
 model): the 65483 that are lower-cased tokens of six corpora of ours (tweets, recipes,
 Ohsumed, 20 Newsgroups and two more), sorted, one a line, xz-compressed."""
 
+_CORTEX = """\
+From filestore/db/S1/surfaces/pia_rh.gii and wm_rh.gii (GitHub mvdoc/pycortex, commit
+45772edc73b9fd640a0cb458482688a68cac5d52; SHA-256
+127c4b4a4df29adcb438f9c46e76d0f433f80e9c94e4b84dfafb0e11e4e6d356 and
+c53c5b9306140a5baa212b3056d4cae7317d55277e6ffa15ee9a3a7287e01c02):
+numpy.savez_compressed of `pia` and `wm`, float32, 151487 x 3, and the `faces` they
+share, int32, 302970 x 3, read with nibabel, values and order unchanged."""
+_DECIMATED = """\
+Derived by this project, not a copy: `vertices`, float32, 7502 x 3, and `faces`, int32,
+15000 x 3, of {surface} in S1_rh.npz (cortex-full) after quadric edge-collapse
+decimation: fast_simplification 0.2.0, simplify(points_float32, faces,
+target_count=15000)."""
+
 _SETS = (
     Dataset(
         name="twitter",
@@ -385,6 +398,42 @@ _SETS = (
                 "googlenews_vocabulary_in_corpora.txt.xz",
                 "dd5cc58e636e55ea762d665b11e8622be13362afcc0ef45d5bcf1facad105034",
                 recipe=_WORDS,
+            ),
+        ),
+    ),
+    Dataset(
+        name="cortex",
+        folder="brain",
+        title="a human right hemisphere as two closed meshes of 7502 vertices",
+        source="GitHub mvdoc/pycortex, commit "
+        "45772edc73b9fd640a0cb458482688a68cac5d52, filestore/db/S1/surfaces; the "
+        "decimation is our own",
+        licence="BSD 2-clause, (c) 2013 Regents of the University of California",
+        files=(
+            File(
+                "S1_rh_fiducial_7502.npz",
+                "b54698915c2abdeb5d6e53abb58ef63273e6ca1f8f1ef5a9a374cff3f77fb665",
+                recipe=_DECIMATED.format(surface="(pia + wm) / 2"),
+            ),
+            File(
+                "S1_rh_wm_7502.npz",
+                "5da94a5cc38ab5eda21a6cad9f3baa9717557304e29b5ceae1b67a8ffdda34fa",
+                recipe=_DECIMATED.format(surface="wm"),
+            ),
+        ),
+    ),
+    Dataset(
+        name="cortex-full",
+        folder="brain",
+        title="the same hemisphere with all its 151487 vertices",
+        source="GitHub mvdoc/pycortex, commit "
+        "45772edc73b9fd640a0cb458482688a68cac5d52, filestore/db/S1/surfaces",
+        licence="BSD 2-clause, (c) 2013 Regents of the University of California",
+        files=(
+            File(
+                "S1_rh.npz",
+                "9d173b23ad2aab6af45a88e85eac994173fb6ea88c2b018e77955442d2147768",
+                recipe=_CORTEX,
             ),
         ),
     ),

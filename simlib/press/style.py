@@ -37,6 +37,7 @@ CURVES = {
     "stacur": {"label": "StaCUR(s)", "color": COLOURS["green"], "marker": "v"},
     "stacur_d": {"label": "StaCUR(d)", "color": COLOURS["sky"], "marker": "<"},
     "tikhonov": {"label": "Tikhonov", "color": COLOURS["vermilion"], "marker": "D"},
+    "rpcholesky": {"label": "RPCholesky", "color": COLOURS["black"], "marker": "P"},
     "optimal": {"label": "Optimal", "color": COLOURS["black"], "linestyle": "--"},
 }
 

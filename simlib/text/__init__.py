@@ -3,7 +3,7 @@
 import importlib
 from types import ModuleType
 
-__all__ = ["gallery", "wmd"]
+__all__ = ["wmd"]
 
 
 def __getattr__(name: str) -> ModuleType:

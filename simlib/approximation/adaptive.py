@@ -1,0 +1,283 @@
+r"""Grow the landmark set until the error is small enough.
+
+.. math::
+    \hat T(z) = \sum_{p \in R_t} z_p + \sum_h \frac{N_h}{n_h}
+    \sum_{p \in s_h \setminus R_t} z_p , \qquad R_1 \subset R_2 \subset \dots
+
+Equation :eq:`eq:adaptive` of the book: the error is estimated as in `estimate_error`,
+from what the method has read, R_t, and from those pairs of one validation sample, the
+s_h, that it has not.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from simlib.approximation.error_estimate import (
+    FEWEST,
+    ErrorEstimate,
+    ValidationSample,
+    default_size,
+)
+from simlib.approximation.methods import METHODS
+from simlib.lowrank import LowRank
+from simlib.similarity import BudgetExceeded, Similarity, View
+
+__all__ = ["AdaptiveResult", "approximate_to"]
+
+FIRST = 10  # landmarks at the start
+DECAY = 0.7  # error ~ s^-DECAY, until two errors tell better
+
+
+class AdaptiveResult(NamedTuple):
+    """An approximation, its error with an interval, and why the search ended.
+
+    Attributes
+    ----------
+    approximation : LowRank
+        The last answer, with the most landmarks.
+    error : ErrorEstimate
+        Of that answer.
+    reason : "target", "limit" or "items"
+        The upper end of the interval is at most the target; the next step would pass
+        the limit of the similarity; every item is a landmark.
+    """
+
+    approximation: LowRank
+    error: ErrorEstimate
+    reason: Literal["target", "limit", "items"]
+
+
+def approximate_to(
+    sim: Similarity,
+    target_error: float,
+    *,
+    method: str = "tikhonov",
+    confidence: float = 0.95,
+    rng: int | np.random.Generator | None = None,
+) -> AdaptiveResult:
+    r"""Approximate a matrix to a given relative Frobenius error.
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix. Its `limit` is heeded.
+    target_error : float
+        Relative error to be reached, above zero.
+    method : str, default="tikhonov"
+        A name in `METHODS`, used with its default options.
+    confidence : float, default=0.95
+        Of the interval whose upper end has to reach the target.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    AdaptiveResult
+        ``approximation``, ``error``, ``reason``.
+
+    Raises
+    ------
+    ValueError
+        No such method, a target or a confidence out of range, or what the method
+        refuses.
+    BudgetExceeded
+        The limit does not pay for one landmark and the smallest sample. What was
+        evaluated is kept.
+
+    See Also
+    --------
+    estimate_error : of an answer that is there already.
+
+    Notes
+    -----
+    No pair is evaluated twice: a larger set of landmarks contains the smaller. The
+    validation sample costs `max(2000, 2 n)` calls, less where the limit is short of
+    that, more where the estimate is below the target and a narrower interval is cheaper
+    than more landmarks. The numbers of landmarks follow from the errors met so far,
+    extrapolated by a power law.
+
+    Landmarks are drawn without regard to the sample, so the pairs of the sample that
+    the method has not read remain a random sample of all that it has not read. Its
+    other pairs are counted exactly. That the decision to go on depends on the sample
+    favours answers that it flatters; with few looks, which share one sample and err
+    together, the effect is small beside the width of the interval. Source: ours.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, approximate_to, relative_error
+    >>> x = np.random.default_rng(0).standard_normal((500, 3))
+    >>> K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 8)
+    >>> result = approximate_to(Similarity.from_matrix(K), 0.01, rng=0)
+    >>> result.reason
+    'target'
+    >>> relative_error(K, result.approximation) < 0.01
+    True
+    """
+    if method not in METHODS:
+        raise ValueError(
+            f"No method is called {method!r}; there are {', '.join(METHODS)}."
+        )
+    if not 0 < target_error < np.inf:
+        raise ValueError(f"target_error must be a number above 0; got {target_error}.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
+    search = _Search(sim, method, np.random.default_rng(rng))
+    looks = []  # (landmarks, estimated error)
+    while True:
+        error = search.sample.estimate(
+            search.answer, confidence, search.reader.has_read
+        )
+        looks.append((search.n_landmarks, error.value))
+        if error.high <= target_error:
+            return AdaptiveResult(search.answer, error, "target")
+        if search.n_landmarks == sim.n:
+            return AdaptiveResult(search.answer, error, "items")
+        wanted = _landmarks_needed(looks, error, target_error)
+        n_pairs = _pairs_needed(search.sample.n_pairs, error, target_error)
+        if not (search.enlarge_sample(n_pairs, wanted) or search.grow(wanted)):
+            return AdaptiveResult(search.answer, error, "limit")
+
+
+def _landmarks_needed(
+    looks: list[tuple[int, float]], error: ErrorEstimate, target: float
+) -> int:
+    """Return how many landmarks would bring the end of the interval to the target.
+
+    Extrapolates the last two errors for different numbers by a power law, and not far.
+    """
+    s, value = looks[-1]
+    decay = DECAY
+    others = [(size, other) for size, other in looks if size < s]
+    if others and value > 0:
+        size, other = others[-1]
+        decay = np.clip(np.log(other / value) / np.log(s / size), 0.25, 3)
+    factor = (error.high / target) ** (1 / decay)
+    return int(np.ceil(s * np.clip(factor, 1.1, 3)))
+
+
+def _pairs_needed(n_pairs: int, error: ErrorEstimate, target: float) -> float:
+    """Return the size of the sample for which the interval would end at the target."""
+    if not 0 < error.value < target:
+        return np.inf
+    shrink = np.log(error.high / error.value) / np.log(target / error.value)
+    return np.ceil(1.1 * n_pairs * shrink**2)
+
+
+class _Search:
+    """The answer so far, what the method has read for it, and the sample."""
+
+    def __init__(self, sim: Similarity, method: str, rng: np.random.Generator):
+        self.sim, self.reader = sim, _Reader(sim)
+        self.method, self.seed = METHODS[method], int(rng.integers(2**62))
+        self.n_landmarks, self.answer = 0, None
+        self.price = 1 if sim.symmetric else 2  # calls for one in the formulas
+        calls = sim.calls
+        if not self.grow(FIRST, share=0.5):
+            raise self._too_little()
+        paid = (sim.calls - calls) / self.cost(self.n_landmarks)
+        self.price = max(self.price, paid)
+        n_pairs = min(default_size(sim.n), self.left() / self.price)
+        while True:  # pairs may cost more than the method lets expect
+            if n_pairs < FEWEST:
+                raise self._too_little()
+            try:
+                self.sample = ValidationSample(sim, self.answer, int(n_pairs), rng)
+                return
+            except BudgetExceeded:
+                n_pairs /= 2
+
+    def left(self) -> float:
+        """Return how many calls may still be made."""
+        return np.inf if self.sim.limit is None else self.sim.limit - self.sim.calls
+
+    def cost(self, n_landmarks: int) -> float:
+        """Return the calls for this many landmarks, none for none."""
+        if n_landmarks == 0:
+            return 0.0
+        return self.price * self.method.calls(self.sim.n, n_landmarks)
+
+    def further_cost(self, n_landmarks: int) -> float:
+        """Return the calls that they take beyond those of the answer."""
+        return self.cost(n_landmarks) - self.cost(self.n_landmarks)
+
+    def grow(self, wanted: int, share: float = 1) -> bool:
+        """Use more landmarks: as many as wanted, or as the limit allows."""
+        left = share * self.left()
+        low, high = self.n_landmarks, min(wanted, self.sim.n)
+        while low < high:  # bisection for the most that the limit allows
+            middle = (low + high + 1) // 2
+            enough = self.further_cost(middle) <= left
+            low, high = (middle, high) if enough else (low, middle - 1)
+        while low > self.n_landmarks:
+            try:
+                self.answer = self.method.function(self.reader, low, rng=self.seed)
+            except BudgetExceeded:  # a method may cost more than its formula
+                low = (self.n_landmarks + low) // 2
+            else:
+                self.n_landmarks = low
+                return True
+        return False
+
+    def enlarge_sample(self, n_pairs: float, wanted: int) -> bool:
+        """Evaluate more pairs if that costs less than the landmarks that are wanted."""
+        more = self.price * (n_pairs - self.sample.n_pairs)
+        if not 0 < more < min(self.further_cost(min(wanted, self.sim.n)), self.left()):
+            return False
+        before = self.sample.n_pairs
+        try:
+            self.sample.enlarge(int(n_pairs))
+        except BudgetExceeded:
+            return False
+        return self.sample.n_pairs > before
+
+    def _too_little(self) -> BudgetExceeded:
+        least = self.price * (self.method.calls(self.sim.n, 1) + FEWEST)
+        return BudgetExceeded(
+            f"The limit of {self.sim.limit} calls, of which {self.sim.calls} are made, "
+            f"does not pay for a landmark and a sample to judge it by: that takes some "
+            f"{2 * least:.0f} more. Raise `limit`; what is known stays known."
+        )
+
+
+class _Reader(View):
+    """Passes requests on, and remembers of which pairs they were."""
+
+    def __init__(self, base: Similarity):
+        super().__init__(base)
+        self._read: list[tuple[np.ndarray, np.ndarray, bool]] = []
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        values = self.base.block(rows, columns)
+        self._read.append((np.unique(rows), np.unique(columns), True))
+        return values
+
+    def columns(self, columns: ArrayLike) -> np.ndarray:
+        values = self.base.columns(columns)
+        self._read.append((np.arange(self.n), np.unique(columns), True))
+        return values
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        values = self.base.rows(rows)
+        self._read.append((np.unique(rows), np.arange(self.n), True))
+        return values
+
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        values = self.base.pairs(i, j)
+        self._read.append((np.asarray(i), np.asarray(j), False))
+        return values
+
+    def has_read(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Tell of pairs which of them were asked for, in either order if symmetric."""
+        read = np.zeros(i.shape, dtype=bool)
+        for rows, columns, whole in self._read:
+            for a, b in [(i, j), (j, i)] if self.symmetric else [(i, j)]:
+                if whole:
+                    read |= np.isin(a, rows) & np.isin(b, columns)
+                else:
+                    read |= np.isin(a * self.n + b, rows * self.n + columns)
+        return read

@@ -1,0 +1,512 @@
+r"""How far an approximation is from a matrix of which little is known.
+
+.. math::
+    \hat\varepsilon^2 = \frac{\hat T(e^2)}{\hat T(k^2)}, \qquad
+    \hat T(z) = \sum_{\text{known}} z_p + \sum_h \frac{N_h}{n_h} \sum_{p \in s_h} z_p,
+    \qquad \hat\varepsilon \exp \Big( {\pm \frac{t}{2}}
+    \frac{\sqrt{V(e^2 - \hat\varepsilon^2 k^2)}}{\hat T(e^2)} \Big)
+
+Equation :eq:`eq:error-estimate` of the book: e is the error and k the similarity of a
+pair p, stratum h has N_h unknown pairs of which the sample s_h of n_h is evaluated, V
+is the variance of the total of a sampled quantity, t a quantile of Student's law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import scipy.ndimage
+import scipy.optimize
+import scipy.sparse
+import scipy.special
+import scipy.stats
+from numpy.typing import ArrayLike
+
+from simlib.lowrank import LowRank
+from simlib.similarity import Similarity
+
+__all__ = ["ErrorEstimate", "estimate_error"]
+
+POOL = 2**20  # pairs that are sorted into strata where there are more
+CHUNK = 2**22  # numbers gathered at a time
+STEP = 4.0  # ratio of the sizes of neighbouring strata in a tail
+LEAST = 4  # pairs evaluated of a stratum
+FEWEST = 16  # pairs evaluated in all
+WINDOW = np.ones((3, 5))  # strata that share their variance: likeness x prediction
+BINS_PER_OCTAVE, OCTAVES = 8, 2200
+
+
+class ErrorEstimate(NamedTuple):
+    """A relative error with its interval and its parts.
+
+    Attributes
+    ----------
+    value : float
+        Estimate of ``relative_error(K, approximation)``.
+    low, high : float
+        Ends of the confidence interval.
+    off_diagonal, diagonal : float
+        The parts: the root of the squared error off and on the diagonal over the
+        squared norm of the whole of K, so that the squares add up to that of `value`.
+    heavy_tailed : bool
+        Of the pairs off the diagonal, the thousandth with the largest errors carries
+        over a tenth of their squared error: few pairs decide, and a sample that is not
+        directed at them would miss them.
+    """
+
+    value: float
+    low: float
+    high: float
+    off_diagonal: float
+    diagonal: float
+    heavy_tailed: bool
+
+
+def estimate_error(
+    sim: Similarity,
+    approximation: LowRank,
+    n_pairs: int | None = None,
+    *,
+    confidence: float = 0.95,
+    rng: int | np.random.Generator | None = None,
+) -> ErrorEstimate:
+    r"""Estimate the relative Frobenius error from few similarities.
+
+    Everything that `sim` knows counts as it is. Of the rest a sample is evaluated that
+    is drawn after the approximation was made: the interval holds whatever the method
+    read, and whatever `sim` was asked before.
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix, symmetric or not.
+    approximation : LowRank
+        Of that matrix, by any method.
+    n_pairs : int, optional
+        How many pairs to evaluate; unordered ones if `sim` is symmetric. The diagonal
+        takes at most half of them. None means the larger of 2000 and 2 n. If as many
+        are unknown, or fewer, all are evaluated and the answer is exact.
+    confidence : float, default=0.95
+        Of the interval.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    ErrorEstimate
+        ``value``, ``low``, ``high``, ``off_diagonal``, ``diagonal``, ``heavy_tailed``.
+
+    Raises
+    ------
+    ValueError
+        The shapes differ, n_pairs is below 16 and below what is unknown, or every
+        similarity seen is zero.
+    BudgetExceeded
+        The limit does not pay for the sample; nothing was evaluated.
+
+    See Also
+    --------
+    relative_error : of a matrix that is known.
+
+    Notes
+    -----
+    Calls: `n_pairs` at most; twice that for ``symmetrized()``, whose pairs cost two.
+    Flops: O(n l^2) for factors of l columns, and O(l) for each of the unknown pairs, or
+    of a random million of them where there are more.
+
+    The design is stratified sampling. A pair belongs to a stratum by two numbers that
+    cost nothing. One is the predicted similarity. The other is the likeness of the two
+    items: the cosine of their rows in the factors, after each column was turned into
+    normal scores, which do not depend on its scale, and the columns were made
+    orthonormal. Items that are much alike to all landmarks are alike to each other, and
+    the core cannot know how much: that is where few pairs carry the error. The strata
+    shrink fourfold from one to the next into both tails of the prediction and into the
+    upper one of the likeness. Of a stratum of N_h pairs a number proportional to the
+    root of N_h is evaluated (Bankier's power allocation), for good variances are not
+    known beforehand and a pilot sample that happened to miss the few large errors would
+    send the rest elsewhere.
+
+    The same misfortune would make the interval short. Each stratum therefore takes the
+    larger of its own variance and that of itself and its neighbours together.
+
+    Source: ratio estimation in stratified samples, Cochran (1977), chapter 6; Bankier
+    (1988); degrees of freedom after Satterthwaite (1946).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, estimate_error, relative_error, tikhonov
+    >>> x = np.random.default_rng(0).standard_normal((500, 5))
+    >>> K = np.tanh(x @ x.T)
+    >>> sim = Similarity.from_matrix(K)
+    >>> approximation = tikhonov(sim, 20, rng=0)
+    >>> estimate = estimate_error(sim, approximation, rng=1)
+    >>> estimate.low <= relative_error(K, approximation) <= estimate.high
+    True
+    >>> sim.calls - approximation.calls
+    2000
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
+    if n_pairs is None:
+        n_pairs = default_size(sim.n)
+    sample = ValidationSample(sim, approximation, n_pairs, rng)
+    return sample.estimate(approximation, confidence)
+
+
+def default_size(n: int) -> int:
+    """Return how many pairs are evaluated unless told."""
+    return max(2000, 2 * n)
+
+
+class ValidationSample:
+    """A stratified sample of what is not known of a matrix, evaluated.
+
+    The parameters are those of `estimate_error`.
+
+    Attributes
+    ----------
+    n_pairs : int
+        How many pairs of the sample are off the diagonal.
+    """
+
+    def __init__(
+        self,
+        sim: Similarity,
+        approximation: LowRank,
+        n_pairs: int,
+        rng: int | np.random.Generator | None,
+    ):
+        if approximation.shape != sim.shape:
+            raise ValueError(
+                f"The similarity has shape {sim.shape}, the approximation "
+                f"{approximation.shape}."
+            )
+        rng = np.random.default_rng(rng)
+        self.sim, items = sim, np.arange(sim.n)
+        self.all_off = sim.n * (sim.n - 1) // (2 if sim.symmetric else 1)
+        unknown = self.all_off - sum(int((i != j).sum()) for i, j, _ in sim.known())
+        diagonal = items[np.isnan(sim.peek(items, items))]
+        if n_pairs < min(FEWEST, unknown + diagonal.size):
+            raise ValueError(
+                f"{n_pairs} pairs say nothing about the {unknown + diagonal.size} that "
+                f"are unknown; n_pairs must be at least {FEWEST}."
+            )
+        m_off = min(unknown, n_pairs - min(diagonal.size, n_pairs // 2))
+        m_diagonal = min(diagonal.size, n_pairs - m_off)
+        self._pool = _pool(sim, unknown, max(POOL, 8 * m_off), rng)
+        features = _features(approximation, *self._pool)
+        self._strata = _Strata.of(*features, m_off, unknown)
+        self._seed = int(rng.integers(2**62))
+        self._on = rng.choice(diagonal, m_diagonal, replace=False)
+        self._diagonal = diagonal.size
+        self._evaluate()
+
+    @property
+    def n_pairs(self) -> int:
+        return int(self._strata.numbers.sum())
+
+    def enlarge(self, n_pairs: int) -> None:
+        """Add pairs off the diagonal until there are n_pairs, or all of them."""
+        larger = _allocation(self._strata.sizes, n_pairs)
+        numbers = np.maximum(larger, self._strata.numbers)
+        self._strata = self._strata._replace(numbers=numbers)
+        self._evaluate()
+
+    def _evaluate(self) -> None:
+        """Draw the sample, which contains the one before, and evaluate it."""
+        self._chosen = self._strata.draw(np.random.default_rng(self._seed))
+        i, j = (part[self._chosen] for part in self._pool)
+        self._i, self._j = np.append(i, self._on), np.append(j, self._on)
+        self._values = self.sim.pairs(self._i, self._j)
+
+    def estimate(
+        self,
+        approximation: LowRank,
+        confidence: float,
+        has_read: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+    ) -> ErrorEstimate:
+        """Estimate the error of an approximation, not only of the one drawn around.
+
+        Parameters
+        ----------
+        approximation : LowRank
+            Of the matrix.
+        confidence : float
+            Of the interval.
+        has_read : callable, optional
+            Tells of pairs (i, j) which of them the method has read since the sample was
+            drawn, if it went on: they stand for themselves alone. What was drawn must
+            not have decided what was read.
+        """
+        sim, off = self.sim, self._chosen.size
+        fresh = np.ones(self._i.size, dtype=bool)
+        if has_read is not None:
+            fresh = ~has_read(self._i, self._j)
+        hidden = np.sort((self._i * sim.n + self._j)[fresh])
+        total = _Total()
+        for i, j, values in sim.known():
+            if sim.symmetric:
+                i, j = np.minimum(i, j), np.maximum(i, j)
+            seen = ~_contains(hidden, i * sim.n + j)
+            i, j, values = i[seen], j[seen], values[seen]
+            total.add(i == j, *_squares(sim, approximation, i, j, values))
+        error, norm = _squares(sim, approximation, self._i, self._j, self._values)
+        weights = np.full(self._i.size, self._diagonal / max(self._on.size, 1))
+        weights[:off] = self._strata.weights[self._strata.cell[self._chosen]]
+        on_diagonal = self._i == self._j
+        total.add(*(part[fresh] for part in (on_diagonal, error, norm, weights)))
+        if total.norm == 0:
+            raise ValueError(
+                "Every similarity seen is zero: the error relative to a matrix of "
+                "zeros is not defined."
+            )
+        squared = total.error.sum() / total.norm
+        residual = np.where(fresh, error - squared * norm, 0.0)
+        parts = [self._strata.variance(self._chosen, residual[:off])]
+        parts.append(_simple_variance(residual[off:], self._diagonal))
+        variance, uncertainty = np.sum(parts, axis=0)
+        spread = 0.0
+        if variance > 0:
+            freedom = max(variance**2 / uncertainty, 1.0) if uncertainty > 0 else np.inf
+            quantile = scipy.stats.t.ppf((1 + confidence) / 2, freedom)
+            spread = quantile * np.sqrt(variance) / total.error.sum() / 2
+        value = np.sqrt(squared)
+        with np.errstate(over="ignore"):
+            low, high = value * np.exp(-spread), value * np.exp(spread)
+        off_diagonal, diagonal = np.sqrt(total.error / total.norm)
+        return ErrorEstimate(
+            float(value),
+            float(low),
+            float(high),
+            off_diagonal=float(off_diagonal),
+            diagonal=float(diagonal),
+            heavy_tailed=bool(total.share_of_largest(self.all_off / 1000) > 0.1),
+        )
+
+
+def _contains(keys: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Tell which of the asked are among the sorted keys."""
+    if keys.size == 0:
+        return np.zeros(asked.shape, dtype=bool)
+    return keys[np.minimum(np.searchsorted(keys, asked), keys.size - 1)] == asked
+
+
+class _Total:
+    """Sums over pairs, and how the squared error is spread over them."""
+
+    def __init__(self) -> None:
+        self.error = np.zeros(2)  # off the diagonal, on it
+        self.norm = 0.0
+        self._spread = np.zeros((2, OCTAVES * BINS_PER_OCTAVE))  # pairs, squared error
+
+    def add(
+        self,
+        on_diagonal: np.ndarray,
+        error: np.ndarray,
+        norm: np.ndarray,
+        weights: ArrayLike = 1.0,
+    ) -> None:
+        """Count pairs with their weights."""
+        weights = np.broadcast_to(weights, error.shape)
+        self.error += np.bincount(on_diagonal, weights * error, minlength=2)
+        self.norm += weights @ norm
+        large = ~on_diagonal & (error > 0)
+        octave = np.log2(error[large]) + OCTAVES / 2
+        for row, values in zip(self._spread, (1.0, error[large]), strict=True):
+            np.add.at(
+                row, (octave * BINS_PER_OCTAVE).astype(int), weights[large] * values
+            )
+
+    def share_of_largest(self, n_pairs: float) -> float:
+        """Return the share of the squared error off the diagonal in its largest."""
+        pairs, error = np.cumsum(self._spread[:, ::-1], axis=1)
+        if error[-1] == 0:
+            return 0.0
+        return np.interp(n_pairs, np.append(0, pairs), np.append(0, error)) / error[-1]
+
+
+class _Strata(NamedTuple):
+    """The pairs of a pool in a grid of cells, likeness by prediction."""
+
+    cell: np.ndarray  # of each pair of the pool
+    shape: tuple[int, int]
+    sizes: np.ndarray  # pairs in each cell
+    numbers: np.ndarray  # of them to be evaluated
+    unknown: int  # pairs for which the pool stands
+
+    @classmethod
+    def of(
+        cls, likeness: np.ndarray, prediction: np.ndarray, n_pairs: int, unknown: int
+    ) -> _Strata:
+        """Lay the grid, as fine in the tails as `n_pairs` allow."""
+        depth = max(n_pairs // (2 * LEAST), 1).bit_length() - 1
+        tail = STEP ** -np.arange(1.0, depth + 1)
+        lower = tail[: depth // 2][::-1]
+        a, rows = _levels(likeness, 1 - tail)
+        b, columns = _levels(prediction, np.concatenate([lower, 1 - tail[:-1]]))
+        cell = a * columns + b
+        sizes = np.bincount(cell, minlength=rows * columns)
+        numbers = _allocation(sizes, n_pairs)
+        return cls(cell, (rows, columns), sizes, numbers, unknown)
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the places in the pool of a simple random sample of each cell."""
+        order = np.lexsort((rng.random(self.cell.size), self.cell))
+        rank = np.arange(order.size) - np.repeat(
+            np.cumsum(self.sizes) - self.sizes, self.sizes
+        )
+        return order[rank < self.numbers[self.cell[order]]]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How many pairs one that is evaluated stands for, by cell."""
+        scale = self.unknown / max(self.cell.size, 1)
+        return scale * self.sizes / np.maximum(self.numbers, 1)
+
+    def variance(self, chosen: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+        """Return the variance of the estimated total, and the variance of that."""
+        cell, number = self.cell[chosen], np.maximum(self.numbers, 1)
+        mean, square = (
+            np.bincount(cell, v, self.sizes.size) / number for v in (values, values**2)
+        )
+        spread = number * np.maximum(square - mean**2, 0)
+        freedom = np.maximum(self.numbers - 1, 0)
+
+        def together(x: np.ndarray) -> np.ndarray:
+            grid = x.reshape(self.shape).astype(float)
+            return scipy.ndimage.convolve(grid, WINDOW, mode="constant").ravel()
+
+        own = spread / np.maximum(freedom, 1)
+        shared = together(spread) / np.maximum(together(freedom), 1)
+        left_out = 1 - self.numbers / np.maximum(self.sizes, 1)
+        terms = self.weights**2 * number * left_out * np.maximum(own, shared)
+        variance = terms.sum()
+        uncertainty = (terms**2 / np.maximum(freedom, 1)).sum()
+        if self.cell.size < self.unknown:  # the pool is a sample itself
+            share = self.sizes / self.cell.size
+            of_pool = share @ square - (share @ mean) ** 2
+            left_out = 1 - self.cell.size / self.unknown
+            variance += self.unknown**2 / self.cell.size * left_out * of_pool
+        return variance, uncertainty
+
+
+def _simple_variance(values: np.ndarray, size: int) -> tuple[float, float]:
+    """Return the same for a simple random sample of `size` numbers."""
+    if values.size == size:
+        return 0.0, 0.0
+    variance = size**2 / values.size * (1 - values.size / size) * values.var(ddof=1)
+    return variance, variance**2 / (values.size - 1)
+
+
+def _squares(
+    sim: Similarity,
+    approximation: LowRank,
+    i: np.ndarray,
+    j: np.ndarray,
+    values: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what pairs add to the squares of the norms of K - K~ and of K."""
+    values = values.astype(float)
+    both = 1 + (sim.symmetric & (i != j))
+    error, norm = np.empty(i.size), both * values**2
+    for k in _chunks(i.size, approximation):
+        error[k] = (values[k] - approximation.entries(i[k], j[k])) ** 2
+        if sim.symmetric and not approximation.symmetric:
+            other = (values[k] - approximation.entries(j[k], i[k])) ** 2
+            error[k] = (error[k] + other) / 2
+    return both * error, norm
+
+
+def _pool(
+    sim: Similarity, unknown: int, size: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the unknown pairs off the diagonal, or a random sample of that size."""
+    if unknown <= size:
+        found = [np.zeros((2, 0), dtype=int)]
+        step = max(1, POOL // sim.n)
+        for k in range(0, sim.n, step):
+            i, j = np.indices((min(step, sim.n - k), sim.n)).reshape(2, -1)
+            found.append(_unknown(sim, i + k, j))
+        return tuple(np.concatenate(found, axis=1))
+    keys = np.zeros(0, dtype=int)
+    while keys.size < size:
+        i, j = rng.integers(sim.n, size=(2, size))
+        if sim.symmetric:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        i, j = _unknown(sim, i, j)
+        keys = np.union1d(keys, i * sim.n + j)
+    keys = np.sort(rng.choice(keys, size, replace=False))
+    return np.divmod(keys, sim.n)
+
+
+def _unknown(sim: Similarity, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Return those of the pairs that are off the diagonal, ordered and not known."""
+    off = i < j if sim.symmetric else i != j
+    i, j = i[off], j[off]
+    return np.stack([i, j])[:, np.isnan(sim.peek(i, j))]
+
+
+def _features(
+    approximation: LowRank, i: np.ndarray, j: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the likeness and the predicted similarity of pairs."""
+    profiles = _profiles(approximation)
+    likeness, prediction = np.empty((2, i.size))
+    for k in _chunks(i.size, approximation):
+        likeness[k] = np.einsum("ka,ka->k", profiles[i[k]], profiles[j[k]])
+        prediction[k] = approximation.entries(i[k], j[k])
+        if not approximation.symmetric:
+            prediction[k] += approximation.entries(j[k], i[k])
+    return likeness, prediction
+
+
+def _profiles(approximation: LowRank) -> np.ndarray:
+    """Return the rows of the factors as normal scores, whitened, of length one."""
+    factors = [approximation.left]
+    if not approximation.symmetric:
+        factors.append(approximation.right)
+    factors = [f.toarray() if scipy.sparse.issparse(f) else f for f in factors]
+    n = approximation.shape[0]
+    ranks = [scipy.stats.rankdata(column) for f in factors for column in f.T]
+    scores = scipy.special.ndtri((np.array(ranks).T.reshape(n, -1) - 0.5) / n)
+    values, vectors = np.linalg.eigh(scores.T @ scores)
+    keep = values > n * np.finfo(float).eps * values.max(initial=0)
+    profiles = scores @ (vectors[:, keep] / np.sqrt(values[keep]))
+    length = np.linalg.norm(profiles, axis=1, keepdims=True)
+    return profiles / np.where(length > 0, length, 1)
+
+
+def _levels(values: np.ndarray, quantiles: np.ndarray) -> tuple[np.ndarray, int]:
+    """Cut at quantiles; return the level of each value and how many levels there are.
+
+    Equal values share a level.
+    """
+    if quantiles.size == 0:
+        return np.zeros(values.size, dtype=int), 1
+    edges = np.quantile(values, quantiles)
+    return np.searchsorted(edges, values), quantiles.size + 1
+
+
+def _allocation(sizes: np.ndarray, total: int) -> np.ndarray:
+    """Return numbers proportional to the roots of the sizes, as far as these allow."""
+    if total >= sizes.sum():
+        return sizes
+    least = np.minimum(sizes, min(LEAST, total // np.count_nonzero(sizes)))
+    root = np.sqrt(sizes)
+
+    def numbers(t: float) -> np.ndarray:
+        return np.clip(t * root, least, sizes)
+
+    t = scipy.optimize.brentq(lambda t: numbers(t).sum() - total, 0, root.max())
+    rounded = np.floor(np.cumsum(numbers(t)) + 0.5).astype(int)
+    return np.minimum(np.diff(rounded, prepend=0), sizes)
+
+
+def _chunks(size: int, approximation: LowRank) -> Iterator[slice]:
+    """Cut pairs into pieces whose rows of the factors take little memory."""
+    width = sum(approximation.core.shape)
+    step = max(1, CHUNK // max(1, width))
+    return (slice(k, k + step) for k in range(0, size, step))

@@ -1,0 +1,70 @@
+r"""What was evaluated, returned as it is.
+
+.. math::
+    \tilde K + E, \qquad
+    E_{ij} = K_{ij} - \tilde K_{ij} \text{ where } K_{ij} \text{ was evaluated, else } 0
+
+Equation :eq:`eq:overlay` of the book.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+
+from simlib.lowrank import LowRank
+from simlib.similarity import Similarity
+
+__all__ = ["overlay"]
+
+
+def overlay(
+    sim: Similarity, approximation: LowRank, sample: ArrayLike = ()
+) -> scipy.sparse.csr_array:
+    """Return the residual that corrects an approximation where it looked.
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix; the columns and rows of the landmarks and the block of
+        `sample` are asked for, which costs nothing where a method has read them.
+    approximation : LowRank
+        Without a residual, with its landmarks.
+    sample : array of int, optional
+        Items whose principal block was read besides: S2 of `sms_nystrom` and
+        `tikhonov`.
+
+    Returns
+    -------
+    csr_array of shape (n, n)
+        To pass as ``residual`` of a `LowRank` with the same factors. About 2 n l
+        entries for l landmarks, plus those of the block.
+
+    Notes
+    -----
+    Flops: O(n l^2). Free in calls, and never harmful: the squared error loses the terms
+    of the evaluated entries and keeps the others.
+    """
+    columns = approximation.landmarks
+    rows = columns if approximation.symmetric else approximation.row_landmarks
+    if sim.symmetric:
+        rows = columns = np.union1d(rows, columns)
+    left, core, right = approximation.left, approximation.core, approximation.right
+    everything = np.arange(sim.n)
+    inner = np.setdiff1d(sample, np.union1d(rows, columns)).astype(np.intp)
+    places = [
+        (everything, columns),
+        (rows, np.setdiff1d(everything, columns)),
+        (inner, inner),
+    ]
+    parts = []
+    for i, j in places:
+        difference = sim.block(i, j) - left[i] @ core @ right[j].T
+        grid = np.repeat(i, j.size), np.tile(j, i.size)
+        parts.append((difference.ravel(), *grid))
+    values, i, j = (np.concatenate(part) for part in zip(*parts, strict=True))
+    residual = scipy.sparse.csr_array((values, (i, j)), shape=sim.shape)
+    if approximation.symmetric:
+        residual = (residual + residual.T) * sim.dtype.type(0.5)
+    return residual

@@ -1,0 +1,338 @@
+"""The similarity matrices on which the methods are compared, by name.
+
+Each is real where its data are at hand (see `simlib.datasets`); else a stand-in, made
+from what scikit-learn ships or generated. `Example.source` says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+
+from simlib import datasets
+from simlib.biharmonic.geodesics import graph_distances, heat_geodesics
+from simlib.similarity import Similarity
+
+__all__ = ["FAMILIES", "NAMES", "Example", "load"]
+
+FAMILIES = {
+    "psd": ("gaussian", "uniform"),
+    "wmd": ("twitter", "twitter_narrow", "twitter_squared", "docstrings"),
+    "scorer": ("simulated", "pairs", "stsb", "mrpc", "rte"),
+    "distance": ("swiss_roll", "cortex"),
+    "sigmoid": ("sigmoid",),
+    "edit": ("edit", "edit_plain"),
+}
+NAMES = tuple(name for names in FAMILIES.values() for name in names)
+GAMMA = 0.3  # exp(-GAMMA * distance) for the Word Mover's Distance
+SEED = 20220222  # of the choice of items and of generated matrices
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A similarity matrix with its provenance.
+
+    Attributes
+    ----------
+    name : str
+        One of `NAMES`.
+    title : str
+        Its name in figures.
+    source : str
+        What it is made of.
+    real : bool
+        Computed from real data: not generated and no stand-in.
+    similarity : Similarity
+        The matrix, one call for an unordered pair.
+    """
+
+    name: str
+    title: str
+    source: str
+    real: bool
+    similarity: Similarity
+
+    @property
+    def family(self) -> str:
+        """The key of `FAMILIES` under which the name stands."""
+        return next(key for key, names in FAMILIES.items() if self.name in names)
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The whole matrix; evaluates what is not known yet."""
+        return self.similarity.columns(np.arange(self.similarity.n))
+
+
+def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Example:
+    """Return one of the `NAMES`.
+
+    Parameters
+    ----------
+    name : str
+        One of these matrices.
+
+        - "gaussian", "uniform": Z Z^T of n x n normal numbers, of numbers in [0, 1).
+        - "twitter", "twitter_narrow", "twitter_squared": exp(-0.3 d), exp(-0.6 d),
+          exp(-(0.3 d)^2) of the Word Mover's Distance of tweets.
+        - "docstrings": exp(-d) of docstrings of NumPy, SciPy and scikit-learn.
+        - "simulated": generated with the spectrum of a cross-encoder.
+        - "pairs": the probability a small neural network gives that two images show
+          the same digit, mean of both orders.
+        - "stsb", "mrpc", "rte": a cross-encoder's output on GLUE sentences, mean of
+          both orders.
+        - "swiss_roll": shortest paths in the graph of 8 nearest neighbours of 1500
+          points on a swiss roll. A matrix of distances, as the next.
+        - "cortex": heat distances among vertices of a cortical surface, mean of both
+          orders.
+        - "sigmoid": tanh of inner products.
+        - "edit", "edit_plain": exp(-2 d / m) and exp(-d) of words, d their edit
+          distance and m the length of the longer one.
+    n : int, optional
+        Number of items: the first n of the set in its fixed order, or all where there
+        are fewer. None means all tweets or sentences, and 1000 of everything else.
+    n_jobs : int, optional
+        Processes that evaluate Word Mover's Distances.
+
+    Notes
+    -----
+    Within a process the three matrices of tweets, loaded with the same `n` and
+    `n_jobs`, share the distances known, each with a counter of its own. Their stand-in,
+    of images, has exp(-2.4 d) for the narrow and exp(-(1.2 d)^2) for the squared
+    kernel, which gives the medians of the tweets.
+
+    Raises
+    ------
+    ValueError
+        No such name, or n < 1.
+    ImportError
+        POT, rapidfuzz or potpourri3d is missing; the message names the extra.
+    """
+    if name not in NAMES:
+        raise ValueError(f"No matrix is called {name!r}; there are {', '.join(NAMES)}.")
+    if n is not None and n < 1:
+        raise ValueError(f"n must be at least 1; got {n}.")
+    return Example(name, *_MAKERS[name](name, n, n_jobs))
+
+
+# Each of the following makes some matrices of one kind from a name of theirs, n and
+# n_jobs, and returns their title, source, whether they are real, and the similarity.
+_Parts = tuple[str, str, bool, Similarity]
+
+
+def _psd(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    make = {"gaussian": datasets.gaussian_psd, "uniform": datasets.uniform_psd}[name]
+    K = make(n or 1000, rng=SEED)
+    source = f"generated: Z Zᵀ with {name} numbers"
+    return f"{name.capitalize()} PSD", source, False, Similarity.from_matrix(K)
+
+
+def _sigmoid(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    K = datasets.sigmoid_kernel(n or 1000, rng=SEED)
+    source = "generated: tanh of inner products of normal vectors"
+    return "Sigmoid kernel", source, False, Similarity.from_matrix(K)
+
+
+# What follows the title; gamma and power of exp(-(gamma * distance)^power).
+_TWEETS = {
+    "twitter": ("", GAMMA, 1),
+    "twitter_narrow": (", narrow", 2 * GAMMA, 1),
+    "twitter_squared": (", squared", GAMMA, 2),
+}
+# Pixels are nearer to each other than word vectors.
+_DIGITS = {
+    "twitter": ("", GAMMA, 1),
+    "twitter_narrow": (", narrow", 8 * GAMMA, 1),
+    "twitter_squared": (", squared", 4 * GAMMA, 2),
+}
+
+
+def _twitter(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    if real := _present("twitter", "glove-twitter-25"):
+        variant, gamma, power = _TWEETS[name]
+        title, distances = "Twitter, WMD", _tweets(n, n_jobs)
+        source = "tweets, GloVe-Twitter vectors of 25 dimensions"
+    else:
+        variant, gamma, power = _DIGITS[name]
+        title, distances = "Digits, earth mover's", _digits(n, n_jobs)
+        source = "stand-in: scikit-learn's digit images as bags of pixels"
+    return title + variant, source, real, _kernel(distances, gamma, power)
+
+
+def _docstrings(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    documents, vectors, _ = datasets.bundled_docstrings()
+    distances = _word_mover_distances(_some(documents, n or 1000), vectors, n_jobs)
+    source = "docstrings of NumPy, SciPy and scikit-learn, vectors from the same"
+    return "Docstrings, WMD", source, True, _kernel(distances, 1)
+
+
+def _kernel(distances: Similarity, gamma: float, power: int = 1) -> Similarity:
+    return distances.fork().map(lambda d: np.exp(-((gamma * d) ** power)))
+
+
+@cache
+def _tweets(n: int | None, n_jobs: int | None) -> Similarity:
+    vectors = datasets.load_word_vectors("glove-twitter-25")
+    documents = datasets.load_twitter(vectors).documents
+    return _word_mover_distances(_some(documents, n), vectors, n_jobs)
+
+
+@cache
+def _digits(n: int | None, n_jobs: int | None) -> Similarity:
+    documents, vectors, _ = datasets.bundled_documents()
+    return _word_mover_distances(_some(documents, n or 1000), vectors, n_jobs)
+
+
+def _word_mover_distances(
+    documents: Sequence[list[str]], vectors: datasets.WordVectors, n_jobs: int | None
+) -> Similarity:
+    from simlib.text.wmd import WordMoverDistance
+
+    return Similarity(documents, WordMoverDistance(vectors), n_jobs=n_jobs)
+
+
+def _sentences(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    if not _present(name):
+        return _simulated(name, n, n_jobs)
+    K = datasets.load_cross_encoder(name).matrix[:n, :n]
+    title = {"stsb": "STS-B", "mrpc": "MRPC", "rte": "RTE"}[name]
+    source = "GLUE sentences, cross-encoder, mean of both orders"
+    return title, source, True, _mean_of_both_orders(K)
+
+
+def _simulated(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    kind = ("stsb", "mrpc", "rte", "simulated").index(name)
+    K = datasets.cross_encoder_like(n or 1000, rng=SEED + kind)
+    title, source = "Simulated cross-encoder", "generated: "
+    if name != "simulated":
+        title, source = f"{title} {kind + 1}", "stand-in: generated, "
+    source += "low rank with six negative directions and noise"
+    return title, source, False, Similarity.from_matrix(K)
+
+
+def _pairs(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    network, images = _pair_scorer()
+    images = images[: n or 1000]
+    K = [network.predict_proba(_features(image, images))[:, 1] for image in images]
+    source = "pairs of scikit-learn's digit images, a network, mean of both orders"
+    return "Digit pairs, network", source, True, _mean_of_both_orders(np.array(K))
+
+
+@cache
+def _pair_scorer() -> tuple[Any, np.ndarray]:
+    """Train "the same digit?" on 297 images, as many pairs of either kind.
+
+    Returns the classifier and the 1500 other images.
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    rng = np.random.default_rng(SEED)
+    digits = load_digits()
+    order = rng.permutation(len(digits.data))
+    images, labels = digits.data[order] / 16, digits.target[order[:297]]
+    same = labels[:, None] == labels
+    i, j = np.nonzero(same)
+    some = rng.choice(np.argwhere(~same), len(i), replace=False)
+    i, j = np.concatenate([i, some[:, 0]]), np.concatenate([j, some[:, 1]])
+    network = MLPClassifier((64, 32), max_iter=500, random_state=0)
+    return network.fit(_features(images[i], images[j]), same[i, j]), images[297:]
+
+
+def _features(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.hstack([*np.broadcast_arrays(a, b), a * b])
+
+
+def _swiss_roll(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    from sklearn.datasets import make_swiss_roll
+    from sklearn.neighbors import kneighbors_graph
+
+    points, _ = make_swiss_roll(1500, random_state=SEED)
+    sources = np.arange(1500)[: n or 1000]
+    graph = kneighbors_graph(points, 8, mode="distance")
+    D = graph_distances(graph, sources)[sources]
+    source = "generated: shortest paths between points on a swiss roll"
+    return "Swiss roll, shortest paths", source, False, _mean_of_both_orders(D)
+
+
+def _cortex(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    real = _present("cortex")
+    if real:
+        mesh, title = datasets.load_cortex(), "Cortex, geodesic"
+        source = "heat distances on a cortical surface of 7502 vertices"
+    else:
+        mesh, title = datasets.bumpy_sphere(), "Bumpy sphere, geodesic"
+        source = "stand-in: heat distances on a generated surface"
+    sources = _some(range(len(mesh.vertices)), n or 1000)
+    D = heat_geodesics(mesh.vertices, mesh.faces, sources)[sources]
+    return title, source, real, _mean_of_both_orders(D)
+
+
+def _words(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    if real := _present("words"):
+        words, source = datasets.load_words(), "words of news and review corpora"
+    else:
+        words = datasets.bundled_words()
+        source = "stand-in: words of scikit-learn's data descriptions"
+    title, function = {
+        "edit": ("Edit distance", _edit_similarity),
+        "edit_plain": ("Edit distance, plain", _plain_edit_similarity),
+    }[name]
+    words = _some(words, n or 1000)
+    return title, source, real, Similarity(words, function, batch="block")
+
+
+def _edit_similarity(xs: Sequence[str], ys: Sequence[str]) -> np.ndarray:
+    return np.exp(-2 * _edit_distances(xs, ys, "normalized_distance"))
+
+
+def _plain_edit_similarity(xs: Sequence[str], ys: Sequence[str]) -> np.ndarray:
+    return np.exp(-_edit_distances(xs, ys, "distance"))
+
+
+def _edit_distances(xs: Sequence[str], ys: Sequence[str], scorer: str) -> np.ndarray:
+    try:
+        from rapidfuzz.distance import Levenshtein
+        from rapidfuzz.process import cdist
+    except ImportError as error:
+        raise ImportError(
+            "Edit distances need rapidfuzz: pip install simlib[text]"
+        ) from error
+    return cdist(xs, ys, scorer=getattr(Levenshtein, scorer), dtype=np.float64)
+
+
+def _present(*names: str) -> bool:
+    return all(datasets.available(name) for name in names)
+
+
+def _some(items: Sequence, n: int | None) -> list:
+    """Return the first n items of a fixed random order."""
+    order = np.random.default_rng(SEED).permutation(len(items))
+    return [items[k] for k in order[:n]]
+
+
+def _mean_of_both_orders(K: np.ndarray) -> Similarity:
+    return Similarity.from_matrix((K + K.T) / 2)
+
+
+_MAKERS: dict[str, Callable[[str, int | None, int | None], _Parts]] = {
+    "gaussian": _psd,
+    "uniform": _psd,
+    "twitter": _twitter,
+    "twitter_narrow": _twitter,
+    "twitter_squared": _twitter,
+    "docstrings": _docstrings,
+    "simulated": _simulated,
+    "pairs": _pairs,
+    "stsb": _sentences,
+    "mrpc": _sentences,
+    "rte": _sentences,
+    "swiss_roll": _swiss_roll,
+    "cortex": _cortex,
+    "sigmoid": _sigmoid,
+    "edit": _words,
+    "edit_plain": _words,
+}

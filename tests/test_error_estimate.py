@@ -1,0 +1,372 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import Recorder, asymmetric, indefinite, quick, rbf
+
+from simlib import (
+    METHODS,
+    BudgetExceeded,
+    LowRank,
+    Similarity,
+    estimate_error,
+    gallery,
+    largest,
+    relative_error,
+)
+from simlib.approximation import error_estimate as module
+from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
+
+
+def low_rank(n, *, rank=4, seed=0, symmetric=True):
+    rng = np.random.default_rng(seed)
+    left, right = rng.standard_normal((2, n, rank))
+    core = np.diag(rng.standard_normal(rank))
+    return LowRank(left, core, None if symmetric else right)
+
+
+def parts(K, approximation):
+    """Return the error off and on the diagonal, relative to the norm of K."""
+    E = K - approximation.toarray()
+    on = np.linalg.norm(np.diag(E))
+    off = np.linalg.norm(E - np.diag(np.diag(E)))
+    return off / np.linalg.norm(K), on / np.linalg.norm(K)
+
+
+# Exact answers
+
+
+def test_by_hand():
+    K = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
+    identity = LowRank(np.eye(3), np.eye(3))
+    sim = Similarity.from_matrix(K)
+    estimate = estimate_error(sim, identity)  # misses 3 on the diagonal and 4 off it
+    assert estimate.value == estimate.low == estimate.high == np.sqrt(7 / 16)
+    assert estimate.off_diagonal == np.sqrt(4 / 16)
+    assert estimate.diagonal == np.sqrt(3 / 16)
+    assert sim.calls == 6
+    assert all(type(x) is float for x in estimate[:5])
+    assert type(estimate.heavy_tailed) is bool
+
+
+@pytest.mark.parametrize("value", [3.0, -0.5])
+def test_one_item(value):
+    one = LowRank(np.ones((1, 1)), np.ones((1, 1)))
+    estimate = estimate_error(Similarity.from_matrix([[value]]), one)
+    error = abs((value - 1) / value)
+    assert estimate == pytest.approx((error, error, error, 0, error, False))
+
+
+def views(symmetric=True):
+    K = indefinite(30) if symmetric else asymmetric(30)
+    base = Similarity.from_matrix(K)
+    yield base, K
+    yield base.map(np.square), K**2
+    yield base.symmetrized(), (K + K.T) / 2
+    yield base.map(np.abs).symmetrized(), (np.abs(K) + np.abs(K).T) / 2
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("one_sided", [True, False])
+@pytest.mark.parametrize("known", ["nothing", "lines", "pairs", "all"])
+def test_all_unknown_evaluated_is_exact(symmetric, one_sided, known):
+    approximation = low_rank(30, symmetric=not one_sided)
+    for sim, K in views(symmetric):
+        if known == "lines":
+            sim.columns([3, 4])
+            sim.rows([4, 9])
+        elif known == "pairs":
+            sim.pairs([1, 5, 7], [2, 1, 7])
+            sim.block([1, 2], [2, 3, 8])
+        elif known == "all":
+            sim.columns(range(30))
+        estimate = estimate_error(sim, approximation, 900)
+        off, on = parts(K, approximation)
+        assert estimate.value == estimate.low == estimate.high
+        assert estimate.value == pytest.approx(relative_error(K, approximation))
+        assert (estimate.off_diagonal, estimate.diagonal) == pytest.approx((off, on))
+
+
+def test_what_is_known_costs_nothing_and_counts_exactly():
+    """Only K[0, 1] is unknown and beyond its reach the error is known to be 1."""
+    K = np.ones((40, 40))
+    K[0, 1] = K[1, 0] = 5.0
+    sim = Similarity.from_matrix(K)
+    sim.columns(range(2, 40))
+    sim.diagonal()
+    before = sim.calls
+    zero = LowRank(np.zeros((40, 1)), np.zeros((1, 1)))
+    assert estimate_error(sim, zero).value == 1
+    assert sim.calls == before + 1
+
+
+def test_perfect_and_nothing():
+    K = indefinite(60)
+    nothing = LowRank(np.zeros((60, 0)), np.zeros((0, 0)))
+    for K, approximation, value in [
+        (K, LowRank(np.eye(60), K), 0),
+        (K, nothing, 1),
+        (np.eye(60), LowRank(np.eye(60), np.eye(60)), 0),
+    ]:
+        estimate = estimate_error(Similarity.from_matrix(K), approximation, 200, rng=0)
+        assert estimate.low == estimate.value == estimate.high == value
+
+
+def test_a_residual_counts():
+    K = indefinite(40) + 9 * np.eye(40)
+    kept = scipy.sparse.csr_array(np.diag(np.diag(K)))
+    diagonal = LowRank(np.zeros((40, 1)), np.zeros((1, 1)), residual=kept)
+    estimate = estimate_error(Similarity.from_matrix(K), diagonal, 300, rng=0)
+    assert estimate.diagonal == 0
+    assert estimate.value == estimate.off_diagonal > 0
+
+
+@pytest.mark.parametrize(("size", "heavy"), [(12.0, True), (6.0, False)])
+def test_heavy_tail_by_hand(size, heavy):
+    """Of 1225 pairs the thousandth is 1.2: one error of `size`, the others 1.
+
+    It carries 144 of 1369, or 36 of 1260; the rest of the thousandth next to nothing.
+    """
+    K = np.ones((50, 50)) + 99 * np.eye(50)  # the diagonal has no part in it
+    K[7, 30] = K[30, 7] = size
+    sim = Similarity.from_matrix(K)
+    zero = LowRank(np.zeros((50, 1)), np.zeros((1, 1)))
+    assert estimate_error(sim, zero).heavy_tailed == heavy
+    assert estimate_error(sim, zero).heavy_tailed == heavy  # now that all is known
+
+
+# The estimator, on a matrix of +1 and -1: its norm is estimated without error, so that
+# the expectation of the squared estimate is the squared error
+
+
+def signs(n, symmetric):
+    rng = np.random.default_rng(8)
+    K = rng.choice([-1.0, 1.0], (n, n), p=[0.2, 0.8])
+    return np.where(np.tri(n) > 0, K.T, K) if symmetric else K
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("pool", ["all pairs", "some pairs"])
+def test_unbiased(symmetric, pool, monkeypatch):
+    if pool == "some pairs":
+        monkeypatch.setattr(module, "POOL", 1)
+    n, n_pairs, repeats = 60, 70, 300
+    K, approximation = signs(n, symmetric), low_rank(n, rank=2, symmetric=symmetric)
+    off, on = parts(K, approximation)
+    estimates = []
+    for seed in range(repeats):
+        sim = Similarity.from_matrix(K)
+        sim.columns([4, 9])
+        estimates.append(estimate_error(sim, approximation, n_pairs, rng=seed))
+    squares = np.array([estimate[:5] for estimate in estimates]) ** 2
+    for column, truth in ((0, off**2 + on**2), (3, off**2), (4, on**2)):
+        values = squares[:, column]
+        standard_error = values.std() / np.sqrt(repeats)
+        assert standard_error < 0.05 * truth
+        assert abs(values.mean() - truth) < 3.5 * standard_error
+
+
+def test_every_unknown_pair_can_be_drawn_and_no_other():
+    K, approximation = signs(24, True), low_rank(24)
+    seen = np.zeros((24, 24), dtype=int)
+    for seed in range(150):
+        recorder = Recorder(K)
+        sim = Similarity(range(24), recorder)
+        sim.columns([3, 8])
+        recorder.asked.clear()
+        estimate_error(sim, approximation, 60, rng=seed)
+        assert len(set(recorder.unordered)) == len(recorder.asked) == 60
+        np.add.at(seen, tuple(np.array(recorder.unordered).T), 1)
+    upper = np.triu(np.ones((24, 24), dtype=bool))
+    upper[[3, 8]] = upper[:, [3, 8]] = False
+    assert (seen > 0)[upper].all()
+    assert not seen[~upper].any()
+
+
+def test_near_duplicates_are_looked_at_first():
+    """Of 44850 pairs 30 are alike; a uniform sample of 600 would hold 0.4 of them."""
+    x = np.random.default_rng(0).standard_normal((300, 6))
+    x[:30] = x[30:60] + 1e-3
+    K = np.exp(-((x[:, None] - x) ** 2).sum(-1))
+    recorder = Recorder(K)
+    sim = Similarity(range(300), recorder)
+    S = np.arange(100, 120)
+    approximation = METHODS["tikhonov"].function(sim, landmarks=S, rng=0)
+    recorder.asked.clear()
+    estimate_error(sim, approximation, 900, rng=0)
+    alike = [(i, j) for i, j in recorder.unordered if j == i + 30 < 60]
+    assert len(alike) > 15
+
+
+# Properties
+
+
+@given(
+    st.integers(2, 40),
+    st.integers(16, 500),
+    st.integers(0, 1000),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([-40, 0, 3, 30]),
+)
+@quick
+def test_any_estimate(n, n_pairs, seed, symmetric, one_sided, exponent):
+    K = indefinite(n, seed=seed) if symmetric else asymmetric(n, seed=seed)
+    approximation = low_rank(n, seed=seed, symmetric=not one_sided)
+    recorder = Recorder(K)
+    sim = Similarity(range(n), recorder, symmetric=symmetric)
+    sim.columns([seed % n])
+    recorder.asked.clear()
+    estimate = estimate_error(sim, approximation, n_pairs, rng=seed)
+    value, low, high, off, on, _ = estimate
+    assert 0 <= low <= value <= high < np.inf
+    assert value**2 == pytest.approx(off**2 + on**2)
+    asked = recorder.unordered if symmetric else recorder.asked
+    unknown = n * (n - 1) // 2 if symmetric else n * (n - 1)
+    assert len(set(asked)) == len(asked) == min(n_pairs, unknown)
+    scale = 2.0**exponent
+    other = Similarity.from_matrix(scale * K, symmetric=symmetric)
+    other.columns([seed % n])
+    scaled = LowRank(
+        approximation.left,
+        scale * approximation.core,
+        None if approximation.symmetric else approximation.right,
+    )
+    assert estimate_error(other, scaled, n_pairs, rng=seed) == estimate
+
+
+@given(st.integers(0, 1000), st.integers(16, 200))
+@quick
+def test_limit(seed, n_pairs):
+    recorder = Recorder(indefinite(30))
+    sim = Similarity(range(30), recorder, limit=n_pairs - 1)
+    with pytest.raises(BudgetExceeded, match=f"needs {n_pairs} evaluations"):
+        estimate_error(sim, low_rank(30), n_pairs, rng=seed)
+    assert recorder.asked == []
+    sim.limit = n_pairs
+    estimate_error(sim, low_rank(30), n_pairs, rng=seed)
+    assert sim.calls == n_pairs
+
+
+def test_wider_with_more_confidence_and_narrower_with_more_pairs():
+    K, approximation = cross_encoder_like(200, rng=0), low_rank(200)
+    widths = []
+    for n_pairs, confidence in [(400, 0.99), (400, 0.8), (6400, 0.8)]:
+        sim = Similarity.from_matrix(K)
+        estimate = estimate_error(
+            sim, approximation, n_pairs, confidence=confidence, rng=0
+        )
+        widths.append(estimate.high / estimate.low)
+    assert widths[0] > widths[1] > 1 + 2 * (widths[2] - 1) > 1
+
+
+def test_views_are_estimated_as_the_matrices_that_they_stand_for():
+    approximation = low_rank(30)
+    for symmetric in (True, False):
+        for sim, K in views(symmetric):
+            plain = Similarity.from_matrix(K, symmetric=sim.symmetric)
+            before = sim.calls
+            one = estimate_error(sim.fork(), approximation, 200, rng=1)
+            assert one == estimate_error(plain, approximation, 200, rng=1)
+            assert plain.calls == 200
+            assert sim.calls == before
+    base = Similarity.from_matrix(asymmetric(30))
+    estimate_error(base.symmetrized(), approximation, 200, rng=1)
+    assert 200 < base.calls <= 400
+
+
+def test_float32():
+    K = cross_encoder_like(150, rng=0).astype(np.float32)
+    sim = Similarity.from_matrix(K)
+    approximation = METHODS["tikhonov"].function(sim, 10, rng=0)
+    assert approximation.dtype == np.float32
+    estimate = estimate_error(sim, approximation, rng=0)
+    assert estimate.low <= relative_error(K, approximation) <= estimate.high
+    assert type(estimate.value) is float
+
+
+def test_same_seed_same_estimate():
+    K, approximation = indefinite(80), low_rank(80)
+    runs = [(7, 300), (np.random.default_rng(7), 300), (8, 300)]
+    one, same, other = (
+        estimate_error(Similarity.from_matrix(K), approximation, m, rng=rng)
+        for rng, m in runs
+    )
+    assert one == same != other
+
+
+# What is refused
+
+
+def test_refusals():
+    sim, approximation = Similarity.from_matrix(indefinite(30)), low_rank(30)
+    with pytest.raises(ValueError, match=r"shape \(30, 30\), the approx.* \(20, 20\)"):
+        estimate_error(sim, low_rank(20))
+    for confidence in (0, 1, 95):
+        with pytest.raises(ValueError, match=f"between 0 and 1; got {confidence}"):
+            estimate_error(sim, approximation, confidence=confidence)
+    with pytest.raises(ValueError, match="15 pairs say nothing about the 465 that"):
+        estimate_error(sim, approximation, 15)
+    assert sim.calls == 0
+    with pytest.raises(ValueError, match="zeros is not defined"):
+        estimate_error(Similarity.from_matrix(np.zeros((30, 30))), approximation)
+
+
+# The promise: an interval of 95 % holds in at least 90 % of 40 seeds, and is not wide
+
+
+def check_coverage(K, method="tikhonov", budget=0.1, seeds=40):
+    """The truth, by brute force, against one interval for each seed."""
+    n = len(K)
+    s = largest(method, n, int(budget * n * (n + 1) / 2))
+    covered, widths, heavy, values, truths = [], [], [], [], []
+    for seed in range(seeds):
+        sim = Similarity.from_matrix(K)
+        approximation = METHODS[method].function(sim, s, rng=seed)
+        estimate = estimate_error(sim, approximation, rng=1000 + seed)
+        assert sim.calls <= approximation.calls + 2000
+        E = K - approximation.toarray()
+        truths.append(np.linalg.norm(E) / np.linalg.norm(K))
+        values.append(estimate.value)
+        covered.append(estimate.low <= truths[-1] <= estimate.high)
+        widths.append(estimate.high / estimate.low)
+        heavy.append(carried_by_the_thousandth(E) > 0.1)
+    assert np.mean(covered) >= 0.9
+    assert np.median(widths) <= (2 if np.mean(heavy) > 0.5 else 1.5)
+    assert np.mean(np.divide(values, truths)) == pytest.approx(1, abs=0.05)
+
+
+def carried_by_the_thousandth(E):
+    """Share of the largest thousandth of the pairs i < j in their squared error."""
+    i, j = np.triu_indices(len(E), 1)
+    squares = np.sort(E[i, j] ** 2 + E[j, i] ** 2)[::-1]
+    return squares[: len(squares) // 1000].sum() / squares.sum()
+
+
+GENERATED = {
+    "noise": lambda: gaussian_psd(300, rng=1),
+    "scorer": lambda: cross_encoder_like(300, rng=1),
+    "sigmoid": lambda: sigmoid_kernel(300, rng=1),
+    "smooth": lambda: rbf(300, seed=1),
+    "distances": lambda: gallery.load("swiss_roll", 300).matrix,
+}
+
+
+@pytest.mark.parametrize("kind", GENERATED)
+def test_coverage(kind):
+    check_coverage(GENERATED[kind]())
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("name", ["twitter_narrow", "mrpc", "rte", "edit_plain"])
+def test_coverage_on_real_matrices(name):
+    check_coverage(gallery.load(name, 300).matrix)
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [("sicur", "smooth"), ("sms_nystrom", "distances"), ("nystrom", "scorer")],
+)
+def test_coverage_of_other_methods(method, kind):
+    check_coverage(GENERATED[kind](), method, seeds=20)

@@ -1,0 +1,203 @@
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import quick
+from scipy.sparse import coo_array, csr_array
+
+from simlib.biharmonic import graph_distances, heat_geodesics
+from simlib.datasets import bumpy_sphere
+
+TETRAHEDRON = (
+    np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=float),
+    np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]]),
+)
+
+
+def flat_square(m):
+    """m x m vertices in the unit square of the plane."""
+    x, y = np.meshgrid(*[np.linspace(0, 1, m)] * 2, indexing="ij")
+    k = np.arange(m * m).reshape(m, m)
+    a, b, c, d = k[:-1, :-1], k[1:, :-1], k[1:, 1:], k[:-1, 1:]
+    faces = [
+        np.stack(corners, axis=-1).reshape(-1, 3) for corners in ([a, b, c], [a, c, d])
+    ]
+    return np.stack([x, y, 0 * x], axis=-1).reshape(-1, 3), np.concatenate(faces)
+
+
+def edge_graph(vertices, faces):
+    i, j = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).T
+    i, j = np.unique(np.sort([i, j], axis=0), axis=1)
+    lengths = np.linalg.norm(vertices[i] - vertices[j], axis=1)
+    return coo_array((lengths, (i, j)), shape=(len(vertices),) * 2)
+
+
+def floyd_warshall(lengths):
+    """Shortest paths between all nodes; infinite lengths are no edges."""
+    D = np.minimum(lengths, lengths.T)
+    np.fill_diagonal(D, 0)
+    for k in range(len(D)):
+        D = np.minimum(D, D[:, [k]] + D[[k]])
+    return D
+
+
+def relative_gaps(found, exact, least):
+    far = exact > least
+    return np.abs(found - exact)[far] / exact[far]
+
+
+# Graphs, exactly
+
+
+def test_path():
+    path = coo_array(([2.0, 3.0, 4.0], ([0, 1, 2], [1, 2, 3])), shape=(4, 4))
+    D = graph_distances(path, [3, 0])
+    np.testing.assert_array_equal(D.T, [[9, 7, 4, 0], [0, 2, 5, 9]])
+
+
+@quick
+@given(st.integers(2, 25), st.integers(0, 1000), st.booleans())
+def test_graph_distances_against_floyd_warshall(n, seed, dense):
+    rng = np.random.default_rng(seed)
+    lengths = np.where(rng.random((n, n)) < 0.3, rng.uniform(0.1, 3, (n, n)), np.inf)
+    lengths[np.arange(n - 1), np.arange(1, n)] = 2.5  # in one piece
+    np.fill_diagonal(lengths, np.inf)
+    graph = np.where(np.isfinite(lengths), lengths, 0)
+    sources = rng.integers(0, n, 4)
+    D = graph_distances(graph if dense else csr_array(graph), sources)
+    np.testing.assert_allclose(D, floyd_warshall(lengths)[:, sources], rtol=1e-12)
+
+
+# Surfaces
+
+
+def test_distances_in_the_plane():
+    vertices, faces = flat_square(50)
+    sources = [0, 25 * 50 + 25, 49]
+    D = heat_geodesics(vertices, faces, sources)
+    exact = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
+    assert D.shape == (2500, 3)
+    gaps = relative_gaps(D, exact, 0.2)
+    assert gaps.max() < 0.06
+    assert np.median(gaps) < 0.02
+
+
+def test_distances_on_the_sphere():
+    mesh = bumpy_sphere(4)
+    vertices = mesh.vertices / np.linalg.norm(mesh.vertices, axis=1, keepdims=True)
+    sources = [0, 700, 2000]
+    D = heat_geodesics(vertices, mesh.faces, sources)
+    exact = np.arccos(np.clip(vertices @ vertices[sources].T, -1, 1))
+    gaps = relative_gaps(D, exact, 0.3)
+    assert gaps.max() < 0.05
+    assert np.median(gaps) < 0.02
+
+
+@pytest.fixture(scope="module")
+def bumpy():
+    """Return vertices, faces, 150 sources and the distances from them."""
+    mesh = bumpy_sphere(4)
+    sources = np.random.default_rng(0).permutation(len(mesh.vertices))[:150]
+    vertices, faces = mesh.vertices, mesh.faces
+    return vertices, faces, sources, heat_geodesics(vertices, faces, sources)
+
+
+def test_no_detour_over_edges(bumpy):
+    """A path along the edges is never much shorter than the geodesic."""
+    vertices, faces, sources, D = bumpy
+    over_edges = graph_distances(edge_graph(vertices, faces), sources)
+    assert (D - 1.1 * over_edges).max() <= 0
+    far = over_edges > 0.5
+    assert 0.9 < np.median(D[far] / over_edges[far]) < 1
+
+
+def test_a_source_is_at_no_distance(bumpy):
+    *_, sources, D = bumpy
+    assert (D[sources, np.arange(150)] == 0).all()
+    assert (D >= 0).all()
+
+
+def test_raw_distances_are_not_symmetric(bumpy):
+    *_, sources, D = bumpy
+    K = D[sources]
+    skew = np.linalg.norm(K - K.T) / np.linalg.norm(K)
+    assert 0.001 < skew < 0.02
+
+
+def test_each_column_is_of_its_own_source(bumpy):
+    vertices, faces, sources, D = bumpy
+    one = heat_geodesics(vertices, faces, sources[[7]])
+    np.testing.assert_array_equal(one, D[:, [7]])
+
+
+def test_lengths_scale(bumpy):
+    vertices, faces, sources, D = bumpy
+    scaled = heat_geodesics(1000 * vertices + 5, faces, sources[:2])
+    np.testing.assert_allclose(scaled, 1000 * D[:, :2], rtol=1e-6, atol=1e-4)
+
+
+def test_types_of_numbers():
+    vertices, faces = TETRAHEDRON
+    D = heat_geodesics(vertices.tolist(), faces.astype(np.uint32), range(4))
+    assert D.dtype == np.float64
+    single = heat_geodesics(vertices.astype(np.float32), faces, [0, 1, 2, 3])
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, D, rtol=1e-6)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("vertices", "faces", "message"),
+    [
+        (np.zeros((4, 2)), TETRAHEDRON[1], r"`vertices` must be .* got shape \(4, 2\)"),
+        (np.full((4, 3), np.nan), TETRAHEDRON[1], "finite coordinates"),
+        (TETRAHEDRON[0], np.zeros((2, 4), int), r"`faces` must be .* shape \(2, 4\)"),
+        (TETRAHEDRON[0], np.zeros((2, 3)), "got float64"),
+        (TETRAHEDRON[0], TETRAHEDRON[1] + 1, "name vertices 1 to 4; there are 0 to 3"),
+        (TETRAHEDRON[0], TETRAHEDRON[1] - 1, "name vertices -1 to 2"),
+        (TETRAHEDRON[0], TETRAHEDRON[1][:1], "mesh is in 2 pieces, the largest of 3"),
+    ],
+)
+def test_impossible_meshes(vertices, faces, message):
+    with pytest.raises(ValueError, match=message):
+        heat_geodesics(vertices, faces, [0])
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "message"),
+    [
+        (np.ones((2, 3)), r"square; got shape \(2, 3\)"),
+        ([[0, -1], [-1, 0]], "not negative"),
+        ([[0, np.inf], [1, 0]], "finite"),
+        (np.eye(3), "graph is in 3 pieces, the largest of 1 of 3"),
+    ],
+)
+def test_impossible_graphs(adjacency, message):
+    with pytest.raises(ValueError, match=message):
+        graph_distances(adjacency, [0])
+
+
+@pytest.mark.parametrize(
+    ("sources", "kind", "message"),
+    [
+        ([[0]], ValueError, "one-dimensional array of integers"),
+        ([0.0], ValueError, "got float64"),
+        ([0, 4], IndexError, "numbered 0 to 3; got 0 to 4"),
+        ([-1], IndexError, "got -1 to -1"),
+    ],
+)
+def test_impossible_sources(sources, kind, message):
+    with pytest.raises(kind, match=message):
+        heat_geodesics(*TETRAHEDRON, sources)
+    with pytest.raises(kind, match=message):
+        graph_distances(np.ones((4, 4)), sources)
+
+
+def test_missing_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "potpourri3d", None)
+    with pytest.raises(ImportError, match=r"pip install simlib\[mesh\]"):
+        heat_geodesics(*TETRAHEDRON, [0])

@@ -159,8 +159,9 @@ class LowRank(LinearOperator):
     def entries(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return the entries (i[k], j[k]), shape (len(i),)."""
         i, j = _index(i), _index(j)
-        left, right = _dense(self.left[i]), _dense(self.right[j])
-        values = np.einsum("ka,ka->k", left @ self.core, right)
+        rows, at = np.unique(i, return_inverse=True)
+        left = (_dense(self.left[rows]) @ self.core)[at]
+        values = np.einsum("ka,ka->k", left, _dense(self.right[j]))
         if self.residual is None:
             return values
         return values + _entries(self.residual, i, j)

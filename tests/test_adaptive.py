@@ -210,7 +210,7 @@ GENERATED = {
 @pytest.mark.parametrize("kind", GENERATED)
 def test_target_met_means_met(kind):
     make, targets = GENERATED[kind]
-    ratios = promise(make(), targets, 10)
+    ratios = promise(make(), targets, 6)
     assert (ratios <= 1.1).mean() >= 0.9
     assert ratios.max() < 1.5
 
@@ -219,7 +219,7 @@ def test_target_met_means_met(kind):
 @pytest.mark.parametrize("name", ["twitter", "stsb", "edit"])
 def test_target_met_means_met_on_real_matrices(name):
     K = gallery.load(name, 300).matrix
-    ratios = promise(K, (0.25, 0.15), 10)
+    ratios = promise(K, (0.25, 0.15), 6)
     assert (ratios <= 1.1).mean() >= 0.9
     assert ratios.max() < 1.5
 

@@ -6,7 +6,17 @@ import re
 import numpy as np
 import pytest
 
-from simlib import gallery, largest, relative_error, sicur, sms_nystrom, tikhonov
+from simlib import (
+    METHODS,
+    Similarity,
+    estimate_error,
+    gallery,
+    largest,
+    relative_error,
+    sicur,
+    sms_nystrom,
+    tikhonov,
+)
 from simlib.press import Repository, recorded
 
 BOOK = Repository.here()
@@ -72,6 +82,64 @@ def test_the_comparison_at_equal_cost_can_be_derived_again(mrpc):
         answer = tikhonov(mrpc.similarity.fork(), s, rng=k)
         again = relative_error(mrpc.matrix, answer)
         np.testing.assert_allclose(again, recorded_errors[2][k], rtol=1e-4)
+
+
+@pytest.mark.usefixtures("data")
+def test_the_tables_of_the_tikhonov_core_can_be_derived_again():
+    example = gallery.load("edit", 1400)
+    n = example.similarity.n
+    for table, label, options in (
+        ("duel", "tikhonov", {}),
+        ("kept", "overlay", {"overlay": True}),
+        ("kept", "both", {"nugget": True, "overlay": True}),
+    ):
+        s = largest("tikhonov", n, int(0.1 * n * (n + 1) / 2), **options)
+        answer = tikhonov(example.similarity.fork(), s, rng=0, **options)
+        again = relative_error(example.matrix, answer)
+        known = recorded("tikhonov")[table]["edit"][label][0]
+        np.testing.assert_allclose(again, known, rtol=1e-4)
+
+
+@pytest.mark.usefixtures("data")
+def test_the_grid_of_all_methods_can_be_derived_again(mrpc):
+    table = recorded("which_core")["errors"]
+    n = mrpc.similarity.n
+    for k, budget in enumerate((0.05, 0.1)):
+        for name in ("tikhonov", "sms_nystrom", "stacur"):
+            s = largest(name, n, int(budget * n * (n + 1) / 2))
+            answer = METHODS[name].function(mrpc.similarity.fork(), s, rng=3)
+            again = relative_error(mrpc.matrix, answer)
+            np.testing.assert_allclose(again, table[name]["mrpc"][k][3], rtol=1e-4)
+    assert table["rpcholesky"]["mrpc"][0][0] is None  # refused, as not semidefinite
+
+
+@pytest.mark.usefixtures("data")
+def test_the_gap_to_the_optimum_can_be_derived_again(mrpc):
+    """Median over the draws of the error over that of the best rank, at 10 %."""
+    gaps = recorded("optimal")["gaps"]
+    n = mrpc.similarity.n
+    s = largest("tikhonov", n, int(0.1 * n * (n + 1) / 2))
+    tail = np.sort(np.abs(np.linalg.eigvalsh(mrpc.matrix)))[: n - s]
+    best = np.linalg.norm(tail) / np.linalg.norm(mrpc.matrix)
+    errors = [
+        relative_error(mrpc.matrix, tikhonov(mrpc.similarity.fork(), s, rng=k))
+        for k in range(10)
+    ]
+    row = gallery.NAMES.index("mrpc")
+    again = np.median(errors) / best
+    np.testing.assert_allclose(again, gaps["tikhonov"][row][1], rtol=1e-4)
+
+
+@pytest.mark.usefixtures("data")
+def test_the_intervals_can_be_derived_again():
+    example = gallery.load("rte", 1000)
+    sim = Similarity.from_matrix(example.matrix)
+    s = largest("tikhonov", sim.n, int(0.1 * sim.n * (sim.n + 1) / 2))
+    estimate = estimate_error(sim, tikhonov(sim, s, rng=0), rng=1000)
+    low, high, _, value, heavy = recorded("error_bars")["intervals"]["rte"][0]
+    again = estimate.low, estimate.high, estimate.value
+    np.testing.assert_allclose(again, (low, high, value), rtol=1e-4)
+    assert estimate.heavy_tailed == bool(heavy)
 
 
 @pytest.mark.usefixtures("data")

@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import joblib
@@ -436,6 +437,87 @@ def test_only_what_was_nan_is_asked_again(requests, batch, symmetric, holes):
         if not hole[pair]
     ]
     assert len(finite) == len(set(finite))
+
+
+# What is known.
+
+
+def test_known_by_hand():
+    sim = Similarity(WORDS, lengths, symmetric=False)
+    sim.columns([1])
+    sim.rows([3])
+    sim.pairs([0, 2], [0, 1])
+    assert_array_equal(sim.peek([0, 1, 3, 0], [1, 1, 0, 2]), [12, 22, 41, np.nan])
+    known = sorted(pair for part in sim.known() for pair in zip(*part, strict=True))
+    assert known == [
+        *[(0, 0, 11), (0, 1, 12), (1, 1, 22), (2, 1, 32)],
+        *[(3, 0, 41), (3, 1, 42), (3, 2, 43), (3, 3, 44)],
+    ]
+    assert sim.calls == 8
+    assert list(Similarity(WORDS, lengths).known()) == []
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    requests=REQUESTS,
+    batch=st.sampled_from(BATCHES),
+    symmetric=st.booleans(),
+    view=st.sampled_from(["itself", "map", "symmetrized"]),
+    stumbles=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=6),
+    chunk=st.sampled_from([1, 5, 2**20]),
+)
+def test_what_is_known_comes_once(requests, batch, symmetric, view, stumbles, chunk):
+    """Also of columns that were begun and not finished."""
+
+    def fail(x, y):
+        return ValueError("no") if (x, y) in stumbles else None
+
+    K, oracle, sim = make(7, symmetric=symmetric, batch=batch, fail=fail)
+    asked, dense = sim, K
+    if view == "map":
+        asked, dense = sim.map(lambda values: 3 * values), 3 * K
+    if view == "symmetrized":
+        asked, dense = sim.symmetrized(), (K + K.T) / 2
+    for name, *indices in requests:
+        with suppress(SimilarityError):
+            getattr(asked, name)(*indices)
+    known = set(oracle.pairs)
+    if symmetric:
+        known |= {pair[::-1] for pair in known}
+    if view == "symmetrized":
+        known &= {pair[::-1] for pair in known}
+    calls = sim.calls
+    i, j = np.indices((7, 7))
+    mask = np.reshape([pair in known for pair in np.ndindex(7, 7)], (7, 7))
+    peeked = asked.peek(i.ravel(), j.ravel()).reshape(7, 7)
+    assert_array_equal(peeked, np.where(mask, dense, np.nan))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simlib.memory.CHUNK", chunk)
+        parts = list(asked.known())
+    pairs = [(int(i), int(j)) for part in parts for i, j in zip(*part[:2], strict=True)]
+    values = [value for part in parts for value in part[2]]
+    assert values == [dense[pair] for pair in pairs]
+    if asked.symmetric:
+        pairs = [(min(pair), max(pair)) for pair in pairs]
+        known = {(min(pair), max(pair)) for pair in known}
+    assert len(set(pairs)) == len(pairs)
+    assert set(pairs) == known
+    assert (sim.calls, len(oracle.pairs)) == (calls, calls)
+
+
+def test_known_of_many_items_takes_little_memory():
+    n = 400_000
+    sim = Similarity(np.arange(n), operator.mul, batch="pairs", dtype=np.float32)
+    sim.columns([5, 9, n - 1])
+    sim.pairs(range(100_000), range(1, 100_001))
+    tracemalloc.start()
+    try:
+        count = sum(values.size for _, _, values in sim.known())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == sim.calls
+    assert peak < 300 * 2**20
 
 
 # Budget.

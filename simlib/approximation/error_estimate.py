@@ -75,7 +75,7 @@ def estimate_error(
     r"""Estimate the relative Frobenius error from few similarities.
 
     Everything that `sim` knows counts as it is. Of the rest a sample is evaluated that
-    is drawn after the approximation was made: the interval holds whatever the method
+    is drawn after the approximation was made: the interval is valid whatever the method
     read, and whatever `sim` was asked before.
 
     Parameters
@@ -86,8 +86,8 @@ def estimate_error(
         Of that matrix, by any method.
     n_pairs : int, optional
         How many pairs to evaluate; unordered ones if `sim` is symmetric. The diagonal
-        takes at most half of them. None means the larger of 2000 and 2 n. If as many
-        are unknown, or fewer, all are evaluated and the answer is exact.
+        takes at most half of them. None means the larger of 2000 and 2 n. If no more
+        than that are unknown, all are evaluated and the answer is exact.
     confidence : float, default=0.95
         Of the interval.
     rng : int, Generator or None

@@ -7,7 +7,7 @@ r"""The Tikhonov core: a symmetric least-squares fit to a block that is paid for
 Equation :eq:`eq:tikhonov` of the book, with C = K[:, S1], B = K[S2, S1], A = K[S2, S2]
 and S1 in S2: the entries that SMS-Nyström reads, without its shift. What is known
 besides, the evaluated entries or the diagonal, can be kept as a sparse residual,
-:eq:`eq:nugget`.
+:eq:`eq:overlay` and :eq:`eq:nugget`.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ def tikhonov(
     r"""Approximate any similarity matrix from the entries that SMS-Nyström reads.
 
     The method to start with: it needs neither positive semidefiniteness nor symmetry,
-    and has no parameter that must be known beforehand.
+    and has, besides the number of landmarks, no parameter to be tuned.
 
     Parameters
     ----------
     sim : Similarity
         The n x n matrix, symmetric or not.
     n_landmarks : int
-        Number s1 of landmarks, 1 to n.
+        Number s1 of landmarks, 1 to n; may be left out where `landmarks` are indices.
     oversampling : float, default=2
         z: the core is fitted to the block of min(z s1, n) items around the landmarks.
     ridge : "cv" or float, default="cv"
         The regularisation lambda. "cv" chooses among zero and 21 values from 1e-10 to 1
-        times the squared norm of B, by five folds over the items of the block that are
-        no landmarks: fit without a fold, compare with the entries between its items and
-        all of them. With fewer than ten such items every two of them are a fold, with
-        fewer than two lambda is zero. Values that make the answer more than
+        times the squared spectral norm of B, by five folds over the items of the block
+        that are no landmarks: fit without a fold, compare with the entries between its
+        items and all of them. With fewer than ten such items every two of them are a
+        fold, with fewer than two lambda is zero. Values that make the answer more than
         twice as large as K appears from the columns are left out. Costs no similarity
         call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
@@ -97,10 +97,11 @@ def tikhonov(
     Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
     ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block, plus ``n - s2`` for the
     rest of the diagonal with `nugget`. Flops: O(s2^2 s1 + n s1^2), the first
-    term five times for the cross-validation; all six times with `nugget`.
+    term some 25 times for the cross-validation, which tries 22 values on five folds;
+    all six times with `nugget`.
 
     Source: ours. With lambda = 0 the core is that of Wang, Zhang and Zhang (2016,
-    section 4), stated there for positive semidefinite matrices. For an asymmetric
+    section 4), proposed there for positive semidefinite matrices. For an asymmetric
     matrix F acts on the columns, and the same built from K[S1, S2] on the rows.
     """
     if ridge != "cv" and not (isinstance(ridge, Real) and ridge >= 0):

@@ -194,13 +194,13 @@ class _Factor(NamedTuple):
         keep = sigma > sigma[:1] * max(B.shape) * np.finfo(dtype).eps
         return cls(P[:, keep], sigma[keep], Qt[keep].T)
 
-    def filter(self, ridge: float) -> np.ndarray:
+    def filter(self, ridges: ArrayLike) -> np.ndarray:
         """Return sigma / (sigma^2 + ridge), so that F = Q diag(filter) P.T."""
-        return self.sigma / (self.sigma**2 + ridge)
+        return self.sigma / (self.sigma**2 + np.asarray(ridges)[..., None])
 
 
 class _Fit:
-    """The fits for every ridge, to the block A = K[S2, S2] that begins with S1."""
+    """The fits for any ridges to the block A = K[S2, S2], which begins with S1."""
 
     def __init__(self, A: np.ndarray, s1: int, symmetric: bool, dtype: np.dtype):
         self.left = _Factor.of(A[:, :s1], dtype)
@@ -208,15 +208,17 @@ class _Fit:
         self.middle = self.left.P.T @ A @ self.right.P
         self.symmetric = symmetric
 
-    def core(self, ridge: float) -> np.ndarray:
-        """Return U."""
-        U = self.predict(self.left.Q, self.right.Q, ridge)
-        return (U + U.T) / 2 if self.symmetric else U
+    def core(self, ridges: ArrayLike) -> np.ndarray:
+        """Return U, for many ridges a stack."""
+        U = self.predict(self.left.Q, self.right.Q, ridges)
+        return (U + np.swapaxes(U, -1, -2)) / 2 if self.symmetric else U
 
-    def predict(self, left: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
+    def predict(
+        self, left: np.ndarray, right: np.ndarray, ridges: ArrayLike
+    ) -> np.ndarray:
         """Return C U R^T, given left = C Q and right = R Q for their own Q."""
-        middle = self.left.filter(ridge)[:, None] * self.middle
-        return (left @ (middle * self.right.filter(ridge))) @ right.T
+        middle = self.left.filter(ridges)[..., :, None] * self.middle
+        return left @ (middle * self.right.filter(ridges)[..., None, :]) @ right.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,8 +264,11 @@ class _Problem:
         gram_right = (right.T @ right).astype(float)
         square = len(self.C) / s1 * (np.trace(gram_left) + np.trace(gram_right)) / 2
         fit = self.fit()
-        squares = np.array(
-            [np.sum((gram_left @ U) * (U @ gram_right)) for U in map(fit.core, ridges)]
+        squares = np.concatenate(
+            [
+                np.einsum("kab,kab->k", gram_left @ U, U @ gram_right)
+                for U in map(fit.core, _few(ridges, s1))
+            ]
         )
         good = squares <= 4 * square
         return ridges[good] if good.any() else ridges[-1:]
@@ -290,13 +295,29 @@ class _Problem:
             if self.R is not None:
                 blocks.append((held_out, fold))
             for rows, columns in blocks:
-                off_diagonal = rows[:, None] != columns
                 left, right = A[rows, :s1] @ fit.left.Q, A[:s1, columns].T @ fit.right.Q
-                for r, value in enumerate(ridges):
-                    error = A[np.ix_(rows, columns)] - fit.predict(left, right, value)
-                    errors[k, r] += np.square(error[off_diagonal]).sum()
+                errors[k] += np.concatenate(
+                    [
+                        _squared_errors(A, rows, columns, fit.predict(left, right, few))
+                        for few in _few(ridges, s1)
+                    ]
+                )
         best = int(np.argmin(errors.sum(axis=0)))
         return float(ridges[best]), errors[:, best]
+
+
+def _few(ridges: np.ndarray, s1: int) -> list[np.ndarray]:
+    """Cut the ridges so that a stack of cores takes little memory."""
+    return np.array_split(ridges, max(1, ridges.size * s1**2 // 2**22))
+
+
+def _squared_errors(
+    A: np.ndarray, rows: np.ndarray, columns: np.ndarray, predictions: np.ndarray
+) -> np.ndarray:
+    """Return the squared error of each prediction of A, off its diagonal."""
+    errors = A[np.ix_(rows, columns)] - predictions
+    errors *= rows[:, None] != columns
+    return np.einsum("kij,kij->k", errors, errors)
 
 
 def _without_nugget(

@@ -290,12 +290,17 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def _kernel_environment() -> Iterator[None]:
-    """Start kernels with Python's own warning filters and no personal settings."""
+    """Start kernels with Python's own warning filters and no personal settings.
+
+    Linear algebra gets one thread unless the environment says otherwise: the matrices
+    of a chapter are small, and threads that wait for each other slow it down.
+    """
     saved = dict(os.environ)
     os.environ.pop("PYTHONWARNINGS", None)
     with tempfile.TemporaryDirectory() as folder:
         os.environ["IPYTHONDIR"] = folder
         os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         try:
             yield
         finally:

@@ -2,6 +2,7 @@ import functools
 import gzip
 import hashlib
 import http.server
+import io
 import json
 import lzma
 import math
@@ -18,7 +19,10 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from scipy.stats import kstest
+from sklearn.datasets import make_swiss_roll
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from simlib import datasets
@@ -35,8 +39,10 @@ from simlib.datasets import (
     docstrings,
     find,
     fingerprint,
+    load_bunny,
     load_cortex,
     load_cross_encoder,
+    load_road_graph,
     load_twitter,
     load_word_vectors,
     load_words,
@@ -101,6 +107,8 @@ def test_registry_pins_every_source():
         "words",
         "cortex",
         "cortex-full",
+        "bunny",
+        "road-network",
     ]
     for dataset in REGISTRY.values():
         assert re.search("[0-9a-f]{40}", dataset.source)
@@ -217,16 +225,30 @@ def test_convert_rte():
     )
 
 
+def test_convert_bunny():
+    raw = b"v 0.5 -1 2e-05\nv 1 0 0\nv 0 1 0\nf 3 1 2\n"
+    with np.load(io.BytesIO(convert.bunny(raw))) as stored:
+        vertices, faces = stored["vertices"], stored["faces"]
+    assert (vertices.dtype, faces.dtype) == (np.float32, np.int32)
+    expected = [[0.5, -1, 2e-5], [1, 0, 0], [0, 1, 0]]
+    np.testing.assert_array_equal(vertices, np.float32(expected))
+    np.testing.assert_array_equal(faces, [[2, 0, 1]])
+
+
 @pytest.mark.usefixtures("data")
 def test_converters_reproduce_the_stored_files():
     stored = lzma.decompress(find("twitter", "twitter.jsonl.xz").read_bytes())
     records = map(json.loads, stored.splitlines())
     lines = [f'"{record["label"]}"\t{record["text"]}\n' for record in records]
+    bunny = load_bunny()
+    points = ["v {:g} {:g} {:g}\n".format(*point) for point in bunny.vertices]
+    triangles = ["f {} {} {}\n".format(*face) for face in bunny.faces + 1]
     folder = Path(os.environ["SIMLIB_DATA"])
     raws = {
         "twitter": "".join(lines).encode(),
         "stsb": gzip.decompress((folder / "stsb/sts-dev.csv.gz").read_bytes()),
         "rte": gzip.decompress((folder / "rte/dev.tsv.gz").read_bytes()),
+        "bunny": "".join(points + triangles).encode(),
     }
     converted = 0
     for name, raw in raws.items():
@@ -235,7 +257,7 @@ def test_converters_reproduce_the_stored_files():
                 assert sha256(raw) == file.raw_sha256
                 assert sha256(file.convert(raw)) == file.sha256
                 converted += 1
-    assert converted == 5
+    assert converted == 6
 
 
 # Fetching
@@ -467,7 +489,7 @@ def test_cross_encoder_of_another_set():
         load_cross_encoder("words")
 
 
-# Surfaces
+# Surfaces and graphs
 
 
 def check_closed_surface(mesh, n):
@@ -507,6 +529,33 @@ def test_unknown_cortex():
         load_cortex("pial")
 
 
+@pytest.mark.usefixtures("data")
+def test_bunny():
+    mesh = load_bunny()
+    check_closed_surface(mesh, 14290)
+    assert mesh.faces.shape == (28576, 3)
+    assert mesh.faces.dtype == np.intp
+    assert np.linalg.det(mesh.vertices[mesh.faces]).sum() > 0  # faces look outward
+
+
+@pytest.mark.usefixtures("data")
+def test_road_graph():
+    roads, lengths = load_road_graph(), load_road_graph(weighted=True)
+    assert roads.shape == lengths.shape == (264346, 264346)
+    assert roads.nnz == lengths.nnz == 2 * 365050
+    assert roads.dtype == lengths.dtype == np.float64
+    assert (roads.data == 1).all()
+    assert (lengths.data >= 1).all()
+    assert (lengths != lengths.T).nnz == 0
+    np.testing.assert_array_equal(roads.indptr, lengths.indptr)
+    np.testing.assert_array_equal(roads.indices, lengths.indices)
+    assert not roads.diagonal().any()
+    assert connected_components(roads, directed=False)[0] == 1
+    degrees = np.bincount(np.diff(roads.indptr))
+    assert degrees.tolist() == [0, 41169, 40354, 124535, 56998, 1124, 157, 8, 1]
+    assert lengths[[0], [1]] == 803
+
+
 @pytest.mark.parametrize("k", [0, 1, 4])
 def test_bumpy_sphere(k):
     mesh = datasets.bumpy_sphere(k)
@@ -519,6 +568,31 @@ def test_bumpy_sphere(k):
     x, y, z = (mesh.vertices / radius[:, None]).T
     bumps = np.sin(6 * x) * np.sin(7 * y + 1) * np.sin(8 * z + 2)
     np.testing.assert_allclose(radius, 1 + 0.3 * bumps)
+
+
+def test_swiss_roll():
+    points, angles = datasets.swiss_roll(rng=3)
+    assert points.shape == (5000, 3)
+    x, y, z = points.T
+    np.testing.assert_allclose(x, angles * np.cos(angles))
+    np.testing.assert_allclose(z, angles * np.sin(angles))
+    assert kstest(angles, "uniform", (1.5 * np.pi, 3 * np.pi)).pvalue > 0.01
+    assert kstest(y, "uniform", (0, 21)).pvalue > 0.01
+    lengths = (angles * np.hypot(1, angles) + np.arcsinh(angles)) / 2
+    lengths = (lengths - lengths.min()) / np.ptp(lengths)
+    assert kstest(lengths, "uniform").pvalue < 1e-9  # along the spiral
+
+
+def test_swiss_roll_is_seeded():
+    points, angles = datasets.swiss_roll(40, rng=3)
+    again = datasets.swiss_roll(40, rng=np.random.default_rng(3))
+    np.testing.assert_array_equal(points, again[0])
+    np.testing.assert_array_equal(angles, again[1])
+    assert not np.array_equal(angles, datasets.swiss_roll(40, rng=4)[1])
+    seed = int(np.random.default_rng(3).integers(2**32))
+    np.testing.assert_array_equal(points, make_swiss_roll(40, random_state=seed)[0])
+    with pytest.raises(ValueError, match="n_samples"):
+        datasets.swiss_roll(0)
 
 
 # Word vectors

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import quick
 from scipy.sparse import coo_array, csr_array
+from scipy.spatial import Delaunay
 
-from simlib.biharmonic import graph_distances, heat_geodesics
+from simlib.biharmonic import exact_geodesics, graph_distances, heat_geodesics
 from simlib.datasets import bumpy_sphere
 
 TETRAHEDRON = (
@@ -70,6 +71,48 @@ def test_graph_distances_against_floyd_warshall(n, seed, dense):
     np.testing.assert_allclose(D, floyd_warshall(lengths)[:, sources], rtol=1e-12)
 
 
+# Surfaces, exactly
+
+
+def test_exact_distances_in_the_plane():
+    vertices, faces = flat_square(50)
+    sources = [0, 25 * 50 + 25, 49]
+    D = exact_geodesics(vertices, faces, sources)
+    exact = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
+    np.testing.assert_allclose(D, exact, rtol=1e-12, atol=1e-12)
+
+
+def test_exact_distances_do_not_depend_on_the_triangles():
+    square = flat_square(2)[0][:, :2]
+    points = np.vstack([square, np.random.default_rng(0).random((300, 2))])
+    vertices = np.column_stack([points, np.zeros(len(points))])
+    D = exact_geodesics(vertices, Delaunay(points).simplices, range(len(points)))
+    exact = np.linalg.norm(vertices[:, None] - vertices, axis=-1)
+    np.testing.assert_allclose(D, exact, rtol=1e-12, atol=1e-12)
+
+
+def test_exact_distances_on_the_tetrahedron():
+    D = exact_geodesics(*TETRAHEDRON, range(4))
+    np.testing.assert_allclose(D, np.sqrt(8) * (1 - np.eye(4)), rtol=1e-14)
+
+
+def test_exact_distance_over_an_edge():
+    """Unfolded, opposite corners of two faces of a cube are sqrt(5) apart."""
+    cube = np.array(list(np.ndindex(2, 2, 2)), dtype=float)
+    squares = [
+        (0, 1, 3, 2),
+        (4, 6, 7, 5),
+        (0, 4, 5, 1),
+        (2, 3, 7, 6),
+        (0, 2, 6, 4),
+        (1, 5, 7, 3),
+    ]
+    faces = [t for a, b, c, d in squares for t in ((a, b, c), (a, c, d))]
+    D = exact_geodesics(cube, faces, [0])
+    squared = [0, 1, 1, 2, 1, 2, 2, 5]
+    np.testing.assert_allclose(D[:, 0], np.sqrt(squared), rtol=1e-12, atol=1e-12)
+
+
 # Surfaces
 
 
@@ -104,6 +147,13 @@ def bumpy():
     return vertices, faces, sources, heat_geodesics(vertices, faces, sources)
 
 
+@pytest.fixture(scope="module")
+def bumpy_exactly(bumpy):
+    """Return the same with the exact distances from the first 20 sources."""
+    vertices, faces, sources, _ = bumpy
+    return vertices, faces, sources[:20], exact_geodesics(vertices, faces, sources[:20])
+
+
 def test_no_detour_over_edges(bumpy):
     """A path along the edges is never much shorter than the geodesic."""
     vertices, faces, sources, D = bumpy
@@ -111,6 +161,39 @@ def test_no_detour_over_edges(bumpy):
     assert (D - 1.1 * over_edges).max() <= 0
     far = over_edges > 0.5
     assert 0.9 < np.median(D[far] / over_edges[far]) < 1
+
+
+def test_exact_distances_are_a_metric(bumpy_exactly):
+    *_, sources, D = bumpy_exactly
+    K = D[sources]
+    np.testing.assert_allclose(K, K.T, rtol=1e-12)
+    assert (np.diag(K) == 0).all()
+    assert (K + np.eye(len(K)) > 0).all()
+    assert (K[:, None] <= K[:, :, None] + K + 1e-12).all()
+
+
+def test_exact_distances_between_straight_lines_and_edges(bumpy_exactly):
+    vertices, faces, sources, D = bumpy_exactly
+    straight = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
+    assert (straight - D).max() < 1e-12
+    over_edges = graph_distances(edge_graph(vertices, faces), sources)
+    assert (D - over_edges).max() < 1e-12
+    assert np.median(D[D > 0.5] / over_edges[D > 0.5]) < 0.95
+
+
+def test_heat_is_near_the_exact_distances(bumpy, bumpy_exactly):
+    *_, D = bumpy
+    *_, exact = bumpy_exactly
+    gaps = relative_gaps(D[:, : exact.shape[1]], exact, 0.3)
+    assert gaps.max() < 0.25
+    assert np.median(gaps) < 0.05
+
+
+def test_exact_columns_and_lengths(bumpy_exactly):
+    vertices, faces, sources, D = bumpy_exactly
+    turned = np.roll(faces, 1, axis=1)[::-1, ::-1]
+    scaled = exact_geodesics(1000 * vertices + 5, turned, sources[[7, 3, 7]])
+    np.testing.assert_allclose(scaled, 1000 * D[:, [7, 3, 7]], rtol=1e-9, atol=1e-9)
 
 
 def test_a_source_is_at_no_distance(bumpy):
@@ -138,13 +221,15 @@ def test_lengths_scale(bumpy):
     np.testing.assert_allclose(scaled, 1000 * D[:, :2], rtol=1e-6, atol=1e-4)
 
 
-def test_types_of_numbers():
+@pytest.mark.parametrize("geodesics", [heat_geodesics, exact_geodesics])
+def test_types_of_numbers(geodesics):
     vertices, faces = TETRAHEDRON
-    D = heat_geodesics(vertices.tolist(), faces.astype(np.uint32), range(4))
+    D = geodesics(vertices.tolist(), faces.astype(np.uint32), range(4))
     assert D.dtype == np.float64
-    single = heat_geodesics(vertices.astype(np.float32), faces, [0, 1, 2, 3])
+    single = geodesics(vertices.astype(np.float32), faces, [0, 1, 2, 3])
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, D, rtol=1e-6)
+    assert geodesics(vertices, faces, np.arange(0)).shape == (4, 0)
 
 
 # What is refused
@@ -162,9 +247,37 @@ def test_types_of_numbers():
         (TETRAHEDRON[0], TETRAHEDRON[1][:1], "mesh is in 2 pieces, the largest of 3"),
     ],
 )
-def test_impossible_meshes(vertices, faces, message):
+@pytest.mark.parametrize("geodesics", [heat_geodesics, exact_geodesics])
+def test_impossible_meshes(geodesics, vertices, faces, message):
     with pytest.raises(ValueError, match=message):
-        heat_geodesics(vertices, faces, [0])
+        geodesics(vertices, faces, [0])
+
+
+@pytest.mark.parametrize(
+    ("vertices", "faces", "message"),
+    [
+        (5, [[0, 1, 2], [0, 1, 3], [0, 1, 4]], "an edge is in more than two"),
+        (5, [[0, 1, 2], [0, 3, 4]], "joined at a vertex only"),
+        (7, [*TETRAHEDRON[1], *TETRAHEDRON[1] + 3], "joined at a vertex only"),
+        (1, np.empty((0, 3), int), "no surface"),
+        (4, [[0, 1, 2], [0, 0, 3]], "1 of 2 triangles are thinner .* first face 1"),
+        ([[0, 0, 0], [1, 0, 0], [2, 1e-6, 0]], [[0, 1, 2]], "thinner than 1e-5"),
+    ],
+)
+def test_meshes_that_are_no_surface(vertices, faces, message):
+    """Without the checks pygeodesic ends the process or gives infinite distances."""
+    if isinstance(vertices, int):
+        vertices = np.random.default_rng(0).random((vertices, 3))
+    with pytest.raises(ValueError, match=message):
+        exact_geodesics(vertices, faces, [0])
+
+
+def test_a_surface_may_have_a_boundary_and_one_side():
+    moebius = [[i, (i + 1) % 5, (i + 2) % 5] for i in range(5)]
+    corners = np.random.default_rng(0).random((5, 3))
+    D = exact_geodesics(corners, moebius, range(5))
+    np.testing.assert_allclose(D, D.T)
+    assert np.isfinite(D).all()
 
 
 @pytest.mark.parametrize(
@@ -191,13 +304,18 @@ def test_impossible_graphs(adjacency, message):
     ],
 )
 def test_impossible_sources(sources, kind, message):
-    with pytest.raises(kind, match=message):
-        heat_geodesics(*TETRAHEDRON, sources)
+    for geodesics in heat_geodesics, exact_geodesics:
+        with pytest.raises(kind, match=message):
+            geodesics(*TETRAHEDRON, sources)
     with pytest.raises(kind, match=message):
         graph_distances(np.ones((4, 4)), sources)
 
 
-def test_missing_package(monkeypatch):
-    monkeypatch.setitem(sys.modules, "potpourri3d", None)
+@pytest.mark.parametrize(
+    ("package", "geodesics"),
+    [("potpourri3d", heat_geodesics), ("pygeodesic.geodesic", exact_geodesics)],
+)
+def test_missing_package(package, geodesics, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=r"pip install simlib\[mesh\]"):
-        heat_geodesics(*TETRAHEDRON, [0])
+        geodesics(*TETRAHEDRON, [0])

@@ -8,17 +8,23 @@ The heat method: heat flows from the vertex s for a short time t, its gradient p
 along the shortest paths, and the function with unit steps in that direction is the
 distance. D and L are mass and stiffness matrix of the mesh (L positive semidefinite, so
 the Poisson equation has a minus on its right), t the squared mean edge length, and phi
-is shifted to be 0 at s. On a graph the distances are exact, by Dijkstra's algorithm.
+is shifted to be 0 at s. The exact distances cost more: the algorithm of Mitchell, Mount
+and Papadimitriou unfolds the triangles that the shortest paths cross. On a graph the
+distances are exact, by Dijkstra's algorithm.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-__all__ = ["graph_distances", "heat_geodesics"]
+from simlib.biharmonic.operator import check_mesh
+
+__all__ = ["exact_geodesics", "graph_distances", "heat_geodesics"]
 
 
 def heat_geodesics(
@@ -68,10 +74,60 @@ def heat_geodesics(
             "Heat distances need potpourri3d: pip install simlib[mesh]"
         ) from error
     solver = MeshHeatMethodDistanceSolver(vertices.astype(np.float64), faces)
-    distances = np.empty((len(vertices), len(sources)), vertices.dtype, order="F")
-    for column, source in enumerate(sources):
-        distances[:, column] = solver.compute_distance(source)
-    return distances
+    return _columns(solver.compute_distance, vertices, sources)
+
+
+def exact_geodesics(
+    vertices: ArrayLike, faces: ArrayLike, sources: ArrayLike
+) -> np.ndarray:
+    """Return the geodesic distances from some vertices of a triangle mesh.
+
+    Parameters
+    ----------
+    vertices : array of shape (n, 3)
+        Coordinates. float32 gives distances in float32.
+    faces : array of int, shape (m, 3)
+        The vertices of each triangle; the mesh is a surface in one piece, with or
+        without boundary.
+    sources : array of int, shape (k,)
+        Vertices to measure from.
+
+    Returns
+    -------
+    ndarray, shape (n, k)
+        Column j holds the lengths of the shortest paths over the triangles from
+        sources[j]. They are symmetric to rounding; where a triangle's height is below
+        1e-4 of its longest side, to some 1e-6.
+
+    Raises
+    ------
+    ValueError
+        Arrays of another shape or kind, coordinates that are not finite, a face that
+        names no vertex, a mesh in several pieces, or one that is no surface: an edge
+        of three triangles, or parts that only a vertex joins. Also a triangle whose
+        height is at most 1e-5 of its longest side: there pygeodesic may fail.
+    IndexError
+        A source that is no vertex.
+    ImportError
+        pygeodesic is not installed.
+
+    Notes
+    -----
+    A source takes some 25 ms on the 2562 vertices of `simlib.datasets.bumpy_sphere`,
+    0.2 s on 10242 and 0.4 s on the bunny's 14290. Source: Mitchell, Mount and
+    Papadimitriou (1987), the code of Kirsanov in the package pygeodesic.
+    """
+    vertices, faces = _mesh(vertices, faces)
+    _demand_surface(vertices, faces)
+    sources = _sources(sources, len(vertices))
+    try:
+        from pygeodesic.geodesic import PyGeodesicAlgorithmExact
+    except ImportError as error:
+        raise ImportError(
+            "Exact distances need pygeodesic: pip install simlib[mesh]"
+        ) from error
+    solver = PyGeodesicAlgorithmExact(vertices, faces)
+    return _columns(lambda s: solver.geodesicDistances([s])[0], vertices, sources)
 
 
 def graph_distances(adjacency: ArrayLike | csr_array, sources: ArrayLike) -> np.ndarray:
@@ -114,27 +170,9 @@ def graph_distances(adjacency: ArrayLike | csr_array, sources: ArrayLike) -> np.
 
 
 def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    vertices, faces = np.asarray(vertices), np.asarray(faces)
-    if vertices.dtype != np.float32:
-        vertices = vertices.astype(np.float64)
-    if vertices.ndim != 2 or vertices.shape[1] != 3 or not np.isfinite(vertices).all():
-        raise ValueError(
-            "`vertices` must be finite coordinates of shape (n, 3); got shape "
-            f"{vertices.shape}."
-        )
-    if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype.kind not in "iu":
-        raise ValueError(
-            "`faces` must be integers of shape (m, 3); got "
-            f"{faces.dtype} of shape {faces.shape}."
-        )
+    vertices, faces = check_mesh(vertices, faces)
     n = len(vertices)
-    if faces.size and (faces.min() < 0 or faces.max() >= n):
-        raise ValueError(
-            f"`faces` name vertices {faces.min()} to {faces.max()}; there are 0 to "
-            f"{n - 1}."
-        )
-    edges = faces[:, [0, 1]], faces[:, [1, 2]]
-    i, j = np.concatenate(edges).T
+    i, j = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]]]).T
     _demand_one_piece(coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), "mesh")
     return vertices, faces
 
@@ -152,6 +190,48 @@ def _sources(sources: ArrayLike, n: int) -> np.ndarray:
             f"{sources.max()}."
         )
     return sources
+
+
+def _columns(
+    distances_from: Callable[[int], np.ndarray],
+    vertices: np.ndarray,
+    sources: np.ndarray,
+) -> np.ndarray:
+    distances = np.empty((len(vertices), len(sources)), vertices.dtype, order="F")
+    for column, source in enumerate(sources):
+        distances[:, column] = distances_from(source)
+    return distances
+
+
+def _demand_surface(vertices: np.ndarray, faces: np.ndarray) -> None:
+    """Refuse where pygeodesic crashes or leaves out distances.
+
+    Side k of a triangle leads from its corner k to the next. The sides that meet in a
+    corner belong to one fan round its vertex, and a surface has as many fans as
+    vertices.
+    """
+    corners = vertices[faces].astype(np.float64)
+    sides = np.roll(corners, -1, axis=1) - corners
+    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
+    thin = areas <= 1e-5 * (sides**2).sum(axis=2).max(axis=1)
+    if thin.any():
+        raise ValueError(
+            f"{thin.sum()} of {len(faces)} triangles are thinner than 1e-5 of their "
+            f"longest side, first face {thin.argmax()}: collapse or flip their edges."
+        )
+    n, faces = len(vertices), faces.astype(np.int64)
+    ahead = np.roll(faces, -1, axis=1)
+    keys = np.minimum(faces, ahead) * n + np.maximum(faces, ahead)
+    edges, edge, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    edge = edge.reshape(faces.shape)
+    start, end = 2 * edge + (faces > ahead), 2 * edge + (faces < ahead)
+    meet = start.ravel(), np.roll(end, 1, axis=1).ravel()
+    fans = coo_array((np.ones(faces.size), meet), shape=(2 * len(edges),) * 2)
+    if (counts > 2).any() or connected_components(fans, directed=False)[0] != n:
+        raise ValueError(
+            "The mesh is no surface: an edge is in more than two triangles, or parts "
+            "are joined at a vertex only."
+        )
 
 
 def _demand_one_piece(graph: csr_array | coo_array, kind: str) -> None:

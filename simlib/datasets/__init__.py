@@ -14,6 +14,7 @@ from simlib.datasets.generated import (
     cross_encoder_like,
     gaussian_psd,
     sigmoid_kernel,
+    swiss_roll,
     uniform_psd,
 )
 from simlib.datasets.loaders import (
@@ -21,8 +22,10 @@ from simlib.datasets.loaders import (
     CrossEncoderData,
     Mesh,
     WordVectors,
+    load_bunny,
     load_cortex,
     load_cross_encoder,
+    load_road_graph,
     load_twitter,
     load_word_vectors,
     load_words,
@@ -57,11 +60,14 @@ __all__ = [
     "find",
     "fingerprint",
     "gaussian_psd",
+    "load_bunny",
     "load_cortex",
     "load_cross_encoder",
+    "load_road_graph",
     "load_twitter",
     "load_word_vectors",
     "load_words",
     "sigmoid_kernel",
+    "swiss_roll",
     "uniform_psd",
 ]

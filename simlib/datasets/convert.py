@@ -12,6 +12,8 @@ import json
 import lzma
 import random
 
+import numpy as np
+
 
 def twitter(raw: bytes) -> bytes:
     r"""Turn lines ``"label"<TAB>text`` into xz-compressed JSON lines.
@@ -47,6 +49,24 @@ def rte_sentences(raw: bytes) -> bytes:
 def rte_pairs(raw: bytes) -> bytes:
     """Give the RTE pairs by those numbers: i, j, label (0 or 1), dev_row."""
     return _number(_rte(raw))[1]
+
+
+def bunny(raw: bytes) -> bytes:
+    """Turn the lines ``v x y z`` and ``f i j k`` of an OBJ file into compressed arrays.
+
+    They are `vertices`, float32, and `faces`, int32, counted from 0.
+    """
+    rows: dict[str, list[list[str]]] = {"v": [], "f": []}
+    for line in raw.decode("ascii").splitlines():
+        kind, *numbers = line.split()
+        rows[kind].append(numbers)
+    out = io.BytesIO()
+    np.savez_compressed(
+        out,
+        vertices=np.array(rows["v"], dtype=np.float32),
+        faces=np.array(rows["f"], dtype=np.int32) - 1,
+    )
+    return out.getvalue()
 
 
 # One labelled pair: sentence, sentence, label, genre.

@@ -112,6 +112,33 @@ def bumpy_sphere(n_subdivisions: int = 4) -> Mesh:
     return Mesh(u * radius[:, None], faces)
 
 
+def swiss_roll(n: int = 5000, *, rng: Seed = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return points on a rolled-up rectangle: the swiss roll of scikit-learn.
+
+    (t cos t, y, t sin t) for t uniform in [1.5 pi, 4.5 pi) and y in [0, 21): the points
+    are uniform in the angle t, not in the arc length, and so about three times as dense
+    inside as outside.
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    rng : int, numpy.random.Generator or None
+        Gives the seed of `sklearn.datasets.make_swiss_roll`.
+
+    Returns
+    -------
+    points : ndarray, shape (n, 3)
+        Without noise.
+    angles : ndarray, shape (n,)
+        The angle t of each point.
+    """
+    from sklearn.datasets import make_swiss_roll
+
+    seed = int(np.random.default_rng(rng).integers(2**32))
+    return make_swiss_roll(n, random_state=seed)
+
+
 def bundled_words() -> list[str]:
     """Return the words of the descriptions of scikit-learn's bundled data sets.
 

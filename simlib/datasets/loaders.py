@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
 
 from simlib.datasets.registry import find
 
@@ -255,3 +256,43 @@ def load_cortex(name: str = "fiducial") -> Mesh:
         else:
             vertices = stored["vertices"].astype(np.float64)
         return Mesh(vertices, stored["faces"].astype(np.intp))
+
+
+def load_bunny() -> Mesh:
+    """Load the Stanford bunny: a closed surface of genus 0, of 14290 vertices.
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+    """
+    with np.load(find("bunny", "bunny_14290.npz")) as stored:
+        vertices, faces = stored["vertices"], stored["faces"]
+    return Mesh(vertices.astype(np.float64), faces.astype(np.intp))
+
+
+def load_road_graph(*, weighted: bool = False) -> csr_array:
+    """Load the roads of New York City: 264346 nodes and 365050 edges, in one piece.
+
+    Parameters
+    ----------
+    weighted : bool
+        Whether an edge has its length in the DIMACS file, or 1.
+
+    Returns
+    -------
+    csr_array of float64, shape (264346, 264346)
+        Symmetric: each edge is stored in both directions.
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+    """
+    with np.load(find("road-network", "dimacs_ny.npz")) as stored:
+        n, edges = int(stored["n"]), (stored["u"], stored["v"])
+        lengths = stored["weight"].astype(np.float64)
+    if not weighted:
+        lengths[:] = 1
+    graph = coo_array((lengths, edges), shape=(n, n)).tocsr()
+    return graph + graph.T

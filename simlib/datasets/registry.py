@@ -183,6 +183,11 @@ _STSB = (
     "data/stsbenchmark/sts-dev.csv",
 )
 _RTE = ("Ji-Yishan/MIEC-FYP", "250635701007f7f2dc00b63ce2cbc3dfe104b4e0", "RTE/dev.tsv")
+_BUNNY = (
+    "GeometryCollective/geometry-processing-js",
+    "c7ea47ae808979a5361e3fcd61bf921a194bf897",
+    "input/bunny.obj",
+)
 _STSB_RAW = {
     "url": _github(*_STSB),
     "raw_sha256": "5d7e944d8b02734b07bfdb5df67db3420c64bed153fcaa1ba47ad03480cf4234",
@@ -240,6 +245,12 @@ From filestore/db/S1/surfaces/pia_rh.gii and wm_rh.gii (GitHub mvdoc/pycortex, c
 c53c5b9306140a5baa212b3056d4cae7317d55277e6ffa15ee9a3a7287e01c02):
 numpy.savez_compressed of `pia` and `wm`, float32, 151487 x 3, and the `faces` they
 share, int32, 302970 x 3, read with nibabel, values and order unchanged."""
+_ROADS = """\
+From the 747 files ny1/subgraphN (GitHub akashcodes/distributed-ksp-mpi, commit
+7c56d9a5ba863c1925debe253243b206c4621bec), overlapping parts of USA-road-d.NY of the 9th
+DIMACS Implementation Challenge (www.diag.uniroma1.it/challenge9): the union of their
+arcs, as undirected edges. Arrays `n` = 264346, the number of nodes (DIMACS id - 1);
+`u` < `v`, int32, the 365050 edges sorted by (u, v); `weight`, int32, their lengths."""
 _DECIMATED = """\
 Derived by this project, not a copy: `vertices`, float32, 7502 x 3, and `faces`, int32,
 15000 x 3, of {surface} in S1_rh.npz (cortex-full) after quadric edge-collapse
@@ -434,6 +445,40 @@ _SETS = (
                 "S1_rh.npz",
                 "9d173b23ad2aab6af45a88e85eac994173fb6ea88c2b018e77955442d2147768",
                 recipe=_CORTEX,
+            ),
+        ),
+    ),
+    Dataset(
+        name="bunny",
+        folder="bunny",
+        title="the Stanford bunny as a closed mesh of 14290 vertices",
+        source=f"GitHub {_BUNNY[0]}, commit {_BUNNY[1]}, {_BUNNY[2]} (the scan: "
+        "Stanford 3D Scanning Repository)",
+        licence="mesh MIT, (c) 2017 Rohan Sawhney; the scan by the Stanford Computer "
+        "Graphics Laboratory, research use with acknowledgement",
+        files=(
+            File(
+                "bunny_14290.npz",
+                "e499158ee4eada5f43c5b1108b576e486f228b9438d2f56cb0ff8963aeec89d9",
+                _github(*_BUNNY),
+                "0d3c1c1b13861c03579b42ca8bb3ad0b8d5de14d307dbebc359a696795645605",
+                convert.bunny,
+            ),
+        ),
+    ),
+    Dataset(
+        name="road-network",
+        folder="roadnet",
+        title="the roads of New York City: a graph of 264346 nodes and 365050 edges",
+        source="GitHub akashcodes/distributed-ksp-mpi, commit "
+        "7c56d9a5ba863c1925debe253243b206c4621bec, ny1 (USA-road-d.NY of the 9th "
+        "DIMACS Implementation Challenge)",
+        licence="public domain (TIGER/Line, US Census); the repository's code MIT",
+        files=(
+            File(
+                "dimacs_ny.npz",
+                "568de18ab4cc7557ccbe2d118254dd069ec9410972a4d9d290b94f62894054d1",
+                recipe=_ROADS,
             ),
         ),
     ),

@@ -1,0 +1,79 @@
+r"""Biharmonic matrix approximation.
+
+.. math::
+    \tilde K = P W P^\top , \qquad W = K[b, b]
+
+Equation :eq:`eq:bha` of the book: P W interpolates the columns of the landmarks, and
+P^T then the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from simlib.approximation.budget import block_calls
+from simlib.landmarks import draw
+from simlib.lowrank import LowRank
+from simlib.similarity import Similarity
+
+__all__ = ["biharmonic_approximation"]
+
+
+def biharmonic_approximation(
+    sim: Similarity, P: np.ndarray | csr_array, landmarks: ArrayLike
+) -> LowRank:
+    """Approximate a matrix that varies smoothly over a manifold.
+
+    The method of choice where similarities are dear and the manifold is known: it asks
+    for no similarity outside the landmarks, inverts nothing that depends on K, and
+    keeps a sparse P.
+
+    Parameters
+    ----------
+    sim : Similarity
+        The n x n matrix. It may be asymmetric, and then so is the approximation.
+    P : ndarray or sparse array, shape (n, l)
+        The operator of `interpolation`, which is not copied and may serve again.
+    landmarks : array of int, shape (l,)
+        The landmarks of P, in the same order.
+
+    Returns
+    -------
+    LowRank
+        ``left = right = P``, ``core = W``. It gives W back on the landmarks, and is
+        exact for a constant matrix.
+
+    Raises
+    ------
+    ValueError
+        A P of another shape, or of other landmarks.
+    BudgetExceeded, SimilarityError
+        From `sim`; what was evaluated stays known.
+
+    Notes
+    -----
+    l (l + 1) / 2 similarity calls (l^2 if asymmetric), no flops. Source: Turek and Huth
+    (2022), eq. (6), Algorithm 1.
+    """
+    landmarks, _ = draw(sim.n, None, landmarks=landmarks, rng=0)
+    if P.shape != (sim.n, landmarks.size):
+        raise ValueError(
+            f"P must have shape ({sim.n}, {landmarks.size}), items by landmarks; got "
+            f"{P.shape}."
+        )
+    if abs(P[landmarks] - scipy.sparse.eye_array(landmarks.size)).max() > 1e-6:
+        raise ValueError(
+            "P is not the identity on these landmarks: it was made for others, or for "
+            "the same in another order."
+        )
+    return LowRank(
+        P,
+        sim.block(landmarks, landmarks),
+        None if sim.symmetric else P,
+        landmarks=landmarks,
+        calls=block_calls(landmarks.size, symmetric=sim.symmetric),
+        method="biharmonic_approximation",
+    )

@@ -1,0 +1,236 @@
+r"""The operator that interpolates from landmarks to all items.
+
+.. math::
+    P_b = I , \qquad M_{uu} P_u = -M_{ub}
+
+Equation :eq:`eq:interpolation` of the book: b are the landmarks, u the rest. Column j
+is the smoothest function (of least biharmonic energy) that is 1 at landmark j and 0 at
+the others. Most of it is nearly 0, and a sparse P keeps what is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array, csc_array, csr_array
+from scipy.sparse.csgraph import connected_components
+
+from simlib.biharmonic.factorization import factorize
+from simlib.biharmonic.operator import check_symmetric
+from simlib.landmarks import draw
+
+__all__ = ["interpolation"]
+
+BLOCK = 256  # columns solved at a time
+SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
+
+
+def interpolation(
+    M: ArrayLike | csr_array,
+    landmarks: ArrayLike,
+    *,
+    nnz_per_row: float | None = None,
+    by: str = "column",
+    renormalize: bool = True,
+    solver: str = "auto",
+) -> np.ndarray | csr_array:
+    """Return the interpolation operator P of some landmarks.
+
+    Parameters
+    ----------
+    M : sparse or dense array, shape (n, n)
+        The operator of `biharmonic_operator`; or a Laplacian itself, for harmonic
+        interpolation, whose weights lie in [0, 1] and which has a kink at each
+        landmark.
+    landmarks : array of int, shape (l,)
+        Distinct items, at least one in each connected piece of M.
+    nnz_per_row : float, optional
+        Keep this many entries p_row of a row of P_u on average, the largest in
+        magnitude. None keeps all, and returns a dense array.
+    by : {"column", "row"}
+        Keep (n - l) p_row / l entries of each column, or p_row of each row. Without
+        effect where P is dense.
+    renormalize : bool, default=True
+        Divide each row of a sparse P by its sum. The rows of the dense P sum to 1, and
+        most of the error of thresholding is the loss of that.
+    solver : {"auto", "selected", "superlu", "cholmod"}
+        "selected" computes of each column only what is around its landmark, by
+        `selected_columns`: see there what that can miss. The others solve for whole
+        columns. "auto" means "selected" for a sparse P by column; otherwise CHOLMOD if
+        scikit-sparse is installed, else SuperLU.
+
+    Returns
+    -------
+    ndarray or csr_array, shape (n, l)
+        P, in float64. Its rows at the landmarks are those of the identity.
+
+    Raises
+    ------
+    ValueError
+        An M that is not square, finite and symmetric, a piece of it without a landmark,
+        landmarks that repeat or lie outside, or an option that does not exist.
+    ImportError
+        "selected" without numba, "cholmod" without scikit-sparse.
+
+    Notes
+    -----
+    No similarity calls: one P serves any number of similarity functions. A sparse
+    factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves
+    each; memory O(n l) dense, O(n (p_row + 256)) sparse. Source: Turek and Huth (2022),
+    eqs. (5) and (10), Algorithm 2 and appendix E. The renormalisation is ours. A row of
+    which the columns kept next to nothing, so that it sums to less than 1/4, is first
+    replaced by the p_row largest entries of the exact row, which one more solve gives.
+    """
+    M = csr_array(M, dtype=np.float64)
+    check_symmetric(M, "The operator M")
+    n = M.shape[0]
+    landmarks, _ = draw(n, None, landmarks=landmarks, rng=0)
+    _demand_landmark_in_each_piece(M, landmarks)
+    if by not in ("column", "row"):
+        raise ValueError(f'`by` is "column" or "row"; got {by!r}.')
+    if solver not in ("auto", "selected", "superlu", "cholmod"):
+        raise ValueError(
+            f'`solver` is "auto", "selected", "superlu" or "cholmod"; got {solver!r}.'
+        )
+    if nnz_per_row is not None and not nnz_per_row > 0:
+        raise ValueError(f"nnz_per_row must be positive; got {nnz_per_row}.")
+    selected = nnz_per_row is not None and by == "column"
+    if solver == "selected" and not selected:
+        raise ValueError('solver="selected" is for a sparse P by column.')
+
+    free = np.setdiff1d(np.arange(n), landmarks)
+    if nnz_per_row is None:
+        P = np.zeros((n, landmarks.size))
+        P[landmarks, np.arange(landmarks.size)] = 1
+        for columns, block in _solve_columns(M, free, landmarks, solver):
+            P[free[:, None], columns] = block
+        return P
+    if by == "row":
+        sparse = _largest_by_row(M, free, landmarks, nnz_per_row, solver)
+    else:
+        kept = _entries_per_column(free.size, landmarks.size, nnz_per_row)
+        if solver in ("auto", "selected"):
+            from simlib.biharmonic.selected_solve import selected_columns
+
+            sparse = selected_columns(M, landmarks, kept)[0]
+        else:
+            sparse = _largest_by_column(M, free, landmarks, kept, solver)
+    if renormalize:
+        sparse = _renormalized(sparse, M, free, landmarks, nnz_per_row)
+    identity = coo_array(
+        (np.ones(landmarks.size), (landmarks, np.arange(landmarks.size))),
+        shape=sparse.shape,
+    )
+    return csr_array(sparse + identity)
+
+
+def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:
+    """Where a piece has no landmark, nothing says what its values are."""
+    pieces, piece = connected_components(M, directed=False)
+    missing = np.setdiff1d(np.arange(pieces), piece[landmarks])
+    if missing.size:
+        members = np.flatnonzero(piece == missing[0])
+        raise ValueError(
+            f"{missing.size} of the {pieces} connected pieces have no landmark. The "
+            f"first has {members.size} items, item {members[0]} among them: add one of "
+            "them to the landmarks, or leave the piece out "
+            "(scipy.sparse.csgraph.connected_components finds the pieces)."
+        )
+
+
+def _solve_columns(
+    M: csr_array, free: np.ndarray, landmarks: np.ndarray, solver: str
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield blocks of columns of P_u: their numbers, and their values."""
+    if free.size == 0:
+        return
+    solve = factorize(csc_array(M[free][:, free]), solver)
+    right = csc_array(-M[free][:, landmarks])
+    for start in range(0, landmarks.size, BLOCK):
+        columns = np.arange(start, min(start + BLOCK, landmarks.size))
+        yield columns, solve(right[:, columns].toarray())
+
+
+def _entries_per_column(n_free: int, n_landmarks: int, nnz_per_row: float) -> int:
+    """Return p = (n - l) p_row / l, at least 1 and at most all."""
+    return min(max(round(n_free * nnz_per_row / n_landmarks), 1), n_free)
+
+
+def _largest_by_column(
+    M: csr_array, free: np.ndarray, landmarks: np.ndarray, kept: int, solver: str
+) -> csr_array:
+    """Keep of each column the `kept` entries largest in magnitude (Algorithm 2)."""
+    rows, values = [], []
+    for _, block in _solve_columns(M, free, landmarks, solver):
+        top = np.argpartition(-abs(block), kept - 1, axis=0)[:kept]
+        rows.append(free[top].ravel("F"))
+        values.append(np.take_along_axis(block, top, axis=0).ravel("F"))
+    columns = np.repeat(np.arange(landmarks.size), kept)
+    return _sparse(values, rows, [columns], (M.shape[0], landmarks.size))
+
+
+def _largest_by_row(
+    M: csr_array,
+    free: np.ndarray,
+    landmarks: np.ndarray,
+    nnz_per_row: float,
+    solver: str,
+) -> csr_array:
+    """Keep of each row the entries largest in magnitude of all seen so far."""
+    kept = min(max(round(nnz_per_row), 1), landmarks.size)
+    values = np.zeros((free.size, 0))
+    numbers = np.zeros((free.size, 0), dtype=np.intp)
+    for columns, block in _solve_columns(M, free, landmarks, solver):
+        values = np.hstack([values, block])
+        numbers = np.hstack([numbers, np.broadcast_to(columns, block.shape)])
+        if values.shape[1] > kept:
+            top = np.argpartition(-abs(values), kept - 1, axis=1)[:, :kept]
+            values = np.take_along_axis(values, top, axis=1)
+            numbers = np.take_along_axis(numbers, top, axis=1)
+    rows = np.repeat(free, values.shape[1])
+    return _sparse(
+        [values.ravel()], [rows], [numbers.ravel()], (M.shape[0], landmarks.size)
+    )
+
+
+def _renormalized(
+    P: csr_array, M: csr_array, free: np.ndarray, landmarks: np.ndarray, kept: float
+) -> csr_array:
+    """Divide each row by its sum; compute anew those whose sum is too small."""
+    P = csr_array(P)
+    poor = free[P[free].sum(axis=1) < SMALLEST_SUM]
+    if poor.size:
+        at = np.full(M.shape[0], -1)
+        at[free] = np.arange(free.size)
+        solve = factorize(csc_array(M[free][:, free]), "auto")
+        to_landmarks = csr_array(-M[landmarks][:, free])
+        P = P.tolil()
+        for row in poor:
+            unit = np.zeros(free.size)
+            unit[at[row]] = 1
+            exact = to_landmarks @ solve(unit)
+            order = np.argsort(-abs(exact))
+            size = max(round(kept), 1)
+            while exact[order[:size]].sum() < SMALLEST_SUM:
+                size *= 2
+            top = np.sort(order[:size])
+            P.rows[row], P.data[row] = top.tolist(), exact[top].tolist()
+        P = csr_array(P)
+    sums = P.sum(axis=1)
+    sums[landmarks] = 1  # empty so far
+    return csr_array(scipy.sparse.diags_array(1 / sums) @ P)
+
+
+def _sparse(
+    values: list[np.ndarray],
+    rows: list[np.ndarray],
+    columns: list[np.ndarray],
+    shape: tuple[int, int],
+) -> csr_array:
+    if not values:
+        return csr_array(shape)
+    index = np.concatenate(rows), np.concatenate(columns)
+    return coo_array((np.concatenate(values), index), shape=shape).tocsr()

@@ -1,0 +1,248 @@
+r"""Columns of the interpolation operator, computed only around their landmarks.
+
+.. math::
+    M_{uu} = L D L^\top , \qquad L z = -M_{ub} e_j , \qquad L^\top x = D^{-1} z
+
+Equation :eq:`eq:selected` of the book. In the elimination tree the parent of a node is
+the first row below the diagonal in its column of L, and all other rows of that column
+are ancestors. Hence z lives on the paths from the few entries of the right side to the
+root, and x on a set S of nodes needs no more than x on S and the ancestors of S: exact
+values, at a cost that depends on S and the depth of the tree and not on n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from scipy.sparse import csc_array, csr_array
+
+from simlib.biharmonic.factorization import superlu
+
+try:
+    from numba import njit
+except ImportError as error:
+    raise ImportError(
+        "The selected solve needs numba: pip install simlib[mesh]. Without it, solver="
+        '"superlu" solves for whole columns.'
+    ) from error
+
+__all__ = ["selected_columns"]
+
+REACH = 4  # items looked at for each entry that is kept
+
+
+def selected_columns(
+    M: csr_array, landmarks: np.ndarray, kept: int, *, reach: int | None = None
+) -> tuple[csc_array, np.ndarray]:
+    r"""Return the `kept` largest entries of each column of P_u, and what that took.
+
+    Parameters
+    ----------
+    M : csr_array, shape (n, n)
+        The operator, symmetric, with a landmark in each piece.
+    landmarks : array of int, shape (l,)
+        Distinct items.
+    kept : int
+        How many entries of each column to keep, the largest in magnitude.
+    reach : int, optional
+        How many items around each landmark to look at: those that M joins to it, those
+        that it joins to these, and so on, until there are as many. None means 4 kept.
+
+    Returns
+    -------
+    columns : csc_array, shape (n, l)
+        The entries kept, 0 at the landmarks themselves. Each is that of the whole
+        column to rounding. One that is among the `kept` largest but out of reach is
+        missed, and a smaller one kept instead.
+    touched : array of int, shape (l,)
+        Nodes of the elimination tree that each column needed.
+
+    Notes
+    -----
+    Two triangular solves along the tree for each landmark, in machine code, on the
+    threads that `joblib.parallel_config(n_jobs=...)` allows. Source: ours; the theory
+    of the elimination tree is in Davis (2006), chapters 3 and 4.
+    """
+    M = csr_array(M)
+    M.sort_indices()
+    n, n_landmarks = M.shape[0], landmarks.size
+    free = np.setdiff1d(np.arange(n), landmarks)
+    kept = min(kept, free.size)
+    reach = min(max(REACH * kept if reach is None else reach, kept), free.size)
+    if free.size == 0:
+        return csc_array((n, n_landmarks)), np.zeros(n_landmarks, dtype=np.int64)
+    A = csc_array(M[free][:, free])
+    factor = superlu(A)
+    L, D, position = factor.L, factor.U.diagonal(), factor.perm_c.astype(np.int64)
+    if not (np.array_equal(factor.perm_r, factor.perm_c) and (D > 0).all()):
+        raise ValueError(
+            "M without the landmarks is not positive definite to rounding error; its "
+            'scale may vary too much. Take solver="superlu".'
+        )
+    parent = _elimination_tree(A.indptr, A.indices, position, np.argsort(position))
+    rank = _postorder(parent)
+    order = np.argsort(rank)
+    # With subtrees side by side in memory, neighbours on the surface are too.
+    L, D, position = L[:, order], D[order], rank[position]
+    L.indices = rank[L.indices].astype(L.indices.dtype)
+    parent = np.where(parent[order] < 0, -1, rank[parent[order]])
+    node = np.full(n, -1, dtype=np.int64)  # the place of an item in the elimination
+    node[free] = position
+    item = free[np.argsort(position)]
+
+    def some(chunk: np.ndarray) -> tuple[np.ndarray, ...]:
+        return _solve(
+            chunk, M.indptr, M.indices, M.data, L.indptr, L.indices, L.data, D,
+            parent, node, item, reach, kept,
+        )  # fmt: skip
+
+    beside = csr_array(M[landmarks])
+    beside.data = node[beside.indices] + 1
+    turn = np.argsort(beside.max(axis=1).toarray().ravel())  # neighbours in a row
+    chunks = np.array_split(landmarks[turn], min(4 * effective_n_jobs(), n_landmarks))
+    parts = Parallel(require="sharedmem")(delayed(some)(chunk) for chunk in chunks)
+    back = np.argsort(turn)
+    rows, values, counts, touched = (
+        np.concatenate(part)[back] for part in zip(*parts, strict=True)
+    )
+    filled = np.arange(kept) < counts[:, None]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    return csc_array(
+        (values[filled], rows[filled], indptr), shape=(n, n_landmarks)
+    ), touched
+
+
+@njit(nogil=True, cache=True)
+def _elimination_tree(indptr, indices, position, order):
+    """Parent of each node, -1 at a root (Liu, with path compression)."""
+    m = order.size
+    parent, ancestor = np.full(m, -1, np.int64), np.full(m, -1, np.int64)
+    for q in range(m):
+        for k in range(indptr[order[q]], indptr[order[q] + 1]):
+            i = position[indices[k]]
+            while i != -1 and i < q:
+                above = ancestor[i]
+                ancestor[i] = q
+                if above == -1:
+                    parent[i] = q
+                i = above
+    return parent
+
+
+@njit(nogil=True, cache=True)
+def _postorder(parent):
+    """Return new numbers, by which the nodes below any one come just before it."""
+    m = parent.size
+    below = np.zeros(m, np.int64)
+    for q in range(m):
+        if parent[q] != -1:
+            below[parent[q]] += below[q] + 1
+    rank, taken, roots = np.empty(m, np.int64), np.zeros(m, np.int64), m
+    for q in range(m - 1, -1, -1):
+        p = parent[q]
+        if p == -1:
+            rank[q] = roots - 1
+            roots -= below[q] + 1
+        else:
+            rank[q] = rank[p] - 1 - taken[p]
+            taken[p] += below[q] + 1
+    return rank
+
+
+@njit(nogil=True, cache=True)
+def _climb(q, parent, mark, stamp, order, size, path):
+    """Add the nodes from q to the root that are new, ancestors before descendants."""
+    length = 0
+    while q != -1 and mark[q] != stamp:
+        mark[q] = stamp
+        path[length] = q
+        length += 1
+        q = parent[q]
+    for k in range(length):
+        order[size + k] = path[length - 1 - k]
+    return size + length
+
+
+@njit(nogil=True, cache=True)
+def _solve(
+    landmarks, M_indptr, M_indices, M_data, L_indptr, L_indices, L_data, D,
+    parent, node, item, reach, kept,
+):  # fmt: skip
+    """Rows, values and number of the entries kept, and nodes touched, by landmark."""
+    n, m = node.size, item.size
+    x = np.zeros(m)
+    mark = np.full(m, -1, np.int64)  # the last path that came through a node
+    seen = np.full(n, -1, np.int64)
+    queue = np.empty(n, np.int64)
+    forward, backward = np.empty(m, np.int64), np.empty(m, np.int64)
+    path = np.empty(m, np.int64)
+    around = np.empty(reach, np.int64)
+    rows = np.zeros((landmarks.size, kept), np.int64)
+    values = np.zeros((landmarks.size, kept))
+    counts = np.zeros(landmarks.size, np.int64)
+    touched = np.zeros(landmarks.size, np.int64)
+    for c in range(landmarks.size):
+        start = landmarks[c]
+
+        # What is around the landmark, breadth first.
+        queue[0], seen[start] = start, c
+        first, last, near = 0, 1, 0
+        while first < last and near < reach:
+            i = queue[first]
+            first += 1
+            for k in range(M_indptr[i], M_indptr[i + 1]):
+                j = M_indices[k]
+                if seen[j] != c:
+                    seen[j] = c
+                    queue[last] = j
+                    last += 1
+                    if node[j] >= 0 and near < reach:
+                        around[near] = node[j]
+                        near += 1
+
+        # L z = -M_ub e_j, along the paths from the entries of the right side.
+        n_forward = 0
+        for k in range(M_indptr[start], M_indptr[start + 1]):
+            q = node[M_indices[k]]
+            if q >= 0:
+                x[q] = -M_data[k]
+                n_forward = _climb(q, parent, mark, 2 * c, forward, n_forward, path)
+        for k in range(n_forward - 1, -1, -1):
+            q = forward[k]
+            for e in range(L_indptr[q], L_indptr[q + 1]):
+                if L_indices[e] != q:
+                    x[L_indices[e]] -= L_data[e] * x[q]
+
+        # L^T x = D^-1 z, on what is around and its ancestors.
+        n_backward = 0
+        for k in range(near):
+            n_backward = _climb(
+                around[k], parent, mark, 2 * c + 1, backward, n_backward, path
+            )
+        for k in range(n_backward):
+            q = backward[k]
+            total = x[q] / D[q]
+            for e in range(L_indptr[q], L_indptr[q + 1]):
+                if L_indices[e] != q:
+                    total -= L_data[e] * x[L_indices[e]]
+            x[q] = total
+
+        # The largest, those first found where several are as large as the least.
+        magnitudes = np.abs(x[around[:near]])
+        count = min(kept, near)
+        least = np.partition(magnitudes, near - count)[near - count]
+        ties = count - (magnitudes > least).sum()
+        for k in range(near):
+            if magnitudes[k] > least or (magnitudes[k] == least and ties > 0):
+                ties -= magnitudes[k] == least
+                rows[c, counts[c]] = item[around[k]]
+                values[c, counts[c]] = x[around[k]]
+                counts[c] += 1
+
+        touched[c] = n_backward
+        for k in range(n_forward):
+            touched[c] += mark[forward[k]] != 2 * c + 1
+            x[forward[k]] = 0
+        for k in range(n_backward):
+            x[backward[k]] = 0
+    return rows, values, counts, touched

@@ -516,14 +516,16 @@ class MatrixEntries:
 
 
 def _asymmetry(K: np.ndarray) -> tuple[float, float]:
-    """Return max |K - K.T| and max |K|, reading some rows at a time."""
+    """Return max |K - K.T| and max |K|, from tiles that fit into the cache."""
     gap = scale = 0.0
-    step = max(1, 2**22 // max(1, len(K)))
+    step = 512
     for k in range(0, K.shape[0], step):
         rows = np.asarray(K[k : k + step], dtype=float)
         if not np.isfinite(rows).all():
             i, j = np.argwhere(~np.isfinite(rows))[0]
             raise ValueError(f"The matrix holds {rows[i, j]} at ({k + i}, {j}).")
-        gap = max(gap, np.abs(rows - K[:, k : k + step].T).max())
+        for j in range(k, K.shape[0], step):
+            tile = np.asarray(K[j : j + step, k : k + step], dtype=float)
+            gap = max(gap, np.abs(rows[:, j : j + step] - tile.T).max())
         scale = max(scale, np.abs(rows).max())
     return float(gap), float(scale)

@@ -8,6 +8,7 @@ import pytest
 
 from simlib import (
     METHODS,
+    LowRank,
     Similarity,
     estimate_error,
     gallery,
@@ -17,6 +18,16 @@ from simlib import (
     sms_nystrom,
     tikhonov,
 )
+from simlib.biharmonic import (
+    biharmonic_operator,
+    graph_laplacian,
+    heat_geodesics,
+    interpolation,
+    mesh_laplacian,
+    neighbor_graph,
+)
+from simlib.datasets import load_cortex, swiss_roll
+from simlib.landmarks import uniform
 from simlib.press import Repository, recorded
 
 BOOK = Repository.here()
@@ -152,3 +163,115 @@ def test_the_facts_of_a_matrix_can_be_derived_again(mrpc):
     tail = np.sort(np.abs(values))[:-50]
     best = np.linalg.norm(tail) / np.linalg.norm(values)
     np.testing.assert_allclose(facts["best"], best, rtol=1e-9)
+
+
+# Squared errors of an independent trial: mesh, matrix, method -> error by landmarks.
+TRIAL = {
+    ("bunny", "symmetric", "known"): {
+        50: 2.0e-3, 100: 7.5e-4, 200: 2.7e-4, 500: 5.7e-5, 1000: 1.5e-5, 2000: 3.4e-6,
+    },
+    ("bunny", "symmetric", "estimated"): {
+        50: 2.1e-3, 100: 8.3e-4, 200: 3.3e-4, 500: 9.2e-5, 1000: 3.6e-5, 2000: 1.6e-5,
+    },
+    ("bunny", "symmetric", "regularized"): {
+        50: 4.8e-3, 100: 6.1e-4, 200: 7.1e-5, 500: 9.7e-6, 1000: 3.5e-6, 2000: 2.0e-6,
+    },
+    ("white", "symmetric", "known"): {
+        100: 7.2e-4, 500: 8.5e-5, 1000: 3.2e-5, 2000: 1.0e-5,
+    },
+    ("white", "symmetric", "estimated"): {
+        100: 5.3e-3, 500: 2.2e-3, 1000: 1.5e-3, 2000: 9.8e-4,
+    },
+    ("white", "symmetric", "regularized"): {
+        100: 7.0e-4, 500: 1.4e-5, 1000: 4.8e-6, 2000: 2.5e-6,
+    },
+}  # fmt: skip
+ONE_DRAW = {
+    ("bunny", "raw", "known"): {200: 2.0e-4, 500: 4.8e-5, 1000: 1.7e-5, 2000: 3.7e-6},
+    ("bunny", "raw", "estimated"): {
+        200: 2.5e-4, 500: 8.0e-5, 1000: 4.0e-5, 2000: 1.7e-5,
+    },
+    ("bunny", "raw", "regularized"): {
+        200: 8.0e-5, 500: 2.7e-5, 1000: 2.2e-5, 2000: 2.0e-5,
+    },
+}  # fmt: skip
+BEST = {
+    "bunny": {50: 4.4e-5, 100: 1.1e-5, 200: 2.9e-6, 500: 4.9e-7, 1000: 1.3e-7},
+    "white": {100: 1.7e-5, 500: 8.2e-7, 1000: 2.1e-7, 2000: 4.5e-8},
+}
+
+
+@pytest.mark.parametrize("where", [*TRIAL, *ONE_DRAW], ids=" ".join)
+def test_errors_on_geodesic_distances_are_those_of_the_trial(where):
+    mesh, matrix, method = where
+    content = recorded("geodesic_distances")
+    ours = content["errors"][matrix][mesh][method]
+    for size, expected in {**TRIAL, **ONE_DRAW}[where].items():
+        found = np.mean(ours[content["numbers"][mesh].index(size)])
+        factor = 1.3 if where in TRIAL and size > 100 else 2
+        assert expected / factor < found < expected * factor, (size, found)
+
+
+@pytest.mark.parametrize("mesh", BEST)
+def test_best_approximations_of_geodesic_distances_are_those_of_the_trial(mesh):
+    ours = recorded("geodesic_distances")["best"][mesh]
+    for rank, expected in BEST[mesh].items():
+        assert ours[str(rank)] == pytest.approx(expected, rel=0.3)
+
+
+def test_the_printed_formula_finds_the_transpose():
+    content = recorded("geodesic_distances")
+    for mesh, asymmetry in content["asymmetry"].items():
+        raw = content["errors"]["raw"][mesh]
+        assert np.mean(raw["regularized"][-1]) == pytest.approx(asymmetry**2, rel=0.2)
+        assert np.mean(raw["transposed"][-1]) < 0.2 * asymmetry**2
+
+
+@pytest.mark.usefixtures("data")
+def test_the_errors_on_the_cortex_can_be_derived_again():
+    """Two numbers of landmarks, on fewer rows, from distances of those alone."""
+    mesh, content = load_cortex("white"), recorded("geodesic_distances")
+    n = len(mesh.vertices)
+    M = biharmonic_operator(*mesh_laplacian(mesh.vertices, mesh.faces))
+    test = uniform(n, 200, rng=0)
+    for size in (50, 200):
+        at = content["numbers"]["white"].index(size)
+        b = uniform(n, size, rng=0)
+        some = np.union1d(b, test)
+        D = heat_geodesics(mesh.vertices, mesh.faces, some)[some]
+        K, P = (D + D.T) / 2, interpolation(M, b)
+        i, j = np.searchsorted(some, test), np.searchsorted(some, b)
+        part = LowRank(P[test], K[np.ix_(j, j)])
+        again = relative_error(K[np.ix_(i, i)], part, squared=True)
+        kept = content["errors"]["symmetric"]["white"]["known"][at][0]
+        assert again == pytest.approx(kept, rel=0.2)
+
+
+# Of the bunny with 1000 landmarks: kept in a row -> as thresholded, renormalised.
+SPARSE = {
+    "column 10": (2.0e-2, 7.0e-5), "column 15": (2.9e-3, 4.2e-5),
+    "column 25": (3.6e-4, 2.3e-5), "column 50": (2.3e-5, 1.74e-5),
+    "row 10": (3.4e-2, 7.9e-5), "row 25": (5.9e-4, 2.5e-5), "row 50": (3.0e-5, 1.75e-5),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("label", SPARSE)
+def test_errors_of_sparse_interpolation_are_those_of_the_trial(label):
+    ours = recorded("sparse_interpolation")["results"]["bunny"][label]
+    for what, expected in zip(("error", "renormalized"), SPARSE[label], strict=True):
+        found = np.mean(ours[what]["1000"])
+        assert expected / 2 < found < expected * 2
+
+
+def test_twenty_five_entries_in_a_row_come_near_to_all():
+    results = recorded("sparse_interpolation")["results"]["bunny"]
+    dense = np.mean(results["dense"]["error"]["1000"])
+    assert np.mean(results["column 25"]["renormalized"]["1000"]) < 1.5 * dense
+
+
+def test_the_share_of_entries_near_zero_can_be_derived_again():
+    kept = recorded("biharmonic_interpolation")["near_zero"]
+    points, _ = swiss_roll(5000, rng=3)
+    M = biharmonic_operator(graph_laplacian(neighbor_graph(points, n_neighbors=10)))
+    P = interpolation(M, uniform(5000, 100, rng=3))
+    assert (abs(P) < 0.00495).mean() == pytest.approx(kept[3], abs=1e-4)

@@ -64,7 +64,8 @@ def biharmonic_approximation(
             f"P must have shape ({sim.n}, {landmarks.size}), items by landmarks; got "
             f"{P.shape}."
         )
-    if abs(P[landmarks] - scipy.sparse.eye_array(landmarks.size)).max() > 1e-6:
+    off = abs(P[landmarks] - scipy.sparse.eye_array(landmarks.size)).max()
+    if not off <= 1e-6:
         raise ValueError(
             "P is not the identity on these landmarks: it was made for others, or for "
             "the same in another order."

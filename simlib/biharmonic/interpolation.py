@@ -71,7 +71,9 @@ def interpolation(
     ------
     ValueError
         An M that is not square, finite and symmetric, a piece of it without a landmark,
-        landmarks that repeat or lie outside, or an option that does not exist.
+        landmarks that repeat or lie outside, or an option that does not exist. A piece
+        that is joined too weakly for the rows of P to sum to 1 within 0.001. Rows that
+        cannot be divided by their sums, as those of M do not sum to 0.
     ImportError
         "selected" without numba, "cholmod" without scikit-sparse.
 
@@ -84,9 +86,11 @@ def interpolation(
     which the columns kept next to nothing, so that it sums to less than 1/4, is first
     replaced by the p_row largest entries of the exact row, which one more solve gives.
     """
-    M = csr_array(M, dtype=np.float64)
+    M = csr_array(M, dtype=np.float64, copy=True)
     check_symmetric(M, "The operator M")
-    n = M.shape[0]
+    M.sum_duplicates()
+    M.eliminate_zeros()  # they join nothing
+    M, n = _compact(M), M.shape[0]
     landmarks, _ = draw(n, None, landmarks=landmarks, rng=0)
     _demand_landmark_in_each_piece(M, landmarks)
     if by not in ("column", "row"):
@@ -95,8 +99,8 @@ def interpolation(
         raise ValueError(
             f'`solver` is "auto", "selected", "superlu" or "cholmod"; got {solver!r}.'
         )
-    if nnz_per_row is not None and not nnz_per_row > 0:
-        raise ValueError(f"nnz_per_row must be positive; got {nnz_per_row}.")
+    if nnz_per_row is not None and not 0 < nnz_per_row < np.inf:
+        raise ValueError(f"nnz_per_row must be positive and finite; got {nnz_per_row}.")
     selected = nnz_per_row is not None and by == "column"
     if solver == "selected" and not selected:
         raise ValueError('solver="selected" is for a sparse P by column.')
@@ -124,7 +128,14 @@ def interpolation(
         (np.ones(landmarks.size), (landmarks, np.arange(landmarks.size))),
         shape=sparse.shape,
     )
-    return csr_array(sparse + identity)
+    return _compact(csr_array(sparse + identity))
+
+
+def _compact(A: csr_array) -> csr_array:
+    """Return A with indices of 4 bytes where these do."""
+    kind = scipy.sparse.get_index_dtype(maxval=max(A.nnz, *A.shape))
+    parts = A.data, A.indices.astype(kind), A.indptr.astype(kind)
+    return csr_array(parts, shape=A.shape)
 
 
 def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:
@@ -213,8 +224,14 @@ def _renormalized(
             unit[at[row]] = 1
             exact = to_landmarks @ solve(unit)
             order = np.argsort(-abs(exact))
+            sums = exact[order].cumsum()
+            if sums[-1] < SMALLEST_SUM:
+                raise ValueError(
+                    f"All of the row of item {row} sums to {sums[-1]:.3g}, since the "
+                    "rows of M do not sum to 0. Take renormalize=False."
+                )
             size = max(round(kept), 1)
-            while exact[order[:size]].sum() < SMALLEST_SUM:
+            while sums[min(size, sums.size) - 1] < SMALLEST_SUM:
                 size *= 2
             top = np.sort(order[:size])
             P.rows[row], P.data[row] = top.tolist(), exact[top].tolist()

@@ -85,7 +85,8 @@ def _probabilities(squares: np.ndarray, i: np.ndarray, perplexity: float) -> np.
     """Return p_{j|i} for edges sorted by i, from the squares of their lengths."""
     starts = np.searchsorted(i, np.arange(i[-1] + 1))
     sizes = np.diff(starts, append=i.size)
-    excess = squares - np.minimum.reduceat(squares, starts)[i]
+    least = np.minimum.reduceat(squares, starts)[i]
+    excess = np.where(squares <= (1 + 1e-9) * least, 0, squares - least)
     scale = np.add.reduceat(excess, starts) / sizes
     excess /= np.where(scale > 0, scale, 1)[i]
     target = np.log(np.maximum(np.minimum(perplexity, 0.99 * sizes), 1))
@@ -97,7 +98,7 @@ def _probabilities(squares: np.ndarray, i: np.ndarray, perplexity: float) -> np.
         return weights / totals[i], np.log(totals) + precision * mean
 
     # The entropy falls with the precision: from the size of N(i) to the nearest alone.
-    low, high = np.full(sizes.size, -18.0), np.full(sizes.size, 18.0)
+    low, high = np.full(sizes.size, -18.0), np.full(sizes.size, 100.0)
     for _ in range(60):
         middle = (low + high) / 2
         too_wide = distribution(np.exp(middle))[1] > target

@@ -74,10 +74,10 @@ def selected_columns(
     A = csc_array(M[free][:, free])
     factor = superlu(A)
     L, D, position = factor.L, factor.U.diagonal(), factor.perm_c.astype(np.int64)
-    if not (np.array_equal(factor.perm_r, factor.perm_c) and (D > 0).all()):
+    if not np.array_equal(factor.perm_r, factor.perm_c):
         raise ValueError(
-            "M without the landmarks is not positive definite to rounding error; its "
-            'scale may vary too much. Take solver="superlu".'
+            "M without the landmarks is not positive definite, and not M_uu = L D L^T. "
+            'Take solver="superlu".'
         )
     parent = _elimination_tree(A.indptr, A.indices, position, np.argsort(position))
     rank = _postorder(parent)

@@ -132,7 +132,7 @@ def biharmonic_operator(
     -------
     csr_array, shape (n, n)
         Symmetric to the last bit, positive semidefinite, rows of sum 0. On a mesh about
-        19 entries in a row, on a road network 9.
+        19 or 20 entries in a row, on a road network 9.
 
     Raises
     ------

@@ -1,0 +1,245 @@
+import sys
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import quick
+from scipy.sparse.csgraph import breadth_first_order
+from test_interpolation import (
+    by_dense_algebra,
+    path,
+    random_laplacian,
+    surface_operator,
+    thresholded,
+)
+
+from simlib.biharmonic import (
+    biharmonic_operator,
+    graph_laplacian,
+    interpolation,
+    mesh_laplacian,
+    neighbor_graph,
+)
+from simlib.biharmonic.selected_solve import selected_columns
+from simlib.datasets import bumpy_sphere, load_bunny, load_road_graph, swiss_roll
+from simlib.landmarks import uniform
+
+
+def roads(n):
+    """The operator of the n nodes that are the fewest hops away from node 0."""
+    graph = load_road_graph()
+    order = breadth_first_order(graph, 0, directed=False, return_predecessors=False)
+    near = np.sort(order[:n])
+    return biharmonic_operator(graph_laplacian(graph[near][:, near]))
+
+
+def check_kept(M, landmarks, kept):
+    """What is kept is that of the whole columns; return the share that is missed."""
+    columns, _ = selected_columns(M, landmarks, kept)
+    P = interpolation(M, landmarks, solver="superlu")
+    P[landmarks] = 0
+    np.testing.assert_array_equal(np.diff(columns.indptr), kept)
+    rows, values = columns.indices, columns.data
+    numbers = np.repeat(np.arange(landmarks.size), kept)
+    np.testing.assert_allclose(values, P[rows, numbers], rtol=0, atol=1e-10)
+    best = np.sort(P**2, axis=0)[-kept:].sum()
+    return 1 - np.square(values).sum() / best
+
+
+# Exactly
+
+
+def test_harmonic_path():
+    columns, _ = selected_columns(path(*[1] * 9), np.array([9, 0]), 8)
+    falling = np.r_[0, np.arange(8, 0, -1) / 9, 0]
+    exact = np.column_stack([falling[::-1], falling])
+    np.testing.assert_allclose(columns.toarray(), exact, rtol=1e-13)
+
+
+def test_largest_on_a_harmonic_path():
+    columns, _ = selected_columns(path(*[1] * 9), np.array([9, 0]), 3)
+    exact = np.zeros((10, 2))
+    exact[[8, 7, 6], 0] = exact[[1, 2, 3], 1] = np.array([8, 7, 6]) / 9
+    np.testing.assert_allclose(columns.toarray(), exact, rtol=1e-13)
+
+
+def test_reach_is_a_ball():
+    """Around the middle of a path, in the order of the hops."""
+    M, landmarks = path(*[1] * 20), np.array([10, 0, 20])
+    for reach, rows in [(2, [9, 11]), (4, [8, 9, 11, 12]), (6, [7, 8, 9, 11, 12, 13])]:
+        columns, _ = selected_columns(M, landmarks, 2, reach=reach)
+        assert set(columns.indices[:2]) <= set(rows)
+        columns, _ = selected_columns(M, landmarks, reach, reach=1)
+        np.testing.assert_array_equal(np.sort(columns.indices[:reach]), rows)
+
+
+def test_reach_passes_through_landmarks():
+    M = path(1, 1, 1, 1)
+    columns, _ = selected_columns(M, np.array([2, 1]), 3)
+    exact = [[0, 1], [0, 0], [0, 0], [1, 0], [1, 0]]
+    np.testing.assert_allclose(columns.toarray(), exact, atol=1e-15)
+
+
+def test_all_are_landmarks():
+    columns, touched = selected_columns(path(1, 1), np.array([2, 0, 1]), 1)
+    assert columns.shape == (3, 3)
+    assert columns.nnz == 0
+    np.testing.assert_array_equal(touched, 0)
+
+
+def test_fewer_in_the_piece_than_are_kept():
+    M = scipy.sparse.block_diag([path(1, 1), path(), path(1, 1, 1)], format="csr")
+    columns, touched = selected_columns(M, np.array([3, 0, 6]), 4)
+    exact = [[0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0], *[[0, 0, 1]] * 3, [0, 0, 1]]
+    exact[6] = [0, 0, 0]
+    np.testing.assert_allclose(columns.toarray(), exact, atol=1e-15)
+    np.testing.assert_array_equal(touched, [0, 2, 3])
+
+
+# Against whole columns
+
+
+@quick
+@given(st.integers(3, 60), st.integers(1, 30), st.integers(0, 999), st.booleans())
+def test_all_in_reach(n, n_landmarks, seed, harmonic):
+    L = random_laplacian(n, seed)
+    M = L if harmonic else biharmonic_operator(L)
+    landmarks = uniform(n, min(n - 1, n_landmarks), rng=seed)
+    columns, _ = selected_columns(M, landmarks, n)
+    exact = by_dense_algebra(M, landmarks)
+    exact[landmarks] = 0
+    np.testing.assert_allclose(columns.toarray(), exact, atol=1e-8)
+
+
+def test_the_largest_in_reach_are_kept():
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 30, rng=0)
+    columns, _ = selected_columns(M, landmarks, 50, reach=642)
+    exact = thresholded(
+        by_dense_algebra(M, landmarks), landmarks, 50 * 30 / 612, "column"
+    )
+    exact[landmarks] = 0
+    np.testing.assert_allclose(columns.toarray(), exact, atol=1e-11)
+
+
+def test_kept_on_the_sphere():
+    mesh = bumpy_sphere(4)
+    M = surface_operator(mesh)
+    landmarks = uniform(2562, 180, rng=0)
+    assert check_kept(M, landmarks, 330) < 1e-6
+    L, _ = mesh_laplacian(mesh.vertices, mesh.faces)
+    assert check_kept(L, landmarks, 330) < 1e-6
+
+
+@pytest.mark.parametrize("reach", [1, 4, 12])
+def test_reach_of_less_than_the_neighbors(reach):
+    """The right side of a column has some 18 entries."""
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 30, rng=0)
+    columns, _ = selected_columns(M, landmarks, 1, reach=reach)
+    exact = interpolation(M, landmarks)[columns.indices, np.arange(30)]
+    np.testing.assert_allclose(columns.data, exact, atol=1e-12)
+
+
+def test_kept_on_the_swiss_roll():
+    points, _ = swiss_roll(2000, rng=0)
+    M = biharmonic_operator(graph_laplacian(neighbor_graph(points)))
+    assert check_kept(M, uniform(2000, 140, rng=0), 300) < 1e-6
+
+
+def test_kept_on_the_bunny(data):
+    M = surface_operator(load_bunny())
+    assert check_kept(M, uniform(14290, 100, rng=0), 3000) < 1e-6
+
+
+def test_kept_on_the_roads(data):
+    M = roads(8000)
+    assert check_kept(M, uniform(8000, 400, rng=0), 950) < 1e-6
+
+
+def test_same_as_superlu():
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 30, rng=0)
+    for renormalize in True, False:
+        options = {"nnz_per_row": 10, "renormalize": renormalize}
+        P = interpolation(M, landmarks, solver="selected", **options)
+        other = interpolation(M, landmarks, solver="superlu", **options)
+        assert abs(P - other).max() < 1e-10
+
+
+def test_two_threads():
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 50, rng=0)
+    columns, touched = selected_columns(M, landmarks, 40)
+    for options in {"n_jobs": 2}, {"n_jobs": 2, "backend": "loky"}:
+        with joblib.parallel_config(**options):
+            others, touched_too = selected_columns(M, landmarks, 40)
+        np.testing.assert_array_equal(others.toarray(), columns.toarray())
+        np.testing.assert_array_equal(touched_too, touched)
+
+
+# What it takes
+
+
+def test_touched():
+    """All that is looked at, and its ancestors; never more than there are."""
+    M = surface_operator(bumpy_sphere(4))
+    landmarks = uniform(2562, 100, rng=0)
+    _, some = selected_columns(M, landmarks, 50)
+    _, more = selected_columns(M, landmarks, 50, reach=400)
+    _, every = selected_columns(M, landmarks, 50, reach=10**9)
+    assert (some >= 200).all()
+    assert (more >= 400).all()
+    assert (more >= some).all()
+    np.testing.assert_array_equal(every, 2462)
+
+
+def test_touched_on_the_roads_does_not_grow(data):
+    """A graph of 16 times as many nodes takes at most 4 times the ancestors."""
+    touched = []
+    for n in 8000, 128000:
+        landmarks = uniform(n, n // 40, rng=0)
+        _, counts = selected_columns(roads(n), landmarks, 475)
+        touched.append(counts.mean())
+    assert touched[1] < 1.5 * touched[0]
+    assert touched[1] - 1900 < 4.5 * (touched[0] - 1900)
+
+
+def test_touched_on_spheres_grows_like_the_depth():
+    """The elimination tree of a surface is about 13 sqrt(n) deep."""
+    for k in 4, 5, 6:
+        mesh = bumpy_sphere(k)
+        n = len(mesh.vertices)
+        _, touched = selected_columns(
+            surface_operator(mesh), uniform(n, 250, rng=0), 100
+        )
+        assert 8 < (touched.mean() - 400) / np.sqrt(n) < 16
+
+
+# What is refused
+
+
+def test_not_positive_definite():
+    M = np.array([[2.0, -1, -1], [-1, 0, 1], [-1, 1, 0]])
+    with pytest.raises(ValueError, match="not positive definite"):
+        interpolation(M, [0], nnz_per_row=2)
+    P = interpolation(M, [0], solver="superlu")
+    np.testing.assert_allclose(P, np.ones((3, 1)), rtol=1e-15)
+
+
+def test_without_numba(monkeypatch):
+    M = biharmonic_operator(path(1, 1, 1))
+    P = interpolation(M, [0, 3], nnz_per_row=2).toarray()
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "simlib.biharmonic.selected_solve")
+    for solver in "auto", "selected":
+        with pytest.raises(ImportError, match=r"numba: pip install simlib\[mesh\]"):
+            interpolation(M, [0, 3], nnz_per_row=2, solver=solver)
+    others = {"solver": "superlu"}, {"by": "row"}
+    for options in others:
+        other = interpolation(M, [0, 3], nnz_per_row=2, **options)
+        np.testing.assert_allclose(other.toarray(), P, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(interpolation(M, [0, 3]), P, rtol=1e-12, atol=1e-15)

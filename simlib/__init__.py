@@ -57,7 +57,7 @@ __all__ = [
     "tikhonov",
 ]
 
-_SUBPACKAGES = ("biharmonic", "datasets", "gallery", "press", "text")
+_SUBPACKAGES = ("biharmonic", "datasets", "gallery", "press", "sketch", "text")
 
 
 def __getattr__(name: str) -> ModuleType:

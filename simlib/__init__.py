@@ -30,6 +30,7 @@ from simlib.approximation import (
     tikhonov,
 )
 from simlib.lowrank import LowRank
+from simlib.regression import even_power, lstsq, odd_power
 from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
 
 __all__ = [
@@ -45,8 +46,11 @@ __all__ = [
     "approximate_to",
     "estimate_error",
     "estimate_spectrum",
+    "even_power",
     "largest",
+    "lstsq",
     "nystrom",
+    "odd_power",
     "optimal",
     "relative_error",
     "rpcholesky",
@@ -57,7 +61,15 @@ __all__ = [
     "tikhonov",
 ]
 
-_SUBPACKAGES = ("biharmonic", "datasets", "gallery", "press", "sketch", "text")
+_SUBPACKAGES = (
+    "biharmonic",
+    "datasets",
+    "gallery",
+    "press",
+    "regression",
+    "sketch",
+    "text",
+)
 
 
 def __getattr__(name: str) -> ModuleType:

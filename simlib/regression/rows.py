@@ -1,0 +1,77 @@
+"""A tall matrix by blocks of rows, whatever it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse import csr_array
+
+__all__ = ["as_rows", "blocks", "is_blocks", "multiply", "multiply_transposed"]
+
+BLOCK = 2**22  # entries of a dense block of rows
+
+
+def as_rows(A: Any) -> Any:
+    """Return a matrix as a real array or csr_array, an iterable of blocks as it is."""
+    if is_blocks(A):
+        return A
+    A = csr_array(A) if scipy.sparse.issparse(A) else np.asanyarray(A)
+    if A.ndim != 2 or 0 in A.shape or A.dtype.kind not in "fiub":
+        raise ValueError(
+            f"A must be a real matrix of shape (n, d); got {A.dtype}, shape {A.shape}."
+        )
+    return A
+
+
+def is_blocks(A: Any) -> bool:
+    """Tell an iterable of blocks from one matrix, which may be a list of lists."""
+    if scipy.sparse.issparse(A) or isinstance(A, np.ndarray):
+        return False
+    if isinstance(A, list | tuple):
+        return len(A) > 0 and (scipy.sparse.issparse(A[0]) or np.ndim(A[0]) == 2)
+    return isinstance(A, Iterable)
+
+
+def blocks(A: Any) -> Iterator[np.ndarray | csr_array]:
+    """Yield blocks of rows in float64, dense ones of moderate size, all finite."""
+    if is_blocks(A):
+        width = None
+        for part in A:
+            part = as_rows(part)
+            width = part.shape[1] if width is None else width
+            if part.shape[1] != width:
+                raise ValueError(
+                    f"The blocks of A have {width} columns and {part.shape[1]}."
+                )
+            yield from blocks(part)
+        return
+    sparse = scipy.sparse.issparse(A)
+    step = A.shape[0] if sparse else max(1, BLOCK // A.shape[1])
+    for start in range(0, A.shape[0], step):
+        block = A if sparse else np.asarray(A[start : start + step])
+        block = block.astype(np.float64, copy=False)
+        if not np.isfinite(block.data if sparse else block).all():
+            raise ValueError(
+                f"A holds NaN or an infinity in rows {start} to "
+                f"{min(start + step, A.shape[0]) - 1}."
+            )
+        yield block
+
+
+def multiply(A: Any, X: np.ndarray) -> np.ndarray:
+    """Return A X."""
+    return np.concatenate([block @ X for block in A]) if is_blocks(A) else A @ X
+
+
+def multiply_transposed(A: Any, Y: np.ndarray) -> np.ndarray:
+    """Return A^T Y."""
+    if not is_blocks(A):
+        return A.T @ Y
+    start, total = 0, 0.0
+    for block in A:
+        total = total + block.T @ Y[start : start + block.shape[0]]
+        start += block.shape[0]
+    return total

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from simlib.regression.iterations import norms
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import multiply, multiply_transposed
 
@@ -36,7 +37,7 @@ def fast_linear_regression(
         gap = B - multiply(A, made.solve(Z))
         return made.solve_transposed(multiply_transposed(A, gap))
 
-    return _descend(step, made.start(A, B), made, target, np.linalg.norm(B, axis=0))
+    return _descend(step, made.start(A, B), made, target, norms(B))
 
 
 def fast_psd_regression(
@@ -52,8 +53,7 @@ def fast_psd_regression(
     def step(Z: np.ndarray) -> np.ndarray:
         return image(right - image(Z))
 
-    size = np.linalg.norm(right, axis=0)
-    return _descend(step, np.zeros_like(right), made, target, size)
+    return _descend(step, np.zeros_like(right), made, target, norms(right))
 
 
 def stages(
@@ -78,21 +78,19 @@ def _descend(
     stalled = 0
     for taken in range(1, MOST + 1):
         move = step(Z)
-        length = np.linalg.norm(move, axis=0)
-        if (
-            not np.isfinite(length).all()
-            or (length > 1e6 * np.maximum(size, 1e-300)).any()
-        ):
+        length = norms(move)
+        shorter = length < 0.99 * shortest
+        stalled = 0 if shorter.any() else stalled + 1
+        grown = length > np.maximum(3 * shortest, 1e-14 * made.condition * size)
+        if not np.isfinite(length).all() or (stalled > 5 and grown.any()):
             raise np.linalg.LinAlgError(
-                "The unit steps of the paper's algorithm diverge, with a sketch of "
-                f"{made.distortion**-2:.0f} rows for each column: least squares want "
-                "12, A^T A wants 40. Take a larger sketch, or another method."
+                f"The unit steps of the paper's algorithm diverge: A R^-1 has a "
+                f"distortion of {made.distortion:.2f}, or R is not of this A. Least "
+                "squares want a sketch of 12 d rows, A^T A wants 40 d. Take a larger "
+                "one, or another method."
             )
         Z = Z + move
-        if (length <= target * size).all():
-            return made.solve(Z), taken
-        stalled = 0 if (length < 0.99 * shortest).any() else stalled + 1
-        if stalled > 5:
+        if stalled > 5 or (length <= target * size).all():
             return made.solve(Z), taken
         shortest = np.minimum(shortest, length)
     return made.solve(Z), MOST

@@ -10,6 +10,7 @@ stage where the power of A is odd, and j stages x_{k+1} = (A^T A)^{-1} x_k.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,10 +23,12 @@ from numpy.typing import ArrayLike
 
 from simlib.regression import paper
 from simlib.regression.iterations import (
+    balanced,
     conjugate_gradients,
     heavy_ball,
     lsqr,
     normal_heavy_ball,
+    norms,
 )
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import (
@@ -41,6 +44,7 @@ __all__ = ["Solution", "even_power", "lstsq", "odd_power", "solve_gram"]
 METHODS = ("auto", "cholesky_qr", "gram", "heavy_ball", "cg", "lsqr", "paper")
 UNIT = np.finfo(float).eps / 2
 WIDE = 2000  # columns from which iterations cost less than matrix products
+NARROW = 64  # columns up to which a sketch may be far from what its size promises
 OVERSAMPLING = {"heavy_ball": 12, "cg": 12, "lsqr": 12, "paper": paper.OVERSAMPLING}
 
 
@@ -66,7 +70,7 @@ class Solution:
         That of A, from R.
     error_estimate : float
         Estimate of the relative error of x, norm over norm: what each stage commits,
-        and what the later ones make of it.
+        and what the later ones make of it. Seldom too small, often 50 times too large.
     method : str
         The method taken.
     """
@@ -98,13 +102,16 @@ def lstsq(
     b : array of shape (n,) or (n, k)
         Right-hand side, or several as columns.
     tol : float, default=1e-12
-        Relative accuracy asked for, in the sense of `Solution.stage_residuals`.
+        Relative accuracy asked for, of `Solution.residual`, for least squares over its
+        minimum, and of x. Rounding may not permit it: see `Solution.error_estimate`.
     method : str, default="auto"
-        "cholesky_qr": the triangle of A in two passes, then triangular solves; digits
-        as those of QR. "gram": A^T A and its Cholesky decomposition, fastest, loses
-        twice the digits of the condition number. "heavy_ball", "lsqr", "cg":
-        iterations, for sparse or very wide A ("cg" is for stages with A^T A, and takes
-        LSQR here; so do stages of "lsqr" take CG). "paper": the algorithms as printed.
+        "cholesky_qr": the triangle of A in two passes, then triangular solves, for
+        least squares corrected once or thrice; digits as those of QR. "gram": A^T A and
+        its Cholesky decomposition, fastest, loses twice the digits of the condition
+        number. "heavy_ball", "lsqr", "cg": iterations, for sparse or very wide A ("cg"
+        is for stages with A^T A, and takes LSQR here; so do stages of "lsqr" take CG).
+        "heavy_ball" takes the triangle of A too up to 64 columns, as sketches of so few
+        may be bad ones. "paper": the algorithms as printed.
         "auto": "gram" if the condition of the sketch permits it at this `tol`,
         iterations for sparse A and beyond 2000 columns, otherwise "cholesky_qr".
     preconditioner : Preconditioner, optional
@@ -122,7 +129,13 @@ def lstsq(
         Shapes that do not match, NaN or an infinity, fewer rows than columns, a method
         that does not exist, or a solution beyond the range of floating-point numbers.
     numpy.linalg.LinAlgError
-        Dependent columns, or a Gram matrix that is not positive definite to rounding.
+        Dependent columns, a Gram matrix that is not positive definite to rounding, or
+        steps of "paper" that diverge.
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        A stage ended above `tol`, and above what rounding explains.
 
     See Also
     --------
@@ -131,7 +144,7 @@ def lstsq(
     Notes
     -----
     2 n d^2 flops and two passes for "cholesky_qr", n d^2 and one for "gram"; for
-    iterations a sketch of 12 d rows, 24 d^3, and some 20 products with A and A^T.
+    iterations a sketch of 12 d rows, 24 d^3, and some 30 products with A and A^T.
     Source: Song, Yin and Zhang (2024), Algorithm 4, for "paper", whose unit steps
     diverge for sketches of fewer than 11.7 d rows; the other routes are standard.
     """
@@ -219,12 +232,19 @@ def odd_power(
             "A weight is for j = 1 and a matrix A in memory, without a preconditioner "
             "of A: pass odd_power(A @ C, b, j) for a W = C C^T of your own."
         )
-    W = np.asarray(weight, dtype=np.float64)
-    if W.ndim != 2 or abs(W - W.T).max() > 1e-8 * abs(W).max():
+    A, W = as_rows(A), np.asarray(weight)
+    if W.dtype.kind not in "fiub" or W.shape != (A.shape[1], A.shape[1]):
+        raise ValueError(
+            f"The weight W must be a real matrix of shape {(A.shape[1], A.shape[1])}; "
+            f"got {W.dtype}, shape {W.shape}."
+        )
+    if abs(W - W.T).max() > 1e-8 * abs(W).max():
         raise ValueError("The weight W must be symmetric, or A W A^T A is no power.")
     C = scipy.linalg.cholesky(W, lower=True)
-    found = _solve(as_rows(A) @ C, b, 1, True, tol, method, None, rng)
-    return replace(found, x=C @ found.x)
+    found = _solve(multiply(A, C), b, 1, True, tol, method, None, rng)
+    x = C @ found.x
+    stretch = np.linalg.norm(C, 2) * _relative(found.x, x)
+    return replace(found, x=x, error_estimate=stretch * found.error_estimate)
 
 
 def _check_power(j: int) -> None:
@@ -247,11 +267,21 @@ def _solve(
         raise ValueError(f"`method` is one of {', '.join(METHODS)}; got {method!r}.")
     if not 0 < tol < 1:
         raise ValueError(f"tol must lie between 0 and 1; got {tol}.")
-    A, b = as_rows(A), np.asarray(b, dtype=np.float64)
-    if b.ndim not in (1, 2) or not np.isfinite(b).all():
+    A, b = as_rows(A), np.asarray(b)
+    if is_blocks(A) and iter(A) is A:
         raise ValueError(
-            "b must be finite, of one right-hand side or of several as columns; got "
-            f"shape {b.shape}."
+            "A generator gives its blocks once, and solving reads them many times: "
+            "pass a list, or an object whose __iter__ starts anew."
+        )
+    if (
+        b.dtype.kind not in "fiub"
+        or b.ndim not in (1, 2)
+        or b.size == 0
+        or not np.isfinite(b).all()
+    ):
+        raise ValueError(
+            "b must be real and finite, of one right-hand side or of several as "
+            f"columns; got {b.dtype}, shape {b.shape}."
         )
     method, made = _route(A, tol, method, made, rng)
     d = made.rank
@@ -261,43 +291,65 @@ def _solve(
             f"b has {len(b)} entries, A shape {(rows, d)}: it must have "
             f"{rows if least_squares else d}."
         )
-    if made.condition ** (2 * j) * UNIT > tol:
+    decay = made.condition ** (-2 * j)
+    if tol * decay < UNIT:
+        reach = 2 * j * math.log10(made.condition) + math.log10(UNIT)
         warnings.warn(
             f"With a condition number of {made.condition:.1e} no floating-point x has "
-            f"a residual below about {made.condition ** (2 * j) * UNIT:.0e} of b, and "
-            f"tol is {tol:.0e}. See error_estimate for the digits of x.",
+            f"a residual below about 1e{reach:+.0f} of b, and tol is {tol:.0e}. See "
+            "error_estimate for the digits of x.",
             scipy.linalg.LinAlgWarning,
             stacklevel=3,
         )
-    target = max(tol / 100, 1e-14)
+    target = max(tol / 100 * decay / made.condition, UNIT)
     first, stage = _stages(A, made, method, target)
-    B = b if b.ndim == 2 else b[:, None]
-    x, iterates, gaps, steps = B, [], [], []
+    B, scale = balanced(b.astype(np.float64).reshape(len(b), -1))
+    x, shift = B, 0
+    gaps, steps, errors = [], [], np.zeros(B.shape[1])
+    largest = np.linalg.norm(made.R, 2)
     if least_squares:
         x, taken = first(B)
-        back = made.solve_transposed(multiply_transposed(A, multiply(A, x) - B))
+        left = multiply(A, x) - B
+        back = made.solve_transposed(multiply_transposed(A, left))
         gaps.append(_relative(back, B))
         steps.append(taken)
-        iterates.append(x)
+        ended = gaps[-1] * norms(B)
+        errors = _errors(errors, B, x, left, ended, made, largest, method)
     for _ in range(j):
-        y = x
+        y, more = balanced(x)
+        shift = shift + more
         x, taken = stage(y)
-        back = multiply_transposed(A, multiply(A, x)) - y
-        gaps.append(_relative(made.solve_transposed(back), made.solve_transposed(y)))
+        back = made.solve_transposed(multiply_transposed(A, multiply(A, x)) - y)
+        image = made.solve_transposed(y)
+        gaps.append(_relative(back, image))
         steps.append(taken)
-        iterates.append(x)
-    if not (np.isfinite(x).all() and (x.any(axis=0) | ~B.any(axis=0)).all()):
+        ended = gaps[-1] * norms(image)
+        errors = _errors(errors, y, x, image, ended, made, largest, method)
+    with np.errstate(over="ignore"):
+        x = np.ldexp(x, shift)
+        scaled = np.ldexp(x, scale)
+    if not all(_in_range(X, B) for X in (x, scaled)):
         raise ValueError(
             "The solution is beyond the range of floating-point numbers: divide A by "
-            f"its norm, about {np.linalg.norm(made.R):.0e}, and scale x afterwards."
+            f"its norm, about {largest:.0e}, and b by its own, and "
+            "scale x afterwards."
+        )
+    floor = 100 * UNIT * made.condition ** (2 if method == "gram" else 1)
+    if max(gaps, default=0) > max(tol, floor):
+        warnings.warn(
+            f"By {method!r} the stages ended at residuals of up to {max(gaps):.0e}, "
+            f"and tol is {tol:.0e}. If the preconditioner is of this A, make it with "
+            'more oversampling, or take method="cholesky_qr".',
+            scipy.linalg.LinAlgWarning,
+            stacklevel=3,
         )
     return Solution(
-        x=x if b.ndim == 2 else x[:, 0],
+        x=scaled.reshape(d, *b.shape[1:]),
         residual=_residual(A, B, x, j, least_squares, made, method),
         stage_residuals=tuple(gaps),
         iterations=tuple(steps),
         condition=made.condition,
-        error_estimate=_error(A, B, iterates, least_squares, made, method),
+        error_estimate=float(errors.max()),
         method=method,
     )
 
@@ -311,7 +363,11 @@ def _route(
 ) -> tuple[str, Preconditioner]:
     """Choose the method, and make what preconditioner it needs."""
     sparse = scipy.sparse.issparse(A)
-    width = next(blocks(A)).shape[1] if made is None else made.rank
+    width = next(blocks(A)).shape[1] if is_blocks(A) else A.shape[1]
+    if made is not None and made.rank != width:
+        raise ValueError(
+            f"The preconditioner is of a matrix of {made.rank} columns; A has {width}."
+        )
     if method == "auto" and (sparse or width > WIDE):
         method = "heavy_ball"
     if made is None:
@@ -322,7 +378,8 @@ def _route(
     if method == "auto":
         loses_little = made.condition**2 * UNIT < tol / 10
         method = "gram" if loses_little else "cholesky_qr"
-    if method == "cholesky_qr" and made.distortion:
+    narrow = method == "heavy_ball" and width <= NARROW
+    if made.distortion and (method == "cholesky_qr" or narrow):
         made = made.refined(A)
     return method, made
 
@@ -335,7 +392,9 @@ def _stages(
     def direct(solve: Callable) -> tuple[Callable, Callable]:
         def first(B: np.ndarray) -> tuple[np.ndarray, int]:
             X = solve(multiply_transposed(A, B))
-            return X + solve(multiply_transposed(A, B - multiply(A, X))), 0
+            for _ in range(1 if made.condition < 1e8 else 3):
+                X = X + solve(multiply_transposed(A, B - multiply(A, X)))
+            return X, 0
 
         return first, lambda Y: (solve(Y), 0)
 
@@ -359,10 +418,8 @@ def _stages(
 
 def _relative(gap: np.ndarray, reference: np.ndarray) -> float:
     """Return the largest ratio of norms of columns; 0 where both vanish."""
-    norms, sizes = (np.linalg.norm(X, axis=0) for X in (gap, reference))
-    return float(
-        np.divide(norms, sizes, out=np.zeros_like(norms), where=sizes > 0).max()
-    )
+    gaps, sizes = norms(gap), norms(reference)
+    return float(np.divide(gaps, sizes, out=np.zeros_like(gaps), where=sizes > 0).max())
 
 
 def _residual(
@@ -382,34 +439,36 @@ def _residual(
     return _relative((multiply(A, x) if least_squares else x) - B, B)
 
 
-def _error(
-    A: Any,
-    B: np.ndarray,
-    iterates: list[np.ndarray],
-    least_squares: bool,
+def _errors(
+    errors: np.ndarray,
+    y: np.ndarray,
+    x: np.ndarray,
+    left: np.ndarray,
+    ended: np.ndarray,
     made: Preconditioner,
+    largest: float,
     method: str,
-) -> float:
-    """Estimate the relative error of the last iterate.
+) -> np.ndarray:
+    """Estimate the relative errors of x after a stage, from those of y before.
 
-    A stage commits u (kappa + kappa^2 |A x| / (|A| |x|)), by "gram" u kappa^2, and a
-    least-squares stage u (kappa + kappa^2 |A x - b| / (|A| |x|)); a later stage
-    multiplies what was committed by |x_k| / (sigma_min^2 |x_{k+1}|).
+    The stage multiplies what it is given by |y| / (sigma_min^2 |x|). It commits
+    2 u (kappa + kappa^2 |left| / (|A| |x|)), where left is A x - b in a least-squares
+    stage and otherwise R^-T y, by "gram" 2 u kappa^2 at least, and what iterations that
+    end early leave, (1 + eta)^2 ended / (sigma_min |x|).
     """
-    largest = np.linalg.norm(made.R, 2)
     least = largest / made.condition
-    total = np.zeros(B.shape[1])
-    before = None
-    for number, x in enumerate(iterates):
-        size = np.linalg.norm(x, axis=0)
-        safe = np.where(size > 0, size, 1)
-        if before is not None:
-            total = total * (before / safe) / least / least
-        left = multiply(A, x) - B if least_squares and number == 0 else made.R @ x
-        share = np.linalg.norm(left, axis=0) / largest / safe
-        commits = made.condition + made.condition**2 * np.minimum(share, 1 / UNIT)
-        if method == "gram":
-            commits = np.maximum(commits, made.condition**2)
-        total = np.where(size > 0, total + UNIT * commits, 0)
-        before = size
-    return float(total.max()) if iterates else 0.0
+    size = norms(x)
+    size = np.where(size > 0, size, np.inf)
+    commits = made.condition + made.condition**2 * (norms(left) / largest / size)
+    if method == "gram":
+        commits = np.maximum(commits, made.condition**2)
+    carried = errors / least * (norms(y) / size) / least
+    ended = (1 + made.distortion) ** 2 * (ended / least / size)
+    return np.where(size < np.inf, carried + 2 * UNIT * commits + ended, 0)
+
+
+def _in_range(X: np.ndarray, B: np.ndarray) -> bool:
+    """Tell whether all columns are finite, and none but those of 0 vanish."""
+    sizes = abs(X).max(axis=0)
+    tiny = np.finfo(float).tiny
+    return bool(np.isfinite(X).all() and ((sizes >= tiny) | ~B.any(axis=0)).all())

@@ -136,7 +136,7 @@ class Preconditioner:
         """Return the triangle of A itself, by one more pass over A."""
         inverse = self.solve(np.eye(self.rank))
         W = np.zeros_like(self.R)
-        for block in blocks(as_rows(A)):
+        for block in blocks(as_rows(A), cut_sparse=True):
             Q = block @ inverse
             W += Q.T @ Q
         R = scipy.linalg.cholesky(W) @ self.R
@@ -217,8 +217,9 @@ def _dense(block: Any) -> np.ndarray:
 
 
 def _condition(R: np.ndarray) -> float:
+    """Return the condition number, 1e100 at most so that its square is in range."""
     values = scipy.linalg.svdvals(R)
-    return float(values[0] / values[-1])
+    return float(values[0] / max(values[-1], 1e-100 * values[0]))
 
 
 def _demand_full_rank(R: np.ndarray) -> None:

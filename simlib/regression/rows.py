@@ -18,7 +18,7 @@ def as_rows(A: Any) -> Any:
     """Return a matrix as a real array or csr_array, an iterable of blocks as it is."""
     if is_blocks(A):
         return A
-    A = csr_array(A) if scipy.sparse.issparse(A) else np.asanyarray(A)
+    A = csr_array(A) if scipy.sparse.issparse(A) else np.asarray(A)
     if A.ndim != 2 or 0 in A.shape or A.dtype.kind not in "fiub":
         raise ValueError(
             f"A must be a real matrix of shape (n, d); got {A.dtype}, shape {A.shape}."
@@ -32,10 +32,10 @@ def is_blocks(A: Any) -> bool:
         return False
     if isinstance(A, list | tuple):
         return len(A) > 0 and (scipy.sparse.issparse(A[0]) or np.ndim(A[0]) == 2)
-    return isinstance(A, Iterable)
+    return isinstance(A, Iterable) and not hasattr(A, "__array__")
 
 
-def blocks(A: Any) -> Iterator[np.ndarray | csr_array]:
+def blocks(A: Any, *, cut_sparse: bool = False) -> Iterator[np.ndarray | csr_array]:
     """Yield blocks of rows in float64, dense ones of moderate size, all finite."""
     if is_blocks(A):
         width = None
@@ -46,12 +46,13 @@ def blocks(A: Any) -> Iterator[np.ndarray | csr_array]:
                 raise ValueError(
                     f"The blocks of A have {width} columns and {part.shape[1]}."
                 )
-            yield from blocks(part)
+            yield from blocks(part, cut_sparse=cut_sparse)
         return
     sparse = scipy.sparse.issparse(A)
-    step = A.shape[0] if sparse else max(1, BLOCK // A.shape[1])
+    whole = sparse and not cut_sparse
+    step = A.shape[0] if whole else max(1, BLOCK // A.shape[1])
     for start in range(0, A.shape[0], step):
-        block = A if sparse else np.asarray(A[start : start + step])
+        block = A if whole else A[start : start + step]
         block = block.astype(np.float64, copy=False)
         if not np.isfinite(block.data if sparse else block).all():
             raise ValueError(
@@ -63,15 +64,23 @@ def blocks(A: Any) -> Iterator[np.ndarray | csr_array]:
 
 def multiply(A: Any, X: np.ndarray) -> np.ndarray:
     """Return A X."""
-    return np.concatenate([block @ X for block in A]) if is_blocks(A) else A @ X
+    return np.concatenate([part @ X for part in _parts(A)])
 
 
 def multiply_transposed(A: Any, Y: np.ndarray) -> np.ndarray:
     """Return A^T Y."""
-    if not is_blocks(A):
-        return A.T @ Y
     start, total = 0, 0.0
-    for block in A:
-        total = total + block.T @ Y[start : start + block.shape[0]]
-        start += block.shape[0]
+    for part in _parts(A):
+        total = total + part.T @ Y[start : start + part.shape[0]]
+        start += part.shape[0]
     return total
+
+
+def _parts(A: Any) -> Iterator[Any]:
+    """Yield A itself if it can be multiplied with as it is, else blocks of rows."""
+    if is_blocks(A):
+        yield from map(as_rows, A)
+    elif scipy.sparse.issparse(A) or A.dtype == np.float64:
+        yield A
+    else:
+        yield from blocks(A)

@@ -1,0 +1,713 @@
+import re
+import warnings
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import orthogonal, quick
+from scipy.linalg import LinAlgWarning
+from test_preconditioner import coherent, matrix
+
+from simlib.regression import (
+    Preconditioner,
+    even_power,
+    lstsq,
+    odd_power,
+    solve_gram,
+)
+
+METHODS = ["auto", "cholesky_qr", "gram", "heavy_ball", "cg", "lsqr", "paper"]
+ACCURATE = ["cholesky_qr", "heavy_ball", "cg", "lsqr", "paper"]
+UNIT = np.finfo(float).eps / 2
+
+attainable = pytest.mark.filterwarnings(
+    "ignore:With a condition number:scipy.linalg.LinAlgWarning"
+)
+
+
+def vector(n, seed):
+    return np.random.default_rng(seed).standard_normal(n)
+
+
+def right(A, level, seed=0):
+    """A right-hand side, of which the given part is no combination of columns."""
+    b = A @ vector(A.shape[1], seed)
+    e = vector(len(A), seed + 1)
+    Q = np.linalg.qr(A)[0]
+    for _ in range(2):
+        e -= Q @ (Q.T @ e)
+    return b + level * np.linalg.norm(b) / np.linalg.norm(e) * e
+
+
+def relative(x, truth):
+    gap = np.asarray(x - truth, dtype=float)
+    return np.linalg.norm(gap) / np.linalg.norm(np.asarray(truth, dtype=float))
+
+
+# A reference in extended precision
+
+
+def long_qr(A):
+    """Gram-Schmidt, each column twice."""
+    Q = A.astype(np.longdouble)
+    R = np.zeros((A.shape[1],) * 2, np.longdouble)
+    for k in range(A.shape[1]):
+        for _ in range(2):
+            part = Q[:, :k].T @ Q[:, k]
+            Q[:, k] -= Q[:, :k] @ part
+            R[:k, k] += part
+        R[k, k] = np.sqrt((Q[:, k] ** 2).sum())
+        Q[:, k] /= R[k, k]
+    return Q, R
+
+
+def back_substitute(R, y):
+    x = y.astype(R.dtype)
+    for k in reversed(range(len(R))):
+        x[k] = (x[k] - R[k, k + 1 :] @ x[k + 1 :]) / R[k, k]
+    return x
+
+
+def through_gram(R, y):
+    """(R^T R)^-1 y, where reversing rows and columns of R^T makes it upper."""
+    y = back_substitute(R.T[::-1, ::-1], y[::-1])[::-1]
+    return back_substitute(R, y)
+
+
+def exact(A, b, j):
+    """The odd power's solution."""
+    Q, R = long_qr(A)
+    x = back_substitute(R, Q.T @ b)
+    for _ in range(j):
+        x = through_gram(R, x)
+    return x
+
+
+@cache
+def problem(condition):
+    """A, b of d entries and c of n entries, and all that is needed to solve them."""
+    A = matrix(2048, 40, condition, seed=7)
+    return A, vector(40, 8), vector(2048, 9), *long_qr(A)
+
+
+def truth(condition, j, odd=False):
+    _, b, c, Q, R = problem(condition)
+    x = back_substitute(R, Q.T @ c) if odd else b
+    for _ in range(j):
+        x = through_gram(R, x)
+    return x
+
+
+# Exactly
+
+
+@attainable
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("j", [0, 1, 2, 3])
+def test_a_diagonal_matrix(method, j):
+    values = 2.0 ** np.arange(-2, 3)
+    A = np.vstack([np.diag(values), np.zeros((300, 5))])
+    x = np.arange(1.0, 6)
+    small = 1e-14 * 16.0 ** (2 * j + 1)
+    found = even_power(A, values ** (2 * j) * x, j, method=method, rng=0)
+    np.testing.assert_allclose(found.x, x, rtol=small)
+    b = np.r_[values ** (2 * j + 1) * x, np.ones(300)]
+    found = odd_power(A, b, j, method=method, rng=0)
+    np.testing.assert_allclose(found.x, x, rtol=small)
+    assert len(found.iterations) == len(found.stage_residuals) == j + 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_with_orthonormal_columns_all_powers_are_a_projection(method):
+    A = orthogonal(300, np.random.default_rng(1))[:, :7]
+    b = vector(300, 2)
+    for j in (0, 1, 4):
+        found = odd_power(A, b, j, method=method, rng=0)
+        np.testing.assert_allclose(found.x, A.T @ b, atol=1e-13)
+        found = even_power(A, b[:7], j, method=method, rng=0)
+        np.testing.assert_allclose(found.x, b[:7], atol=1e-13)
+    assert found.condition < 4
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_integers(method):
+    """A small matrix of integers, and a solution of integers, for j = 2."""
+    rng = np.random.default_rng(3)
+    A, x = rng.integers(-4, 5, (60, 5)), rng.integers(-9, 10, 5)
+    G = A.T @ A
+    for found in (
+        lstsq(A, A @ x, method=method, rng=0),
+        solve_gram(A, G @ x, method=method, rng=0),
+        even_power(A, G @ (G @ x), 2, method=method, rng=0),
+        odd_power(A, A @ (G @ (G @ x)), 2, method=method, rng=0),
+    ):
+        np.testing.assert_allclose(found.x, x, rtol=0, atol=1e-10)
+        assert found.residual < 1e-10
+
+
+# Against NumPy and SciPy
+
+
+@quick
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    d=st.integers(1, 9),
+    tall=st.integers(0, 400),
+    columns=st.integers(1, 3),
+    j=st.integers(0, 3),
+    method=st.sampled_from(METHODS),
+)
+def test_small_problems_of_all_shapes(seed, d, tall, columns, j, method):
+    rng = np.random.default_rng(seed)
+    A = matrix(d + tall, d, 3, seed=seed)
+    B = rng.standard_normal((d + tall, columns))
+    Y = rng.standard_normal((d, columns))
+    G = A.T @ A
+    expected = np.linalg.lstsq(A, B)[0]
+    for _ in range(j):
+        expected = np.linalg.solve(G, expected)
+    with warnings.catch_warnings():
+        # the paper's sketch of so few columns may be a bad one, and then it says so
+        warnings.simplefilter("error" if method != "paper" else "ignore", LinAlgWarning)
+        odd = odd_power(A, B, j, method=method, rng=seed)
+        even = even_power(A, Y, j, method=method, rng=seed)
+    powers = np.linalg.matrix_power(G, j)
+    if max(odd.stage_residuals) < 1e-12:
+        np.testing.assert_allclose(odd.x, expected, atol=1e-9)
+        left = np.linalg.norm(A @ (powers @ odd.x) - B, axis=0)
+        share = (left / np.linalg.norm(B, axis=0)).max()
+        assert odd.residual == pytest.approx(share, abs=1e-9)
+    if max(even.stage_residuals, default=0) < 1e-12:
+        np.testing.assert_allclose(powers @ even.x, Y, atol=1e-9)
+        assert even.residual < 1e-10
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_power_0_is_least_squares_and_1_the_gram_matrix(method):
+    A, b = matrix(900, 12, 30), vector(900, 1)
+    least, odd = (f(A, b, method=method, rng=4) for f in (lstsq, odd_zero))
+    np.testing.assert_array_equal(least.x, odd.x)
+    np.testing.assert_allclose(least.x, np.linalg.lstsq(A, b)[0], rtol=1e-10)
+    gram, even = (f(A, b[:12], method=method, rng=4) for f in (solve_gram, even_one))
+    np.testing.assert_array_equal(gram.x, even.x)
+    np.testing.assert_allclose(A.T @ (A @ gram.x), b[:12], atol=1e-11)
+    nothing = even_power(A, b[:12], 0, method=method, rng=4)
+    np.testing.assert_array_equal(nothing.x, b[:12])
+    assert not np.shares_memory(nothing.x, b)
+
+
+def odd_zero(A, b, **options):
+    return odd_power(A, b, 0, **options)
+
+
+def even_one(A, b, **options):
+    return even_power(A, b, 1, **options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_several_right_hand_sides_are_those_one_at_a_time(method):
+    A, B = matrix(900, 70, 30), vector((900, 4), 1)
+    B[:, 2] = 0
+    together = odd_power(A, B, 1, method=method, rng=2)
+    assert together.x.shape == (70, 4)
+    for k in range(4):
+        alone = odd_power(A, B[:, k], 1, method=method, rng=2)
+        np.testing.assert_allclose(together.x[:, k], alone.x, atol=1e-9)
+    np.testing.assert_array_equal(together.x[:, 2], 0)
+    one = odd_power(A, B[:, :1], 1, method=method, rng=2)
+    assert one.x.shape == (70, 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_zero_gives_zero(method):
+    A = matrix(500, 70, 30)
+    for found in (
+        lstsq(A, np.zeros(500), method=method, rng=0),
+        solve_gram(A, np.zeros((70, 2)), method=method, rng=0),
+    ):
+        assert not found.x.any()
+        assert found.residual == found.error_estimate == 0
+
+
+@pytest.mark.parametrize("method", ["auto", "gram", "heavy_ball"])
+def test_a_weight_is_between_A_and_its_transpose(method):
+    A, b = matrix(400, 6, 5), vector(400, 1)
+    C = matrix(6, 6, 4, seed=3)
+    W = C @ C.T
+    found = odd_power(A, b, 1, weight=W, method=method, rng=0)
+    expected = np.linalg.lstsq(A @ W @ A.T @ A, b)[0]
+    np.testing.assert_allclose(found.x, expected, rtol=1e-8)
+    assert relative(found.x, expected) < max(found.error_estimate, 1e-11)
+    share = np.linalg.norm(A @ W @ A.T @ A @ expected - b) / np.linalg.norm(b)
+    assert found.residual == pytest.approx(share)
+    sparse = odd_power(scipy.sparse.csc_array(A), b, 1, weight=W, method=method)
+    np.testing.assert_allclose(sparse.x, expected, rtol=1e-8)
+    plain = odd_power(A, b, 1, weight=np.eye(6), method=method, rng=0)
+    again = odd_power(A, b, 1, method=method, rng=0)
+    np.testing.assert_allclose(plain.x, again.x, rtol=1e-10)
+
+
+# However A is kept
+
+
+class Reader:
+    """Blocks that are read anew for every pass."""
+
+    def __init__(self, *blocks):
+        self.blocks = blocks
+
+    def __iter__(self):
+        return iter(self.blocks)
+
+
+@attainable
+@pytest.mark.parametrize("method", ["cholesky_qr", "gram", "heavy_ball", "cg", "paper"])
+def test_the_same_matrix_is_solved_however_it_is_kept(tmp_path, method):
+    A = matrix(3000, 70, 1e2)
+    A[abs(A) < 0.002] = 0
+    b = right(A, 0.1)
+    np.save(tmp_path / "A.npy", A)
+    expected = odd_power(A, b, 1, method="cholesky_qr", rng=0).x
+    for kind in (
+        A,
+        np.asfortranarray(A),
+        [A[:1000], A[1000:1001], A[1001:]],
+        Reader(A[:7], scipy.sparse.csr_array(A[7:1900]), A[1900:].tolist()),
+        np.load(tmp_path / "A.npy", mmap_mode="r"),
+        scipy.sparse.csc_array(A),
+        scipy.sparse.coo_matrix(A),
+        A.tolist(),
+    ):
+        found = odd_power(kind, b, 1, method=method, rng=2)
+        assert relative(found.x, expected) < 1e-10
+        found = odd_power(kind, b.tolist(), 1, method=method, rng=2)
+        assert relative(found.x, expected) < 1e-10
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, bool])
+def test_what_is_not_of_float64_is_computed_in_it(method, dtype):
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 2 if dtype is bool else 6, (300, 5)).astype(dtype)
+    b = rng.integers(-3, 4, 300)
+    expected = lstsq(A.astype(float), b.astype(float), method=method, rng=1)
+    for kind in (A, [A[:100], A[100:]], [A]):
+        found = lstsq(kind, b.astype(np.float32), method=method, rng=1)
+        assert found.x.dtype == np.float64
+        assert relative(found.x, expected.x) < 1e-13
+    if dtype is not np.float16:
+        found = lstsq(scipy.sparse.csr_array(A), b, method=method, rng=1)
+        assert relative(found.x, expected.x) < 1e-13
+
+
+def test_a_data_frame_is_a_matrix():
+    pandas = pytest.importorskip("pandas")
+    A, b = matrix(60, 4, 3), vector(60, 0)
+    frame = pandas.DataFrame(A, columns=list("abcd"))
+    found = lstsq(frame, pandas.Series(b), rng=0)
+    np.testing.assert_allclose(found.x, lstsq(A, b, rng=0).x, rtol=1e-13)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n", [30, 31, 100, 200, 361])
+def test_square_and_hardly_tall_matrices(method, n):
+    A = matrix(n, 30, 10)
+    b = right(A, 0.1) if n > 30 else vector(30, 2)
+    found = odd_power(A, b, 1, method=method, rng=0)
+    assert relative(found.x, exact(A, b, 1)) < 1e-10
+
+
+@attainable
+def test_sparse_and_tall():
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random_array(
+        (20_000, 200), density=0.02, rng=rng, data_sampler=rng.standard_normal
+    )
+    A = scipy.sparse.csr_array(A @ scipy.sparse.diags_array(np.logspace(0, -4, 200)))
+    b = rng.standard_normal(20_000)
+    Q, R = np.linalg.qr(A.toarray())
+    x = scipy.linalg.solve_triangular(R, Q.T @ b)
+    found = lstsq(A, b, rng=1)
+    assert found.method == "heavy_ball"
+    assert relative(found.x, x) < 1e-13
+    y = scipy.linalg.solve_triangular(R, x, trans="T")
+    found = odd_power(A, b, 1, rng=1)
+    assert relative(found.x, scipy.linalg.solve_triangular(R, y)) < 1e-12
+
+
+# The preconditioner
+
+
+@attainable
+@pytest.mark.parametrize("method", METHODS)
+def test_made_before_or_inside(method):
+    A, b = matrix(2000, 70, 1e3), vector(2000, 1)
+    inside = odd_power(A, b, 1, method=method, rng=5)
+    oversampling = {"auto": 4, "cholesky_qr": 4, "gram": 4, "paper": 100}
+    made = Preconditioner.from_matrix(
+        A, oversampling=oversampling.get(method, 12), refine=False, rng=5
+    )
+    before = odd_power(A, b, 1, method=method, preconditioner=made)
+    np.testing.assert_array_equal(before.x, inside.x)
+    assert before.iterations == inside.iterations
+    refined = Preconditioner.from_matrix(A, rng=6)
+    found = odd_power(A, b, 1, method=method, preconditioner=refined)
+    assert relative(found.x, inside.x) < 1e-9
+    assert made.distortion > 0 or method == "paper"
+
+
+@attainable
+def test_the_same_seed_gives_the_same():
+    A, b = matrix(2000, 70, 1e3), vector(2000, 1)
+    for method in METHODS:
+        one, other = (odd_power(A, b, 1, method=method, rng=3).x for _ in range(2))
+        np.testing.assert_array_equal(one, other)
+    generator = np.random.default_rng(3)
+    np.testing.assert_array_equal(
+        odd_power(A, b, 1, method=method, rng=generator).x, one
+    )
+
+
+def test_the_method_is_chosen():
+    b = vector(2000, 0)
+    assert lstsq(matrix(2000, 9, 10), b, rng=0).method == "gram"
+    assert lstsq(matrix(2000, 9, 1e3), b, rng=0).method == "cholesky_qr"
+    assert lstsq(matrix(2000, 9, 1e3), b, tol=1e-8, rng=0).method == "gram"
+    assert lstsq(matrix(2000, 9, 1e6), b, tol=1e-8, rng=0).method == "cholesky_qr"
+    sparse = scipy.sparse.csr_array(matrix(2000, 9, 10))
+    assert lstsq(sparse, b, rng=0).method == "heavy_ball"
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5, 10, 30, 64, 65])
+def test_few_columns_whose_sketches_may_be_bad(d):
+    """The law of the singular values holds for many columns only."""
+    A, b = matrix(1500, d, 10), vector(1500, 0)
+    expected = np.linalg.solve(A.T @ A, np.linalg.lstsq(A, b)[0])
+    for seed in range(10):
+        for method in ("heavy_ball", "cg"):
+            found = odd_power(A, b, 1, method=method, rng=seed)
+            assert relative(found.x, expected) < 1e-10
+
+
+def test_all_that_matters_may_be_in_few_rows():
+    A = coherent(4096, 70)
+    b = right(A, 1e-3)
+    for method in ACCURATE:
+        found = lstsq(A, b, method=method, rng=1)
+        assert relative(found.x, np.linalg.lstsq(A, b)[0]) < 1e-8
+
+
+# The guide's figures
+
+
+@pytest.mark.parametrize("level", [1e-10, 1e-3])
+@pytest.mark.parametrize("condition", [1e4, 1e6, 1e8, 1e10])
+def test_least_squares_have_the_digits_of_lapack(condition, level):
+    """R4: within 10 times, in the median; the Gram matrix has no digits at 1e8."""
+    A = matrix(4096, 70, condition, seed=1)
+    Q, R = long_qr(A)
+    gram = scipy.linalg.cho_factor(A.T @ A) if condition <= 1e8 else None
+    methods = ("heavy_ball", "cholesky_qr", "paper")
+    ratios, lost = [], []
+    for seed in (0, 10, 20):
+        b = right(A, level, seed)
+        x = back_substitute(R, Q.T @ b)
+        theirs = relative(np.linalg.lstsq(A, b)[0], x)
+        ours = [relative(lstsq(A, b, method=m, rng=1).x, x) for m in methods]
+        ratios.append(np.array(ours) / theirs)
+        if condition == 1e8:
+            lost.append(relative(scipy.linalg.cho_solve(gram, A.T @ b), x))
+    assert not lost or max(lost) > 0.1
+    assert (np.median(ratios, axis=0) < 10).all()
+    assert (np.max(ratios, axis=0) < 30).all()
+
+
+@attainable
+@pytest.mark.parametrize("method", ACCURATE)
+def test_even_powers_of_a_condition_of_a_million(method):
+    """R5 and R6."""
+    A, b, *_ = problem(1e6)
+    G = A.T @ A
+    gram = scipy.linalg.cho_factor(G)
+    y = b
+    for j in range(1, 5):
+        y, x = scipy.linalg.cho_solve(gram, y), truth(1e6, j)
+        ours = relative(even_power(A, b, j, method=method, rng=1).x, x)
+        assert ours < 2e-11
+        assert relative(y, x) > 1e5 * ours
+    assert relative(y, x) > 1e-6
+    explicit = scipy.linalg.lstsq(np.linalg.matrix_power(G, 4), b)[0]
+    assert relative(explicit, x) > 0.5
+
+
+@attainable
+@pytest.mark.parametrize("condition", [1e1, 1e3, 1e6, 1e8, 1e10])
+def test_even_powers_have_the_digits_of_householder(condition):
+    """R7: within 5 times."""
+    A, b, *_ = problem(condition)
+    R = np.linalg.qr(A, mode="r")
+    y = b
+    for j in (1, 2, 4):
+        for _ in range(1 if j < 4 else 2):
+            y = scipy.linalg.solve_triangular(R, y, trans="T")
+            y = scipy.linalg.solve_triangular(R, y)
+        theirs = relative(y, truth(condition, j))
+        for method in ("cholesky_qr", "heavy_ball"):
+            found = even_power(A, b, j, method=method, rng=1)
+            assert relative(found.x, truth(condition, j)) < 5 * theirs
+
+
+@attainable
+@pytest.mark.parametrize("method", ACCURATE)
+def test_odd_powers_of_a_condition_of_a_million(method):
+    """R8."""
+    A, _, c, *_ = problem(1e6)
+    found = odd_power(A, c, 2, method=method, rng=1)
+    assert relative(found.x, truth(1e6, 2, odd=True)) < 1e-8
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("j", [1, 2, 3])
+def test_the_guarantees_of_the_theorems(method, j):
+    """R14: Theorems 1.4 and 1.5, for a condition of 20."""
+    A, b, c = matrix(2000, 70, 20), vector(70, 1), vector(2000, 2)
+    worst = np.linalg.svd(A, full_matrices=False)[2][0]
+    powers = np.linalg.matrix_power(A.T @ A, j)
+    optimum = np.linalg.norm(A @ np.linalg.lstsq(A, c)[0] - c)
+    made = Preconditioner.from_matrix(A, oversampling=12, refine=False, rng=1)
+    for tol in (1e-2, 1e-4, 1e-6):
+        options = {"method": method, "tol": tol, "rng": 1}
+        if method in ("heavy_ball", "cg", "lsqr"):
+            options["preconditioner"] = made
+        for y in (b, worst):
+            even = even_power(A, y, j, **options)
+            assert np.linalg.norm(powers @ even.x - y) <= tol * np.linalg.norm(y)
+            assert even.residual <= tol
+        odd = odd_power(A, c, j, **options)
+        cost = np.linalg.norm(A @ (powers @ odd.x) - c)
+        assert cost <= (1 + tol) * optimum + tol * np.linalg.norm(c)
+
+
+# What is known about the answer
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), method=st.sampled_from(METHODS))
+def test_the_error_estimate_is_seldom_too_small(seed, method):
+    rng = np.random.default_rng(seed)
+    A = matrix(600, int(rng.integers(2, 9)), 10 ** rng.uniform(0, 6), seed=seed)
+    j = int(rng.integers(0, 4))
+    b = right(A, 1.0, seed) if rng.random() < 0.5 else A @ vector(A.shape[1], seed)
+    tol = 10 ** rng.uniform(-13, -2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        found = odd_power(A, b, j, tol=tol, method=method, rng=seed)
+    assert relative(found.x, exact(A, b, j)) < 2 * found.error_estimate
+
+
+@attainable
+@pytest.mark.parametrize("method", ACCURATE)
+def test_the_error_estimate_is_not_far_too_large(method):
+    for condition in (1e1, 1e3, 1e6):
+        A, b, *_ = problem(condition)
+        for j in (1, 4):
+            found = even_power(A, b, j, method=method, rng=1)
+            error = relative(found.x, truth(condition, j))
+            assert error < found.error_estimate < 3000 * error
+
+
+@attainable
+def test_the_worst_right_hand_side_is_known_to_be():
+    """The top singular vector has no digits if those of any power do not exist."""
+    A, *_ = problem(1e6)
+    worst = np.linalg.svd(A, full_matrices=False)[2][0]
+    for j in (1, 2, 4):
+        assert even_power(A, worst, j, rng=1).error_estimate > 1e-5
+    assert even_power(A, worst, 4, rng=1).error_estimate > 0.1
+
+
+@pytest.mark.parametrize("j", [0, 1, 2, 3])
+def test_it_warns_exactly_where_rounding_exceeds_the_tolerance(j):
+    A = matrix(800, 5, 100)
+    b = vector(5, 1)
+    made = Preconditioner.from_matrix(A, rng=0)
+    bound = made.condition ** (2 * j) * UNIT
+    for tol in (0.9 * bound, 0.5 * bound):
+        if tol < 1:
+            with pytest.warns(LinAlgWarning, match="no floating-point x") as caught:
+                even_power(A, b, j, tol=tol, preconditioner=made)
+            assert len(caught) == 1
+            assert caught[0].filename == __file__
+    even_power(A, b, j, tol=1.1 * bound, preconditioner=made)
+    bound = np.log10(bound)
+    shown = re.search("1e([+-][0-9]+) of b", str(caught[0].message))[1]
+    assert float(shown) == pytest.approx(bound, abs=0.51)
+
+
+@attainable
+def test_an_enormous_power_is_no_overflow():
+    A = matrix(100, 4, 1e12)
+    with pytest.raises(ValueError, match="beyond the range"):
+        even_power(A, np.ones(4), 40, rng=0)
+
+
+def test_iterations_that_do_not_arrive_say_so():
+    """A preconditioner that is a little wrong, and unit steps that diverge slowly."""
+    A = matrix(4096, 70, 10)
+    b = vector(4096, 0)
+    wrong = Preconditioner.from_matrix(A * np.linspace(0.7, 1.4, 70), rng=0)
+    with pytest.warns(LinAlgWarning, match="ended at residuals of up to"):
+        lstsq(A, b, method="cholesky_qr", preconditioner=wrong)
+    with pytest.warns(LinAlgWarning, match="heavy_ball") as caught:
+        lstsq(A, b, method="heavy_ball", preconditioner=wrong)
+    assert caught[0].filename == __file__
+    short, shorter = (
+        Preconditioner.from_matrix(A, oversampling=c, refine=False, rng=0)
+        for c in (30, 8)
+    )
+    with pytest.warns(LinAlgWarning, match="paper"):
+        solve_gram(A, b[:70], method="paper", preconditioner=short)
+    with pytest.raises(np.linalg.LinAlgError, match="diverge"):
+        solve_gram(A, b[:70], method="paper", preconditioner=shorter)
+
+
+@attainable
+@pytest.mark.parametrize("method", ["paper", "heavy_ball", "cg"])
+def test_rounding_is_no_failure_to_arrive(method):
+    for condition in (1e8, 1e12):
+        A = matrix(2000, 70, condition)
+        made = Preconditioner.from_matrix(
+            A, oversampling=20, refine=False, rng=0
+        ).refined(A)
+        found = odd_power(A, vector(2000, 0), 2, method=method, preconditioner=made)
+        assert max(found.iterations) <= 60
+
+
+# Scales
+
+
+@attainable
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", [1e-150, 1e-80, 1e80, 1e150])
+def test_scales_near_the_end_of_the_range(method, scale):
+    A, b, y = matrix(600, 8, 30), vector(600, 1), vector(8, 2)
+    for function, right_hand, power, digits in (
+        (lstsq, b, 1, 1e-11),
+        (solve_gram, y, 2, 1e-11),
+        (lambda *a, **k: odd_power(*a, 1, **k), b, 3, 1e-11),
+        (lambda *a, **k: even_power(*a, 3, **k), y, 6, 1e-11),
+    ):
+        expected = function(A, right_hand, method=method, rng=0)
+        if abs(power * np.log10(scale)) < 301:
+            found = function(scale * A, right_hand, method=method, rng=0)
+            assert relative(found.x * scale**power, expected.x) < digits
+            assert 0.2 < found.error_estimate / expected.error_estimate < 5
+            assert found.residual == pytest.approx(expected.residual, abs=1e-7)
+        else:
+            with pytest.raises(ValueError, match="beyond the range"):
+                function(scale * A, right_hand, method=method, rng=0)
+        found = function(A, scale**1.9 * right_hand, method=method, rng=0)
+        assert relative(found.x / scale**1.9, expected.x) < digits
+        assert found.residual == pytest.approx(expected.residual, abs=1e-7)
+
+
+@pytest.mark.parametrize("method", ["auto", *ACCURATE])
+@pytest.mark.parametrize("decades", [40, 160])
+def test_columns_of_very_different_scales(method, decades):
+    A, b = matrix(500, 8, 10), vector(500, 1)
+    scales = np.logspace(0, -decades, 8)
+    found = lstsq(A * scales, b, method=method, rng=0)
+    np.testing.assert_allclose(found.x * scales, np.linalg.lstsq(A, b)[0], rtol=1e-12)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), powers=st.integers(-40, 40))
+def test_powers_of_two_change_no_digit(seed, powers):
+    A, b = matrix(90, 5, 20, seed=seed), vector(90, seed)
+    one = odd_power(A, b, 1, method="cholesky_qr", rng=seed).x
+    other = odd_power(A, b * 2.0**powers, 1, method="cholesky_qr", rng=seed).x
+    np.testing.assert_array_equal(other, one * 2.0**powers)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"A": np.full((50, 3), np.nan)}, "NaN or an infinity in rows 0 to 49"),
+        ({"A": np.ones((2, 3)), "b": np.ones(2)}, "2 rows and 3 columns"),
+        ({"A": np.ones((50, 3), complex)}, "complex"),
+        ({"A": np.ones(50)}, "shape"),
+        ({"b": np.ones(49)}, r"b has 49 entries, A shape \(50, 3\): it must have 50"),
+        ({"b": np.full(50, np.inf)}, "b must be real and finite"),
+        ({"b": np.ones(50, complex)}, "complex"),
+        ({"b": np.ones((50, 0))}, "several as columns"),
+        ({"b": np.ones((50, 1, 1))}, "several as columns"),
+        ({"tol": 0}, "tol"),
+        ({"tol": 1}, "tol"),
+        ({"tol": np.nan}, "tol"),
+        ({"method": "magic"}, "magic"),
+        ({"A": (np.ones((5, 3)) for _ in range(10))}, "A generator gives"),
+    ],
+)
+def test_what_cannot_be_solved_is_refused(method, change, message):
+    options = {"A": matrix(50, 3, 5), "b": np.ones(50), "method": method} | change
+    with pytest.raises(ValueError, match=message):
+        lstsq(**options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_dependent_columns_are_named(method):
+    A = matrix(500, 8, 10)
+    with pytest.raises(np.linalg.LinAlgError, match=r"rank 8 .* columns \[\d\]"):
+        lstsq(np.column_stack([A, A[:, 3]]), vector(500, 0), method=method, rng=0)
+
+
+def test_right_hand_sides_of_the_wrong_kind_of_power():
+    A = matrix(50, 3, 5)
+    with pytest.raises(ValueError, match="must have 3"):
+        solve_gram(A, np.ones(50))
+    with pytest.raises(ValueError, match="must have 50"):
+        odd_power(A, np.ones(3), 1)
+
+
+@pytest.mark.parametrize("j", [-1, 1.0, "1", None, True, np.array([1])])
+@pytest.mark.parametrize("function", [even_power, odd_power])
+def test_the_power_is_an_integer(function, j):
+    with pytest.raises(ValueError, match="power j"):
+        function(matrix(50, 3, 5), np.ones(3 if function is even_power else 50), j)
+    function(matrix(50, 3, 5), np.ones(3 if function is even_power else 50), np.int8(1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weight": np.ones((3, 2))}, r"shape \(3, 3\)"),
+        ({"weight": np.eye(4)}, r"shape \(3, 3\)"),
+        ({"weight": np.eye(3, dtype=complex)}, "complex"),
+        ({"weight": np.arange(9.0).reshape(3, 3)}, "symmetric"),
+        ({"weight": np.eye(3), "j": 2}, "j = 1"),
+        ({"weight": np.eye(3), "A": [matrix(50, 3, 5)]}, "j = 1"),
+    ],
+)
+def test_weights_that_are_none(options, message):
+    options = {"A": matrix(50, 3, 5), "b": np.ones(50), "j": 1} | options
+    with pytest.raises(ValueError, match=message):
+        odd_power(**options)
+
+
+def test_an_indefinite_weight():
+    with pytest.raises(np.linalg.LinAlgError):
+        odd_power(matrix(50, 3, 5), np.ones(50), 1, weight=np.diag([1.0, -1, 1]), rng=0)
+
+
+def test_a_preconditioner_of_another_width():
+    made = Preconditioner.from_matrix(matrix(50, 4, 5), rng=0)
+    with pytest.raises(ValueError, match="of 4 columns; A has 3"):
+        lstsq(matrix(50, 3, 5), np.ones(50), preconditioner=made)

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrmm
 from scipy.sparse.linalg import LinearOperator
 
 from simlib import sketch as sketches
@@ -137,7 +138,10 @@ class Preconditioner:
         inverse = self.solve(np.eye(self.rank))
         W = np.zeros_like(self.R)
         for block in blocks(as_rows(A), cut_sparse=True):
-            Q = block @ inverse
+            if scipy.sparse.issparse(block):
+                Q = block @ inverse
+            else:  # a product with a triangle
+                Q = dtrmm(1.0, inverse, block.T, trans_a=True).T
             W += Q.T @ Q
         R = scipy.linalg.cholesky(W) @ self.R
         return replace(self, R=R, condition=_condition(R), distortion=0.0, _start=None)

@@ -166,15 +166,16 @@ def test_the_facts_of_a_matrix_can_be_derived_again(mrpc):
 
 
 # Squared errors of an independent trial: mesh, matrix, method -> error by landmarks.
+# Its two draws of 50 landmarks are left out: there draws differ eightfold.
 TRIAL = {
     ("bunny", "symmetric", "known"): {
-        50: 2.0e-3, 100: 7.5e-4, 200: 2.7e-4, 500: 5.7e-5, 1000: 1.5e-5, 2000: 3.4e-6,
+        100: 7.5e-4, 200: 2.7e-4, 500: 5.7e-5, 1000: 1.5e-5, 2000: 3.4e-6,
     },
     ("bunny", "symmetric", "estimated"): {
-        50: 2.1e-3, 100: 8.3e-4, 200: 3.3e-4, 500: 9.2e-5, 1000: 3.6e-5, 2000: 1.6e-5,
+        100: 8.3e-4, 200: 3.3e-4, 500: 9.2e-5, 1000: 3.6e-5, 2000: 1.6e-5,
     },
     ("bunny", "symmetric", "regularized"): {
-        50: 4.8e-3, 100: 6.1e-4, 200: 7.1e-5, 500: 9.7e-6, 1000: 3.5e-6, 2000: 2.0e-6,
+        100: 6.1e-4, 200: 7.1e-5, 500: 9.7e-6, 1000: 3.5e-6, 2000: 2.0e-6,
     },
     ("white", "symmetric", "known"): {
         100: 7.2e-4, 500: 8.5e-5, 1000: 3.2e-5, 2000: 1.0e-5,
@@ -233,7 +234,7 @@ def test_the_errors_on_the_cortex_can_be_derived_again():
     mesh, content = load_cortex("white"), recorded("geodesic_distances")
     n = len(mesh.vertices)
     M = biharmonic_operator(*mesh_laplacian(mesh.vertices, mesh.faces))
-    test = uniform(n, 200, rng=0)
+    test = uniform(n, 1000, rng=np.random.default_rng([0, 1]))[:200]
     for size in (50, 200):
         at = content["numbers"]["white"].index(size)
         b = uniform(n, size, rng=0)

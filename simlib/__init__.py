@@ -30,11 +30,17 @@ from simlib.approximation import (
     tikhonov,
 )
 from simlib.lowrank import LowRank
-from simlib.regression import even_power, lstsq, odd_power
+from simlib.regression import (
+    AttentionKernelRegressor,
+    even_power,
+    lstsq,
+    odd_power,
+)
 from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
 
 __all__ = [
     "METHODS",
+    "AttentionKernelRegressor",
     "BudgetExceeded",
     "LowRank",
     "SMSNystroem",

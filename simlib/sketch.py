@@ -14,11 +14,13 @@ the number of signs in a column.
 
 `sparse_sign` is the one to take: it reads A once, in blocks if need be, and for d of
 100 or more in less time than :math:`A^\top A` takes. `TensorSRHT` sketches
-:math:`x \otimes y` from x and y.
+:math:`x \otimes y` from x and y, and `PolynomialSketch` the power
+:math:`x^{\otimes p}` from x.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import Any
@@ -30,6 +32,7 @@ from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
 __all__ = [
+    "PolynomialSketch",
     "Sketch",
     "TensorSRHT",
     "count_sketch",
@@ -442,6 +445,143 @@ class TensorSRHT:
         return (left * right * m**-0.5).T
 
 
+class PolynomialSketch:
+    r"""A sketch of a power of a vector, made from the vector.
+
+    .. math::
+        \Pi^1 = T_i , \qquad
+        \Pi^{a + b} x^{\otimes (a + b)}
+        = S \left( \Pi^a x^{\otimes a} \otimes \Pi^b x^{\otimes b} \right)
+
+    A tree: in the leaves sketches T of x, in the nodes a `TensorSRHT` S of what the two
+    branches hold. With leaves and nodes of their own,
+    :math:`\mathbb E \langle \Pi^p x^{\otimes p}, \Pi^p y^{\otimes p} \rangle
+    = \langle x, y \rangle^p`. Nothing of size d^p is formed.
+
+    Parameters
+    ----------
+    m : int
+        Length of a sketched power.
+    d : int
+        Length of the vectors.
+    degree : int
+        p. The power 0, the number 1, and where d is at most m the power 1 are not
+        sketched but padded with zeros to the length m.
+    shared : bool, default=False
+        Whether all leaves have the same T, and all nodes of a level the same S: the
+        powers 2, 4, 8, ... arise by squaring, and what is to be multiplied for another
+        p takes the S of the larger power once more. That is at most 2 log2 p products
+        in place of p - 1, and biased: the mean of
+        :math:`\|\Pi^p x^{\otimes p}\|^2` exceeds :math:`\|x\|^{2p}`, by a sixth or
+        more for p = 8 and m = 256.
+    rng : int, Generator or None
+        Source of randomness. With `shared`, one seed gives sketches of all degrees with
+        the same T and the same S of each level.
+
+    Raises
+    ------
+    ValueError
+        m or d is not a positive integer, or `degree` is negative or no integer.
+
+    See Also
+    --------
+    simlib.regression.ExponentialFeatures : sketches of all powers, for the exponential.
+    sklearn.kernel_approximation.PolynomialCountSketch : powers by Fourier transforms.
+
+    Notes
+    -----
+    The leaves are `sparse_sign` sketches, or x itself where d is at most m. The error
+    of an inner product is about :math:`\sqrt{c / m} \, \|x\|^p \|y\|^p`, however
+    small :math:`\langle x, y \rangle^p` is; for p = 2, c is 1 if x and y are
+    orthogonal and 8 if they are equal, and it grows with p.
+
+    Flops: O(p n m log m) for n rows, and if d is more than m, 16 p for each of their
+    entries that is not 0. Memory: p sketches of the rows. Source: Song, Yin and Zhang
+    (2024), Algorithm 8, for `shared`. Without it the correction, the independent leaves
+    and nodes of Ahle et al. (2020), in a tree of p leaves that needs no padding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.sketch import PolynomialSketch
+    >>> X = np.eye(3, 1000)
+    >>> Z = PolynomialSketch(500, 1000, 4, rng=0)(X)
+    >>> Z.shape
+    (3, 500)
+    >>> bool(abs(Z @ Z.T - (X @ X.T) ** 4).max() < 0.3)
+    True
+    """
+
+    def __init__(
+        self,
+        m: int,
+        d: int,
+        degree: int,
+        *,
+        shared: bool = False,
+        rng: int | np.random.Generator | None = None,
+    ):
+        _check_positive(m=m, d=d)
+        if not isinstance(degree, Integral) or degree < 0:
+            raise ValueError(f"degree must be an integer, 0 or more; got {degree!r}.")
+        rng = np.random.default_rng(rng)
+        self.shape, self.degree, self.shared = (m, d), int(degree), shared
+        n_leaves = min(self.degree, 1) if shared else self.degree
+        self.leaves = [
+            sparse_sign(m, d, rng=rng) if d > m else None for _ in range(n_leaves)
+        ]
+        self.nodes = []
+        if shared:
+            levels = range(1, self.degree.bit_length())
+            self.nodes = [TensorSRHT(m, m, m, rng=rng) for _ in levels]
+        else:
+            widths = deque([min(d, m)] * self.degree)
+            while len(widths) > 1:
+                pair = widths.popleft(), widths.popleft()
+                self.nodes.append(TensorSRHT(m, *pair, rng=rng))
+                widths.append(m)
+
+    def __call__(self, X: ArrayLike) -> np.ndarray:
+        """Return the sketches of the powers of the rows of X.
+
+        Parameters
+        ----------
+        X : array or sparse array, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n, m)
+            float32 if X is.
+
+        Raises
+        ------
+        ValueError
+            X has another shape.
+        """
+        m, d = self.shape
+        X = _inexact(X)
+        if X.shape[1] != d:
+            raise ValueError(f"Expected rows of length {d}; got shape {X.shape}.")
+        if self.degree == 0:
+            return np.eye(1, m, dtype=X.dtype).repeat(X.shape[0], axis=0)
+        X = X if d > m else _dense(X)
+        powers = deque(X if T is None else (T @ X.T).T for T in self.leaves)
+        if self.shared:
+            return self._by_squaring(_padded(powers.pop(), m))
+        for S in self.nodes:
+            powers.append(S(powers.popleft(), powers.popleft()))
+        return _padded(powers.pop(), m)
+
+    def _by_squaring(self, power: np.ndarray) -> np.ndarray:
+        """Multiply the squares of squares that make up the degree."""
+        product = None
+        for level, S in enumerate([None, *self.nodes]):
+            power = S(power, power) if level else power
+            if self.degree >> level & 1:
+                product = power if product is None else S(product, power)
+        return product
+
+
 def hadamard_transform(X: np.ndarray) -> np.ndarray:
     """Return H @ X for the Hadamard matrix H of entries 1 and -1.
 
@@ -482,6 +622,12 @@ def _hadamard(X: np.ndarray, where: Any, n: int) -> np.ndarray:
     padded = np.zeros((_power_of_two(n), X.shape[1]), X.dtype)
     padded[where] = X
     return hadamard_transform(padded)
+
+
+def _padded(X: np.ndarray, m: int) -> np.ndarray:
+    """Return X with columns of zeros, if need be, to have m."""
+    missing = m - X.shape[1]
+    return np.pad(X, ((0, 0), (0, missing))) if missing else X
 
 
 def _power_of_two(n: int) -> int:

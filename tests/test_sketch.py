@@ -13,6 +13,7 @@ from scipy.sparse import csc_array, csr_array
 import simlib
 from simlib import sketch
 from simlib.sketch import (
+    PolynomialSketch,
     TensorSRHT,
     count_sketch,
     gaussian,
@@ -249,11 +250,11 @@ def test_seeds(kind):
     assert (kind(20, 50, rng=8) @ A != S @ A).any()
 
 
-def check_mean(draws, expected):
-    """Within four standard errors, entry by entry."""
+def check_mean(draws, expected, errors=4):
+    """Within some standard errors, entry by entry."""
     draws = np.array(draws)
     error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws))
-    assert (abs(draws.mean(axis=0) - expected) <= 4 * error + 1e-12).all()
+    assert (abs(draws.mean(axis=0) - expected) <= errors * error + 1e-12).all()
 
 
 @pytest.mark.parametrize("kind", [*KINDS, partial(sparse_sign, nnz_per_column=3)])
@@ -407,6 +408,199 @@ def test_tensor_srht_types():
     assert (np.isnan(T(X, Y)).all(axis=1) == np.isnan(X).any(axis=1)).all()
 
 
+# Powers of vectors
+
+
+def matrix_of(T, m, d):
+    """Of a leaf; of a node, for which d is the pair of widths."""
+    if T is None:
+        return np.eye(m, d)
+    if isinstance(T, TensorSRHT):
+        i, j = np.divmod(np.arange(d[0] * d[1]), d[1])
+        return T(np.eye(d[0])[i], np.eye(d[1])[j]).T
+    return T @ np.eye(d)
+
+
+def kronecker_power(X, degree):
+    power = np.ones((len(X), 1))
+    for _ in range(degree):
+        power = rowwise_kronecker(power, X)
+    return power
+
+
+TREES = {  # as matrices, of leaves T and nodes S of which those of x alone come first
+    1: lambda T, S: T[0],
+    2: lambda T, S: S[0] @ np.kron(T[0], T[1]),
+    3: lambda T, S: S[1] @ np.kron(T[2], TREES[2](T, S)),
+    4: lambda T, S: S[2] @ np.kron(TREES[2](T, S), TREES[2](T[2:], S[1:])),
+    5: lambda T, S: (
+        S[3]
+        @ np.kron(
+            TREES[2](T[2:], S[1:]), S[2] @ np.kron(T[4], S[0] @ np.kron(T[0], T[1]))
+        )
+    ),
+}
+WIDTHS = {1: "", 2: "dd", 3: "dddm", 4: "ddddmm", 5: "dddddmmm"}
+
+
+@pytest.mark.parametrize(("m", "d"), [(5, 3), (4, 4), (3, 5)])
+@pytest.mark.parametrize("degree", TREES)
+def test_trees_by_their_definition(degree, m, d):
+    """Through matrices of as many columns as x^p has entries."""
+    X = np.random.default_rng(0).standard_normal((4, d))
+    P = PolynomialSketch(m, d, degree, rng=degree)
+    widths = [m if name == "m" else min(m, d) for name in WIDTHS[degree]]
+    S = [
+        matrix_of(node, m, pair)
+        for node, pair in zip(P.nodes, pieces(widths, [2] * len(P.nodes)), strict=True)
+    ]
+    matrix = TREES[degree]([matrix_of(T, min(m, d), d) for T in P.leaves], S)
+    Z = kronecker_power(X, degree) @ matrix.T
+    np.testing.assert_allclose(P(X)[:, : Z.shape[1]], Z, atol=1e-12)
+
+
+@pytest.mark.parametrize(("m", "d"), [(5, 3), (4, 4), (3, 5)])
+def test_trees_of_shared_sketches_by_their_definition(m, d):
+    X = np.random.default_rng(0).standard_normal((4, d))
+    P = PolynomialSketch(m, d, 7, shared=True, rng=0)
+    assert len(P.leaves) == 1
+    S, R = (matrix_of(node, m, (m, m)) for node in P.nodes)
+    one = X @ matrix_of(P.leaves[0], m, d).T
+    two = rowwise_kronecker(one, one) @ S.T
+    four = rowwise_kronecker(two, two) @ R.T
+    expected = {
+        1: one,
+        2: two,
+        3: rowwise_kronecker(one, two) @ S.T,
+        4: four,
+        5: rowwise_kronecker(one, four) @ R.T,
+        6: rowwise_kronecker(two, four) @ R.T,
+        7: rowwise_kronecker(rowwise_kronecker(one, two) @ S.T, four) @ R.T,
+    }
+    for degree, powers in expected.items():
+        found = PolynomialSketch(m, d, degree, shared=True, rng=0)(X)
+        np.testing.assert_allclose(found, powers, atol=1e-11)
+
+
+@quick
+@given(
+    st.integers(1, 12),
+    st.integers(1, 4),
+    st.integers(0, 5),
+    st.booleans(),
+    st.integers(0, 1000),
+)
+def test_polynomial_sketch_is_linear_in_the_power(m, d, degree, shared, seed):
+    """Half of the points give the matrix, the others confirm it."""
+    P = PolynomialSketch(m, d, degree, shared=shared, rng=seed)
+    X = np.random.default_rng(seed).uniform(-1, 1, (240, d))
+    Z, powers = P(X), kronecker_power(X, degree)
+    assert Z.shape == (240, m)
+    matrix = np.linalg.lstsq(powers[:120], Z[:120], rcond=1e-10)[0]
+    np.testing.assert_allclose(powers[120:] @ matrix, Z[120:], atol=1e-9)
+
+
+@quick
+@given(
+    st.integers(1, 20),
+    st.integers(1, 30),
+    st.integers(0, 9),
+    st.booleans(),
+    st.integers(0, 1000),
+)
+def test_polynomial_sketch_row_by_row(m, d, degree, shared, seed):
+    """Rows do not know of each other, and the same seed gives the same sketch."""
+    X, sparse = matrices(7, d, seed)
+    P = PolynomialSketch(m, d, degree, shared=shared, rng=seed)
+    Z = P(X)
+    order = np.random.default_rng(seed).permutation(7)
+    scale = abs(Z).max() + 1
+    np.testing.assert_allclose(P(X[order]), Z[order], atol=1e-13 * scale)
+    np.testing.assert_allclose(P(sparse), P(sparse.toarray()), atol=1e-13 * scale)
+    again = PolynomialSketch(m, d, degree, shared=shared, rng=seed)
+    np.testing.assert_array_equal(again(X), Z)
+    np.testing.assert_allclose(P(-2 * X), (-2) ** degree * Z, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_powers_that_need_no_sketch(shared):
+    X = matrices(6, 5)[0]
+    one = PolynomialSketch(8, 5, 1, shared=shared)(X)
+    np.testing.assert_array_equal(one, np.pad(X, ((0, 0), (0, 3))))
+    zero = PolynomialSketch(8, 5, 0, shared=shared)(X)
+    assert zero.shape == (6, 8)
+    np.testing.assert_array_equal(zero @ zero.T, 1)
+
+
+def test_seeds_of_polynomial_sketches():
+    X = matrices(5, 9)[0]
+    for shared in False, True:
+        make = partial(PolynomialSketch, 6, 9, 3, shared=shared)
+        assert (make(rng=0)(X) != make(rng=1)(X)).any()
+        generator = np.random.default_rng(0)
+        np.testing.assert_array_equal(make(rng=0)(X), make(rng=generator)(X))
+        assert (make(rng=0)(X) != make(rng=generator)(X)).any()
+
+
+@pytest.mark.parametrize("d", [6, 40])
+@pytest.mark.parametrize("degree", [1, 2, 3, 4])
+def test_polynomial_sketch_in_expectation(degree, d):
+    """R19 of the guide, over 300 draws: within 3 standard errors."""
+    X = np.random.default_rng(2).standard_normal((2, d)) / np.sqrt(d)
+    X[1] += X[0]
+    sketches = [PolynomialSketch(24, d, degree, rng=k)(X) for k in range(300)]
+    check_mean([Z @ Z.T for Z in sketches], (X @ X.T) ** degree, errors=3)
+
+
+def test_shared_sketches_are_biased():
+    """R19 of the guide: the mean of 1.1 to 1.4 for p = 8 and m = 256, in place of 1."""
+    x = basis(matrices(16, 1)[0]).T
+
+    def squares(shared):
+        draws = (PolynomialSketch(256, 16, 8, shared=shared, rng=k) for k in range(300))
+        return np.array([np.sum(draw(x) ** 2) for draw in draws])
+
+    assert 1.1 < squares(True).mean() < 1.4
+    check_mean(squares(False), 1, errors=3)
+    with pytest.raises(AssertionError):
+        check_mean(squares(True), 1, errors=3)
+
+
+def test_polynomial_sketch_errors_fall():
+    """As one over the root of m."""
+    X = basis(matrices(30, 20)[0])
+    exact = (X @ X.T) ** 3
+    errors = []
+    for m in 100, 1600:
+        sketches = [PolynomialSketch(m, 20, 3, rng=seed)(X) for seed in range(30)]
+        errors.append(np.mean([np.linalg.norm(Z @ Z.T - exact) for Z in sketches]))
+    assert 3 < errors[0] / errors[1] < 5
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("d", [12, 40])
+@pytest.mark.parametrize("degree", [0, 1, 3])
+def test_polynomial_sketch_types(degree, d, shared):
+    X, sparse = matrices(5, d)
+    P = PolynomialSketch(20, d, degree, shared=shared, rng=3)
+    for A in X, sparse:
+        single = P(A.astype(np.float32))
+        assert type(single) is np.ndarray
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, P(A), rtol=1e-4, atol=1e-4)
+    for A in X.tolist(), np.asfortranarray(X):
+        np.testing.assert_allclose(P(A), P(X), atol=1e-12)
+    for name in "csc", "coo", "dok":
+        np.testing.assert_allclose(P(sparse.asformat(name)), P(sparse), atol=1e-12)
+    spmatrix = scipy.sparse.csr_matrix(sparse)
+    np.testing.assert_allclose(P(spmatrix), P(sparse), atol=1e-12)
+    assert P(X > 0).dtype == np.float64
+    assert P(X[:0]).shape == (0, 20)
+    if degree:
+        X[1, 2] = np.nan
+        assert (np.isnan(P(X)).any(axis=1) == np.isnan(X).any(axis=1)).all()
+
+
 # Memory
 
 
@@ -442,6 +636,22 @@ def test_memory_of_tensor_srht():
     assert peak(lambda: TensorSRHT(500, 1000, 1000, rng=0)(X, Y)) < 2**21
 
 
+@pytest.mark.parametrize("m", [30, 60])
+@pytest.mark.parametrize("shared", [False, True])
+def test_memory_of_polynomial_sketch(m, shared):
+    """The sixth power of one row would take 116 GiB, and the third one MiB."""
+    X = matrices(4, 50)[0]
+    P = partial(PolynomialSketch, m, 50, 6, shared=shared)
+    assert peak(lambda: P(rng=0)(X)) < 2**18
+
+
+def test_memory_of_the_powers_of_sparse_rows():
+    """As an array the rows would take 76 MiB."""
+    X = scipy.sparse.random_array((100, 10**5), density=1e-4, rng=0, format="csr")
+    P = PolynomialSketch(20, 10**5, 3, rng=0)
+    assert peak(lambda: P(X)) < 2**24
+
+
 # What is refused
 
 
@@ -463,6 +673,23 @@ def test_sizes(size):
     }.items():
         with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
             TensorSRHT(*sizes)
+    for name, sizes in {"m": (size, 2, 3), "d": (2, size, 3)}.items():
+        with pytest.raises(ValueError, match=f"{name} must be a positive integer"):
+            PolynomialSketch(*sizes)
+
+
+@pytest.mark.parametrize("degree", [-1, 1.5, None])
+def test_degrees_that_do_not_exist(degree):
+    with pytest.raises(ValueError, match=f"an integer, 0 or more; got {degree}"):
+        PolynomialSketch(5, 5, degree)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 3])
+@pytest.mark.parametrize("shape", [(4, 6), (4, 8), (7,), (2, 3, 7)])
+def test_rows_that_do_not_match(shape, degree):
+    message = "rows of length 7" if len(shape) == 2 else "Expected a matrix"
+    with pytest.raises(ValueError, match=message):
+        PolynomialSketch(5, 7, degree)(np.ones(shape))
 
 
 def test_srht_longer_than_the_matrix():

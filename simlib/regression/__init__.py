@@ -1,5 +1,7 @@
 """Regression with a tall matrix and its powers, by sketching and preconditioning."""
 
+from simlib.regression.attention import AttentionKernelRegressor
+from simlib.regression.features import ExponentialFeatures
 from simlib.regression.powers import (
     Solution,
     even_power,
@@ -10,6 +12,8 @@ from simlib.regression.powers import (
 from simlib.regression.preconditioner import Preconditioner
 
 __all__ = [
+    "AttentionKernelRegressor",
+    "ExponentialFeatures",
     "Preconditioner",
     "Solution",
     "even_power",

@@ -182,9 +182,9 @@ def even_power(
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        The condition number to the power 2 j times the rounding unit exceeds `tol`: no
-        x in floating point has so small a residual. x may have many digits all the
-        same: see `Solution.error_estimate`.
+        The condition number to the power 2 j times the rounding unit exceeds `tol`: for
+        most b, rounding x alone leaves a larger residual. x may have many digits all
+        the same: see `Solution.error_estimate`.
 
     Notes
     -----
@@ -295,9 +295,9 @@ def _solve(
     if tol * decay < UNIT:
         reach = 2 * j * math.log10(made.condition) + math.log10(UNIT)
         warnings.warn(
-            f"With a condition number of {made.condition:.1e} no floating-point x has "
-            f"a residual below about 1e{reach:+.0f} of b, and tol is {tol:.0e}. See "
-            "error_estimate for the digits of x.",
+            f"With a condition number of {made.condition:.1e} the rounding of x alone "
+            f"leaves a residual of about 1e{reach:+.0f} of most b, and tol is "
+            f"{tol:.0e}. See error_estimate for the digits of x.",
             scipy.linalg.LinAlgWarning,
             stacklevel=3,
         )

@@ -149,7 +149,8 @@ class Preconditioner:
     def start(self, A: Any, B: np.ndarray) -> np.ndarray:
         """Return R x for the sketched, or once refined the normal, equations of Ax = B.
 
-        The first guess of every iterative method: from 0 they lose digits.
+        The first guess of all iterations for least squares. From 0 they take more
+        steps, and those that update their residual by recursion, as LSQR, lose digits.
         """
         if self._start is not None:
             return self._start(B)

@@ -1,0 +1,588 @@
+r"""Regression with the attention kernel, the entrywise exponential of X X^T.
+
+.. math::
+    (G + \rho I) \, \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle} , \qquad
+    f(x) = \sum_i \alpha_i \, e^{\langle x, x_i \rangle}
+
+The paper solves with a sketch in place of G. One that is spectrally close to G still
+leaves a residual that grows with the root of its condition number, so here a sketch is
+at most a preconditioner, and mostly a worse one than some columns of G itself.
+`sketched_solve` is what the paper does.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from simlib.regression.iterations import balanced, norms
+from simlib.regression.kernel import (
+    BLOCK,
+    ExponentialKernel,
+    conjugate_gradients,
+    factor,
+    shifted_inverse,
+)
+from simlib.regression.powers import Solution, lstsq, odd_power, solve_gram
+from simlib.sketch import sparse_sign
+
+__all__ = ["AttentionKernelRegressor", "sketched_solve"]
+
+EPS = np.finfo(float).eps
+UNSCALED = 300.0  # squared norm of a row up to which exp(X X^T) is taken as it is
+LONGEST = 3e4  # norm of a row from which the exponents have few digits
+KEPT = 2**24  # features that are kept between passes; more are computed anew
+FEATURES = 2**20  # features computed at a time
+NO_DIGITS = 1e-6  # residual above which a system without ridge has no answer
+
+
+class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    r"""Kernel ridge regression with the attention kernel exp(<x, y>).
+
+    Conjugate gradients on the kernel matrix, which is evaluated in blocks and never
+    formed; or, with `features`, ridge regression on features of the kernel, in time and
+    memory linear in the number of points.
+
+    Parameters
+    ----------
+    ridge : float, default=1.0
+        The ridge, rho above; it is ``alpha`` in scikit-learn. 0 is allowed, and then
+        a kernel matrix that is singular to rounding is refused.
+    preconditioner : "rpcholesky", "nystroem", transformer or None
+        How to approximate the kernel matrix by a factor F: some of its columns, drawn
+        by randomly pivoted Cholesky or uniformly; or features such as
+        `ExponentialFeatures`, of which a clone is fitted. None for the diagonal alone.
+    rank : int, default=256
+        Number of columns. As many as there are points, where they are fewer, make the
+        preconditioner exact.
+    features : transformer, optional
+        None for the kernel itself. Otherwise a map of rows to features Z with
+        ``Z @ Z.T`` about ``exp(X @ X.T)``, row by row: a clone is fitted, and the model
+        is ridge regression on Z. `preconditioner`, `rank` and `max_iter` then have no
+        part in it.
+    tol : float, default=1e-10
+        Relative residual asked for: `residual_`; with `features`,
+        `preconditioned_residual_`.
+    max_iter : int, default=1000
+        Most iterations.
+    random_state : int, RandomState or None
+        Source of randomness of the columns. Transformers have their own.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n,) or (n, k)
+        alpha, without `features`. ``exp(exponent_)`` times it, if that is not 0.
+    X_fit_ : array of shape (n, d)
+        The points, without `features`.
+    exponent_ : float
+        What the exponents are lessened by: the kernel is ``exp(<x, y> - exponent_)``.
+        0 unless a row is longer than 17; then the largest squared norm.
+    rank_ : int
+        Columns of the preconditioning factor. Fewer than `rank` where they explain the
+        kernel matrix to rounding error; 0 for ``preconditioner=None``.
+    coef_ : array of shape (m,) or (k, m)
+        Weights of the m features, where there are any.
+    features_ : transformer or None
+        The fitted clone.
+    n_iter_ : int
+        Iterations; 1 where least squares are solved directly.
+    residual_ : float
+        What is left of ``y - (G + ridge I) alpha``, or with features of their normal
+        equations, computed from the answer, relative to the right side in the l2 norm.
+        The largest of all targets.
+    preconditioned_residual_ : float
+        The same in the norm of M^-1, where M is the preconditioner, R^T R with
+        features. It bounds the error of f in the natural norm, that of the system
+        matrix, up to the quality of the preconditioner.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Their names, where all are strings.
+
+    See Also
+    --------
+    sklearn.kernel_ridge.KernelRidge : with the callable kernel ``exp(x @ y)`` the same
+        by a dense Cholesky decomposition, fastest up to a few thousand points.
+    sklearn.linear_model.Ridge : with ``fit_intercept=False`` on features of the kernel,
+        what `features` computes in blocks.
+
+    Notes
+    -----
+    As in KernelRidge there is no intercept. Rows should have norms about 1: the
+    diagonal of G is exp(|x|^2), and beyond 2 or so, in more than a few dimensions, G is
+    nearly diagonal. Attention divides X by d^(1/4).
+
+    The preconditioner is M = F F^T + ridge I + mu diag(G), where mu is the mean share
+    of the diagonal that F F^T misses. With mu = 0 it is that of Diaz et al. (2023) for
+    "rpcholesky". Frangella, Tropp and Udell (2023) put the smallest eigenvalue of F F^T
+    in place of mu diag(G); the diagonal serves rows of different norms as well.
+
+    Cost: n rank kernel evaluations and 2 n rank^2 flops before, n^2 / 2 evaluations at
+    d flops each and 4 n rank flops an iteration; memory 2 n rank. With `features` some
+    ten passes over them, 2 n m^2 flops, and memory m^2 besides blocks. All is done in
+    float64.
+
+    Source: Song, Yin and Zhang (2024), Definition 1.3. Their Theorem 4.2 solves with a
+    sketch of G, by Algorithm 3. No sketch with fewer rows than points is spectrally
+    close to G, which is nonsingular; one that is close to within epsilon leaves
+    a residual of up to epsilon times the root of the condition number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import AttentionKernelRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((1000, 4)) / 2
+    >>> y = np.sin(X.sum(axis=1))
+    >>> model = AttentionKernelRegressor(0.1, random_state=0).fit(X[:800], y[:800])
+    >>> model.residual_ < 1e-10
+    True
+    >>> model.n_iter_ < 10
+    True
+    >>> model.score(X[800:], y[800:]) > 0.99
+    True
+
+    With features, for as many points as there may be:
+
+    >>> from simlib.regression import ExponentialFeatures
+    >>> features = ExponentialFeatures(126, kind="taylor")
+    >>> model = AttentionKernelRegressor(0.1, features=features).fit(X[:800], y[:800])
+    >>> model.coef_.shape
+    (126,)
+    >>> model.score(X[800:], y[800:]) > 0.99
+    True
+    """
+
+    def __init__(
+        self,
+        ridge: float = 1.0,
+        *,
+        preconditioner: Any = "rpcholesky",
+        rank: int = 256,
+        features: Any = None,
+        tol: float = 1e-10,
+        max_iter: int = 1000,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.ridge = ridge
+        self.preconditioner = preconditioner
+        self.rank = rank
+        self.features = features
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Solve for the coefficients.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The points.
+        y : array of shape (n,) or (n, k)
+            Target, or several as columns.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            NaN or an infinity, an option out of range, rows longer than 3e4,
+            coefficients too large for floating-point numbers, or without a ridge more
+            features than points.
+        numpy.linalg.LinAlgError
+            Without a ridge: repeated points, dependent features, or a kernel matrix
+            that is singular to rounding and a `y` it cannot produce.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            The residual is above `tol`. So it is where rows have norms so different
+            that floating-point numbers cannot hold the kernel matrix: 0 and 30, say.
+        """
+        self._check_options()
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
+        )
+        Y, scale = balanced(y.astype(np.float64).reshape(len(y), -1))
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**31)
+        rng = np.random.default_rng(seed)
+        solve = self._fit_kernel if self.features is None else self._fit_features
+        coef = solve(X, y, Y, rng)
+        with np.errstate(over="ignore"):
+            coef = np.ldexp(coef, scale)
+        if not np.isfinite(coef).all():
+            raise ValueError(
+                "The coefficients are beyond the range of floating-point numbers: take "
+                "a larger ridge, or divide y by its size."
+            )
+        if self.features is None:
+            self.dual_coef_ = coef.reshape(y.shape)
+        else:
+            self.coef_ = coef.T if y.ndim == 2 else coef[:, 0]
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the predictions for points, shape (m,) or (m, k).
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            NaN or an infinity, another number or other names of columns than in `fit`,
+            or a row so long that its prediction overflows.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if self.features_ is None:
+            image = ExponentialKernel(self.X_fit_, self.exponent_).with_rows
+            step, coef = BLOCK // len(self.X_fit_), self.dual_coef_
+        else:
+            image, coef = self.features_.transform, self.coef_.T
+            step = FEATURES // len(coef)
+        with np.errstate(over="ignore", invalid="ignore"):
+            predictions = np.concatenate(
+                [image(X[rows]) @ coef for rows in gen_batches(len(X), max(1, step))]
+            )
+        if not np.isfinite(predictions).all():
+            lost = np.flatnonzero(~np.isfinite(predictions.reshape(len(X), -1).sum(1)))
+            raise ValueError(
+                f"The prediction for row {lost[0]} overflows: the row is too long for "
+                "the exponential of its products with the points of fit. Scale all "
+                "rows, in fit too."
+            )
+        return predictions
+
+    def _check_options(self) -> None:
+        if not isinstance(self.ridge, Real) or not 0 <= self.ridge < np.inf:
+            raise ValueError(f"ridge must be a number of at least 0; got {self.ridge}.")
+        for name in ("rank", "max_iter"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(
+                    f"{name} must be an integer of at least 1; got {value!r}."
+                )
+        if not isinstance(self.tol, Real) or not 0 < self.tol < 1:
+            raise ValueError(f"tol must lie between 0 and 1; got {self.tol!r}.")
+        known = self.preconditioner in (None, "rpcholesky", "nystroem")
+        if not known and not hasattr(self.preconditioner, "transform"):
+            raise ValueError(
+                'preconditioner is "rpcholesky", "nystroem", None, or a transformer; '
+                f"got {self.preconditioner!r}."
+            )
+        if self.features is not None and not hasattr(self.features, "transform"):
+            raise ValueError(
+                f"features must be a transformer or None; got {self.features!r}."
+            )
+
+    def _fit_kernel(
+        self, X: np.ndarray, y: np.ndarray, Y: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return the dual coefficients of the targets Y, y balanced."""
+        longest = norms(X.T).max()
+        if longest > LONGEST:
+            raise ValueError(
+                f"The longest row has norm {longest:.4g}: its exponents have no digits "
+                "left. Scale the rows: attention divides them by d ** 0.25, "
+                "sklearn.preprocessing.normalize makes their norms 1."
+            )
+        self.exponent_ = float(longest**2) if longest**2 > UNSCALED else 0.0
+        ridge = self.ridge * np.exp(-self.exponent_)
+        kernel = ExponentialKernel(X, self.exponent_)
+        if self.ridge == 0:
+            _refuse_repeated(X)
+        self.X_fit_, self.features_ = X, None
+        F = self._factor(kernel, X, y, rng)
+        self.rank_ = F.shape[1]
+        solve = shifted_inverse(F, kernel.diagonal(), ridge)
+        del F
+        coef, left, self.n_iter_ = conjugate_gradients(
+            lambda P: kernel @ P + ridge * P,
+            Y,
+            solve,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+        self.residual_ = _largest_ratio(norms(left), norms(Y))
+        self.preconditioned_residual_ = _largest_ratio(
+            *(np.sqrt(abs(np.einsum("ik,ik->k", R, solve(R)))) for R in (left, Y))
+        )
+        self._judge()
+        return coef
+
+    def _factor(
+        self,
+        kernel: ExponentialKernel,
+        X: np.ndarray,
+        y: np.ndarray,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        """Return F with F F^T about the kernel matrix, shape (n, rank_)."""
+        if self.preconditioner is None:
+            return np.empty((kernel.n, 0))
+        if isinstance(self.preconditioner, str):
+            return factor(kernel, self.preconditioner, min(self.rank, kernel.n), rng)
+        F = clone(self.preconditioner).fit(X, y).transform(X)
+        F = F.toarray() if scipy.sparse.issparse(F) else np.asarray(F)
+        F = F.astype(np.float64) * np.exp(-self.exponent_ / 2)
+        if not np.isfinite(F).all():
+            raise ValueError(
+                "The features of the preconditioner hold NaN or an infinity; for "
+                "features of the exponential kernel, scale the rows of X."
+            )
+        return F
+
+    def _fit_features(
+        self, X: np.ndarray, y: np.ndarray, Y: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return the weights of the features for the targets Y, y balanced."""
+        self.features_ = clone(self.features).fit(X, y)
+        Z = _Features(self.features_.transform, X)
+        if self.ridge == 0 and len(X) < Z.width:
+            raise ValueError(
+                f"{Z.width} features of {len(X)} points are dependent: give a ridge "
+                "above 0."
+            )
+        rows, targets = Z, Y
+        if self.ridge > 0:
+            rows = _Stacked(Z, np.sqrt(self.ridge) * np.eye(Z.width))
+            targets = np.vstack([Y, np.zeros((Z.width, Y.shape[1]))])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # see _judge
+            found = lstsq(rows, targets, tol=self.tol, rng=rng)
+        start, right, left = 0, 0.0, -self.ridge * found.x
+        for part in Z:
+            some = Y[start : start + part.shape[0]]
+            start += part.shape[0]
+            right = right + part.T @ some
+            left = left + part.T @ (some - part @ found.x)
+        self.n_iter_ = max(found.iterations[0], 1)
+        self.residual_ = _largest_ratio(norms(left), norms(right))
+        self.preconditioned_residual_ = found.stage_residuals[0]
+        self._judge()
+        return found.x
+
+    def _judge(self) -> None:
+        """Warn where the residual is above `tol`; refuse a singular system."""
+        exact = self.features_ is None
+        residual = self.residual_ if exact else self.preconditioned_residual_
+        if residual <= self.tol:
+            return
+        stalled = exact and self.n_iter_ < self.max_iter
+        if stalled and self.ridge == 0 and residual > NO_DIGITS:
+            raise np.linalg.LinAlgError(
+                "The kernel matrix is singular to rounding error: conjugate gradients "
+                f"stopped at a relative residual of {residual:.1e}. Give a ridge, say "
+                "1e-6 times the number of points."
+            )
+        if exact and not stalled:
+            reason = f"after max_iter={self.max_iter} iterations"
+            remedy = (
+                "Raise `max_iter` or `rank`, take another `preconditioner`, or a "
+                "larger `ridge`"
+            )
+        else:
+            reason = "and rounding lets it fall no further"
+            remedy = "Take a larger `ridge`, or scale the rows to norms about 1"
+        warnings.warn(
+            f"The relative residual is {residual:.1e} {reason}; tol is "
+            f"{self.tol:.0e}. {remedy}.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+class _Features:
+    """Features in blocks of rows, kept if they are few, otherwise anew each time."""
+
+    def __init__(self, transform: Callable[[np.ndarray], Any], X: np.ndarray):
+        self.transform, self.X = transform, X
+        self.width = transform(X[:1]).shape[1]
+        few = len(X) * self.width <= KEPT
+        self.kept = list(self._blocks()) if few else None
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._blocks() if self.kept is None else iter(self.kept)
+
+    def _blocks(self) -> Iterator[Any]:
+        for rows in gen_batches(len(self.X), max(1, FEATURES // self.width)):
+            yield self.transform(self.X[rows])
+
+
+class _Stacked:
+    """The rows of blocks, and those of a matrix below them."""
+
+    def __init__(self, blocks: _Features, below: np.ndarray):
+        self.blocks, self.below = blocks, below
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from self.blocks
+        yield self.below
+
+
+def sketched_solve(
+    Z: ArrayLike,
+    y: ArrayLike,
+    *,
+    ridge: float = 0.0,
+    tol: float = 1e-10,
+    method: str = "auto",
+    rng: int | np.random.Generator | None = None,
+) -> Solution:
+    r"""Solve with Z Z^T in place of the kernel matrix, as the paper does.
+
+    .. math::
+        x = Z (Z^\top Z)^{-2} Z^\top y \quad \text{without a ridge,} \qquad
+        x = \rho^{-1} (y - Z v) , \quad (Z^\top Z + \rho I) v = Z^\top y
+
+    The first is the x of least norm that makes :math:`\|Z Z^\top x - y\|` least, an odd
+    power regression with Z; the second solves :math:`(Z Z^\top + \rho I) x = y`. With
+    more features than points both are :math:`(Z Z^\top + \rho I)^{-1} y`.
+
+    Here to show what comes of it: a small residual of the sketched system says nothing
+    about that of the kernel matrix. To solve that, see `AttentionKernelRegressor`.
+
+    Parameters
+    ----------
+    Z : array of shape (n, m)
+        Features of n points, as rows, with ``Z @ Z.T`` about ``exp(X @ X.T)``. The
+        paper has points as columns: its W is ``Z.T``.
+    y : array of shape (n,) or (n, k)
+        Right-hand side, or several as columns.
+    ridge : float, default=0.0
+        The ridge rho.
+    tol, method, rng
+        As in `lstsq`. "paper" takes the steps of the paper, which diverge for sketches
+        of fewer than 40 m rows; its own has 100 m.
+
+    Returns
+    -------
+    Solution
+        `x` has the shape of y. `residual` is that of the sketched system, relative to
+        y; `stage_residuals`, `iterations` and `condition` are those of the regression
+        with Z, or with ``[Z; sqrt(ridge) I]``.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not match, NaN or an infinity, a negative ridge.
+    numpy.linalg.LinAlgError
+        Without a ridge and with more features than points: points whose features are
+        dependent. Or steps of "paper" that diverge.
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        As `odd_power` does: no x has a small residual in floating point.
+
+    Notes
+    -----
+    Cost: that of `odd_power` without a ridge, otherwise of `lstsq`, for an n x m
+    matrix. Source: Song, Yin and Zhang (2024), Algorithm 3 and Theorem 4.2. As printed
+    its sizes do not match: R has as many columns as there are features, and the unknown
+    as many entries as there are points. This is the reading in which they do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.regression.attention import sketched_solve
+    >>> rng = np.random.default_rng(0)
+    >>> Z, y = rng.standard_normal((50, 4)), rng.standard_normal(50)
+    >>> x = sketched_solve(Z, y, ridge=2.0, rng=0).x
+    >>> bool(np.allclose(Z @ (Z.T @ x) + 2 * x, y))
+    True
+    """
+    Z, y = np.asarray(Z), np.asarray(y)
+    if Z.ndim != 2 or Z.dtype.kind not in "fiub" or not np.isfinite(Z).all():
+        raise ValueError(
+            "Z must be a real and finite matrix of shape (n, m), one row for each "
+            f"point; got {Z.dtype}, shape {Z.shape}."
+        )
+    if y.shape[:1] != Z.shape[:1]:
+        raise ValueError(f"y has {y.shape[:1]} entries, Z {len(Z)} rows: as many.")
+    if not 0 <= ridge < np.inf:
+        raise ValueError(f"ridge must be a number of at least 0; got {ridge}.")
+    n, m = Z.shape
+    options = {"tol": tol, "method": method, "rng": rng}
+    A = Z if m <= n else Z.T
+    if m <= n and ridge == 0:
+        A = Z = _independent(Z, rng)
+    if ridge > 0:
+        A = np.vstack([A, np.sqrt(ridge) * np.eye(A.shape[1])])
+    if m > n:
+        found = solve_gram(A, y, **options)
+        x, stretch = found.x, 1.0
+    elif ridge > 0:
+        below = np.zeros((m, *y.shape[1:]))
+        found = lstsq(A, np.concatenate([y, below]), **options)
+        x, stretch = (y - Z @ found.x) / ridge, np.linalg.norm(Z) / ridge
+    else:
+        found = odd_power(A, y, 1, **options)
+        x, stretch = Z @ found.x, np.linalg.norm(Z)
+    if m <= n:
+        stretch *= _column_ratio(found.x, x)
+    left = Z @ (Z.T @ x) + ridge * x - y
+    return replace(
+        found,
+        x=x,
+        residual=_column_ratio(left, y),
+        error_estimate=found.error_estimate * stretch,
+    )
+
+
+def _independent(Z: np.ndarray, rng: int | np.random.Generator | None) -> np.ndarray:
+    """Return a matrix Z V of independent columns with the same product Z V V^T Z^T.
+
+    On the sphere the features of degree 2 add up to that of degree 0. V is read off
+    a sketch, as R is in the paper.
+    """
+    n, m = Z.shape
+    SZ = sparse_sign(4 * m, n, rng=rng) @ Z if 4 * m < n else Z
+    _, sizes, V = np.linalg.svd(SZ, full_matrices=False)
+    kept = sizes > max(SZ.shape) * EPS * sizes[0]
+    return Z if kept.all() else Z @ V[kept].T
+
+
+def _column_ratio(X: np.ndarray, Y: np.ndarray) -> float:
+    """Return the largest ratio of norms of columns."""
+    columns = [norms(A.reshape(len(A), -1).astype(float)) for A in (X, Y)]
+    return _largest_ratio(*columns)
+
+
+def _largest_ratio(parts: np.ndarray, wholes: np.ndarray) -> float:
+    """Return the largest ratio, 0 where there is nothing."""
+    ratios = np.divide(parts, wholes, out=np.zeros_like(parts), where=wholes > 0)
+    return float(ratios.max())
+
+
+def _refuse_repeated(X: np.ndarray) -> None:
+    """Refuse equal rows, which make the kernel matrix singular."""
+    _, first, group = np.unique(X, axis=0, return_index=True, return_inverse=True)
+    if first.size < len(X):
+        group = group.ravel()
+        i = np.flatnonzero(first[group] != np.arange(len(X)))[0]
+        raise np.linalg.LinAlgError(
+            f"Rows {first[group[i]]} and {i} of X are equal, so the kernel matrix is "
+            "singular: give a ridge above 0, or leave one of them out."
+        )

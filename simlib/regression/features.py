@@ -1,0 +1,391 @@
+r"""Features whose inner products are nearly the exponential kernel.
+
+.. math::
+    e^{\langle x, y \rangle}
+    = \sum_{p \ge 0} \frac{\langle x^{\otimes p}, y^{\otimes p} \rangle}{p!}
+    \approx \langle z(x), z(y) \rangle , \qquad
+    z(x) = \left( 1, \; x, \; \frac{\Pi^2 x^{\otimes 2}}{\sqrt{2!}}, \; \dots, \;
+    \frac{\Pi^q x^{\otimes q}}{\sqrt{q!}} \right)
+
+A power has a sketch of its own, or all its monomials where they are few. Features cost
+time linear in the number of points, and the kernel matrix quadratic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import combinations_with_replacement
+from numbers import Integral
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from scipy.sparse import issparse
+from scipy.special import comb, gammaln, pdtrc, xlogy
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.kernel_approximation import PolynomialCountSketch
+from sklearn.utils import Tags, gen_batches
+from sklearn.utils.extmath import row_norms
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from simlib.sketch import PolynomialSketch
+
+__all__ = ["ExponentialFeatures"]
+
+Kind = Literal[
+    "tensor_srht", "shared_tree", "taylor", "positive", "polynomial_count_sketch"
+]
+BLOCK = 2**20  # features computed at a time
+REACH = 100  # squared norm up to which "auto" finds a degree: 191 at most
+ROUNDING = np.finfo(float).eps  # what the series may leave out, of exp(r^2)
+NEGLIGIBLE = 1e-5  # the same, where each further degree costs the others features
+
+
+class ExponentialFeatures(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    r"""Features Z of the rows of X for which Z Z^T is about exp(X X^T), entrywise.
+
+    Parameters
+    ----------
+    n_components : int, default=512
+        Number of features. One is the constant.
+    kind : str, default="tensor_srht"
+        How the features are made.
+
+        - "tensor_srht": each power by a `PolynomialSketch` of its own, or by its
+          monomials :math:`x^\alpha / \sqrt{\alpha!}`, exactly, where that lowers the
+          error. Degree 1 is exact whenever it takes less than half of the features,
+          degree 0 always.
+        - "polynomial_count_sketch": the same, with the sketches of scikit-learn.
+        - "shared_tree": the paper's. The same number of features for each degree from
+          2 on, or from 1 where it is too large to be exact, and the same base sketch
+          and tensor sketches in all. Biased, and at best half as accurate.
+        - "taylor": all monomials up to the last degree that fits. The most accurate
+          where there are few columns, or rows of norm 1 or less that point in all
+          directions; where they lie in a small subspace of many, sketches are.
+        - "positive": :math:`e^{\langle w, x \rangle - \|x\|^2 / 2}` for normal vectors
+          w. None is negative, and the error is the largest.
+    degree : "auto" or int, default="auto"
+        The largest degree. "auto" takes as many terms as the longest row needs, its
+        norm r taken as at least 1: the rest is below rounding error of
+        :math:`e^{r^2}`, or below 1e-5 of it for "shared_tree", where each degree costs
+        features; that is 8 for r = 1. Ignored by "positive".
+    random_state : int, RandomState or None
+        Source of randomness; "taylor" uses none.
+
+    Attributes
+    ----------
+    degree_ : int or None
+        The largest degree that has features. Degrees whose share is less than one
+        feature or so have none, which costs less. None for "positive".
+    budget_ : ndarray of int, shape (degree_ + 1,), or None
+        Features of each degree. None for "positive".
+    n_components_ : int
+        Features in all, at most `n_components`. Fewer where all degrees are exact,
+        where for "taylor" the next does not fit, and for "shared_tree" what the
+        division leaves.
+    n_features_in_ : int
+        Number of columns in `fit`.
+    feature_names_in_ : array of str
+        Their names, where all are strings.
+
+    See Also
+    --------
+    simlib.regression.AttentionKernelRegressor : takes such features.
+    simlib.rpcholesky : factors of the kernel matrix from some of its columns, far more
+        accurate for the same rank; they depend on the data.
+    sklearn.kernel_approximation.RBFSampler : features of the Gaussian kernel.
+    sklearn.kernel_approximation.PolynomialCountSketch : of the powers of a product.
+    sklearn.preprocessing.PolynomialFeatures : monomials without these weights.
+
+    Notes
+    -----
+    With m_p sketched features for degree p the variance of an entry is proportional to
+    :math:`\sum_p (r^{2p} / p!)^2 / m_p`, whatever the size of the entry. It is least
+    for m_p proportional to :math:`r^{2p} / p!`, and then :math:`W^2 / m` for all
+    sketched degrees together, of weight W in m features. A degree is exact where that
+    makes :math:`W^2 / m` less. Until there is room for one more, errors fall as one
+    over the root of m.
+
+    The error grows as :math:`e^{r^2}`. On a sphere in 16 dimensions, with 1024
+    features, it is 0.7 % of the kernel matrix for r = 1 and half of it for r = 2: keep
+    rows short, as attention does by the factor :math:`d^{-1/4}`. Rows that are longer
+    than all of `fit` have larger errors. A row of zeros is exact.
+
+    Flops for n rows, m features and degrees up to q: O(q n m log m) for sketches, and
+    those of the base sketches where columns are more than features; n m q for
+    monomials; 2 n m d for "positive". Memory besides Z: some times 2^20 numbers.
+
+    Source: Song, Yin and Zhang (2024), Theorem H.6 and Algorithm 8, for "shared_tree".
+    Their relative bound cannot hold with fewer features than points, for Z Z^T is then
+    singular and the kernel matrix is not; it can once a ridge is added to both. Ahle
+    et al. (2020) for the tree of independent sketches; Pham and Pagh (2013) for those
+    of scikit-learn; Choromanski et al. (2021) for "positive".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.regression import ExponentialFeatures
+    >>> X = np.random.default_rng(0).standard_normal((500, 8))
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> features = ExponentialFeatures(512, random_state=0)
+    >>> Z = features.fit_transform(X)
+    >>> Z.shape
+    (500, 512)
+    >>> features.budget_
+    array([  1,   8,  36, 120, 330,  14,   3])
+    >>> K = np.exp(X @ X.T)
+    >>> bool(np.linalg.norm(Z @ Z.T - K) < 0.01 * np.linalg.norm(K))
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 512,
+        *,
+        kind: Kind = "tensor_srht",
+        degree: Literal["auto"] | int = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.n_components = n_components
+        self.kind = kind
+        self.degree = degree
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Share out the features over the degrees, and draw the sketches.
+
+        Parameters
+        ----------
+        X : array or sparse array, shape (n, d)
+            Of its rows only the largest norm is used.
+        y : ignored
+            Here so that pipelines can pass it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            `n_components` is no positive integer, or for "taylor" less than 1 + d or
+            than the monomials of `degree` are; there is no such `kind`; `degree` is
+            neither "auto" nor a positive integer.
+        """
+        self._check_options()
+        X = self._rows(X, reset=True)
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**31)
+        rng = np.random.default_rng(seed)
+        if self.kind == "positive":
+            directions = rng.standard_normal((X.shape[1], self.n_components))
+            self._parts = [partial(_positive, directions=directions.astype(X.dtype))]
+            self.budget_ = self.degree_ = None
+            self.n_components_ = int(self.n_components)
+            return self
+        square = np.clip(row_norms(X, squared=True).max(), 1, REACH, dtype=float)
+        degrees = np.arange(self._terms(square) + 1)
+        counts = comb(X.shape[1] + degrees - 1, degrees)
+        if self.kind == "taylor":
+            budget = self._monomials_that_fit(counts)
+        elif self.kind == "shared_tree":
+            budget = _equal_budget(self.n_components, counts)
+            rng = int(rng.integers(2**63))  # the seed of every degree
+        else:
+            weights = np.exp(xlogy(degrees, square) - gammaln(degrees + 1) - square)
+            budget = _weighted_budget(self.n_components, counts, weights)
+        self.budget_ = np.trim_zeros(budget.astype(int), "b")
+        self.degree_ = len(self.budget_) - 1
+        self.n_components_ = int(self.budget_.sum())
+        self._parts = [
+            partial(_monomials, degree=p)
+            if size == counts[p] and (p < 2 or self.kind != "shared_tree")
+            else self._sketch(X, p, int(size), rng)
+            for p, size in enumerate(self.budget_)
+            if size > 0
+        ]
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the features of rows.
+
+        Parameters
+        ----------
+        X : array or sparse array, shape (n, d)
+
+        Returns
+        -------
+        ndarray, shape (n, n_components_)
+            float32 if X is.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            Another number or other names of columns than in `fit`. Or a row that is
+            too long: the squared norm is above 100 where ``degree="auto"`` chooses the
+            terms of the series, or above 1419, in float32 177, where features overflow.
+        """
+        check_is_fitted(self)
+        X = self._rows(X, reset=False)
+        self._check_lengths(X)
+        Z = np.empty((X.shape[0], self.n_components_), X.dtype)
+        for rows in gen_batches(len(Z), max(1, BLOCK // self.n_components_)):
+            Z[rows] = np.hstack([part(X[rows]) for part in self._parts])
+        return Z
+
+    def _check_options(self) -> None:
+        kinds = get_args(Kind)
+        if self.kind not in kinds:
+            raise ValueError(f"`kind` is one of {', '.join(kinds)}; got {self.kind!r}.")
+        if not _positive_integer(self.n_components):
+            raise ValueError(
+                "n_components must be a positive integer, and more than 1 for more "
+                f"than the constant feature; got {self.n_components!r}."
+            )
+        if self.degree != "auto" and not _positive_integer(self.degree):
+            raise ValueError(
+                f'degree must be "auto" or a positive integer; got {self.degree!r}.'
+            )
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+        )
+
+    def _terms(self, square: float) -> int:
+        """Return the degree up to which the series is taken."""
+        if self.degree != "auto":
+            return int(self.degree)
+        remainder = NEGLIGIBLE if self.kind == "shared_tree" else ROUNDING
+        return int(np.argmax(pdtrc(np.arange(3 * REACH), square) <= remainder))
+
+    def _monomials_that_fit(self, counts: np.ndarray) -> np.ndarray:
+        fits = np.cumsum(counts) <= self.n_components
+        asked = len(counts) - 1 if self.degree != "auto" else int(self.n_components > 1)
+        if not fits[asked]:
+            raise ValueError(
+                f"The monomials of up to degree {asked} in {counts[1]:.0f} variables "
+                f"are {counts[: asked + 1].sum():.0f} features, more than "
+                f"n_components={self.n_components}: allow as many, or take "
+                'kind="tensor_srht", which sketches what does not fit.'
+            )
+        return counts[fits]
+
+    def _sketch(
+        self, X: Any, degree: int, size: int, rng: int | np.random.Generator
+    ) -> Callable[[Any], np.ndarray]:
+        """Return a map of rows to sketches of their powers over sqrt(degree!)."""
+        if self.kind == "polynomial_count_sketch":
+            seed = int(rng.integers(2**31))
+            sketch = PolynomialCountSketch(
+                degree=degree, n_components=size, random_state=seed
+            )
+            sketch = sketch.fit(X[:1]).transform
+        else:
+            shared = self.kind == "shared_tree"
+            sketch = PolynomialSketch(size, X.shape[1], degree, shared=shared, rng=rng)
+        scale = float(np.exp(-gammaln(degree + 1) / (2 * degree)))
+        return partial(_scaled, sketch=sketch, scale=scale)
+
+    def _check_lengths(self, X: Any) -> None:
+        longest = row_norms(X, squared=True).max()
+        remedy = (
+            "Scale the rows, by d ** -0.25 as attention does, or to length 1 by "
+            "sklearn.preprocessing.normalize"
+        )
+        if longest > 2 * np.log(np.finfo(X.dtype).max):
+            raise ValueError(
+                f"A row has the squared norm {longest:.4g}; features of its norm, "
+                f"exp({longest / 2:.4g}), are more than {X.dtype} can hold. "
+                f"{remedy}."
+            )
+        if self.degree == "auto" and self.kind != "positive" and longest > REACH:
+            raise ValueError(
+                f"A row has the squared norm {longest:.4g}, and degree="
+                f'"auto" takes terms for {REACH} at most: sketches of more are of no '
+                f"use. {remedy}, or give a degree."
+            )
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _positive_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and value > 0
+
+
+def _first_exact(n_components: int, counts: np.ndarray) -> int:
+    """Return how many degrees are exact in any case."""
+    return 2 if 2 * counts[1] < n_components else 1
+
+
+def _equal_budget(n_components: int, counts: np.ndarray) -> np.ndarray:
+    exact = _first_exact(n_components, counts)
+    left = int(n_components - counts[:exact].sum())
+    sketched = min(len(counts) - exact, left)
+    return np.append(counts[:exact], [left // max(1, sketched)] * sketched)
+
+
+def _weighted_budget(
+    n_components: int, counts: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return the features of each degree; where they are `counts`, they are exact.
+
+    If L features are left for degrees of weights w with sum W, the variance is
+    proportional to W^2 / L. With degree p exact it is (W - w_p)^2 / (L - counts_p).
+    """
+    exact = np.arange(len(counts)) < _first_exact(n_components, counts)
+    while True:
+        left = n_components - counts[exact].sum()
+        rest = np.where(exact, 0, weights)
+        share = rest / max(rest.sum(), np.finfo(float).tiny)
+        better = ~exact & (counts <= left * share * (2 - share))
+        if not better.any():
+            break
+        exact[np.argmax(better)] = True
+    sizes = np.floor(left * share)
+    missing = 0 if exact.all() else int(left - sizes.sum())
+    sizes[np.argsort(sizes - left * share, kind="stable")[:missing]] += 1
+    return np.where(exact, counts, np.minimum(sizes, counts))
+
+
+def _monomials(X: Any, *, degree: int) -> np.ndarray:
+    """Return x^alpha / sqrt(alpha!) for all alpha of a degree."""
+    if degree == 0:
+        return np.ones((X.shape[0], 1), X.dtype)
+    columns = np.ascontiguousarray((X.toarray() if issparse(X) else X).T)
+    chosen = np.array(list(combinations_with_replacement(range(len(columns)), degree)))
+    Z = np.ones((len(chosen), columns.shape[1]), X.dtype)
+    last, power = -1, 1
+    for variable in chosen.T:
+        power = np.where(variable == last, power + 1, 1)
+        Z *= columns[variable]
+        Z /= np.sqrt(power)[:, None]
+        last = variable
+    return Z.T
+
+
+def _scaled(X: Any, *, sketch: Callable[[Any], np.ndarray], scale: float) -> np.ndarray:
+    """Return the sketches of rows that are scaled before they can overflow."""
+    return sketch(X * scale)
+
+
+def _positive(X: Any, *, directions: np.ndarray) -> np.ndarray:
+    exponents = X @ directions - row_norms(X, squared=True)[:, None] / 2
+    return np.exp(exponents) * directions.shape[1] ** -0.5

@@ -1,0 +1,714 @@
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from simlib import AttentionKernelRegressor
+from simlib.regression import ExponentialFeatures, attention, kernel
+from simlib.regression.attention import sketched_solve
+from simlib.regression.kernel import (
+    ExponentialKernel,
+    conjugate_gradients,
+    factor,
+    shifted_inverse,
+)
+
+Regressor = partial(AttentionKernelRegressor, random_state=0)
+PRECONDITIONERS = [
+    None,
+    "rpcholesky",
+    "nystroem",
+    ExponentialFeatures(128, kind="taylor"),
+    ExponentialFeatures(128, random_state=0),
+    RBFSampler(random_state=0),  # of another kernel, and still only slow
+]
+each = pytest.mark.parametrize("preconditioner", PRECONDITIONERS, ids=repr)
+
+
+def sphere(n, d=16, r=1.0, *, seed=0):
+    """Points uniform on the sphere of radius r."""
+    X = np.random.default_rng(seed).standard_normal((n, d))
+    return r * X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+def subspace(n, d=64, *, seed=0):
+    """Points uniform on the unit sphere of a random 3-dimensional subspace."""
+    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, 3)))[0]
+    return sphere(n, 3, seed=seed + 1) @ basis.T
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def gram(X):
+    return np.exp(X @ X.T)
+
+
+def dense(X, y, ridge):
+    return np.linalg.solve(gram(X) + ridge * np.eye(len(X)), y)
+
+
+def relative(x, y):
+    return np.linalg.norm(x - y) / np.linalg.norm(y)
+
+
+def singular_values(A):
+    return np.linalg.svd(A, compute_uv=False)
+
+
+# The contract of scikit-learn
+
+
+@pytest.mark.filterwarnings(
+    "ignore:The relative residual:sklearn.exceptions.ConvergenceWarning"
+)
+@parametrize_with_checks(
+    [
+        AttentionKernelRegressor(),
+        AttentionKernelRegressor(preconditioner=None),
+        AttentionKernelRegressor(preconditioner="nystroem", rank=5),
+        AttentionKernelRegressor(preconditioner=RBFSampler(random_state=0)),
+        AttentionKernelRegressor(features=RBFSampler(gamma=0.05, random_state=0)),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# Exact answers
+
+
+def test_one_point_by_hand():
+    model = Regressor(2.0).fit([[1.0, 1.0]], [3.0])
+    np.testing.assert_allclose(model.dual_coef_, [3 / (np.exp(2) + 2)], rtol=1e-11)
+    predicted = model.predict([[0.5, 0.0], [0.0, 0.0]])
+    expected = model.dual_coef_ * [np.exp(0.5), 1.0]
+    np.testing.assert_allclose(predicted, expected, rtol=1e-14)
+    assert model.rank_ == 1
+    assert model.n_iter_ == 1
+
+
+def test_two_orthogonal_points_by_hand():
+    """G is [[e, 1], [1, e]] at the unit vectors."""
+    model = Regressor(0.0, tol=1e-14).fit(np.eye(2), [1.0, -1.0])
+    np.testing.assert_allclose(
+        model.dual_coef_, [1 / (np.e - 1), -1 / (np.e - 1)], rtol=1e-13
+    )
+
+
+@each
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("targets", [(), (3,)])
+def test_the_dense_solution(preconditioner, ridge, targets):
+    X, y, new = sphere(150, 6), normal(150, *targets), sphere(40, 6, seed=1)
+    model = Regressor(ridge, preconditioner=preconditioner, rank=40, tol=1e-12)
+    model.fit(X, y)
+    alpha = dense(X, y, ridge)
+    condition = np.linalg.cond(gram(X) + ridge * np.eye(150))
+    assert relative(model.dual_coef_, alpha) < condition * 1e-12
+    assert model.dual_coef_.shape == y.shape
+    left = (gram(X) + ridge * np.eye(150)) @ model.dual_coef_ - y
+    residuals = np.linalg.norm(left, axis=0) / np.linalg.norm(y, axis=0)
+    np.testing.assert_allclose(model.residual_, residuals.max(), rtol=0.2)
+    assert model.residual_ <= 1e-12
+    assert model.preconditioned_residual_ < 1e-10
+    predicted = model.predict(new)
+    assert predicted.shape == (40, *targets)
+    np.testing.assert_allclose(
+        predicted, np.exp(new @ X.T) @ model.dual_coef_, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("targets", [(), (2,)])
+def test_kernel_ridge_of_scikit_learn(targets):
+    X, y, new = sphere(120, 5, 1.5), normal(120, *targets), sphere(30, 5, seed=1)
+    model = Regressor(0.3, tol=1e-13).fit(X, y)
+    given = KernelRidge(alpha=0.3, kernel="precomputed").fit(gram(X), y)
+    called = KernelRidge(alpha=0.3, kernel=lambda x, z: np.exp(x @ z)).fit(X, y)
+    for other, rows in ((given, np.exp(new @ X.T)), (called, new)):
+        np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, rtol=1e-9)
+        np.testing.assert_allclose(model.predict(new), other.predict(rows), rtol=1e-9)
+
+
+def test_more_columns_than_points_are_exact():
+    X, y = sphere(80, 5), normal(80)
+    for preconditioner in ("rpcholesky", "nystroem"):
+        model = Regressor(1e-2, preconditioner=preconditioner, rank=1000).fit(X, y)
+        assert model.n_iter_ <= 2
+        assert model.rank_ <= 80
+
+
+@pytest.mark.parametrize("block", [1, 100, 4096])
+def test_products_in_blocks(monkeypatch, block):
+    monkeypatch.setattr(kernel, "BLOCK", block)
+    X, P = normal(90, 4) / 2, normal(90, 3)
+    np.testing.assert_allclose(ExponentialKernel(X) @ P, gram(X) @ P, rtol=1e-12)
+    shifted = ExponentialKernel(X, 2.0)
+    np.testing.assert_allclose(shifted @ P, gram(X) @ P * np.exp(-2), rtol=1e-12)
+    np.testing.assert_allclose(shifted.diagonal(), np.diag(gram(X)) * np.exp(-2))
+    places = np.array([3, 80, 3])
+    np.testing.assert_allclose(ExponentialKernel(X).columns(places), gram(X)[:, places])
+
+
+@pytest.mark.parametrize("columns", [0, 7, 60])
+@pytest.mark.parametrize("ridge", [1e-3, 10.0])
+def test_the_inverse_of_the_preconditioner(columns, ridge):
+    """M = F F^T + ridge I + mu diag(G), and mu the share that F misses."""
+    X = normal(60, 3) / 2
+    F = np.linalg.cholesky(gram(X))[:, :columns]
+    diagonal = np.diag(gram(X))
+    missed = 1 - ((F**2).sum(axis=1) / diagonal).mean()
+    M = F @ F.T + ridge * np.eye(60) + missed * np.diag(diagonal)
+    R = normal(60, 2)
+    found = shifted_inverse(F, diagonal, ridge)(R)
+    np.testing.assert_allclose(found, np.linalg.solve(M, R), rtol=1e-6, atol=1e-9)
+
+
+def test_the_preconditioner_needs_no_jitter():
+    """Equal columns, a numerically low rank, no ridge: M is positive all the same."""
+    X = subspace(300)
+    C = gram(X)[:, :40]
+    for F in (np.hstack([C, C]), factor(ExponentialKernel(X), "nystroem", 300, 0)):
+        solve = shifted_inverse(F, np.diag(gram(X)), 0.0)
+        inverse = solve(np.eye(300))
+        values = np.linalg.eigvalsh((inverse + inverse.T) / 2)
+        assert values[0] > 0
+
+
+def test_factors():
+    """Both are Nyström approximations: exact on the columns of their landmarks."""
+    X = sphere(100, 4)
+    for method in ("rpcholesky", "nystroem"):
+        F = factor(ExponentialKernel(X), method, 30, 0)
+        assert F.shape == (100, 30)
+        gap = gram(X) - F @ F.T
+        values = np.linalg.eigvalsh(gap)
+        assert values[0] > -1e-10
+        assert (np.abs(gap).max(axis=0) < 1e-9).sum() == 30
+
+
+# Conjugate gradients
+
+
+def test_columns_stop_when_they_are_done():
+    A = np.diag(np.arange(1.0, 101))
+    Y = np.stack([np.eye(100)[3], np.ones(100), np.zeros(100)], axis=1)
+    widths = []
+
+    def multiply(P):
+        widths.append(P.shape[1])
+        return A @ P
+
+    X, R, steps = conjugate_gradients(multiply, Y, np.copy, tol=1e-12, max_iter=200)
+    np.testing.assert_allclose(X, np.linalg.solve(A, Y), atol=1e-11)
+    np.testing.assert_allclose(R, Y - A @ X, atol=1e-15)
+    assert widths[0] == 2, "a column of zeros needs no step"
+    assert widths[1] == 1, "one eigenvector takes one step"
+    assert sum(widths) < steps + 6
+
+
+def test_most_iterations():
+    A = np.diag(np.geomspace(1, 1e6, 100))
+    y = np.ones((100, 1))
+    X, R, steps = conjugate_gradients(
+        partial(np.matmul, A), y, np.copy, tol=1e-10, max_iter=7
+    )
+    assert steps == 7
+    np.testing.assert_allclose(R, y - A @ X, atol=1e-10)
+    energy = (X * (A @ X)).sum() / 2 - (X * y).sum()
+    assert energy < 0, "what was gained is given back"
+
+
+def test_no_steps_beyond_stagnation():
+    A = gram(sphere(200, 8)) + 1e-3 * np.eye(200)
+    y = normal(200, 1)
+    count = {}
+    for tol in (1e-12, 1e-30):
+        _, R, count[tol] = conjugate_gradients(
+            partial(np.matmul, A), y, np.copy, tol=tol, max_iter=10**5
+        )
+        assert np.linalg.norm(R) < 1e-11 * np.linalg.norm(y)
+    assert count[1e-30] < 2 * count[1e-12]
+
+
+def test_indefinite_matrix_ends():
+    A = np.diag(np.append(np.ones(20), -1.0))
+    _, R, steps = conjugate_gradients(
+        partial(np.matmul, A), np.ones((21, 1)), np.copy, tol=1e-10, max_iter=1000
+    )
+    assert steps < 100
+    assert np.isfinite(R).all()
+
+
+# Linear time
+
+
+@pytest.mark.parametrize("ridge", [1e-4, 1.0, 100.0])
+@pytest.mark.parametrize("targets", [(), (3,)])
+def test_ridge_regression_on_the_features(ridge, targets):
+    X, y, new = sphere(400, 8), normal(400, *targets), sphere(50, 8, seed=1)
+    features = ExponentialFeatures(60, random_state=0)
+    model = Regressor(ridge, features=features).fit(X, y)
+    Z = features.fit_transform(X)
+    other = Ridge(ridge, fit_intercept=False, solver="svd").fit(Z, y)
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        model.predict(new), other.predict(features.transform(new)), atol=1e-9
+    )
+    assert model.coef_.shape == other.coef_.shape
+    assert model.residual_ < 1e-10
+    assert model.preconditioned_residual_ < 1e-13
+
+
+def test_features_are_regression_with_their_inner_products():
+    X, y = sphere(200, 6), normal(200)
+    features = ExponentialFeatures(462, kind="taylor")
+    linear = Regressor(0.5, features=features).fit(X, y)
+    Z = features.fit_transform(X)
+    alpha = np.linalg.solve(Z @ Z.T + 0.5 * np.eye(200), y)
+    np.testing.assert_allclose(linear.predict(X), Z @ (Z.T @ alpha), atol=1e-10)
+    exact = Regressor(0.5).fit(X, y)
+    assert relative(linear.predict(X), exact.predict(X)) < 0.01
+
+
+def test_features_in_blocks_and_sparse_ones(monkeypatch):
+    X, y = np.random.default_rng(0).integers(4, size=(300, 3)), normal(300)
+    encoder = OneHotEncoder()
+    whole = Regressor(1.0, features=encoder).fit(X, y)
+    other = Ridge(1.0, fit_intercept=False).fit(encoder.fit_transform(X).toarray(), y)
+    np.testing.assert_allclose(whole.coef_, other.coef_, rtol=1e-9)
+    monkeypatch.setattr(attention, "KEPT", 0)
+    monkeypatch.setattr(attention, "FEATURES", 500)
+    parts = Regressor(1.0, features=encoder).fit(X, y)
+    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-12)
+    np.testing.assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-12)
+    np.testing.assert_allclose(parts.residual_, whole.residual_, atol=1e-14)
+    as_preconditioner = Regressor(1.0, preconditioner=encoder).fit(X / 4, y)
+    np.testing.assert_allclose(
+        as_preconditioner.dual_coef_, dense(X / 4, y, 1.0), atol=1e-8
+    )
+
+
+def test_without_a_ridge_features_must_be_independent():
+    X, y = sphere(100, 4), normal(100)
+    features = ExponentialFeatures(40, kind="positive", random_state=0)
+    model = Regressor(0.0, features=features).fit(X, y)
+    expected = np.linalg.lstsq(features.fit_transform(X), y)[0]
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="give a ridge"):
+        Regressor(0.0, features=features).fit(X[:30], y[:30])
+    with pytest.raises(np.linalg.LinAlgError, match="add a ridge"):
+        Regressor(0.0, features=ExponentialFeatures(15, kind="taylor")).fit(X, y)
+
+
+# Hard inputs
+
+
+@pytest.mark.parametrize("preconditioner", [None, "rpcholesky", "nystroem"])
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_long_rows_do_not_overflow(preconditioner, ridge):
+    """At norm 40 the diagonal is exp(1600), and the kernel that of distances."""
+    X, y = sphere(150, 3, 40.0), normal(150)
+    model = Regressor(ridge, preconditioner=preconditioner, rank=50).fit(X, y)
+    np.testing.assert_allclose(model.exponent_, 1600)
+    scaled = np.exp(X @ X.T - 1600)
+    np.testing.assert_allclose(
+        model.dual_coef_, np.linalg.solve(scaled, y), rtol=1e-7, atol=1e-8
+    )
+    np.testing.assert_allclose(model.predict(X), y, atol=1e-8)
+    with pytest.raises(ValueError, match="row 1 overflows"):
+        model.predict([X[0], 2 * X[0]])
+
+
+def test_the_exponent_is_kept_where_it_fits():
+    """Just above and below the norm from which the exponent is taken away."""
+    y = normal(60)
+    below, above = (Regressor().fit(sphere(60, 3, r), y) for r in (17.3, 17.35))
+    assert below.exponent_ == 0
+    assert above.exponent_ > 300
+    np.testing.assert_allclose(
+        above.dual_coef_ * np.exp(-above.exponent_),
+        dense(sphere(60, 3, 17.35), y, 1.0),
+        rtol=1e-7,
+    )
+    np.testing.assert_allclose(
+        below.dual_coef_, dense(sphere(60, 3, 17.3), y, 1.0), rtol=1e-7
+    )
+
+
+@pytest.mark.parametrize("length", [1e5, 1e200])
+def test_rows_too_long_for_their_exponents(length):
+    with pytest.raises(ValueError, match="Scale the rows"):
+        Regressor().fit(sphere(20, 3, length), normal(20))
+
+
+def test_rows_of_very_different_norms_are_reported():
+    X = sphere(100, 3, 40.0)
+    X[:10] = 0
+    with pytest.warns(ConvergenceWarning, match="scale the rows"):
+        model = Regressor().fit(X, normal(100))
+    assert model.residual_ > 0.01
+    assert np.isfinite(model.dual_coef_).all()
+
+
+@pytest.mark.parametrize("preconditioner", [None, "rpcholesky", "nystroem"])
+def test_rows_of_different_norms(preconditioner):
+    """As after a StandardScaler: norms from 1 to 5, and a diagonal from 4 to 3e12."""
+    X, y = normal(500, 10), normal(500, seed=1)
+    model = Regressor(1.0, preconditioner=preconditioner).fit(X, y)
+    assert model.residual_ < 1e-10
+    assert model.n_iter_ < 80
+    np.testing.assert_allclose(model.dual_coef_, dense(X, y, 1.0), rtol=1e-4, atol=1e-9)
+
+
+def test_repeated_rows_and_zero_rows():
+    X, y = sphere(200, 8), normal(200)
+    X[100:150], X[150:160] = X[:50], 0
+    for preconditioner in (None, "rpcholesky", "nystroem"):
+        model = Regressor(0.1, preconditioner=preconditioner, tol=1e-12).fit(X, y)
+        np.testing.assert_allclose(model.dual_coef_, dense(X, y, 0.1), rtol=1e-8)
+    with pytest.raises(np.linalg.LinAlgError, match="Rows 0 and 100 of X are equal"):
+        Regressor(0.0).fit(X, y)
+
+
+def test_negative_zeros_are_equal_to_zeros():
+    with pytest.raises(np.linalg.LinAlgError, match="Rows 0 and 1"):
+        Regressor(0.0).fit([[0.0, 1.0], [-0.0, 1.0]], [1.0, 2.0])
+
+
+def test_without_a_ridge_a_singular_matrix_is_refused():
+    """G has rank 150 to rounding; smooth targets it can produce, others not."""
+    X = subspace(500)
+    with pytest.raises(np.linalg.LinAlgError, match="singular to rounding"):
+        Regressor(0.0).fit(X, normal(500))
+    smooth = np.exp(X[:, 0]) + X[:, 1] ** 2
+    model = Regressor(0.0).fit(X, smooth)
+    assert model.residual_ < 1e-10
+    np.testing.assert_allclose(model.predict(X), smooth, atol=1e-8)
+
+
+def test_unattainable_tolerances_are_reported():
+    X, y = sphere(200), normal(200)
+    with pytest.warns(ConvergenceWarning, match="rounding lets it fall no further"):
+        model = Regressor(tol=1e-17).fit(X, y)
+    assert model.residual_ < 1e-13
+    with pytest.warns(ConvergenceWarning, match="after max_iter=3 iterations"):
+        model = Regressor(1e-6, preconditioner=None, max_iter=3).fit(X, y)
+    assert model.n_iter_ == 3
+    with pytest.warns(ConvergenceWarning, match="rounding lets it fall no further"):
+        Regressor(tol=1e-17, features=ExponentialFeatures(50, random_state=0)).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-300, 1e300])
+@pytest.mark.parametrize("features", [None, ExponentialFeatures(153, kind="taylor")])
+def test_targets_of_any_size(scale, features):
+    X, y = sphere(100), normal(100)
+    unit = Regressor(features=features).fit(X, y).predict(X)
+    found = Regressor(features=features).fit(X, scale * y).predict(X)
+    np.testing.assert_allclose(found, scale * unit, rtol=1e-9)
+
+
+def test_right_answer_or_a_word():
+    """Rows of any lengths, repeated or not, and any ridge."""
+    answers = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n, d = rng.integers(1, 100), rng.integers(1, 20)
+        X = rng.standard_normal((n, d)) * 10.0 ** rng.uniform(-4, 3)
+        if seed % 3 == 0:
+            X = X[rng.integers(n, size=n)]
+        if seed % 4 == 0:
+            X *= rng.uniform(0, 1, (n, 1)) ** 3
+        y, ridge = rng.standard_normal(n), rng.choice([0, 1e-6, 1e-3, 1, 1e6, 1e100])
+        preconditioner = [None, "rpcholesky", "nystroem"][rng.integers(3)]
+        model = Regressor(ridge, preconditioner=preconditioner, max_iter=200)
+        try:
+            model.fit(X, y)
+        except (ConvergenceWarning, np.linalg.LinAlgError, ValueError):
+            continue
+        answers += 1
+        scale = np.exp(-model.exponent_)
+        system = np.exp(X @ X.T - model.exponent_) + ridge * scale * np.eye(n)
+        assert relative(system @ model.dual_coef_, y) < 1e-9
+        fitted = y - ridge * scale * model.dual_coef_
+        np.testing.assert_allclose(model.predict(X), fitted, atol=1e-8)
+    assert answers > 15
+
+
+def test_constant_target():
+    X = sphere(100)
+    model = Regressor(tol=1e-12).fit(X, np.full(100, 7.0))
+    np.testing.assert_allclose(
+        model.dual_coef_, dense(X, np.full(100, 7.0), 1.0), rtol=1e-8
+    )
+
+
+def test_coefficients_beyond_floating_point():
+    with pytest.raises(ValueError, match="beyond the range"):
+        Regressor(0.0).fit([[0.0, 0.0], [1e-2, 0.0]], [1e308, -1e308])
+
+
+def test_float32_data_is_computed_in_float64():
+    X, y = sphere(100).astype(np.float32), normal(100).astype(np.float32)
+    model = Regressor(0.1).fit(X, y)
+    wide = Regressor(0.1).fit(X.astype(float), y.astype(float))
+    np.testing.assert_array_equal(model.dual_coef_, wide.dual_coef_)
+    assert model.residual_ < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"ridge": -1.0}, "ridge must be"),
+        ({"ridge": np.nan}, "ridge must be"),
+        ({"ridge": np.inf}, "ridge must be"),
+        ({"ridge": "large"}, "ridge must be"),
+        ({"rank": 0}, "rank must be"),
+        ({"rank": 2.5}, "rank must be"),
+        ({"max_iter": 0}, "max_iter must be"),
+        ({"tol": 0.0}, "tol must lie"),
+        ({"preconditioner": "jacobi"}, "preconditioner is"),
+        ({"preconditioner": 3}, "preconditioner is"),
+        ({"features": "taylor"}, "features must be"),
+    ],
+)
+def test_options_out_of_range(options, match):
+    with pytest.raises(ValueError, match=match):
+        Regressor(**options).fit(sphere(10), normal(10))
+
+
+def test_nan_is_refused():
+    X, y = sphere(10), normal(10)
+    X[3, 2] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        Regressor().fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        Regressor().fit(sphere(10), np.where(y > 0, y, np.nan))
+    with pytest.raises(ValueError, match="scale the rows"):
+        Regressor(preconditioner=OverflowingFeatures()).fit(sphere(10), y)
+
+
+class OverflowingFeatures(RBFSampler):
+    def transform(self, X):
+        return np.full((len(X), 3), np.inf)
+
+
+# The same again
+
+
+def test_same_seed_same_result():
+    X, y = sphere(300), normal(300)
+    for preconditioner in ("rpcholesky", "nystroem"):
+        first, second, other = (
+            AttentionKernelRegressor(
+                preconditioner=preconditioner, rank=20, random_state=seed
+            ).fit(X, y)
+            for seed in (0, 0, 1)
+        )
+        np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
+        assert (first.dual_coef_ != other.dual_coef_).any()
+    state = np.random.RandomState(0)
+    drawn = AttentionKernelRegressor(rank=20, random_state=state).fit(X, y)
+    again = AttentionKernelRegressor(rank=20, random_state=state).fit(X, y)
+    assert (drawn.dual_coef_ != again.dual_coef_).any()
+
+
+def test_transformers_are_cloned_and_grid_search_finds_the_ridge():
+    X, y = sphere(200), sphere(200)[:, 0]
+    features = ExponentialFeatures(50, random_state=0)
+    search = GridSearchCV(Regressor(features=features), {"ridge": [1e-3, 1e3]}, cv=3)
+    search.fit(X, y)
+    assert search.best_params_ == {"ridge": 1e-3}
+    assert not hasattr(features, "n_components_")
+    Regressor(preconditioner=features).fit(X, y)
+    assert not hasattr(features, "n_components_")
+
+
+def test_a_second_fit_forgets_the_first():
+    X, y = sphere(100), normal(100)
+    model = Regressor(features=ExponentialFeatures(50, random_state=0)).fit(X, y)
+    model.set_params(features=None).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), Regressor().fit(X, y).predict(X))
+
+
+# Memory
+
+
+def peak(run):
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("preconditioner", [None, "rpcholesky", "nystroem"])
+def test_no_kernel_matrix_is_formed(preconditioner):
+    """It would have 288 MB; columns have 3, and a block of entries 2."""
+    n, rank = 6000, 64
+    X, y = sphere(n), normal(n)
+    model = Regressor(0.1 * n, preconditioner=preconditioner, rank=rank)
+    assert peak(lambda: model.fit(X, y)) < 8 * 3 * n * rank + 1e7
+    assert peak(lambda: model.predict(X)) < 1e7
+
+
+def test_features_are_not_kept_where_they_are_many():
+    """They would have 147 MB; the data have 15."""
+    n = 120_000
+    X, y = sphere(n), normal(n)
+    model = Regressor(features=ExponentialFeatures(153, kind="taylor"))
+    assert peak(lambda: model.fit(X, y)) < 8e7
+    assert peak(lambda: model.predict(X)) < 5e7
+    assert model.residual_ < 1e-10
+
+
+# The figures of the guide: R16, R17, T7
+
+
+def iterations(X, ridge, preconditioner, rank=256):
+    model = Regressor(ridge, preconditioner=preconditioner, rank=rank, max_iter=400)
+    model.fit(X, normal(len(X), seed=5))
+    assert model.residual_ < 1e-10
+    return model.n_iter_
+
+
+def test_iterations_on_the_sphere():
+    n = 3000
+    counts = {
+        name: iterations(sphere(n), 1e-3 * n, preconditioner)
+        for name, preconditioner in {
+            "none": None,
+            "rpcholesky": "rpcholesky",
+            "nystroem": "nystroem",
+            "taylor": ExponentialFeatures(153, kind="taylor"),
+            "tensor_srht": ExponentialFeatures(1030, random_state=0),
+            "shared_tree": ExponentialFeatures(
+                1030, kind="shared_tree", random_state=0
+            ),
+        }.items()
+    }
+    assert 40 <= counts["none"] <= 60
+    assert counts["rpcholesky"] <= 18
+    assert counts["nystroem"] <= 18
+    assert counts["taylor"] <= 13
+    assert counts["tensor_srht"] <= 32
+    assert counts["shared_tree"] > 2 * counts["tensor_srht"]
+
+
+def test_iterations_in_a_subspace():
+    n = 1200
+    X, ridge = subspace(n), 1e-6 * n
+    assert 250 <= iterations(X, ridge, None) <= 350
+    model = Regressor(ridge, rank=300).fit(X, normal(n, seed=5))
+    assert model.n_iter_ <= 4
+    assert model.rank_ <= 180
+    for kind in ("shared_tree", "tensor_srht", "polynomial_count_sketch"):
+        features = ExponentialFeatures(516, kind=kind, random_state=0)
+        assert iterations(X, ridge, features) <= 90
+
+
+def test_a_sketch_may_be_worse_than_nothing():
+    """Rows of norm 2: the error of the sketch is above the ridge."""
+    n = 1200
+    X, ridge = sphere(n, r=2.0), 1e-3 * n
+    nothing = iterations(X, ridge, None)
+    sketch = iterations(X, ridge, ExponentialFeatures(516, random_state=0))
+    columns = iterations(X, ridge, "rpcholesky")
+    assert columns < 0.8 * nothing
+    assert sketch > 2 * nothing
+
+
+# A sketch in place of the kernel: T8, and Algorithm 3
+
+
+@pytest.mark.parametrize("shape", [(80, 7), (9, 30), (12, 12)])
+@pytest.mark.parametrize("ridge", [0.0, 0.5])
+@pytest.mark.parametrize("targets", [(), (3,)])
+def test_sketched_solution(shape, ridge, targets):
+    Z, y = normal(*shape), normal(shape[0], *targets)
+    found = sketched_solve(Z, y, ridge=ridge, rng=0)
+    K = Z @ Z.T + ridge * np.eye(shape[0])
+    expected = np.linalg.pinv(K, rcond=1e-10) @ y
+    np.testing.assert_allclose(found.x, expected, rtol=1e-6, atol=1e-9)
+    left = np.linalg.norm(K @ expected - y, axis=0) / np.linalg.norm(y, axis=0)
+    np.testing.assert_allclose(found.residual, left.max(), rtol=1e-6, atol=1e-10)
+    assert relative(found.x, expected) <= found.error_estimate + 1e-13
+
+
+def test_dependent_features():
+    """On the unit sphere the squares of the coordinates add up to the constant."""
+    X, y = sphere(200, 3), normal(200)
+    Z = ExponentialFeatures(10, kind="taylor").fit_transform(X)
+    assert np.linalg.matrix_rank(Z) == 9
+    found = sketched_solve(Z, y, rng=0)
+    np.testing.assert_allclose(
+        found.x, np.linalg.pinv(Z @ Z.T, rcond=1e-10) @ y, atol=1e-9
+    )
+
+
+def test_the_steps_of_the_paper():
+    Z, y = normal(3000, 6) * [1, 1, 2, 2, 3, 3], normal(3000)
+    for ridge in (0.0, 10.0):
+        steps = sketched_solve(Z, y, ridge=ridge, method="paper", rng=0)
+        direct = sketched_solve(Z, y, ridge=ridge, method="cholesky_qr", rng=0)
+        assert sum(steps.iterations) > 5
+        np.testing.assert_allclose(steps.x, direct.x, rtol=1e-6)
+
+
+def test_what_sketched_solve_refuses():
+    Z, y = normal(20, 4), normal(20)
+    with pytest.raises(ValueError, match="one row for each point"):
+        sketched_solve(Z[0], y)
+    with pytest.raises(ValueError, match="finite"):
+        sketched_solve(np.where(Z > 0, Z, np.nan), y)
+    with pytest.raises(ValueError, match="Z 4 rows"):
+        sketched_solve(Z.T, y)
+    with pytest.raises(ValueError, match="ridge must be"):
+        sketched_solve(Z, y, ridge=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("condition", "worst", "random"),
+    [(1e2, 0.37, 0.12), (1e4, 2.5, 0.58), (1e6, 20, 4.4), (1e8, 177, 27)],
+)
+def test_spectral_closeness_is_no_small_residual(condition, worst, random):
+    """T8a: G^(1/2) (I + 0.1 E) G^(1/2), |E| = 1, for G of any condition."""
+    n, rng = 200, np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    root = (Q * np.geomspace(1, condition**-0.5, n)) @ Q.T
+    E = rng.standard_normal((n, n))
+    E = E + E.T
+    sketched = root @ (np.eye(n) + 0.1 / singular_values(E)[0] * E) @ root
+    y = rng.standard_normal(n)
+    gap = root @ root @ np.linalg.solve(sketched, np.eye(n)) - np.eye(n)
+    assert 0.5 * worst < singular_values(gap)[0] < 2 * worst
+    assert 0.5 * random < np.linalg.norm(gap @ y) / np.linalg.norm(y) < 2 * random
+    inverse = np.linalg.solve(root, np.eye(n))
+    natural = np.linalg.norm(inverse @ gap @ y) / np.linalg.norm(inverse @ y)
+    assert natural < 0.1 / (1 - 0.1)
+
+
+@pytest.mark.filterwarnings("ignore:With a condition:scipy.linalg.LinAlgWarning")
+@pytest.mark.parametrize(
+    ("size", "sketched", "true"), [(500, 0.7, 1950), (8000, 0.0, 1.75)]
+)
+def test_the_sketched_problem_is_another_problem(size, sketched, true):
+    """T8b: fewer features than points leave a residual, more a false answer."""
+    X, y = sphere(1000), normal(1000, seed=1)
+    features = ExponentialFeatures(size, kind="shared_tree", random_state=0)
+    found = sketched_solve(features.fit_transform(X), y, rng=0)
+    np.testing.assert_allclose(found.residual, sketched, rtol=0.05, atol=1e-10)
+    residual = relative(gram(X) @ found.x, y)
+    assert 0.4 * true < residual < 2.5 * true
+    exact = Regressor(0.0).fit(X, y)
+    assert relative(gram(X) @ exact.dual_coef_, y) < 1e-10

@@ -121,8 +121,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Notes
     -----
     As in KernelRidge there is no intercept. Rows should have norms about 1: the
-    diagonal of G is exp(|x|^2), and beyond 2 or so, in more than a few dimensions, G is
-    nearly diagonal. Attention divides X by d^(1/4).
+    diagonal of G is ``exp(|x|^2)``, and beyond 2 or so, in more than a few dimensions,
+    G is nearly diagonal. Attention divides X by d^(1/4).
 
     The preconditioner is M = F F^T + ridge I + mu diag(G), where mu is the mean share
     of the diagonal that F F^T misses. With mu = 0 it is that of Diaz et al. (2023) for

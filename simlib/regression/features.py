@@ -83,7 +83,7 @@ class ExponentialFeatures(
     degree_ : int or None
         The largest degree that has features. Degrees whose share is less than one
         feature or so have none, which costs less. None for "positive".
-    budget_ : ndarray of int, shape (degree_ + 1,), or None
+    budget_ : ndarray of int, one for each degree from 0, or None
         Features of each degree. None for "positive".
     n_components_ : int
         Features in all, at most `n_components`. Fewer where all degrees are exact,
@@ -222,7 +222,7 @@ class ExponentialFeatures(
 
         Returns
         -------
-        ndarray, shape (n, n_components_)
+        ndarray, shape (n, m)
             float32 if X is.
 
         Raises

@@ -8,6 +8,7 @@ import pytest
 
 from simlib import (
     METHODS,
+    AttentionKernelRegressor,
     LowRank,
     Similarity,
     estimate_error,
@@ -29,6 +30,7 @@ from simlib.biharmonic import (
 from simlib.datasets import load_cortex, swiss_roll
 from simlib.landmarks import uniform
 from simlib.press import Repository, recorded
+from simlib.regression import ExponentialFeatures
 
 BOOK = Repository.here()
 FILES = sorted((BOOK.book / "results").glob("*.json"))
@@ -276,3 +278,71 @@ def test_the_share_of_entries_near_zero_can_be_derived_again():
     M = biharmonic_operator(graph_laplacian(neighbor_graph(points, n_neighbors=10)))
     P = interpolation(M, uniform(5000, 100, rng=3))
     assert (abs(P) < 0.00495).mean() == pytest.approx(kept[3], abs=1e-4)
+
+
+def test_powers_keep_the_digits_that_are_claimed():
+    """R5 to R7 of the guide, for a condition of a million and the fourth power."""
+    content = recorded("powers")
+    at = content["sizes"]["conditions"].index(1e6)
+    lost = {name: some["4"][at] for name, some in content["errors"].items()}
+    assert lost["explicit product"] > 0.5
+    assert lost["Gram matrix, Cholesky"] > 1e-6
+    assert lost["Algorithm 1, 20 d rows"] is None
+    for name in ("cholesky_qr", "heavy ball", "CG", "Algorithm 1, 100 d rows"):
+        assert lost[name] < 2e-11
+        assert lost[name] < 5 * lost["Householder QR"]
+        assert lost["Gram matrix, Cholesky"] > 1e5 * lost[name]
+
+
+@pytest.mark.parametrize("kind", ["taylor", "tensor_srht", "shared_tree", "positive"])
+def test_errors_of_exponential_features_can_be_derived_again(kind):
+    kept = recorded("polynomial_sketches")["errors"]["sphere, d = 16, r = 1"][kind]
+    n = recorded("polynomial_sketches")["n"]
+    X = np.random.default_rng([0, n]).standard_normal((n, 16))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    G = np.exp(X @ X.T)
+    F = ExponentialFeatures(1024, kind=kind, random_state=0).fit_transform(X)
+    again = np.linalg.norm(F @ F.T - G) / np.linalg.norm(G)
+    assert again == pytest.approx(kept["1024"][0], rel=1e-6)
+
+
+def test_sketches_precondition_worse_than_columns():
+    """R18 of the guide, and what is claimed of factors below the kernel."""
+    content = recorded("attention_kernel")
+    steps = {
+        name: dict(zip(map(tuple, content["cases"]), some, strict=True))
+        for name, some in content["steps"].items()
+    }
+    for case, plain in steps["none"].items():
+        sketched = steps["Algorithm 8"][case]
+        if "r = 2" in case[0]:
+            assert sketched is None or sketched > 2 * plain
+        for name in ("Nyström", "RPCholesky", "exact monomials"):
+            assert steps[name][case] < plain
+        assert steps["RPCholesky"][case] <= (sketched or np.inf)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1e-6])
+def test_iterations_on_the_first_sphere_can_be_had_again(ridge):
+    """With another random right side, which changes them little."""
+    content = recorded("attention_kernel")
+    case = content["cases"].index(["sphere, d = 16, r = 1", ridge])
+    n = 2000
+    X = np.random.default_rng([0, n]).standard_normal((n, 16))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.random.default_rng(1).standard_normal(n)
+    for preconditioner, name in (
+        ("rpcholesky", "RPCholesky"),
+        ("nystroem", "Nyström"),
+    ):
+        model = AttentionKernelRegressor(
+            ridge * n, preconditioner=preconditioner, random_state=0
+        ).fit(X, y)
+        assert model.n_iter_ == pytest.approx(content["steps"][name][case], rel=0.1)
+
+
+def test_spectral_closeness_loses_the_root_of_the_condition():
+    for condition, *_, worst, natural in recorded("attention_kernel")["lost"]:
+        law = 0.1 * condition**0.5 / (1 - 0.1**2)
+        assert worst == pytest.approx(law, rel=1e-3)
+        assert natural == pytest.approx(0.1 / 0.9, rel=1e-6)

@@ -13,8 +13,10 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from typing import NamedTuple
 
 import joblib
 import numpy as np
@@ -28,6 +30,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from simlib import datasets
 from simlib.datasets import (
     REGISTRY,
+    Corpus,
     CorruptDataError,
     DataNotFoundError,
     Dataset,
@@ -36,13 +39,18 @@ from simlib.datasets import (
     available,
     bundled_docstrings,
     convert,
+    corpora,
     docstrings,
     find,
     fingerprint,
     load_bunny,
     load_cortex,
     load_cross_encoder,
+    load_newsgroups,
+    load_ohsumed,
+    load_recipes,
     load_road_graph,
+    load_stop_words,
     load_twitter,
     load_word_vectors,
     load_words,
@@ -101,6 +109,11 @@ def test_registry_pins_every_source():
     assert list(REGISTRY) == [
         "twitter",
         "glove-twitter-25",
+        "recipes",
+        "ohsumed",
+        "newsgroups",
+        "stop-words",
+        "wordbridge-300",
         "stsb",
         "mrpc",
         "rte",
@@ -249,6 +262,7 @@ def test_converters_reproduce_the_stored_files():
         "stsb": gzip.decompress((folder / "stsb/sts-dev.csv.gz").read_bytes()),
         "rte": gzip.decompress((folder / "rte/dev.tsv.gz").read_bytes()),
         "bunny": "".join(points + triangles).encode(),
+        "stop-words": find("stop-words", "stop_words_115.txt").read_bytes(),
     }
     converted = 0
     for name, raw in raws.items():
@@ -257,7 +271,7 @@ def test_converters_reproduce_the_stored_files():
                 assert sha256(raw) == file.raw_sha256
                 assert sha256(file.convert(raw)) == file.sha256
                 converted += 1
-    assert converted == 6
+    assert converted == 7
 
 
 # Fetching
@@ -349,6 +363,23 @@ def test_fetch_of_our_own_matrices_says_how_they_were_computed(folders):
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("recipes", ["What-is-cooking", "`ingredients`", "preset 9", "602e9c08"]),
+        ("ohsumed", ["7400 files", "text_gcn", "C01 to C23", "673dd35c"]),
+        ("newsgroups", ["18846 files", "Latin-1", "20news_bydate.jsonl.xz"]),
+        ("wordbridge-300", ["raw DEFLATE", "surface_row", "d76f9363"]),
+    ],
+)
+def test_fetch_of_a_corpus_says_how_to_make_it(folders, name, parts):
+    with pytest.raises(DataNotFoundError) as caught:
+        fetch(name)
+    message = " ".join(str(caught.value).split())
+    for part in parts:
+        assert part in message
+
+
 def test_fetch_without_pooch_names_the_extra(folders, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pooch", None)
     assert main(["fetch", "twitter"]) == 1
@@ -404,6 +435,350 @@ def test_twitter_with_a_vocabulary():
     corpus = load_twitter(vectors)
     assert corpus.n_dropped == 46
     assert all(word in vectors for words in corpus.documents for word in words)
+
+
+# Corpora
+
+
+def letters(text):
+    return tuple(sorted(re.findall("[a-z]+", text.lower())))
+
+
+def counted_duplicates(bags, labels, train):
+    """Groups, documents, test documents equal to training ones, contradictions."""
+    groups = {}
+    for bag, label, is_train in zip(bags, labels, train, strict=True):
+        groups.setdefault(bag, []).append((label, is_train))
+    groups = [group for group in groups.values() if len(group) > 1]
+    return (
+        len(groups),
+        sum(len(group) for group in groups),
+        sum(
+            not is_train
+            for group in groups
+            if any(is_train for _, is_train in group)
+            for _, is_train in group
+        ),
+        sum(len({label for label, _ in group}) > 1 for group in groups),
+    )
+
+
+class Facts(NamedTuple):
+    """What SOURCE.md says of a corpus, and what the loaders make of it."""
+
+    load: Callable
+    n: int
+    split: tuple  # training, test
+    n_classes: int
+    largest: tuple
+    first_words: str
+    in_letters: tuple  # duplicates as SOURCE.md counts them; None where it does not
+    in_words: tuple
+    in_known_words: tuple  # those of the vectors of 300 dimensions
+    n_dropped: int
+    n_words: int
+    distinct: float  # words of a document
+
+
+CORPORA = {
+    "twitter": Facts(
+        load_twitter,
+        n=3115,
+        split=(2180, 935),
+        n_classes=3,
+        largest=("neutral", 2144),
+        first_words="now all apple has to",
+        in_letters=(125, 393, None, 13),
+        in_words=(119, 367, 93, 13),
+        in_known_words=(166, 527, 137, 17),
+        n_dropped=30,
+        n_words=3652,
+        distinct=9.29,
+    ),
+    "recipes": Facts(
+        load_recipes,
+        n=39774,
+        split=(27841, 11933),
+        n_classes=20,
+        largest=("italian", 7838),
+        first_words="romaine lettuce black olives grape",
+        in_letters=(503, 1037, None, 14),
+        in_words=(503, 1037, 229, 14),
+        in_known_words=(537, 1131, 258, 26),
+        n_dropped=3,
+        n_words=1775,
+        distinct=17.12,
+    ),
+    "ohsumed": Facts(
+        load_ohsumed,
+        n=7400,
+        split=(3357, 4043),
+        n_classes=23,
+        largest=("C14", 1175),
+        first_words="infection total joint replacement although",
+        in_letters=(0, 0, 0, 0),
+        in_words=(0, 0, 0, 0),
+        in_known_words=(0, 0, 0, 0),
+        n_dropped=0,
+        n_words=15301,
+        distinct=66.83,
+    ),
+    "newsgroups": Facts(
+        load_newsgroups,
+        n=18846,
+        split=(11314, 7532),
+        n_classes=20,
+        largest=("rec.sport.hockey", 999),
+        first_words="re bible quiz answers article",
+        in_letters=(40, 83, 9, 7),
+        in_words=(43, 89, 9, 8),
+        in_known_words=(46, 96, 9, 8),
+        n_dropped=3,
+        n_words=19820,
+        distinct=82.25,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def wordbridge(data):
+    return load_word_vectors("wordbridge-300")
+
+
+@pytest.fixture(scope="module", params=CORPORA)
+def loaded(request, wordbridge):
+    """The facts, all words, and those that have vectors; one corpus after another."""
+    facts = CORPORA[request.param]
+    return facts, facts.load(), facts.load(wordbridge)
+
+
+def test_corpus_counts(loaded):
+    facts, corpus, _ = loaded
+    assert len(corpus.documents) == len(corpus.texts) == facts.n
+    assert corpus.labels.shape == corpus.train.shape == (facts.n,)
+    assert corpus.train.dtype == bool
+    assert (corpus.train.sum(), (~corpus.train).sum()) == facts.split
+    assert corpus.n_dropped == 0
+    classes = Counter(corpus.labels.tolist())
+    assert len(classes) == facts.n_classes
+    assert classes.most_common(1) == [facts.largest]
+    assert corpus.documents[0][:5] == facts.first_words.split()
+
+
+def test_duplicates_of_the_corpora(loaded):
+    facts, corpus, known = loaded
+    found = counted_duplicates(map(letters, corpus.texts), corpus.labels, corpus.train)
+    for count, expected in zip(found, facts.in_letters, strict=True):
+        assert expected in (None, count)
+    assert corpus.duplicates() == facts.in_words
+    assert known.duplicates() == facts.in_known_words
+    clean = known.without_duplicates()
+    assert clean.duplicates() == (0, 0, 0, 0)
+    groups, documents, *_ = facts.in_known_words
+    assert len(clean.documents) == len(known.documents) - documents + groups
+
+
+def test_corpora_with_300_dimensions(loaded, wordbridge):
+    facts, corpus, known = loaded
+    assert known.n_dropped == facts.n_dropped
+    assert len(known.documents) == facts.n - facts.n_dropped
+    assert all(known.documents)
+    words = {word for document in known.documents for word in document}
+    assert words <= set(wordbridge)
+    assert len(words) == facts.n_words
+    mean = np.mean([len(set(document)) for document in known.documents])
+    assert round(mean, 2) == facts.distinct
+    if facts.load is not load_newsgroups:  # which looks for the most frequent words
+        kept = [
+            [word for word in document if word in wordbridge]
+            for document in corpus.documents
+        ]
+        assert known.documents == [document for document in kept if document]
+        np.testing.assert_array_equal(known.train, corpus.train[list(map(bool, kept))])
+
+
+def test_stop_words_of_the_corpora(loaded):
+    facts, corpus, _ = loaded
+    stop = load_stop_words()
+    assert len(stop) == 115
+    assert {"the", "i'm", "twas", "your"} < stop
+    words = {word for document in corpus.documents for word in document}
+    assert bool(words & stop) == (facts.load is load_twitter)
+
+
+@pytest.mark.usefixtures("data")
+def test_every_cuisine():
+    """And the split, which no other release of numpy may change unnoticed."""
+    corpus = load_recipes()
+    assert Counter(corpus.labels.tolist()) == {
+        "italian": 7838,
+        "mexican": 6438,
+        "southern_us": 4320,
+        "indian": 3003,
+        "chinese": 2673,
+        "french": 2646,
+        "cajun_creole": 1546,
+        "thai": 1539,
+        "japanese": 1423,
+        "greek": 1175,
+        "spanish": 989,
+        "korean": 830,
+        "vietnamese": 825,
+        "moroccan": 821,
+        "british": 804,
+        "filipino": 755,
+        "irish": 667,
+        "jamaican": 526,
+        "russian": 489,
+        "brazilian": 467,
+    }
+    test = np.flatnonzero(~corpus.train)
+    assert test[:8].tolist() == [2, 9, 12, 17, 18, 22, 24, 26]
+
+
+@pytest.mark.usefixtures("data")
+def test_first_ten_classes_of_ohsumed():
+    corpus = load_ohsumed()
+    few = np.isin(corpus.labels, [f"C{k:02}" for k in range(1, 11)])
+    assert (few & corpus.train).sum() == 1249
+    assert (few & ~corpus.train).sum() == 1632
+
+
+@pytest.mark.usefixtures("data")
+def test_lengths_of_the_papers():
+    """Distinct words of word2vec in a document: 9.9 and 18.5 in Table 1."""
+    words = set(load_words())
+    for load, n_dropped, expected in ((load_twitter, 6, 9.9), (load_recipes, 0, 18.5)):
+        corpus = load(words)
+        assert corpus.n_dropped == n_dropped
+        n = len(corpus.documents) + n_dropped
+        total = sum(len(set(document)) for document in corpus.documents)
+        assert round(total / n, 1) == expected
+
+
+def test_wordbridge_vectors(wordbridge):
+    assert wordbridge.array.shape == (26725, 300)
+    assert len(wordbridge) == 42498
+    assert len(set(wordbridge.rows.tolist())) == 26725
+    norms = np.linalg.norm(wordbridge.array, axis=1)
+    np.testing.assert_allclose(norms, 1, atol=2e-4)
+    assert wordbridge.index["onions"] == wordbridge.index["onion"]
+    assert "tomatoes" not in wordbridge
+    basil, oregano, car = (wordbridge[word] for word in ("basil", "oregano", "car"))
+    assert basil @ oregano > 0.5
+    assert basil @ car < 0.2
+
+
+@pytest.fixture
+def toy_corpus(monkeypatch):
+    """Let these records be the whole of every corpus, and "the" the only stop word."""
+
+    def put(*records):
+        monkeypatch.setattr(corpora, "_records", lambda *_: list(records))
+        monkeypatch.setattr(corpora, "load_stop_words", lambda: frozenset({"the"}))
+
+    return put
+
+
+def test_recipes_are_words_of_ingredients(toy_corpus):
+    toy_corpus(
+        {"label": "a", "ingredients": ["Low-Fat Crème", "the 2% milk"]},
+        {"label": "b", "ingredients": ["the"]},
+    )
+    corpus = load_recipes()
+    assert corpus.documents == [["lowfat", "crème", "2", "milk"], []]
+    assert corpus.texts == ["Low-Fat Crème, the 2% milk", "the"]
+    assert corpus.labels.tolist() == ["a", "b"]
+    corpus = load_recipes({"milk", "the"})
+    assert corpus.documents == [["milk"]]
+    assert corpus.n_dropped == 1
+
+
+def test_abstracts_are_runs_of_letters(toy_corpus):
+    toy_corpus(
+        {"split": "test", "label": "C01", "text": "The IC9-mAb, anti-lipid.\n No 2."},
+        {"split": "train", "label": "C02", "text": "Cell."},
+    )
+    corpus = load_ohsumed()
+    assert corpus.documents == [
+        ["ic", "mab", "anti", "lipid", "no"],
+        ["cell"],
+    ]
+    assert corpus.train.tolist() == [False, True]
+
+
+def test_messages_are_subject_and_body(toy_corpus):
+    common = "bike " * 5 + "engine " * 4
+    toy_corpus(
+        {
+            "split": "train",
+            "label": "rec",
+            "text": "From: engine@bike.org\nsubject: Re: Bike\n\tengine\n"
+            f"Organization: bike\n\n{common}\nSubject: the rare thing\n\nbike",
+        },
+    )
+    corpus = load_newsgroups()
+    assert corpus.documents == [["bike", "engine", *common.split(), "bike"]]
+    assert corpus.texts[0].startswith("Re: Bike\n\tengine\nbike")
+    assert "org" not in corpus.texts[0]
+
+
+def test_messages_keep_their_most_frequent_words(toy_corpus, monkeypatch):
+    monkeypatch.setattr(corpora, "LONGEST", 2)
+    body = "a b c " * 2 + "c b d d d d d a a b c "
+    toy_corpus({"split": "test", "label": "x", "text": f"Subject: \n\n{body * 2}"})
+    (words,) = load_newsgroups().documents
+    assert Counter(words) == {"d": 10, "a": 8}  # b and c as often as a, but later
+    (words,) = load_newsgroups({"b", "c"}).documents
+    assert Counter(words) == {"b": 8, "c": 8}
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 10, 101])
+def test_split_of_a_source_without_one(toy_corpus, n):
+    toy_corpus(*[{"label": "a", "text": f"w{k}"} for k in range(n)])
+    corpus = load_twitter()
+    assert (~corpus.train).sum() == math.ceil(0.3 * n)
+    np.testing.assert_array_equal(load_twitter().train, corpus.train)
+    half = load_twitter({f"w{k}" for k in range(0, n, 2)})
+    np.testing.assert_array_equal(half.train, corpus.train[::2])
+
+
+def small_corpus():
+    documents = ["a b", "b a", "c", "a b b", "b a", "d", "d", "e", "e"]
+    return Corpus(
+        documents=[text.split() for text in documents],
+        labels=np.array(list("xyxxxzzzz")),
+        texts=list("012345678"),
+        train=np.array([0, 1, 1, 0, 1, 0, 0, 0, 1], dtype=bool),
+        n_dropped=4,
+    )
+
+
+def test_duplicates():
+    corpus = small_corpus()
+    assert corpus.duplicates() == (3, 7, 2, 1)
+    assert corpus.duplicates()._asdict() == {
+        "groups": 3,
+        "documents": 7,
+        "across": 2,
+        "contradictory": 1,
+    }
+    clean = corpus.without_duplicates()
+    assert clean.texts == ["1", "2", "3", "5", "8"]
+    assert clean.labels.tolist() == list("yxxzz")
+    assert clean.train.tolist() == [True, True, False, False, True]
+    assert clean.duplicates() == (0, 0, 0, 0)
+    assert clean.n_dropped == 4
+    assert clean.without_duplicates().texts == clean.texts
+
+
+def test_take():
+    part = small_corpus().take([5, 0])
+    assert part.documents == [["d"], ["a", "b"]]
+    assert part.labels.tolist() == ["z", "x"]
+    assert part.texts == ["5", "0"]
+    assert part.train.tolist() == [False, False]
+    assert small_corpus().take([]).documents == []
 
 
 @pytest.mark.usefixtures("data")
@@ -611,6 +986,28 @@ def test_word_vectors_are_views_of_one_read_only_array():
     with pytest.raises(ValueError, match="read-only"):
         vectors["a"][0] = 1
     array[0] = 9  # the caller's array stays writeable
+
+
+def test_words_may_share_a_vector():
+    array = np.eye(2, dtype=np.float32)
+    vectors = WordVectors(("cat", "cats", "dog"), array, rows=[1, 1, 0])
+    assert np.shares_memory(vectors["cats"], array)
+    assert vectors["cat"].tolist() == vectors["cats"].tolist() == [0, 1]
+    assert vectors.index == {"cat": 1, "cats": 1, "dog": 0}
+    assert vectors.rows.tolist() == [1, 1, 0]
+    assert WordVectors(("a", "b"), array).rows.tolist() == [0, 1]
+    copy = pickle.loads(pickle.dumps(vectors))
+    assert copy.index == vectors.index
+    assert len(vectors) == 3
+    for rows in ([0, 1], [0, 1, 2], [0, 1, -1]):
+        with pytest.raises(ValueError, match=r"^rows|need as many"):
+            WordVectors(("cat", "cats", "dog"), array, rows=rows)
+
+
+def test_word_vectors_are_shown_by_their_size():
+    assert repr(WordVectors(("a", "b"), np.eye(2))) == (
+        "WordVectors(2 words, 2 dimensions)"
+    )
 
 
 def test_word_vectors_travel():

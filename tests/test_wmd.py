@@ -9,14 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import quick
 from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
 
-from simlib import Similarity
+from simlib import Similarity, SimilarityError
 from simlib.datasets import WordVectors
-from simlib.text.wmd import WordMoverDistance, word_mover_distance
+from simlib.text import wmd
+from simlib.text.wmd import (
+    WordMoverDistance,
+    bags_of_words,
+    paired_word_mover_distances,
+    word_mover_distance,
+)
 
 WORDS = tuple("abcdefghij")
 POINTS = np.random.default_rng(0).integers(-8, 9, (10, 3)).astype(float)
 VECTORS = dict(zip(WORDS, POINTS, strict=True))
+ARRAY = WordVectors(WORDS, POINTS)
 distance = WordMoverDistance(VECTORS)
 documents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
 
@@ -139,6 +147,166 @@ def test_nothing_known(document):
         distance(["a"], document)
 
 
+def test_a_document_is_no_string():
+    for call in (
+        lambda: distance("abc", ["a"]),
+        lambda: distance(["a"], "abc"),
+        lambda: word_mover_distance("abc", ["a"], VECTORS),
+        lambda: bags_of_words(["abc"], VECTORS),
+    ):
+        with pytest.raises(TypeError, match=r"'abc'\. Split"):
+            call()
+
+
+# Bags of words
+
+
+def test_bags_are_relative_frequencies():
+    bags = bags_of_words([["b", "a", "b", "unknown"], ["j"]], VECTORS)
+    assert isinstance(bags, csr_array)
+    expected = np.zeros((2, 10))
+    expected[0, :2] = 1 / 3, 2 / 3
+    expected[1, 9] = 1
+    np.testing.assert_array_equal(bags.toarray(), expected)
+    assert bags_of_words([], VECTORS).shape == (0, 10)
+
+
+@given(st.lists(documents, max_size=6))
+@quick
+def test_bags_add_up_to_one(texts):
+    bags = bags_of_words(iter(texts), ARRAY)
+    assert bags.shape == (len(texts), 10)
+    np.testing.assert_allclose(bags.sum(axis=1), 1, rtol=1e-15)
+    for text, bag in zip(texts, bags.toarray(), strict=True):
+        np.testing.assert_allclose(bag, frequencies(text), rtol=1e-15)
+
+
+def test_forms_of_a_word_are_one_word():
+    forms = WordVectors(("tomato", "tomatoes", "salt"), np.eye(2), rows=[1, 1, 0])
+    bags = bags_of_words([["tomato", "tomatoes", "salt"], ["tomatoes"]], forms)
+    np.testing.assert_allclose(bags.toarray(), [[1 / 3, 2 / 3], [0, 1]])
+    assert bags.nnz == 3
+    apart = WordMoverDistance(forms)
+    assert apart(["tomato"], ["tomatoes"]) == 0
+    assert apart(["tomato", "salt"], ["tomatoes"]) == pytest.approx(0.5**0.5)
+
+
+@pytest.mark.parametrize("document", [["unknown", "words"], []])
+def test_bags_name_the_document_without_a_known_word(document):
+    with pytest.raises(ValueError, match="No word of document 2 has a vector"):
+        bags_of_words([["a"], ["b"], document], VECTORS)
+
+
+# Many pairs at a time
+
+
+def pairs_of(texts_x, texts_y, vectors=ARRAY):
+    return paired_word_mover_distances(
+        bags_of_words(texts_x, vectors), bags_of_words(texts_y, vectors), vectors.array
+    )
+
+
+def test_pairs_of_single_words_are_as_far_apart_as_their_vectors():
+    found = pairs_of([["a"], ["c"], ["d"]], [["b"], ["j"], ["d"]])
+    gaps = [np.linalg.norm(VECTORS[x] - VECTORS[y]) for x, y in ("ab", "cj", "dd")]
+    np.testing.assert_allclose(found, gaps, rtol=1e-14)
+    assert found[2] == 0
+
+
+@given(st.lists(st.tuples(documents, documents), max_size=8))
+@quick
+def test_pairs_are_what_single_calls_give(pairs):
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    expected = [distance(x, y) for x, y in pairs]
+    np.testing.assert_allclose(pairs_of(xs, ys), expected, atol=1e-12)
+
+
+@given(st.lists(documents, min_size=1, max_size=4), st.lists(documents, min_size=1))
+@quick
+def test_pairs_of_a_rectangle(xs, ys):
+    found = pairs_of([x for x in xs for _ in ys], ys * len(xs))
+    expected = [distance(x, y) for x in xs for y in ys]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def far_apart(n, *, scale=1.0):
+    """Documents of 5 of 400 words in 20 dimensions: they have little in common."""
+    rng = np.random.default_rng(2)
+    names = tuple(f"w{k}" for k in range(400))
+    vectors = WordVectors(names, scale * rng.standard_normal((400, 20)))
+    return [[names[k] for k in rng.integers(0, 400, 5)] for _ in range(n)], vectors
+
+
+@pytest.mark.parametrize("largest", [1, 60, wmd.LARGEST])
+def test_pairs_however_they_are_cut(monkeypatch, largest):
+    """One by one, in halves, or as one product."""
+    monkeypatch.setattr(wmd, "LARGEST", largest)
+    texts, vectors = far_apart(60)
+    apart = WordMoverDistance(vectors)
+    xs, ys = texts[:30], texts[30:]
+    expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
+    np.testing.assert_allclose(pairs_of(xs, ys, vectors), expected, atol=1e-12)
+    xs, ys = [x for x in texts[:5] for _ in range(20)], texts[20:40] * 5
+    expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
+    np.testing.assert_allclose(pairs_of(xs, ys, vectors), expected, atol=1e-12)
+
+
+def test_a_rectangle_needs_one_product(monkeypatch):
+    asked = []
+
+    def spy(points, rows, columns):
+        asked.append((rows.size, columns.size))
+        return distances(points, rows, columns)
+
+    distances = wmd._distances
+    monkeypatch.setattr(wmd, "_distances", spy)
+    texts, vectors = far_apart(40)
+    pairs_of([texts[0]] * 30, texts[10:], vectors)
+    ((rows, columns),) = asked
+    assert (rows, columns) == (
+        len(set(texts[0])),
+        len({w for t in texts[10:] for w in t}),
+    )
+    asked.clear()
+    pairs_of(texts[:20], texts[20:], vectors)
+    assert len(asked) == 20
+    assert max(rows * columns for rows, columns in asked) <= 25
+
+
+def test_near_vectors_lose_no_digits_that_matter():
+    """Squares of lengths cancel: what is left of them is below the promise."""
+    texts, vectors = far_apart(40, scale=1e3)
+    near = np.concatenate([vectors.array, vectors.array + np.float32(1e-3)])
+    names = tuple(f"{word}{k}" for k in range(2) for word in vectors.words)
+    both = WordVectors(names, near)
+    xs = [[f"{word}0" for word in text] for text in texts]
+    ys = [[f"{word}1" for word in text] for text in texts]
+    apart = WordMoverDistance(both)
+    expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
+    longest = np.linalg.norm(near, axis=1).max()
+    np.testing.assert_allclose(pairs_of(xs, ys, both), expected, atol=1e-7 * longest)
+
+
+def test_pairs_that_do_not_fit():
+    bags = bags_of_words([["a"], ["b", "c"]], ARRAY)
+    with pytest.raises(ValueError, match=r"\(2, 10\) and \(1, 10\) do not fit"):
+        paired_word_mover_distances(bags, bags[[0]], POINTS)
+    with pytest.raises(ValueError, match="and 9 vectors"):
+        paired_word_mover_distances(bags, bags, POINTS[:9])
+    hole = csr_array(vstack([bags, csr_array((1, 10))]))
+    full = bags_of_words([["a"], ["b"], ["c"]], ARRAY)
+    for pair in (hole, full), (full, hole):
+        with pytest.raises(ValueError, match="A bag of pair 2 is empty"):
+            paired_word_mover_distances(*pair, POINTS)
+    assert paired_word_mover_distances(full[:0], full[:0], POINTS).shape == (0,)
+
+
+def test_bags_of_unequal_weight_are_refused():
+    bags = bags_of_words([["a", "b"]], ARRAY)
+    with pytest.raises(RuntimeError, match="documents of 2 and 2 words was not solved"):
+        paired_word_mover_distances(bags, 2 * bags, POINTS)
+
+
 # As a function for Similarity
 
 
@@ -171,8 +339,57 @@ def test_two_processes():
     assert parallel.calls == serial.calls == 20 * 21 // 2
 
 
-def test_another_gamma_costs_nothing():
-    distances = Similarity(DOCUMENTS, WordMoverDistance(VECTORS))
+def of_bags(vectors=ARRAY, **options):
+    function = partial(paired_word_mover_distances, points=vectors.array)
+    bags = bags_of_words(DOCUMENTS, vectors)
+    return Similarity(bags, function, batch="pairs", **options)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_similarity_of_bags(n_jobs):
+    lists, bags = Similarity(DOCUMENTS, distance), of_bags(n_jobs=n_jobs)
+    for sim in lists, bags:
+        sim.columns([3, 7])
+        sim.block([1, 2, 3], [4, 5])
+    everything = range(len(DOCUMENTS))
+    expected = lists.columns(everything)
+    np.testing.assert_allclose(bags.columns(everything), expected, atol=1e-12)
+    np.testing.assert_allclose(bags.pairs([1, 2], [5, 9]), expected[[1, 2], [5, 9]])
+    assert bags.calls == lists.calls == 20 * 21 // 2
+
+
+def is_mapped(X, Y, points):
+    """1 where the vectors are a memory map, whatever they wrap."""
+    while points is not None and not isinstance(points, np.memmap):
+        points = points.base
+    return np.full(X.shape[0], float(points is not None))
+
+
+def test_vectors_reach_workers_memory_mapped():
+    vectors = WordVectors(WORDS, np.ones((10, 60_000)))  # 2.4 MB
+    function = partial(is_mapped, points=vectors.array)
+    bags = bags_of_words(DOCUMENTS, vectors)
+    sim = Similarity(bags, function, batch="pairs", n_jobs=2)
+    assert (sim.columns([0]) == 1).all()
+
+
+def test_pickling_of_pairs_takes_no_words():
+    names = tuple(f"word{k}" for k in range(5000))
+    vectors = WordVectors(names, np.ones((5000, 1)))
+    function = partial(paired_word_mover_distances, points=vectors.array)
+    assert len(pickle.dumps(function)) < vectors.array.nbytes + 1000
+
+
+def test_bags_of_another_space():
+    function = partial(paired_word_mover_distances, points=POINTS[:5])
+    sim = Similarity(bags_of_words(DOCUMENTS, ARRAY), function, batch="pairs")
+    with pytest.raises(SimilarityError, match="and 5 vectors"):
+        sim.columns([0])
+
+
+@pytest.mark.parametrize("make", [of_bags, lambda: Similarity(DOCUMENTS, distance)])
+def test_another_gamma_costs_nothing(make):
+    distances = make()
 
     def kernel(gamma, d):
         return np.exp(-gamma * d)

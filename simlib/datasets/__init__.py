@@ -6,6 +6,15 @@ Examples
 >>> words = load_words() if available("words") else bundled_words()
 """
 
+from simlib.datasets.corpora import (
+    Corpus,
+    Duplicates,
+    load_newsgroups,
+    load_ohsumed,
+    load_recipes,
+    load_stop_words,
+    load_twitter,
+)
 from simlib.datasets.docstrings import bundled_docstrings
 from simlib.datasets.generated import (
     bumpy_sphere,
@@ -18,7 +27,6 @@ from simlib.datasets.generated import (
     uniform_psd,
 )
 from simlib.datasets.loaders import (
-    Corpus,
     CrossEncoderData,
     Mesh,
     WordVectors,
@@ -26,7 +34,6 @@ from simlib.datasets.loaders import (
     load_cortex,
     load_cross_encoder,
     load_road_graph,
-    load_twitter,
     load_word_vectors,
     load_words,
 )
@@ -48,6 +55,7 @@ __all__ = [
     "CrossEncoderData",
     "DataNotFoundError",
     "Dataset",
+    "Duplicates",
     "File",
     "Mesh",
     "WordVectors",
@@ -63,7 +71,11 @@ __all__ = [
     "load_bunny",
     "load_cortex",
     "load_cross_encoder",
+    "load_newsgroups",
+    "load_ohsumed",
+    "load_recipes",
     "load_road_graph",
+    "load_stop_words",
     "load_twitter",
     "load_word_vectors",
     "load_words",

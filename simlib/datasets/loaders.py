@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import lzma
-import string
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,32 +11,8 @@ from scipy.sparse import coo_array, csr_array
 
 from simlib.datasets.registry import find
 
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
-
-@dataclass(frozen=True, eq=False)
-class Corpus:
-    """Labelled documents.
-
-    Attributes
-    ----------
-    documents : list of list of str
-        The words of each of n documents, in order.
-    labels : ndarray of str, shape (n,)
-        The class of each document.
-    texts : list of str
-        The n documents as they stand in the source.
-    n_dropped : int
-        How many documents had no word in the vocabulary and are left out.
-    """
-
-    documents: list[list[str]]
-    labels: np.ndarray
-    texts: list[str]
-    n_dropped: int
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WordVectors(Mapping):
     """A mapping from words to vectors that are views of one read-only array.
 
@@ -46,33 +20,53 @@ class WordVectors(Mapping):
     ----------
     words : tuple of str
         The n words.
-    array : ndarray of float32, shape (n, d)
-        Row i belongs to word i. Not copied if it already is contiguous float32.
+    array : ndarray of float32, shape (m, d)
+        The vectors. Not copied if it already is contiguous float32.
+    rows : ndarray of int, shape (n,)
+        The row of each word's vector. If not given, word i has row i and m = n; several
+        words, say the forms of one, may share a row.
     index : dict
         Word -> row.
 
     Raises
     ------
     ValueError
-        The words are not distinct or not as many as the rows.
+        The words are not distinct, not as many as the rows, or have a row that is not
+        there.
     """
 
     words: tuple[str, ...]
     array: np.ndarray
-    index: dict[str, int] = field(init=False, repr=False)
+    rows: np.ndarray | None = None
+    index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
         words = tuple(self.words)
         array = np.ascontiguousarray(self.array, dtype=np.float32).view()
         array.flags.writeable = False
-        index = {word: row for row, word in enumerate(words)}
-        if array.ndim != 2 or not len(index) == len(words) == len(array):
+        rows = np.arange(len(array)) if self.rows is None else np.array(self.rows)
+        rows.flags.writeable = False
+        index = dict(zip(words, rows.tolist(), strict=False))
+        if array.ndim != 2 or not len(index) == len(words) == len(rows):
             raise ValueError(
-                f"{len(words)} words ({len(index)} distinct) need as many vectors, "
-                f"got an array of shape {array.shape}"
+                f"{len(words)} words ({len(set(words))} distinct) need as many "
+                f"vectors, got {len(rows)} of an array of shape {array.shape}"
             )
-        for name, value in ("words", words), ("array", array), ("index", index):
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(array):
+            raise ValueError(
+                f"rows {rows.min()} to {rows.max()} are not all in an array of shape "
+                f"{array.shape}"
+            )
+        for name, value in zip(
+            ("words", "array", "rows", "index"),
+            (words, array, rows, index),
+            strict=True,
+        ):
             object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        n, d = len(self), self.array.shape[1]
+        return f"{type(self).__name__}({n} words, {d} dimensions)"
 
     __eq__ = object.__eq__  # a Mapping would compare arrays
     __hash__ = object.__hash__
@@ -87,7 +81,7 @@ class WordVectors(Mapping):
         return len(self.words)
 
     def __reduce__(self) -> tuple:
-        return WordVectors, (self.words, self.array)
+        return WordVectors, (self.words, self.array, self.rows)
 
     def __deepcopy__(self, memo: dict) -> WordVectors:
         return self  # nothing in it changes, and `sklearn.base.clone` copies often
@@ -138,36 +132,14 @@ class Mesh:
     faces: np.ndarray
 
 
-def load_twitter(vocabulary: Container[str] | None = None) -> Corpus:
-    """Load the 3115 tweets as lists of words, punctuation deleted ("i'm" is "im").
+def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
+    """Load word vectors.
 
     Parameters
     ----------
-    vocabulary : container of str, optional
-        Keep these words only, and drop the documents left empty.
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-    """
-    with lzma.open(find("twitter", "twitter.jsonl.xz"), "rt", encoding="utf8") as lines:
-        records = [json.loads(line) for line in lines]
-    kept, documents = [], []
-    for record in records:
-        words = record["text"].translate(_NO_PUNCTUATION).split()
-        if vocabulary is not None:
-            words = [word for word in words if word in vocabulary]
-        if words or vocabulary is None:
-            kept.append(record)
-            documents.append(words)
-    labels = np.array([record["label"] for record in kept], dtype=str)
-    texts = [record["text"] for record in kept]
-    return Corpus(documents, labels, texts, n_dropped=len(records) - len(kept))
-
-
-def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
-    """Load word vectors: 11705 of 25 dimensions for "glove-twitter-25".
+    name : {"glove-twitter-25", "wordbridge-300"}
+        11705 words in 25 dimensions, or 42498 words in 300. The latter have 26725
+        vectors of length 1: other forms of a word have the vector of its base form.
 
     Raises
     ------
@@ -175,8 +147,10 @@ def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
         As `find`.
     """
     with np.load(find(name, "vectors.npz")) as stored:
-        words = stored["words"].tobytes().decode("utf8").split("\n")
-        return WordVectors(tuple(words), stored["vectors"])
+        forms = "surface" if "surface" in stored else "words"
+        words = stored[forms].tobytes().decode("utf8").split("\n")
+        rows = stored["surface_row"] if forms == "surface" else None
+        return WordVectors(tuple(words), stored["vectors"], rows)
 
 
 def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:

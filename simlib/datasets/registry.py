@@ -183,6 +183,11 @@ _STSB = (
     "data/stsbenchmark/sts-dev.csv",
 )
 _RTE = ("Ji-Yishan/MIEC-FYP", "250635701007f7f2dc00b63ce2cbc3dfe104b4e0", "RTE/dev.tsv")
+_STOP_WORDS = (
+    "archanray/approximate_similarities",
+    "6d8f544d27c1b79c39f4c5926d314757ea16a84b",
+    "WME/data_proc/stop_words_115.txt",
+)
 _BUNNY = (
     "GeometryCollective/geometry-processing-js",
     "c7ea47ae808979a5361e3fcd61bf921a194bf897",
@@ -237,6 +242,28 @@ From vocabulary/vocabulary_01.txt to _30.txt (GitHub chrisjmccormick/inspect_wor
 commit 2a880802b0efce54009ccab347d9f8a08f8a79b7; the entries of the word2vec Google News
 model): the 65483 that are lower-cased tokens of six corpora of ours (tweets, recipes,
 Ohsumed, 20 Newsgroups and two more), sorted, one a line, xz-compressed."""
+_RECIPES = """\
+From train.json of train.json.zip (GitHub jielulovesdessert/What-is-cooking, commit
+c33094b6233d47380ed8941f24cf399ecd6b4025, git blob
+6cfada17d0af7fbc8055238029ac1aa9bbc15908; the training file of the Kaggle competition
+What's Cooking): JSON lines in its order with `id`, `label` (its `cuisine`) and
+`ingredients`, as they are."""
+_TEXT_FILES = """\
+From the {n} files of {folder} (GitHub yao8839836/text_gcn, commit
+962223652e9bb164ac2d83cd09fc7b8845ce860b): JSON lines in the order of their paths, test
+before train, with `split` (train or test), `label` ({label}), `id` (the file's name)
+and `text` (the file, decoded as Latin-1)."""
+_LINES = """\
+ UTF-8, no escapes that are not needed, no spaces between fields; lzma.compress with
+preset 9 | PRESET_EXTREME."""
+_WORDBRIDGE = """\
+From public/data/words/WORD.vec (41353 files, raw DEFLATE of a uint32 and 300 float32)
+and public/data/word_baseform.json (GitHub raghavchandra123/wordbridge, commit
+21c286f21732d75c88cecc5ef6cdf7c992c79104; ConceptNet Numberbatch by all appearance):
+what occurs in six corpora of ours (tweets, recipes, Ohsumed, 20 Newsgroups and two
+more). numpy.savez_compressed of `vectors`, float16, 26725 x 300, exact; `words`, uint8,
+the UTF-8 words joined by newlines; `surface`, the 42498 word forms in the same way;
+`surface_row`, int32, the row of each: its own or that of its base form."""
 
 _CORTEX = """\
 From filestore/db/S1/surfaces/pia_rh.gii and wm_rh.gii (GitHub mvdoc/pycortex, commit
@@ -287,6 +314,94 @@ _SETS = (
                 "vectors.npz",
                 "cdc942226afa4ae8e7c84d05efd9454f62964d26cf101ef133ddf313acb66afb",
                 recipe=_GLOVE,
+            ),
+        ),
+    ),
+    Dataset(
+        name="recipes",
+        folder="recipe_whats_cooking",
+        title="39774 recipes of 20 cuisines, by their ingredients (Recipe-L)",
+        source="GitHub jielulovesdessert/What-is-cooking, commit "
+        "c33094b6233d47380ed8941f24cf399ecd6b4025, train.json.zip (Kaggle, What's "
+        "Cooking; recipes of Yummly)",
+        licence="none stated in the repository; competition data, non-commercial use",
+        files=(
+            File(
+                "recipes.jsonl.xz",
+                "602e9c08a0dc86cae61bfaa23b4daddfef8f99ff2289a84a327654de90f12277",
+                recipe=_RECIPES + _LINES,
+            ),
+        ),
+    ),
+    Dataset(
+        name="ohsumed",
+        folder="ohsumed_single23",
+        title="7400 abstracts in 23 classes of diseases, those with one label",
+        source="GitHub yao8839836/text_gcn, commit "
+        "962223652e9bb164ac2d83cd09fc7b8845ce860b, data/ohsumed_single_23 (of "
+        "ohsumed-first-20000-docs)",
+        licence="no licence file in the repository; OHSUMED is for research use",
+        files=(
+            File(
+                "ohsumed_single23.jsonl.xz",
+                "673dd35c24c6925d1ee564d9a3df0eafb60755d6e91f0ed53246355efc747e39",
+                recipe=_TEXT_FILES.format(
+                    n=7400,
+                    folder="data/ohsumed_single_23/{training,test}/Cxx/ID",
+                    label="C01 to C23",
+                )
+                + _LINES,
+            ),
+        ),
+    ),
+    Dataset(
+        name="newsgroups",
+        folder="twenty_newsgroups",
+        title="18846 messages of 20 newsgroups, sorted by date",
+        source="GitHub yao8839836/text_gcn, commit "
+        "962223652e9bb164ac2d83cd09fc7b8845ce860b, data/20ng (20news-bydate)",
+        licence="no licence file in the repository; public Usenet mail",
+        files=(
+            File(
+                "20news_bydate.jsonl.xz",
+                "55edc488abcaee4a2887353a24a183134b5080d14e03511c76d09ee65c9f966e",
+                recipe=_TEXT_FILES.format(
+                    n=18846,
+                    folder="data/20ng/20news-bydate-{train,test}/GROUP/MESSAGE",
+                    label="the group",
+                )
+                + _LINES,
+            ),
+        ),
+    ),
+    Dataset(
+        name="stop-words",
+        folder="word_lists",
+        title="115 stop words",
+        source=f"GitHub {_STOP_WORDS[0]}, commit {_STOP_WORDS[1]}, {_STOP_WORDS[2]}",
+        licence="none stated in the repository",
+        files=(
+            File(
+                "stop_words_115.txt",
+                "89b64d30f541827651c69ebe5ecb7f84387769d91189f12546af39f26179f128",
+                _github(*_STOP_WORDS),
+                "89b64d30f541827651c69ebe5ecb7f84387769d91189f12546af39f26179f128",
+                bytes,
+            ),
+        ),
+    ),
+    Dataset(
+        name="wordbridge-300",
+        folder="word_vectors_wordbridge300",
+        title="word vectors of 300 dimensions for 42498 words (Numberbatch, inferred)",
+        source="GitHub raghavchandra123/wordbridge, commit "
+        "21c286f21732d75c88cecc5ef6cdf7c992c79104, public/data",
+        licence="none in the repository; ConceptNet Numberbatch is CC BY-SA 4.0",
+        files=(
+            File(
+                "vectors.npz",
+                "d76f9363d03f6d68a070017d464733023a3af5e2297c1761eef7cc805a2ee3b1",
+                recipe=_WORDBRIDGE,
             ),
         ),
     ),

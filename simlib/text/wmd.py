@@ -5,17 +5,21 @@ r"""Word Mover's Distance, exact.
     \quad\text{with}\quad T 1 = p_x, \; T^\top 1 = p_y
 
 Equation :eq:`eq:wmd` of the book: p_x and p_y are the relative frequencies of the words
-of two documents, v their vectors.
+of two documents, v their vectors. `WordMoverDistance` takes two lists of words;
+`paired_word_mover_distances` takes many pairs at a time, as rows of `bags_of_words`,
+and is faster.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, sparray
 from scipy.spatial.distance import cdist
 
 from simlib.datasets import WordVectors
@@ -27,10 +31,16 @@ except ImportError as error:
         "Word Mover's Distance needs POT: pip install simlib[text]"
     ) from error
 
-__all__ = ["WordMoverDistance", "word_mover_distance"]
+__all__ = [
+    "WordMoverDistance",
+    "bags_of_words",
+    "paired_word_mover_distances",
+    "word_mover_distance",
+]
 
 MAX_ITERATIONS = 1_000_000
 OPTIMAL = 1  # result code of POT's network simplex
+LARGEST = 2**22  # distances between words held at a time
 
 
 class WordMoverDistance:
@@ -41,6 +51,10 @@ class WordMoverDistance:
     vectors : mapping from str to array of shape (d,)
         Word vectors. A `simlib.datasets.WordVectors` is used as it is: joblib hands its
         one array to worker processes as a memory map.
+
+    See Also
+    --------
+    paired_word_mover_distances : the same distances, many at a time.
 
     Notes
     -----
@@ -59,10 +73,7 @@ class WordMoverDistance:
     """
 
     def __init__(self, vectors: Mapping[str, ArrayLike]):
-        if not isinstance(vectors, WordVectors):
-            words = tuple(vectors)
-            vectors = WordVectors(words, np.array([vectors[word] for word in words]))
-        self.vectors = vectors
+        self.vectors = as_word_vectors(vectors)
         self._bags: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}
 
     def __call__(self, x: Sequence[str], y: Sequence[str]) -> float:
@@ -72,32 +83,19 @@ class WordMoverDistance:
         ------
         ValueError
             No word of a document has a vector.
+        TypeError
+            A document is a string: it has to be split into words.
         """
         rows_x, weights_x = self._bag(x)
         rows_y, weights_y = self._bag(y)
-        vectors = self.vectors.array
-        costs = cdist(vectors[rows_x], vectors[rows_y])
-        _, distance, _, _, code = emd_c(weights_x, weights_y, costs, MAX_ITERATIONS, 1)
-        if code != OPTIMAL:
-            raise RuntimeError(
-                f"The transport between documents of {rows_x.size} and {rows_y.size} "
-                f"words was not solved (POT's result code {code})."
-            )
-        return float(distance)
+        points = self.vectors.array
+        return _transport(weights_x, weights_y, cdist(points[rows_x], points[rows_y]))
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows of the vectors and their weights, which add up to one."""
-        key = tuple(document)
+        """Return what `_bag` does, computed once for each document."""
+        key = document if isinstance(document, str) else tuple(document)
         if key not in self._bags:
-            index = self.vectors.index
-            counts = Counter(index[word] for word in key if word in index)
-            if not counts:
-                raise ValueError(
-                    f"No word of this document has a vector: {' '.join(key[:10])!r}. "
-                    "Leave such documents out, as load_twitter(vectors) does."
-                )
-            weights = np.array(list(counts.values()), dtype=float)
-            self._bags[key] = np.array(list(counts)), weights / weights.sum()
+            self._bags[key] = _bag(key, self.vectors)
         return self._bags[key]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,5 +121,198 @@ def word_mover_distance(
     ------
     ValueError
         No word of a document has a vector.
+    TypeError
+        A document is a string: it has to be split into words.
     """
     return WordMoverDistance(vectors)(x, y)
+
+
+def bags_of_words(
+    documents: Iterable[Sequence[str]], vectors: Mapping[str, ArrayLike]
+) -> csr_array:
+    """Return documents as normalised bags of words.
+
+    Parameters
+    ----------
+    documents : iterable of n sequences of str
+        Words; those without a vector are left out.
+    vectors : mapping from str to array of shape (d,)
+        Word vectors, best a `simlib.datasets.WordVectors`: its words that share one of
+        the m vectors are one word.
+
+    Returns
+    -------
+    csr_array of shape (n, m)
+        Relative frequencies: every row adds up to 1.
+
+    Raises
+    ------
+    ValueError
+        No word of a document has a vector; the message names it.
+    TypeError
+        A document is a string: it has to be split into words.
+
+    See Also
+    --------
+    sklearn.feature_extraction.text.CountVectorizer : counts, of words as they are.
+
+    Examples
+    --------
+    >>> bags = bags_of_words([["b", "?"], ["a", "b", "b", "b"]], {"a": [0], "b": [3]})
+    >>> bags.toarray()
+    array([[0.  , 1.  ],
+           [0.25, 0.75]])
+    """
+    vectors = as_word_vectors(vectors)
+    rows, weights, ends = [np.zeros(0, int)], [np.zeros(0)], [0]
+    for number, document in enumerate(documents):
+        words, shares = _bag(document, vectors, f"document {number}")
+        rows.append(words)
+        weights.append(shares)
+        ends.append(ends[-1] + words.size)
+    shape = (len(ends) - 1, len(vectors.array))
+    return csr_array((np.concatenate(weights), np.concatenate(rows), ends), shape)
+
+
+def paired_word_mover_distances(
+    X: sparray, Y: sparray, points: np.ndarray
+) -> np.ndarray:
+    """Return the Word Mover's Distance of each row of X to that row of Y.
+
+    Parameters
+    ----------
+    X, Y : sparse arrays of shape (n, m)
+        Bags of words over the same m vectors, such as rows of `bags_of_words`. Each row
+        is positive and adds up to 1.
+    points : array of shape (m, d)
+        The vectors: ``vectors.array``.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Equal to what `WordMoverDistance` returns, to 1e-7 of the longest vector.
+
+    Raises
+    ------
+    ValueError
+        A row is empty, or X, Y and `points` do not fit each other.
+
+    See Also
+    --------
+    WordMoverDistance : the same for two lists of words.
+    sklearn.metrics.pairwise.paired_distances : of rows of numbers.
+
+    Notes
+    -----
+    As in `WordMoverDistance`, but distances between words are computed by one matrix
+    product for all pairs of a rectangle, which for vectors of 300 dimensions halves the
+    time of a pair; pairs at random gain nothing. It is the function for a large
+    `Similarity`: a worker process is sent rows of bags and has `points` as a memory
+    map, and needs no words.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> from simlib import Similarity
+    >>> from simlib.datasets import WordVectors
+    >>> vectors = WordVectors(("a", "b"), np.array([[0.0], [3.0]]))
+    >>> distances = Similarity(
+    ...     bags_of_words([["a"], ["a", "a", "b"], ["b"]], vectors),
+    ...     partial(paired_word_mover_distances, points=vectors.array),
+    ...     batch="pairs",
+    ... )
+    >>> distances.columns([0])[:, 0].tolist()
+    [0.0, 1.0, 3.0]
+    """
+    X, Y = csr_array(X, dtype=float), csr_array(Y, dtype=float)
+    if X.shape != Y.shape or X.shape[1] != len(points):
+        raise ValueError(
+            f"Bags of shapes {X.shape} and {Y.shape} do not fit each other and "
+            f"{len(points)} vectors: rows are pairs, and columns vectors."
+        )
+    sizes_x, sizes_y = np.diff(X.indptr), np.diff(Y.indptr)
+    empty = np.flatnonzero(np.minimum(sizes_x, sizes_y) == 0)
+    if empty.size:
+        raise ValueError(
+            f"A bag of pair {empty[0]} is empty. Make bags by bags_of_words, which "
+            "names documents in which no word has a vector."
+        )
+    weights_x, weights_y = (np.split(bags.data, bags.indptr[1:-1]) for bags in (X, Y))
+    values = np.empty(X.shape[0])
+    # One product serves all pairs of a rectangle. Pairs that have little in common go
+    # one by one, and what is too large in halves.
+    blocks = [(0, X.shape[0])] if X.shape[0] else []
+    while blocks:
+        start, stop = blocks.pop()
+        words_x, x = _words(X, start, stop)
+        words_y, y = _words(Y, start, stop)
+        together = words_x.size * words_y.size
+        apart = sizes_x[start:stop] @ sizes_y[start:stop]
+        if together > min(2 * apart, LARGEST) and stop - start > 1:
+            parts = 2 if together <= 2 * apart else stop - start
+            cuts = np.linspace(start, stop, parts + 1).astype(int)
+            blocks += pairwise(cuts.tolist())
+            continue
+        costs = _distances(points, words_x, words_y)
+        for k, i, j in zip(range(start, stop), x, y, strict=True):
+            values[k] = _transport(weights_x[k], weights_y[k], costs[i[:, None], j])
+    return values
+
+
+def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
+    """Return a mapping from words to vectors as views of one array."""
+    if isinstance(vectors, WordVectors):
+        return vectors
+    words = tuple(vectors)
+    return WordVectors(words, np.array([vectors[word] for word in words]))
+
+
+def _bag(
+    document: Sequence[str], vectors: WordVectors, name: str = "this document"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of the vectors and their weights, which add up to one."""
+    if isinstance(document, str):
+        raise TypeError(
+            f"A document is a list of words; got the string {document[:40]!r}. Split "
+            "it into words."
+        )
+    index = vectors.index
+    counts = Counter(index[word] for word in document if word in index)
+    if not counts:
+        raise ValueError(
+            f"No word of {name} has a vector: {' '.join(document[:10])!r}. "
+            "Leave such documents out, as load_twitter(vectors) does."
+        )
+    weights = np.array(list(counts.values()), dtype=float)
+    return np.array(list(counts)), weights / weights.sum()
+
+
+def _words(
+    bags: csr_array, start: int, stop: int
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the words of some bags, and of each bag the places among them."""
+    first, *ends, last = bags.indptr[start : stop + 1]
+    words, places = np.unique(bags.indices[first:last], return_inverse=True)
+    return words, np.split(places, np.array(ends, dtype=int) - first)
+
+
+def _distances(points: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the distances between some vectors and others, by one product."""
+    x, y = points[rows].astype(float), points[columns].astype(float)
+    squares = -2 * (x @ y.T)
+    squares += np.square(x).sum(axis=1)[:, None]
+    squares += np.square(y).sum(axis=1)
+    squares[rows[:, None] == columns] = 0
+    return np.sqrt(squares.clip(min=0, out=squares), out=squares)
+
+
+def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
+    """Return the cost of moving the weights p to q."""
+    _, cost, _, _, code = emd_c(p, q, costs, MAX_ITERATIONS, 1)
+    if code != OPTIMAL:
+        raise RuntimeError(
+            f"The transport between documents of {p.size} and {q.size} words was not "
+            f"solved (POT's result code {code})."
+        )
+    return float(cost)

@@ -13,10 +13,11 @@ from scipy.sparse.linalg import LinearOperator, eigsh, splu
 __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
+CHUNK = 2**20  # entries of the rows computed at a time
 
 
 class LowRank(LinearOperator):
-    r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and sparse E.
+    r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and a residual E.
 
     The equation :eq:`eq:lowrank` of the book. It is a SciPy linear operator, so ``@``,
     ``.T``, sums and every iterative solver of `scipy.sparse.linalg` work on it. Nothing
@@ -30,8 +31,10 @@ class LowRank(LinearOperator):
         The joining matrix U. Symmetric where `right` is None.
     right : array or sparse array of shape (m, r), optional
         None means ``right = left`` and a symmetric matrix.
-    residual : sparse array of shape (n, m), optional
-        Exactly known corrections E. Symmetric where `right` is None.
+    residual : sparse array or LinearOperator of shape (n, m), optional
+        Exactly known corrections E, sparse; or an operator that also answers
+        ``entries(i, j)``, ``rows(i)`` and ``diagonal()``, as that of `anchored` does.
+        Symmetric where `right` is None.
     landmarks, row_landmarks : array of int, optional
         Items whose columns `left` (rows, for `right`) holds.
     calls : int, optional
@@ -126,7 +129,9 @@ class LowRank(LinearOperator):
         if self.calls is not None:
             parts.append(f"calls={self.calls}")
         if self.residual is not None:
-            parts.append(f"residual nnz={getattr(self.residual, 'nnz', 'operator')}")
+            sparse = scipy.sparse.issparse(self.residual)
+            kind = type(self.residual).__name__
+            parts.append(f"residual {f'nnz={self.residual.nnz}' if sparse else kind}")
         name = "" if self.method is None else f"{self.method}: "
         return f"LowRank({name}{', '.join(parts)})"
 
@@ -170,7 +175,7 @@ class LowRank(LinearOperator):
         """Return the rows i as an array of shape (len(i), m)."""
         i = _index(i)
         values = (self.right @ (_dense(self.left[i]) @ self.core).T).T
-        return values if self.residual is None else values + _dense(self.residual[i])
+        return values if self.residual is None else values + _rows(self.residual, i)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (min(n, m),)."""
@@ -184,7 +189,14 @@ class LowRank(LinearOperator):
         return float(self.diagonal().sum(dtype=float))
 
     def norm(self) -> float:
-        """Return the Frobenius norm, computed from the factors."""
+        """Return the Frobenius norm, computed from the factors.
+
+        Where the residual is an operator, every row is computed once.
+        """
+        if self._has_operator():
+            n, step = self.shape[0], max(1, CHUNK // self.shape[1])
+            parts = np.split(np.arange(n), range(step, n, step))
+            return float(np.linalg.norm([np.linalg.norm(self.rows(i)) for i in parts]))
         squared = np.linalg.norm(self._small_core()) ** 2
         if self.residual is not None:
             entries = scipy.sparse.coo_array(self.residual)
@@ -255,6 +267,9 @@ class LowRank(LinearOperator):
         numpy.linalg.LinAlgError
             The system is singular to working precision: minus the ridge is an
             eigenvalue.
+        ValueError
+            The matrix is not square, y has another length, or the residual is an
+            operator.
 
         Notes
         -----
@@ -266,6 +281,9 @@ class LowRank(LinearOperator):
             raise ValueError(f"Only a square matrix can be solved; shape {self.shape}.")
         if y.shape[:1] != self.shape[:1]:
             raise ValueError(f"y has {len(y)} rows, the matrix has {self.shape[0]}.")
+        self._refuse_operator(
+            "solve", "or give it to an iterative solver, scipy.sparse.linalg.minres say"
+        )
         if ridge == 0 and self.residual is None:
             raise np.linalg.LinAlgError(
                 "Without a residual the inversion lemma divides by the ridge; give one "
@@ -306,8 +324,13 @@ class LowRank(LinearOperator):
             left and right factors.
         signs : array of shape (d,)
             +1 or -1: ``(Z * signs) @ Z.T`` equals the mean of ``L U R^T`` and its
-            transpose (the equation :eq:`eq:embedding` of the book). A residual takes no
-            part.
+            transpose (the equation :eq:`eq:embedding` of the book). A sparse residual
+            takes no part.
+
+        Raises
+        ------
+        ValueError
+            The matrix is not square, or its residual is an operator.
         """
         transform, signs = self._embedding_map()
         return self._feature_columns() @ transform, signs
@@ -325,6 +348,11 @@ class LowRank(LinearOperator):
         -------
         array of shape (m, d)
             Rows to set beside the Z of `embedding`.
+
+        Raises
+        ------
+        ValueError
+            Another number of columns, or as in `embedding`.
         """
         columns = np.atleast_2d(columns)
         transform, _ = self._embedding_map()
@@ -344,7 +372,19 @@ class LowRank(LinearOperator):
                 "want it, or ask for `rows`, `entries` or products instead."
             )
         result = _dense(self.left @ self.core @ self.right.T)
-        return result if self.residual is None else result + _dense(self.residual)
+        if self.residual is None:
+            return result
+        return result + _rows(self.residual, np.arange(self.shape[0]))
+
+    def _has_operator(self) -> bool:
+        return not (self.residual is None or scipy.sparse.issparse(self.residual))
+
+    def _refuse_operator(self, what: str, hint: str) -> None:
+        if self._has_operator():
+            raise ValueError(
+                f"The residual is an operator, with which this matrix cannot {what}. "
+                f"Make it by anchored(..., base_rank=r), {hint}."
+            )
 
     def _small_core(self) -> np.ndarray:
         """Return a small matrix with the norm of the factor part."""
@@ -360,6 +400,7 @@ class LowRank(LinearOperator):
         """Return T and signs with Z = [L R] T; the core is G diag(e) G^T."""
         if self.shape[0] != self.shape[1]:
             raise ValueError(f"Only a square matrix embeds items; shape {self.shape}.")
+        self._refuse_operator("embed items", "which makes factors of the residual")
         core = self.core.astype(float)
         if not self.symmetric:
             core = np.block(
@@ -402,6 +443,12 @@ def _index(i: ArrayLike) -> np.ndarray:
 
 def _dense(factor: Any) -> np.ndarray:
     return factor.toarray() if scipy.sparse.issparse(factor) else factor
+
+
+def _rows(residual: Any, i: np.ndarray) -> np.ndarray:
+    if not scipy.sparse.issparse(residual):
+        return residual.rows(i)
+    return _dense(residual[i])
 
 
 def _entries(residual: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:

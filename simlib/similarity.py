@@ -312,6 +312,17 @@ class Similarity:
         fork._ledger = Ledger(limit)
         return fork
 
+    def blank(self) -> Similarity:
+        """Return a similarity that knows nothing yet, on the same counter and limit.
+
+        For passes over the matrix whose values are not worth their memory: what it
+        evaluates is kept as long as it lives, and counts.
+        """
+        blank = object.__new__(type(self))
+        blank.__dict__.update(self.__dict__)
+        blank._memory = Memory(self.n, symmetric=self.symmetric, dtype=self.dtype)
+        return blank
+
     def _indices(self, index: ArrayLike) -> np.ndarray:
         index = np.atleast_1d(np.asarray(index))
         if index.size == 0:
@@ -401,6 +412,13 @@ class View(Similarity):
     def __init__(self, base: Similarity):
         self.__dict__.update(base.__dict__)
         self.base = base
+
+    def blank(self) -> Similarity:
+        blank = object.__new__(type(self))
+        blank.__dict__.update(self.__dict__)
+        blank.base = self.base.blank()
+        blank._memory = blank.base._memory
+        return blank
 
 
 class MappedSimilarity(View):

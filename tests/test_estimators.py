@@ -1,4 +1,5 @@
 import pickle
+from itertools import pairwise
 
 import joblib
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import Recorder, asymmetric, indefinite, psd, quick
 from rapidfuzz import fuzz
+from rapidfuzz.distance import Levenshtein
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
@@ -20,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from simlib import METHODS, Similarity, SimilarityError
+from simlib import METHODS, Similarity, SimilarityError, anchored
 from simlib.approximation.estimators import (
     SiCUR,
     SMSNystroem,
@@ -77,8 +79,8 @@ def gaussian(x, y):
 def approximation(estimator, K):
     """Return what the function of the same name answers with the same draw."""
     options = estimator.get_params()
-    for name in ("kernel", "kernel_params", "n_jobs"):
-        del options[name]
+    for name in ("kernel", "kernel_params", "n_jobs", "cheap", "base_rank"):
+        options.pop(name, None)
     function = METHODS[METHOD[type(estimator)]].function
     return function(
         Similarity.from_matrix(K), rng=options.pop("random_state"), **options
@@ -595,3 +597,80 @@ def test_errors_of_the_options():
         TikhonovNystroem("precomputed", n_landmarks=5, ridge=-1).fit(K)
     with pytest.raises(ValueError, match="landmarks must be"):
         TikhonovNystroem("precomputed", n_landmarks=5, landmarks="best").fit(K)
+
+
+# A cheap kernel beside
+
+
+def edit_similarity(x, y):
+    return np.exp(-Levenshtein.distance(x, y) / 2)
+
+
+def bigrams(x, y):
+    x, y = (set(pairwise(f" {word} ")) for word in (x, y))
+    return len(x & y) / len(x | y)
+
+
+@pytest.mark.parametrize("kind", ["callables", "names", "callable and name"])
+def test_cheap_kernel(kind):
+    """The features are those of `anchored`, for old items and new."""
+    kernel, cheap = {
+        "callables": (edit_similarity, bigrams),
+        "names": ("laplacian", "rbf"),
+        "callable and name": (gaussian, "laplacian"),
+    }[kind]
+    X = words(80)[0] if kind == "callables" else points(80)
+    model = TikhonovNystroem(
+        kernel, n_landmarks=8, cheap=cheap, base_rank=30, random_state=0
+    )
+    Z = model.fit_transform(X)
+    K, G = (
+        pairwise_kernels(X, metric=metric)
+        if isinstance(metric, str)
+        else np.array([[metric(x, y) for y in X] for x in X])
+        for metric in (kernel, cheap)
+    )
+    expected = anchored(
+        Similarity.from_matrix(K), 8, Similarity.from_matrix(G), base_rank=30, rng=0
+    )
+    assert expected.weight > 0
+    assert Z.shape == (80, 38) == (80, len(model.get_feature_names_out()))
+    assert (len(model.components_), len(model.base_components_)) == (8, 30)
+    np.testing.assert_allclose((Z * model.signs_) @ Z.T, expected.toarray(), atol=1e-8)
+    np.testing.assert_allclose(model.transform(X), Z, atol=1e-8)
+    again = (
+        pickle.loads(pickle.dumps(model)) if kind != "names" else clone(model).fit(X)
+    )
+    np.testing.assert_allclose(again.transform(X[:5]), Z[:5], atol=1e-8)
+    if kind != "names":  # those of a named kernel count both halves of small tiles
+        assert model.n_calls_ == expected.calls
+
+
+def test_cheap_kernel_that_does_not_help():
+    X = points(60)
+    model, plain = (
+        TikhonovNystroem(gaussian, n_landmarks=20, cheap=cheap, random_state=0).fit(X)
+        for cheap in (noise, None)
+    )
+    assert len(model.base_components_) == 0
+    assert model.transform(X[:7]).shape == (7, 20)
+    np.testing.assert_array_equal(model.component_indices_, plain.component_indices_)
+
+
+def noise(x, y):
+    """A number that depends on both items, and on nothing that matters."""
+    return np.sin(1e4 * (x @ x + y @ y))
+
+
+def test_errors_of_a_cheap_kernel():
+    X = points(20)
+    with pytest.raises(ValueError, match="needs items, not a precomputed"):
+        TikhonovNystroem("precomputed", n_landmarks=3, cheap="rbf").fit(X @ X.T)
+    with pytest.raises(ValueError, match="needs items, not a precomputed"):
+        TikhonovNystroem("rbf", n_landmarks=3, cheap="precomputed").fit(X)
+    with pytest.raises(ValueError, match='leave ridge="cv"'):
+        TikhonovNystroem("rbf", n_landmarks=3, cheap="linear", ridge=0.1).fit(X)
+    with pytest.raises(ValueError, match=r"kernel must be a callable.*'cosin'"):
+        TikhonovNystroem("rbf", n_landmarks=3, cheap="cosin").fit(X)
+    with pytest.raises(ValueError, match="could not convert string"):
+        TikhonovNystroem(jaccard, n_landmarks=3, cheap="rbf").fit(words(20)[0])

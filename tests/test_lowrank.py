@@ -10,7 +10,14 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse.linalg import LinearOperator, aslinearoperator, cg, eigsh, svds
+from scipy.sparse.linalg import (
+    LinearOperator,
+    aslinearoperator,
+    cg,
+    eigsh,
+    minres,
+    svds,
+)
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -423,3 +430,76 @@ def test_refusals_of_questions(rank_one):
         rank_one.extend([[1.0, 2.0]])
     with pytest.raises(ValueError, match=r"dimension mismatch|matmul"):
         rank_one @ np.ones(3)
+
+
+# A residual that is an operator
+
+
+class Answers(LinearOperator):
+    """A matrix that answers what a residual has to answer, and counts the rows."""
+
+    def __init__(self, E):
+        super().__init__(E.dtype, E.shape)
+        self.E, self.asked = E, []
+
+    def entries(self, i, j):
+        return self.E[i, j]
+
+    def rows(self, i):
+        self.asked.append(len(i))
+        return self.E[i]
+
+    def diagonal(self):
+        return np.diag(self.E)
+
+    def _matmat(self, X):
+        return self.E @ X
+
+    _matvec = _matmat
+
+    def _transpose(self):
+        return Answers(self.E.T)
+
+    _adjoint = _transpose
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_operator_residual_against_the_dense_matrix(symmetric, dtype, monkeypatch):
+    plain, dense = make(symmetric=symmetric, dtype=dtype)
+    E = np.random.default_rng(1).standard_normal((12, 12)).astype(dtype)
+    E = E + E.T if symmetric else E
+    right = None if symmetric else plain.right
+    K, dense = LowRank(plain.left, plain.core, right, residual=Answers(E)), dense + E
+    tol = dict.fromkeys(("rtol", "atol"), 1e-11 if dtype is np.float64 else 1e-4)
+    i, j = np.array([0, 3, 3, 11]), np.array([0, 5, 3, 2])
+    x = np.arange(12, dtype=dtype)
+    for matrix, expected in ((K, dense), (K.T, dense.T)):
+        assert matrix.dtype == matrix.toarray().dtype == dtype
+        assert_allclose(matrix.toarray(), expected, **tol)
+        assert_allclose(matrix.entries(i, j), expected[i, j], **tol)
+        assert_allclose(matrix.rows(i), expected[i], **tol)
+        assert_allclose(matrix.diagonal(), np.diag(expected), **tol)
+        assert_allclose(matrix @ x, expected @ x, **tol)
+        assert_allclose(matrix.rmatvec(x), expected.T @ x, **tol)
+        assert matrix.trace() == pytest.approx(np.trace(expected), rel=1e-4)
+        assert matrix.norm() == pytest.approx(np.linalg.norm(expected), rel=1e-5)
+    monkeypatch.setattr("simlib.lowrank.CHUNK", 60)
+    K.residual.asked.clear()
+    assert K.norm() == pytest.approx(np.linalg.norm(dense), rel=1e-5)
+    assert K.residual.asked == [5, 5, 2]
+    assert repr(K).endswith("residual Answers)")
+    if symmetric and dtype is np.float64:
+        exact = np.linalg.eigvalsh(dense)
+        assert_allclose(K.eigh(2)[0], exact[np.argsort(-abs(exact))[:2]])
+
+
+def test_operator_residual_has_no_factors():
+    K = LowRank(np.ones((3, 1)), [[1.0]], residual=Answers(np.eye(3)))
+    for ask in (K.embedding, lambda: K.extend([[1.0]]), lambda: K.solve([1, 2, 3], 1)):
+        with pytest.raises(
+            ValueError, match=r"operator.*anchored\(\.\.\., base_rank=r\)"
+        ):
+            ask()
+    solution = minres(K, np.ones(3), rtol=1e-12)[0]  # what the last message proposes
+    assert_allclose(solution, [0.25, 0.25, 0.25])

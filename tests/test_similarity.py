@@ -167,6 +167,28 @@ def test_views_of_views():
     assert sim.limit == twice.limit == mean.limit == 99
 
 
+@pytest.mark.parametrize("kind", ["plain", "mapped", "symmetrized", "both"])
+def test_blank_knows_nothing_and_counts_together(kind):
+    K = np.arange(25.0).reshape(5, 5)
+    oracle = Oracle(K)
+    sim = Similarity(range(5), oracle, symmetric=False, limit=100)
+    view = sim.symmetrized() if kind in ("symmetrized", "both") else sim
+    view = view.map(np.sqrt) if kind in ("mapped", "both") else view
+    expected = view.columns([1, 2])
+    calls = sim.calls
+    blank = view.blank()
+    assert np.isnan(blank.peek([0, 1], [1, 2])).all()
+    assert_array_equal(blank.columns([1, 2]), expected)
+    assert sim.calls == blank.calls == view.calls == 2 * calls
+    assert blank.symmetric == view.symmetric
+    blank.block([0, 3, 4], [0, 3, 4])
+    assert np.isnan(view.peek([3], [4])).all()
+    assert np.isfinite(view.peek([0, 1], [1, 2])).all()
+    sim.limit = sim.calls
+    with pytest.raises(BudgetExceeded):
+        view.blank().columns([0])
+
+
 def test_fork_shares_knowledge_and_counts_alone():
     K, oracle, sim = make(limit=100)
     sim.columns([0])

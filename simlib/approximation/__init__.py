@@ -4,6 +4,7 @@ Every method reads its matrix through a `Similarity` and answers with a `LowRank
 """
 
 from simlib.approximation.adaptive import AdaptiveResult, approximate_to
+from simlib.approximation.anchored import Anchored, anchored
 from simlib.approximation.cur import sicur, skeleton, stacur
 from simlib.approximation.error import relative_error
 from simlib.approximation.error_estimate import ErrorEstimate, estimate_error
@@ -13,7 +14,7 @@ from simlib.approximation.estimators import (
     StaCUR,
     TikhonovNystroem,
 )
-from simlib.approximation.methods import METHODS, largest
+from simlib.approximation.methods import COMPANION_METHODS, METHODS, largest
 from simlib.approximation.nystrom import nystrom
 from simlib.approximation.optimal import optimal
 from simlib.approximation.overlay import overlay
@@ -23,14 +24,17 @@ from simlib.approximation.spectrum import Spectrum, estimate_spectrum, negative_
 from simlib.approximation.tikhonov import tikhonov
 
 __all__ = [
+    "COMPANION_METHODS",
     "METHODS",
     "AdaptiveResult",
+    "Anchored",
     "ErrorEstimate",
     "SMSNystroem",
     "SiCUR",
     "Spectrum",
     "StaCUR",
     "TikhonovNystroem",
+    "anchored",
     "approximate_to",
     "estimate_error",
     "estimate_spectrum",

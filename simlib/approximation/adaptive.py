@@ -11,18 +11,20 @@ s_h, that it has not.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib.approximation.budget import Method
 from simlib.approximation.error_estimate import (
     FEWEST,
     ErrorEstimate,
     ValidationSample,
     default_size,
 )
-from simlib.approximation.methods import METHODS
+from simlib.approximation.methods import named
 from simlib.lowrank import LowRank
 from simlib.similarity import BudgetExceeded, Similarity, View
 
@@ -58,6 +60,7 @@ def approximate_to(
     method: str = "tikhonov",
     confidence: float = 0.95,
     rng: int | np.random.Generator | None = None,
+    **options: Any,
 ) -> AdaptiveResult:
     r"""Approximate a matrix to a given relative Frobenius error.
 
@@ -68,11 +71,13 @@ def approximate_to(
     target_error : float
         Relative error to be reached, above zero.
     method : str, default="tikhonov"
-        A name in `METHODS`, used with its default options.
+        A name in `METHODS`, or "anchored" with the option `cheap`.
     confidence : float, default=0.95
         Of the interval whose upper end has to reach the target.
     rng : int, Generator or None
         Source of randomness.
+    **options
+        Options of the method.
 
     Returns
     -------
@@ -84,6 +89,8 @@ def approximate_to(
     ValueError
         No such method, a target or a confidence out of range, or what the method
         refuses.
+    TypeError
+        The method has no such option, or needs one that is missing.
     BudgetExceeded
         The limit does not pay for one landmark and the smallest sample. What was
         evaluated is kept.
@@ -118,15 +125,15 @@ def approximate_to(
     >>> relative_error(K, result.approximation) < 0.01
     True
     """
-    if method not in METHODS:
-        raise ValueError(
-            f"No method is called {method!r}; there are {', '.join(METHODS)}."
-        )
+    chosen = named(method, options)
     if not 0 < target_error < np.inf:
         raise ValueError(f"target_error must be a number above 0; got {target_error}.")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
-    search = _Search(sim, method, np.random.default_rng(rng))
+    chosen = Method(
+        partial(chosen.function, **options), partial(chosen.calls, **options)
+    )
+    search = _Search(sim, chosen, np.random.default_rng(rng))
     looks = []  # (landmarks, estimated error)
     while True:
         error = search.sample.estimate(
@@ -171,9 +178,9 @@ def _pairs_needed(n_pairs: int, error: ErrorEstimate, target: float) -> float:
 class _Search:
     """The answer so far, what the method has read for it, and the sample."""
 
-    def __init__(self, sim: Similarity, method: str, rng: np.random.Generator):
+    def __init__(self, sim: Similarity, method: Method, rng: np.random.Generator):
         self.sim, self.reader = sim, _Reader(sim)
-        self.method, self.seed = METHODS[method], int(rng.integers(2**62))
+        self.method, self.seed = method, int(rng.integers(2**62))
         self.n_landmarks, self.answer = 0, None
         self.price = 1 if sim.symmetric else 2  # calls for one in the formulas
         calls = sim.calls

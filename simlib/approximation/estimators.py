@@ -25,9 +25,10 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
-from sklearn.utils import Tags, _safe_indexing
+from sklearn.utils import Tags, _safe_indexing, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from simlib.approximation.anchored import anchored
 from simlib.approximation.cur import sicur, stacur
 from simlib.approximation.sms import sms_nystrom
 from simlib.approximation.tikhonov import tikhonov
@@ -123,7 +124,7 @@ class _LandmarkFeatures(
             are numbered after the items.
         """
         check_is_fitted(self)
-        return self._to_landmarks(self._items(X, reset=False)) @ self.normalization_
+        return self._columns(self._items(X, reset=False)) @ self.normalization_
 
     def _fit(self, X: Any) -> LowRank:
         items = self._items(X, reset=True)
@@ -169,8 +170,6 @@ class _LandmarkFeatures(
 
     def _similarity(self, items: Any) -> Similarity:
         """Return the similarity of the items to each other."""
-        if callable(self.kernel):
-            return Similarity(items, self._function(), n_jobs=self.n_jobs)
         if self.kernel == "precomputed":
             sim = Similarity.from_matrix(items)
             if not sim.symmetric:
@@ -178,35 +177,15 @@ class _LandmarkFeatures(
                     "A precomputed matrix must be symmetric; use (K + K.T)/2."
                 )
             return sim
-        if self.kernel not in kernel_metrics():
-            raise ValueError(
-                f'kernel must be a callable, "precomputed" or one of '
-                f"{', '.join(sorted(kernel_metrics()))}; got {self.kernel!r}."
-            )
-        return Similarity(
-            items,
-            self._function(),
-            batch="block",
-            dtype=items.dtype,
-            n_jobs=self.n_jobs,
-        )
+        return _similarity(items, self.kernel, self.kernel_params, self.n_jobs)
 
-    def _to_landmarks(self, items: Any) -> np.ndarray:
+    def _columns(self, items: Any) -> np.ndarray:
         """Return the similarities of items to the landmarks."""
         if self.kernel == "precomputed":
             return items[:, self.component_indices_]
-        if not callable(self.kernel):
-            return self._function()(items, self.components_, n_jobs=self.n_jobs)
-        new, landmarks = list(items), list(self.components_)
-        sim = Similarity(new + landmarks, self._function(), n_jobs=self.n_jobs)
-        return sim.block(range(len(new)), range(len(new), sim.n))
-
-    def _function(self) -> Callable[..., Any]:
-        """Return the kernel of two items; a named one takes two arrays of them."""
-        params = self.kernel_params or {}
-        if callable(self.kernel):
-            return partial(self.kernel, **params)
-        return partial(pairwise_kernels, metric=self.kernel, **params)
+        return _between(
+            items, self.components_, self.kernel, self.kernel_params, self.n_jobs
+        )
 
     @property
     def _n_features_out(self) -> int:
@@ -220,11 +199,60 @@ class _LandmarkFeatures(
         return tags
 
 
+def _similarity(
+    items: Any,
+    kernel: str | Callable[..., float],
+    params: dict[str, Any] | None,
+    n_jobs: int | None,
+) -> Similarity:
+    """Return the similarity of the items to each other under a kernel."""
+    if callable(kernel):
+        return Similarity(items, _function(kernel, params), n_jobs=n_jobs)
+    if kernel not in kernel_metrics():
+        raise ValueError(
+            f'kernel must be a callable, "precomputed" or one of '
+            f"{', '.join(sorted(kernel_metrics()))}; got {kernel!r}."
+        )
+    return Similarity(
+        items,
+        _function(kernel, params),
+        batch="block",
+        dtype=items.dtype,
+        n_jobs=n_jobs,
+    )
+
+
+def _between(
+    items: Any,
+    landmarks: Any,
+    kernel: str | Callable[..., float],
+    params: dict[str, Any] | None,
+    n_jobs: int | None,
+) -> np.ndarray:
+    """Return the similarities of items to landmarks under a kernel."""
+    function = _function(kernel, params)
+    if not callable(kernel):
+        return function(items, landmarks, n_jobs=n_jobs)
+    new, landmarks = list(items), list(landmarks)
+    sim = Similarity(new + landmarks, function, n_jobs=n_jobs)
+    return sim.block(range(len(new)), range(len(new), sim.n))
+
+
+def _function(
+    kernel: str | Callable[..., float], params: dict[str, Any] | None
+) -> Callable[..., Any]:
+    """Return the kernel of two items; a named one takes two arrays of them."""
+    if callable(kernel):
+        return partial(kernel, **(params or {}))
+    return partial(pairwise_kernels, metric=kernel, **(params or {}))
+
+
 def _feature_map(answer: LowRank) -> tuple[np.ndarray, np.ndarray]:
     """Return T and the signs of the features."""
     if answer.symmetric:
         _, signs = answer.embedding()
-        return answer.extend(np.eye(answer.rank, dtype=answer.dtype)), signs
+        columns = np.eye(answer.rank, dtype=answer.dtype)
+        return LowRank.extend(answer, columns), signs
     P, sigma, _ = np.linalg.svd(answer.core.astype(float), full_matrices=False)
     return (P * np.sqrt(sigma)).astype(answer.dtype), np.ones(sigma.size, answer.dtype)
 
@@ -256,6 +284,12 @@ class TikhonovNystroem(_LandmarkFeatures):
         Its regularisation; "cv" finds it by cross-validation, at no kernel call.
     landmarks : "uniform", "pivoted_qr" or "adaptive", default="uniform"
         How to choose the landmarks; see `tikhonov`.
+    cheap : str or callable, optional
+        A kernel that costs little and nearly agrees, given as `kernel` is, but not
+        precomputed: the features are then those of `anchored`. Where it does not help
+        they are those of the kernel alone. Ridge and landmarks have to be the default.
+    base_rank : int, default=1000
+        How many features the cheap kernel gives at most.
 
     Attributes
     ----------
@@ -263,8 +297,14 @@ class TikhonovNystroem(_LandmarkFeatures):
         The landmarks; nothing else of the data is kept. None where precomputed.
     component_indices_ : array of int, shape (n_landmarks,)
         Their places in the data.
+    base_components_ : list or array of at most base_rank items
+        With `cheap`, its own landmarks; none where it does not help.
+    calibration_ : callable
+        With `cheap`, the function that turns its values into those of the kernel.
     normalization_ : array of shape (n_landmarks, n_landmarks)
-        T: ``transform(X)`` is ``kernel(X, components_) @ normalization_``.
+        T: ``transform(X)`` is ``kernel(X, components_) @ normalization_``. With `cheap`
+        there are further rows and columns, for
+        ``calibration_(cheap(X, base_components_))``.
     signs_ : array of shape (n_landmarks,)
         +1 or -1: with ``Z = fit_transform(X)``, ``(Z * signs_) @ Z.T`` is the
         approximation, indefinite where the kernel is. A linear model needs no signs:
@@ -283,7 +323,8 @@ class TikhonovNystroem(_LandmarkFeatures):
 
     Notes
     -----
-    A new item costs ``n_landmarks`` calls. In `fit` a callable is called as often as
+    A new item costs ``n_landmarks`` calls, and as many of `cheap` as there are
+    ``base_components_``. In `fit` a callable is called as often as
     `tikhonov` says, never twice for a pair; a named kernel is computed in blocks, which
     adds both halves of small tiles on the diagonal. With "precomputed" `transform`
     takes similarities to all fitted items, and ``sklearn.model_selection`` cuts rows
@@ -317,20 +358,65 @@ class TikhonovNystroem(_LandmarkFeatures):
         oversampling: float = 2,
         ridge: Literal["cv"] | float = "cv",
         landmarks: Literal["uniform", "pivoted_qr", "adaptive"] = "uniform",
+        cheap: str | Callable[..., float] | None = None,
+        base_rank: int = 1000,
     ):
         super().__init__(kernel, n_landmarks, kernel_params, random_state, n_jobs)
         self.oversampling = oversampling
         self.ridge = ridge
         self.landmarks = landmarks
+        self.cheap = cheap
+        self.base_rank = base_rank
 
     def _approximate(self, sim: Similarity, **draw: Any) -> LowRank:
-        return tikhonov(
+        if self.cheap is None:
+            return tikhonov(
+                sim,
+                oversampling=self.oversampling,
+                ridge=self.ridge,
+                landmarks=self.landmarks,
+                **draw,
+            )
+        if "precomputed" in (self.kernel, self.cheap):
+            raise ValueError(
+                "A cheap kernel needs items, not a precomputed matrix; the function "
+                "simlib.anchored takes two matrices."
+            )
+        if (self.ridge, self.landmarks) != ("cv", "uniform"):
+            raise ValueError(
+                'With a cheap kernel leave ridge="cv" and landmarks="uniform".'
+            )
+        items = self._cheap_items(sim.items)
+        answer = anchored(
             sim,
+            cheap=_similarity(items, self.cheap, None, self.n_jobs),
             oversampling=self.oversampling,
-            ridge=self.ridge,
-            landmarks=self.landmarks,
+            base_rank=min(self.base_rank, sim.n),
             **draw,
         )
+        self.base_components_ = _safe_indexing(items, answer.base_landmarks)
+        self.calibration_ = answer.calibration
+        return answer
+
+    def _columns(self, items: Any) -> np.ndarray:
+        columns = super()._columns(items)
+        if self.cheap is None or len(self.normalization_) == columns.shape[1]:
+            return columns
+        cheap_columns = _between(
+            self._cheap_items(items),
+            self.base_components_,
+            self.cheap,
+            None,
+            self.n_jobs,
+        )
+        calibrated = self.calibration_(cheap_columns).astype(columns.dtype)
+        return np.hstack([columns, calibrated])
+
+    def _cheap_items(self, items: Any) -> Any:
+        """Return the items as the cheap kernel takes them."""
+        if callable(self.cheap):
+            return items
+        return check_array(items, accept_sparse="csr", dtype=[np.float64, np.float32])
 
 
 class SMSNystroem(_LandmarkFeatures):

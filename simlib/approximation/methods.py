@@ -1,10 +1,15 @@
-"""The sublinear methods by name, with what they cost: experiments iterate over them."""
+"""The sublinear methods by name, with what they cost: experiments iterate over them.
+
+`METHODS` need the similarity alone, `COMPANION_METHODS` take a cheap one besides, as
+the option ``cheap``.
+"""
 
 from __future__ import annotations
 
 from inspect import signature
 from typing import Any
 
+from simlib.approximation.anchored import anchored, anchored_calls
 from simlib.approximation.budget import Method, largest_below
 from simlib.approximation.cur import (
     sicur,
@@ -19,7 +24,7 @@ from simlib.approximation.rpcholesky import rpcholesky, rpcholesky_calls
 from simlib.approximation.sms import sms_calls, sms_nystrom
 from simlib.approximation.tikhonov import tikhonov, tikhonov_calls
 
-__all__ = ["METHODS", "largest"]
+__all__ = ["COMPANION_METHODS", "METHODS", "largest"]
 
 METHODS: dict[str, Method] = {
     "nystrom": Method(nystrom, nystrom_calls),
@@ -30,6 +35,7 @@ METHODS: dict[str, Method] = {
     "rpcholesky": Method(rpcholesky, rpcholesky_calls),
     "tikhonov": Method(tikhonov, tikhonov_calls),
 }
+COMPANION_METHODS: dict[str, Method] = {"anchored": Method(anchored, anchored_calls)}
 
 
 def largest(method: str, n: int, calls: int, **options: Any) -> int:
@@ -38,7 +44,7 @@ def largest(method: str, n: int, calls: int, **options: Any) -> int:
     Parameters
     ----------
     method : str
-        A name in `METHODS`.
+        A name in `METHODS` or `COMPANION_METHODS`.
     n : int
         Number of items; the matrix is symmetric.
     calls : int
@@ -65,12 +71,19 @@ def largest(method: str, n: int, calls: int, **options: Any) -> int:
     >>> largest("nystrom", 1000, 50_000)
     51
     """
-    if method not in METHODS:
+    cost = named(method, options).calls
+    return largest_below(calls, n, lambda s: cost(n, s, **options))
+
+
+def named(method: str, options: dict[str, Any]) -> Method:
+    """Return a method by its name, and check that it has these options."""
+    methods = METHODS | COMPANION_METHODS
+    if method not in methods:
         raise ValueError(
-            f"No method is called {method!r}; there are {', '.join(METHODS)}."
+            f"No method is called {method!r}; there are {', '.join(methods)}."
         )
-    function, cost = METHODS[method]
-    unknown = set(options) - set(signature(function).parameters)
+    parameters = signature(methods[method].function).parameters
+    unknown = set(options) - set(parameters)
     if unknown:
         raise TypeError(f"{method} has no option {', '.join(sorted(unknown))}.")
-    return largest_below(calls, n, lambda s: cost(n, s, **options))
+    return methods[method]

@@ -29,7 +29,7 @@ from simlib.similarity import Similarity
 
 __all__ = ["tikhonov", "tikhonov_calls"]
 
-N_FOLDS = 5
+N_FOLDS, LANDMARK_FOLDS = 5, 10
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
 NUGGETS = np.linspace(0, 1, 6)  # times the mean diagonal of A
 SELECTIONS = {"pivoted_qr": pivoted_qr, "adaptive": adaptive}
@@ -107,7 +107,7 @@ def tikhonov(
     if ridge != "cv" and not (isinstance(ridge, Real) and ridge >= 0):
         raise ValueError(f'ridge must be "cv" or a number >= 0; got {ridge!r}.')
     S1, S2 = _draw(sim, n_landmarks, oversampling, landmarks, rng)
-    problem = _Problem(
+    problem = Problem(
         A=sim.block(S2, S2).astype(float),
         C=sim.columns(S1),
         R=None if sim.symmetric else sim.rows(S1).T,
@@ -222,7 +222,7 @@ class _Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class Problem:
     """What was evaluated: A = K[S2, S2], which begins with S1, and whole columns C.
 
     Where K is not symmetric R is the transpose of its rows S1, otherwise None.
@@ -233,7 +233,7 @@ class _Problem:
     R: np.ndarray | None
     S1: np.ndarray
 
-    def without(self, tau: float) -> _Problem:
+    def without(self, tau: float) -> Problem:
         """Return the same for K - tau I."""
 
         def less(part: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -243,7 +243,7 @@ class _Problem:
 
         C = less(self.C, self.S1)
         R = None if self.R is None else less(self.R, self.S1)
-        return _Problem(less(self.A, np.arange(len(self.A))), C, R, self.S1)
+        return Problem(less(self.A, np.arange(len(self.A))), C, R, self.S1)
 
     def fit(self, kept: np.ndarray | None = None) -> _Fit:
         """Return the fits to the block, or to the part of it that is kept."""
@@ -274,16 +274,22 @@ class _Problem:
         return ridges[good] if good.any() else ridges[-1:]
 
     def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
-        """Return the best ridge, and for each fold its squared error on the rest.
+        """Return the best ridge, and for each fold its squared error on the rest."""
+        if len(self.A) - self.S1.size < 2:
+            return 0.0 if ridge == "cv" else float(ridge), np.zeros(1)
+        ridges = self.ridges() if ridge == "cv" else np.array([float(ridge)])
+        errors = self.held_out_errors(ridges)
+        best = int(np.argmin(errors.sum(axis=0)))
+        return float(ridges[best]), errors[:, best]
+
+    def held_out_errors(self, ridges: np.ndarray) -> np.ndarray:
+        """Return the squared error of each fold and ridge on the rest of the block.
 
         The rest is what the fit has not seen of K[S2 - S1, S2 - S1], off the diagonal:
         entries between items of the fold, and between these and the others.
         """
         A, s1 = self.A, self.S1.size
         held_out = np.arange(s1, len(A))
-        if held_out.size < 2:
-            return 0.0 if ridge == "cv" else float(ridge), np.zeros(1)
-        ridges = self.ridges() if ridge == "cv" else np.array([float(ridge)])
         if held_out.size < 2 * N_FOLDS:
             folds = [np.array(pair) for pair in combinations(held_out, 2)]
         else:
@@ -302,8 +308,37 @@ class _Problem:
                         for few in _few(ridges, s1)
                     ]
                 )
-        best = int(np.argmin(errors.sum(axis=0)))
-        return float(ridges[best]), errors[:, best]
+        return errors
+
+    def landmark_errors(self, ridges: np.ndarray) -> np.ndarray:
+        """Return the squared error of each fold of landmarks and ridge in its columns.
+
+        The fit does without the fold and predicts what its columns, and rows, hold for
+        the items that are no landmarks: far more entries than are held out in the
+        block. With Y = U B^T the error is ``|C_fold - C_kept Y|^2``, a quadratic form
+        in the Gram matrix of C.
+        """
+        A, s1 = self.A, self.S1.size
+        others = np.setdiff1d(np.arange(len(self.C)), self.S1)
+        sides = [self.C] if self.R is None else [self.C, self.R]
+        grams = [part.T @ part for part in (S[others].astype(float) for S in sides)]
+        folds = np.array_split(np.arange(s1), min(LANDMARK_FOLDS, s1))
+        errors = np.zeros((len(folds), ridges.size))
+        for k, fold in enumerate(folds):
+            kept = np.setdiff1d(np.arange(len(A)), fold)
+            inner = np.setdiff1d(np.arange(s1), fold)
+            fit = _Fit(A[np.ix_(kept, kept)], inner.size, self.R is None, self.C.dtype)
+            for few in _few(np.arange(ridges.size), s1):
+                U = fit.core(ridges[few])
+                weights = [U @ A[np.ix_(inner, fold)]]
+                if self.R is not None:
+                    weights.append(np.swapaxes(U, -1, -2) @ A[np.ix_(fold, inner)].T)
+                for gram, Y in zip(grams, weights, strict=True):
+                    both = np.zeros((few.size, s1, fold.size))
+                    both[:, inner] = -Y
+                    both[:, fold, np.arange(fold.size)] = 1
+                    errors[k, few] += np.einsum("kab,kab->k", gram @ both, both)
+        return np.maximum(errors, 0)  # against rounding
 
 
 def _few(ridges: np.ndarray, s1: int) -> list[np.ndarray]:
@@ -321,8 +356,8 @@ def _squared_errors(
 
 
 def _without_nugget(
-    problem: _Problem, ridge: Literal["cv"] | float
-) -> tuple[_Problem, float]:
+    problem: Problem, ridge: Literal["cv"] | float
+) -> tuple[Problem, float]:
     """Return the problem less the smallest shift that is good enough, and its ridge.
 
     Good enough is within a standard error of the best.

@@ -3,7 +3,7 @@
 import importlib
 from types import ModuleType
 
-__all__ = ["wmd", "wme"]
+__all__ = ["bounds", "wmd", "wme"]
 
 
 def __getattr__(name: str) -> ModuleType:

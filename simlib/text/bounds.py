@@ -1,0 +1,221 @@
+r"""Cheap distances that bound expensive ones from below.
+
+.. math::
+    \Big\| \sum_i p_i v_i - \sum_j q_j v_j \Big\|_2
+    \;\le\; \mathrm{WMD} , \qquad
+    \max \Big( \sum_i p_i \min_j \|v_i - v_j\|_2 ,\;
+    \sum_j q_j \min_i \|v_i - v_j\|_2 \Big) \;\le\; \mathrm{WMD} , \qquad
+    \frac{1}{2q} \sum_g |x_g - y_g| \;\le\; \text{edit distance}
+
+Equation :eq:`eq:bounds` of the book: p and q are the word frequencies of two documents
+as in equation :eq:`eq:wmd`; x and y count the substrings g of q characters. Each
+function takes many items at a time, for ``Similarity(..., batch="block")``, and makes a
+companion for `anchored`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.sparse import csr_array, sparray
+from scipy.spatial.distance import cdist
+
+__all__ = ["centroid_distances", "qgram_distances", "relaxed_word_mover_distances"]
+
+CHUNK = 2**21  # distances from words to words held at a time
+
+
+def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray:
+    """Return the distances between the mean word vectors of documents.
+
+    Parameters
+    ----------
+    X, Y : sparse arrays of shape (n, w) and (m, w)
+        Bags of words over the same w vectors, such as rows of
+        `simlib.text.wmd.bags_of_words`: each row adds up to 1.
+    points : array of shape (w, d)
+        The vectors: ``vectors.array``.
+
+    Returns
+    -------
+    array of shape (n, m)
+        At most the Word Mover's Distance of each pair.
+
+    Raises
+    ------
+    ValueError
+        X, Y and `points` do not fit each other, or a bag is empty.
+
+    Notes
+    -----
+    Flops: O(d) for each word of a document, then O(d) for each pair. Source: Kusner et
+    al. (2015), section 4.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from simlib import Similarity
+    >>> from simlib.text.bounds import centroid_distances
+    >>> points = np.array([[0.0], [3.0]])
+    >>> bags = csr_array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    >>> distances = partial(centroid_distances, points=points)
+    >>> cheap = Similarity(bags, distances, batch="block")
+    >>> cheap.columns([0])[:, 0].tolist()
+    [0.0, 1.5, 3.0]
+    """
+    X, Y, points = _checked(X, Y, points)
+    return cdist(X @ points, Y @ points)
+
+
+def relaxed_word_mover_distances(
+    X: sparray, Y: sparray, points: np.ndarray
+) -> np.ndarray:
+    """Return the relaxed Word Mover's Distances between documents.
+
+    Every word goes to the nearest one of the other document, whatever arrives there;
+    the larger of both directions.
+
+    Parameters
+    ----------
+    X, Y : sparse arrays of shape (n, w) and (m, w)
+        Bags of words as in `centroid_distances`.
+    points : array of shape (w, d)
+        The vectors.
+
+    Returns
+    -------
+    array of shape (n, m)
+        At most the Word Mover's Distance of each pair, and often near it.
+
+    Raises
+    ------
+    ValueError
+        X, Y and `points` do not fit each other, or a bag is empty.
+
+    Notes
+    -----
+    Flops: O(u v d) for u distinct words in X and v in Y, and O(u N_Y + v N_X) for N
+    words in all. Large blocks share the first and are much cheaper by pair than small
+    ones. Source: Kusner et al. (2015), section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from simlib.text.bounds import relaxed_word_mover_distances
+    >>> points = np.array([[0.0], [3.0]])
+    >>> bags = csr_array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    >>> relaxed_word_mover_distances(bags, bags[:1], points)[:, 0].tolist()
+    [0.0, 1.5, 3.0]
+    """
+    X, Y, points = _checked(X, Y, points)
+    return np.maximum(_to_nearest(X, Y, points), _to_nearest(Y, X, points).T)
+
+
+def qgram_distances(
+    xs: Sequence[str], ys: Sequence[str], *, q: int = 2, normalized: bool = True
+) -> np.ndarray:
+    """Return the q-gram distances between strings.
+
+    Parameters
+    ----------
+    xs, ys : sequences of n and m strings
+        Compared by how often each substring of q characters occurs; q - 1 blanks that
+        equal no character are set before and behind.
+    q : int, default=2
+        Length of the substrings, at least 1.
+    normalized : bool, default=True
+        Divide by the length of the longer string, as
+        ``rapidfuzz.distance.Levenshtein.normalized_distance`` does.
+
+    Returns
+    -------
+    array of shape (n, m)
+        The number of substrings that are not matched over 2 q, which is at most the
+        edit distance; `normalized`, at most the normalised one.
+
+    Raises
+    ------
+    ValueError
+        q < 1.
+
+    Notes
+    -----
+    Flops: O(g) for each pair, g the number of distinct substrings of a string. Source:
+    Ukkonen (1992).
+
+    Examples
+    --------
+    >>> from simlib.text.bounds import qgram_distances
+    >>> qgram_distances(["simile"], ["smile", "simile"], normalized=False).tolist()
+    [[0.75, 0.0]]
+    """
+    if q < 1:
+        raise ValueError(f"q must be at least 1; got {q}.")
+    X, Y = _profiles(xs, ys, q)
+    sizes_x, sizes_y = np.diff(X.indptr), np.diff(Y.indptr)
+    common = (X @ Y.T).toarray()
+    distances = (np.add.outer(sizes_x, sizes_y) - 2 * common) / (2 * q)
+    if normalized:
+        longer = np.maximum.outer([len(x) for x in xs], [len(y) for y in ys])
+        distances /= np.maximum(longer, 1)
+    return distances
+
+
+def _checked(
+    X: sparray, Y: sparray, points: np.ndarray
+) -> tuple[csr_array, csr_array, np.ndarray]:
+    """Return bags that fit the vectors, and these in float64."""
+    X, Y = csr_array(X, dtype=float), csr_array(Y, dtype=float)
+    if not X.shape[1] == Y.shape[1] == len(points):
+        raise ValueError(
+            f"Bags of {X.shape[1]} and {Y.shape[1]} columns do not fit {len(points)} "
+            "vectors: every column is a vector."
+        )
+    if 0 in np.diff(X.indptr) or 0 in np.diff(Y.indptr):
+        raise ValueError(
+            "A bag is empty. Make bags by simlib.text.wmd.bags_of_words, which names "
+            "documents in which no word has a vector."
+        )
+    return X, Y, np.asarray(points, dtype=float)
+
+
+def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
+    """Return the mean distance from the words of each X to the nearest one in each Y.
+
+    Each word of X is compared with each of Y once, whatever documents they are in.
+    """
+    words_x, words_y = np.unique(X.indices), np.unique(Y.indices)
+    places = np.searchsorted(words_y, Y.indices)
+    nearest = np.empty((words_x.size, Y.shape[0]))
+    step = max(1, CHUNK // places.size)
+    for k in range(0, words_x.size, step):
+        words = words_x[k : k + step]
+        distances = cdist(points[words], points[words_y])[:, places]
+        nearest[k : k + step] = np.minimum.reduceat(distances, Y.indptr[:-1], axis=1)
+    return X[:, words_x] @ nearest
+
+
+def _profiles(
+    xs: Sequence[str], ys: Sequence[str], q: int
+) -> tuple[csr_array, csr_array]:
+    """Return which substrings of q characters strings have, the k-th of a kind apart.
+
+    Of ones and zeros: products of rows count what two strings have in common.
+    """
+    numbers: dict[tuple[tuple[str, ...], int], int] = {}
+    indices, ends = [], [0]
+    for string in (*xs, *ys):
+        padded, met = [*[""] * (q - 1), *string, *[""] * (q - 1)], Counter()
+        for k in range(len(padded) - q + 1):
+            gram = tuple(padded[k : k + q])
+            met[gram] += 1
+            indices.append(numbers.setdefault((gram, met[gram]), len(numbers)))
+        ends.append(len(indices))
+    ones = np.ones(len(indices), dtype=np.float32)
+    profiles = csr_array((ones, indices, ends), (len(ends) - 1, len(numbers)))
+    return profiles[: len(xs)], profiles[len(xs) :]

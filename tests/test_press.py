@@ -4,10 +4,12 @@ import ast
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pytest
 
+import simlib.press
 from simlib.press import ChapterError, Fingerprints, Repository, press, read_chapter
 from simlib.press.chapters import cell_lines, code_cells
 from simlib.press.cli import main
@@ -338,3 +340,9 @@ def test_chapters_load_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout.replace("'", '"')) == []
+
+
+def test_no_module_hides_a_name_that_is_loaded_on_first_use():
+    """A submodule, once imported, stands where the package would look the name up."""
+    package = Path(simlib.press.__file__).parent
+    assert not {path.stem for path in package.glob("*.py")} & set(simlib.press.__all__)

@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace, repository: Repository) -> None:
             repository=repository,
         )
         return
-    from .provenance import check_clean, record_results
+    from .recording import check_clean, record_results
 
     check_clean(repository)
     press(options.chapters, "full", force=options.force, repository=repository)

@@ -181,7 +181,7 @@ class Job:
         from nbclient.exceptions import DeadKernelError
         from papermill.exceptions import PapermillExecutionError
 
-        from .provenance import machine
+        from .recording import machine
 
         self.partial.parent.mkdir(parents=True, exist_ok=True)
         started = datetime.now(UTC)

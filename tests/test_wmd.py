@@ -2,6 +2,7 @@ import pickle
 from collections import Counter
 from functools import partial
 
+import joblib
 import numpy as np
 import ot
 import pytest
@@ -18,6 +19,7 @@ from simlib.text.wmd import (
     WordMoverDistance,
     bags_of_words,
     paired_word_mover_distances,
+    pairwise_word_mover_distances,
     word_mover_distance,
 )
 
@@ -227,6 +229,43 @@ def test_pairs_of_a_rectangle(xs, ys):
     found = pairs_of([x for x in xs for _ in ys], ys * len(xs))
     expected = [distance(x, y) for x in xs for y in ys]
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, wmd.CHUNK])
+def test_a_block_is_what_single_calls_give(monkeypatch, chunk):
+    monkeypatch.setattr(wmd, "CHUNK", chunk)
+    bags = bags_of_words(DOCUMENTS, ARRAY)
+    found = pairwise_word_mover_distances(bags, bags[3:8], ARRAY.array)
+    expected = [[distance(x, y) for y in DOCUMENTS[3:8]] for x in DOCUMENTS]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k"), [(0, 3), (3, 0), (0, 0)])
+def test_a_block_may_be_empty(n, k):
+    bags = bags_of_words(DOCUMENTS, ARRAY)
+    found = pairwise_word_mover_distances(bags[:n], bags[:k], ARRAY.array)
+    assert found.shape == (n, k)
+
+
+def test_a_block_by_two_processes():
+    bags = bags_of_words(DOCUMENTS, ARRAY)
+    found, expected = (
+        pairwise_word_mover_distances(bags, bags[:5], ARRAY.array, n_jobs=n)
+        for n in (2, 1)
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_block_kept_on_disk_is_not_computed_again(tmp_path, monkeypatch):
+    memory = joblib.Memory(tmp_path, verbose=0)
+    kept = memory.cache(pairwise_word_mover_distances, ignore=["n_jobs"])
+    bags = bags_of_words(DOCUMENTS, ARRAY)
+    first = kept(bags[2:], bags[2:5], ARRAY.array)
+    monkeypatch.setattr(wmd, "_transport", None)  # any other call would fail
+    again = kept(bags_of_words(DOCUMENTS, ARRAY)[2:], bags[2:5], ARRAY.array, n_jobs=2)
+    np.testing.assert_array_equal(again, first)
+    with pytest.raises(TypeError):
+        kept(bags[2:], bags[2:6], ARRAY.array)
 
 
 def far_apart(n, *, scale=1.0):

@@ -7,7 +7,7 @@ r"""Word Mover's Distance, exact.
 Equation :eq:`eq:wmd` of the book: p_x and p_y are the relative frequencies of the words
 of two documents, v their vectors. `WordMoverDistance` takes two lists of words;
 `paired_word_mover_distances` takes many pairs at a time, as rows of `bags_of_words`,
-and is faster.
+and is faster; `pairwise_word_mover_distances` computes a whole block.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, sparray
@@ -35,12 +36,14 @@ __all__ = [
     "WordMoverDistance",
     "bags_of_words",
     "paired_word_mover_distances",
+    "pairwise_word_mover_distances",
     "word_mover_distance",
 ]
 
 MAX_ITERATIONS = 1_000_000
 OPTIMAL = 1  # result code of POT's network simplex
 LARGEST = 2**22  # distances between words held at a time
+CHUNK = 4096  # pairs that a worker computes at a time
 
 
 class WordMoverDistance:
@@ -200,6 +203,7 @@ def paired_word_mover_distances(
     See Also
     --------
     WordMoverDistance : the same for two lists of words.
+    pairwise_word_mover_distances : of every row to every row.
     sklearn.metrics.pairwise.paired_distances : of rows of numbers.
 
     Notes
@@ -260,6 +264,59 @@ def paired_word_mover_distances(
     return values
 
 
+def pairwise_word_mover_distances(
+    X: sparray, Y: sparray, points: np.ndarray, *, n_jobs: int | None = None
+) -> np.ndarray:
+    """Return the Word Mover's Distance of every row of X to every row of Y.
+
+    Parameters
+    ----------
+    X, Y : sparse arrays of shape (n, m) and (k, m)
+        Bags of words over the same m vectors, such as rows of `bags_of_words`.
+    points : array of shape (m, d)
+        The vectors: ``vectors.array``.
+    n_jobs : int, optional
+        Parallel evaluation through joblib. The rows of X are cut into batches; the
+        vectors reach worker processes as a memory map.
+
+    Returns
+    -------
+    ndarray of shape (n, k)
+
+    Raises
+    ------
+    ValueError
+        A row is empty, or X, Y and `points` do not fit each other.
+
+    See Also
+    --------
+    simlib.Similarity : evaluates on demand, each pair once, within a budget.
+    sklearn.metrics.pairwise_distances : of rows of numbers.
+
+    Notes
+    -----
+    n k transports by `paired_word_mover_distances`. For a result that survives the
+    process that computed it wrap the function in a cache on disk,
+    ``joblib.Memory(folder).cache(pairwise_word_mover_distances, ignore=["n_jobs"])``,
+    and ask for a part of Y at a time: a stopped run goes on with the next part.
+
+    Examples
+    --------
+    >>> bags = bags_of_words([["a"], ["a", "a", "b"], ["b"]], {"a": [0], "b": [3]})
+    >>> pairwise_word_mover_distances(bags, bags[:1], np.array([[0.0], [3.0]]))
+    array([[0.],
+           [1.],
+           [3.]])
+    """
+    X, Y = csr_array(X, dtype=float), csr_array(Y, dtype=float)
+    step = max(1, CHUNK // max(1, Y.shape[0]))
+    blocks = joblib.Parallel(n_jobs)(
+        joblib.delayed(_block)(X[k : k + step], Y, points)
+        for k in range(0, X.shape[0], step)
+    )
+    return np.concatenate([np.empty((0, Y.shape[0])), *blocks])
+
+
 def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
     """Return a mapping from words to vectors as views of one array."""
     if isinstance(vectors, WordVectors):
@@ -286,6 +343,13 @@ def _bag(
         )
     weights = np.array(list(counts.values()), dtype=float)
     return np.array(list(counts)), weights / weights.sum()
+
+
+def _block(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
+    """Return the distances of every row of X to every row of Y, in one process."""
+    i, j = np.indices((X.shape[0], Y.shape[0])).reshape(2, -1)
+    distances = paired_word_mover_distances(X[i], Y[j], points)
+    return distances.reshape(X.shape[0], Y.shape[0])
 
 
 def _words(

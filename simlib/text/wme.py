@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
@@ -25,14 +24,16 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils import Tags, gen_batches
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib.text.wmd import as_word_vectors, bags_of_words, paired_word_mover_distances
+from simlib.text.wmd import (
+    as_word_vectors,
+    bags_of_words,
+    pairwise_word_mover_distances,
+)
 
 __all__ = ["WordMoversEmbedding"]
-
-CHUNK = 4096  # distances that a worker computes at a time
 
 
 class WordMoversEmbedding(
@@ -209,11 +210,7 @@ class WordMoversEmbedding(
             shape=(lengths.size, len(points)),
         )
         bags.resize(bags.shape[0], len(points))
-        blocks = joblib.Parallel(self.n_jobs)(
-            joblib.delayed(_block)(bags[batch], others, points)
-            for batch in gen_batches(bags.shape[0], max(1, CHUNK // lengths.size))
-        )
-        return np.concatenate(blocks)
+        return pairwise_word_mover_distances(bags, others, points, n_jobs=self.n_jobs)
 
     def _bags(self, X: Sequence[Sequence[str]]) -> tuple[csr_array, np.ndarray]:
         """Return documents as bags over a few vectors, and these vectors."""
@@ -242,10 +239,3 @@ class WordMoversEmbedding(
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
-
-
-def _block(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
-    """Return the distances of all bags of X to all of Y."""
-    i, j = np.indices((X.shape[0], Y.shape[0])).reshape(2, -1)
-    distances = paired_word_mover_distances(X[i], Y[j], points)
-    return distances.reshape(X.shape[0], Y.shape[0])

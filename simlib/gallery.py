@@ -192,7 +192,7 @@ def _cosines(name: str, n: int | None) -> dict[str, Similarity]:
         return {"pixel cosine": _companion(_images(n), cosine_similarity)}
     if name == "simulated" or not _present(name):
         return {}
-    embeddings = datasets.load_cross_encoder(name).embeddings[:n]
+    embeddings = datasets.load_cross_encoder(name).embeddings[:n].astype(float)
     return {"bi-encoder cosine": _companion(embeddings, cosine_similarity)}
 
 

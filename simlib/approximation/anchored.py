@@ -4,9 +4,9 @@ r"""The Tikhonov core of what a cheap similarity leaves unexplained.
     \tilde K = B + (K - B)_{:,S_1} \, U \, (K - B)_{:,S_1}^\top , \qquad
     B_{ij} = w \, f(G_{ij})
 
-G holds the cheap similarities of the same items, f is a monotone function fitted to the
-evaluated entries of K, the weight w is 0, 1/2 or 1, and U is the core of equation
-:eq:`eq:tikhonov` for K - B in place of K.
+Equation :eq:`eq:anchored` of the book: G holds the cheap similarities of the same items,
+f is a monotone function fitted to the evaluated entries of K, the weight w is 0, 1/2 or
+1, and U is the core of equation :eq:`eq:tikhonov` for K - B in place of K.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ r"""Cheap distances that bound expensive ones from below.
     \sum_j q_j \min_i \|v_i - v_j\|_2 \Big) \;\le\; \mathrm{WMD} , \qquad
     \frac{1}{2q} \sum_g |x_g - y_g| \;\le\; \text{edit distance}
 
-Here p and q are the word frequencies of two documents as in equation :eq:`eq:wmd`; x
-and y count the substrings g of q characters. Each function takes many items at a time,
+Equation :eq:`eq:bounds` of the book: p and q are the word frequencies of two documents
+as in equation :eq:`eq:wmd`; x and y count the substrings g of q characters. Each function takes many items at a time,
 for ``Similarity(..., batch="block")``, and makes a companion for `anchored`.
 """
 

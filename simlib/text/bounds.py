@@ -8,8 +8,9 @@ r"""Cheap distances that bound expensive ones from below.
     \frac{1}{2q} \sum_g |x_g - y_g| \;\le\; \text{edit distance}
 
 Equation :eq:`eq:bounds` of the book: p and q are the word frequencies of two documents
-as in equation :eq:`eq:wmd`; x and y count the substrings g of q characters. Each function takes many items at a time,
-for ``Similarity(..., batch="block")``, and makes a companion for `anchored`.
+as in equation :eq:`eq:wmd`; x and y count the substrings g of q characters. Each
+function takes many items at a time, for ``Similarity(..., batch="block")``, and makes a
+companion for `anchored`.
 """
 
 from __future__ import annotations

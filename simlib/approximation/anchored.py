@@ -112,11 +112,11 @@ def anchored(
     r landmarks.
 
     Weight and ridge, an infinite one included, are chosen together by the squared error
-    of fits on evaluated entries that they have not seen. There are two kinds: the folds
-    of `tikhonov`, of the items of the block that are no landmarks, and ten folds of the
-    landmarks (of fewer each is one), whose columns are predicted from the others. The
-    second hold out far more entries: with ten landmarks among a thousand items 9900
-    beside 45.
+    of fits on evaluated entries that they have not seen, :eq:`eq:two-kinds`. There are
+    two kinds: the folds of `tikhonov`, of the items of the block that are no landmarks,
+    and ten folds of the landmarks (of fewer each is one), whose columns are predicted
+    from the others. The second hold out far more entries: with ten landmarks among a
+    thousand items 9900 beside 45.
 
     Source: ours. The cheap part is a control variate; residual corrections of a cheap
     model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).

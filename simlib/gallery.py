@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+from sklearn.metrics.pairwise import cosine_similarity
 
 from simlib import datasets
 from simlib.biharmonic.geodesics import graph_distances, heat_geodesics
 from simlib.similarity import Similarity
+from simlib.text import bounds
 
-__all__ = ["FAMILIES", "NAMES", "Example", "load"]
+__all__ = ["FAMILIES", "NAMES", "Example", "companions", "load"]
 
 FAMILIES = {
     "psd": ("gaussian", "uniform"),
@@ -28,6 +32,7 @@ FAMILIES = {
     "edit": ("edit", "edit_plain"),
 }
 NAMES = tuple(name for names in FAMILIES.values() for name in names)
+N_TRAIN = 297  # images from which the network of "pairs" learns
 GAMMA = 0.3  # exp(-GAMMA * distance) for the Word Mover's Distance
 SEED = 20220222  # of the choice of items and of generated matrices
 
@@ -111,11 +116,110 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
     ImportError
         POT, rapidfuzz or potpourri3d is missing; the message names the extra.
     """
+    _check(name, n)
+    return Example(name, *_MAKERS[name](name, n, n_jobs))
+
+
+def companions(name: str, n: int | None = None) -> dict[str, Similarity]:
+    """Return cheap similarities and distances of the same items, for `anchored`.
+
+    Parameters
+    ----------
+    name : str
+        One of the `NAMES`.
+
+        - "twitter", "docstrings" and their like: "centroid distance" and "relaxed
+          distance", bounds of the Word Mover's Distance.
+        - "stsb", "mrpc", "rte": "bi-encoder cosine", with data only.
+        - "pairs": "pixel cosine" of the images.
+        - "swiss_roll", "cortex": "Euclidean distance".
+        - "edit", "edit_plain": "q-gram distance", the bound of the edit distance in
+          question.
+        - of the others nothing.
+    n : int, optional
+        Number of items, as in `load`.
+
+    Returns
+    -------
+    dict
+        Symmetric similarities by what they are.
+
+    Raises
+    ------
+    ValueError, ImportError
+        As `load`.
+
+    Examples
+    --------
+    >>> from simlib import anchored, gallery
+    >>> cheap = gallery.companions("edit", 200)["q-gram distance"]
+    >>> answer = anchored(gallery.load("edit", 200).similarity, 10, cheap, rng=0)
+    >>> answer.weight
+    1.0
+    """
+    _check(name, n)
+    makers = {
+        "wmd": _bounds,
+        "scorer": _cosines,
+        "distance": _euclidean_distances,
+        "edit": _qgram_distances,
+    }
+    family = next(key for key, names in FAMILIES.items() if name in names)
+    return makers[family](name, n) if family in makers else {}
+
+
+def _bounds(name: str, n: int | None) -> dict[str, Similarity]:
+    from simlib.text.wmd import bags_of_words
+
+    if name == "docstrings":
+        documents, vectors = _docstring_documents(n)
+    elif _present("twitter", "glove-twitter-25"):
+        documents, vectors = _tweet_documents(n)
+    else:
+        documents, vectors = _digit_documents(n)
+    bags = bags_of_words(documents, vectors)
+    return {
+        f"{key} distance": _companion(bags, partial(function, points=vectors.array))
+        for key, function in (
+            ("centroid", bounds.centroid_distances),
+            ("relaxed", bounds.relaxed_word_mover_distances),
+        )
+    }
+
+
+def _cosines(name: str, n: int | None) -> dict[str, Similarity]:
+    if name == "pairs":
+        return {"pixel cosine": _companion(_images(n), cosine_similarity)}
+    if name == "simulated" or not _present(name):
+        return {}
+    embeddings = datasets.load_cross_encoder(name).embeddings[:n].astype(float)
+    return {"bi-encoder cosine": _companion(embeddings, cosine_similarity)}
+
+
+def _euclidean_distances(name: str, n: int | None) -> dict[str, Similarity]:
+    if name == "swiss_roll":
+        points = _swiss_roll_points()[: n or 1000]
+    else:
+        mesh, sources = _mesh(n)
+        points = mesh.vertices[sources]
+    return {"Euclidean distance": _companion(points, cdist)}
+
+
+def _qgram_distances(name: str, n: int | None) -> dict[str, Similarity]:
+    normalized = name == "edit"
+    distances = partial(bounds.qgram_distances, normalized=normalized)
+    return {"q-gram distance": _companion(_some_words(n), distances)}
+
+
+def _companion(items: ArrayLike, function: Callable[..., np.ndarray]) -> Similarity:
+    return Similarity(items, function, batch="block")
+
+
+def _check(name: str, n: int | None) -> None:
     if name not in NAMES:
         raise ValueError(f"No matrix is called {name!r}; there are {', '.join(NAMES)}.")
     if n is not None and n < 1:
         raise ValueError(f"n must be at least 1; got {n}.")
-    return Example(name, *_MAKERS[name](name, n, n_jobs))
 
 
 # Each of the following makes some matrices of one kind from a name of theirs, n and
@@ -163,8 +267,7 @@ def _twitter(name: str, n: int | None, n_jobs: int | None) -> _Parts:
 
 
 def _docstrings(name: str, n: int | None, n_jobs: int | None) -> _Parts:
-    documents, vectors, _ = datasets.bundled_docstrings()
-    distances = _word_mover_distances(_some(documents, n or 1000), vectors, n_jobs)
+    distances = _word_mover_distances(*_docstring_documents(n), n_jobs)
     source = "docstrings of NumPy, SciPy and scikit-learn, vectors from the same"
     return "Docstrings, WMD", source, True, _kernel(distances, 1)
 
@@ -175,15 +278,31 @@ def _kernel(distances: Similarity, gamma: float, power: int = 1) -> Similarity:
 
 @cache
 def _tweets(n: int | None, n_jobs: int | None) -> Similarity:
-    vectors = datasets.load_word_vectors("glove-twitter-25")
-    documents = datasets.load_twitter(vectors).documents
-    return _word_mover_distances(_some(documents, n), vectors, n_jobs)
+    return _word_mover_distances(*_tweet_documents(n), n_jobs)
 
 
 @cache
 def _digits(n: int | None, n_jobs: int | None) -> Similarity:
+    return _word_mover_distances(*_digit_documents(n), n_jobs)
+
+
+# Documents with vectors of their words.
+_Documents = tuple[list[list[str]], datasets.WordVectors]
+
+
+def _tweet_documents(n: int | None) -> _Documents:
+    vectors = datasets.load_word_vectors("glove-twitter-25")
+    return _some(datasets.load_twitter(vectors).documents, n), vectors
+
+
+def _digit_documents(n: int | None) -> _Documents:
     documents, vectors, _ = datasets.bundled_documents()
-    return _word_mover_distances(_some(documents, n or 1000), vectors, n_jobs)
+    return _some(documents, n or 1000), vectors
+
+
+def _docstring_documents(n: int | None) -> _Documents:
+    documents, vectors, _ = datasets.bundled_docstrings()
+    return _some(documents, n or 1000), vectors
 
 
 def _word_mover_distances(
@@ -214,32 +333,40 @@ def _simulated(name: str, n: int | None, n_jobs: int | None) -> _Parts:
 
 
 def _pairs(name: str, n: int | None, n_jobs: int | None) -> _Parts:
-    network, images = _pair_scorer()
-    images = images[: n or 1000]
+    network, images = _pair_scorer(), _images(n)
     K = [network.predict_proba(_features(image, images))[:, 1] for image in images]
     source = "pairs of scikit-learn's digit images, a network, mean of both orders"
     return "Digit pairs, network", source, True, _mean_of_both_orders(np.array(K))
 
 
 @cache
-def _pair_scorer() -> tuple[Any, np.ndarray]:
-    """Train "the same digit?" on 297 images, as many pairs of either kind.
-
-    Returns the classifier and the 1500 other images.
-    """
-    from sklearn.datasets import load_digits
+def _pair_scorer() -> Any:
+    """Train a classifier on "the same digit?": 297 images, as many pairs of a kind."""
     from sklearn.neural_network import MLPClassifier
 
-    rng = np.random.default_rng(SEED)
-    digits = load_digits()
-    order = rng.permutation(len(digits.data))
-    images, labels = digits.data[order] / 16, digits.target[order[:297]]
+    images, labels, rng = _labelled_images()
+    images, labels = images[:N_TRAIN], labels[:N_TRAIN]
     same = labels[:, None] == labels
     i, j = np.nonzero(same)
     some = rng.choice(np.argwhere(~same), len(i), replace=False)
     i, j = np.concatenate([i, some[:, 0]]), np.concatenate([j, some[:, 1]])
     network = MLPClassifier((64, 32), max_iter=500, random_state=0)
-    return network.fit(_features(images[i], images[j]), same[i, j]), images[297:]
+    return network.fit(_features(images[i], images[j]), same[i, j])
+
+
+def _images(n: int | None) -> np.ndarray:
+    """Return the first n of the 1500 images on which it was not trained."""
+    return _labelled_images()[0][N_TRAIN:][: n or 1000]
+
+
+def _labelled_images() -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
+    """Return images and labels in a fixed random order, and the generator of that."""
+    from sklearn.datasets import load_digits
+
+    rng = np.random.default_rng(SEED)
+    digits = load_digits()
+    order = rng.permutation(len(digits.data))
+    return digits.data[order] / 16, digits.target[order], rng
 
 
 def _features(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -247,42 +374,56 @@ def _features(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _swiss_roll(name: str, n: int | None, n_jobs: int | None) -> _Parts:
-    from sklearn.datasets import make_swiss_roll
     from sklearn.neighbors import kneighbors_graph
 
-    points, _ = make_swiss_roll(1500, random_state=SEED)
-    sources = np.arange(1500)[: n or 1000]
+    points = _swiss_roll_points()
+    sources = np.arange(len(points))[: n or 1000]
     graph = kneighbors_graph(points, 8, mode="distance")
     D = graph_distances(graph, sources)[sources]
     source = "generated: shortest paths between points on a swiss roll"
     return "Swiss roll, shortest paths", source, False, _mean_of_both_orders(D)
 
 
+def _swiss_roll_points() -> np.ndarray:
+    from sklearn.datasets import make_swiss_roll
+
+    return make_swiss_roll(1500, random_state=SEED)[0]
+
+
 def _cortex(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     real = _present("cortex")
     if real:
-        mesh, title = datasets.load_cortex(), "Cortex, geodesic"
+        title = "Cortex, geodesic"
         source = "heat distances on a cortical surface of 7502 vertices"
     else:
-        mesh, title = datasets.bumpy_sphere(), "Bumpy sphere, geodesic"
+        title = "Bumpy sphere, geodesic"
         source = "stand-in: heat distances on a generated surface"
-    sources = _some(range(len(mesh.vertices)), n or 1000)
+    mesh, sources = _mesh(n)
     D = heat_geodesics(mesh.vertices, mesh.faces, sources)[sources]
     return title, source, real, _mean_of_both_orders(D)
 
 
+def _mesh(n: int | None) -> tuple[datasets.Mesh, list[int]]:
+    """Return a surface, and n of its vertices."""
+    mesh = datasets.load_cortex() if _present("cortex") else datasets.bumpy_sphere()
+    return mesh, _some(range(len(mesh.vertices)), n or 1000)
+
+
 def _words(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     if real := _present("words"):
-        words, source = datasets.load_words(), "words of news and review corpora"
+        source = "words of news and review corpora"
     else:
-        words = datasets.bundled_words()
         source = "stand-in: words of scikit-learn's data descriptions"
     title, function = {
         "edit": ("Edit distance", _edit_similarity),
         "edit_plain": ("Edit distance, plain", _plain_edit_similarity),
     }[name]
-    words = _some(words, n or 1000)
-    return title, source, real, Similarity(words, function, batch="block")
+    return title, source, real, Similarity(_some_words(n), function, batch="block")
+
+
+def _some_words(n: int | None) -> list[str]:
+    load = datasets.load_words if _present("words") else datasets.bundled_words
+    return _some(load(), n or 1000)
 
 
 def _edit_similarity(xs: Sequence[str], ys: Sequence[str]) -> np.ndarray:

@@ -130,6 +130,8 @@ def calibrated(K, G, S1, S2):
     read[:, S1] = read[S1] = read[np.ix_(S2, S2)] = True
     read = np.tril(read) if np.array_equal(K, K.T) else read
     off = read & ~np.eye(len(K), dtype=bool)
+    scale = 2.0 ** (20 - np.floor(np.log2(np.abs(G)) + 1))
+    G = np.round(G * scale) / scale
     rising = bool(spearmanr(G[off], K[off])[0] > 0)
     f = IsotonicRegression(increasing=rising, out_of_bounds="clip")
     return f.fit(G[read], K[read]).predict(G.ravel()).reshape(K.shape)
@@ -372,6 +374,24 @@ def test_a_falling_companion_is_as_good_as_its_negative(seed, asymmetric):
     )
     assert one.weight == other.weight
     np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [1e-16, 1e-7])
+def test_rounding_tells_nothing(noise):
+    """Cosines of items with themselves are 1, or nearly so, and none the larger."""
+    K = scorer(60)
+    Z = np.linalg.qr(np.random.default_rng(0).standard_normal((60, 60)))[0][:, :20]
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    E = noise * np.random.default_rng(1).standard_normal((60, 60))
+    G = Z @ Z.T
+    np.fill_diagonal(G, 1)
+    sim = Similarity.from_matrix(K)
+    exact, rounded, falling = (
+        anchored(sim, 6, Similarity.from_matrix(cheap), rng=0).toarray()
+        for cheap in (G, G * (1 + E + E.T), -G * (1 + E + E.T))
+    )
+    np.testing.assert_allclose(rounded, exact, atol=1e-4)
+    np.testing.assert_allclose(falling, rounded, atol=1e-9)
 
 
 def test_a_harmful_companion_is_left_out():

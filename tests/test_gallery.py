@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from simlib import Similarity, estimate_spectrum, gallery
+from simlib import Similarity, anchored, estimate_spectrum, gallery, tikhonov
 from simlib.approximation import negative_mass
 from simlib.biharmonic import heat_geodesics
 from simlib.datasets import (
@@ -309,3 +309,79 @@ def test_unknown_name():
 def test_impossible_size(n):
     with pytest.raises(ValueError, match=f"n must be at least 1; got {n}"):
         gallery.load("gaussian", n)
+
+
+# Companions
+
+
+COMPANIONS = {
+    "wmd": {"centroid distance", "relaxed distance"},
+    "distance": {"Euclidean distance"},
+    "edit": {"q-gram distance"},
+}
+
+
+def check_companions(name, labels):
+    """Each goes with the matrix, so the items must be the same."""
+    K = gallery.load(name, 45).matrix
+    off = np.tri(45, k=-1, dtype=bool)
+    found = gallery.companions(name, 45)
+    assert set(found) == labels
+    for label, cheap in found.items():
+        assert cheap.symmetric
+        assert cheap.calls == 0
+        G = cheap.block(range(45), range(45))
+        np.testing.assert_allclose(G, G.T, atol=1e-6)
+        sign = -1 if "distance" in label and "distance" not in family(name) else 1
+        assert sign * np.corrcoef(G[off], K[off])[0, 1] > 0.1, label
+
+
+def family(name):
+    return next(key for key, names in gallery.FAMILIES.items() if name in names)
+
+
+@everywhere
+@pytest.mark.usefixtures("bare")
+def test_companions_of_stand_ins(name):
+    own = {"pixel cosine"} if name == "pairs" else set()
+    check_companions(name, COMPANIONS.get(family(name), own))
+
+
+@everywhere
+@pytest.mark.usefixtures("data")
+def test_companions_of_real_matrices(name):
+    own = {"stsb": "bi-encoder cosine", "pairs": "pixel cosine"}
+    own |= dict.fromkeys(("mrpc", "rte"), "bi-encoder cosine")
+    own = {own[name]} if name in own else set()
+    check_companions(name, COMPANIONS.get(family(name), own))
+
+
+@pytest.mark.usefixtures("bare")
+def test_distances_are_bounded_by_their_companions():
+    for name, scale in (("twitter", 0.3), ("docstrings", 1)):
+        distances = -np.log(gallery.load(name, 20).matrix) / scale
+        for cheap in gallery.companions(name, 20).values():
+            assert (cheap.block(range(20), range(20)) <= distances + 1e-6).all()
+    plain = -np.log(gallery.load("edit_plain", 40).matrix)
+    cheap = gallery.companions("edit_plain", 40)["q-gram distance"]
+    assert (cheap.block(range(40), range(40)) <= plain + 1e-9).all()
+    paths = gallery.load("swiss_roll", 40).matrix
+    cheap = gallery.companions("swiss_roll", 40)["Euclidean distance"]
+    assert (cheap.block(range(40), range(40)) <= paths + 1e-9).all()
+
+
+def test_no_companion_of_what_is_not_there():
+    with pytest.raises(ValueError, match="No matrix is called 'nothing'"):
+        gallery.companions("nothing")
+    with pytest.raises(ValueError, match="n must be at least 1; got 0"):
+        gallery.companions("edit", 0)
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_companion_to_lean_on():
+    example = gallery.load("edit_plain", 100)
+    cheap = gallery.companions("edit_plain", 100)["q-gram distance"]
+    answer = anchored(example.similarity, 10, cheap, rng=0)
+    plain = tikhonov(example.similarity, 10, rng=0)
+    missed = [np.linalg.norm(example.matrix - a.toarray()) for a in (answer, plain)]
+    assert missed[0] < 0.5 * missed[1]

@@ -4,9 +4,9 @@ r"""The Tikhonov core of what a cheap similarity leaves unexplained.
     \tilde K = B + (K - B)_{:,S_1} \, U \, (K - B)_{:,S_1}^\top , \qquad
     B_{ij} = w \, f(G_{ij})
 
-G holds the cheap similarities of the same items, f is a monotone function fitted to the
-evaluated entries of K, the weight w is 0, 1/2 or 1, and U is the core of equation
-:eq:`eq:tikhonov` for K - B in place of K.
+Equation :eq:`eq:anchored` of the book: G holds the cheap similarities of the same
+items, f is a monotone function fitted to the evaluated entries of K, the weight w is 0,
+1/2 or 1, and U is the core of equation :eq:`eq:tikhonov` for K - B in place of K.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ __all__ = ["Anchored", "anchored", "anchored_calls"]
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
 CHUNK = 2**18  # entries of the cheap part computed at a time
+DIGITS = 2**20  # of cheap similarities that count
 
 
 def anchored(
@@ -111,11 +112,11 @@ def anchored(
     r landmarks.
 
     Weight and ridge, an infinite one included, are chosen together by the squared error
-    of fits on evaluated entries that they have not seen. There are two kinds: the folds
-    of `tikhonov`, of the items of the block that are no landmarks, and ten folds of the
-    landmarks (of fewer each is one), whose columns are predicted from the others. The
-    second hold out far more entries: with ten landmarks among a thousand items 9900
-    beside 45.
+    of fits on evaluated entries that they have not seen, :eq:`eq:two-kinds`. There are
+    two kinds: the folds of `tikhonov`, of the items of the block that are no landmarks,
+    and ten folds of the landmarks (of fewer each is one), whose columns are predicted
+    from the others. The second hold out far more entries: with ten landmarks among a
+    thousand items 9900 beside 45.
 
     Source: ours. The cheap part is a control variate; residual corrections of a cheap
     model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
@@ -419,16 +420,27 @@ def _calibration(G: Problem, K: Problem) -> Callable[[ArrayLike], np.ndarray]:
     """Return the isotonic regression of K on G, as a function.
 
     Each evaluated pair counts once. The direction is the sign of the rank correlation
-    off the diagonal.
+    off the diagonal. What rounding tells apart, such as the cosines of items with
+    themselves, counts as equal.
     """
-    x, y = _off_diagonal(G), _off_diagonal(K)
+    x, y = _rounded(_off_diagonal(G)), _off_diagonal(K)
     x_rank, y_rank = rankdata(x), rankdata(y)
     rising = (
         (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0 if x.size else True
     )
-    x, y = np.append(x, np.diag(G.A)), np.append(y, np.diag(K.A))
-    regression = IsotonicRegression(increasing=bool(rising)).fit(x, y)
-    return partial(np.interp, xp=regression.X_thresholds_, fp=regression.y_thresholds_)
+    x, y = np.append(x, _rounded(np.diag(G.A))), np.append(y, np.diag(K.A))
+    fit = IsotonicRegression(increasing=bool(rising)).fit(x, y)
+    return partial(_interpolated, knots=fit.X_thresholds_, values=fit.y_thresholds_)
+
+
+def _interpolated(x: ArrayLike, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return np.interp(_rounded(x), knots, values)
+
+
+def _rounded(x: ArrayLike) -> np.ndarray:
+    """Return numbers to six digits."""
+    mantissa, exponent = np.frexp(np.asarray(x, dtype=float))
+    return np.ldexp(np.round(mantissa * DIGITS) / DIGITS, exponent)
 
 
 def _off_diagonal(problem: Problem) -> np.ndarray:

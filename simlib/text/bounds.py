@@ -1,15 +1,16 @@
 r"""Cheap distances that bound expensive ones from below.
 
 .. math::
-    \Big\| \sum_i p_i v_i - \sum_j q_j v_j \Big\|_2
+    \Big\| \sum_i p_i v_i - \sum_j r_j v_j \Big\|_2
     \;\le\; \mathrm{WMD} , \qquad
     \max \Big( \sum_i p_i \min_j \|v_i - v_j\|_2 ,\;
-    \sum_j q_j \min_i \|v_i - v_j\|_2 \Big) \;\le\; \mathrm{WMD} , \qquad
+    \sum_j r_j \min_i \|v_i - v_j\|_2 \Big) \;\le\; \mathrm{WMD} , \qquad
     \frac{1}{2q} \sum_g |x_g - y_g| \;\le\; \text{edit distance}
 
-Here p and q are the word frequencies of two documents as in equation :eq:`eq:wmd`; x
-and y count the substrings g of q characters. Each function takes many items at a time,
-for ``Similarity(..., batch="block")``, and makes a companion for `anchored`.
+Equation :eq:`eq:bounds` of the book: p and r are the word frequencies of two documents
+as in equation :eq:`eq:wmd`; x and y count the substrings g of q characters. Each
+function takes many items at a time, for ``Similarity(..., batch="block")``, and makes a
+companion for `anchored`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ import re
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.svm import LinearSVC
 
 from simlib import (
     METHODS,
@@ -28,10 +30,16 @@ from simlib.biharmonic import (
     mesh_laplacian,
     neighbor_graph,
 )
-from simlib.datasets import load_cortex, swiss_roll
+from simlib.datasets import (
+    load_cortex,
+    load_twitter,
+    load_word_vectors,
+    swiss_roll,
+)
 from simlib.landmarks import uniform
-from simlib.press import Repository, recorded
+from simlib.press import Repository, paper, provenance, recorded
 from simlib.regression import ExponentialFeatures
+from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
 
 BOOK = Repository.here()
 FILES = sorted((BOOK.book / "results").glob("*.json"))
@@ -390,3 +398,68 @@ def test_spectral_closeness_loses_the_root_of_the_condition():
         law = 0.1 * condition**0.5 / (1 - 0.1**2)
         assert worst == pytest.approx(law, rel=1e-3)
         assert natural == pytest.approx(0.1 / 0.9, rel=1e-6)
+
+
+def accuracies(name, part="small"):
+    """Recorded accuracies on a corpus, in per cent: a list of draws per method."""
+    return recorded("document_classification")[part][name]
+
+
+def twitter():
+    """Tweets in the order of the chapter, those for training first."""
+    vectors = load_word_vectors("wordbridge-300")
+    corpus = load_twitter(vectors)
+    order = np.random.default_rng(0).permutation(len(corpus.documents))
+    corpus = corpus.take(order[np.argsort(~corpus.train[order], kind="stable")])
+    return corpus, vectors, int(corpus.train.sum())
+
+
+def score(Z, labels, m, C):
+    """Accuracy of LIBLINEAR after training on the first m rows, in per cent."""
+    machine = LinearSVC(C=C, dual=False, tol=0.01, max_iter=100)
+    machine.fit(Z[:m], labels[:m])
+    return 100 * machine.score(Z[m:], labels[m:])
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_accuracies_on_tweets_can_be_derived_again():
+    """Of TF-IDF, and of similarities to the landmarks of the first draw."""
+    corpus, vectors, m = twitter()
+    chosen = recorded("document_classification")["gammas_costs"]["twitter"]
+    tfidf = TfidfVectorizer(analyzer=list).fit(corpus.documents[:m])
+    Z = tfidf.transform(corpus.documents)
+    found = score(Z, corpus.labels, m, chosen["tfidf"][1])
+    assert accuracies("twitter")["tfidf"][0] == pytest.approx(found, abs=0.2)
+
+    gamma, C = chosen["raw"]
+    rank = recorded("document_classification")["ranks"]["twitter"]["raw"]
+    bags = bags_of_words(corpus.documents, vectors)
+    landmarks = bags[np.sort(uniform(m, rank, rng=0))]
+    Z = np.exp(-gamma * pairwise_word_mover_distances(bags, landmarks, vectors.array))
+    Z -= Z[:m].mean(axis=0)
+    found = score(Z / np.linalg.norm(Z[:m]) * np.sqrt(m), corpus.labels, m, C)
+    assert accuracies("twitter")["raw"][0] == pytest.approx(found, abs=0.3)
+
+
+@pytest.mark.parametrize("name", ["twitter", "ohsumed"])
+def test_no_approximation_classifies_better_than_the_exact_kernel(name):
+    """Beyond the spread over draws and the sampling error of the test documents."""
+    found = accuracies(name)
+    n_test = {"twitter": 927, "ohsumed": 1600}[name]
+    (exact,) = found["wmd"]
+    sampling = 100 * np.sqrt(exact / 100 * (1 - exact / 100) / n_test)
+    for method in ("optimal", "sms_nystrom", "stacur", "sicur", "tikhonov", "raw"):
+        assert np.mean(found[method]) < exact + 2 * sampling
+
+
+@pytest.mark.parametrize("name", ["twitter", "recipes", "ohsumed"])
+def test_every_small_rank_of_the_paper_has_its_accuracy(name):
+    printed = paper("wmd_accuracy_small").value
+    whole = {"wmd", "optimal"} if name == "recipes" else set()  # need all columns
+    assert set(accuracies(name)) >= {m for m in printed if name in printed[m]} - whole
+    draws = provenance("document_classification")["parameters"]["draws"]
+    for method, values in accuracies(name).items():
+        sure = method in ("wmd", "optimal", "tfidf")
+        assert len(values) == (1 if sure else draws[name])
+        assert np.isfinite(values).all()

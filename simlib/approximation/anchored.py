@@ -51,7 +51,7 @@ def anchored(
 
     Bi-encoder cosines beside a cross-encoder, centroid distances beside Word Mover's
     Distances: a similarity that almost agrees carries most of the matrix, and the
-    evaluated entries are spent on the difference. A useless one is found out and left
+    evaluated entries are spent on the difference. A harmful one is found out and left
     out.
 
     Parameters

@@ -456,7 +456,7 @@ def test_scale_comes_out_as_it_goes_in(scale):
         ({"n_landmarks": 11}, "11 landmarks among 10 items"),
         ({"n_landmarks": 0}, "0 landmarks among 10 items"),
         ({}, "Give n_landmarks, or the indices"),
-        ({"n_landmarks": 3, "block_size": 0}, "block_size must be at least 1; got 0"),
+        ({"n_landmarks": 3, "block_size": 0}, "integer, at least 1; got 0"),
         ({"n_landmarks": 3, "tol": -1e-9}, "tol must be at least 0 and below 1"),
         ({"n_landmarks": 3, "tol": 1.0}, "tol must be at least 0 and below 1"),
     ],

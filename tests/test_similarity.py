@@ -594,7 +594,7 @@ def test_an_exception_names_the_pair():
         return 1.0
 
     sim = Similarity(WORDS, function, symmetric=False)
-    message = r"raised KeyError\('spam'\) on items 1 and 2\. Whatever"
+    message = r"raised KeyError\('spam'\) on items 1 and 2\. This"
     with pytest.raises(SimilarityError, match=message) as caught:
         sim.block([1], [0, 1, 2, 3])
     assert isinstance(caught.value.__cause__, KeyError)
@@ -968,3 +968,32 @@ def test_simlib_imports_four_packages():
     assert (
         expected <= found <= expected | BROUGHT | {"setuptools", "distutils-precedence"}
     )
+
+
+@pytest.mark.parametrize("limit", [-1, float("nan"), "20"])
+def test_limits_that_are_none(limit):
+    with pytest.raises(ValueError, match="limit must be a number from 0 on"):
+        Similarity(range(4), operator.mul, limit=limit)
+    sim = Similarity(range(4), operator.mul)
+    with pytest.raises(ValueError, match="limit must be a number from 0 on"):
+        sim.limit = limit
+
+
+def test_an_asymmetric_block_is_refused_however_often_it_is_asked_for():
+    A = np.random.default_rng(0).random((10, 10))
+    sim = Similarity(np.arange(10), lambda x, y: A[np.ix_(x, y)], batch="block")
+    for _ in range(2):
+        with pytest.raises(SimilarityError, match="is not symmetric"):
+            sim.columns([0, 1, 2])
+
+
+@pytest.mark.parametrize("form", ["bsr", "dia", "coo", "csr"])
+def test_sparse_items_of_any_format(form):
+    X = scipy.sparse.csr_array(np.arange(12.0).reshape(4, 3))
+    sim = Similarity(X.asformat(form), lambda x, y: (x @ y.T).toarray(), batch="block")
+    assert_allclose(sim.columns(range(4)), (X @ X.T).toarray())
+
+
+def test_sparse_matrices_are_refused():
+    with pytest.raises(ValueError, match=r"pass K\.toarray"):
+        Similarity.from_matrix(scipy.sparse.eye_array(3))

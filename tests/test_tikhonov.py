@@ -465,3 +465,13 @@ def test_order_of_the_methods_on_tweets(budget, tweets):
 @pytest.fixture(scope="module")
 def tweets():
     return gallery.load("twitter", 500).matrix
+
+
+def test_large_numbers_in_single_precision():
+    K = rbf(40).astype(np.float32)
+    small, large = (
+        tikhonov(Similarity.from_matrix(K * np.float32(scale)), 8, rng=0)
+        for scale in (1, 2.0**64)
+    )
+    scaled = K.astype(float) * 2.0**64
+    assert error(scaled, large) == pytest.approx(error(K, small), rel=1e-3)

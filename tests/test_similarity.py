@@ -221,6 +221,26 @@ def test_from_matrix():
     assert Similarity.from_matrix(K * (1 + 1e-15 * np.triu(np.ones((5, 5))))).symmetric
 
 
+@pytest.mark.parametrize(
+    ("dtype", "gap", "symmetric"),
+    [
+        (np.float64, 1e-14, True),
+        (np.float64, 1e-10, False),
+        (np.float32, 1e-6, True),
+        (np.float32, 1e-3, False),
+    ],
+)
+@pytest.mark.parametrize("scale", [1e-6, 1.0])
+def test_how_symmetric_a_matrix_has_to_be(dtype, gap, symmetric, scale):
+    K = scale * np.ones((5, 5))
+    K[1, 3] *= 1 + gap
+    K = K.astype(dtype)
+    assert Similarity.from_matrix(K).symmetric == symmetric
+    if not symmetric:
+        with pytest.raises(ValueError, match="not symmetric"):
+            Similarity.from_matrix(K, symmetric=True)
+
+
 def test_from_a_matrix_on_disk(tmp_path):
     disk = np.lib.format.open_memmap(tmp_path / "K.npy", "w+", shape=(5, 5))
     disk[:] = matrix(5)
@@ -660,6 +680,21 @@ def test_a_block_function_that_is_not_symmetric_is_found_out():
     message = r"not symmetric: it gives .* items \d and \d, .*Pass symmetric=False"
     with pytest.raises(SimilarityError, match=message):
         sim.columns([1, 2])
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0])
+def test_how_symmetric_a_block_function_has_to_be(scale):
+    """To one per cent of its largest value; then both halves are made equal."""
+
+    def both_halves(gap):
+        K = scale * np.ones((9, 9))
+        K[1, 2] *= 1 + gap
+        sim = Similarity(np.arange(9), Oracle(K, "block"), batch="block")
+        return sim.columns([1, 2])[1:3]
+
+    assert_array_equal(both_halves(0.005), both_halves(0.005).T)
+    with pytest.raises(SimilarityError, match="for items 1 and 2, and"):
+        both_halves(0.02)
 
 
 def test_interrupted_columns_are_completed_later():

@@ -128,6 +128,9 @@ def estimate_error(
     known beforehand and a pilot sample that happened to miss the few large errors would
     send the rest elsewhere.
 
+    Where only a random million of the unknown pairs is sorted into strata, the variance
+    of that first sample is added (two-phase sampling).
+
     The same misfortune would make the interval short. Each stratum therefore takes the
     larger of its own variance and that of itself and its neighbours together. What no
     sample can do is to find errors that nothing foretells: a few dozen pairs among

@@ -95,9 +95,19 @@ def test_hadamard_transform(n):
 
 
 def test_hadamard_transform_of_another_length():
-    for n in 12, 48:
-        with pytest.raises(ValueError, match="power of 2"):
+    for n in 0, 12, 48:
+        with pytest.raises(ValueError, match=rf"power of 2; got shape \({n}, 2\)"):
             hadamard_transform(np.ones((n, 2)))
+    with pytest.raises(ValueError, match=r"got shape \(\)"):
+        hadamard_transform(1.0)
+
+
+def test_hadamard_transform_of_a_list():
+    found = hadamard_transform([[1, 2], [3, 5]])
+    np.testing.assert_array_equal(found, [[4, 7], [-2, -3]])
+    assert found.dtype == np.float64
+    few = np.array([200, 100], dtype=np.uint8)
+    np.testing.assert_array_equal(hadamard_transform(few), [300, 100])
 
 
 def test_gaussian_entries():

@@ -365,6 +365,18 @@ def test_tensor_srht(m, d1, d2, seed):
     np.testing.assert_allclose(sketched, rowwise_kronecker(X, Y) @ matrix, atol=1e-12)
 
 
+@pytest.mark.parametrize("flat", [0, 1])
+def test_tensor_srht_mixes_both_factors(flat):
+    """Without its signs the transform of a constant factor is one large entry."""
+    factors = np.random.default_rng(0).choice([-1.0, 1.0], (2, 1, 64)) / 8
+    factors[flat] = 1 / 8
+    squares = [
+        np.square(TensorSRHT(64, 64, 64, rng=seed)(*factors)).sum()
+        for seed in range(200)
+    ]
+    assert np.var(squares) < 0.5  # about 0.1, and 2 or more without
+
+
 def test_tensor_srht_by_its_definition():
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((4, 11)), rng.standard_normal((4, 3))

@@ -33,6 +33,12 @@ documents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
 # Exact answers
 
 
+def test_a_document_is_at_no_distance_from_itself():
+    points = 1e3 * np.random.default_rng(0).standard_normal((50, 30))
+    bags = csr_array(np.random.default_rng(1).dirichlet(np.ones(50), 5))
+    assert not paired_word_mover_distances(bags, bags, points).any()
+
+
 def test_single_words_are_as_far_apart_as_their_vectors():
     for x, y in (("a", "b"), ("c", "j")):
         expected = np.linalg.norm(VECTORS[x] - VECTORS[y])

@@ -563,8 +563,11 @@ def test_errors(Estimator):
         Estimator().get_feature_names_out()
     with pytest.raises(ValueError, match=r"one of .*rbf.*; got 'rfb'"):
         Estimator("rfb", n_landmarks=5).fit(X)
+    failed = Estimator(n_landmarks=0)
     with pytest.raises(ValueError, match="between 1 and 20"):
-        Estimator(n_landmarks=0).fit(X)
+        failed.fit(X)
+    with pytest.raises(NotFittedError):
+        failed.transform(X)
     with pytest.raises(ValueError, match="could not convert string"):
         Estimator(n_landmarks=5).fit([["a"], ["b"]])
     with pytest.raises(ValueError, match="oversampling must be at least 1"):

@@ -529,6 +529,14 @@ def test_impossible_options(kind):
         ExponentialFeatures(kind=kind).fit([[np.nan, 0]])
 
 
+def test_a_failed_fit_is_none():
+    features = ExponentialFeatures(3, kind="taylor")
+    with pytest.raises(ValueError, match="more than n_components=3"):
+        features.fit(sphere(10, 4))
+    with pytest.raises(NotFittedError):
+        features.transform(sphere(10, 4))
+
+
 def test_impossible_kind():
     with pytest.raises(ValueError, match=r"one of tensor_srht, .*; got 'taylors'"):
         ExponentialFeatures(kind="taylors").fit(sphere(10, 4))

@@ -123,7 +123,7 @@ class _LandmarkFeatures(
             The callable raised, or returned something that is no number. The landmarks
             are numbered after the items.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "normalization_")
         return self._columns(self._items(X, reset=False)) @ self.normalization_
 
     def _fit(self, X: Any) -> LowRank:

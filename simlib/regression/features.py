@@ -235,7 +235,7 @@ class ExponentialFeatures(
             too long: the squared norm is above 100 where ``degree="auto"`` chooses the
             terms of the series, or above 1419, in float32 177, where features overflow.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "n_components_")
         X = self._rows(X, reset=False)
         self._check_lengths(X)
         Z = np.empty((X.shape[0], self.n_components_), X.dtype)

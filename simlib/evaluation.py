@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from math import isqrt
+from numbers import Real
 from typing import Any, NamedTuple
 
 import joblib
@@ -15,6 +16,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 
 __all__ = [
+    "AsymmetryError",
     "BudgetExceeded",
     "Evaluator",
     "Ledger",
@@ -32,6 +34,10 @@ class SimilarityError(ValueError):
     """The similarity function failed, or answered with something that is no number."""
 
 
+class AsymmetryError(SimilarityError):
+    """A function declared symmetric gave two values for one pair."""
+
+
 class BudgetExceeded(RuntimeError):
     """A request needs more evaluations than the limit leaves; none was made."""
 
@@ -41,6 +47,17 @@ class Ledger:
 
     def __init__(self, limit: int | None):
         self.calls, self.limit = 0, limit
+
+    @property
+    def limit(self) -> int | None:
+        """Most evaluations that may be made."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, value: int | None) -> None:
+        if value is not None and not (isinstance(value, Real) and value >= 0):
+            raise ValueError(f"limit must be a number from 0 on, or None; got {value}.")
+        self._limit = value
 
     def check(self, needed: int) -> None:
         """Raise `BudgetExceeded` if `needed` further evaluations pass the limit."""
@@ -117,15 +134,15 @@ class Request(NamedTuple):
             where = int(np.flatnonzero(~good)[0])
             raise SimilarityError(
                 f"The similarity function returned {values.flat[where]} for items "
-                f"{self._name(where, place)}. Every finite value is kept; mend the "
-                "function or leave the item out, and ask again."
+                f"{self._name(where, place)}. This Similarity keeps every finite "
+                "value; mend the function or leave the item out, and ask it again."
             )
         if error is not None:
             later = "" if values.ndim == 1 else ", or later ones of its batch"
             raise SimilarityError(
                 f"The similarity function raised {error!r} on items "
-                f"{self._name(values.size, place)}{later}. Whatever is finished "
-                "is kept; mend the function and ask again."
+                f"{self._name(values.size, place)}{later}. This Similarity keeps "
+                "whatever is finished; mend the function and ask it again."
             ) from error
 
     def _name(self, k: int, place: np.ndarray) -> str:

@@ -8,6 +8,8 @@ block that was evaluated already.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
@@ -219,6 +221,10 @@ def _columns(block: ArrayLike, n_landmarks: int) -> np.ndarray:
 
 
 def _check_number(n: int, n_landmarks: int) -> None:
+    if not isinstance(n_landmarks, Integral):
+        raise TypeError(
+            f"The number of landmarks must be an integer; got {n_landmarks!r}."
+        )
     if not 1 <= n_landmarks <= n:
         raise ValueError(
             f"Asked for {n_landmarks} landmarks among {n} items; their number must "

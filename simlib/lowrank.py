@@ -91,6 +91,11 @@ class LowRank(LinearOperator):
         shape = (rows[0], columns[0])
         sparse = scipy.sparse.issparse(residual)
         self.residual = _inexact(residual) if sparse else residual
+        if residual is not None and not (sparse or hasattr(residual, "entries")):
+            raise TypeError(
+                "The residual is a sparse matrix, or an operator with the methods of "
+                f"LowRank; got {type(residual).__name__}."
+            )
         if residual is not None and residual.shape != shape:
             raise ValueError(
                 f"The residual has shape {residual.shape}, the matrix {shape}."
@@ -164,6 +169,8 @@ class LowRank(LinearOperator):
     def entries(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return the entries (i[k], j[k]), shape (len(i),)."""
         i, j = _index(i), _index(j)
+        if i.size != j.size:
+            raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
         rows, at = np.unique(i, return_inverse=True)
         left = (_dense(self.left[rows]) @ self.core)[at]
         values = np.einsum("ka,ka->k", left, _dense(self.right[j]))
@@ -191,19 +198,26 @@ class LowRank(LinearOperator):
     def norm(self) -> float:
         """Return the Frobenius norm, computed from the factors.
 
-        Where the residual is an operator, every row is computed once.
+        Where the residual is an operator, or cancels the factors, every row is computed
+        once.
         """
         if self._has_operator():
-            n, step = self.shape[0], max(1, CHUNK // self.shape[1])
-            parts = np.split(np.arange(n), range(step, n, step))
-            return float(np.linalg.norm([np.linalg.norm(self.rows(i)) for i in parts]))
-        squared = np.linalg.norm(self._small_core()) ** 2
+            return self._norm_of_rows()
+        squared = whole = np.linalg.norm(self._small_core().astype(float)) ** 2
         if self.residual is not None:
             entries = scipy.sparse.coo_array(self.residual)
             i, j = entries.coords
             factors = LowRank(self.left, self.core, self._right).entries(i, j)
             squared += (entries.data * (2 * factors + entries.data)).sum()
-        return float(np.sqrt(max(squared, 0.0)))
+            if squared < np.sqrt(np.finfo(self.dtype).eps) * whole:
+                return self._norm_of_rows()
+        return float(np.sqrt(squared))
+
+    def _norm_of_rows(self) -> float:
+        n, step = self.shape[0], max(1, CHUNK // self.shape[1])
+        parts = np.split(np.arange(n), range(step, n, step))
+        rows = (self.rows(i).astype(float) for i in parts)
+        return float(np.linalg.norm([np.linalg.norm(part) for part in rows]))
 
     def eigh(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the k eigenvalues largest in magnitude and their eigenvectors.
@@ -332,8 +346,42 @@ class LowRank(LinearOperator):
         ValueError
             The matrix is not square, or its residual is an operator.
         """
-        transform, signs = self._embedding_map()
+        transform, signs = self.embedding_map()
         return self._feature_columns() @ transform, signs
+
+    def embedding_map(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return what turns similarities to the landmarks into features.
+
+        Returns
+        -------
+        transform : array of shape (l, d), or (l + r, d)
+            ``Z = L @ transform``, or ``[L R] @ transform`` for a matrix with separate
+            factors.
+        signs : array of shape (d,)
+            As in `embedding`.
+
+        Raises
+        ------
+        ValueError
+            As in `embedding`.
+        """
+        if self.shape[0] != self.shape[1]:
+            raise ValueError(f"Only a square matrix embeds items; shape {self.shape}.")
+        self._refuse_operator("embed items", "which makes factors of the residual")
+        core = self.core.astype(float)  # G diag(e) G^T
+        if not self.symmetric:
+            core = np.block(
+                [
+                    [np.zeros((core.shape[0],) * 2), core / 2],
+                    [core.T / 2, np.zeros((core.shape[1],) * 2)],
+                ]
+            )
+        values, vectors = np.linalg.eigh(_symmetric(core))
+        order = np.argsort(-np.abs(values), kind="stable")
+        values, vectors = values[order], vectors[:, order]
+        transform = vectors * np.sqrt(np.abs(values))
+        signs = np.where(values < 0, -1, 1)
+        return transform.astype(self.dtype), signs.astype(self.dtype)
 
     def extend(self, columns: ArrayLike) -> np.ndarray:
         """Embed new items from their similarities to the landmarks.
@@ -355,7 +403,7 @@ class LowRank(LinearOperator):
             Another number of columns, or as in `embedding`.
         """
         columns = np.atleast_2d(columns)
-        transform, _ = self._embedding_map()
+        transform, _ = self.embedding_map()
         if columns.shape[1] != transform.shape[0]:
             raise ValueError(
                 f"Expected the similarities of each new item to {transform.shape[0]} "
@@ -395,26 +443,6 @@ class LowRank(LinearOperator):
     def _feature_columns(self) -> np.ndarray:
         left = _dense(self.left)
         return left if self.symmetric else np.hstack([left, _dense(self._right)])
-
-    def _embedding_map(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return T and signs with Z = [L R] T; the core is G diag(e) G^T."""
-        if self.shape[0] != self.shape[1]:
-            raise ValueError(f"Only a square matrix embeds items; shape {self.shape}.")
-        self._refuse_operator("embed items", "which makes factors of the residual")
-        core = self.core.astype(float)
-        if not self.symmetric:
-            core = np.block(
-                [
-                    [np.zeros((core.shape[0],) * 2), core / 2],
-                    [core.T / 2, np.zeros((core.shape[1],) * 2)],
-                ]
-            )
-        values, vectors = np.linalg.eigh(_symmetric(core))
-        order = np.argsort(-np.abs(values), kind="stable")
-        values, vectors = values[order], vectors[:, order]
-        transform = vectors * np.sqrt(np.abs(values))
-        signs = np.where(values < 0, -1, 1)
-        return transform.astype(self.dtype), signs.astype(self.dtype)
 
 
 def _inexact(factor: Any) -> Any:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib.evaluation import (
+    AsymmetryError,
     BudgetExceeded,
     Evaluator,
     Ledger,
@@ -119,8 +121,8 @@ class Similarity:
             raise ValueError(
                 f"dtype must be float32 or float64; got {np.dtype(dtype)}."
             )
-        self.items = items
-        self._evaluator = Evaluator(items, function, batch, n_jobs, progress)
+        self.items = items.tocsr() if scipy.sparse.issparse(items) else items
+        self._evaluator = Evaluator(self.items, function, batch, n_jobs, progress)
         self._symmetric = bool(symmetric)
         self._ledger = Ledger(limit)
         self._memory = Memory(n, symmetric=self._symmetric, dtype=np.dtype(dtype))
@@ -144,6 +146,8 @@ class Similarity:
             ``symmetric=True``. NaN or an infinity, unless ``symmetric=False``: then it
             is met where it is read.
         """
+        if scipy.sparse.issparse(K):
+            raise ValueError("The matrix is sparse: pass K.toarray().")
         K = np.asarray(K)
         if K.ndim != 2 or K.shape[0] != K.shape[1] or K.dtype.kind not in "fiub":
             raise ValueError(
@@ -385,20 +389,24 @@ class Similarity:
             for tile in tiles
             for a, b in tile.requests(out, rectangular)
         )
+        halves = np.ix_(*shared)
         try:
             evaluator.run(requests, out, needed, self._ledger)
             if rectangular:
-                self._check_halves(rows[shared[0]], out[np.ix_(*shared)])
+                self._check_halves(rows[shared[0]], out[halves])
+        except AsymmetryError:
+            out[halves] = np.nan  # or the next request would find one half for both
+            raise
         finally:
-            upper = out[np.ix_(*shared)]
-            out[np.ix_(*shared)] = np.triu(upper) + np.triu(upper, 1).T
+            upper = out[halves]
+            out[halves] = np.triu(upper) + np.triu(upper, 1).T
 
     def _check_halves(self, items: np.ndarray, block: np.ndarray) -> None:
         """Compare the two halves of the tiles of which a block function gave both."""
         gap = np.abs(block - block.T)
         if gap.size and gap[~np.isnan(gap)].max() > 0.01 * np.nanmax(np.abs(block)):
             i, j = np.unravel_index(np.nanargmax(gap), gap.shape)
-            raise SimilarityError(
+            raise AsymmetryError(
                 f"The similarity function is not symmetric: it gives {block[i, j]:.6g} "
                 f"for items {items[i]} and {items[j]}, and {block[j, i]:.6g} in the "
                 "other order. Pass symmetric=False, and .symmetrized() for the mean of "

@@ -6,8 +6,9 @@ r"""Random matrices that shorten a matrix and keep its geometry.
     \mathbb E\, \|A^\top S^\top S B - A^\top B\|_F^2
     \le \tfrac 2 m \|A\|_F^2 \|B\|_F^2
 
-Each sketch S has shape (m, n) with m much smaller than n and is an isometry in
-expectation. The left bounds hold with high probability for n x d matrices U of
+The bounds in the middle are the equation :eq:`eq:subspace-embedding` of the book. Each
+sketch S has shape (m, n) with m much smaller than n and is an isometry in expectation.
+These bounds hold with high probability for n x d matrices U of
 orthonormal columns, with :math:`\varepsilon` about :math:`\sqrt{d / m}`, but not for
 `count_sketch`. The right one holds for all; for `sparse_sign` if m is a multiple of
 the number of signs in a column.
@@ -582,18 +583,18 @@ class PolynomialSketch:
         return product
 
 
-def hadamard_transform(X: np.ndarray) -> np.ndarray:
+def hadamard_transform(X: ArrayLike) -> np.ndarray:
     """Return H @ X for the Hadamard matrix H of entries 1 and -1.
 
     Parameters
     ----------
-    X : array of floats, shape (n, ...)
+    X : array, shape (n, ...)
         n is a power of two.
 
     Returns
     -------
     ndarray, shape (n, ...)
-        Of the type of X; n times X if transformed once more.
+        Of the type of X, float64 for integers; n times X if transformed once more.
 
     Raises
     ------
@@ -609,6 +610,13 @@ def hadamard_transform(X: np.ndarray) -> np.ndarray:
     H is a Kronecker product of Hadamard matrices of side 16, applied one by one: a few
     products of matrices in place of log2 n passes over X.
     """
+    X = np.asarray(X)
+    if not X.ndim or len(X) != _power_of_two(len(X)):
+        raise ValueError(
+            f"The number of rows must be a power of 2; got shape {X.shape}. Add rows "
+            "of zeros."
+        )
+    X = X.astype(_inexact_type(X), copy=False)
     n, shape, done = len(X), X.shape, 1
     while done < n:
         H = scipy.linalg.hadamard(min(n // done, SIDE), dtype=X.dtype)

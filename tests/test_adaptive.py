@@ -12,6 +12,7 @@ from simlib import (
     Similarity,
     approximate_to,
     estimate_error,
+    evaluation,
     gallery,
 )
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
@@ -149,6 +150,28 @@ def test_limit_of_any_similarity_is_used_up(view):
     assert result.reason == "limit"
     assert 0.75 * 9000 < sim.calls <= 9000
     assert result.error.low < result.error.value < result.error.high
+
+
+@pytest.mark.parametrize("limit", [3000, 9000, 20_000])
+def test_two_calls_for_a_pair_are_reckoned_with(limit, monkeypatch):
+    """The first answer tells the price, and no later request is too dear."""
+    refused = []
+
+    def refuse(message):
+        refused.append(message)
+        return BudgetExceeded(message)
+
+    monkeypatch.setattr(evaluation, "BudgetExceeded", refuse)
+    K = cross_encoder_like(200, rng=0)
+    K = K + 0.01 * np.random.default_rng(0).standard_normal(K.shape)
+    sim = Similarity.from_matrix(K).symmetrized()
+    sim.limit = limit
+    assert approximate_to(sim, 0.01, rng=0).reason == "limit"
+    assert 0.95 * limit < sim.calls <= limit
+    assert not refused
+    with pytest.raises(BudgetExceeded):
+        sim.columns(range(200))
+    assert len(refused) == 1
 
 
 def test_raising_the_limit_goes_on():

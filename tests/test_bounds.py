@@ -27,6 +27,7 @@ VECTORS = dict(zip(WORDS, POINTS, strict=True))
 documents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
 corpora = st.lists(documents, min_size=1, max_size=5)
 strings = st.text(alphabet="abc", max_size=8)
+BOUNDS = [centroid_distances, relaxed_word_mover_distances]
 
 
 def loops(x, y):
@@ -85,6 +86,31 @@ def test_impossible_bags(name):
         distances(X, X[:, :9], POINTS)
     with pytest.raises(ValueError, match=r"empty.*bags_of_words"):
         distances(X, csr_array((2, 10)), POINTS)
+
+
+@pytest.mark.parametrize("distances", BOUNDS)
+def test_no_documents(distances):
+    bags = bags_of_words([["a"], ["b"]], VECTORS)
+    assert distances(bags, bags[:0], POINTS).shape == (2, 0)
+    assert distances(bags[:0], bags, POINTS).shape == (0, 2)
+    assert distances(bags[:0], bags[:0], POINTS).shape == (0, 0)
+
+
+@pytest.mark.parametrize("distances", BOUNDS)
+def test_bags_and_vectors_that_bound_nothing(distances):
+    bags = bags_of_words([["a"], ["b"]], VECTORS)
+    for weights in ([2.0], [np.nan], [1 + 1e-5], [2.0, -1.0]):
+        other = csr_array([[*weights, *[0] * (len(POINTS) - len(weights))]])
+        for pair in (bags, other), (other, bags):
+            with pytest.raises(ValueError, match="not negative and add up to 1"):
+                distances(*pair, POINTS)
+    for value in (np.nan, np.inf):
+        points = np.where(np.arange(len(POINTS))[:, None] == 1, value, POINTS)
+        with pytest.raises(ValueError, match="real and finite"):
+            distances(bags, bags[:1], points)
+        assert distances(bags[:1], bags[:1], points) == 0
+    with pytest.raises(ValueError, match="complex128"):
+        distances(bags, bags, POINTS + 1j)
 
 
 # Strings

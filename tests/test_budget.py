@@ -129,3 +129,16 @@ def test_unknown_method():
 def test_largest_refuses_an_option_that_the_method_does_not_have():
     with pytest.raises(TypeError, match="sicur has no option oversamplng"):
         largest("sicur", 100, 2000, oversamplng=3)
+
+
+@pytest.mark.parametrize("n", [0, 10.0])
+def test_largest_wants_a_number_of_items(n):
+    with pytest.raises(ValueError, match="number of items"):
+        largest("nystrom", n, 100)
+
+
+def test_largest_refuses_what_the_method_would_refuse():
+    with pytest.raises(ValueError, match="oversampling must be at least 1"):
+        largest("sicur", 100, 3000, oversampling=0.5)
+    with pytest.raises(TypeError, match="n_landmarks cannot be an option"):
+        largest("nystrom", 100, 3000, n_landmarks=3)

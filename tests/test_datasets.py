@@ -781,6 +781,26 @@ def test_take():
     assert small_corpus().take([]).documents == []
 
 
+def test_take_a_mask():
+    corpus = small_corpus()
+    for mask in corpus.train, corpus.train.tolist():
+        assert corpus.take(mask).texts == ["1", "2", "4", "8"]
+    assert corpus.take(corpus.train & ~corpus.train).texts == []
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        ([True, False], r"mask of 9 booleans; got bool of shape \(2,\)"),
+        ([0.0, 1.0], "sequence of integers .* got float64"),
+        ([[0, 1]], r"shape \(1, 2\)"),
+    ],
+)
+def test_what_take_refuses(indices, message):
+    with pytest.raises(ValueError, match=message):
+        small_corpus().take(indices)
+
+
 @pytest.mark.usefixtures("data")
 def test_glove_vectors():
     vectors = load_word_vectors()

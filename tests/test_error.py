@@ -82,3 +82,24 @@ def test_matrix_of_zeros():
     approximation = LowRank(np.ones((3, 1)), np.ones((1, 1)))
     with pytest.raises(ValueError, match="zeros is not defined"):
         relative_error(np.zeros((3, 3)), approximation)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_scale_does_not_matter(scale):
+    K = np.diag([3.0, 4.0])
+    half = LowRank(np.eye(2)[:, 1:] * scale, np.array([[4.0]]), np.eye(2)[:, 1:])
+    assert relative_error(scale * K, half) == pytest.approx(0.6)
+    assert relative_error(scale * K, half, squared=True) == pytest.approx(0.36)
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (np.full((2, 2), np.nan), "NaN"),
+        (np.full((2, 2), 1j), "real"),
+        (scipy.sparse.eye_array(2), "toarray"),
+    ],
+)
+def test_matrices_that_are_none(K, message):
+    with pytest.raises(ValueError, match=message):
+        relative_error(K, LowRank(np.ones((2, 1)), np.eye(1)))

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import Recorder, asymmetric, indefinite, quick, rbf
@@ -290,6 +291,106 @@ def test_same_seed_same_estimate():
         for rng, m in runs
     )
     assert one == same != other
+
+
+# The interval, from the formula by plain loops
+
+
+def scatter(sample):
+    mean = sum(sample) / len(sample)
+    return sum((z - mean) ** 2 for z in sample)
+
+
+def variance_by_loops(samples, sizes, unknown):
+    """Return V, and the sum of the squares of its terms over their freedom.
+
+    Cell (a, b) of a grid holds sizes[a, b] pairs of a pool that is drawn from all that
+    are unknown; of them samples[a, b] are the values that were evaluated.
+    """
+    pool = sum(sizes.values())
+    mean = sum(sizes[h] / pool * sum(z) / len(z) for h, z in samples.items())
+    of_pool = doubt = V = 0.0
+    for (a, b), sample in samples.items():
+        size, n = sizes[a, b], len(sample)
+        near = [
+            z for (c, d), z in samples.items() if abs(a - c) <= 1 and abs(b - d) <= 2
+        ]
+        own = scatter(sample) / max(n - 1, 1)
+        shared = sum(map(scatter, near)) / max(sum(len(z) - 1 for z in near), 1)
+        stands_for = unknown * size / pool
+        term = stands_for**2 / n * (1 - n / size) * max(own, shared)
+        V += term
+        doubt += term**2 / max(n - 1, 1)
+        of_pool += size / pool * sum((z - mean) ** 2 for z in sample) / n
+    return V + unknown**2 * (1 / pool - 1 / unknown) * of_pool, doubt
+
+
+@pytest.mark.parametrize("outside", [0, 1000])
+def test_variance_by_loops(outside):
+    """Strata that are empty, evaluated whole, calm and wild among each other."""
+    sizes = np.array(
+        [
+            [90, 30, 0, 9, 40, 7, 60],
+            [50, 4, 20, 0, 1, 0, 30],
+            [0, 70, 25, 80, 10, 12, 0],
+        ]
+    )
+    numbers = np.minimum(sizes, [4, 5, 6, 7, 8, 9, 10])
+    wild = np.array([1, 20, 3, 1, 9, 1, 1, 2, 1, 7, 1, 1, 1, 5, 1, 4, 1, 30, 1, 2, 1])
+    cell = np.repeat(np.arange(21), sizes.ravel())
+    rank = np.concatenate([np.arange(size) for size in sizes.ravel()])
+    chosen = np.flatnonzero(rank < numbers.ravel()[cell])
+    values = np.random.default_rng(0).normal(3, wild[cell[chosen]])
+    samples = {
+        divmod(h, 7): values[cell[chosen] == h] for h in np.unique(cell).tolist()
+    }
+    unknown = cell.size + outside
+    strata = module._Strata(cell, (3, 7), sizes.ravel(), numbers.ravel(), unknown)
+    expected = variance_by_loops(samples, dict(np.ndenumerate(sizes)), unknown)
+    assert strata.variance(chosen, values) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("pool", ["all pairs", "some pairs"])
+@pytest.mark.parametrize("known", ["diagonal", "rest", "nothing"])
+def test_interval_by_loops(known, pool, monkeypatch):
+    """Nothing tells pairs from each other where the approximation is constant.
+
+    So off the diagonal, as on it, the sample is a simple random one.
+    """
+    if pool == "some pairs":
+        monkeypatch.setattr(module, "POOL", 1)
+    K, constant = indefinite(40), LowRank(np.ones((40, 1)), np.array([[0.2]]))
+    recorder = Recorder(K)
+    sim = Similarity(range(40), recorder)
+    if known == "diagonal":
+        sim.diagonal()
+    elif known == "rest":
+        sim.pairs(*np.triu_indices(40, 1))
+    seen = recorder.asked.copy()
+    recorder.asked.clear()
+    estimate = estimate_error(sim, constant, 16, confidence=0.9, rng=0)
+
+    def squares(i, j):
+        return (2 - (i == j)) * np.array([(K[i, j] - 0.2) ** 2, K[i, j] ** 2])
+
+    off = [(i, j) for i, j in recorder.asked if i != j]
+    on = [(i, j) for i, j in recorder.asked if i == j]
+    in_pool = 780 if pool == "all pairs" else 8 * len(off)
+    parts = [part for part in ((off, in_pool, 780), (on, 40, 40)) if part[0]]
+    total = sum((squares(*pair) for pair in seen), np.zeros(2))
+    for sample, _, unknown in parts:
+        total += unknown / len(sample) * sum(squares(*pair) for pair in sample)
+    ratio = total[0] / total[1]
+    V = doubt = 0.0
+    for sample, size, unknown in parts:
+        z = [squares(*pair) @ [1, -ratio] for pair in sample]
+        terms = variance_by_loops({(0, 0): z}, {(0, 0): size}, unknown)
+        V, doubt = V + terms[0], doubt + terms[1]
+    t = scipy.stats.t.ppf(0.95, V**2 / doubt)
+    factor = np.exp(t / 2 * np.sqrt(V) / total[0])
+    value = np.sqrt(ratio)
+    assert len(off + on) == 16
+    assert estimate[:3] == pytest.approx((value, value / factor, value * factor))
 
 
 # What is refused

@@ -674,3 +674,12 @@ def test_errors_of_a_cheap_kernel():
         TikhonovNystroem("rbf", n_landmarks=3, cheap="cosin").fit(X)
     with pytest.raises(ValueError, match="could not convert string"):
         TikhonovNystroem(jaccard, n_landmarks=3, cheap="rbf").fit(words(20)[0])
+
+
+def test_a_fit_that_failed_says_what_is_lost():
+    def fragile(x, y):
+        return 1 / (x + y - 30)
+
+    with pytest.raises(SimilarityError, match="raised ZeroDivisionError") as caught:
+        TikhonovNystroem(fragile, n_landmarks=5, random_state=0).fit(range(20))
+    assert "keeps nothing of a fit that failed" in caught.value.__notes__[0]

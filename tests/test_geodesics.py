@@ -229,7 +229,24 @@ def test_types_of_numbers(geodesics):
     single = geodesics(vertices.astype(np.float32), faces, [0, 1, 2, 3])
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, D, rtol=1e-6)
-    assert geodesics(vertices, faces, np.arange(0)).shape == (4, 0)
+
+
+@pytest.mark.parametrize("sources", [[], (), np.arange(0)])
+def test_no_sources(sources):
+    for geodesics in heat_geodesics, exact_geodesics:
+        assert geodesics(*TETRAHEDRON, sources).shape == (4, 0)
+    assert graph_distances(np.ones((4, 4)), sources).shape == (4, 0)
+
+
+@pytest.mark.parametrize("power", [-1000, -70, 330, 1000])
+def test_coordinates_of_any_size(power):
+    """Without scaling packages fail or, exact ones below 1e-20, return nonsense."""
+    mesh = bumpy_sphere(2)
+    scaled = np.ldexp(mesh.vertices, power)
+    for geodesics in heat_geodesics, exact_geodesics:
+        expected = geodesics(mesh.vertices, mesh.faces, [0, 7])
+        D = np.ldexp(geodesics(scaled, mesh.faces, [0, 7]), -power)
+        np.testing.assert_allclose(D, expected, rtol=1e-9)
 
 
 # What is refused
@@ -240,6 +257,9 @@ def test_types_of_numbers(geodesics):
     [
         (np.zeros((4, 2)), TETRAHEDRON[1], r"`vertices` must be .* got shape \(4, 2\)"),
         (np.full((4, 3), np.nan), TETRAHEDRON[1], "finite coordinates"),
+        (TETRAHEDRON[0] * 1j, TETRAHEDRON[1], "real and finite .* of complex128"),
+        (np.zeros((1, 3)), np.zeros((0, 3), int), "1 vertices alone are no surface"),
+        (np.zeros((0, 3)), np.zeros((0, 3), int), "0 vertices alone are no surface"),
         (TETRAHEDRON[0], np.zeros((2, 4), int), r"`faces` must be .* shape \(2, 4\)"),
         (TETRAHEDRON[0], np.zeros((2, 3)), "got float64"),
         (TETRAHEDRON[0], TETRAHEDRON[1] + 1, "name vertices 1 to 4; there are 0 to 3"),
@@ -284,6 +304,9 @@ def test_a_surface_may_have_a_boundary_and_one_side():
     ("adjacency", "message"),
     [
         (np.ones((2, 3)), r"square; got shape \(2, 3\)"),
+        (np.ones(3), r"square; got shape \(3,\)"),
+        (np.full((3, 3), 1j), "real and finite; this one of complex128"),
+        (np.zeros((0, 0)), "graph is in 0 pieces"),
         ([[0, -1], [-1, 0]], "not negative"),
         ([[0, np.inf], [1, 0]], "finite"),
         (np.eye(3), "graph is in 3 pieces, the largest of 1 of 3"),

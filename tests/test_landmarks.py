@@ -223,3 +223,9 @@ def test_impossible_selections(select):
         select(np.eye(4), 5)
     with pytest.raises(ValueError, match=r"square; got shape \(4, 3\)"):
         select(np.ones((4, 3)), 2)
+
+
+@pytest.mark.parametrize("number", [2.0, "2"])
+def test_numbers_that_are_no_integers(number):
+    with pytest.raises(TypeError, match="must be an integer"):
+        draw(10, number, rng=0)

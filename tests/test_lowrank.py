@@ -503,3 +503,41 @@ def test_operator_residual_has_no_factors():
             ask()
     solution = minres(K, np.ones(3), rtol=1e-12)[0]  # what the last message proposes
     assert_allclose(solution, [0.25, 0.25, 0.25])
+
+
+def test_entries_are_of_as_many_rows_as_columns():
+    answer = LowRank(np.ones((3, 1)), np.eye(1))
+    with pytest.raises(ValueError, match="must be as long; got 3 and 1"):
+        answer.entries([0, 1, 2], [0])
+
+
+def test_dense_residuals_are_refused():
+    with pytest.raises(TypeError, match="sparse matrix, or an operator"):
+        LowRank(np.ones((3, 1)), np.eye(1), residual=np.eye(3))
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e18])
+def test_norm_of_single_precision_neither_vanishes_nor_overflows(scale):
+    left = np.float32([[3.0], [4.0]]) * np.float32(scale)
+    answer = LowRank(left, np.eye(1, dtype=np.float32), np.float32([[1.0], [0.0]]))
+    assert answer.norm() == pytest.approx(5 * scale, rel=1e-6)
+
+
+def test_norm_of_a_residual_that_cancels_the_factors():
+    exact = np.random.default_rng(0).standard_normal((30, 30))
+    left = 1e8 * np.ones((30, 1))
+    residual = scipy.sparse.csr_array(exact - left @ np.ones((1, 30)))
+    answer = LowRank(left, np.eye(1), np.ones((30, 1)), residual=residual)
+    assert answer.norm() == pytest.approx(np.linalg.norm(exact), rel=1e-6)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_embedding_map_makes_features_of_the_columns(symmetric):
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((2, 6, 3))
+    core = rng.standard_normal((3, 3))
+    factors = (left, core + core.T) if symmetric else (left, core, right)
+    transform, signs = LowRank(*factors).embedding_map()
+    Z = (left if symmetric else np.hstack([left, right])) @ transform
+    K = LowRank(*factors).toarray()
+    assert_allclose((Z * signs) @ Z.T, (K + K.T) / 2, atol=1e-12)

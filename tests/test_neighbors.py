@@ -152,6 +152,14 @@ def test_types_of_numbers():
         np.testing.assert_array_equal(neighbor_graph(other, n_neighbors=4).toarray(), A)
 
 
+@pytest.mark.parametrize("d", [2, 40])
+def test_points_of_any_size(d):
+    X = np.random.default_rng(0).standard_normal((50, d))
+    A = neighbor_graph(X)
+    for power in (-1000, 1000):
+        assert (neighbor_graph(np.ldexp(X, power)) != A).nnz == 0
+
+
 # What is refused
 
 
@@ -160,6 +168,7 @@ def test_types_of_numbers():
     [
         (np.zeros(5), {}, r"shape \(n, d\); got shape \(5,\)"),
         (np.full((30, 2), np.nan), {}, "finite points"),
+        (np.full((30, 2), 1j), {}, "real and finite points .* complex128"),
         (np.zeros((20, 2)), {}, "between 1 and 19, for 20 points; got 20"),
         (np.zeros((20, 2)), {"n_neighbors": 0}, "between 1 and 19"),
         (np.zeros((1, 2)), {"n_neighbors": 1}, "for 1 points"),

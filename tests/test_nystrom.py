@@ -180,3 +180,9 @@ def test_curve_of_the_paper(make, curve):
     np.testing.assert_allclose(errors, curve, rtol=0.03, atol=5e-5)
     if make is gaussian_psd:
         assert errors[1] == pytest.approx(0.854, abs=0.02)
+
+
+@pytest.mark.parametrize("rcond", [np.nan, -1.0, 1.0])
+def test_impossible_cutoffs(rcond):
+    with pytest.raises(ValueError, match="rcond must be at least 0 and below 1"):
+        nystrom(Similarity.from_matrix(np.eye(6)), 2, rcond=rcond, rng=0)

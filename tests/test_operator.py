@@ -217,6 +217,8 @@ def test_kinds_of_matrices():
     [
         (np.zeros((4, 2)), TETRAHEDRON[1], r"got shape \(4, 2\)"),
         (np.full((4, 3), np.nan), TETRAHEDRON[1], "finite coordinates"),
+        (TETRAHEDRON[0] * 1j, TETRAHEDRON[1], "real and finite .* of complex128"),
+        (np.zeros((0, 3)), np.zeros((0, 3), int), "`faces` are empty, and 0 vertices"),
         (TETRAHEDRON[0], np.zeros((2, 3)), "`faces` must be integers .* float64"),
         (TETRAHEDRON[0], TETRAHEDRON[1] + 1, "name vertices 1 to 4; there are 0 to 3"),
         (TETRAHEDRON[0], TETRAHEDRON[1][:1], "1 vertices .* vertex 3 is the first"),
@@ -236,6 +238,9 @@ def test_impossible_meshes(vertices, faces, message):
         (np.ones((2, 3)), r"square; got shape \(2, 3\)"),
         ([[0, np.nan], [np.nan, 0]], "finite"),
         ([[0, np.inf], [np.inf, 0]], "finite"),
+        (np.ones(2), r"square; got shape \(2,\)"),
+        (np.full((2, 2), 1j), "real and finite; this one of complex128"),
+        (csr_array(np.full((2, 2), 1j)), "real and finite; this one of complex128"),
         ([[0, 1], [0, 0]], "symmetric; got one that is not"),
     ],
 )
@@ -253,6 +258,7 @@ def test_impossible_matrices(matrix, message):
         ([1, 1, 0, 1], "finite and positive"),
         ([1, 1, -1, 1], "finite and positive"),
         ([1, 1, np.nan, 1], "finite and positive"),
+        ([1, 1, 1j, 1], "real, finite and positive"),
     ],
 )
 def test_impossible_masses(mass, message):

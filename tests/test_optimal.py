@@ -98,9 +98,9 @@ def test_curve_of_the_guide():
 # What is refused
 
 
-@pytest.mark.parametrize("rank", [0, 6])
+@pytest.mark.parametrize("rank", [0, 6, 2.0])
 def test_impossible_rank(rank):
     sim = Similarity.from_matrix(psd(5))
-    with pytest.raises(ValueError, match=f"rank must be between 1 and 5; got {rank}"):
+    with pytest.raises(ValueError, match=f"integer between 1 and 5; got {rank}"):
         optimal(sim, rank)
     assert sim.calls == 0

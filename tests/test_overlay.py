@@ -65,3 +65,12 @@ def test_float32():
     K = indefinite(30, rank=6).astype(np.float32)
     sim = Similarity.from_matrix(K)
     assert overlay(sim, nystrom(sim, 5, rng=0)).dtype == np.float32
+
+
+def test_answers_that_cannot_be_corrected():
+    sim = Similarity.from_matrix(np.eye(6))
+    residual = overlay(sim, nystrom(sim, 2, rng=0))
+    corrected = LowRank(np.ones((6, 1)), np.eye(1), residual=residual, landmarks=[0])
+    for answer in (LowRank(np.ones((6, 1)), np.eye(1)), corrected):
+        with pytest.raises(ValueError, match="made from landmarks"):
+            overlay(sim, answer)

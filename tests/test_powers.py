@@ -233,6 +233,29 @@ def test_zero_gives_zero(method):
         assert found.residual == found.error_estimate == 0
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_solution_may_be_exactly_zero(method):
+    """Columns of a Hadamard matrix: the first right-hand side is orthogonal to both."""
+    found = lstsq(np.array([[1.0], [-1.0]]), [1.0, 1.0], method=method, rng=0)
+    assert (found.x == 0).all()
+    assert (found.residual, found.error_estimate) == (1, 0)
+    A = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    B = np.array([[1, 1], [1, 2], [1, 3], [1, 4]])
+    for j in (0, 2):
+        found = odd_power(A, B, j, method=method, rng=0)
+        expected = np.array([[0, -1], [0, -0.5]]) / 4**j
+        np.testing.assert_allclose(found.x, expected, rtol=1e-14)
+        assert found.error_estimate < 1e-14
+    found = odd_power(A, B, 1, weight=np.eye(2), method=method, rng=0)
+    np.testing.assert_allclose(found.x, [[0, -0.25], [0, -0.125]], rtol=1e-14)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_zero_that_underflow_leaves_is_refused(method):
+    with pytest.raises(ValueError, match="beyond the range"):
+        lstsq([[0.0], [1e150]], [1, 1e-200], method=method, rng=0)
+
+
 @pytest.mark.parametrize("method", ["auto", "gram", "heavy_ball"])
 def test_a_weight_is_between_A_and_its_transpose(method):
     A, b = matrix(400, 6, 5), vector(400, 1)
@@ -615,6 +638,19 @@ def test_scales_near_the_end_of_the_range(method, scale):
         assert found.residual == pytest.approx(expected.residual, abs=1e-7)
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("power", [-990, 990])
+def test_scales_at_the_end_of_the_range(method, power):
+    A, b = matrix(600, 8, 30), vector(600, 1)
+    expected = lstsq(A, b, method=method, rng=0)
+    found = lstsq(np.ldexp(A, power), b, method=method, rng=0)
+    assert relative(np.ldexp(found.x, power), expected.x) < 1e-11
+    for function in solve_gram, lambda *a, **k: odd_power(*a, 1, **k):
+        right_hand = b if function is not solve_gram else b[:8]
+        with pytest.raises(ValueError, match="beyond the range"):
+            function(np.ldexp(A, power), right_hand, method=method, rng=0)
+
+
 @pytest.mark.parametrize("method", ["auto", *ACCURATE])
 @pytest.mark.parametrize("decades", [40, 160])
 def test_columns_of_very_different_scales(method, decades):
@@ -691,6 +727,7 @@ def test_the_power_is_an_integer(function, j):
         ({"weight": np.ones((3, 2))}, r"shape \(3, 3\)"),
         ({"weight": np.eye(4)}, r"shape \(3, 3\)"),
         ({"weight": np.eye(3, dtype=complex)}, "complex"),
+        ({"weight": np.diag([1, np.nan, 1])}, "weight W must be a real and finite"),
         ({"weight": np.arange(9.0).reshape(3, 3)}, "symmetric"),
         ({"weight": np.eye(3), "j": 2}, "j = 1"),
         ({"weight": np.eye(3), "A": [matrix(50, 3, 5)]}, "j = 1"),
@@ -703,8 +740,15 @@ def test_weights_that_are_none(options, message):
 
 
 def test_an_indefinite_weight():
-    with pytest.raises(np.linalg.LinAlgError):
-        odd_power(matrix(50, 3, 5), np.ones(50), 1, weight=np.diag([1.0, -1, 1]), rng=0)
+    W = np.diag([1.0, -2, 1])
+    with pytest.raises(np.linalg.LinAlgError, match=r"weight W .* eigenvalue is -2\.0"):
+        odd_power(matrix(50, 3, 5), np.ones(50), 1, weight=W, rng=0)
+
+
+def test_a_gram_matrix_without_digits():
+    A = matrix(500, 8, 1e12)
+    with pytest.raises(np.linalg.LinAlgError, match='Take method="cholesky_qr"'):
+        lstsq(A, vector(500, 0), method="gram", rng=0)
 
 
 def test_a_preconditioner_of_another_width():

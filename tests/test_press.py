@@ -11,7 +11,7 @@ import pytest
 
 import simlib.press
 from simlib.press import ChapterError, Fingerprints, Repository, press, read_chapter
-from simlib.press.chapters import cell_lines, code_cells
+from simlib.press.chapters import ChapterReader, cell_lines, code_cells
 from simlib.press.cli import main
 from simlib.press.closure import Package
 from simlib.press.results import paper, read_results, record
@@ -200,6 +200,15 @@ def test_record_refuses_what_json_cannot_hold():
         record("error", float("nan"))
     with pytest.raises(TypeError, match="cannot record a object"):
         record("thing", object())
+    with pytest.raises(ValueError, match="same as strings"):
+        record("curve", {"deep": [{1: 2, "1": 3}]})
+
+
+def test_record_makes_numbers_strings_as_keys(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda *a, **_: shown.extend(a))
+    record("curve", {1: 2, "2": 3})
+    assert [*shown[0].values()] == [{"name": "curve", "value": {"1": 2, "2": 3}}]
 
 
 def test_nothing_recorded_yet_is_an_empty_dictionary(tiny):
@@ -330,6 +339,19 @@ def test_papermill_reads_chapters_by_path(tiny):
     )
     assert "n: int (default 3)" in done.stdout
     assert "Warning" not in done.stderr
+
+
+def test_papermill_still_reads_and_writes_the_notebooks_of_other_projects(tmp_path):
+    path = str(tmp_path / "notebook.ipynb")
+    ChapterReader.write("{}", path)
+    assert ChapterReader.read(path) == "{}"
+    with pytest.raises(OSError, match="is a source; write the notebook"):
+        ChapterReader.write("{}", "book/cur.md")
+
+
+def test_a_page_without_code_is_no_work(tiny, capsys):
+    assert press(["index"], "quick", repository=tiny) == []
+    assert "no page chosen has code" in capsys.readouterr().out
 
 
 def test_chapters_load_nothing_heavy():

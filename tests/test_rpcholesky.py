@@ -164,6 +164,33 @@ def test_a_block_drawn_at_once_has_another_law():
     assert p_value(counts, law(TWINS, 3)) < 1e-10
 
 
+def law_of_both(n_pairs, s, left):
+    """Return the probability of k whole pairs among s landmarks drawn one at a time.
+
+    Items come in pairs of which one has the residual `left` once the other is taken.
+    """
+    law = {0: 1.0}
+    for taken in range(s):
+        after = Counter()
+        for both, probability in law.items():
+            single = taken - 2 * both
+            again, first = left * single, 2 * (n_pairs - both - single)
+            after[both + 1] += probability * again / (again + first)
+            after[both] += probability * first / (again + first)
+        law = after
+    return law
+
+
+def test_law_within_a_block():
+    """What a proposal has left after one before it in its block is 0.64 or nothing."""
+    sim = Similarity.from_matrix(np.kron(np.eye(16), [[1, 0.6], [0.6, 1]]))
+    counts = Counter(
+        24 - np.unique(rpcholesky(sim, 24, rng=seed).landmarks // 2).size
+        for seed in range(100)
+    )
+    assert p_value(counts, law_of_both(16, 24, 0.64)) > 0.01
+
+
 def test_trace_is_as_near_the_best_as_the_theorem_says():
     """Chen et al.: at most 1 + e times the best of rank r, in the mean, with
     r / e + r log(1 / (e eta)) landmarks, eta the share of the trace that it misses.
@@ -250,6 +277,17 @@ def test_given_landmarks_that_repeat_an_item_are_left_out():
     answer = rpcholesky(sim, landmarks=[0, 1, 4, 5, 9])
     np.testing.assert_array_equal(answer.landmarks, [0, 4, 9])
     assert sim.calls == answer.calls == rpcholesky_calls(12, 3)
+
+
+@pytest.mark.parametrize(("units", "taken"), [(10, [0, 2]), (1000, [0, 1, 2])])
+def test_given_landmark_that_nearly_repeats_another(units, taken):
+    """A residual below 100 rounding units is none: the column is not read."""
+    K = np.eye(5)
+    K[0, 1] = K[1, 0] = np.sqrt(1 - units * np.finfo(float).eps)
+    sim = Similarity.from_matrix(K)
+    answer = rpcholesky(sim, landmarks=[0, 1, 2])
+    np.testing.assert_array_equal(answer.landmarks, taken)
+    assert sim.calls == answer.calls == rpcholesky_calls(5, len(taken))
 
 
 def test_given_item_without_residual():
@@ -456,7 +494,7 @@ def test_scale_comes_out_as_it_goes_in(scale):
         ({"n_landmarks": 11}, "11 landmarks among 10 items"),
         ({"n_landmarks": 0}, "0 landmarks among 10 items"),
         ({}, "Give n_landmarks, or the indices"),
-        ({"n_landmarks": 3, "block_size": 0}, "block_size must be at least 1; got 0"),
+        ({"n_landmarks": 3, "block_size": 0}, "integer, at least 1; got 0"),
         ({"n_landmarks": 3, "tol": -1e-9}, "tol must be at least 0 and below 1"),
         ({"n_landmarks": 3, "tol": 1.0}, "tol must be at least 0 and below 1"),
     ],

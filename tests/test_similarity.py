@@ -221,6 +221,26 @@ def test_from_matrix():
     assert Similarity.from_matrix(K * (1 + 1e-15 * np.triu(np.ones((5, 5))))).symmetric
 
 
+@pytest.mark.parametrize(
+    ("dtype", "gap", "symmetric"),
+    [
+        (np.float64, 1e-14, True),
+        (np.float64, 1e-10, False),
+        (np.float32, 1e-6, True),
+        (np.float32, 1e-3, False),
+    ],
+)
+@pytest.mark.parametrize("scale", [1e-6, 1.0])
+def test_how_symmetric_a_matrix_has_to_be(dtype, gap, symmetric, scale):
+    K = scale * np.ones((5, 5))
+    K[1, 3] *= 1 + gap
+    K = K.astype(dtype)
+    assert Similarity.from_matrix(K).symmetric == symmetric
+    if not symmetric:
+        with pytest.raises(ValueError, match="not symmetric"):
+            Similarity.from_matrix(K, symmetric=True)
+
+
 def test_from_a_matrix_on_disk(tmp_path):
     disk = np.lib.format.open_memmap(tmp_path / "K.npy", "w+", shape=(5, 5))
     disk[:] = matrix(5)
@@ -594,7 +614,7 @@ def test_an_exception_names_the_pair():
         return 1.0
 
     sim = Similarity(WORDS, function, symmetric=False)
-    message = r"raised KeyError\('spam'\) on items 1 and 2\. Whatever"
+    message = r"raised KeyError\('spam'\) on items 1 and 2\. This"
     with pytest.raises(SimilarityError, match=message) as caught:
         sim.block([1], [0, 1, 2, 3])
     assert isinstance(caught.value.__cause__, KeyError)
@@ -660,6 +680,21 @@ def test_a_block_function_that_is_not_symmetric_is_found_out():
     message = r"not symmetric: it gives .* items \d and \d, .*Pass symmetric=False"
     with pytest.raises(SimilarityError, match=message):
         sim.columns([1, 2])
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0])
+def test_how_symmetric_a_block_function_has_to_be(scale):
+    """To one per cent of its largest value; then both halves are made equal."""
+
+    def both_halves(gap):
+        K = scale * np.ones((9, 9))
+        K[1, 2] *= 1 + gap
+        sim = Similarity(np.arange(9), Oracle(K, "block"), batch="block")
+        return sim.columns([1, 2])[1:3]
+
+    assert_array_equal(both_halves(0.005), both_halves(0.005).T)
+    with pytest.raises(SimilarityError, match="for items 1 and 2, and"):
+        both_halves(0.02)
 
 
 def test_interrupted_columns_are_completed_later():
@@ -968,3 +1003,32 @@ def test_simlib_imports_four_packages():
     assert (
         expected <= found <= expected | BROUGHT | {"setuptools", "distutils-precedence"}
     )
+
+
+@pytest.mark.parametrize("limit", [-1, float("nan"), "20"])
+def test_limits_that_are_none(limit):
+    with pytest.raises(ValueError, match="limit must be a number from 0 on"):
+        Similarity(range(4), operator.mul, limit=limit)
+    sim = Similarity(range(4), operator.mul)
+    with pytest.raises(ValueError, match="limit must be a number from 0 on"):
+        sim.limit = limit
+
+
+def test_an_asymmetric_block_is_refused_however_often_it_is_asked_for():
+    A = np.random.default_rng(0).random((10, 10))
+    sim = Similarity(np.arange(10), lambda x, y: A[np.ix_(x, y)], batch="block")
+    for _ in range(2):
+        with pytest.raises(SimilarityError, match="is not symmetric"):
+            sim.columns([0, 1, 2])
+
+
+@pytest.mark.parametrize("form", ["bsr", "dia", "coo", "csr"])
+def test_sparse_items_of_any_format(form):
+    X = scipy.sparse.csr_array(np.arange(12.0).reshape(4, 3))
+    sim = Similarity(X.asformat(form), lambda x, y: (x @ y.T).toarray(), batch="block")
+    assert_allclose(sim.columns(range(4)), (X @ X.T).toarray())
+
+
+def test_sparse_matrices_are_refused():
+    with pytest.raises(ValueError, match=r"pass K\.toarray"):
+        Similarity.from_matrix(scipy.sparse.eye_array(3))

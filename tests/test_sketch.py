@@ -95,9 +95,19 @@ def test_hadamard_transform(n):
 
 
 def test_hadamard_transform_of_another_length():
-    for n in 12, 48:
-        with pytest.raises(ValueError, match="power of 2"):
+    for n in 0, 12, 48:
+        with pytest.raises(ValueError, match=rf"power of 2; got shape \({n}, 2\)"):
             hadamard_transform(np.ones((n, 2)))
+    with pytest.raises(ValueError, match=r"got shape \(\)"):
+        hadamard_transform(1.0)
+
+
+def test_hadamard_transform_of_a_list():
+    found = hadamard_transform([[1, 2], [3, 5]])
+    np.testing.assert_array_equal(found, [[4, 7], [-2, -3]])
+    assert found.dtype == np.float64
+    few = np.array([200, 100], dtype=np.uint8)
+    np.testing.assert_array_equal(hadamard_transform(few), [300, 100])
 
 
 def test_gaussian_entries():
@@ -353,6 +363,18 @@ def test_tensor_srht(m, d1, d2, seed):
     sketched = T(X, Y)
     assert sketched.shape == (6, m)
     np.testing.assert_allclose(sketched, rowwise_kronecker(X, Y) @ matrix, atol=1e-12)
+
+
+@pytest.mark.parametrize("flat", [0, 1])
+def test_tensor_srht_mixes_both_factors(flat):
+    """Without its signs the transform of a constant factor is one large entry."""
+    factors = np.random.default_rng(0).choice([-1.0, 1.0], (2, 1, 64)) / 8
+    factors[flat] = 1 / 8
+    squares = [
+        np.square(TensorSRHT(64, 64, 64, rng=seed)(*factors)).sum()
+        for seed in range(200)
+    ]
+    assert np.var(squares) < 0.5  # about 0.1, and 2 or more without
 
 
 def test_tensor_srht_by_its_definition():

@@ -154,6 +154,18 @@ def test_rounding_errors_are_no_reason_to_shift():
     assert error(K, sms_nystrom(single, 20, rng=0)) < 1e-3
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("ratio", "shifts"), [(0.1, False), (10, True)])
+def test_what_counts_as_a_rounding_error(ratio, shifts, dtype):
+    """The bound is 32 rounding units of the largest entry, for a block of 32."""
+    smallest = -ratio * 32 * np.finfo(dtype).eps
+    K = np.diag([1, smallest, *np.zeros(30)]).astype(dtype)
+    sim = Similarity.from_matrix(K)
+    left = sms_nystrom(sim, landmarks=range(32), variant="landmarks").left
+    expected = -1.5 * smallest if shifts else 0.0
+    np.testing.assert_allclose(np.diag(left)[2:], expected, rtol=0.01)
+
+
 def test_matrix_of_zeros():
     approximation = sms_nystrom(
         Similarity.from_matrix(np.zeros((5, 5))), 2, rescale="spectral", rng=0

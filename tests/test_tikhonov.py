@@ -17,6 +17,7 @@ from simlib import (
     stacur,
     tikhonov,
 )
+from simlib.approximation.tikhonov import Problem
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
 
@@ -89,30 +90,32 @@ def answers_of_a_plausible_size(A, s1, C, R):
     return good or ridges[-1:]
 
 
-def chosen_ridge(A, s1, C, R):
-    """Return the ridge of the least off-diagonal error on held-out entries."""
-    ridges = answers_of_a_plausible_size(A, s1, C, R)
-    s2 = len(A)
-    held_out = range(s1, s2)
-    if len(held_out) < 2:
-        return 0.0
+def held_out_errors(A, s1, ridges):
+    """Return the squared off-diagonal error of each fold and ridge, by loops."""
+    held_out = range(s1, len(A))
     if len(held_out) < 10:
         folds = list(combinations(held_out, 2))
     else:
         folds = np.array_split(held_out, 5)
-    scores = {}
-    for ridge in ridges:
-        scores[ridge] = 0.0
-        for fold in folds:
-            kept = [i for i in range(s2) if i not in fold]
-            U = core(A[kept][:, kept], s1, ridge)
-            pairs = [(i, j) for i in fold for j in held_out if i != j]
-            if not np.array_equal(A, A.T):
-                pairs += [(j, i) for i, j in pairs]
+    errors = np.zeros((len(folds), len(ridges)))
+    for k, fold in enumerate(folds):
+        kept = [i for i in range(len(A)) if i not in fold]
+        pairs = [(i, j) for i in fold for j in held_out if i != j]
+        if not np.array_equal(A, A.T):
+            pairs += [(j, i) for i, j in pairs]
+        for m, ridge in enumerate(ridges):
+            guess = A[:, :s1] @ core(A[kept][:, kept], s1, ridge) @ A[:s1]
             for i, j in pairs:
-                guess = A[i, :s1] @ U @ A[:s1, j]
-                scores[ridge] += (A[i, j] - guess) ** 2
-    return min(scores, key=scores.get)
+                errors[k, m] += (A[i, j] - guess[i, j]) ** 2
+    return errors
+
+
+def chosen_ridge(A, s1, C, R):
+    """Return the ridge of the least off-diagonal error on held-out entries."""
+    if len(A) - s1 < 2:
+        return 0.0
+    ridges = answers_of_a_plausible_size(A, s1, C, R)
+    return ridges[np.argmin(held_out_errors(A, s1, ridges).sum(axis=0))]
 
 
 @pytest.mark.parametrize("make", [indefinite, rbf, asymmetric])
@@ -158,6 +161,29 @@ def test_cross_validation_by_brute_force(kind, s, oversampling):
     )
     if len(S2) - len(S1) < 2:
         assert ridge == 0
+
+
+@pytest.mark.parametrize("make", [indefinite, asymmetric])
+@pytest.mark.parametrize("s2", [15, 16, 19])
+def test_held_out_errors_by_loops(make, s2):
+    K = make(30)
+    R = None if make is indefinite else K[:6].T
+    problem = Problem(K[:s2, :s2], K[:, :6], R, np.arange(6))
+    ridges = np.array([0.1, 1.0, 10.0])
+    np.testing.assert_allclose(
+        problem.held_out_errors(ridges), held_out_errors(K[:s2, :s2], 6, ridges)
+    )
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize(("size", "left_out"), [(1.9, 0), (2.1, 18), (3, 20), (99, 21)])
+def test_ridges_by_hand(size, left_out, symmetric):
+    """One landmark: the answer is size / (1 + ridge)^2 times what K appears to be."""
+    column = np.array([[0.0, 1, 1, 1, 1]]).T
+    A = np.array([[0.0, 1], [1, size * np.sqrt(5) / 2]])
+    problem = Problem(A, column, None if symmetric else column, np.array([0]))
+    ridges = [0.0] + [10 ** (-10 + k / 2) for k in range(21)]
+    assert problem.ridges() == pytest.approx(ridges[left_out:])
 
 
 @pytest.mark.parametrize("nugget", [False, True])
@@ -237,29 +263,19 @@ def test_picked_landmarks_find_the_few_items_that_matter(landmarks):
 # The residual
 
 
-def nugget_by_brute_force(A, s1, K, S1):
+def nugget_by_brute_force(A, s1, K, S1, ridge):
     """Return the shift and the ridge; errors on the fold against all held out."""
-    held_out = np.arange(s1, len(A))
     table = []
     for tau in np.linspace(0, 1, 6) * np.diag(A).mean():
         shifted = A - tau * np.eye(len(A))
         whole = K - tau * np.eye(len(K))
-        sides = whole[:, S1], whole[S1]
-        for ridge in answers_of_a_plausible_size(shifted, s1, *sides):
-            errors = []
-            for fold in np.array_split(held_out, 5):
-                kept = [i for i in range(len(A)) if i not in fold]
-                U = core(shifted[kept][:, kept], s1, ridge)
-                guess = shifted[:, :s1] @ U @ shifted[:s1]
-                errors.append(
-                    sum(
-                        (A[i, j] - guess[i, j]) ** 2
-                        for i in fold
-                        for j in held_out
-                        if i != j
-                    )
-                )
-            table.append((sum(errors), tau, ridge, np.array(errors)))
+        ridges = [ridge]
+        if ridge == "cv":
+            sides = whole[:, S1], whole[S1]
+            ridges = answers_of_a_plausible_size(shifted, s1, *sides)
+        folds = held_out_errors(shifted, s1, ridges).T
+        for one, errors in zip(ridges, folds, strict=True):
+            table.append((sum(errors), tau, one, errors))
     best = min(table, key=lambda row: row[0])
     for tau in sorted({row[1] for row in table}):
         row = min((row for row in table if row[1] == tau), key=lambda row: row[0])
@@ -269,14 +285,16 @@ def nugget_by_brute_force(A, s1, K, S1):
     raise AssertionError
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_nugget_by_brute_force(seed):
+@pytest.mark.parametrize("ridge", ["cv", 0.0, 0.1])
+@pytest.mark.parametrize("seed", range(4, 7))
+def test_nugget_by_brute_force(seed, ridge):
     K = psd(60, seed=seed, rank=5) / 10 + 2 * np.eye(60)
     K += 0.1 * np.random.default_rng(seed).standard_normal((60, 60))
     K = (K + K.T) / 2
-    answer = tikhonov(Similarity.from_matrix(K), 12, nugget=True, rng=5)
+    sim = Similarity.from_matrix(K)
+    answer = tikhonov(sim, 12, nugget=True, ridge=ridge, rng=5)
     S1, S2 = draw(60, 12, 2, rng=5)
-    tau, ridge = nugget_by_brute_force(K[np.ix_(S2, S2)], 12, K, S1)
+    tau, ridge = nugget_by_brute_force(K[np.ix_(S2, S2)], 12, K, S1, ridge)
     shifted = K - tau * np.eye(60)
     U = core(shifted[np.ix_(S2, S2)], 12, ridge)
     expected = shifted[:, S1] @ U @ shifted[S1]
@@ -465,3 +483,13 @@ def test_order_of_the_methods_on_tweets(budget, tweets):
 @pytest.fixture(scope="module")
 def tweets():
     return gallery.load("twitter", 500).matrix
+
+
+def test_large_numbers_in_single_precision():
+    K = rbf(40).astype(np.float32)
+    small, large = (
+        tikhonov(Similarity.from_matrix(K * np.float32(scale)), 8, rng=0)
+        for scale in (1, 2.0**64)
+    )
+    scaled = K.astype(float) * 2.0**64
+    assert error(scaled, large) == pytest.approx(error(K, small), rel=1e-3)

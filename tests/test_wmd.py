@@ -33,6 +33,12 @@ documents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
 # Exact answers
 
 
+def test_a_document_is_at_no_distance_from_itself():
+    points = 1e3 * np.random.default_rng(0).standard_normal((50, 30))
+    bags = csr_array(np.random.default_rng(1).dirichlet(np.ones(50), 5))
+    assert not paired_word_mover_distances(bags, bags, points).any()
+
+
 def test_single_words_are_as_far_apart_as_their_vectors():
     for x, y in (("a", "b"), ("c", "j")):
         expected = np.linalg.norm(VECTORS[x] - VECTORS[y])
@@ -340,10 +346,50 @@ def test_pairs_that_do_not_fit():
     assert paired_word_mover_distances(full[:0], full[:0], POINTS).shape == (0,)
 
 
-def test_bags_of_unequal_weight_are_refused():
+@pytest.mark.parametrize("weights", [[1.0, 1], [0.5, 0.50001], [2, -1], [np.nan, 1]])
+def test_bags_that_do_not_add_up_to_one_are_refused(weights):
     bags = bags_of_words([["a", "b"]], ARRAY)
-    with pytest.raises(RuntimeError, match="documents of 2 and 2 words was not solved"):
-        paired_word_mover_distances(bags, 2 * bags, POINTS)
+    other = csr_array((weights, bags.indices, bags.indptr), bags.shape)
+    for pair in (bags, other), (other, bags), (other, other):
+        with pytest.raises(ValueError, match="not negative and add up to 1"):
+            paired_word_mover_distances(*pair, POINTS)
+
+
+def test_bags_of_single_precision():
+    """Their rows add up to 1 to 1e-8 only, which POT would not take."""
+    bags = bags_of_words([list("aabcdef"), list("abbcdgh"), list("abcccij")], ARRAY)
+    single = bags.astype(np.float32)
+    assert abs(single.astype(float).sum(axis=1) - 1).max() > 1e-9
+    np.testing.assert_allclose(
+        pairwise_word_mover_distances(single, bags, POINTS),
+        pairwise_word_mover_distances(bags, bags, POINTS),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_that_are_not_finite(value):
+    points = np.where(np.arange(10)[:, None] == 1, value, POINTS)  # of "b"
+    vectors = dict(zip(WORDS, points, strict=True))
+    assert word_mover_distance(["a"], ["c"], vectors) == distance(["a"], ["c"])
+    with pytest.raises(ValueError, match=r"A word of this document .* finite: 'a b"):
+        word_mover_distance(["a", "b"], ["c"], vectors)
+    with pytest.raises(ValueError, match=r"A word of document 1 .* not finite"):
+        bags_of_words([["a"], ["b"]], vectors)
+    bags = bags_of_words([["a"], ["b"], ["c"]], ARRAY)
+    with pytest.raises(ValueError, match="real and finite"):
+        paired_word_mover_distances(bags, bags[::-1], points)
+    found = paired_word_mover_distances(bags[[0]], bags[[2]], points)
+    assert found == paired_word_mover_distances(bags[[0]], bags[[2]], POINTS)
+
+
+def test_complex_vectors():
+    with pytest.raises(ValueError, match="real; got complex128"):
+        WordMoverDistance({"a": [1j], "b": [0]})
+    bags = bags_of_words([["a"], ["b"]], ARRAY)
+    with pytest.raises(ValueError, match="complex128"):
+        paired_word_mover_distances(bags, bags, POINTS + 1j)
 
 
 # As a function for Similarity

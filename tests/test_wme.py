@@ -361,6 +361,15 @@ def test_options_that_make_no_sense(name, values):
             WordMoversEmbedding(VECTORS).set_params(**{name: value}).fit(TEXTS)
 
 
+def test_vectors_that_are_all_zero():
+    """A random document of their length has no direction."""
+    zero = {"a": [0.0, 0], "b": [0.0, 0], "c": [1.0, 0]}
+    with pytest.raises(ValueError, match="are zero"):
+        WordMoversEmbedding(zero, 4, random_state=0).fit([["a"], ["a", "b"]])
+    fitted = WordMoversEmbedding(zero, 4, random_state=0).fit([["a"], ["c"]])
+    assert np.isfinite(np.concatenate(fitted.components_)).all()
+
+
 def test_documents_that_make_no_sense():
     fitted = embedding()
     for method in (fitted.fit, fitted.transform, fitted.distances):

@@ -101,7 +101,8 @@ def approximate_to(
 
     Notes
     -----
-    No pair is evaluated twice: a larger set of landmarks contains the smaller. The
+    No pair is evaluated twice. A larger set of landmarks contains the smaller, unless
+    it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The
     validation sample costs `max(2000, 2 n)` calls, less where the limit is short of
     that, more where the estimate is below the target and a narrower interval is cheaper
     than more landmarks. The numbers of landmarks follow from the errors met so far,
@@ -163,7 +164,8 @@ def _landmarks_needed(
     if others and value > 0:
         size, other = others[-1]
         decay = np.clip(np.log(other / value) / np.log(s / size), 0.25, 3)
-    factor = (error.high / target) ** (1 / decay)
+    with np.errstate(over="ignore"):
+        factor = np.float64(error.high / target) ** (1 / decay)
     return int(np.ceil(s * np.clip(factor, 1.1, 3)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 __all__ = ["Method", "block_calls", "cross_calls", "largest_below"]
@@ -43,6 +44,8 @@ def block_calls(m: int, *, symmetric: bool = True) -> int:
 
 def largest_below(calls: int, n: int, cost: Callable[[int], int]) -> int:
     """Return the largest s in 1..n with ``cost(s) <= calls``, by bisection."""
+    if not (isinstance(n, Integral) and n >= 1):
+        raise ValueError(f"n is the number of items, an integer from 1 on; got {n!r}.")
     if cost(1) > calls:
         raise ValueError(
             f"A budget of {calls} calls does not pay for one landmark: that costs "

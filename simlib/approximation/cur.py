@@ -2,8 +2,9 @@ r"""The CUR family: columns, rows and a joining matrix.
 
 .. math:: \tilde K = C U R, \qquad C = K_{:,S_1}, \; R = K_{S_2,:}
 
-Equations :eq:`eq:skeleton` (``U = K[S2,S1]^+``), the same with more rows than columns
-(SiCUR) and :eq:`eq:stacur` (``U = (n/s2) (C^T C)^+ K[S2,S1]^T``, StaCUR) of the book.
+Equations :eq:`eq:skeleton` (``U = K[S2,S1]^+``), :eq:`eq:sicur` (the same, S2 larger
+than S1: SiCUR) and :eq:`eq:stacur` (``U = (n/s2) (C^T C)^+ K[S2,S1]^T``, StaCUR) of the
+book.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ Equation :eq:`eq:error` of the book.
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib.lowrank import LowRank
@@ -39,9 +41,13 @@ def relative_error(
     Raises
     ------
     ValueError
-        The shapes differ, or K is zero.
+        The shapes differ, or K is zero, sparse, or not of finite real numbers.
     """
+    if scipy.sparse.issparse(K):
+        raise ValueError("The matrix is sparse: pass K.toarray().")
     K = np.asanyarray(K)
+    if K.dtype.kind not in "fiub":
+        raise ValueError(f"The matrix must be real; got dtype {K.dtype}.")
     if K.shape != approximation.shape:
         raise ValueError(
             f"The matrix has shape {K.shape}, the approximation {approximation.shape}."
@@ -51,8 +57,15 @@ def relative_error(
     for k in range(0, K.shape[0], step):
         rows = np.arange(k, min(k + step, K.shape[0]))
         exact = np.asarray(K[rows[0] : rows[-1] + 1], dtype=float)
-        missed += np.linalg.norm(exact - approximation.rows(rows)) ** 2
-        total += np.linalg.norm(exact) ** 2
+        missed = np.hypot(missed, _norm(exact - approximation.rows(rows)))
+        total = np.hypot(total, _norm(exact))
+    if not np.isfinite(total):
+        raise ValueError("The matrix has entries that are NaN or infinite.")
     if total == 0:
         raise ValueError("The error relative to a matrix of zeros is not defined.")
-    return float(missed / total if squared else np.sqrt(missed / total))
+    return float((missed / total) ** 2 if squared else missed / total)
+
+
+def _norm(A: np.ndarray) -> float:
+    """Return the Frobenius norm by BLAS, which neither over- nor underflows."""
+    return scipy.linalg.norm(A.ravel(), check_finite=False)

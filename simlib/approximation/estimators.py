@@ -33,7 +33,7 @@ from simlib.approximation.cur import sicur, stacur
 from simlib.approximation.sms import sms_nystrom
 from simlib.approximation.tikhonov import tikhonov
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.similarity import Similarity, SimilarityError
 
 __all__ = ["SMSNystroem", "SiCUR", "StaCUR", "TikhonovNystroem"]
 
@@ -139,11 +139,18 @@ class _LandmarkFeatures(
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31)
-        answer = self._approximate(
-            sim,
-            n_landmarks=min(self.n_landmarks, sim.n),
-            rng=np.random.default_rng(seed),
-        )
+        try:
+            answer = self._approximate(
+                sim,
+                n_landmarks=min(self.n_landmarks, sim.n),
+                rng=np.random.default_rng(seed),
+            )
+        except SimilarityError as error:
+            error.add_note(
+                "An estimator keeps nothing of a fit that failed. Make a Similarity of "
+                "the items and call the method on it to keep what was evaluated."
+            )
+            raise
         self.component_indices_ = answer.landmarks
         self.components_ = (
             None
@@ -250,9 +257,7 @@ def _function(
 def _feature_map(answer: LowRank) -> tuple[np.ndarray, np.ndarray]:
     """Return T and the signs of the features."""
     if answer.symmetric:
-        _, signs = answer.embedding()
-        columns = np.eye(answer.rank, dtype=answer.dtype)
-        return LowRank.extend(answer, columns), signs
+        return answer.embedding_map()
     P, sigma, _ = np.linalg.svd(answer.core.astype(float), full_matrices=False)
     return (P * np.sqrt(sigma)).astype(answer.dtype), np.ones(sigma.size, answer.dtype)
 

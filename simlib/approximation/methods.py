@@ -86,4 +86,11 @@ def named(method: str, options: dict[str, Any]) -> Method:
     unknown = set(options) - set(parameters)
     if unknown:
         raise TypeError(f"{method} has no option {', '.join(sorted(unknown))}.")
+    taken = set(options) & {"sim", "n_landmarks", "rng"}
+    if taken:
+        raise TypeError(f"{', '.join(sorted(taken))} cannot be an option here.")
+    if not options.get("oversampling", 1) >= 1:
+        raise ValueError(
+            f"oversampling must be at least 1; got {options['oversampling']}."
+        )
     return methods[method]

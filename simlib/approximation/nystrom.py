@@ -106,6 +106,8 @@ def pinv(W: np.ndarray, *, symmetric: bool, rcond: float | None = None) -> np.nd
     """Return the pseudo-inverse in float64; `rcond` None is max(shape) * eps of W."""
     if rcond is None:
         rcond = max(W.shape) * np.finfo(W.dtype).eps
+    if not 0 <= rcond < 1:
+        raise ValueError(f"rcond must be at least 0 and below 1; got {rcond}.")
     W = W.astype(float)
     if symmetric:
         inverse = scipy.linalg.pinvh(W, atol=0.0, rtol=rcond)

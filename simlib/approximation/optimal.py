@@ -8,6 +8,8 @@ every sublinear method is measured.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 
 from simlib.approximation.budget import block_calls
@@ -42,8 +44,10 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
     Calls: ``n (n + 1) / 2``; asymmetric ``n^2``. Flops: O(n^3). The same as a truncated
     ``scipy.linalg.svd``, by way of ``scipy.linalg.eigh`` where K is symmetric.
     """
-    if not 1 <= rank <= sim.n:
-        raise ValueError(f"rank must be between 1 and {sim.n}; got {rank}.")
+    if not isinstance(rank, Integral) or not 1 <= rank <= sim.n:
+        raise ValueError(
+            f"rank must be an integer between 1 and {sim.n}; got {rank!r}."
+        )
     K = sim.columns(np.arange(sim.n)).astype(float)
     calls = block_calls(sim.n, symmetric=sim.symmetric)
     if sim.symmetric:

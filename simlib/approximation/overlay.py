@@ -41,12 +41,22 @@ def overlay(
         To pass as ``residual`` of a `LowRank` with the same factors. About 2 n l
         entries for l landmarks, plus those of the block.
 
+    Raises
+    ------
+    ValueError
+        The approximation has a residual, or does not tell its landmarks.
+
     Notes
     -----
     Flops: O(n l^2). Free in calls, and never harmful: the squared error loses the terms
     of the evaluated entries and keeps the others.
     """
     columns = approximation.landmarks
+    if columns is None or approximation.residual is not None:
+        raise ValueError(
+            "overlay corrects an answer that was made from landmarks, and has no "
+            "residual yet."
+        )
     rows = columns if approximation.symmetric else approximation.row_landmarks
     if sim.symmetric:
         rows = columns = np.union1d(rows, columns)

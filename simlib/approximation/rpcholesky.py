@@ -11,6 +11,8 @@ explained worst so far.
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
@@ -117,8 +119,10 @@ def rpcholesky(
             "(K + K.T)/2."
         )
     block_size = BLOCK if block_size is None else block_size
-    if block_size < 1:
-        raise ValueError(f"block_size must be at least 1; got {block_size}.")
+    if not isinstance(block_size, Integral) or block_size < 1:
+        raise ValueError(
+            f"block_size must be an integer, at least 1; got {block_size!r}."
+        )
     if not 0 <= tol < 1:
         raise ValueError(f"tol must be at least 0 and below 1; got {tol}.")
     rng = np.random.default_rng(rng)

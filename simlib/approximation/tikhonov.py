@@ -97,8 +97,8 @@ def tikhonov(
     Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
     ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block, plus ``n - s2`` for the
     rest of the diagonal with `nugget`. Flops: O(s2^2 s1 + n s1^2), the first
-    term some 25 times for the cross-validation, which tries 22 values on five folds;
-    all six times with `nugget`.
+    term some 25 times for the cross-validation, which tries 22 values on five folds,
+    or on all pairs of up to nine held-out items; all six times with `nugget`.
 
     Source: ours. With lambda = 0 the core is that of Wang, Zhang and Zhang (2016,
     section 4), proposed there for positive semidefinite matrices. For an asymmetric
@@ -257,17 +257,17 @@ class Problem:
         happen to be left out may not show what a small ridge does to other items; an
         answer of more than twice that norm does.
         """
-        s1, right = self.S1.size, self.C if self.R is None else self.R
+        s1, left = self.S1.size, self.C.astype(float)
+        right = left if self.R is None else self.R.astype(float)
         sides = [self.A[:, :s1]] if self.R is None else [self.A[:, :s1], self.A[:s1]]
         ridges = RIDGES * max(np.linalg.norm(side, 2) for side in sides) ** 2
-        gram_left = (self.C.T @ self.C).astype(float)
-        gram_right = (right.T @ right).astype(float)
+        gram_left, gram_right = left.T @ left, right.T @ right
         square = len(self.C) / s1 * (np.trace(gram_left) + np.trace(gram_right)) / 2
         fit = self.fit()
         squares = np.concatenate(
             [
                 np.einsum("kab,kab->k", gram_left @ U, U @ gram_right)
-                for U in map(fit.core, _few(ridges, s1))
+                for U in map(fit.core, _few(ridges, s1**2))
             ]
         )
         good = squares <= 4 * square
@@ -302,10 +302,11 @@ class Problem:
                 blocks.append((held_out, fold))
             for rows, columns in blocks:
                 left, right = A[rows, :s1] @ fit.left.Q, A[:s1, columns].T @ fit.right.Q
+                size = max(s1, rows.size) * max(s1, columns.size)
                 errors[k] += np.concatenate(
                     [
                         _squared_errors(A, rows, columns, fit.predict(left, right, few))
-                        for few in _few(ridges, s1)
+                        for few in _few(ridges, size)
                     ]
                 )
         return errors
@@ -328,7 +329,7 @@ class Problem:
             kept = np.setdiff1d(np.arange(len(A)), fold)
             inner = np.setdiff1d(np.arange(s1), fold)
             fit = _Fit(A[np.ix_(kept, kept)], inner.size, self.R is None, self.C.dtype)
-            for few in _few(np.arange(ridges.size), s1):
+            for few in _few(np.arange(ridges.size), s1**2):
                 U = fit.core(ridges[few])
                 weights = [U @ A[np.ix_(inner, fold)]]
                 if self.R is not None:
@@ -341,9 +342,9 @@ class Problem:
         return np.maximum(errors, 0)  # against rounding
 
 
-def _few(ridges: np.ndarray, s1: int) -> list[np.ndarray]:
-    """Cut the ridges so that a stack of cores takes little memory."""
-    return np.array_split(ridges, max(1, ridges.size * s1**2 // 2**22))
+def _few(ridges: np.ndarray, size: int) -> list[np.ndarray]:
+    """Cut the ridges so that a stack of matrices of that size takes little memory."""
+    return np.array_split(ridges, np.clip(ridges.size * size // 2**22, 1, ridges.size))
 
 
 def _squared_errors(

@@ -57,10 +57,7 @@ def factorize(A: csc_array, solver: str) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def superlu(A: csc_array) -> SuperLU:
-    """Factorise A = L D L^T by SuperLU, pivots on the diagonal, minimum degree order.
-
-    On the matrices of the book as fast as CHOLMOD, with as few entries in L.
-    """
+    """Factorise A = L D L^T by SuperLU: diagonal pivots, minimum degree order."""
     try:
         factor = splu(
             A,

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from simlib.biharmonic.operator import check_mesh
+from simlib.biharmonic.operator import as_square, check_mesh
 
 __all__ = ["exact_geodesics", "graph_distances", "heat_geodesics"]
 
@@ -51,8 +51,8 @@ def heat_geodesics(
     Raises
     ------
     ValueError
-        Arrays of another shape or kind, coordinates that are not finite, a face that
-        names no vertex, or a mesh in several pieces.
+        Arrays of another shape or kind, coordinates that are not finite, no face or one
+        that names no vertex, or a mesh in several pieces.
     IndexError
         A source that is no vertex.
     ImportError
@@ -65,7 +65,7 @@ def heat_geodesics(
     at 7500 vertices. Source: Crane, Weischedel and Wardetzky (2013), in the package
     potpourri3d, on the intrinsic Delaunay Laplacian of Sharp and Crane (2020).
     """
-    vertices, faces = _mesh(vertices, faces)
+    vertices, faces, exponent = _mesh(vertices, faces)
     sources = _sources(sources, len(vertices))
     try:
         from potpourri3d import MeshHeatMethodDistanceSolver
@@ -74,7 +74,7 @@ def heat_geodesics(
             "Heat distances need potpourri3d: pip install simlib[mesh]"
         ) from error
     solver = MeshHeatMethodDistanceSolver(vertices.astype(np.float64), faces)
-    return _columns(solver.compute_distance, vertices, sources)
+    return _columns(solver.compute_distance, vertices, sources, exponent)
 
 
 def exact_geodesics(
@@ -102,10 +102,10 @@ def exact_geodesics(
     Raises
     ------
     ValueError
-        Arrays of another shape or kind, coordinates that are not finite, a face that
-        names no vertex, a mesh in several pieces, or one that is no surface: an edge
-        of three triangles, or parts that only a vertex joins. Also a triangle whose
-        height is at most 1e-5 of its longest side: there pygeodesic may fail.
+        Arrays of another shape or kind, coordinates that are not finite, no face or one
+        that names no vertex, a mesh in several pieces, or one that is no surface: an
+        edge of three triangles, or parts that only a vertex joins. Also a triangle
+        whose height is at most 1e-5 of its longest side: there pygeodesic may fail.
     IndexError
         A source that is no vertex.
     ImportError
@@ -117,7 +117,7 @@ def exact_geodesics(
     0.2 s on 10242 and 0.4 s on the bunny's 14290. Source: Mitchell, Mount and
     Papadimitriou (1987), the code of Kirsanov in the package pygeodesic.
     """
-    vertices, faces = _mesh(vertices, faces)
+    vertices, faces, exponent = _mesh(vertices, faces)
     _demand_surface(vertices, faces)
     sources = _sources(sources, len(vertices))
     try:
@@ -127,7 +127,9 @@ def exact_geodesics(
             "Exact distances need pygeodesic: pip install simlib[mesh]"
         ) from error
     solver = PyGeodesicAlgorithmExact(vertices, faces)
-    return _columns(lambda s: solver.geodesicDistances([s])[0], vertices, sources)
+    return _columns(
+        lambda s: solver.geodesicDistances([s])[0], vertices, sources, exponent
+    )
 
 
 def graph_distances(adjacency: ArrayLike | csr_array, sources: ArrayLike) -> np.ndarray:
@@ -150,7 +152,7 @@ def graph_distances(adjacency: ArrayLike | csr_array, sources: ArrayLike) -> np.
     Raises
     ------
     ValueError
-        A matrix that is not square, lengths that are negative or not finite, or a
+        A matrix that is not square, real and finite, lengths that are negative, or a
         graph in several pieces.
     IndexError
         A source that is no node.
@@ -159,26 +161,31 @@ def graph_distances(adjacency: ArrayLike | csr_array, sources: ArrayLike) -> np.
     --------
     scipy.sparse.csgraph.dijkstra : does the work, O(k (n log n + edges)).
     """
-    graph = csr_array(adjacency, dtype=np.float64)
-    if graph.shape[0] != graph.shape[1]:
-        raise ValueError(f"An adjacency matrix is square; got shape {graph.shape}.")
-    if not (np.isfinite(graph.data).all() and (graph.data >= 0).all()):
-        raise ValueError("Lengths of edges are finite and not negative.")
-    sources = _sources(sources, graph.shape[0])
+    graph = as_square(adjacency, "An adjacency matrix")
+    if (graph.data < 0).any():
+        raise ValueError("Lengths of edges are not negative.")
     _demand_one_piece(graph, "graph")
+    sources = _sources(sources, graph.shape[0])
     return dijkstra(graph, directed=False, indices=sources).T
 
 
-def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return both, and the power of 2 by which the vertices were divided.
+
+    Not 0 only where the packages could fail: beyond 1e9, or below 1e-9.
+    """
     vertices, faces = check_mesh(vertices, faces)
-    n = len(vertices)
+    n, exponent = len(vertices), int(np.frexp(abs(vertices).max())[1])
+    if abs(exponent) <= 30:
+        exponent = 0
+    vertices = np.ldexp(vertices, -exponent)
     i, j = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]]]).T
     _demand_one_piece(coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), "mesh")
-    return vertices, faces
+    return vertices, faces, exponent
 
 
 def _sources(sources: ArrayLike, n: int) -> np.ndarray:
-    sources = np.asarray(sources)
+    sources = np.asarray(sources, dtype=None if np.size(sources) else int)
     if sources.ndim != 1 or sources.dtype.kind not in "iu":
         raise ValueError(
             "`sources` must be a one-dimensional array of integers; got "
@@ -196,11 +203,12 @@ def _columns(
     distances_from: Callable[[int], np.ndarray],
     vertices: np.ndarray,
     sources: np.ndarray,
+    exponent: int,
 ) -> np.ndarray:
     distances = np.empty((len(vertices), len(sources)), vertices.dtype, order="F")
     for column, source in enumerate(sources):
         distances[:, column] = distances_from(source)
-    return distances
+    return np.ldexp(distances, exponent, out=distances)
 
 
 def _demand_surface(vertices: np.ndarray, faces: np.ndarray) -> None:
@@ -238,8 +246,9 @@ def _demand_one_piece(graph: csr_array | coo_array, kind: str) -> None:
     """Distances between pieces are infinite, and no method of simlib takes them."""
     pieces, piece = connected_components(graph, directed=False)
     if pieces != 1:
+        largest = np.bincount(piece, minlength=1).max()
         raise ValueError(
-            f"The {kind} is in {pieces} pieces, the largest of "
-            f"{np.bincount(piece).max()} of {len(piece)} vertices: no path joins them. "
-            "Keep one piece (scipy.sparse.csgraph.connected_components finds it)."
+            f"The {kind} is in {pieces} pieces, the largest of {largest} of "
+            f"{len(piece)} vertices: no path joins them. Keep one piece "
+            "(scipy.sparse.csgraph.connected_components finds it)."
         )

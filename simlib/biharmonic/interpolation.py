@@ -5,7 +5,8 @@ r"""The operator that interpolates from landmarks to all items.
 
 Equation :eq:`eq:interpolation` of the book: b are the landmarks, u the rest. Column j
 is the smoothest function (of least biharmonic energy) that is 1 at landmark j and 0 at
-the others. Most of it is nearly 0, and a sparse P keeps what is large.
+the others. Most of it is nearly 0, and a sparse P keeps what is large,
+:eq:`eq:threshold`, as it is or renormalised, :eq:`eq:renormalized`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from simlib.biharmonic.factorization import factorize
-from simlib.biharmonic.operator import check_symmetric
+from simlib.biharmonic.operator import as_symmetric
 from simlib.landmarks import draw
 
 __all__ = ["interpolation"]
@@ -70,10 +71,10 @@ def interpolation(
     Raises
     ------
     ValueError
-        An M that is not square, finite and symmetric, a piece of it without a landmark,
-        landmarks that repeat or lie outside, or an option that does not exist. A piece
-        that is joined too weakly for the rows of P to sum to 1 within 0.001. Rows that
-        cannot be divided by their sums, as those of M do not sum to 0.
+        An M that is not square, real, finite and symmetric, a piece of it without a
+        landmark, landmarks that repeat or lie outside, or an option that does not
+        exist. A piece that is joined too weakly for the rows of P to sum to 1 within
+        0.001. Rows that cannot be divided by their sums, as those of M do not sum to 0.
     ImportError
         "selected" without numba, "cholmod" without scikit-sparse.
 
@@ -86,8 +87,7 @@ def interpolation(
     which the columns kept next to nothing, so that it sums to less than 1/4, is first
     replaced by the p_row largest entries of the exact row, which one more solve gives.
     """
-    M = csr_array(M, dtype=np.float64, copy=True)
-    check_symmetric(M, "The operator M")
+    M = as_symmetric(M, "The operator M")
     M.sum_duplicates()
     M.eliminate_zeros()  # they join nothing
     M, n = _compact(M), M.shape[0]

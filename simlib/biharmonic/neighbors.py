@@ -44,8 +44,8 @@ def neighbor_graph(
     Raises
     ------
     ValueError
-        Points of another shape or not finite, as many neighbours as points, or a
-        perplexity below 1.
+        Points of another shape, not real or not finite, as many neighbours as points,
+        or a perplexity below 1.
 
     See Also
     --------
@@ -58,10 +58,11 @@ def neighbor_graph(
     Huth (2022), eq. (9); Hinton and Roweis (2002). With perplexity and neighbours both
     at the paper's 20 the weights are nearly equal.
     """
-    X = np.asarray(X, dtype=np.float64)
-    if X.ndim != 2 or not np.isfinite(X).all():
+    X = np.asarray(X, dtype=None if np.iscomplexobj(X) else np.float64)
+    if np.iscomplexobj(X) or X.ndim != 2 or not np.isfinite(X).all():
         raise ValueError(
-            f"`X` must be finite points of shape (n, d); got shape {X.shape}."
+            "`X` must be real and finite points of shape (n, d); got shape "
+            f"{X.shape} of {X.dtype}."
         )
     n = len(X)
     if not 1 <= n_neighbors < n:
@@ -71,6 +72,7 @@ def neighbor_graph(
         )
     if not perplexity >= 1:
         raise ValueError(f"perplexity must be at least 1; got {perplexity}.")
+    X = np.ldexp(X, -np.frexp(abs(X).max(initial=0))[1])  # or squares may overflow
     distances, neighbors = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
     i = np.repeat(np.arange(n), n_neighbors)
     j, squares = neighbors.ravel(), distances.ravel() ** 2

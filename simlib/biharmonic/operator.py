@@ -15,7 +15,14 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
-__all__ = ["biharmonic_operator", "check_mesh", "graph_laplacian", "mesh_laplacian"]
+__all__ = [
+    "as_square",
+    "as_symmetric",
+    "biharmonic_operator",
+    "check_mesh",
+    "graph_laplacian",
+    "mesh_laplacian",
+]
 
 
 def mesh_laplacian(
@@ -45,8 +52,8 @@ def mesh_laplacian(
     Raises
     ------
     ValueError
-        Arrays of another shape or kind, coordinates that are not finite, a face that
-        names no vertex, a vertex of no triangle, or a triangle without area.
+        Arrays of another shape or kind, coordinates that are not finite, no face or one
+        that names no vertex, a vertex of no triangle, or a triangle without area.
 
     See Also
     --------
@@ -104,14 +111,13 @@ def graph_laplacian(adjacency: ArrayLike | csr_array) -> csr_array:
     Raises
     ------
     ValueError
-        A matrix that is not square, not finite or not symmetric.
+        A matrix that is not square, real, finite and symmetric.
 
     See Also
     --------
     scipy.sparse.csgraph.laplacian : the same, in the type of its argument.
     """
-    A = csr_array(adjacency, dtype=np.float64)
-    check_symmetric(A, "An adjacency matrix")
+    A = as_symmetric(adjacency, "An adjacency matrix")
     A = A - scipy.sparse.diags_array(A.diagonal())
     return csr_array(scipy.sparse.diags_array(A.sum(axis=1)) - A)
 
@@ -137,37 +143,41 @@ def biharmonic_operator(
     Raises
     ------
     ValueError
-        A stiffness that is not square, not finite or not symmetric, or a mass of
-        another shape or not positive.
+        A stiffness that is not square, real, finite and symmetric, or a mass of another
+        shape or not positive.
 
     Notes
     -----
     O(n t^2) for t neighbours each. Source: Turek and Huth (2022), eq. (7); Lipman,
     Rustamov and Funkhouser (2010).
     """
-    L = csr_array(stiffness, dtype=np.float64)
-    check_symmetric(L, "A stiffness matrix")
-    mass = np.ones(len(L.indptr) - 1) if mass is None else np.asarray(mass, np.float64)
+    L = as_symmetric(stiffness, "A stiffness matrix")
+    mass = np.ones(L.shape[0]) if mass is None else np.asarray(mass)
     if mass.shape != L.shape[:1]:
         raise ValueError(
             f"`mass` must have shape ({L.shape[0]},), the diagonal of D; got "
             f"{mass.shape}."
         )
-    if not (np.isfinite(mass).all() and (mass > 0).all()):
-        raise ValueError("Every mass must be finite and positive.")
-    half = csr_array(scipy.sparse.diags_array(mass**-0.5) @ L)
+    if np.iscomplexobj(mass) or not ((mass > 0) & (mass < np.inf)).all():
+        raise ValueError("Every mass must be real, finite and positive.")
+    half = csr_array(scipy.sparse.diags_array(mass.astype(np.float64) ** -0.5) @ L)
     return csr_array(half.T @ half)
 
 
 def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return both as arrays, vertices in float32 or float64, or raise ValueError."""
     vertices, faces = np.asarray(vertices), np.asarray(faces)
-    if vertices.dtype != np.float32:
+    if vertices.dtype != np.float32 and not np.iscomplexobj(vertices):
         vertices = vertices.astype(np.float64)
-    if vertices.ndim != 2 or vertices.shape[1] != 3 or not np.isfinite(vertices).all():
+    if (
+        np.iscomplexobj(vertices)
+        or vertices.ndim != 2
+        or vertices.shape[1] != 3
+        or not np.isfinite(vertices).all()
+    ):
         raise ValueError(
-            "`vertices` must be finite coordinates of shape (n, 3); got shape "
-            f"{vertices.shape}."
+            "`vertices` must be real and finite coordinates of shape (n, 3); got "
+            f"shape {vertices.shape} of {vertices.dtype}."
         )
     if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype.kind not in "iu":
         raise ValueError(
@@ -175,7 +185,9 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
             f"{faces.dtype} of shape {faces.shape}."
         )
     n = len(vertices)
-    if faces.size and (faces.min() < 0 or faces.max() >= n):
+    if not faces.size:
+        raise ValueError(f"`faces` are empty, and {n} vertices alone are no surface.")
+    if faces.min() < 0 or faces.max() >= n:
         raise ValueError(
             f"`faces` name vertices {faces.min()} to {faces.max()}; there are 0 to "
             f"{n - 1}."
@@ -183,14 +195,23 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
     return vertices, faces
 
 
-def check_symmetric(A: csr_array, name: str) -> None:
-    """Raise ValueError unless A is square, finite and symmetric to half the digits."""
+def as_square(matrix: ArrayLike | csr_array, name: str) -> csr_array:
+    """Return a copy in float64, or raise ValueError unless square, real and finite."""
+    real = not np.iscomplexobj(matrix)
+    A = csr_array(matrix, dtype=np.float64 if real else None, copy=True)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"{name} is square; got shape {A.shape}.")
-    if not np.isfinite(A.data).all():
-        raise ValueError(f"{name} is finite; got NaN or infinity.")
+    if not (real and np.isfinite(A.data).all()):
+        raise ValueError(f"{name} is real and finite; this one of {A.dtype} is not.")
+    return A
+
+
+def as_symmetric(matrix: ArrayLike | csr_array, name: str) -> csr_array:
+    """Return what `as_square` does if it is symmetric to half the digits."""
+    A = as_square(matrix, name)
     if A.nnz and abs(A - A.T).max() > 1e-8 * abs(A).max():
         raise ValueError(
             f"{name} is symmetric; got one that is not. Take (A + A.T) / 2, or "
             "A.maximum(A.T) where a direction was left out."
         )
+    return A

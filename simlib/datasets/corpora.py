@@ -72,8 +72,26 @@ class Corpus:
     n_dropped: int
 
     def take(self, indices: Sequence[int] | np.ndarray) -> Corpus:
-        """Return the documents of these numbers, in this order."""
-        indices = np.asarray(indices, dtype=np.intp)
+        """Return the documents of these numbers, in this order.
+
+        Or those that a mask of n booleans marks, such as `train`.
+
+        Raises
+        ------
+        ValueError
+            A mask of another length, or numbers that are no integers.
+        IndexError
+            A number that no document has.
+        """
+        indices = np.asarray(indices, dtype=None if np.size(indices) else int)
+        if indices.dtype == bool and indices.shape == self.train.shape:
+            indices = np.flatnonzero(indices)
+        if indices.ndim != 1 or indices.dtype.kind not in "iu":
+            raise ValueError(
+                "`indices` must be a sequence of integers or a mask of "
+                f"{len(self.train)} booleans; got {indices.dtype} of shape "
+                f"{indices.shape}."
+            )
         return Corpus(
             [self.documents[k] for k in indices],
             self.labels[indices],

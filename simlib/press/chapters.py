@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
+    from papermill.iorw import LocalHandler
 
 # papermill knows readers by the start of a path, and warns of our extension.
 warnings.filterwarnings(
@@ -38,13 +39,19 @@ def read_chapter(path: str | Path) -> "NotebookNode":
 
 
 class ChapterReader:
-    """The reader that papermill uses for paths that start with ``book/``."""
+    """The reader that papermill uses for paths that start with ``book/``.
+
+    Papermill asks for it in every project, so what is not a chapter is left to
+    papermill's own reader of files.
+    """
 
     @staticmethod
     def read(path: str) -> str:
-        """Return a chapter as notebook JSON."""
+        """Return a notebook as JSON: a chapter, or whatever the file is."""
         import nbformat
 
+        if not path.endswith(".md"):
+            return _files().read(path)
         return nbformat.writes(read_chapter(path))
 
     @staticmethod
@@ -59,8 +66,17 @@ class ChapterReader:
 
     @staticmethod
     def write(text: str, path: str) -> None:
-        """Refuse to overwrite a chapter."""
-        raise OSError(f"{path}: book/ holds sources; write the notebook elsewhere")
+        """Write a notebook, but not over a chapter."""
+        if path.endswith(".md"):
+            raise OSError(f"{path} is a source; write the notebook to a .ipynb file")
+        _files().write(text, path)
+
+
+def _files() -> "LocalHandler":
+    """Return papermill's own reader and writer of files."""
+    from papermill.iorw import LocalHandler
+
+    return LocalHandler()
 
 
 def code_cells(notebook: "NotebookNode") -> list["NotebookNode"]:

@@ -96,6 +96,8 @@ def press(
     repository = repository or Repository.here()
     fingerprints = Fingerprints(repository)
     selected = select(repository, chapters)
+    if not selected:
+        echo("nothing to execute: no page chosen has code")
     executed, failures = [], []
     for number, chapter in enumerate(selected, start=1):
         job = Job(repository, chapter, profile)
@@ -124,7 +126,9 @@ def select(repository: Repository, chapters: Sequence[str] = ()) -> list[str]:
     chosen = [repository.chapter_name(chapter) for chapter in chapters] or pages
     unknown = sorted(set(chosen) - set(pages))
     if unknown:
-        raise ValueError(f"not in _toc.yml: {', '.join(unknown)}")
+        raise ValueError(
+            f"not in _toc.yml: {', '.join(unknown)}. The pages are {', '.join(pages)}."
+        )
     return [
         page
         for page in pages

@@ -28,13 +28,21 @@ def record(name: str, value: Any) -> None:
     name : str
         A name unique in the chapter.
     value : object
-        A number, string, list, dictionary or NumPy array, all finite.
+        A number, string, list, dictionary or NumPy array, all finite. Keys that are
+        numbers become strings.
+
+    Raises
+    ------
+    ValueError
+        NaN, an infinity, or two keys of a dictionary that are one string.
+    TypeError
+        Another kind of value or key.
     """
     from IPython.display import display
 
     entry = {"name": name, "value": value}
-    plain = json.loads(json.dumps(entry, default=_plain, allow_nan=False))
-    display({MIME: plain}, raw=True)
+    text = json.dumps(entry, default=_plain, allow_nan=False)
+    display({MIME: json.loads(text, object_pairs_hook=_distinct)}, raw=True)
 
 
 def recorded(chapter: str) -> dict[str, Any]:
@@ -66,6 +74,17 @@ def read_paper(book: Path, key: str) -> PaperFigure:
     if key not in figures:
         raise KeyError(f"{key!r} is not in book/papers.yml, which has {list(figures)}")
     return PaperFigure(**figures[key])
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a dictionary, or refuse keys of which one would hide the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(
+            f"Two of the keys {[key for key, _ in pairs]} are the same as strings: "
+            "rename one."
+        )
+    return found
 
 
 def _plain(value: Any) -> Any:

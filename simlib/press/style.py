@@ -6,6 +6,7 @@ blindness tell apart; every curve has a marker of its own besides.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -48,6 +49,8 @@ def figure_style() -> None:
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
     set_matplotlib_formats("svg")
+    # A warning by the clock: on a busy machine a chapter would fail for it.
+    warnings.filterwarnings("ignore", 'Creating legend with loc="best" can be slow')
     plt.rcParams.update(
         {
             "axes.grid": True,

@@ -4,16 +4,17 @@ r"""Regression with the attention kernel, the entrywise exponential of X X^T.
     (G + \rho I) \, \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle} , \qquad
     f(x) = \sum_i \alpha_i \, e^{\langle x, x_i \rangle}
 
-The paper solves with a sketch in place of G. One that is spectrally close to G still
-leaves a residual that grows with the root of its condition number, so here a sketch is
-at most a preconditioner, and mostly a worse one than some columns of G itself.
-`sketched_solve` is what the paper does.
+Equation :eq:`eq:attention-kernel` of the book. The paper solves with a sketch in place
+of G. One that is spectrally close to G still leaves a residual that grows with the root
+of its condition number, so here a sketch is at most a preconditioner, and mostly a
+worse one than some columns of G itself. `sketched_solve` is what the paper does.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
@@ -185,7 +186,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Solve for the coefficients.
+        """Solve for the coefficients. A fit that fails leaves the model as it was.
 
         Parameters
         ----------
@@ -214,6 +215,14 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             The residual is above `tol`. So it is where rows have norms so different
             that floating-point numbers cannot hold the kernel matrix: 0 and 30, say.
         """
+        fresh = copy(self)
+        fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
+        fresh._fit(X, y)
+        self.__dict__ = fresh.__dict__
+        return self
+
+    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+        """Set the attributes of a model that has none."""
         self._check_options()
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
@@ -236,7 +245,6 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.dual_coef_ = coef.reshape(y.shape)
         else:
             self.coef_ = coef.T if y.ndim == 2 else coef[:, 0]
-        return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the predictions for points, shape (m,) or (m, k).
@@ -409,7 +417,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             f"The relative residual is {residual:.1e} {reason}; tol is "
             f"{self.tol:.0e}. {remedy}.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

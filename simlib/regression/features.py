@@ -7,8 +7,9 @@ r"""Features whose inner products are nearly the exponential kernel.
     z(x) = \left( 1, \; x, \; \frac{\Pi^2 x^{\otimes 2}}{\sqrt{2!}}, \; \dots, \;
     \frac{\Pi^q x^{\otimes q}}{\sqrt{q!}} \right)
 
-A power has a sketch of its own, or all its monomials where they are few. Features cost
-time linear in the number of points, and the kernel matrix quadratic.
+Equation :eq:`eq:tensor-power` of the book. A power has a sketch of its own, or all its
+monomials where they are few. Features cost time linear in the number of points, and the
+kernel matrix quadratic.
 """
 
 from __future__ import annotations

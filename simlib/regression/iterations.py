@@ -5,23 +5,26 @@ r"""Iterations for A x = b and A^T A x = y that a preconditioner makes short.
     + \beta\, (z_t - z_{t-1}) , \qquad
     \alpha = (1 - \eta^2)^2 , \quad \beta = \eta^2
 
-The heavy ball, for singular values of A R^-1 between 1 / (1 + eta) and 1 / (1 - eta):
-it gains a factor eta a step. It is given a little more than eta, as one singular value
-beyond the bounds would slow it down. Conjugate gradients need not know eta. All work on
-several right-hand sides at a time, as columns.
+The heavy ball, equation :eq:`eq:heavy-ball` of the book, for singular values of A R^-1
+between 1 / (1 + eta) and 1 / (1 - eta): it gains a factor eta a step. It is given a
+little more than eta, as one singular value beyond the bounds would slow it down.
+Conjugate gradients need not know eta. All work on several right-hand sides at a time,
+as columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import lsqr as scipy_lsqr
 
-from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import multiply, multiply_transposed
+
+if TYPE_CHECKING:
+    from simlib.regression.preconditioner import Preconditioner
 
 __all__ = [
     "balanced",

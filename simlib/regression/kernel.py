@@ -4,10 +4,11 @@ r"""The matrix exp(X X^T), which is never formed, and conjugate gradients with i
     (G + \rho I) \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle - c} , \qquad
     M = F F^\top + \rho I + \mu \operatorname{diag}(G)
 
-M is the preconditioner, made of a thin F with :math:`F F^\top \approx G`, and mu the
-mean share of the diagonal of G that :math:`F F^\top` misses. Without the last term,
-rows of X of different norms, which give G a diagonal of many sizes, take hundreds of
-iterations; with it, no ridge is too small for M to be inverted.
+M, equation :eq:`eq:kernel-preconditioner` of the book, is the preconditioner, made of a
+thin F with :math:`F F^\top \approx G`, and mu the mean share of the diagonal of G that
+:math:`F F^\top` misses. Without the last term, rows of X of different norms, which give
+G a diagonal of many sizes, take hundreds of iterations; with it, no ridge is too small
+for M to be inverted.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ r"""The algorithms of Song, Yin and Zhang (2024) as they are printed.
     z \leftarrow z + R^{-\top} A^\top (b - A R^{-1} z) , \qquad
     z \leftarrow z - B (B z - R^{-\top} y) , \quad B = R^{-\top} A^\top A R^{-1}
 
-Algorithm 4, for least squares, takes unit steps, and Algorithm 5, for A^T A x = y, unit
+Equation :eq:`eq:unit-step` of the book. Algorithm 4, for least squares, takes unit
+steps, and Algorithm 5, for A^T A x = y, unit
 steps on the squared operator. The first converges if the singular values of A R^-1 are
 below sqrt 2, which wants a sketch of 11.7 d rows; the second if they are below the
 fourth root of 2, which wants about 40 d; at their own 100 d both are fast. Algorithms

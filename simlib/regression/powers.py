@@ -4,8 +4,9 @@ r"""Regression with a tall matrix, and with powers of its Gram matrix.
     \min_x \| A x - b \| , \qquad A^\top A\, x = y , \qquad
     (A^\top A)^j x = b , \qquad \min_x \| A (A^\top A)^j x - b \|
 
-All four are stages, one after the other with the same preconditioner: a least-squares
-stage where the power of A is odd, and j stages x_{k+1} = (A^T A)^{-1} x_k.
+The powers are equation :eq:`eq:powers` of the book. All four are stages, one after the
+other with the same preconditioner: a least-squares stage where the power of A is odd,
+and j stages x_{k+1} = (A^T A)^{-1} x_k.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ __all__ = ["Solution", "even_power", "lstsq", "odd_power", "solve_gram"]
 
 METHODS = ("auto", "cholesky_qr", "gram", "heavy_ball", "cg", "lsqr", "paper")
 UNIT = np.finfo(float).eps / 2
+TINY = np.finfo(float).tiny
 WIDE = 2000  # columns from which iterations cost less than matrix products
 NARROW = 64  # columns up to which a sketch may be far from what its size promises
 OVERSAMPLING = {"heavy_ball": 12, "cg": 12, "lsqr": 12, "paper": paper.OVERSAMPLING}
@@ -71,6 +73,7 @@ class Solution:
     error_estimate : float
         Estimate of the relative error of x, norm over norm: what each stage commits,
         and what the later ones make of it. Seldom too small, often 50 times too large.
+        The largest of all columns; a column of exact zeros counts as exact.
     method : str
         The method taken.
     """
@@ -127,7 +130,8 @@ def lstsq(
     ------
     ValueError
         Shapes that do not match, NaN or an infinity, fewer rows than columns, a method
-        that does not exist, or a solution beyond the range of floating-point numbers.
+        that does not exist, or a matrix or a solution beyond the range of
+        floating-point numbers.
     numpy.linalg.LinAlgError
         Dependent columns, a Gram matrix that is not positive definite to rounding, or
         steps of "paper" that diverge.
@@ -217,12 +221,17 @@ def odd_power(
         instead, linear attention with W the product of query and key weights. With
         W = C C^T that is the odd power of A C.
 
+    Raises
+    ------
+    ValueError, numpy.linalg.LinAlgError
+        As `lstsq`, and for a weight that is not real, finite, symmetric and positive
+        definite, or that comes with another j, with a preconditioner or with blocks.
+
     Notes
     -----
-    The other parameters, and what is raised, are those of `lstsq`; it warns as
-    `even_power` does. Source: Song, Yin and Zhang (2024), Algorithms 2 and 6, for
-    "paper"; their Definitions A.5 and A.6 are equivalent for symmetric positive
-    definite W only.
+    The other parameters are those of `lstsq`; it warns as `even_power` does. Source:
+    Song, Yin and Zhang (2024), Algorithms 2 and 6, for "paper"; their Definitions A.5
+    and A.6 are equivalent for symmetric positive definite W only.
     """
     _check_power(j)
     if weight is None:
@@ -233,14 +242,21 @@ def odd_power(
             "of A: pass odd_power(A @ C, b, j) for a W = C C^T of your own."
         )
     A, W = as_rows(A), np.asarray(weight)
-    if W.dtype.kind not in "fiub" or W.shape != (A.shape[1], A.shape[1]):
+    shape = (A.shape[1], A.shape[1])
+    if W.dtype.kind not in "fiub" or W.shape != shape or not np.isfinite(W).all():
         raise ValueError(
-            f"The weight W must be a real matrix of shape {(A.shape[1], A.shape[1])}; "
-            f"got {W.dtype}, shape {W.shape}."
+            f"The weight W must be a real and finite matrix of shape {shape}; got "
+            f"{W.dtype}, shape {W.shape}."
         )
     if abs(W - W.T).max() > 1e-8 * abs(W).max():
         raise ValueError("The weight W must be symmetric, or A W A^T A is no power.")
-    C = scipy.linalg.cholesky(W, lower=True)
+    try:
+        C = scipy.linalg.cholesky(W, lower=True)
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(
+            "The weight W must be positive definite; its least eigenvalue is "
+            f"{np.linalg.eigvalsh(W)[0]:.1e}, its largest entry {abs(W).max():.1e}."
+        ) from error
     found = _solve(multiply(A, C), b, 1, True, tol, method, None, rng)
     x = C @ found.x
     stretch = np.linalg.norm(C, 2) * _relative(found.x, x)
@@ -304,13 +320,18 @@ def _solve(
     target = max(tol / 100 * decay / made.condition, UNIT)
     first, stage = _stages(A, made, method, target)
     B, scale = balanced(b.astype(np.float64).reshape(len(b), -1))
-    x, shift = B, 0
+    x, given, shift = B, B, 0
     gaps, steps, errors = [], [], np.zeros(B.shape[1])
-    largest = np.linalg.norm(made.R, 2)
+    largest = made.norm
+    if j and not 2.0**-511 <= largest <= 2.0**511:  # A^T A is out of range
+        raise _beyond(largest)
     if least_squares:
         x, taken = first(B)
         left = multiply(A, x) - B
         back = made.solve_transposed(multiply_transposed(A, left))
+        # A column of x may be 0 exactly, unless R^-1 back is more than 0 and too small.
+        lost = (norms(back) > 0) & (norms(back) < TINY * largest)
+        given = np.where(x.any(axis=0) | lost, B, 0)
         gaps.append(_relative(back, B))
         steps.append(taken)
         ended = gaps[-1] * norms(B)
@@ -328,12 +349,8 @@ def _solve(
     with np.errstate(over="ignore"):
         x = np.ldexp(x, shift)
         scaled = np.ldexp(x, scale)
-    if not all(_in_range(X, B) for X in (x, scaled)):
-        raise ValueError(
-            "The solution is beyond the range of floating-point numbers: divide A by "
-            f"its norm, about {largest:.0e}, and b by its own, and "
-            "scale x afterwards."
-        )
+    if not all(_in_range(X, given) for X in (x, scaled)):
+        raise _beyond(largest)
     floor = 100 * UNIT * made.condition ** (2 if method == "gram" else 1)
     if max(gaps, default=0) > max(tol, floor):
         warnings.warn(
@@ -402,9 +419,15 @@ def _stages(
         return direct(lambda Y: made.solve(made.solve_transposed(Y)))
     if method == "gram":
         scale = 2.0 ** np.round(np.log2(abs(made.R).max()))
-        gram = sum((block / scale).T @ (block / scale) for block in blocks(A))
+        gram = sum(part.T @ part for part in (block / scale for block in blocks(A)))
         gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
-        factor = scipy.linalg.cho_factor(gram)
+        try:
+            factor = scipy.linalg.cho_factor(gram)
+        except np.linalg.LinAlgError as error:
+            raise np.linalg.LinAlgError(
+                "A^T A is not positive definite to rounding: the condition number of A "
+                f'is {made.condition:.1e}. Take method="cholesky_qr".'
+            ) from error
         return direct(lambda Y: scipy.linalg.cho_solve(factor, Y / scale) / scale)
     if method == "paper":
         return paper.stages(A, made, target)
@@ -467,8 +490,14 @@ def _errors(
     return np.where(size < np.inf, carried + 2 * UNIT * commits + ended, 0)
 
 
-def _in_range(X: np.ndarray, B: np.ndarray) -> bool:
-    """Tell whether all columns are finite, and none but those of 0 vanish."""
+def _in_range(X: np.ndarray, given: np.ndarray) -> bool:
+    """Tell whether all columns are finite, and none vanish but those given as 0."""
     sizes = abs(X).max(axis=0)
-    tiny = np.finfo(float).tiny
-    return bool(np.isfinite(X).all() and ((sizes >= tiny) | ~B.any(axis=0)).all())
+    return bool(np.isfinite(X).all() and ((sizes >= TINY) | ~given.any(axis=0)).all())
+
+
+def _beyond(largest: float) -> ValueError:
+    return ValueError(
+        "The solution is beyond the range of floating-point numbers: divide A by its "
+        f"norm, about {largest:.0e}, and b by its own, and scale x afterwards."
+    )

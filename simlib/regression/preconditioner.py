@@ -4,7 +4,8 @@ r"""A triangular factor that makes a tall matrix well conditioned.
     S A = Q_s R_s , \qquad
     W = (A R_s^{-1})^\top (A R_s^{-1}) = C^\top C , \qquad R = C R_s
 
-A sketch S of a few times d rows gives a triangle R_s for which A R_s^-1 has a condition
+Equations :eq:`eq:preconditioner` and :eq:`eq:refined` of the book. A sketch S of a few
+times d rows gives a triangle R_s for which A R_s^-1 has a condition
 number near (1 + eta) / (1 - eta), eta = sqrt(d / m), whatever that of A is. One more
 pass makes R the triangle of a QR decomposition of A: W is so well conditioned that its
 Cholesky decomposition loses nothing.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,9 +26,12 @@ from scipy.linalg.blas import dtrmm
 from scipy.sparse.linalg import LinearOperator
 
 from simlib import sketch as sketches
+from simlib.regression.iterations import norms
 from simlib.regression.rows import as_rows, blocks, is_blocks, multiply_transposed
 
 __all__ = ["Preconditioner"]
+
+LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +91,8 @@ class Preconditioner:
         ------
         ValueError
             Fewer rows than columns, NaN or an infinity, blocks of different widths, a
-            generator with ``refine=True``, or an option that does not exist.
+            generator with ``refine=True``, an option that does not exist, or columns
+            whose norm is not between 1e-304 and 1e304.
         numpy.linalg.LinAlgError
             Columns that depend on each other to rounding error. The message names them.
 
@@ -124,11 +130,7 @@ class Preconditioner:
         R = np.linalg.qr(SA, mode="r")
         R *= np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]
         _demand_full_rank(R)
-
-        def start(B: np.ndarray) -> np.ndarray:
-            SB = _apply(B, sketch, len(SA), heights, seed) if len(SA) < n else B
-            return solve_triangular(R, SA.T @ SB, trans="T")
-
+        start = partial(_start, R=R, SA=SA, sketch=sketch, heights=heights, seed=seed)
         distortion = float(np.sqrt(d / len(SA))) if len(SA) < n else 0.0
         made = cls(R, _condition(R), distortion, start)
         return made.refined(A) if refine and distortion else made
@@ -155,6 +157,11 @@ class Preconditioner:
         if self._start is not None:
             return self._start(B)
         return self.solve_transposed(multiply_transposed(A, B))
+
+    @cached_property
+    def norm(self) -> float:
+        """The largest singular value of R: that of A, up to the distortion."""
+        return float(np.linalg.norm(self.R, 2))
 
     @property
     def rank(self) -> int:
@@ -208,10 +215,24 @@ def _sketch(
     return (np.vstack([_dense(k) for k in kept]) if sum(heights) <= m else SA), heights
 
 
+def _start(
+    B: np.ndarray,
+    *,
+    R: np.ndarray,
+    SA: np.ndarray,
+    sketch: str,
+    heights: list[int],
+    seed: int,
+) -> np.ndarray:
+    """Return R x for the sketched equations S A x = S B, S made again from the seed."""
+    SB = _apply(B, sketch, len(SA), heights, seed) if len(SA) < len(B) else B
+    return solve_triangular(R, SA.T @ SB, trans="T")
+
+
 def _apply(
     B: np.ndarray, sketch: str, m: int, heights: list[int], seed: int
 ) -> np.ndarray:
-    """Return S B, S made again from the seed."""
+    """Return S B."""
     make, rng = getattr(sketches, sketch), np.random.default_rng(seed)
     parts = np.split(B, np.cumsum(heights)[:-1])
     return sum(make(m, len(part), rng=rng) @ part for part in parts)
@@ -229,12 +250,19 @@ def _condition(R: np.ndarray) -> float:
 
 def _demand_full_rank(R: np.ndarray) -> None:
     """Refuse dependent columns, whatever their scales."""
-    norms = np.linalg.norm(R, axis=0)
-    if not (norms > 0).all():
+    sizes = norms(R)
+    if (sizes == 0).any():
         raise np.linalg.LinAlgError(
-            f"Column {np.flatnonzero(norms == 0)[0]} of A is zero: leave it out."
+            f"Column {np.argmin(sizes)} of A is zero: leave it out."
         )
-    triangle, pivots = scipy.linalg.qr(R / norms, mode="r", pivoting=True)
+    good = (sizes >= 1 / LARGEST) & (sizes <= LARGEST)
+    if not good.all():
+        raise ValueError(
+            f"Column {np.argmin(good)} of A has a norm of {sizes[~good][0]:.0e}, and "
+            f"from {1 / LARGEST:.0e} to {LARGEST:.0e} floating-point numbers have room "
+            "for products. Divide A, or such columns, by the norm, and scale x."
+        )
+    triangle, pivots = scipy.linalg.qr(R / sizes, mode="r", pivoting=True)
     sizes = abs(np.diag(triangle))
     least = max(len(R), 16) * np.finfo(float).eps * sizes[0]
     rank = int((sizes > least).sum())

@@ -22,6 +22,8 @@ import numpy as np
 from scipy.sparse import csr_array, sparray
 from scipy.spatial.distance import cdist
 
+from simlib.text.bags import check_vectors, normalized_bags
+
 __all__ = ["centroid_distances", "qgram_distances", "relaxed_word_mover_distances"]
 
 CHUNK = 2**21  # distances from words to words held at a time
@@ -46,7 +48,8 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     Raises
     ------
     ValueError
-        X, Y and `points` do not fit each other, or a bag is empty.
+        X, Y and `points` do not fit each other, a bag is empty or its weights are
+        negative or do not add up to 1, or the vector of a word is not real and finite.
 
     Notes
     -----
@@ -94,7 +97,8 @@ def relaxed_word_mover_distances(
     Raises
     ------
     ValueError
-        X, Y and `points` do not fit each other, or a bag is empty.
+        X, Y and `points` do not fit each other, a bag is empty or its weights are
+        negative or do not add up to 1, or the vector of a word is not real and finite.
 
     Notes
     -----
@@ -169,7 +173,7 @@ def qgram_distances(
 def _checked(
     X: sparray, Y: sparray, points: np.ndarray
 ) -> tuple[csr_array, csr_array, np.ndarray]:
-    """Return bags that fit the vectors, and these in float64."""
+    """Return bags that add up to 1 and fit the vectors, and these in float64."""
     X, Y = csr_array(X, dtype=float), csr_array(Y, dtype=float)
     if not X.shape[1] == Y.shape[1] == len(points):
         raise ValueError(
@@ -181,7 +185,9 @@ def _checked(
             "A bag is empty. Make bags by simlib.text.wmd.bags_of_words, which names "
             "documents in which no word has a vector."
         )
-    return X, Y, np.asarray(points, dtype=float)
+    points = np.asarray(points)
+    check_vectors(points, X, Y)
+    return normalized_bags(X), normalized_bags(Y), points.astype(float, copy=False)
 
 
 def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
@@ -192,7 +198,7 @@ def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
     words_x, words_y = np.unique(X.indices), np.unique(Y.indices)
     places = np.searchsorted(words_y, Y.indices)
     nearest = np.empty((words_x.size, Y.shape[0]))
-    step = max(1, CHUNK // places.size)
+    step = max(1, CHUNK // max(1, places.size))
     for k in range(0, words_x.size, step):
         words = words_x[k : k + step]
         distances = cdist(points[words], points[words_y])[:, places]

@@ -24,6 +24,7 @@ from scipy.sparse import csr_array, sparray
 from scipy.spatial.distance import cdist
 
 from simlib.datasets import WordVectors
+from simlib.text.bags import check_vectors, normalized_bags
 
 try:
     from ot.lp.emd_wrap import emd_c
@@ -85,7 +86,7 @@ class WordMoverDistance:
         Raises
         ------
         ValueError
-            No word of a document has a vector.
+            No word of a document has a vector, or that of one is not finite.
         TypeError
             A document is a string: it has to be split into words.
         """
@@ -123,7 +124,7 @@ def word_mover_distance(
     Raises
     ------
     ValueError
-        No word of a document has a vector.
+        No word of a document has a vector, or that of one is not real and finite.
     TypeError
         A document is a string: it has to be split into words.
     """
@@ -151,7 +152,8 @@ def bags_of_words(
     Raises
     ------
     ValueError
-        No word of a document has a vector; the message names it.
+        No word of a document has a vector, or that of one is not real and finite; the
+        message names the document.
     TypeError
         A document is a string: it has to be split into words.
 
@@ -198,7 +200,8 @@ def paired_word_mover_distances(
     Raises
     ------
     ValueError
-        A row is empty, or X, Y and `points` do not fit each other.
+        A row is empty, has negative weights or does not add up to 1, the vector of a
+        word is not real and finite, or X, Y and `points` do not fit each other.
 
     See Also
     --------
@@ -242,7 +245,10 @@ def paired_word_mover_distances(
             f"A bag of pair {empty[0]} is empty. Make bags by bags_of_words, which "
             "names documents in which no word has a vector."
         )
-    weights_x, weights_y = (np.split(bags.data, bags.indptr[1:-1]) for bags in (X, Y))
+    check_vectors(points, X, Y)
+    weights_x, weights_y = (
+        np.split(normalized_bags(bags).data, bags.indptr[1:-1]) for bags in (X, Y)
+    )
     values = np.empty(X.shape[0])
     # One product serves all pairs of a rectangle. Pairs that have little in common go
     # one by one, and what is too large in halves.
@@ -322,7 +328,10 @@ def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
     if isinstance(vectors, WordVectors):
         return vectors
     words = tuple(vectors)
-    return WordVectors(words, np.array([vectors[word] for word in words]))
+    array = np.array([vectors[word] for word in words])
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"Vectors of words must be real; got {array.dtype}.")
+    return WordVectors(words, array)
 
 
 def _bag(
@@ -341,8 +350,13 @@ def _bag(
             f"No word of {name} has a vector: {' '.join(document[:10])!r}. "
             "Leave such documents out, as load_twitter(vectors) does."
         )
-    weights = np.array(list(counts.values()), dtype=float)
-    return np.array(list(counts)), weights / weights.sum()
+    rows, weights = np.array(list(counts)), np.array(list(counts.values()), dtype=float)
+    if not np.isfinite(vectors.array[rows]).all():
+        raise ValueError(
+            f"A word of {name} has a vector that is not finite: "
+            f"{' '.join(document[:10])!r}. Leave such words out of the vectors."
+        )
+    return rows, weights / weights.sum()
 
 
 def _block(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:

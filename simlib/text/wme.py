@@ -5,9 +5,10 @@ r"""Word Mover's Embedding: features of documents from distances to random docum
     \langle z(x), z(y) \rangle \approx
     \mathbb{E}_\omega \, e^{-\gamma (\mathrm{WMD}(x, \omega) + \mathrm{WMD}(\omega, y))}
 
-The random document :math:`\omega_r` has 1 to :math:`D_{\max}` random vectors of equal
-weight. The kernel of these features is positive semidefinite and is not
-:math:`e^{-\gamma \, \mathrm{WMD}(x, y)}`: by the triangle inequality it is smaller.
+Equation :eq:`eq:wme` of the book. The random document :math:`\omega_r` has 1 to
+:math:`D_{\max}` random vectors of equal weight. The kernel of these features is
+positive semidefinite and is not :math:`e^{-\gamma \, \mathrm{WMD}(x, y)}`: by the
+triangle inequality it is smaller.
 """
 
 from __future__ import annotations
@@ -137,12 +138,18 @@ class WordMoversEmbedding(
         ------
         ValueError
             `n_components` or `max_length` is no positive integer, `gamma` no positive
-            number, there is no document, or no word of one has a vector.
+            number, there is no document, no word of one has a vector, that of one is
+            not finite, or those of all words are zero.
         """
         self._check_options()
         _, known = self._bags(X)
         low, high = float(known.min()), float(known.max())
         length = np.sqrt(np.square(known, dtype=float).sum(axis=1).mean())
+        if not length > 0:
+            raise ValueError(
+                "The vectors of all words of these documents are zero, so random "
+                "documents of their length have no direction: give other vectors."
+            )
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31)
@@ -172,7 +179,8 @@ class WordMoversEmbedding(
         sklearn.exceptions.NotFittedError
             Before `fit`.
         ValueError
-            There is no document, or no word of one has a vector.
+            There is no document, no word of one has a vector, or that of one is not
+            finite.
         """
         distances = self.distances(X)
         return np.exp(-self.gamma * distances) / np.sqrt(distances.shape[1])
@@ -197,7 +205,8 @@ class WordMoversEmbedding(
         sklearn.exceptions.NotFittedError
             Before `fit`.
         ValueError
-            There is no document, or no word of one has a vector.
+            There is no document, no word of one has a vector, or that of one is not
+            finite.
         """
         check_is_fitted(self)
         bags, known = self._bags(X)

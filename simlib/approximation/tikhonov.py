@@ -255,7 +255,8 @@ class Problem:
 
         P K P is never larger than K, whose norm the columns tell roughly. Entries that
         happen to be left out may not show what a small ridge does to other items; an
-        answer of more than twice that norm does.
+        answer of more than twice that norm does. Where all are too large the ridge is
+        infinite, which makes the core zero.
         """
         s1, left = self.S1.size, self.C.astype(float)
         right = left if self.R is None else self.R.astype(float)
@@ -271,7 +272,7 @@ class Problem:
             ]
         )
         good = squares <= 4 * square
-        return ridges[good] if good.any() else ridges[-1:]
+        return ridges[good] if good.any() else np.array([np.inf])
 
     def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
         """Return the best ridge, and for each fold its squared error on the rest."""

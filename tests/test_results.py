@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
@@ -446,7 +447,7 @@ def test_accuracies_on_tweets_can_be_derived_again():
 def test_no_approximation_classifies_better_than_the_exact_kernel(name):
     """Beyond the spread over draws and the sampling error of the test documents."""
     found = accuracies(name)
-    n_test = {"twitter": 927, "ohsumed": 1600}[name]
+    n_test = {"twitter": 927, "ohsumed": 4043}[name]
     (exact,) = found["wmd"]
     sampling = 100 * np.sqrt(exact / 100 * (1 - exact / 100) / n_test)
     for method in ("optimal", "sms_nystrom", "stacur", "sicur", "tikhonov", "raw"):
@@ -464,3 +465,20 @@ def test_every_small_rank_of_the_paper_has_its_accuracy(name):
         sure = method in ("wmd", "optimal", "tfidf")
         assert len(values) == (1 if sure else draws[name])
         assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("key", ["seen", "printed"])
+def test_correlations_of_error_and_accuracy_follow_from_the_points(key):
+    """The mean of Spearman's over the methods of one rank on one corpus."""
+    content = recorded("document_classification")
+    cells = {}
+    for name, method, rank, printed, seen, score in content["cloud"]:
+        error = {"printed": printed, "seen": seen}[key]
+        if method != "optimal" and error is not None:
+            cells.setdefault((name, rank), []).append((error, score))
+    assert len(cells) == 12
+    assert {len(points) for points in cells.values()} == {5 if key == "printed" else 6}
+    mean, share = content[f"correlation_{key}"]
+    found = [spearmanr(points).statistic for points in cells.values()]
+    assert mean == pytest.approx(np.mean(found), abs=1e-6)
+    assert 0 < share <= 1

@@ -482,3 +482,40 @@ def test_correlations_of_error_and_accuracy_follow_from_the_points(key):
     found = [spearmanr(points).statistic for points in cells.values()]
     assert mean == pytest.approx(np.mean(found), abs=1e-6)
     assert 0 < share <= 1
+
+
+@pytest.mark.parametrize("name", ["twitter", "ohsumed"])
+def test_differences_to_the_exact_kernel_follow_from_the_accuracies(name):
+    found = accuracies(name)
+    for method, (difference, of_draws, of_test) in gaps(name).items():
+        expected = np.mean(found[method]) - found["wmd"][0]
+        assert difference == pytest.approx(expected, abs=1e-9)
+        if len(found[method]) > 1:
+            error = np.std(found[method], ddof=1) / np.sqrt(len(found[method]))
+            assert of_draws == pytest.approx(error, abs=1e-9)
+        assert 0 < of_test < 2
+
+
+def gaps(name):
+    """Recorded differences to the exact kernel: points, and two standard errors."""
+    return recorded("document_classification")["gaps"][name]
+
+
+def test_counts_of_differences_follow_from_the_differences():
+    counts = recorded("document_classification")["counts"]
+    gauged = {
+        method: [
+            gap / np.hypot(*errors)
+            for name in ("twitter", "ohsumed")
+            for gap, *errors in [gaps(name)[method]]
+        ]
+        for method in gaps("twitter")
+    }
+    some = ("sms_nystrom", "stacur", "sicur", "tikhonov", "raw", "sicur_sym")
+    landmarks = np.array([gauged[method] for method in some])
+    tfidf = np.array(gauged["tfidf"])
+    assert counts["worse"] == [(landmarks < -2).sum(), landmarks.size]
+    assert counts["better"] == [(landmarks > 2).sum(), landmarks.size]
+    assert counts["tfidf_ahead"] == [(tfidf > 2).sum(), tfidf.size]
+    assert counts["tfidf_behind"] == [(tfidf < -2).sum(), tfidf.size]
+    assert counts["pairs"][1] == 4 * 15

@@ -312,7 +312,7 @@ def _solve(
         reach = 2 * j * math.log10(made.condition) + math.log10(UNIT)
         warnings.warn(
             f"With a condition number of {made.condition:.1e} the rounding of x alone "
-            f"leaves a residual of about 1e{reach:+.0f} of most b, and tol is "
+            f"leaves a residual of up to about 1e{reach:+.0f} of most b, and tol is "
             f"{tol:.0e}. See error_estimate for the digits of x.",
             scipy.linalg.LinAlgWarning,
             stacklevel=3,

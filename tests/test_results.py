@@ -33,6 +33,7 @@ from simlib.biharmonic import (
 )
 from simlib.datasets import (
     load_cortex,
+    load_recipes,
     load_twitter,
     load_word_vectors,
     swiss_roll,
@@ -529,6 +530,48 @@ def test_counts_of_differences_follow_from_the_differences():
     assert counts["tfidf_ahead"] == [(tfidf > 2).sum(), tfidf.size]
     assert counts["tfidf_behind"] == [(tfidf < -2).sum(), tfidf.size]
     assert counts["pairs"][1] == 4 * 15
+
+
+def test_gains_of_more_landmarks_follow_from_the_accuracies():
+    content = recorded("many_landmarks")
+    draws = provenance("many_landmarks")["parameters"]["draws"]
+    ranks = content["ranks"]
+    assert ranks == [ranks[-1] // 8, ranks[-1] // 4, ranks[-1] // 2, ranks[-1]]
+    for method, found in content["accuracy"].items():
+        assert [len(values) for values in found] == [
+            min(draws, ranks[-1] // rank) for rank in ranks
+        ]
+        mean = np.array([np.mean(values) for values in found])
+        gains = np.array(content["gains"][method])
+        np.testing.assert_allclose(gains[:, 0], np.diff(mean), atol=1e-9)
+        assert (gains[:, 1] > 0).all()
+        to = {key: found[0] for key, found in content["at_most"][method].items()}
+        reference = content["accuracy"]["sms_nystrom"][-1][0]
+        assert to["sms_nystrom"] == pytest.approx(mean[-1] - reference, abs=1e-9)
+        assert to["tfidf"] == pytest.approx(mean[-1] - content["tfidf"], abs=1e-9)
+
+
+def test_many_landmarks_continue_the_small_ranks():
+    """The smallest rank, with one setting for all, beside what a search found."""
+    few = accuracies("recipes")
+    content = recorded("many_landmarks")
+    for method in ("sms_nystrom", "sicur", "tikhonov", "wme"):
+        small = np.mean(content["accuracy"][method][0])
+        assert small == pytest.approx(np.mean(few[method]), abs=1)
+
+
+@pytest.mark.usefixtures("data")
+def test_recorded_accuracy_of_words_on_recipes_can_be_derived_again():
+    corpus = load_recipes(load_word_vectors("wordbridge-300"))
+    vectorizer = TfidfVectorizer(analyzer=list)
+    train = [w for w, of in zip(corpus.documents, corpus.train, strict=True) if of]
+    machine = LinearSVC(dual=False, tol=0.01, max_iter=100)
+    machine.fit(vectorizer.fit_transform(train), corpus.labels[corpus.train])
+    test = [w for w, of in zip(corpus.documents, corpus.train, strict=True) if not of]
+    found = machine.score(vectorizer.transform(test), corpus.labels[~corpus.train])
+    content = recorded("many_landmarks")
+    assert content["n_train"] == len(train)
+    assert content["tfidf"] == pytest.approx(100 * found, abs=0.1)
 
 
 def test_a_coarse_threshold_alone_makes_biharmonic_approximation_overtake():

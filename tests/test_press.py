@@ -1,20 +1,27 @@
 """The press, on a throwaway book with a package of its own."""
 
-import ast
 import json
+import os
+import resource
+import signal
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import ANY
 
 import nbformat
 import pytest
 
 import simlib.press
-from simlib.press import ChapterError, Fingerprints, Repository, press, read_chapter
+from simlib.press import ChapterError, Repository, press, read_chapter, status
 from simlib.press.chapters import ChapterReader, cell_lines, code_cells
 from simlib.press.cli import main
-from simlib.press.closure import Package
+from simlib.press.inputs import Inputs
+from simlib.press.job import write_atomically
 from simlib.press.results import paper, read_results, record
+from simlib.press.sources import cell_hash, source_hash
 from simlib.press.sphinx_extension import merge
 
 HEAD = """---
@@ -76,15 +83,6 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def keys(repository):
-    fingerprints = Fingerprints(repository)
-    return {name: fingerprints.key(name, {}) for name in ("alpha", "beta")}
-
-
-def changed(before, after):
-    return {name for name in before if before[name] != after[name]}
-
-
 def printed(repository, chapter, profile="standard"):
     notebook = nbformat.read(repository.notebook(chapter, profile), as_version=4)
     return "".join(o.get("text", "") for c in code_cells(notebook) for o in c.outputs)
@@ -105,7 +103,7 @@ def test_a_deep_edit_executes_the_chapter_above_it_and_no_other(tiny, capsys):
     assert printed(tiny, "alpha") == "10\n"
     lines = capsys.readouterr().out.splitlines()
     assert "[1/2] alpha: executing (standard)" in lines
-    assert lines[-1] == "[2/2] beta: up to date (standard)"
+    assert lines[-3] == "[2/2] beta: up to date (standard)"
 
 
 def test_overrides_are_injected_and_equal_work_is_shared(tiny):
@@ -159,7 +157,9 @@ def test_a_progress_bar_fails(tiny):
 def git(repository, *arguments):
     identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "gc.auto=0"]
     command = ["git", *identity, *arguments]
-    subprocess.run(command, cwd=repository.root, check=True, capture_output=True)
+    return subprocess.run(
+        command, cwd=repository.root, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def test_results_are_recorded_from_a_full_run_of_a_clean_tree(tiny, capsys):
@@ -178,8 +178,9 @@ def test_results_are_recorded_from_a_full_run_of_a_clean_tree(tiny, capsys):
     results = read_results(tiny.book, "alpha")
     assert results["values"] == {"errors": {"cur": [0.5, 3]}}
     origin = results["provenance"]
-    assert len(origin["commit"]) == 40
-    assert origin["key"] == keys(tiny)["alpha"]
+    assert origin["commit"] == git(tiny, "rev-parse", "HEAD")
+    assert origin["parameters"] == {"n": 3}
+    assert {"book/alpha.md", "requirements.lock"} <= origin["files"].keys()
     assert origin["machine"]["cores"] >= 1
     assert not tiny.results("beta").exists()
 
@@ -223,98 +224,268 @@ def test_papers_figures_carry_their_place():
         paper("sms_nothing")
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "stale"),
-    [
-        ("book/alpha.md", "# A chapter", "# The first chapter", set()),
-        ("book/alpha.md", "# how many", "# the number", set()),
-        ("book/alpha.md", ":tags: []", ":tags: [hide-input]", set()),
-        ("tiny/lower.py", "Twice n.", "Two times n.", set()),
-        ("tiny/lower.py", "2 * n", "2 * n  # twice", set()),
-        ("tiny/lower.py", "2 * n", "n + n", {"alpha"}),
-        ("tiny/upper.py", "+ 1", "+ 2", {"alpha"}),
-        ("tiny/other.py", "42", "43", {"beta"}),
-        ("tiny/__init__.py", "    return", "    # lazily\n    return", set()),
-        ("book/beta.md", "n: int = 3", "n: int = 4", {"beta"}),
-        ("book/beta.md", ":tags: [parameters]", ":tags: []", {"beta"}),
-        ("requirements.lock", "2", "3", {"alpha", "beta"}),
-    ],
-)
-def test_what_makes_a_notebook_stale(tiny, file, old, new, stale):
-    before = keys(tiny)
-    edit(tiny.root / file, old, new)
-    assert changed(before, keys(tiny)) == stale
-
-
-def test_results_papers_and_data_count_where_they_are_read(tiny, monkeypatch):
-    edit(tiny.source("alpha"), "print(", 'recorded("beta")\npaper("x")\nprint(')
-    edit(tiny.source("beta"), "import tiny.other", "import tiny.other, tiny.datasets")
-    (tiny.root / "tiny/datasets.py").write_text(
-        "def fingerprint():\n    return {'words': None}\n"
-    )
-    monkeypatch.syspath_prepend(tiny.root)
-    before = keys(tiny)
-    tiny.results("beta").parent.mkdir()
-    tiny.results("beta").write_text("{}")
-    after = keys(tiny)
-    assert changed(before, after) == {"alpha"}
-    (tiny.book / "papers.yml").write_text("{}")
-    assert changed(after, keys(tiny)) == {"alpha"}
-    import tiny.datasets as datasets
-
-    before = keys(tiny)
-    monkeypatch.setattr(datasets, "fingerprint", lambda: {"words": "abc"})
-    assert changed(before, keys(tiny)) == {"beta"}
-    for name in [name for name in sys.modules if name.partition(".")[0] == "tiny"]:
-        monkeypatch.delitem(sys.modules, name)
-
-
-PACKAGE = {
-    "__init__.py": "from typing import TYPE_CHECKING\n"
+TREE = {
+    "tree/__init__.py": "from typing import TYPE_CHECKING\n"
     "from .a import one\n"
     "if TYPE_CHECKING:\n    from .b import two\n"
-    '_MODULES = {"three": "tree.sub.c"}\n',
-    "a.py": "one = 1\n",
-    "b.py": "two = 2\n",
-    "sub/__init__.py": "from . import c\nfrom .d import four\nfive = 5\n",
-    "sub/c.py": "from ..b import two\nthree = 3\n",
-    "sub/d.py": "def four():\n    from tree import a\n    return 4\n",
+    '_MODULES = {"three": "tree.sub.c", "two": "tree.b"}\n'
+    '__all__ = ["one"]\n\n\ndef __getattr__(name):\n    return name\n',
+    "tree/a.py": '"""A module."""\n\nONE = "# no comment"  # a comment\n\n\n'
+    'def one():\n    """Return 1."""\n    return {"a": 1}[\n        "a"\n    ]\n',
 }
 
 
 @pytest.mark.parametrize(
-    ("code", "modules"),
+    ("file", "old", "new", "differs"),
     [
-        ("from tree import one", {"a"}),
-        ("from tree import two", {"b"}),
-        ("from tree import three", {"sub.c", "b"}),
-        ("from tree.sub import four", {"sub.d", "a"}),
-        ("from tree.sub import c", {"sub.c", "b"}),
-        ("import tree.a", {"a"}),
-        ("import tree\ntree.one + 1", {"a"}),
-        ("import tree as t\nt.sub.four()", {"sub.d", "a"}),
-        ("import tree.sub\ntree.sub.c.three", {"sub.c", "b"}),
-        ("from tree import sub\nsub.four()", {"sub.d", "a"}),
-        ("def f():\n    from tree.b import two", {"b"}),
-        ("import_module('tree.a')", {"a"}),
-        ("from tree.sub import five", {"sub", "sub.c", "sub.d", "a", "b"}),
-        ("import numpy, treelike\ntreelike.a", set()),
+        ("tree/a.py", "A module.", "Another\ntext.", False),
+        ("tree/a.py", "  # a comment", "", False),
+        ("tree/a.py", "Return 1.", "Return one # exactly.", False),
+        ("tree/a.py", "\n\n\ndef", "\n\n\n# now\n\ndef", False),
+        ("tree/a.py", '        "a"\n', '        "a"  # é\n', False),
+        ("tree/a.py", "# no comment", "# no comments", True),
+        ("tree/a.py", '"a": 1', '"a": 2', True),
+        ("tree/a.py", "def one", "  def one", True),
+        ("tree/__init__.py", "import one", "import one, uno", True),
+        ("tree/__init__.py", '["one"]', '["one", "two"]', False),
+        ("tree/__init__.py", '"three": "tree.sub.c"', '"four": "tree.sub.d"', False),
+        ("tree/__init__.py", '"tree.sub.c"', '"tree.a"', True),
+        ("tree/__init__.py", "from .a import one", "from .b import one", True),
+        ("tree/__init__.py", "from .b import two", "from .b import two, deux", False),
+        ("tree/__init__.py", "return name", "return name * 2", True),
+        ("tree/__init__.py", "from typing", "from os import sep\nfrom typing", True),
     ],
 )
-def test_closure(tmp_path, code, modules):
-    for name, text in PACKAGE.items():
-        path = tmp_path / "tree" / name
+def test_hashes_of_sources(file, old, new, differs):
+    text = TREE[file]
+    assert old in text
+    files = {"tree/__init__.py", "tree/a.py"}
+    before = source_hash(file, text.encode(), files)
+    after = source_hash(file, text.replace(old, new).encode(), files)
+    assert (before != after) is differs
+
+
+def test_hashes_of_sources_are_the_same_on_every_python():
+    """They stand in the provenance of recorded results; these two never change."""
+    module = TREE["tree/a.py"].encode() + b'f"{ONE!r:>{10}} {1 + 1}"\n'
+    assert source_hash("tree/a.py", module)[:16] == "12bdf5db764ed976"
+    package = TREE["tree/__init__.py"].encode()
+    assert (
+        source_hash("tree/__init__.py", package, {"tree/a.py"})[:16]
+        == "d4cd9bbd1b02d62c"
+    )
+
+
+def test_a_source_that_is_no_python_counts_whole():
+    assert source_hash("a.py", b"x = (  # 1") != source_hash("a.py", b"x = (  # 2")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differs"),
+    [
+        ("x = 1", "x = 1  # one", False),
+        ("%matplotlib inline\nx = 1", "%matplotlib inline\n\nx = 1", False),
+        ("%%time\nx = 1", "%%time\nx = 1  # one", False),
+        ("%%time\nx = 1", "x = 1", True),
+        ("%run a.py", "%run b.py", True),
+        ("%%bash\nls a | wc", "%%bash\nls b | wc", True),
+    ],
+)
+def test_hashes_of_cells(one, other, differs):
+    assert (cell_hash(one) != cell_hash(other)) is differs
+
+
+@pytest.fixture
+def pressed(tiny):
+    """Both chapters executed in the standard profile."""
+    press(repository=tiny)
+    return tiny
+
+
+def out_of_date(repository, profile="standard"):
+    rows = status(profile=profile, repository=repository)
+    return {row.chapter: row.notebook for row in rows if row.notebook != {}}
+
+
+def test_what_makes_a_notebook_stale(pressed):
+    """Each edit in turn, on the same notebooks; nothing is executed again."""
+    tree = pressed.root
+    assert out_of_date(pressed) == {}
+    for file, old, new, stale in [
+        ("book/alpha.md", "# A chapter", "# The first chapter", {}),
+        ("book/alpha.md", "# how many", "# the number", {}),
+        ("book/alpha.md", ":tags: []", ":tags: [hide-input]", {}),
+        ("tiny/lower.py", "Twice n.", "Two times n.", {}),
+        ("tiny/lower.py", "2 * n", "2 * n  # twice", {}),
+        ("tiny/lower.py", "2 * n", "n + n", {"alpha": {"code": ["tiny/lower.py"]}}),
+        ("tiny/upper.py", "+ 1", "+ 2", {"alpha": {"code": ["tiny/upper.py"]}}),
+        ("tiny/other.py", "42", "43", {"beta": {"code": ["tiny/other.py"]}}),
+        ("tiny/__init__.py", "    return", "    # lazily\n    return", {}),
+        ("tiny/__init__.py", '{"mid', '{"new": "tiny.new", "mid', {}),
+        ("book/beta.md", "n: int = 3", "n: int = 4", {"beta": {"parameters": ["n"]}}),
+        ("book/beta.md", "[parameters]", "[]", {"beta": ANY}),
+        ("book/beta.md", "+ n", "- n", {"beta": {"code": ["book/beta.md"]}}),
+        (
+            "requirements.lock",
+            "2",
+            "3",
+            {name: {"versions": ["requirements.lock"]} for name in ("alpha", "beta")},
+        ),
+    ]:
+        before = (tree / file).read_text(encoding="utf-8")
+        edit(tree / file, old, new)
+        assert out_of_date(pressed) == stale, (file, new)
+        (tree / file).write_text(before, encoding="utf-8")
+    assert out_of_date(pressed) == {}
+    assert press(repository=pressed) == []
+
+
+def test_another_python_and_another_profile_execute_again(pressed, monkeypatch):
+    assert out_of_date(pressed, "quick") == {"alpha": None, "beta": None}
+    monkeypatch.setattr("platform.python_version", lambda: "3.99.1")
+    version = {"versions": ["Python"]}
+    assert out_of_date(pressed) == {"alpha": version, "beta": version}
+    inputs = Inputs({"a": "1"}, {"b": None}, {"c": "2"}, {"n": 3}, "3.11")
+    for name, value in [("python", "3.12"), ("parameters", {"n": 4}), ("data", {})]:
+        assert replace(inputs, **{name: value}).execution_key != inputs.execution_key
+    other = replace(inputs, display={"c": "3"})
+    assert other.execution_key == inputs.execution_key
+    assert other.display_key != inputs.display_key
+
+
+READS = {
+    "an alias": "from simlib.press.results import read_results as old\n"
+    "from pathlib import Path\n\nold(Path('book'), 'be' + 'ta')",
+    "a library module": "import tiny.reads",
+    "a figure of the papers": "import simlib.press.results as r\nfrom pathlib import Path\n"
+    "\ntry:\n    r.read_paper(Path('book'), 'x')\nexcept KeyError:\n    pass",
+}
+
+
+@pytest.mark.parametrize("way", READS)
+def test_what_is_only_displayed_is_a_key_of_its_own(tiny, way):
+    (tiny.root / "tiny/reads.py").write_text(
+        "from pathlib import Path\n\nfrom simlib.press.results import read_results\n\n"
+        "FOUND = read_results(Path('book'), 'beta')\n"
+    )
+    shown = "book/papers.yml" if "figure" in way else "book/results/beta.json"
+    (tiny.root / "book/papers.yml").write_text("{y: {}}")
+    tiny.source("alpha").write_text(ALPHA + cell(READS[way]))
+    press(["alpha"], "full", repository=tiny)
+    press(["alpha"], repository=tiny)
+    tiny.results("beta").parent.mkdir(exist_ok=True)
+    (tiny.root / shown).write_text("{}")
+    for profile, executed in [("full", []), ("standard", ["alpha"])]:
+        changed = out_of_date(tiny, profile)["alpha"]
+        assert changed == {"display": [shown]}
+        assert press(["alpha"], profile, repository=tiny) == executed
+
+
+# What a reader of the chapter's text would not know that it depends on.
+HIDDEN = {
+    "from importlib import import_module\n\nimport_module('tiny.' + 'far')": "tiny/far.py",
+    "%run tools/script.py": "tools/script.py",
+    "# what the script imports": "tiny/deep.py",
+    "open('book/words.txt').close()": "book/words.txt",
+    "import tiny.folder\n\ntiny.folder.words()": "tiny/folder/data/words.txt",
+    "import subprocess, sys\n\n"
+    "_ = subprocess.run([sys.executable, '-c', 'import tiny.child'])": "tiny/child.py",
+    "from joblib import Parallel, delayed\nfrom tiny.work import work\n\n"
+    "_ = Parallel(2)(delayed(work)(i) for i in range(2))": "tiny/worker.py",
+    "try:\n    open('book/new.txt')\nexcept FileNotFoundError:\n    pass": "book/new.txt",
+}
+
+
+def test_nothing_that_a_chapter_reads_stays_unseen(tiny):
+    for name, text in {
+        "tools/script.py": "import tiny.deep\n",
+        "book/words.txt": "words",
+        "tiny/folder/__init__.py": "from pathlib import Path\n\n\ndef words():\n"
+        "    return (Path(__file__).parent / 'data/words.txt').read_text()\n",
+        "tiny/folder/data/words.txt": "words",
+        "tiny/work.py": "def work(i):\n    import tiny.worker\n",
+        "tiny/far.py": "",
+        "tiny/deep.py": "",
+        "tiny/child.py": "",
+        "tiny/worker.py": "",
+    }.items():
+        path = tiny.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    found = Package(tmp_path, "tree").closure(ast.parse(code))
-    assert found == {f"tree.{name}" for name in modules}
+    cells = "".join(map(cell, HIDDEN))
+    tiny.source("alpha").write_text(HEAD + PARAMETERS + cells)
+    assert press(["alpha"], repository=tiny) == ["alpha"]
+    assert press(["alpha"], repository=tiny) == []
+    for file in HIDDEN.values():
+        path = tiny.root / file
+        before = path.read_text() if path.exists() else None
+        path.write_text(f"{before}\nmore = 1\n")
+        assert out_of_date(tiny)["alpha"] == {"code": [file]}
+        path.unlink() if before is None else path.write_text(before)
+    assert "alpha" not in out_of_date(tiny)
 
 
-def test_magics_do_not_hide_imports(tiny):
-    edit(tiny.source("alpha"), "from tiny", "%%time\n%matplotlib inline\nfrom tiny")
-    before = keys(tiny)
-    edit(tiny.root / "tiny/lower.py", "2 * n", "3 * n")
-    assert changed(before, keys(tiny)) == {"alpha"}
+def test_data_count_where_they_are_asked_for(tiny, monkeypatch):
+    folder = tiny.root / "tiny/datasets"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "import sys\n\nHASHES = {'w/words': 'abc', 'w/other': 'd'}\n\n\n"
+        "def load():\n    sys.audit('tiny.datasets', 'w/words')\n\n\n"
+        "def fingerprint():\n    return HASHES\n"
+    )
+    tiny.source("alpha").write_text(
+        ALPHA + cell("import tiny.datasets as d\n\nd.load()")
+    )
+    monkeypatch.syspath_prepend(tiny.root)
+    import tiny.datasets as datasets
+
+    try:
+        press(repository=tiny)
+        monkeypatch.setattr(datasets, "HASHES", {"w/words": "abc", "w/other": "e"})
+        assert out_of_date(tiny) == {}
+        monkeypatch.setattr(datasets, "HASHES", {"w/other": "e"})
+        assert out_of_date(tiny) == {"alpha": {"data": ["w/words"]}}
+    finally:
+        for name in [n for n in sys.modules if n.partition(".")[0] == "tiny"]:
+            del sys.modules[name]
+
+
+CHANGES = {
+    "the chapter": ("book/alpha.md", "print(middle(n))", "print(middle(n) + 1)"),
+    "a module": ("tiny/lower.py", "2 * n", "3 * n"),
+    "the lock": ("requirements.lock", "2", "3"),
+    "the profile": ("book/profiles.yml", "n: 1", "n: 2"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_notebook_is_stored_only_if_nothing_changed_while_it_ran(tiny, what):
+    file, old, new = CHANGES[what]
+    meddle = "from pathlib import Path\n\npath = Path('FILE')\n"
+    meddle += "_ = path.write_text(path.read_text().replace('OLD', 'NEW'))"
+    for word, value in {"FILE": file, "OLD": old, "NEW": new}.items():
+        meddle = meddle.replace(word, value)
+    tiny.source("alpha").write_text(ALPHA + cell(meddle))
+    (failure,) = failures(tiny, ["alpha"], profile="quick")
+    assert "changed while it ran: run the press again" in failure.error
+    assert file in failure.error or what == "the profile"
+    assert not tiny.notebook("alpha", "quick").exists()
+
+
+def test_an_edit_that_was_undone_while_it_ran_is_noticed(tiny):
+    code = "from pathlib import Path\n\npath = Path('tiny/other.py')\nold = path.read_text()\n"
+    code += "_ = path.write_text('answer = 1')\nimport tiny.other\n\n_ = path.write_text(old)"
+    tiny.source("alpha").write_text(HEAD + cell(code))
+    (failure,) = failures(tiny, ["alpha"])
+    assert failure.error.startswith("tiny/other.py changed while it ran")
+
+
+def test_a_comment_written_while_it_ran_does_no_harm(tiny):
+    code = "path = __import__('pathlib').Path('tiny/lower.py')\n"
+    code += "_ = path.write_text(path.read_text() + '# a comment')"
+    tiny.source("alpha").write_text(ALPHA + cell(code))
+    assert press(["alpha"], repository=tiny) == ["alpha"]
+    assert press(["alpha"], repository=tiny) == []
 
 
 def test_lines_of_cells(tiny):
@@ -325,6 +496,206 @@ def test_lines_of_cells(tiny):
     ]
 
 
+def test_unknown_parameters_are_errors(tiny, capsys):
+    edit(tiny.book / "profiles.yml", "n: 1", "m: 1")
+    assert main(["alpha", "--profile", "quick"], tiny) == 1
+    message = "book/profiles.yml, quick: alpha has no parameter m; it has n."
+    assert message in capsys.readouterr().err
+
+
+def test_outside_a_checkout_the_press_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("simlib.press.repository.__file__", str(tmp_path / "a/b/c.py"))
+    assert main([]) == 1
+    assert "the press works in a checkout of the repository" in capsys.readouterr().err
+
+
+def test_chapters_side_by_side(tiny, capsys):
+    meet = "from pathlib import Path\nfrom time import monotonic, sleep\n\n"
+    meet += "Path('MINE').touch()\nend = monotonic() + 60\n"
+    meet += "while not Path('YOURS').exists():\n    assert monotonic() < end\n    sleep(0.01)"
+    for here, there in [("alpha", "beta"), ("beta", "alpha")]:
+        code = meet.replace("MINE", here).replace("YOURS", there)
+        tiny.source(here).write_text(HEAD + PARAMETERS + cell(code))
+    assert main(["-j", "2"], tiny) == 0
+    assert out_of_date(tiny) == {}
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "[1/2] alpha: executing (standard)",
+        "[2/2] beta: executing (standard)",
+    ]
+
+
+def test_a_process_that_dies_fails_its_chapter_and_no_other(tiny):
+    code = "import os\nimport signal\n\nos.kill(os.getppid(), signal.SIGKILL)"
+    tiny.source("alpha").write_text(HEAD + cell(code))
+    (failure,) = failures(tiny, jobs=2)
+    assert failure.source == "book/alpha.md"
+    assert failure.error == f"its process died ({-signal.SIGKILL})"
+    assert tiny.notebook("beta", "standard").exists()
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_ends_in_one_line(tiny, jobs):
+    """As Ctrl-C does in a terminal: to the press and to all of its processes."""
+    tiny.source("alpha").write_text(
+        HEAD
+        + cell(
+            "from pathlib import Path\nfrom time import sleep\n\n"
+            "Path('started').touch()\nsleep(100)"
+        )
+    )
+    code = "import sys\nfrom pathlib import Path\nfrom simlib.press import Repository\n"
+    code += "from simlib.press import main\n\nif __name__ == '__main__':\n"
+    code += f"    book = Repository(Path({str(tiny.root)!r}), 'tiny')\n"
+    code += f"    sys.exit(main(['alpha', '-j', '{jobs}'], book))\n"
+    script = tiny.root / "script.py"
+    script.write_text(code)
+    process = subprocess.Popen(
+        [sys.executable, script], stderr=subprocess.PIPE, text=True, process_group=0
+    )
+    while not (tiny.root / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told.strip() == "press: interrupted in alpha; what was done is kept"
+    assert list(tiny.executed("standard").glob("*.ipynb")) == []
+
+
+def test_a_full_disk_names_chapter_and_path_and_leaves_nothing(tiny):
+    """A limit on the size of files stands for it: the kernel's files stay below."""
+    tiny.source("alpha").write_text(ALPHA + cell("print('x' * 300_000)"))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limit[1]))
+    try:
+        (failure,) = failures(tiny, ["alpha"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    path = "executed/standard/alpha.partial.ipynb"
+    assert str(failure).startswith(
+        f"book/alpha.md: cannot write {path}: File too large"
+    )
+    assert {p.name for p in tiny.executed("standard").iterdir()} <= {".lock"}
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+    real = Path.write_text
+
+    def fail(self, text, **options):
+        real(self, text[:2], **options)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, "new text")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_presses_wait_for_each_other(tiny):
+    from filelock import FileLock
+
+    tiny.executed("standard").mkdir(parents=True)
+    said = []
+    lock = FileLock(tiny.executed("standard") / ".lock")
+
+    def echo(text):
+        said.append(text)
+        lock.release()
+
+    lock.acquire()
+    press(["beta"], repository=tiny, echo=echo)
+    assert said[0] == "waiting for another press (standard)"
+    assert said[1] == "[1/1] beta: executing (standard)"
+
+
+RECORDS = "from simlib.press import record\n\nrecord('n', n)"
+
+
+@pytest.fixture
+def committed(tiny):
+    """The book in a git repository; alpha records its parameter."""
+    tiny.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS))
+    (tiny.root / ".gitignore").write_text("executed/\n__pycache__/\n")
+    git(tiny, "init", "-q")
+    git(tiny, "add", ".")
+    git(tiny, "commit", "-q", "-m", "start")
+    return tiny
+
+
+RECORD = ["alpha", "--profile", "full", "--record"]
+
+
+@pytest.mark.parametrize("what", ["a commit", "an uncommitted file"])
+def test_what_changes_the_commit_during_a_run_is_not_recorded(committed, what, capsys):
+    code = "import subprocess\nfrom pathlib import Path\n\n"
+    code += "Path('book/note.txt').write_text('x')\n"
+    commit = "git -c user.name=a -c user.email=a@b commit -q -m x"
+    code += f"_ = subprocess.run('git add . && {commit}', shell=True, check=True)\n"
+    if what != "a commit":
+        code = code[: code.rindex("_ = ")]
+    committed.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS) + cell(code))
+    git(committed, "commit", "-a", "-q", "-m", "meddle")
+    assert main(RECORD, committed) == 1
+    assert "not recorded: alpha. The commit changed or" in capsys.readouterr().err
+    assert not committed.results("alpha").exists()
+
+
+def test_a_notebook_of_an_earlier_commit_is_recorded_with_that_commit(committed):
+    first = git(committed, "rev-parse", "HEAD")
+    press(["alpha"], "full", repository=committed)
+    (committed.book / "index.md").write_text("# Other words\n")
+    git(committed, "commit", "-a", "-q", "-m", "words")
+    assert main(RECORD, committed) == 0
+    assert read_results(committed.book, "alpha")["provenance"]["commit"] == first
+
+
+def test_one_made_with_uncommitted_changes_is_executed_again(committed, capsys):
+    edit(committed.root / "tiny/other.py", "42", "43")
+    press(["alpha"], "full", repository=committed)
+    git(committed, "commit", "-a", "-q", "-m", "43")
+    assert main(RECORD, committed) == 0
+    assert "[1/1] alpha: executing (full)" in capsys.readouterr().out.splitlines()[-3:]
+
+
+def test_recording_makes_nothing_stale_and_status_tells_what_is(committed, capsys):
+    assert main(RECORD, committed) == 0
+    (row,) = status(["alpha"], "full", repository=committed)
+    assert row.record == row.notebook == {}
+    capsys.readouterr()
+    assert main(["--status", "--profile", "full"], committed) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "alpha"
+    assert told[1].startswith("  notebook: fresh (")
+    assert told[2].startswith("  recorded: fresh (of 20")
+    assert told[3:] == ["beta", "  notebook: not executed", "  recorded: nothing"]
+
+    edit(committed.source("alpha"), "record('n', n)", "record('n', n + 1)")
+    edit(committed.source("alpha"), "n: int = 3", "n: int = 4")
+    (committed.root / "requirements.lock").write_text("numpy==3\n")
+    (row,) = status(["alpha"], repository=committed)
+    assert row.record == {"code": ["book/alpha.md"], "parameters": ["n"]}
+    with (committed.book / "profiles.yml").open("a") as stream:
+        stream.write("full: {alpha: {n: 3}}\n")
+    (row,) = status(["alpha"], repository=committed)
+    assert row.record == {"code": ["book/alpha.md"]}
+
+
+def test_data_that_are_not_at_hand_make_no_record_stale(committed, monkeypatch):
+    main(RECORD, committed)
+    path = committed.results("alpha")
+    content = json.loads(path.read_text())
+    content["provenance"]["data"] = {"w/words": "abc"}
+    path.write_text(json.dumps(content))
+    for now, stale in [("abc", {}), (None, {}), ("abd", {"data": ["w/words"]})]:
+        monkeypatch.setattr("simlib.press.inputs.Checkout.data", {"w/words": now})
+        (row,) = status(["alpha"], repository=committed)
+        assert row.record == stale
+
+
 def test_unknown_chapters_and_profiles_are_named(tiny, capsys):
     assert main(["gamma"], tiny) == 1
     assert "not in _toc.yml: gamma" in capsys.readouterr().err
@@ -332,21 +703,42 @@ def test_unknown_chapters_and_profiles_are_named(tiny, capsys):
         press(profile="huge", repository=tiny)
 
 
-def test_papermill_reads_chapters_by_path(tiny):
-    command = [sys.executable, "-W", "error", "-m", "papermill", "--help-notebook"]
-    done = subprocess.run(
-        [*command, "book/alpha.md"], cwd=tiny.root, capture_output=True, text=True
-    )
-    assert "n: int (default 3)" in done.stdout
-    assert "Warning" not in done.stderr
+ROOT = Repository.here().root
 
 
-def test_papermill_still_reads_and_writes_the_notebooks_of_other_projects(tmp_path):
-    path = str(tmp_path / "notebook.ipynb")
-    ChapterReader.write("{}", path)
-    assert ChapterReader.read(path) == "{}"
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [
+        (ROOT, "book/sketches.md"),
+        (ROOT, "./book/sketches.md"),
+        (ROOT / "book", "./sketches.md"),
+        (ROOT / "tests", "../book/sketches.md"),
+        (Path("/"), str(ROOT / "book/sketches.md")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The specified file")
+def test_papermill_reads_chapters_from_anywhere(folder, path, monkeypatch):
+    import papermill
+
+    monkeypatch.chdir(folder)
+    assert papermill.inspect_notebook(path)["draws"]["inferred_type_name"] == "int"
+
+
+def test_papermill_still_reads_and_writes_the_notebooks_of_other_projects(
+    tiny, monkeypatch
+):
+    import papermill
+
+    monkeypatch.chdir(tiny.root)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
+    for path in ["book/one.ipynb", "./two.ipynb", str(tiny.root / "three.ipynb")]:
+        ChapterReader.write(nbformat.writes(notebook), path)
+        assert papermill.inspect_notebook(path) == {}
+    assert ChapterReader.read("book/alpha.md") == ALPHA  # a book, but not this one
+    ChapterReader.write("words", "book/words.md")
+    assert (tiny.book / "words.md").read_text() == "words"
     with pytest.raises(OSError, match="is a source; write the notebook"):
-        ChapterReader.write("{}", "book/cur.md")
+        ChapterReader.write("{}", str(ROOT / "book/cur.md"))
 
 
 def test_a_page_without_code_is_no_work(tiny, capsys):

@@ -10,9 +10,8 @@ knows no mathematics. Inside a chapter only `record`, `recorded`, `paper` and
 from importlib import import_module
 
 _MODULES = {
-    "ChapterError": "simlib.press.execution",
+    "ChapterError": "simlib.press.job",
     "ChapterReader": "simlib.press.chapters",
-    "Fingerprints": "simlib.press.fingerprints",
     "Repository": "simlib.press.repository",
     "figure_style": "simlib.press.style",
     "main": "simlib.press.cli",
@@ -23,6 +22,7 @@ _MODULES = {
     "record": "simlib.press.results",
     "recorded": "simlib.press.results",
     "setup": "simlib.press.sphinx_extension",
+    "status": "simlib.press.freshness",
 }
 
 __all__ = sorted(_MODULES)

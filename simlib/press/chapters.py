@@ -4,15 +4,17 @@ import ast
 import re
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from .repository import Repository
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
     from papermill.iorw import LocalHandler
 
-# papermill knows readers by the start of a path, and warns of our extension.
+# papermill warns of our extension.
 warnings.filterwarnings(
-    "ignore", message=r"The specified file \((\./)?book/.*\.md\) does not end in"
+    "ignore", message=r"The specified file \(.*\.md\) does not end in"
 )
 
 
@@ -39,10 +41,10 @@ def read_chapter(path: str | Path) -> "NotebookNode":
 
 
 class ChapterReader:
-    """The reader that papermill uses for paths that start with ``book/``.
+    """The reader that papermill uses for local paths.
 
-    Papermill asks for it in every project, so what is not a chapter is left to
-    papermill's own reader of files.
+    Papermill knows readers by the start of a path and asks for this one in every
+    project, so whatever is not a chapter of this book goes to papermill's own reader.
     """
 
     @staticmethod
@@ -50,7 +52,7 @@ class ChapterReader:
         """Return a notebook as JSON: a chapter, or whatever the file is."""
         import nbformat
 
-        if not path.endswith(".md"):
+        if not _is_chapter(path):
             return _files().read(path)
         return nbformat.writes(read_chapter(path))
 
@@ -61,22 +63,32 @@ class ChapterReader:
 
     @staticmethod
     def listdir(path: str) -> list[str]:
-        """Return the files of a folder of chapters."""
-        return [str(file) for file in Path(path).iterdir()]
+        """Return the files of a folder."""
+        return _files().listdir(path)
 
     @staticmethod
     def write(text: str, path: str) -> None:
         """Write a notebook, but not over a chapter."""
-        if path.endswith(".md"):
+        if _is_chapter(path):
             raise OSError(f"{path} is a source; write the notebook to a .ipynb file")
         _files().write(text, path)
 
 
+def _is_chapter(path: str) -> bool:
+    """Tell whether a path is a page of the book that this package belongs to."""
+    try:
+        book = Repository.here().book
+    except FileNotFoundError:
+        return False
+    file = Path(path).resolve()
+    return file.suffix == ".md" and file.parent == book.resolve()
+
+
 def _files() -> "LocalHandler":
     """Return papermill's own reader and writer of files."""
-    from papermill.iorw import LocalHandler
+    from papermill.iorw import papermill_io
 
-    return LocalHandler()
+    return papermill_io.get_handler("local")
 
 
 def code_cells(notebook: "NotebookNode") -> list["NotebookNode"]:
@@ -93,20 +105,46 @@ def tags(cell: "NotebookNode") -> list[str]:
     return cell.metadata.get("tags") or []
 
 
-def parse_cell(source: str) -> ast.Module | None:
-    """Return the syntax tree of a cell, or None if its body is not Python.
+def cell_code(source: str) -> str | None:
+    """Return the Python code of a cell, or None if it is something else.
 
     Line magics and shell escapes become calls; a leading cell magic such as
-    ``%%time`` is set aside, so that the imports below it are seen.
+    ``%%time`` is set aside.
     """
     from IPython.core.inputtransformer2 import TransformerManager
 
     if source.startswith("%%"):
         source = source.partition("\n")[2]
     try:
-        return ast.parse(TransformerManager().transform_cell(source))
+        code = TransformerManager().transform_cell(source)
+        ast.parse(code)
     except SyntaxError:
         return None
+    return code
+
+
+def parameters(notebook: "NotebookNode") -> dict[str, Any]:
+    """Return the parameters that a chapter declares, with their default values.
+
+    A default that is not a literal is given by its code.
+    """
+    values: dict[str, Any] = {}
+    for cell in code_cells(notebook):
+        if "parameters" in tags(cell):
+            for node in ast.parse(cell_code(cell.source) or "").body:
+                match node:
+                    case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+                        values[name] = _literal(node.value)
+                    case ast.Assign(targets=[ast.Name(id=name)]):
+                        values[name] = _literal(node.value)
+    return values
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        return ast.unparse(node)
 
 
 def cell_lines(text: str) -> list[int]:

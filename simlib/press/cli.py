@@ -5,7 +5,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from .execution import ChapterError, press
+from .execution import press, select
+from .freshness import status
+from .job import ChapterError
 from .repository import PROFILES, Repository
 
 
@@ -32,6 +34,19 @@ def main(
     )
     parser.add_argument("--profile", choices=PROFILES, default="standard")
     parser.add_argument(
+        "-j",
+        "--jobs",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="how many chapters to execute side by side",
+    )
+    parser.add_argument(
+        "--status",
+        action="store_true",
+        help="execute nothing; say what is out of date, and why",
+    )
+    parser.add_argument(
         "--record",
         action="store_true",
         help="write book/results/; only with --profile full and nothing to commit",
@@ -42,9 +57,12 @@ def main(
     options = parser.parse_args(arguments)
     if options.record and options.profile != "full":
         parser.error("--record needs --profile full")
-    repository = repository or Repository.here()
     try:
-        _run(options, repository)
+        _run(options, repository or Repository.here())
+    except KeyboardInterrupt as interrupt:
+        where = f" in {interrupt}" if str(interrupt) else ""
+        print(f"\npress: interrupted{where}; what was done is kept", file=sys.stderr)
+        return 130
     except subprocess.CalledProcessError as error:
         print(f"press: git: {error.stderr.strip()}", file=sys.stderr)
         return 1
@@ -54,18 +72,44 @@ def main(
     return 0
 
 
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of chapters")
+    return int(text)
+
+
 def _run(options: argparse.Namespace, repository: Repository) -> None:
+    if options.status:
+        for row in status(options.chapters, options.profile, repository=repository):
+            print(row)
+        return
     if not options.record:
-        press(
-            options.chapters,
-            options.profile,
-            force=options.force,
-            repository=repository,
-        )
+        _press(options, repository)
         return
     from .recording import check_clean, record_results
 
     check_clean(repository)
-    press(options.chapters, "full", force=options.force, repository=repository)
-    for path in record_results(repository, options.chapters):
-        print(f"recorded {repository.relative(path)}")
+    good = select(repository, options.chapters)
+    failed = None
+    try:
+        _press(options, repository)
+    except ChapterError as error:
+        failed = error
+        bad = {repository.chapter_name(failure.source) for failure in error.failures}
+        good = [chapter for chapter in good if chapter not in bad]
+    if good:
+        for path in record_results(repository, good):
+            print(f"recorded {repository.relative(path)}")
+    if failed:
+        raise failed
+
+
+def _press(options: argparse.Namespace, repository: Repository) -> None:
+    press(
+        options.chapters,
+        options.profile,
+        force=options.force,
+        jobs=options.jobs,
+        committed=options.record,
+        repository=repository,
+    )

@@ -10,7 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .execution import select, write_atomically
+from .execution import select
+from .inputs import Checkout, Inputs
+from .job import Job, write_atomically
 from .repository import Repository
 from .results import MIME
 
@@ -25,13 +27,25 @@ def check_clean(repository: Repository) -> None:
         raise RuntimeError(f"commit first, then record; git status says:\n{changed}")
 
 
+def clean_commit(repository: Repository) -> str | None:
+    """Return the commit that the files are of, None if any of them differs from it.
+
+    Recorded results aside, which a press that records writes while others run.
+    """
+    try:
+        changed = _git(repository, "status", "--porcelain", "--", ".", ":!book/results")
+        return None if changed else _git(repository, "rev-parse", "HEAD")
+    except (subprocess.CalledProcessError, OSError):
+        return None
+
+
 def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list[Path]:
     """Write the results of executed full chapters to ``book/results/``.
 
     Parameters
     ----------
     repository : Repository
-        The book; its tree must have been clean when the chapters were executed.
+        The book.
     chapters : sequence of str
         The chapters; all if empty. Those that record nothing are passed over.
 
@@ -39,32 +53,49 @@ def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list
     -------
     list of Path
         The files written.
+
+    Raises
+    ------
+    RuntimeError
+        The commit changed, or something was left uncommitted, while a chapter ran, or
+        its notebook is missing or out of date: it is not recorded, the others are.
     """
     import nbformat
 
-    commit = _git(repository, "rev-parse", "HEAD")
-    written = []
+    checkout = Checkout(repository)
+    commit = clean_commit(repository)
+    written, refused = [], []
     for chapter in select(repository, chapters):
-        path = repository.notebook(chapter, "full")
-        notebook = nbformat.read(path, as_version=4)
+        job = Job(repository, chapter, "full")
+        if commit is None or not job.reuse(checkout, committed=True):
+            refused.append(chapter)
+            continue
+        notebook = nbformat.read(job.notebook, as_version=4)
         values = collect(notebook)
         if not values:
             continue
         press = notebook.metadata["press"]
+        inputs = Inputs(**press["inputs"])
         provenance = {
-            "commit": commit,
+            "commit": press["commit"],
             "executed": press["executed"],
             "seconds": press["seconds"],
-            "parameters": press["parameters"],
-            "data": press["data"],
+            "parameters": inputs.parameters,
+            "files": inputs.files,
+            "data": inputs.data,
             "machine": press["machine"],
-            "key": press["key"],
-            "notebook": hashlib.sha256(path.read_bytes()).hexdigest(),
+            "key": inputs.execution_key,
+            "notebook": hashlib.sha256(job.notebook.read_bytes()).hexdigest(),
         }
         results = repository.results(chapter)
         content = {"values": values, "provenance": provenance}
         write_atomically(results, json.dumps(content, indent=1) + "\n")
         written.append(results)
+    if refused:
+        raise RuntimeError(
+            f"not recorded: {', '.join(refused)}. The commit changed or something was "
+            "not committed while they ran; commit, then record them again."
+        )
     return written
 
 

@@ -29,7 +29,8 @@ class Repository:
         root = Path(__file__).resolve().parents[2]
         if not (root / "_toc.yml").exists():
             raise FileNotFoundError(
-                f"no book at {root}: install simlib from a checkout, pip install -e ."
+                f"no book at {root}: the press works in a checkout of the repository, "
+                "with the package installed from it: pip install --editable ."
             )
         return cls(root)
 
@@ -42,9 +43,13 @@ class Repository:
         """Return the Markdown file of a chapter."""
         return self.book / f"{chapter}.md"
 
+    def executed(self, profile: str) -> Path:
+        """Return the folder of a profile's executed notebooks."""
+        return self.root / "executed" / profile
+
     def notebook(self, chapter: str, profile: str) -> Path:
         """Return the executed notebook of a chapter."""
-        return self.root / "executed" / profile / f"{chapter}.ipynb"
+        return self.executed(profile) / f"{chapter}.ipynb"
 
     def results(self, chapter: str) -> Path:
         """Return the file of a chapter's recorded results."""

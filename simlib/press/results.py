@@ -63,7 +63,10 @@ def paper(key: str) -> PaperFigure:
 def read_results(book: Path, chapter: str) -> dict[str, Any]:
     """Return the content of a results file, or an empty dictionary."""
     path = book / "results" / f"{chapter}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
 
 
 def read_paper(book: Path, key: str) -> PaperFigure:

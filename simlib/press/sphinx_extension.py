@@ -7,9 +7,14 @@ from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
 from .chapters import code_cells, parse_chapter, tags
-from .execution import ChapterError, Job, press, select
-from .fingerprints import Fingerprints
+from .execution import press, select
+from .freshness import Status, describe, status
+from .job import ChapterError, stored_metadata
 from .repository import Repository
 from .results import MIME
 
@@ -26,12 +31,44 @@ _page: Path | None = None
 
 def setup(app: "Sphinx") -> dict[str, Any]:
     """Register the press with Sphinx."""
+    app.add_directive("press-status", PressStatus)
     app.connect("config-inited", _configure)
+    app.connect("builder-inited", _execute)
     app.connect("env-get-outdated", _find_outdated)
-    app.connect("env-before-read-docs", _execute)
     app.connect("source-read", _note_page)
     app.connect("build-finished", _copy_mathjax)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class PressStatus(SphinxDirective):
+    """The directive ``press-status``: what was executed, and what is still fresh."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a table of the chapters."""
+        rows = status(profile=_profile(), repository=_repository(self.env.app))
+        here = sum(row.seconds or 0 for row in rows)
+        recorded = sum(row.provenance.get("seconds", 0) for row in rows)
+        lines = [
+            f"| Chapter | Seconds ({_profile()}) | Recorded run | Seconds | Result |",
+            "|:--|--:|:--|--:|:--|",
+            *map(_row, rows),
+            f"| All | {here:.0f} | | {recorded:.0f} | |",
+        ]
+        table = nodes.container()
+        self.state.nested_parse(StringList(lines, ""), self.content_offset, table)
+        return table.children
+
+
+def _row(row: Status) -> str:
+    """Return the line of a chapter in the table of `PressStatus`."""
+    cells = [f"{{doc}}`{row.chapter}`", f"{row.seconds or 0:.0f}", "", "", ""]
+    if row.record is not None:
+        made, state = row.provenance, describe(row.record)
+        if "code" in row.record:
+            names = (f"`{Path(file).stem}`" for file in row.record["code"])
+            state = describe(row.record | {"code": sorted(names)})
+        cells[2:] = [made["executed"][:10], f"{made['seconds']:.0f}", state]
+    return f"| {' | '.join(cells)} |"
 
 
 def read_page(text: str) -> "NotebookNode":
@@ -76,20 +113,7 @@ def _profile() -> str:
     return os.environ.get("PROFILE", "standard")
 
 
-def _find_outdated(app: "Sphinx", env: Any, *_: Any) -> list[str]:
-    """Return the pages whose outputs will differ from those in the last build."""
-    repository = _repository(app)
-    fingerprints = Fingerprints(repository)
-    last = getattr(env, "press_keys", {})
-    env.press_keys = {}
-    for chapter in select(repository):
-        parameters = Job(repository, chapter, _profile()).parameters
-        env.press_keys[f"book/{chapter}"] = fingerprints.key(chapter, parameters)
-    pages = env.press_keys.items() - last.items()
-    return sorted(page for page, _ in pages if page in env.found_docs)
-
-
-def _execute(app: "Sphinx", env: Any, docnames: list[str]) -> None:
+def _execute(app: "Sphinx") -> None:
     from sphinx.errors import ExtensionError
     from sphinx.util import logging
 
@@ -99,21 +123,32 @@ def _execute(app: "Sphinx", env: Any, docnames: list[str]) -> None:
             repository=_repository(app),
             echo=logging.getLogger(__name__).info,
         )
-    except ChapterError as error:
+    except (ChapterError, ValueError) as error:
         raise ExtensionError(f"chapters failed\n\n{error}") from None
+
+
+def _find_outdated(app: "Sphinx", env: Any, *_: Any) -> list[str]:
+    """Return the pages whose outputs will differ from those in the last build."""
+    repository = _repository(app)
+    last = getattr(env, "press_keys", {})
+    env.press_keys = {}
+    for chapter in select(repository):
+        stored = stored_metadata(repository.notebook(chapter, _profile())) or {}
+        env.press_keys[f"book/{chapter}"] = stored
+    pages = [page for page, key in env.press_keys.items() if last.get(page) != key]
+    return [page for page in pages if page in env.found_docs]
 
 
 def _note_page(app: "Sphinx", docname: str, source: list[str]) -> None:
     """Note which notebook belongs to a page, and what `nb-exec-table` shows of it."""
     global _page
-    import nbformat
     from myst_nb.sphinx_ import NbMetadataCollector
 
     repository = _repository(app)
     _page = repository.notebook(repository.chapter_name(docname), _profile())
-    if docname not in app.env.press_keys:
+    stored = app.env.press_keys.get(docname)
+    if not stored:
         return
-    stored = nbformat.read(_page, as_version=4).metadata["press"]
     result = {
         "mtime": datetime.fromisoformat(stored["executed"]).timestamp(),
         "runtime": stored["seconds"],

@@ -1,0 +1,306 @@
+"""One chapter, executed once: what goes in, what comes out, what can go wrong."""
+
+import json
+import logging
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import tracer
+from .chapters import cell_lines, code_cells, parameters, read_chapter, strip_ansi
+from .inputs import Checkout, Inputs, Trace, changes
+from .repository import PROFILES, Repository
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in one chapter.
+
+    ``cell`` and ``line`` are None when the kernel gave no hint of the place.
+    """
+
+    source: str
+    profile: str
+    parameters: dict[str, Any]
+    notebook: str
+    error: str
+    cell: int | None = None
+    line: int | None = None
+    detail: str = ""
+
+    def __str__(self):
+        line = f":{self.line}" if self.line else ""
+        cell = f" In [{self.cell}]:" if self.cell else ""
+        values = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
+        lines = [f"{self.source}{line}:{cell} {self.error}"]
+        lines += [f"    {text}" for text in self.detail.splitlines()]
+        lines.append(
+            f"    profile {self.profile}, parameters: {values or 'the defaults'}"
+        )
+        if self.notebook:
+            lines.append(f"    partial notebook: {self.notebook}")
+        return "\n".join(lines)
+
+
+class ChapterError(Exception):
+    """One or more chapters failed; ``failures`` has one entry for each."""
+
+    def __init__(self, failures: list[Failure]):
+        super().__init__("\n\n".join(map(str, failures)))
+        self.failures = failures
+
+
+@dataclass
+class Job:
+    """One chapter to be executed with the parameters of one profile."""
+
+    repository: Repository
+    chapter: str
+    profile: str
+    number: str = ""
+    overrides: dict[str, Any] = field(init=False)
+    parameters: dict[str, Any] = field(init=False)
+
+    def __post_init__(self):
+        declared = parameters(read_chapter(self.source))
+        self.overrides = self.repository.overrides(self.profile).get(self.chapter) or {}
+        self.parameters = declared | self.overrides
+        unknown = sorted(self.overrides.keys() - declared.keys())
+        if unknown:
+            raise ValueError(
+                f"book/profiles.yml, {self.profile}: {self.chapter} has no parameter "
+                f"{', '.join(unknown)}; it has {', '.join(declared) or 'none'}."
+            )
+
+    def __str__(self):
+        return f"{self.number} {self.chapter}:"
+
+    @property
+    def source(self) -> Path:
+        """The chapter's text."""
+        return self.repository.source(self.chapter)
+
+    @property
+    def notebook(self) -> Path:
+        """Where the executed notebook belongs."""
+        return self.repository.notebook(self.chapter, self.profile)
+
+    @property
+    def partial(self) -> Path:
+        """Where the notebook lies until it is complete."""
+        return self.notebook.with_suffix(".partial.ipynb")
+
+    def changes(self, path: Path, checkout: Checkout) -> dict[str, list[str]] | None:
+        """Return what has changed since a notebook was made, None if there is none."""
+        stored = stored_metadata(path)
+        if stored is None:
+            return None
+        then = Inputs(**stored["inputs"])
+        return changes(then, checkout.inputs(self.chapter, self.parameters, then.names))
+
+    def reuse(self, checkout: Checkout, committed: bool = False) -> bool:
+        """Say whether a notebook that is up to date exists, under any profile.
+
+        One that another profile made with the same parameters is copied.
+
+        Parameters
+        ----------
+        checkout : Checkout
+            The files as they are.
+        committed : bool
+            Whether only a notebook made without uncommitted changes will do.
+        """
+        bearable = {"display"} if self.profile == "full" else set()
+        others = (self.repository.notebook(self.chapter, other) for other in PROFILES)
+        for path in (self.notebook, *others):
+            changed = self.changes(path, checkout)
+            if changed is None or changed.keys() - bearable:
+                continue
+            if committed and not stored_metadata(path)["commit"]:
+                continue
+            if path != self.notebook:
+                write_atomically(self.notebook, path.read_text(encoding="utf-8"))
+            return True
+        return False
+
+    def execute(self, progress: bool = False) -> Failure | None:
+        """Execute the chapter; return the failure, or store the notebook."""
+        from papermill.exceptions import PapermillExecutionError
+
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                return self._execute(Path(folder), progress)
+        except (KeyboardInterrupt, SystemExit):
+            # Else asyncio reports the cell that was given up, in a hundred lines.
+            logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+            self.discard()
+            raise
+        except PapermillExecutionError as error:
+            return self._failure_of(error)
+        except RuntimeError as error:
+            return self.failure(f"{type(error).__name__}: {error}")
+        except OSError as error:
+            self.discard()
+            where = error.filename or self.repository.relative(self.partial)
+            return self.failure(f"cannot write {where}: {error.strerror or error}")
+
+    def _execute(self, folder: Path, progress: bool) -> Failure | None:
+        import nbformat
+        import papermill
+
+        from .recording import clean_commit, machine
+
+        started, clock = datetime.now(UTC), time.perf_counter()
+        before = Checkout(self.repository).inputs(self.chapter, self.parameters)
+        commit = clean_commit(self.repository)
+        self.partial.parent.mkdir(parents=True, exist_ok=True)
+        with _kernel_environment(folder, self.repository):
+            notebook = papermill.execute_notebook(
+                read_chapter(self.source),
+                self.partial,
+                parameters=self.overrides,
+                cwd=self.repository.root,
+                progress_bar=progress,
+            )
+        seconds = round(time.perf_counter() - clock, 2)
+        noisy = self._stderr_of(notebook)
+        if noisy:
+            nbformat.write(notebook, self.partial)
+            return noisy
+        trace = Trace(folder)
+        again = Job(self.repository, self.chapter, self.profile).parameters
+        checkout = Checkout(self.repository)
+        after = checkout.inputs(self.chapter, again, trace.names)
+        torn = {*trace.torn(after)}
+        known = checkout.inputs(self.chapter, again)
+        torn |= {name for names in changes(before, known).values() for name in names}
+        if torn:
+            return self.failure(
+                f"{', '.join(sorted(torn))} changed while it ran: run the press again"
+            )
+        notebook.metadata["press"] = {
+            "inputs": asdict(after),
+            "commit": commit if clean_commit(self.repository) == commit else None,
+            "executed": started.isoformat(timespec="seconds"),
+            "seconds": seconds,
+            "machine": machine(),
+        }
+        # papermill keeps the whole input and absolute paths here.
+        relative = self.repository.relative
+        notebook.metadata.papermill["input_path"] = relative(self.source)
+        notebook.metadata.papermill["output_path"] = relative(self.notebook)
+        write_atomically(self.notebook, nbformat.writes(notebook))
+        self.partial.unlink()
+        return None
+
+    def discard(self) -> None:
+        """Remove the notebook that is not complete."""
+        self.partial.unlink(missing_ok=True)
+
+    def _stderr_of(self, notebook: "NotebookNode") -> Failure | None:
+        """Return a failure for the first cell that wrote to standard error."""
+        for number, cell in enumerate(code_cells(notebook)):
+            streams = (o for o in cell.outputs if o.get("name") == "stderr")
+            text = strip_ansi("".join(stream.text for stream in streams)).strip()
+            if text:
+                place = re.search(r"ipykernel_\d+/\d+\.py:(\d+):", text)
+                return self.failure(
+                    "wrote to standard error",
+                    cell=cell.execution_count,
+                    line=self._line(number, place),
+                    detail=text,
+                )
+        return None
+
+    def _failure_of(self, error: Any) -> Failure:
+        """Return the failure that papermill reports."""
+        import nbformat
+
+        cells = code_cells(nbformat.read(self.partial, as_version=4))
+        counts = [cell.execution_count for cell in cells]
+        traceback = strip_ansi("\n".join(error.traceback))
+        frame = rf"Cell In\[{error.exec_count}\], line (\d+)"
+        *_, place = [None, *re.finditer(frame, traceback)]
+        return self.failure(
+            f"{error.ename}: {error.evalue}",
+            cell=error.exec_count,
+            line=self._line(counts.index(error.exec_count), place)
+            if error.exec_count in counts
+            else None,
+            detail=traceback,
+        )
+
+    def _line(self, number: int, place: re.Match | None) -> int:
+        """Return the line of the chapter, given one of a code cell."""
+        first = cell_lines(self.source.read_text(encoding="utf-8"))[number]
+        return first + (int(place.group(1)) - 1 if place else 0)
+
+    def failure(self, error: str, **details: Any) -> Failure:
+        """Return the failure of this job."""
+        relative = self.repository.relative
+        return Failure(
+            source=relative(self.source),
+            profile=self.profile,
+            parameters=self.overrides,
+            notebook=relative(self.partial) if self.partial.exists() else "",
+            error=error,
+            **details,
+        )
+
+
+def stored_metadata(path: Path) -> dict[str, Any] | None:
+    """Return what the press noted in an executed notebook, or None if there is none."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))["metadata"]["press"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return stored if "inputs" in stored else None
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that it is there either whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _kernel_environment(folder: Path, repository: Repository) -> Iterator[None]:
+    """Start kernels traced, with Python's own warning filters, no personal settings.
+
+    Linear algebra gets one thread unless the environment says otherwise: the matrices
+    of a chapter are small, and threads that wait for each other slow it down.
+    """
+    shutil.copyfile(tracer.__file__, folder / "sitecustomize.py")
+    saved = dict(os.environ)
+    os.environ.pop("PYTHONWARNINGS", None)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    path = os.environ.get("PYTHONPATH")
+    os.environ |= {
+        "IPYTHONDIR": str(folder / "ipython"),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "PYTHONPATH": os.pathsep.join([str(folder), *([path] if path else [])]),
+        "PRESS_ROOT": str(repository.root),
+        "PRESS_LOG": str(folder / "log"),
+        "PRESS_DATA": f"{repository.package}.datasets",
+    }
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)

@@ -357,8 +357,8 @@ READS = {
     "an alias": "from simlib.press.results import read_results as old\n"
     "from pathlib import Path\n\nold(Path('book'), 'be' + 'ta')",
     "a library module": "import tiny.reads",
-    "a figure of the papers": "import simlib.press.results as r\nfrom pathlib import Path\n"
-    "\ntry:\n    r.read_paper(Path('book'), 'x')\nexcept KeyError:\n    pass",
+    "a figure of the papers": "import simlib.press.results as r\n"
+    "from pathlib import Path\n\ntry:\n    r.read_paper(Path('book'), 'x')\nexcept KeyError:\n    pass",
 }
 
 
@@ -383,7 +383,7 @@ def test_what_is_only_displayed_is_a_key_of_its_own(tiny, way):
 
 # What a reader of the chapter's text would not know that it depends on.
 HIDDEN = {
-    "from importlib import import_module\n\nimport_module('tiny.' + 'far')": "tiny/far.py",
+    "import importlib as i\n\ni.import_module('tiny.' + 'far')": "tiny/far.py",
     "%run tools/script.py": "tools/script.py",
     "# what the script imports": "tiny/deep.py",
     "open('book/words.txt').close()": "book/words.txt",
@@ -392,7 +392,7 @@ HIDDEN = {
     "_ = subprocess.run([sys.executable, '-c', 'import tiny.child'])": "tiny/child.py",
     "from joblib import Parallel, delayed\nfrom tiny.work import work\n\n"
     "_ = Parallel(2)(delayed(work)(i) for i in range(2))": "tiny/worker.py",
-    "try:\n    open('book/new.txt')\nexcept FileNotFoundError:\n    pass": "book/new.txt",
+    "try:\n    open('book/new.txt')\nexcept OSError:\n    pass": "book/new.txt",
 }
 
 

@@ -46,6 +46,18 @@ class AdaptiveResult(NamedTuple):
     reason : "target", "limit" or "items"
         The upper end of the interval is at most the target; the next step would pass
         the limit of the similarity; every item is a landmark.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, approximate_to
+    >>> x = np.random.default_rng(0).standard_normal((500, 3))
+    >>> K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 8)
+    >>> sim = Similarity.from_matrix(K)
+    >>> sim.limit = 10_000
+    >>> answer, error, reason = approximate_to(sim, 1e-6, rng=0)
+    >>> reason, sim.calls <= 10_000
+    ('limit', True)
     """
 
     approximation: LowRank
@@ -71,7 +83,7 @@ def approximate_to(
     target_error : float
         Relative error to be reached, above zero.
     method : str, default="tikhonov"
-        A name in `METHODS`, or "anchored" with the option `cheap`.
+        A name in `METHODS`, or "anchored" with the option ``cheap``.
     confidence : float, default=0.95
         Of the interval whose upper end has to reach the target.
     rng : int, Generator or None

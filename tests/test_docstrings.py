@@ -159,12 +159,18 @@ def test_every_name_in_a_docstring_is_in_the_reference(reference):
         for used in references(docstring or "", *parts):
             inside = any(target.endswith(f".{used}") for target in targets)
             assert inside or OUTSIDE.match(used), f"{name} names {used}"
+        plain = re.sub(r":\w+:`[^`]*`|``[^`]*``", "", docstring or "")
+        for word in re.findall("`([^`]*)`", plain):
+            assert re.fullmatch(r"[\w.]+", word), f"{name}: code wants two backticks"
 
 
 def test_a_parameter_is_no_reference():
-    text = "The `sim` of `largest`, ``not`` this, nor :eq:`eq:this`.\n\nn, m : int"
+    text = "The `sim` of `largest`, ``not`` this, nor :eq:`eq:this`."
     assert references(text, simlib.tikhonov) == {"largest"}
-    assert references("`n` and `m`.\n\nn, m : int") == set()
+    explained = (
+        "`n`, `m`, `k`.\n\nReturns\n-------\nn, m : int\n\nSee Also\n---\nk : it"
+    )
+    assert references(explained) == {"k"}
     assert references("`limit`, `block`", simlib.Similarity.map, simlib.Similarity) == {
         "block"
     }

@@ -115,7 +115,7 @@ def approximate_to(
     -----
     No pair is evaluated twice. A larger set of landmarks contains the smaller, unless
     it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The
-    validation sample costs `max(2000, 2 n)` calls, less where the limit is short of
+    validation sample costs ``max(2000, 2 n)`` calls, less where the limit is short of
     that, more where the estimate is below the target and a narrower interval is cheaper
     than more landmarks. The numbers of landmarks follow from the errors met so far,
     extrapolated by a power law.

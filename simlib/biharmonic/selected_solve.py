@@ -67,7 +67,7 @@ def selected_columns(
     Notes
     -----
     Two triangular solves along the tree for each landmark, in machine code, on the
-    threads that `joblib.parallel_config(n_jobs=...)` allows. Source: ours; the theory
+    threads that ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; the theory
     of the elimination tree is in Davis (2006), chapters 3 and 4.
 
     Examples

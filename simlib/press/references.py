@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 _NAME = re.compile(r"(?<![`:\w])`([A-Za-z_][\w.]*)`(?!`)")
+_SECTION = re.compile(r"^ *(.+)\n *-{3,}$", re.MULTILINE)
 _FIELDS = re.compile(r"^ *(\w+(?:, \w+)*) : ", re.MULTILINE)
 
 
@@ -48,7 +49,14 @@ def references(docstring: str, *described: Any) -> set[str]:
 
 def _fields(docstring: str) -> set[str]:
     """Return the names that the sections of a docstring explain."""
-    return {name for names in _FIELDS.findall(docstring) for name in names.split(", ")}
+    _, *sections = _SECTION.split(docstring)
+    return {
+        name
+        for title, body in zip(sections[::2], sections[1::2], strict=True)
+        if title != "See Also"
+        for names in _FIELDS.findall(body)
+        for name in names.split(", ")
+    }
 
 
 def _link(

@@ -1,7 +1,7 @@
 """The similarity matrices on which the methods are compared, by name.
 
 Each is real where its data are at hand (see `simlib.datasets`); else a stand-in, made
-from what scikit-learn ships or generated. `Example.source` says which.
+from what scikit-learn ships or generated. ``Example.source`` says which.
 """
 
 from __future__ import annotations
@@ -53,6 +53,16 @@ class Example:
         Computed from real data: not generated and no stand-in.
     similarity : Similarity
         The matrix, one call for an unordered pair.
+
+    Examples
+    --------
+    >>> from simlib import gallery, nystrom, relative_error
+    >>> example = gallery.load("gaussian", 100)
+    >>> example.title, example.family, example.real
+    ('Gaussian PSD', 'psd', False)
+    >>> answer = nystrom(example.similarity, 50, rng=0)
+    >>> relative_error(example.matrix, answer) < 1
+    True
     """
 
     name: str
@@ -102,6 +112,11 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
     n_jobs : int, optional
         Processes that evaluate Word Mover's Distances.
 
+    Returns
+    -------
+    Example
+        Of which nothing is evaluated yet, but for matrices that are made whole.
+
     Notes
     -----
     Within a process the three matrices of tweets, loaded with the same `n` and
@@ -115,6 +130,15 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
         No such name, or n < 1.
     ImportError
         POT, rapidfuzz or potpourri3d is missing; the message names the extra.
+
+    Examples
+    --------
+    >>> from simlib import gallery
+    >>> example = gallery.load("swiss_roll", 100)
+    >>> example.title
+    'Swiss roll, shortest paths'
+    >>> example.similarity
+    Similarity(100 items, symmetric, 0 calls)
     """
     _check(name, n)
     return Example(name, *_MAKERS[name](name, n, n_jobs))

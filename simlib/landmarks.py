@@ -40,10 +40,20 @@ def uniform(
     ------
     ValueError
         More landmarks than items, or fewer than one.
+    TypeError
+        A number of landmarks that is no integer.
 
     See Also
     --------
     numpy.random.Generator.choice : does the same for a single size.
+
+    Examples
+    --------
+    >>> from simlib.landmarks import uniform
+    >>> uniform(1000, 3, rng=0).tolist()
+    [459, 206, 222]
+    >>> uniform(1000, 5, rng=0).tolist()  # contains the smaller draw
+    [459, 206, 222, 162, 711]
     """
     _check_number(n, n_landmarks)
     return np.random.default_rng(rng).permutation(n)[:n_landmarks]
@@ -89,6 +99,17 @@ def draw(
     ValueError
         More landmarks than items, fewer than one, indices that repeat or lie outside,
         or an oversampling below 1.
+    TypeError
+        A number of landmarks that is no integer.
+
+    Examples
+    --------
+    >>> from simlib.landmarks import draw
+    >>> landmarks, sample = draw(1000, 2, oversampling=3, rng=0)
+    >>> landmarks.tolist()
+    [459, 206]
+    >>> sample.tolist()
+    [459, 206, 222, 162, 711, 814]
     """
     if not oversampling >= 1:
         raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
@@ -140,11 +161,17 @@ def pivoted_qr(
     Raises
     ------
     ValueError
-        More landmarks than the block has items.
+        More landmarks than the block has items, or a block that is not square.
 
     Notes
     -----
     Flops: O(m^3). The pivots of ``scipy.linalg.qr(block, pivoting=True)``.
+
+    Examples
+    --------
+    >>> from simlib.landmarks import pivoted_qr
+    >>> pivoted_qr([[3, 2, 0], [2, 2, 0], [0, 0, 2]], 2).tolist()
+    [0, 2]
     """
     columns = _columns(block, n_landmarks)
     return scipy.linalg.qr(columns, mode="r", pivoting=True)[1][:n_landmarks]
@@ -181,11 +208,18 @@ def adaptive(
     Raises
     ------
     ValueError
-        More landmarks than the block has items.
+        More landmarks than the block has items, or a block that is not square.
 
     Notes
     -----
     Flops: O(m^2 n_landmarks).
+
+    Examples
+    --------
+    >>> from simlib.landmarks import adaptive
+    >>> block = [[1, 1, 0], [1, 1, 0], [0, 0, 1]]  # the first two items are alike
+    >>> 2 in adaptive(block, 2, rng=0)
+    True
     """
     rng = np.random.default_rng(rng)
     residual = _columns(block, n_landmarks).copy()
@@ -207,7 +241,28 @@ def adaptive(
 
 
 def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
-    """Return how many items `draw` puts into the second sample: min(z * s, n)."""
+    """Return how many items `draw` puts into the second sample.
+
+    Parameters
+    ----------
+    n : int
+        Number of items.
+    n_landmarks : int
+        Number s of landmarks.
+    oversampling : float
+        z, the multiple of it.
+
+    Returns
+    -------
+    int
+        min(z s, n), rounded.
+
+    Examples
+    --------
+    >>> from simlib.landmarks import sample_size
+    >>> sample_size(1000, 300, 2), sample_size(1000, 600, 2)
+    (600, 1000)
+    """
     return round(min(oversampling * n_landmarks, n))
 
 

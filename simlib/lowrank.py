@@ -125,7 +125,7 @@ class LowRank(LinearOperator):
 
     @property
     def rank(self) -> int:
-        """Bound on the rank of the factor part: the smaller side of the core."""
+        """Bound on the rank of the factor part, the smaller side of the core."""
         return min(self.core.shape)
 
     def __repr__(self) -> str:
@@ -167,7 +167,20 @@ class LowRank(LinearOperator):
     _adjoint = _transpose
 
     def entries(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return the entries (i[k], j[k]), shape (len(i),)."""
+        """Return the entries (i[k], j[k]), shape (len(i),).
+
+        Parameters
+        ----------
+        i, j : array of int, shape (m,)
+            Rows and columns. O(l r) flops for each distinct row, O(r) for each entry.
+
+        Raises
+        ------
+        ValueError
+            They are not as long.
+        IndexError
+            A row or column that is not there.
+        """
         i, j = _index(i), _index(j)
         if i.size != j.size:
             raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
@@ -179,13 +192,13 @@ class LowRank(LinearOperator):
         return values + _entries(self.residual, i, j)
 
     def rows(self, i: ArrayLike) -> np.ndarray:
-        """Return the rows i as an array of shape (len(i), m)."""
+        """Return the rows i as an array of shape (len(i), m), at O(m r) flops each."""
         i = _index(i)
         values = (self.right @ (_dense(self.left[i]) @ self.core).T).T
         return values if self.residual is None else values + _rows(self.residual, i)
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal, shape (min(n, m),)."""
+        """Return the diagonal, shape (min(n, m),), at O(l r) flops an entry."""
         k = min(self.shape)
         product = self.left[:k] @ self.core
         values = np.einsum("ka,ka->k", product, _dense(self.right[:k]))
@@ -198,8 +211,8 @@ class LowRank(LinearOperator):
     def norm(self) -> float:
         """Return the Frobenius norm, computed from the factors.
 
-        Where the residual is an operator, or cancels the factors, every row is computed
-        once.
+        O(n l^2) flops. Where the residual is an operator, or cancels the factors, every
+        row is computed once.
         """
         if self._has_operator():
             return self._norm_of_rows()
@@ -239,6 +252,11 @@ class LowRank(LinearOperator):
         ------
         ValueError
             The matrix is not symmetric, or k is too large.
+
+        Notes
+        -----
+        O(n l^2) flops by a QR decomposition of the factor; with a residual as
+        `scipy.sparse.linalg.eigsh`, which does the work.
         """
         if not self.symmetric:
             raise ValueError(
@@ -275,6 +293,11 @@ class LowRank(LinearOperator):
         ridge : float
             The shift rho. Not zero, as a thin matrix alone cannot be inverted; it may
             be negative.
+
+        Returns
+        -------
+        array of shape (n,) or (n, k)
+            x.
 
         Raises
         ------
@@ -412,7 +435,18 @@ class LowRank(LinearOperator):
         return columns @ transform
 
     def toarray(self, *, force: bool = False) -> np.ndarray:
-        """Return the matrix as an array; above 2 GiB only if `force` is true."""
+        """Return the matrix as an array of shape (n, m).
+
+        Parameters
+        ----------
+        force : bool, default=False
+            Whether to make it even if it takes more than 2 GiB.
+
+        Raises
+        ------
+        MemoryError
+            It does, and `force` is false.
+        """
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize
         if size > LARGEST_ARRAY and not force:
             raise MemoryError(

@@ -46,6 +46,18 @@ class AdaptiveResult(NamedTuple):
     reason : "target", "limit" or "items"
         The upper end of the interval is at most the target; the next step would pass
         the limit of the similarity; every item is a landmark.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, approximate_to
+    >>> x = np.random.default_rng(0).standard_normal((500, 3))
+    >>> K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 8)
+    >>> sim = Similarity.from_matrix(K)
+    >>> sim.limit = 10_000
+    >>> answer, error, reason = approximate_to(sim, 1e-6, rng=0)
+    >>> reason, sim.calls <= 10_000
+    ('limit', True)
     """
 
     approximation: LowRank
@@ -71,7 +83,7 @@ def approximate_to(
     target_error : float
         Relative error to be reached, above zero.
     method : str, default="tikhonov"
-        A name in `METHODS`, or "anchored" with the option `cheap`.
+        A name in `METHODS`, or "anchored" with the option ``cheap``.
     confidence : float, default=0.95
         Of the interval whose upper end has to reach the target.
     rng : int, Generator or None
@@ -103,7 +115,7 @@ def approximate_to(
     -----
     No pair is evaluated twice. A larger set of landmarks contains the smaller, unless
     it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The
-    validation sample costs `max(2000, 2 n)` calls, less where the limit is short of
+    validation sample costs ``max(2000, 2 n)`` calls, less where the limit is short of
     that, more where the estimate is below the target and a narrower interval is cheaper
     than more landmarks. The numbers of landmarks follow from the errors met so far,
     extrapolated by a power law.

@@ -93,8 +93,8 @@ def anchored(
         More landmarks than items, a rank out of range, no such calibration; a cheap
         similarity of another number of items, or an asymmetric one of a symmetric K; a
         factor that is no table of numbers.
-    SimilarityError
-        Either similarity fails, say by a NaN.
+    BudgetExceeded, SimilarityError
+        As for any request to `sim` or `cheap`.
 
     See Also
     --------
@@ -202,8 +202,22 @@ class Anchored(LowRank):
     calibration : callable
         The function f from cheap similarities to those they stand for.
     base_landmarks : array of int
-        With `base_rank`, the items whose calibrated cheap similarities are the later
+        With ``base_rank``, the items whose calibrated cheap similarities are the later
         columns of `left`; empty if the weight is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, anchored
+    >>> x = np.random.default_rng(0).standard_normal((200, 20))
+    >>> noise = np.random.default_rng(1).standard_normal((200, 2))
+    >>> sim = Similarity.from_matrix(np.exp(x @ x.T / 10) + noise @ noise.T)
+    >>> answer = anchored(sim, 10, cheap=x, base_rank=30, rng=0)
+    >>> answer.weight, answer.base_landmarks.size
+    (1.0, 30)
+    >>> Z, signs = answer.embedding()
+    >>> Z.shape
+    (200, 40)
     """
 
     def __init__(

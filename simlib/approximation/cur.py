@@ -64,11 +64,26 @@ def skeleton(
     ------
     ValueError
         More landmarks than items.
+    BudgetExceeded, SimilarityError
+        As for any request to `sim`.
 
     Notes
     -----
     Calls: ``n u - u (u - 1) / 2`` where u counts the items in either draw; asymmetric
-    ``2 n s - s^2``. Source: Goreinov et al. (1997); Ray et al. (2022), section 3.
+    ``2 n s - s^2``. Flops: O(s^3). Source: Goreinov et al. (1997); Ray et al. (2022),
+    section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, relative_error, skeleton
+    >>> x, y = np.random.default_rng(0).standard_normal((2, 200, 3))
+    >>> K = x @ y.T  # of rank 3, and not symmetric
+    >>> C_U_R = skeleton(Similarity.from_matrix(K), 3, rng=0)
+    >>> C_U_R
+    LowRank(skeleton: n=200, rank=3, calls=1191)
+    >>> relative_error(K, C_U_R) < 1e-9
+    True
     """
     S1, S2 = draw(sim.n, n_landmarks, nested=False, landmarks=landmarks, rng=rng)
     core = pinv(sim.rows(S2)[:, S1], symmetric=False, rcond=rcond)
@@ -115,12 +130,30 @@ def sicur(
     ------
     ValueError
         More landmarks than items, or `symmetrize` with an asymmetric similarity.
+    BudgetExceeded, SimilarityError
+        As for any request to `sim`.
+
+    See Also
+    --------
+    tikhonov : a core that is fitted to more than the rows, with a ridge.
 
     Notes
     -----
     Calls, with s2 = min(z s1, n): ``n s2 - s2 (s2 - 1) / 2``; not nested, the same with
     the number of items in either draw; asymmetric ``n (s1 + s2) - s1 s2``. Flops:
     O(s1^2 s2). Source: Ray et al. (2022), section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, relative_error, sicur
+    >>> x = np.random.default_rng(0).standard_normal((500, 3))
+    >>> K = np.tanh(x @ x.T / 5)  # indefinite
+    >>> C_U_R = sicur(Similarity.from_matrix(K), 40, rng=0)
+    >>> C_U_R
+    LowRank(sicur: n=500, rank=40, calls=36840)
+    >>> round(relative_error(K, C_U_R), 2)
+    0.02
     """
     if symmetrize and not sim.symmetric:
         raise ValueError(
@@ -188,6 +221,8 @@ def stacur(
     ------
     ValueError
         More landmarks than items.
+    BudgetExceeded, SimilarityError
+        As for any request to `sim`.
 
     Notes
     -----
@@ -196,6 +231,18 @@ def stacur(
 
     Source: Drineas et al. (2006); Ray et al. (2022), section 3, whose joining matrix
     inverts the n x n matrix K S S^T K; here is the form that chains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, relative_error, stacur
+    >>> x = np.random.default_rng(0).standard_normal((500, 3))
+    >>> K = np.exp(x @ x.T / 10)
+    >>> C_U_R = stacur(Similarity.from_matrix(K), 40, rng=0)
+    >>> C_U_R
+    LowRank(stacur: n=500, rank=40, calls=19220)
+    >>> round(relative_error(K, C_U_R), 2)
+    1.08
     """
     S1, S2 = draw(
         sim.n, n_landmarks, oversampling, nested=same_rows, landmarks=landmarks, rng=rng

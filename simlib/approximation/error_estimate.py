@@ -54,6 +54,18 @@ class ErrorEstimate(NamedTuple):
         Of the pairs off the diagonal, the thousandth with the largest errors carries
         over a tenth of their squared error: few pairs decide, and a sample that is not
         directed at them would miss them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import LowRank, Similarity, estimate_error
+    >>> sim = Similarity.from_matrix(np.diag([12.0, 4.0, 3.0]))
+    >>> answer = LowRank(np.eye(3, 1), np.array([[12.0]]))
+    >>> error = estimate_error(sim, answer)  # of so few pairs all are evaluated
+    >>> print(f"{error.value:.3f}, between {error.low:.3f} and {error.high:.3f}")
+    0.385, between 0.385 and 0.385
+    >>> round(error.diagonal, 3), error.off_diagonal
+    (0.385, 0.0)
     """
 
     value: float

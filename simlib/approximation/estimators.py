@@ -280,7 +280,7 @@ class TikhonovNystroem(_LandmarkFeatures):
     kernel_params : dict, optional
         Keyword arguments of the kernel, named or callable.
     random_state : int, RandomState or None
-        Source of randomness; an integer draws what the function draws for that `rng`.
+        Source of randomness; an integer draws what the function draws for that ``rng``.
     n_jobs : int, optional
         Parallel evaluation through joblib, as in `Similarity`.
     oversampling : float, default=2
@@ -438,14 +438,22 @@ class SMSNystroem(_LandmarkFeatures):
 
     Notes
     -----
-    Attributes are those of `TikhonovNystroem`; `signs_` are +1 but for features of the
-    size of rounding, so ``Z @ Z.T`` is the approximation. An `alpha` below 1 may change
-    that.
+    Attributes are those of `TikhonovNystroem`; ``signs_`` are +1 but for features of
+    the size of rounding, so ``Z @ Z.T`` is the approximation. An `alpha` below 1 may
+    change that.
 
     The shift goes into the core alone (``variant="core"``): the other variants add it
     to some rows of the fitted matrix, which is no function of an item. Calls are those
     of `sms_nystrom`, and ``n_landmarks`` for a new item. Source: Ray et al. (2022),
     section 4.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import SMSNystroem
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> SMSNystroem("sigmoid", n_landmarks=20, random_state=0).fit_transform(X).shape
+    (200, 20)
     """
 
     def __init__(
@@ -488,9 +496,17 @@ class SiCUR(_LandmarkFeatures):
 
     Notes
     -----
-    Attributes are those of `TikhonovNystroem`; `signs_` are all +1. Calls are those of
-    `sicur`, and ``n_landmarks`` for a new item. Source: Ray et al. (2022), section 4.1;
-    the paper counts the rows.
+    Attributes are those of `TikhonovNystroem`; ``signs_`` are all +1. Calls are those
+    of `sicur`, and ``n_landmarks`` for a new item. Source: Ray et al. (2022), section
+    4.1; the paper counts the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import SiCUR
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> SiCUR("sigmoid", n_landmarks=20, random_state=0).fit_transform(X).shape
+    (200, 20)
     """
 
     def __init__(
@@ -527,9 +543,17 @@ class StaCUR(_LandmarkFeatures):
 
     Notes
     -----
-    Attributes are those of `TikhonovNystroem`; `signs_` are all +1. Calls are those of
-    `stacur`, and ``n_landmarks`` for a new item. Source: Ray et al. (2022), section
+    Attributes are those of `TikhonovNystroem`; ``signs_`` are all +1. Calls are those
+    of `stacur`, and ``n_landmarks`` for a new item. Source: Ray et al. (2022), section
     4.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import StaCUR
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> StaCUR("sigmoid", n_landmarks=20, random_state=0).fit_transform(X).shape
+    (200, 20)
     """
 
     def __init__(

@@ -65,6 +65,10 @@ def largest(method: str, n: int, calls: int, **options: Any) -> int:
     TypeError
         The method has no such option.
 
+    Notes
+    -----
+    A bisection on the method's formula for its calls; no similarity is evaluated.
+
     Examples
     --------
     >>> from simlib import largest

@@ -52,7 +52,7 @@ def nystrom(
     Returns
     -------
     LowRank
-        Of rank at most s, symmetric if `sim` is; its `left` shares the columns.
+        Of rank at most s, symmetric if `sim` is; its ``left`` shares the columns.
 
     Raises
     ------

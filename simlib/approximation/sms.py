@@ -81,6 +81,13 @@ def sms_nystrom(
     ValueError
         More landmarks than items, `sim` is not symmetric (use ``sim.symmetrized()``),
         or an option that does not exist.
+    BudgetExceeded, SimilarityError
+        As for any request to `sim`.
+
+    See Also
+    --------
+    tikhonov : an indefinite answer from the same entries, and a better one.
+    sklearn.kernel_approximation.Nystroem : for positive semidefinite kernels.
 
     Notes
     -----
@@ -90,6 +97,19 @@ def sms_nystrom(
     Source: Ray et al. (2022), Algorithm 1, corrected. The paper prints no maximum with
     zero: where the block is positive definite its "shift" would make the core
     indefinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, sms_nystrom
+    >>> x = np.random.default_rng(0).standard_normal((300, 5))
+    >>> sim = Similarity.from_matrix(np.tanh(x @ x.T))  # indefinite
+    >>> K = sms_nystrom(sim, 20, rng=0)
+    >>> K
+    LowRank(sms_nystrom: n=300, rank=20, calls=6020)
+    >>> values, _ = K.eigh()
+    >>> bool(values.min() > -1e-9)
+    True
     """
     if not sim.symmetric:
         raise ValueError(

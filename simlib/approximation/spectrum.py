@@ -18,7 +18,24 @@ __all__ = ["Spectrum", "estimate_spectrum", "negative_mass"]
 
 
 class Spectrum(NamedTuple):
-    """Estimated eigenvalues, decreasing, and the share of the norm below zero."""
+    """Estimated eigenvalues, and the share of the norm below zero.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray, shape (s,)
+        Decreasing.
+    negative_mass : float
+        What `simlib.approximation.negative_mass` says of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, estimate_spectrum
+    >>> sim = Similarity.from_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> eigenvalues, mass = estimate_spectrum(sim, 2)
+    >>> eigenvalues.round(3).tolist(), round(mass, 3)
+    ([1.0, -1.0], 0.707)
+    """
 
     eigenvalues: np.ndarray
     negative_mass: float
@@ -51,11 +68,32 @@ def estimate_spectrum(
     ValueError
         `sim` is not symmetric (use ``sim.symmetrized()``), or the sample is larger than
         the matrix.
+    BudgetExceeded, SimilarityError
+        As for any request to `sim`.
+
+    See Also
+    --------
+    scipy.linalg.eigvalsh : of a matrix that is known.
 
     Notes
     -----
     Calls: ``s (s + 1) / 2``. Flops: O(s^3). Source: Swartworth and Woodruff (2024),
     who bound the error by eps n with s of order 1 / eps^2 for entries at most 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, estimate_spectrum
+    >>> x = np.random.default_rng(0).standard_normal((1000, 2))
+    >>> K = x @ np.diag([1.0, -0.5]) @ x.T
+    >>> np.linalg.eigvalsh(K)[[-1, 0]].round().tolist()
+    [1040.0, -481.0]
+    >>> sim = Similarity.from_matrix(K)
+    >>> spectrum = estimate_spectrum(sim, 100, rng=0)
+    >>> spectrum.eigenvalues[[0, -1]].round().tolist()
+    [1068.0, -451.0]
+    >>> round(spectrum.negative_mass, 2), sim.calls
+    (0.39, 5050)
     """
     if not sim.symmetric:
         raise ValueError(
@@ -73,6 +111,23 @@ def negative_mass(eigenvalues: np.ndarray) -> float:
 
     Equation :eq:`eq:negative-mass` of the book. No positive semidefinite approximation
     has a smaller relative error.
+
+    Parameters
+    ----------
+    eigenvalues : array of shape (n,)
+        All of them, in any order.
+
+    Returns
+    -------
+    float
+        0 for a positive semidefinite matrix, 1 for a negative one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.approximation import negative_mass
+    >>> negative_mass(np.array([4.0, 0.0, -3.0]))
+    0.6
     """
     total = np.linalg.norm(eigenvalues)
     if total == 0:

@@ -91,6 +91,14 @@ def tikhonov(
     ------
     ValueError
         More landmarks than items, a negative ridge, or no such choice of landmarks.
+    BudgetExceeded, SimilarityError
+        As for any request to `sim`.
+
+    See Also
+    --------
+    anchored : with a cheap similarity beside.
+    nystrom : where the matrix is positive semidefinite and the budget is large.
+    sklearn.kernel_approximation.Nystroem : for positive semidefinite kernels.
 
     Notes
     -----
@@ -103,6 +111,21 @@ def tikhonov(
     Source: ours. With lambda = 0 the core is that of Wang, Zhang and Zhang (2016,
     section 4), proposed there for positive semidefinite matrices. For an asymmetric
     matrix F acts on the columns, and the same built from K[S1, S2] on the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, relative_error, tikhonov
+    >>> x = np.random.default_rng(0).standard_normal((500, 3))
+    >>> K = np.tanh(x @ x.T / 5)  # indefinite
+    >>> answer = tikhonov(Similarity.from_matrix(K), 40, rng=0)
+    >>> answer
+    LowRank(tikhonov: n=500, rank=40, calls=20040)
+    >>> round(relative_error(K, answer), 2)
+    0.02
+    >>> Z, signs = answer.embedding()  # features for scikit-learn
+    >>> Z.shape
+    (500, 40)
     """
     if ridge != "cv" and not (isinstance(ridge, Real) and ridge >= 0):
         raise ValueError(f'ridge must be "cv" or a number >= 0; got {ridge!r}.')

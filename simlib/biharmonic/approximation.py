@@ -57,6 +57,23 @@ def biharmonic_approximation(
     -----
     l (l + 1) / 2 similarity calls (l^2 if asymmetric), no flops. Source: Turek and Huth
     (2022), eq. (6), Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity, biharmonic, relative_error
+    >>> angle = np.arange(200) * np.pi / 100  # on a circle
+    >>> K = np.exp(np.cos(angle[:, None] - angle))
+    >>> ring = np.roll(np.eye(200), 1, axis=0) + np.roll(np.eye(200), -1, axis=0)
+    >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(ring))
+    >>> landmarks = np.arange(0, 200, 10)
+    >>> P = biharmonic.interpolation(M, landmarks)
+    >>> sim = Similarity.from_matrix(K)
+    >>> answer = biharmonic.biharmonic_approximation(sim, P, landmarks)
+    >>> answer
+    LowRank(biharmonic_approximation: n=200, rank=20, calls=210)
+    >>> relative_error(K, answer) < 0.001
+    True
     """
     landmarks, _ = draw(sim.n, None, landmarks=landmarks, rng=0)
     if P.shape != (sim.n, landmarks.size):

@@ -86,6 +86,19 @@ def interpolation(
     eqs. (5) and (10), Algorithm 2 and appendix E. The renormalisation is ours. A row of
     which the columns kept next to nothing, so that it sums to less than 1/4, is first
     replaced by the p_row largest entries of the exact row, which one more solve gives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import biharmonic
+    >>> path = np.eye(5, k=1) + np.eye(5, k=-1)
+    >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(path))
+    >>> biharmonic.interpolation(M, [0, 4]).round(2)
+    array([[1. , 0. ],
+           [0.8, 0.2],
+           [0.5, 0.5],
+           [0.2, 0.8],
+           [0. , 1. ]])
     """
     M = as_symmetric(M, "The operator M")
     M.sum_duplicates()

@@ -57,6 +57,15 @@ def neighbor_graph(
     bandwidths by bisection on all points at a time, O(n t) a step. Source: Turek and
     Huth (2022), eq. (9); Hinton and Roweis (2002). With perplexity and neighbours both
     at the paper's 20 the weights are nearly equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.biharmonic import neighbor_graph
+    >>> points = np.random.default_rng(0).random((500, 3))
+    >>> graph = neighbor_graph(points, n_neighbors=10, perplexity=5)
+    >>> graph.shape, round(float(graph.sum()), 6)
+    ((500, 500), 500.0)
     """
     X = np.asarray(X, dtype=None if np.iscomplexobj(X) else np.float64)
     if np.iscomplexobj(X) or X.ndim != 2 or not np.isfinite(X).all():

@@ -66,6 +66,19 @@ def mesh_laplacian(
     -----
     O(m). Source: Turek and Huth (2022), eq. (8). Where the two angles add up to more
     than pi the weight of an edge is negative; L is positive semidefinite all the same.
+
+    Examples
+    --------
+    >>> from simlib.biharmonic import mesh_laplacian
+    >>> vertices = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]  # of a square
+    >>> stiffness, mass = mesh_laplacian(vertices, [[0, 1, 2], [0, 2, 3]])
+    >>> stiffness.toarray().round(2) + 0.0
+    array([[ 1. , -0.5,  0. , -0.5],
+           [-0.5,  1. , -0.5,  0. ],
+           [ 0. , -0.5,  1. , -0.5],
+           [-0.5,  0. , -0.5,  1. ]])
+    >>> mass.round(3).tolist()
+    [0.333, 0.167, 0.333, 0.167]
     """
     vertices, faces = check_mesh(vertices, faces)
     vertices, n = vertices.astype(np.float64), len(vertices)
@@ -116,6 +129,18 @@ def graph_laplacian(adjacency: ArrayLike | csr_array) -> csr_array:
     See Also
     --------
     scipy.sparse.csgraph.laplacian : the same, in the type of its argument.
+
+    Notes
+    -----
+    O(edges).
+
+    Examples
+    --------
+    >>> from simlib.biharmonic import graph_laplacian
+    >>> graph_laplacian([[0, 1, 0], [1, 0, 2], [0, 2, 0]]).toarray()
+    array([[ 1., -1.,  0.],
+           [-1.,  3., -2.],
+           [ 0., -2.,  2.]])
     """
     A = as_symmetric(adjacency, "An adjacency matrix")
     A = A - scipy.sparse.diags_array(A.diagonal())
@@ -150,6 +175,15 @@ def biharmonic_operator(
     -----
     O(n t^2) for t neighbours each. Source: Turek and Huth (2022), eq. (7); Lipman,
     Rustamov and Funkhouser (2010).
+
+    Examples
+    --------
+    >>> from simlib.biharmonic import biharmonic_operator, graph_laplacian
+    >>> L = graph_laplacian([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    >>> biharmonic_operator(L).toarray()
+    array([[ 2., -3.,  1.],
+           [-3.,  6., -3.],
+           [ 1., -3.,  2.]])
     """
     L = as_symmetric(stiffness, "A stiffness matrix")
     mass = np.ones(L.shape[0]) if mass is None else np.asarray(mass)

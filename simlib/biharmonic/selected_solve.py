@@ -57,11 +57,32 @@ def selected_columns(
     touched : array of int, shape (l,)
         Nodes of the elimination tree that each column needed.
 
+    Raises
+    ------
+    ImportError
+        From the module: numba is not installed.
+    ValueError
+        M without the landmarks is singular to rounding error.
+
     Notes
     -----
     Two triangular solves along the tree for each landmark, in machine code, on the
-    threads that `joblib.parallel_config(n_jobs=...)` allows. Source: ours; the theory
+    threads that ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; the theory
     of the elimination tree is in Davis (2006), chapters 3 and 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import biharmonic
+    >>> from simlib.biharmonic.selected_solve import selected_columns
+    >>> path = np.eye(50, k=1) + np.eye(50, k=-1)
+    >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(path))
+    >>> columns, touched = selected_columns(M, np.array([10, 30]), kept=8)
+    >>> i, j = columns.nonzero()
+    >>> i.size
+    16
+    >>> bool(np.allclose(columns[i, j], biharmonic.interpolation(M, [10, 30])[i, j]))
+    True
     """
     M = csr_array(M)
     M.sort_indices()

@@ -39,6 +39,13 @@ class Duplicates(NamedTuple):
         Documents of the test part that equal one of the training part.
     contradictory : int
         Sets in which not all labels are the same.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_twitter
+    >>> duplicates = load_twitter().duplicates()
+    >>> duplicates.groups, duplicates.documents, duplicates.across
+    (119, 367, 93)
     """
 
     groups: int
@@ -63,6 +70,23 @@ class Corpus:
         Which documents are for training; the others are the test part.
     n_dropped : int
         How many documents had no word in the vocabulary and are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.datasets import Corpus
+    >>> documents = [["a", "b"], ["b", "a"], ["c"]]
+    >>> corpus = Corpus(
+    ...     documents=documents,
+    ...     labels=np.array(["x", "x", "y"]),
+    ...     texts=[" ".join(words) for words in documents],
+    ...     train=np.array([True, True, False]),
+    ...     n_dropped=0,
+    ... )
+    >>> corpus.take(corpus.train).documents
+    [['a', 'b'], ['b', 'a']]
+    >>> corpus.without_duplicates().documents
+    [['a', 'b'], ['c']]
     """
 
     documents: list[list[str]]
@@ -72,9 +96,17 @@ class Corpus:
     n_dropped: int
 
     def take(self, indices: Sequence[int] | np.ndarray) -> Corpus:
-        """Return the documents of these numbers, in this order.
+        """Return some of the documents.
 
-        Or those that a mask of n booleans marks, such as `train`.
+        Parameters
+        ----------
+        indices : array of int, shape (m,), or of bool, shape (n,)
+            Their numbers, in the order wanted; or a mask such as `train`.
+
+        Returns
+        -------
+        Corpus
+            Of m documents, with the same `n_dropped`.
 
         Raises
         ------
@@ -106,6 +138,10 @@ class Corpus:
         Their Word Mover's Distance is zero whatever the vectors. A classifier has seen
         those of the test part that equal one of the training part, and cannot be right
         on all of a contradictory set.
+
+        Returns
+        -------
+        Duplicates
         """
         groups = [group for group in self._groups() if len(group) > 1]
         return Duplicates(
@@ -123,6 +159,10 @@ class Corpus:
         """Return one document of each set that `duplicates` counts, and all others.
 
         The first of the training part is kept, or else the first, with its label.
+
+        Returns
+        -------
+        Corpus
         """
         kept = [group[np.argmax(self.train[group])] for group in self._groups()]
         return self.take(np.sort(kept))
@@ -146,10 +186,21 @@ def load_twitter(vocabulary: Container[str] | None = None) -> Corpus:
     vocabulary : container of str, optional
         Keep these words only, and drop the documents left empty.
 
+    Returns
+    -------
+    Corpus
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_twitter, load_word_vectors
+    >>> corpus = load_twitter(load_word_vectors("glove-twitter-25"))
+    >>> len(corpus.documents), corpus.n_dropped
+    (3069, 46)
     """
     records = _records("twitter", "twitter.jsonl.xz")
     texts = [record["text"] for record in records]
@@ -169,10 +220,23 @@ def load_recipes(vocabulary: Container[str] | None = None) -> Corpus:
     vocabulary : container of str, optional
         Keep these words only, and drop the documents left empty.
 
+    Returns
+    -------
+    Corpus
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_recipes
+    >>> corpus = load_recipes()
+    >>> corpus.documents[0][:4], str(corpus.labels[0])
+    (['romaine', 'lettuce', 'black', 'olives'], 'greek')
+    >>> int(corpus.train.sum()), int((~corpus.train).sum())
+    (27841, 11933)
     """
     records = _records("recipes", "recipes.jsonl.xz")
     texts = [", ".join(record["ingredients"]) for record in records]
@@ -194,10 +258,21 @@ def load_ohsumed(vocabulary: Container[str] | None = None) -> Corpus:
     vocabulary : container of str, optional
         Keep these words only, and drop the documents left empty.
 
+    Returns
+    -------
+    Corpus
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_ohsumed
+    >>> corpus = load_ohsumed()
+    >>> int(corpus.train.sum()), int((~corpus.train).sum())
+    (3357, 4043)
     """
     records = _records("ohsumed", "ohsumed_single23.jsonl.xz")
     texts = [record["text"] for record in records]
@@ -219,6 +294,10 @@ def load_newsgroups(vocabulary: Container[str] | None = None) -> Corpus:
     vocabulary : container of str, optional
         Keep these words only, and drop the documents left empty.
 
+    Returns
+    -------
+    Corpus
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
@@ -227,6 +306,13 @@ def load_newsgroups(vocabulary: Container[str] | None = None) -> Corpus:
     See Also
     --------
     sklearn.datasets.fetch_20newsgroups : the same messages, as they are.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_newsgroups
+    >>> corpus = load_newsgroups()  # doctest: +SKIP
+    >>> int(corpus.train.sum()), int((~corpus.train).sum())  # doctest: +SKIP
+    (11314, 7532)
     """
     records = _records("newsgroups", "20news_bydate.jsonl.xz")
     texts = [_subject_and_body(record["text"]) for record in records]
@@ -240,10 +326,20 @@ def load_newsgroups(vocabulary: Container[str] | None = None) -> Corpus:
 def load_stop_words() -> frozenset[str]:
     """Load the 115 words that the papers leave out of every corpus but the tweets.
 
+    Returns
+    -------
+    frozenset of str
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_stop_words
+    >>> len(load_stop_words()), "the" in load_stop_words()
+    (115, True)
     """
     return frozenset(find("stop-words", "stop_words_115.txt").read_text("utf8").split())
 

@@ -60,6 +60,15 @@ def bundled_docstrings() -> tuple[list[list[str]], WordVectors, tuple[str, ...]]
         docstrings.
     names : tuple of str
         What each document describes, as "numpy.linalg.svd".
+
+    Examples
+    --------
+    >>> from simlib.datasets import bundled_docstrings
+    >>> documents, vectors, names = bundled_docstrings()
+    >>> len(documents) == len(names), vectors["matrix"].shape
+    (True, (50,))
+    >>> documents[names.index("numpy.linalg.svd")][:3]
+    ['singular', 'value', 'decomposition']
     """
     docstrings = dict(_docstrings())
     named: dict[tuple[str, ...], str] = {}

@@ -1,6 +1,6 @@
 """Data that are always there: generated ones and what scikit-learn bundles.
 
-The matrices take ``(n, *, rng=None)`` and give a symmetric (n, n) array; `rng` is
+The matrices take ``(n, *, rng=None)`` and give a symmetric (n, n) array; ``rng`` is
 whatever `numpy.random.default_rng` takes, and the same seed gives the same matrix.
 """
 
@@ -17,24 +17,64 @@ Seed = int | np.random.Generator | None
 
 
 def gaussian_psd(n: int, *, rng: Seed = None) -> np.ndarray:
-    """Z Z^T, Z of n x n standard normal numbers.
+    """Make Z Z^T, for Z of n x n standard normal numbers.
+
+    Parameters
+    ----------
+    n : int
+        Size, at least 1.
+    rng : int, Generator or None
+        Source of randomness.
 
     Returns
     -------
     ndarray, shape (n, n)
         Positive semidefinite, of slowly decaying spectrum.
+
+    Raises
+    ------
+    ValueError
+        n < 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.datasets import gaussian_psd
+    >>> K = gaussian_psd(100, rng=0)
+    >>> bool(np.linalg.eigvalsh(K).min() > -1e-9)
+    True
     """
     z = _generator(n, rng).standard_normal((n, n))
     return z @ z.T
 
 
 def uniform_psd(n: int, *, rng: Seed = None) -> np.ndarray:
-    """Z Z^T, Z of n x n numbers uniform on [0, 1).
+    """Make Z Z^T, for Z of n x n numbers uniform on [0, 1).
+
+    Parameters
+    ----------
+    n : int
+        Size, at least 1.
+    rng : int, Generator or None
+        Source of randomness.
 
     Returns
     -------
     ndarray, shape (n, n)
         Positive semidefinite, with one eigenvalue of about n^2 / 4 far above the rest.
+
+    Raises
+    ------
+    ValueError
+        n < 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.datasets import uniform_psd
+    >>> values = np.linalg.eigvalsh(uniform_psd(100, rng=0))
+    >>> bool(values[-1] > 50 * values[-2])
+    True
     """
     z = _generator(n, rng).random((n, n))
     return z @ z.T
@@ -48,10 +88,31 @@ def cross_encoder_like(n: int, *, rng: Seed = None) -> np.ndarray:
     normal g, R of 6 random orthonormal directions, E standard normal and mu = (.03,
     .02, .015, .01, .01, .008) n. For n < 60 (n < 6) Q (R) has n columns.
 
+    Parameters
+    ----------
+    n : int
+        Size, at least 1.
+    rng : int, Generator or None
+        Source of randomness.
+
     Returns
     -------
     ndarray, shape (n, n)
         Indefinite; about .18 of its Frobenius norm is negative.
+
+    Raises
+    ------
+    ValueError
+        n < 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.approximation import negative_mass
+    >>> from simlib.datasets import cross_encoder_like
+    >>> K = cross_encoder_like(300, rng=0)
+    >>> round(negative_mass(np.linalg.eigvalsh(K)), 2)
+    0.17
     """
     rng = _generator(n, rng)
     columns = rng.standard_normal((n, min(n, 60)))
@@ -67,12 +128,36 @@ def cross_encoder_like(n: int, *, rng: Seed = None) -> np.ndarray:
 
 
 def sigmoid_kernel(n: int, *, rng: Seed = None) -> np.ndarray:
-    """tanh(0.1 X X^T - 0.5), X of n x 20 standard normal numbers.
+    """Make tanh(0.1 X X^T - 0.5), for X of n x 20 standard normal numbers.
+
+    Parameters
+    ----------
+    n : int
+        Size, at least 1.
+    rng : int, Generator or None
+        Source of randomness.
 
     Returns
     -------
     ndarray, shape (n, n)
         Strongly indefinite, entries in (-1, 1).
+
+    Raises
+    ------
+    ValueError
+        n < 1.
+
+    See Also
+    --------
+    sklearn.metrics.pairwise.sigmoid_kernel : of given points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.approximation import negative_mass
+    >>> from simlib.datasets import sigmoid_kernel
+    >>> round(negative_mass(np.linalg.eigvalsh(sigmoid_kernel(300, rng=0))), 2)
+    0.78
     """
     x = _generator(n, rng).standard_normal((n, 20))
     return np.tanh(0.1 * (x @ x.T) - 0.5)
@@ -85,11 +170,23 @@ def bumpy_sphere(n_subdivisions: int = 4) -> Mesh:
     vertices u projected to the unit sphere and moved to the radius
     1 + .3 sin(6 u_1) sin(7 u_2 + 1) sin(8 u_3 + 2).
 
+    Parameters
+    ----------
+    n_subdivisions : int, default=4
+        At least 0.
+
     Returns
     -------
     Mesh
         10 * 4^n_subdivisions + 2 vertices (2562 by default) and 20 * 4^n_subdivisions
         triangles that look outward.
+
+    Examples
+    --------
+    >>> from simlib.datasets import bumpy_sphere
+    >>> mesh = bumpy_sphere(2)
+    >>> mesh.vertices.shape, mesh.faces.shape
+    ((162, 3), (320, 3))
     """
     g = (1 + np.sqrt(5)) / 2
     corners = [(0, s, t * g) for s in (-1, 1) for t in (-1, 1)]
@@ -121,9 +218,9 @@ def swiss_roll(n: int = 5000, *, rng: Seed = None) -> tuple[np.ndarray, np.ndarr
 
     Parameters
     ----------
-    n : int
+    n : int, default=5000
         Number of points.
-    rng : int, numpy.random.Generator or None
+    rng : int, Generator or None
         Gives the seed of `sklearn.datasets.make_swiss_roll`.
 
     Returns
@@ -132,6 +229,13 @@ def swiss_roll(n: int = 5000, *, rng: Seed = None) -> tuple[np.ndarray, np.ndarr
         Without noise.
     angles : ndarray, shape (n,)
         The angle t of each point.
+
+    Examples
+    --------
+    >>> from simlib.datasets import swiss_roll
+    >>> points, angles = swiss_roll(1000, rng=0)
+    >>> points.shape, angles.shape
+    ((1000, 3), (1000,))
     """
     from sklearn.datasets import make_swiss_roll
 
@@ -147,6 +251,17 @@ def bundled_words() -> list[str]:
     list of str
         Distinct runs of at least 3 letters, lower-case, sorted. They change a little
         between releases of scikit-learn.
+
+    See Also
+    --------
+    load_words : far more of them, from a file.
+
+    Examples
+    --------
+    >>> from simlib.datasets import bundled_words
+    >>> words = bundled_words()
+    >>> len(words) > 500, "iris" in words
+    (True, True)
     """
     from sklearn import datasets
 
@@ -170,6 +285,15 @@ def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
         The 64 pixel names and their coordinates, shape (64, 2).
     labels : ndarray of int, shape (1797,)
         The digits.
+
+    Examples
+    --------
+    >>> from simlib.datasets import bundled_documents
+    >>> documents, vectors, labels = bundled_documents()
+    >>> documents[0][:3], int(labels[0])
+    (['0,3', '0,4', '1,2'], 0)
+    >>> vectors["3,5"]
+    array([3., 5.], dtype=float32)
     """
     from sklearn.datasets import load_digits
 

@@ -33,6 +33,17 @@ class WordVectors(Mapping):
     ValueError
         The words are not distinct, not as many as the rows, or have a row that is not
         there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.datasets import WordVectors
+    >>> words = ("cat", "cats", "dog")
+    >>> vectors = WordVectors(words, np.eye(2), rows=np.array([0, 0, 1]))
+    >>> vectors
+    WordVectors(3 words, 2 dimensions)
+    >>> vectors["cats"].tolist()
+    [1.0, 0.0]
     """
 
     words: tuple[str, ...]
@@ -106,6 +117,15 @@ class CrossEncoderData:
         correlation with the matrix is negative.
     dev_rows : ndarray of int, shape (m,)
         Their rows in the dev split.
+
+    Examples
+    --------
+    >>> from simlib import Similarity
+    >>> from simlib.datasets import load_cross_encoder
+    >>> data = load_cross_encoder("rte")
+    >>> sim = Similarity.from_matrix(data.matrix).symmetrized()
+    >>> sim.n, sim.symmetric
+    (539, True)
     """
 
     matrix: np.ndarray
@@ -126,6 +146,19 @@ class Mesh:
         Coordinates.
     faces : ndarray of int, shape (m, 3)
         The vertices of each triangle, all in the same sense of rotation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.datasets import Mesh
+    >>> tetrahedron = Mesh(
+    ...     np.vstack([np.zeros(3), np.eye(3)]),
+    ...     np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
+    ... )
+    >>> tetrahedron.vertices[tetrahedron.faces[3]]
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
     """
 
     vertices: np.ndarray
@@ -141,10 +174,26 @@ def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
         11705 words in 25 dimensions, or 42498 words in 300. The latter have 26725
         vectors of length 1: other forms of a word have the vector of its base form.
 
+    Returns
+    -------
+    WordVectors
+        Of float32, shape (11705, 25) or (26725, 300).
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+    ValueError
+        No such vectors.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_word_vectors
+    >>> vectors = load_word_vectors("glove-twitter-25")
+    >>> vectors
+    WordVectors(11705 words, 25 dimensions)
+    >>> "matrix" in vectors
+    True
     """
     with np.load(find(name, "vectors.npz")) as stored:
         forms = "surface" if "surface" in stored else "words"
@@ -164,10 +213,25 @@ def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
         MRPC and RTE are stored as log-odds and by default returned as probabilities
         1 / (1 + exp(-x)); True returns them as stored. STS-B is a similarity as it is.
 
+    Returns
+    -------
+    CrossEncoderData
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+    ValueError
+        No such matrix.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_cross_encoder
+    >>> data = load_cross_encoder("rte")
+    >>> data.matrix.shape, data.embeddings.shape
+    ((539, 539), (539, 384))
+    >>> len(data.sentences), len(data.pairs)
+    (539, 277)
     """
     if name not in ("stsb", "mrpc", "rte"):
         raise ValueError(f"no cross-encoder matrix {name!r}; there are stsb, mrpc, rte")
@@ -194,10 +258,21 @@ def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
 def load_words() -> list[str]:
     """Load the 65483 distinct lower-case words, sorted, for edit distances.
 
+    Returns
+    -------
+    list of str
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_words
+    >>> words = load_words()
+    >>> len(words), "similar" in words
+    (65483, True)
     """
     path = find("words", "googlenews_vocabulary_in_corpora.txt.xz")
     return lzma.decompress(path.read_bytes()).decode("utf8").split("\n")
@@ -212,10 +287,23 @@ def load_cortex(name: str = "fiducial") -> Mesh:
         7502 vertices halfway between the grey matter's outer and inner surface; 7502 on
         the inner one; all 151487 of "fiducial" before its decimation.
 
+    Returns
+    -------
+    Mesh
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+    ValueError
+        No such surface.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_cortex
+    >>> mesh = load_cortex()
+    >>> mesh.vertices.shape, mesh.faces.shape
+    ((7502, 3), (15000, 3))
     """
     files = {
         "fiducial": ("cortex", "S1_rh_fiducial_7502.npz"),
@@ -235,10 +323,21 @@ def load_cortex(name: str = "fiducial") -> Mesh:
 def load_bunny() -> Mesh:
     """Load the Stanford bunny: a closed surface of genus 0, of 14290 vertices.
 
+    Returns
+    -------
+    Mesh
+
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_bunny
+    >>> mesh = load_bunny()
+    >>> mesh.vertices.shape, mesh.faces.shape
+    ((14290, 3), (28576, 3))
     """
     with np.load(find("bunny", "bunny_14290.npz")) as stored:
         vertices, faces = stored["vertices"], stored["faces"]
@@ -262,6 +361,13 @@ def load_road_graph(*, weighted: bool = False) -> csr_array:
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_road_graph
+    >>> graph = load_road_graph(weighted=True)
+    >>> graph.shape, graph.nnz // 2
+    ((264346, 264346), 365050)
     """
     with np.load(find("road-network", "dimacs_ny.npz")) as stored:
         n, edges = int(stored["n"]), (stored["u"], stored["v"])

@@ -45,6 +45,13 @@ class File:
         Bytes of the raw file -> bytes of this file.
     recipe : str, optional
         Where no single public file exists: what the file is and how it was made.
+
+    Examples
+    --------
+    >>> from simlib.datasets import REGISTRY
+    >>> (file,) = REGISTRY["bunny"].files
+    >>> file.name, file.recipe is None  # so it can be downloaded
+    ('bunny_14290.npz', True)
     """
 
     name: str
@@ -57,7 +64,26 @@ class File:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set: the files its loader needs, their public source and licence."""
+    """A data set: the files its loader needs, their public source and licence.
+
+    Attributes
+    ----------
+    name, folder, title : str
+        The key in `REGISTRY`, where its files lie, and what it holds.
+    source, licence : str
+        Where the files come from, and under which terms.
+    files : tuple of File
+        What is read.
+
+    Examples
+    --------
+    >>> from simlib.datasets import REGISTRY
+    >>> dataset = REGISTRY["bunny"]
+    >>> dataset.title
+    'the Stanford bunny as a closed mesh of 14290 vertices'
+    >>> [file.name for file in dataset.files]
+    ['bunny_14290.npz']
+    """
 
     name: str
     folder: str
@@ -89,12 +115,24 @@ def find(dataset: str, file: str) -> Path:
     file : str
         The name of one of its files.
 
+    Returns
+    -------
+    pathlib.Path
+
     Raises
     ------
     DataNotFoundError
         The file is in neither place, or ``SIMLIB_DATA`` names no folder.
     CorruptDataError
         The file found first does not have the registry's hash.
+    ValueError
+        No such data set, or it has no such file; the message lists what there is.
+
+    Examples
+    --------
+    >>> from simlib.datasets import find
+    >>> find("bunny", "bunny_14290.npz").name
+    'bunny_14290.npz'
     """
     entry = lookup(dataset)
     known = {known.name: known for known in entry.files}
@@ -119,10 +157,26 @@ def find(dataset: str, file: str) -> Path:
 def available(name: str) -> bool:
     """Tell whether every file of a data set is there (`find` checks the hashes).
 
+    Parameters
+    ----------
+    name : str
+        A name in `REGISTRY`.
+
+    Returns
+    -------
+    bool
+
     Raises
     ------
     DataNotFoundError
         ``SIMLIB_DATA`` is set and names no folder.
+    ValueError
+        No such data set; the message lists those there are.
+
+    Examples
+    --------
+    >>> from simlib.datasets import available, bumpy_sphere, load_bunny
+    >>> mesh = load_bunny() if available("bunny") else bumpy_sphere()
     """
     entry = lookup(name)
     return all(_locate(entry, file) is not None for file in entry.files)
@@ -135,6 +189,20 @@ def fingerprint() -> dict[str, str | None]:
     -------
     dict
         ``"folder/file"`` -> hash of the bytes on disk, whatever the registry says.
+
+    Raises
+    ------
+    DataNotFoundError
+        ``SIMLIB_DATA`` is set and names no folder.
+
+    Notes
+    -----
+    A process reads each file once, as long as its time and size stay.
+
+    Examples
+    --------
+    >>> from simlib.datasets import fingerprint
+    >>> missing = [file for file, sha256 in fingerprint().items() if sha256 is None]
     """
     return {
         f"{entry.folder}/{file.name}": _sha256(path) if path else None

@@ -37,6 +37,11 @@ def record(name: str, value: Any) -> None:
         NaN, an infinity, or two keys of a dictionary that are one string.
     TypeError
         Another kind of value or key.
+
+    Examples
+    --------
+    >>> from simlib.press import record
+    >>> record("error", 0.25)  # doctest: +SKIP
     """
     from IPython.display import display
 
@@ -46,17 +51,38 @@ def record(name: str, value: Any) -> None:
 
 
 def recorded(chapter: str) -> dict[str, Any]:
-    """Return the recorded results of a chapter; empty if there are none yet."""
+    """Return the recorded results of a chapter; empty if there are none yet.
+
+    Examples
+    --------
+    >>> from simlib.press import recorded
+    >>> values = recorded("cur")
+    """
     return read_results(_BOOK, chapter).get("values", {})
 
 
 def provenance(chapter: str) -> dict[str, Any]:
-    """Return how the results of a chapter came about; empty if there are none yet."""
+    """Return how the results of a chapter came about; empty if there are none yet.
+
+    Examples
+    --------
+    >>> from simlib.press import provenance
+    >>> "commit" in provenance("cur")
+    True
+    """
     return read_results(_BOOK, chapter).get("provenance", {})
 
 
 def paper(key: str) -> PaperFigure:
-    """Return a figure of a paper from ``book/papers.yml``."""
+    """Return a figure of a paper from ``book/papers.yml``.
+
+    Examples
+    --------
+    >>> from simlib.press import paper
+    >>> figure = paper("items_stsb")
+    >>> figure.value, figure.table
+    (3000, 'Table 4')
+    """
     return read_paper(_BOOK, key)
 
 

@@ -247,11 +247,17 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self.coef_ = coef.T if y.ndim == 2 else coef[:, 0]
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the predictions for points, shape (m,) or (m, k).
+        """Return the predictions for points.
 
         Parameters
         ----------
         X : array of shape (m, d)
+            The points.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            One for each target of `fit`. Costs n kernel evaluations for each point.
 
         Raises
         ------
@@ -487,9 +493,9 @@ def sketched_solve(
     Returns
     -------
     Solution
-        `x` has the shape of y. `residual` is that of the sketched system, relative to
-        y; `stage_residuals`, `iterations` and `condition` are those of the regression
-        with Z, or with ``[Z; sqrt(ridge) I]``.
+        ``x`` has the shape of y. ``residual`` is that of the sketched system, relative
+        to y; ``stage_residuals``, ``iterations`` and ``condition`` are those of the
+        regression with Z, or with ``[Z; sqrt(ridge) I]``.
 
     Raises
     ------

@@ -97,7 +97,7 @@ class ExponentialFeatures(
 
     See Also
     --------
-    simlib.regression.AttentionKernelRegressor : takes such features.
+    simlib.AttentionKernelRegressor : takes such features.
     simlib.rpcholesky : factors of the kernel matrix from some of its columns, far more
         accurate for the same rank; they depend on the data.
     sklearn.kernel_approximation.RBFSampler : features of the Gaussian kernel.

@@ -76,6 +76,19 @@ class Solution:
         The largest of all columns; a column of exact zeros counts as exact.
     method : str
         The method taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import lstsq
+    >>> A = np.random.default_rng(0).standard_normal((5000, 20))
+    >>> solution = lstsq(A, A[:, 0], rng=0)
+    >>> solution.x.round(9)[:2].tolist()
+    [1.0, 0.0]
+    >>> solution.residual < 1e-12, solution.error_estimate < 1e-12, solution.iterations
+    (True, True, (0,))
+    >>> round(solution.condition, 1)
+    2.3
     """
 
     x: np.ndarray
@@ -105,8 +118,9 @@ def lstsq(
     b : array of shape (n,) or (n, k)
         Right-hand side, or several as columns.
     tol : float, default=1e-12
-        Relative accuracy asked for, of `Solution.residual`, for least squares over its
-        minimum, and of x. Rounding may not permit it: see `Solution.error_estimate`.
+        Relative accuracy asked for, of ``Solution.residual``, for least squares over
+        its minimum, and of x. Rounding may not permit it: see
+        ``Solution.error_estimate``.
     method : str, default="auto"
         "cholesky_qr": the triangle of A in two passes, then triangular solves, for
         least squares corrected once or thrice; digits as those of QR. "gram": A^T A and
@@ -151,6 +165,18 @@ def lstsq(
     iterations a sketch of 12 d rows, 24 d^3, and some 30 products with A and A^T.
     Source: Song, Yin and Zhang (2024), Algorithm 4, for "paper", whose unit steps
     diverge for sketches of fewer than 11.7 d rows; the other routes are standard.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import lstsq
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((5000, 20)) * np.geomspace(1, 1e-6, 20)
+    >>> solution = lstsq(A, A @ np.ones(20), rng=0)
+    >>> bool(np.allclose(solution.x, 1))
+    True
+    >>> solution.error_estimate < 1e-8, solution.method
+    (True, 'cholesky_qr')
     """
     return _solve(A, b, 0, True, tol, method, preconditioner, rng)
 
@@ -164,9 +190,48 @@ def solve_gram(
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
-    """Solve A^T A x = y, for y of shape (d,) or (d, k). Options as in `lstsq`.
+    """Solve A^T A x = y.
 
-    Source: Song, Yin and Zhang (2024), Algorithm 5, for "paper".
+    Parameters
+    ----------
+    A : array, memory map, sparse array, or re-iterable of row blocks, shape (n, d)
+        As in `lstsq`.
+    y : array of shape (d,) or (d, k)
+        Right-hand side, or several as columns.
+    tol, method, preconditioner, rng
+        As in `lstsq`.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ValueError, numpy.linalg.LinAlgError
+        As `lstsq`.
+
+    Warns
+    -----
+    scipy.linalg.LinAlgWarning
+        As `even_power`, of which this is the case j = 1.
+
+    See Also
+    --------
+    scipy.linalg.cho_solve : with the Gram matrix at hand, and half of its digits.
+
+    Notes
+    -----
+    The cost of `lstsq`, without a right-hand side of n numbers. Source: Song, Yin and
+    Zhang (2024), Algorithm 5, for "paper".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.regression import solve_gram
+    >>> A = np.random.default_rng(0).standard_normal((5000, 20))
+    >>> y = A.T @ (A @ np.ones(20))
+    >>> bool(np.allclose(solve_gram(A, y, rng=0).x, 1))
+    True
     """
     return _solve(A, y, 1, False, tol, method, preconditioner, rng)
 
@@ -181,19 +246,55 @@ def even_power(
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
-    """Solve (A^T A)^j x = b, for b of shape (d,) or (d, k). Options as in `lstsq`.
+    """Solve (A^T A)^j x = b.
+
+    Parameters
+    ----------
+    A : array, memory map, sparse array, or re-iterable of row blocks, shape (n, d)
+        As in `lstsq`.
+    b : array of shape (d,) or (d, k)
+        Right-hand side, or several as columns.
+    j : int
+        At least 0; 1 is `solve_gram`.
+    tol, method, preconditioner, rng
+        As in `lstsq`.
+
+    Returns
+    -------
+    Solution
+
+    Raises
+    ------
+    ValueError, numpy.linalg.LinAlgError
+        As `lstsq`, and for a j that is negative or no integer.
 
     Warns
     -----
     scipy.linalg.LinAlgWarning
         The condition number to the power 2 j times the rounding unit exceeds `tol`: for
         most b, rounding x alone leaves a larger residual. x may have many digits all
-        the same: see `Solution.error_estimate`.
+        the same: see ``Solution.error_estimate``.
+
+    See Also
+    --------
+    numpy.linalg.matrix_power : forms the power, at 2 j times the loss of digits.
 
     Notes
     -----
     The preconditioner is made once; by "cholesky_qr" a further stage costs 2 d^2 flops.
     Source: Song, Yin and Zhang (2024), Algorithms 1, 5 and 7, for "paper".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import even_power
+    >>> A = np.random.default_rng(0).standard_normal((5000, 20))
+    >>> b = A.T @ (A @ (A.T @ (A @ np.ones(20))))
+    >>> solution = even_power(A, b, 2, rng=0)
+    >>> bool(np.allclose(solution.x, 1))
+    True
+    >>> len(solution.stage_residuals), solution.method
+    (2, 'gram')
     """
     _check_power(j)
     return _solve(A, b, j, False, tol, method, preconditioner, rng)
@@ -210,16 +311,26 @@ def odd_power(
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
-    """Solve min ||A (A^T A)^j x - b||, for b of shape (n,) or (n, k).
+    """Solve min ||A (A^T A)^j x - b||.
 
     Parameters
     ----------
+    A : array, memory map, sparse array, or re-iterable of row blocks, shape (n, d)
+        As in `lstsq`.
+    b : array of shape (n,) or (n, k)
+        Right-hand side, or several as columns.
     j : int
         At least 0; 0 is `lstsq`.
     weight : array of shape (d, d), optional
         A symmetric positive definite W, for j = 1: solve min ||A W A^T A x - b||
         instead, linear attention with W the product of query and key weights. With
         W = C C^T that is the odd power of A C.
+    tol, method, preconditioner, rng
+        As in `lstsq`.
+
+    Returns
+    -------
+    Solution
 
     Raises
     ------
@@ -229,9 +340,18 @@ def odd_power(
 
     Notes
     -----
-    The other parameters are those of `lstsq`; it warns as `even_power` does. Source:
+    The cost of `lstsq`, and of j solves more. It warns as `even_power` does. Source:
     Song, Yin and Zhang (2024), Algorithms 2 and 6, for "paper"; their Definitions A.5
     and A.6 are equivalent for symmetric positive definite W only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import odd_power
+    >>> A = np.random.default_rng(0).standard_normal((5000, 20))
+    >>> b = A @ (A.T @ (A @ np.ones(20)))
+    >>> bool(np.allclose(odd_power(A, b, 1, rng=0).x, 1))
+    True
     """
     _check_power(j)
     if weight is None:

@@ -68,6 +68,9 @@ class WordMoverDistance:
     the same number as ``ot.emd2(p_x, p_y, cdist(X, Y))`` without its overhead. Source:
     Kusner et al. (2015).
 
+    A call raises ValueError if no word of a document has a vector or that of one is not
+    real and finite, and TypeError if a document is a string.
+
     Examples
     --------
     >>> import numpy as np
@@ -121,12 +124,34 @@ def word_mover_distance(
     vectors : mapping from str to array of shape (d,)
         Word vectors.
 
+    Returns
+    -------
+    float
+        In the units of the vectors.
+
     Raises
     ------
     ValueError
         No word of a document has a vector, or that of one is not real and finite.
     TypeError
         A document is a string: it has to be split into words.
+
+    See Also
+    --------
+    scipy.stats.wasserstein_distance_nd : the same by a linear program, far slower.
+
+    Notes
+    -----
+    The cost of `WordMoverDistance`, and of making one.
+
+    Examples
+    --------
+    >>> from simlib.text.wmd import word_mover_distance
+    >>> vectors = {"obama": [0.0, 0.0], "president": [0.0, 1.0], "banana": [3.0, 4.0]}
+    >>> word_mover_distance(["obama"], ["president"], vectors)
+    1.0
+    >>> word_mover_distance(["obama"], ["president", "banana"], vectors)
+    3.0
     """
     return WordMoverDistance(vectors)(x, y)
 
@@ -160,6 +185,10 @@ def bags_of_words(
     See Also
     --------
     sklearn.feature_extraction.text.CountVectorizer : counts, of words as they are.
+
+    Notes
+    -----
+    O(words), and a look at the vector of each.
 
     Examples
     --------

@@ -358,7 +358,8 @@ READS = {
     "from pathlib import Path\n\nold(Path('book'), 'be' + 'ta')",
     "a library module": "import tiny.reads",
     "a figure of the papers": "import simlib.press.results as r\n"
-    "from pathlib import Path\n\ntry:\n    r.read_paper(Path('book'), 'x')\nexcept KeyError:\n    pass",
+    "from pathlib import Path\n\n"
+    "try:\n    r.read_paper(Path('book'), 'x')\nexcept KeyError:\n    pass",
 }
 
 
@@ -473,8 +474,10 @@ def test_a_notebook_is_stored_only_if_nothing_changed_while_it_ran(tiny, what):
 
 
 def test_an_edit_that_was_undone_while_it_ran_is_noticed(tiny):
-    code = "from pathlib import Path\n\npath = Path('tiny/other.py')\nold = path.read_text()\n"
-    code += "_ = path.write_text('answer = 1')\nimport tiny.other\n\n_ = path.write_text(old)"
+    code = "from pathlib import Path\n\n"
+    code += "path = Path('tiny/other.py')\nold = path.read_text()\n"
+    code += "_ = path.write_text('answer = 1')\n"
+    code += "import tiny.other\n\n_ = path.write_text(old)"
     tiny.source("alpha").write_text(HEAD + cell(code))
     (failure,) = failures(tiny, ["alpha"])
     assert failure.error.startswith("tiny/other.py changed while it ran")

@@ -8,8 +8,6 @@ every sublinear method is measured.
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 
 from simlib.approximation.budget import block_calls
@@ -44,7 +42,7 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
     Calls: ``n (n + 1) / 2``; asymmetric ``n^2``. Flops: O(n^3). The same as a truncated
     ``scipy.linalg.svd``, by way of ``scipy.linalg.eigh`` where K is symmetric.
     """
-    if not isinstance(rank, Integral) or not 1 <= rank <= sim.n:
+    if not isinstance(rank, int | np.integer) or not 1 <= rank <= sim.n:
         raise ValueError(
             f"rank must be an integer between 1 and {sim.n}; got {rank!r}."
         )
@@ -53,9 +51,9 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
     if sim.symmetric:
         values, vectors = np.linalg.eigh(K)
         best = np.argsort(-np.abs(values), kind="stable")[:rank]
-        factors = vectors[:, best], np.diag(values[best])
+        factors = [vectors[:, best], np.diag(values[best])]
     else:
         left, sigma, right = np.linalg.svd(K)
-        factors = left[:, :rank], np.diag(sigma[:rank]), right[:rank].T
-    factors = [factor.astype(sim.dtype) for factor in factors]
-    return LowRank(*factors, calls=calls, method="optimal")
+        factors = [left[:, :rank], np.diag(sigma[:rank]), right[:rank].T]
+    parts = [factor.astype(sim.dtype) for factor in factors]
+    return LowRank(*parts, calls=calls, method="optimal")

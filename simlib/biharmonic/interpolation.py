@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from simlib._typing import Indices
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric
 from simlib.landmarks import draw
@@ -31,7 +32,7 @@ SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
 
 def interpolation(
     M: ArrayLike | csr_array,
-    landmarks: ArrayLike,
+    landmarks: Indices,
     *,
     nnz_per_row: float | None = None,
     by: str = "column",

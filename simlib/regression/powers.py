@@ -259,7 +259,7 @@ def odd_power(
         ) from error
     found = _solve(multiply(A, C), b, 1, True, tol, method, None, rng)
     x = C @ found.x
-    stretch = np.linalg.norm(C, 2) * _relative(found.x, x)
+    stretch = float(np.linalg.norm(C, 2)) * _relative(found.x, x)
     return replace(found, x=x, error_estimate=stretch * found.error_estimate)
 
 
@@ -320,7 +320,7 @@ def _solve(
     target = max(tol / 100 * decay / made.condition, UNIT)
     first, stage = _stages(A, made, method, target)
     B, scale = balanced(b.astype(np.float64).reshape(len(b), -1))
-    x, given, shift = B, B, 0
+    x, given, shift = B, B, np.zeros_like(scale)
     gaps, steps, errors = [], [], np.zeros(B.shape[1])
     largest = made.norm
     if j and not 2.0**-511 <= largest <= 2.0**511:  # A^T A is out of range

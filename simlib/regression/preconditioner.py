@@ -127,7 +127,8 @@ class Preconditioner:
                 "otherwise A^T A is singular. Take A.T, or scipy.linalg.lstsq for the "
                 "solution of least norm."
             )
-        R = np.linalg.qr(SA, mode="r")
+        # The stub has QRResult for every mode.
+        R: np.ndarray = np.linalg.qr(SA, mode="r")  # type: ignore[assignment]
         R *= np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]
         _demand_full_rank(R)
         start = partial(_start, R=R, SA=SA, sketch=sketch, heights=heights, seed=seed)
@@ -201,7 +202,7 @@ def _sketch(
             '"sparse_sign".'
         )
     make, rng = getattr(sketches, sketch), np.random.default_rng(seed)
-    heights, kept, SA, m = [], [], 0.0, 0
+    heights, kept, SA, m = [], [], np.zeros(()), 0
     for block in [np.vstack(list(blocks(A)))] if sketch == "srht" else blocks(A):
         m = m or int(np.ceil(oversampling * block.shape[1]))
         heights.append(block.shape[0])

@@ -69,7 +69,7 @@ def multiply(A: Any, X: np.ndarray) -> np.ndarray:
 
 def multiply_transposed(A: Any, Y: np.ndarray) -> np.ndarray:
     """Return A^T Y."""
-    start, total = 0, 0.0
+    start, total = 0, np.zeros(())
     for part in _parts(A):
         total = total + part.T @ Y[start : start + part.shape[0]]
         start += part.shape[0]

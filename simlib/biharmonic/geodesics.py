@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from simlib._typing import MatrixLike
 from simlib.biharmonic.operator import as_square, check_mesh
 
 __all__ = ["exact_geodesics", "graph_distances", "heat_geodesics"]
@@ -132,7 +133,7 @@ def exact_geodesics(
     )
 
 
-def graph_distances(adjacency: ArrayLike | csr_array, sources: ArrayLike) -> np.ndarray:
+def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     """Return the lengths of shortest paths from some nodes of an undirected graph.
 
     Parameters

@@ -36,7 +36,7 @@ from simlib.regression.kernel import (
     factor,
     shifted_inverse,
 )
-from simlib.regression.powers import Solution, lstsq, odd_power, solve_gram
+from simlib.regression.powers import Method, Solution, lstsq, odd_power, solve_gram
 from simlib.sketch import sparse_sign
 
 __all__ = ["AttentionKernelRegressor", "sketched_solve"]
@@ -462,7 +462,7 @@ def sketched_solve(
     *,
     ridge: float = 0.0,
     tol: float = 1e-10,
-    method: str = "auto",
+    method: Method = "auto",
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
     r"""Solve with Z Z^T in place of the kernel matrix, as the paper does.

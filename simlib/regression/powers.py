@@ -15,7 +15,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.linalg
@@ -33,6 +33,7 @@ from simlib.regression.iterations import (
 )
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import (
+    Rows,
     as_rows,
     blocks,
     is_blocks,
@@ -42,7 +43,8 @@ from simlib.regression.rows import (
 
 __all__ = ["Solution", "even_power", "lstsq", "odd_power", "solve_gram"]
 
-METHODS = ("auto", "cholesky_qr", "gram", "heavy_ball", "cg", "lsqr", "paper")
+Method = Literal["auto", "cholesky_qr", "gram", "heavy_ball", "cg", "lsqr", "paper"]
+METHODS = get_args(Method)
 UNIT = np.finfo(float).eps / 2
 TINY = np.finfo(float).tiny
 WIDE = 2000  # columns from which iterations cost less than matrix products
@@ -88,11 +90,11 @@ class Solution:
 
 
 def lstsq(
-    A: Any,
+    A: Rows,
     b: ArrayLike,
     *,
     tol: float = 1e-12,
-    method: str = "auto",
+    method: Method = "auto",
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
@@ -156,11 +158,11 @@ def lstsq(
 
 
 def solve_gram(
-    A: Any,
+    A: Rows,
     y: ArrayLike,
     *,
     tol: float = 1e-12,
-    method: str = "auto",
+    method: Method = "auto",
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
@@ -172,12 +174,12 @@ def solve_gram(
 
 
 def even_power(
-    A: Any,
+    A: Rows,
     b: ArrayLike,
     j: int,
     *,
     tol: float = 1e-12,
-    method: str = "auto",
+    method: Method = "auto",
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
@@ -200,13 +202,13 @@ def even_power(
 
 
 def odd_power(
-    A: Any,
+    A: Rows,
     b: ArrayLike,
     j: int,
     *,
     weight: ArrayLike | None = None,
     tol: float = 1e-12,
-    method: str = "auto",
+    method: Method = "auto",
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
@@ -27,7 +27,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from simlib import sketch as sketches
 from simlib.regression.iterations import norms
-from simlib.regression.rows import as_rows, blocks, is_blocks, multiply_transposed
+from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
 __all__ = ["Preconditioner"]
 
@@ -60,9 +60,11 @@ class Preconditioner:
     @classmethod
     def from_matrix(
         cls,
-        A: Any,
+        A: Rows,
         *,
-        sketch: str = "sparse_sign",
+        sketch: Literal[
+            "sparse_sign", "srht", "gaussian", "count_sketch"
+        ] = "sparse_sign",
         oversampling: float = 4,
         refine: bool = True,
         rng: int | np.random.Generator | None = None,
@@ -136,7 +138,7 @@ class Preconditioner:
         made = cls(R, _condition(R), distortion, start)
         return made.refined(A) if refine and distortion else made
 
-    def refined(self, A: Any) -> Preconditioner:
+    def refined(self, A: Rows) -> Preconditioner:
         """Return the triangle of A itself, by one more pass over A."""
         inverse = self.solve(np.eye(self.rank))
         W = np.zeros_like(self.R)

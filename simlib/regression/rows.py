@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse import csr_array
 
-__all__ = ["as_rows", "blocks", "is_blocks", "multiply", "multiply_transposed"]
+from simlib._typing import MatrixLike
+
+__all__ = ["Rows", "as_rows", "blocks", "is_blocks", "multiply", "multiply_transposed"]
+
+Rows: TypeAlias = MatrixLike | Iterable[MatrixLike]  # one matrix, or its blocks
 
 BLOCK = 2**22  # entries of a dense block of rows
 

@@ -11,6 +11,4 @@ def test_what_a_user_is_told():
     pytest.importorskip("mypy", reason="needs mypy, of the extra test")
     mypy = [sys.executable, "-m", "mypy", "tests/typed_use.py"]
     found = subprocess.run(mypy, cwd=ROOT, capture_output=True, text=True)
-    assert "1 source file" in found.stdout, found.stdout + found.stderr
-    here = [line for line in found.stdout.splitlines() if "typed_use.py:" in line]
-    assert here == []
+    assert found.returncode == 0, found.stdout + found.stderr

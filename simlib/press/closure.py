@@ -158,7 +158,7 @@ class _Uses(ast.NodeVisitor):
                 self.bound[alias.asname or alias.name] = target
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
-        chain = []
+        chain: list[str] = []
         base: ast.expr = node
         while isinstance(base, ast.Attribute):
             chain.insert(0, base.attr)

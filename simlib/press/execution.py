@@ -36,7 +36,7 @@ class Failure:
     line: int | None = None
     detail: str = ""
 
-    def __str__(self):
+    def __str__(self) -> str:
         line = f":{self.line}" if self.line else ""
         cell = f" In [{self.cell}]:" if self.cell else ""
         values = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
@@ -146,7 +146,7 @@ class Job:
     key: str = ""
     parameters: dict[str, Any] = field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         overrides = self.repository.overrides(self.profile)
         self.parameters = overrides.get(self.chapter) or {}
 

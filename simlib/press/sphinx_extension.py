@@ -111,7 +111,7 @@ def _note_page(app: "Sphinx", docname: str, source: list[str]) -> None:
 
     repository = _repository(app)
     _page = repository.notebook(repository.chapter_name(docname), _profile())
-    if docname not in app.env.press_keys:
+    if docname not in getattr(app.env, "press_keys", {}):
         return
     stored = nbformat.read(_page, as_version=4).metadata["press"]
     result = {
@@ -129,7 +129,8 @@ def _copy_mathjax(app: "Sphinx", exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
     package = distribution("sphinx-mathjax-offline")
-    source = Path(package.locate_file("sphinx-mathjax-offline/static/mathjax"))
+    folder = package.locate_file("sphinx-mathjax-offline/static/mathjax")
+    source = Path(str(folder))
     for pattern in _MATHJAX:
         for file in source.glob(pattern):
             if file.name == "all-packages.js":

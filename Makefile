@@ -18,6 +18,7 @@ full:
 test: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/mypy
 	$(BIN)/pytest
 
 # One set of versions for every Python, so that readers see the same numbers.
@@ -28,7 +29,7 @@ lock: .venv/ready
 
 # executed/ stays: it is expensive, and the press knows what in it is out of date.
 clean:
-	rm -rf _build build *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 .venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from simlib.approximation import (
     METHODS,
@@ -38,6 +39,14 @@ from simlib.regression import (
     odd_power,
 )
 from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
+
+if TYPE_CHECKING:
+    from simlib import biharmonic as biharmonic
+    from simlib import datasets as datasets
+    from simlib import gallery as gallery
+    from simlib import press as press
+    from simlib import sketch as sketch
+    from simlib import text as text
 
 __all__ = [
     "METHODS",
@@ -80,10 +89,12 @@ _SUBPACKAGES = (
 )
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in _SUBPACKAGES:
-        return importlib.import_module(f"simlib.{name}")
-    raise AttributeError(f"module 'simlib' has no attribute {name!r}")
+if not TYPE_CHECKING:  # for which every name would be a module
+
+    def __getattr__(name: str) -> ModuleType:
+        if name in _SUBPACKAGES:
+            return importlib.import_module(f"simlib.{name}")
+        raise AttributeError(f"module 'simlib' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

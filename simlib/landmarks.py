@@ -8,11 +8,11 @@ block that was evaluated already.
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
+
+from simlib._typing import Indices
 
 __all__ = ["adaptive", "draw", "pivoted_qr", "sample_size", "uniform"]
 
@@ -65,7 +65,7 @@ def draw(
     oversampling: float = 1,
     *,
     nested: bool = True,
-    landmarks: ArrayLike | None = None,
+    landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw landmarks and a second sample, as the methods of system 1 need them.
@@ -276,7 +276,7 @@ def _columns(block: ArrayLike, n_landmarks: int) -> np.ndarray:
 
 
 def _check_number(n: int, n_landmarks: int) -> None:
-    if not isinstance(n_landmarks, Integral):
+    if not isinstance(n_landmarks, int | np.integer):
         raise TypeError(
             f"The number of landmarks must be an integer; got {n_landmarks!r}."
         )
@@ -287,7 +287,7 @@ def _check_number(n: int, n_landmarks: int) -> None:
         )
 
 
-def _valid(n: int, landmarks: ArrayLike) -> np.ndarray:
+def _valid(n: int, landmarks: Indices) -> np.ndarray:
     landmarks = np.asarray(landmarks)
     if landmarks.ndim != 1 or not np.issubdtype(landmarks.dtype, np.integer):
         raise ValueError("landmarks must be a one-dimensional array of indices.")

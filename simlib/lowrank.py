@@ -8,7 +8,10 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, sparray, spmatrix
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
+
+from simlib._typing import Indices, MatrixLike
 
 __all__ = ["LowRank"]
 
@@ -64,15 +67,26 @@ class LowRank(LinearOperator):
     15.0
     """
 
+    left: np.ndarray | csr_array
+    core: np.ndarray
+    residual: csr_array | LinearOperator | None
+    landmarks: np.ndarray | None
+    row_landmarks: np.ndarray | None
+    calls: int | None
+    method: str | None
+    shape: tuple[int, int]
+    dtype: np.dtype
+    T: LowRank
+
     def __init__(
         self,
-        left: Any,
+        left: MatrixLike,
         core: ArrayLike,
-        right: Any = None,
+        right: MatrixLike | None = None,
         *,
-        residual: Any = None,
-        landmarks: ArrayLike | None = None,
-        row_landmarks: ArrayLike | None = None,
+        residual: sparray | spmatrix | LinearOperator | None = None,
+        landmarks: Indices | None = None,
+        row_landmarks: Indices | None = None,
         calls: int | None = None,
         method: str | None = None,
     ):
@@ -114,7 +128,7 @@ class LowRank(LinearOperator):
         super().__init__(dtype, shape)
 
     @property
-    def right(self) -> Any:
+    def right(self) -> np.ndarray | csr_array:
         """The right factor; the left one where the matrix is symmetric."""
         return self.left if self._right is None else self._right
 
@@ -470,8 +484,8 @@ class LowRank(LinearOperator):
 
     def _small_core(self) -> np.ndarray:
         """Return a small matrix with the norm of the factor part."""
-        left = np.linalg.qr(_dense(self.left), mode="r")
-        right = left if self.symmetric else np.linalg.qr(_dense(self._right), mode="r")
+        left = _triangle(self.left)
+        right = left if self.symmetric else _triangle(self.right)
         return left @ self.core @ right.T
 
     def _feature_columns(self) -> np.ndarray:
@@ -505,6 +519,12 @@ def _index(i: ArrayLike) -> np.ndarray:
 
 def _dense(factor: Any) -> np.ndarray:
     return factor.toarray() if scipy.sparse.issparse(factor) else factor
+
+
+def _triangle(factor: Any) -> np.ndarray:
+    """Return R of the QR decomposition of a factor."""
+    # The stub has QRResult for every mode.
+    return np.linalg.qr(_dense(factor), mode="r")  # type: ignore[return-value]
 
 
 def _rows(residual: Any, i: np.ndarray) -> np.ndarray:

@@ -111,7 +111,7 @@ class Memory:
     def __init__(self, n: int, *, symmetric: bool, dtype: np.dtype):
         self.n, self.symmetric, self.dtype = n, symmetric, dtype
         self.columns = Lines(n)
-        self.rows = None if symmetric else Lines(n)
+        self.rows = self.columns if symmetric else Lines(n)
         self._keys = np.zeros(0, dtype=np.int64)
         self._values = np.zeros(0, dtype=dtype)
         self._recent: list[tuple[np.ndarray, np.ndarray]] = []

@@ -7,11 +7,11 @@ never evaluates a pair twice; every method of simlib reads its matrix through on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, SupportsFloat
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from simlib.evaluation import (
     AsymmetryError,
@@ -21,7 +21,7 @@ from simlib.evaluation import (
     Request,
     SimilarityError,
 )
-from simlib.memory import Memory
+from simlib.memory import Lines, Memory
 
 __all__ = ["BudgetExceeded", "Similarity", "SimilarityError"]
 
@@ -95,11 +95,11 @@ class Similarity:
     def __init__(
         self,
         items: Any,
-        function: Callable[..., Any],
+        function: Callable[[Any, Any], SupportsFloat | ArrayLike],
         *,
         symmetric: bool = True,
         batch: Literal["pairs", "block"] | None = None,
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
         n_jobs: int | None = None,
         limit: int | None = None,
         progress: bool = False,
@@ -157,7 +157,7 @@ class Similarity:
         dtype = np.float32 if K.dtype == np.float32 else np.float64
         if symmetric is not False:
             gap, scale = _asymmetry(K)
-            is_symmetric = gap <= 100 * np.finfo(dtype).eps * scale
+            is_symmetric = gap <= 100 * float(np.finfo(dtype).eps) * scale
             if symmetric and not is_symmetric:
                 raise ValueError(
                     f"The matrix is not symmetric: |K - K.T| reaches {gap:.3g}. Pass "
@@ -253,12 +253,12 @@ class Similarity:
         A function with ``batch="block"`` is called once for each distinct row or
         column among the pairs, whichever are fewer.
         """
-        i, j = self._indices(i), self._indices(j)
-        if i.size != j.size:
-            raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
+        a, b = self._indices(i), self._indices(j)
+        if a.size != b.size:
+            raise ValueError(f"`i` and `j` must be as long; got {a.size} and {b.size}.")
         if self.symmetric:
-            i, j = np.minimum(i, j), np.maximum(i, j)
-        keys, at = np.unique(i * self.n + j, return_inverse=True)
+            a, b = np.minimum(a, b), np.maximum(a, b)
+        keys, at = np.unique(a * self.n + b, return_inverse=True)
         i, j = np.divmod(keys, self.n)
         values = self._memory.get(i, j)
         missing = np.flatnonzero(np.isnan(values))
@@ -343,7 +343,7 @@ class Similarity:
             )
         return index.astype(np.int64)
 
-    def _whole(self, lines: np.ndarray, store: Any) -> np.ndarray:
+    def _whole(self, lines: np.ndarray, store: Lines) -> np.ndarray:
         """Return the asked columns; from the store of rows, the asked rows as such."""
         if lines.size == 0:
             return np.zeros((self.n, 0), dtype=self.dtype)
@@ -352,6 +352,7 @@ class Similarity:
         fresh = fresh[~store.complete(fresh)]
         if fresh.size:
             everything = np.arange(self.n)
+            order: Literal["C", "F"]
             if store is self._memory.columns:
                 place, order = (everything, fresh), "F"
             else:
@@ -362,7 +363,9 @@ class Similarity:
             store.finish(fresh)
         return store.take(lines)
 
-    def _known(self, rows: np.ndarray, columns: np.ndarray, order="C") -> np.ndarray:
+    def _known(
+        self, rows: np.ndarray, columns: np.ndarray, order: Literal["C", "F"] = "C"
+    ) -> np.ndarray:
         """Return K[rows][:, columns] (no repeats) with NaN where it is not known."""
         out = np.full((rows.size, columns.size), np.nan, self.dtype, order=order)
         self._memory.fill(rows, columns, out)

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,8 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator
+
+from simlib._typing import MatrixLike
 
 __all__ = [
     "PolynomialSketch",
@@ -75,6 +76,9 @@ class Sketch(LinearOperator):
     True
     """
 
+    shape: tuple[int, int]
+    dtype: np.dtype
+
     def __init__(self, m: int, n: int):
         super().__init__(np.dtype(np.float64), (m, n))
 
@@ -115,7 +119,8 @@ class Sketch(LinearOperator):
         The cost of ``S @ A``, and m d additions for each block: blocks should not have
         much fewer than m rows.
         """
-        n, start, total = self.shape[1], 0, None
+        n, start = self.shape[1], 0
+        total: np.ndarray | None = None
         for block in map(_inexact, blocks):
             stop = start + block.shape[0]
             if stop > n:
@@ -130,7 +135,7 @@ class Sketch(LinearOperator):
                     f"{total.shape[1]}; the one at row {start} has {part.shape[1]}."
                 )
             total, start = part if total is None else total + part, stop
-        if start < n:
+        if total is None or start < n:
             raise ValueError(
                 f"The blocks have {start} rows in all, but the sketch is of a matrix "
                 f"of {n}."
@@ -466,7 +471,7 @@ class TensorSRHT:
         self.signs = _signs(d1, rng), _signs(d2, rng)
         self.rows = [rng.integers(_power_of_two(d), size=m) for d in (d1, d2)]
 
-    def __call__(self, X: ArrayLike, Y: ArrayLike) -> np.ndarray:
+    def __call__(self, X: MatrixLike, Y: MatrixLike) -> np.ndarray:
         """Return the sketches of the products of the rows of X and Y.
 
         Parameters
@@ -578,15 +583,15 @@ class PolynomialSketch:
         rng: int | np.random.Generator | None = None,
     ):
         _check_positive(m=m, d=d)
-        if not isinstance(degree, Integral) or degree < 0:
+        if not isinstance(degree, int | np.integer) or degree < 0:
             raise ValueError(f"degree must be an integer, 0 or more; got {degree!r}.")
         rng = np.random.default_rng(rng)
         self.shape, self.degree, self.shared = (m, d), int(degree), shared
         n_leaves = min(self.degree, 1) if shared else self.degree
-        self.leaves = [
+        self.leaves: list[Sketch | None] = [
             sparse_sign(m, d, rng=rng) if d > m else None for _ in range(n_leaves)
         ]
-        self.nodes = []
+        self.nodes: list[TensorSRHT] = []
         if shared:
             levels = range(1, self.degree.bit_length())
             self.nodes = [TensorSRHT(m, m, m, rng=rng) for _ in levels]
@@ -597,7 +602,7 @@ class PolynomialSketch:
                 self.nodes.append(TensorSRHT(m, *pair, rng=rng))
                 widths.append(m)
 
-    def __call__(self, X: ArrayLike) -> np.ndarray:
+    def __call__(self, X: MatrixLike) -> np.ndarray:
         """Return the sketches of the powers of the rows of X.
 
         Parameters
@@ -615,13 +620,13 @@ class PolynomialSketch:
             X has another shape.
         """
         m, d = self.shape
-        X = _inexact(X)
-        if X.shape[1] != d:
-            raise ValueError(f"Expected rows of length {d}; got shape {X.shape}.")
+        rows = _inexact(X)
+        if rows.shape[1] != d:
+            raise ValueError(f"Expected rows of length {d}; got shape {rows.shape}.")
         if self.degree == 0:
-            return np.eye(1, m, dtype=X.dtype).repeat(X.shape[0], axis=0)
-        X = X if d > m else _dense(X)
-        powers = deque(X if T is None else (T @ X.T).T for T in self.leaves)
+            return np.eye(1, m, dtype=rows.dtype).repeat(rows.shape[0], axis=0)
+        rows = rows if d > m else _dense(rows)
+        powers = deque(rows if T is None else (T @ rows.T).T for T in self.leaves)
         if self.shared:
             return self._by_squaring(_padded(powers.pop(), m))
         for S in self.nodes:
@@ -630,11 +635,12 @@ class PolynomialSketch:
 
     def _by_squaring(self, power: np.ndarray) -> np.ndarray:
         """Multiply the squares of squares that make up the degree."""
-        product = None
-        for level, S in enumerate([None, *self.nodes]):
-            power = S(power, power) if level else power
+        product = power if self.degree & 1 else None
+        for level, S in enumerate(self.nodes, start=1):
+            power = S(power, power)
             if self.degree >> level & 1:
                 product = power if product is None else S(product, power)
+        assert product is not None  # the degree has a highest bit
         return product
 
 
@@ -672,19 +678,19 @@ def hadamard_transform(X: ArrayLike) -> np.ndarray:
     >>> hadamard_transform([1.0, 2.0, 3.0, 4.0]).tolist()
     [10.0, -2.0, -4.0, 0.0]
     """
-    X = np.asarray(X)
-    if not X.ndim or len(X) != _power_of_two(len(X)):
+    Y = np.asarray(X)
+    if not Y.ndim or len(Y) != _power_of_two(len(Y)):
         raise ValueError(
-            f"The number of rows must be a power of 2; got shape {X.shape}. Add rows "
+            f"The number of rows must be a power of 2; got shape {Y.shape}. Add rows "
             "of zeros."
         )
-    X = X.astype(_inexact_type(X), copy=False)
-    n, shape, done = len(X), X.shape, 1
+    Y = Y.astype(_inexact_type(Y), copy=False)
+    n, shape, done = len(Y), Y.shape, 1
     while done < n:
-        H = scipy.linalg.hadamard(min(n // done, SIDE), dtype=X.dtype)
-        X = H @ X.reshape(done, len(H), -1)
+        H = scipy.linalg.hadamard(min(n // done, SIDE), dtype=Y.dtype)
+        Y = H @ Y.reshape(done, len(H), -1)
         done *= len(H)
-    return X.reshape(shape)
+    return Y.reshape(shape)
 
 
 def _hadamard(X: np.ndarray, where: Any, n: int) -> np.ndarray:
@@ -730,5 +736,5 @@ def _dense(A: Any) -> np.ndarray:
 
 def _check_positive(**sizes: int) -> None:
     for name, size in sizes.items():
-        if not isinstance(size, Integral) or size < 1:
+        if not isinstance(size, int | np.integer) or size < 1:
             raise ValueError(f"{name} must be a positive integer; got {size!r}.")

@@ -515,7 +515,8 @@ def test_outside_a_checkout_the_press_says_so(tmp_path, monkeypatch, capsys):
 def test_chapters_side_by_side(tiny, capsys):
     meet = "from pathlib import Path\nfrom time import monotonic, sleep\n\n"
     meet += "Path('MINE').touch()\nend = monotonic() + 60\n"
-    meet += "while not Path('YOURS').exists():\n    assert monotonic() < end\n    sleep(0.01)"
+    meet += "while not Path('YOURS').exists():\n"
+    meet += "    assert monotonic() < end\n    sleep(0.01)"
     for here, there in [("alpha", "beta"), ("beta", "alpha")]:
         code = meet.replace("MINE", here).replace("YOURS", there)
         tiny.source(here).write_text(HEAD + PARAMETERS + cell(code))

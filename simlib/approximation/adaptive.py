@@ -192,11 +192,14 @@ def _pairs_needed(n_pairs: int, error: ErrorEstimate, target: float) -> float:
 class _Search:
     """The answer so far, what the method has read for it, and the sample."""
 
+    answer: LowRank
+    sample: ValidationSample
+
     def __init__(self, sim: Similarity, method: Method, rng: np.random.Generator):
         self.sim, self.reader = sim, _Reader(sim)
         self.method, self.seed = method, int(rng.integers(2**62))
-        self.n_landmarks, self.answer = 0, None
-        self.price = 1 if sim.symmetric else 2  # calls for one in the formulas
+        self.n_landmarks = 0
+        self.price = 1.0 if sim.symmetric else 2.0  # calls for one in the formulas
         calls = sim.calls
         if not self.grow(FIRST, share=0.5):
             raise self._too_little()

@@ -23,6 +23,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
+from simlib._typing import Indices, MatrixLike
 from simlib.approximation.budget import block_calls, cross_calls
 from simlib.approximation.tikhonov import Problem, tikhonov, tikhonov_calls
 from simlib.landmarks import draw
@@ -39,12 +40,12 @@ DIGITS = 2**20  # of cheap similarities that count
 def anchored(
     sim: Similarity,
     n_landmarks: int | None,
-    cheap: Similarity | ArrayLike,
+    cheap: Similarity | MatrixLike,
     *,
     oversampling: float = 2,
     calibration: Literal["isotonic"] | None = "isotonic",
     base_rank: int | None = None,
-    landmarks: ArrayLike | None = None,
+    landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Anchored:
     r"""Approximate a similarity matrix with the help of a cheap similarity.
@@ -164,6 +165,7 @@ def anchored(
         residual = CheapPart(scaled, sim.dtype)
     elif weight:
         left, core, right = _joined(K, core, base, weight)
+        assert base.landmarks is not None
         base_landmarks = base.landmarks
     calls = cross_calls(sim.n, S1.size, symmetric=sim.symmetric)
     calls += block_calls(S2.size - S1.size, symmetric=sim.symmetric)
@@ -328,7 +330,7 @@ class CheapPart(LinearOperator):
     _adjoint = _transpose
 
 
-def _companion(cheap: Similarity | ArrayLike, sim: Similarity) -> Similarity:
+def _companion(cheap: Similarity | MatrixLike, sim: Similarity) -> Similarity:
     """Return the cheap similarity, made from a factor if need be."""
     if not isinstance(cheap, Similarity):
         Z = check_array(
@@ -348,7 +350,7 @@ def _companion(cheap: Similarity | ArrayLike, sim: Similarity) -> Similarity:
     return cheap
 
 
-def _inner_products(xs: ArrayLike, ys: ArrayLike) -> np.ndarray:
+def _inner_products(xs: Any, ys: Any) -> np.ndarray:
     return safe_sparse_dot(xs, ys.T, dense_output=True)
 
 
@@ -378,11 +380,13 @@ def _less(K: Problem, B: Problem, weight: float) -> Problem:
     """Return the same of K - w B."""
     if weight == 0:
         return K
-    dtype = K.C.dtype
+    dtype, R = K.C.dtype, None
+    if K.R is not None and B.R is not None:
+        R = (K.R - weight * B.R).astype(dtype, copy=False)
     return Problem(
         A=K.A - weight * B.A,
         C=(K.C - weight * B.C).astype(dtype, copy=False),
-        R=None if K.R is None else (K.R - weight * B.R).astype(dtype, copy=False),
+        R=R,
         S1=K.S1,
     )
 
@@ -467,6 +471,6 @@ def _off_diagonal(problem: Problem) -> np.ndarray:
 
     others = np.delete(np.arange(len(problem.C)), problem.S1)
     parts = [once(A[:s1, :s1]), once(A[s1:, s1:]), problem.C[others].ravel()]
-    if not symmetric:
+    if problem.R is not None:
         parts.append(problem.R[others].ravel())
     return np.concatenate(parts)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+
+from simlib.lowrank import LowRank
 
 __all__ = ["Method", "block_calls", "cross_calls", "largest_below"]
 
@@ -12,7 +15,7 @@ __all__ = ["Method", "block_calls", "cross_calls", "largest_below"]
 class Method(NamedTuple):
     """A method and its cost: ``calls(n, n_landmarks, **options)``, K symmetric."""
 
-    function: Callable[..., Any]
+    function: Callable[..., LowRank]
     calls: Callable[..., int]
 
 
@@ -44,7 +47,7 @@ def block_calls(m: int, *, symmetric: bool = True) -> int:
 
 def largest_below(calls: int, n: int, cost: Callable[[int], int]) -> int:
     """Return the largest s in 1..n with ``cost(s) <= calls``, by bisection."""
-    if not (isinstance(n, Integral) and n >= 1):
+    if not (isinstance(n, int | np.integer) and n >= 1):
         raise ValueError(f"n is the number of items, an integer from 1 on; got {n!r}.")
     if cost(1) > calls:
         raise ValueError(

@@ -10,8 +10,8 @@ book.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from simlib._typing import Indices
 from simlib.approximation.budget import cross_calls
 from simlib.approximation.nystrom import pinv
 from simlib.landmarks import draw, sample_size
@@ -33,7 +33,7 @@ def skeleton(
     n_landmarks: int | None = None,
     *,
     rcond: float | None = None,
-    landmarks: ArrayLike | None = None,
+    landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     """Approximate a matrix by s of its columns and s independently drawn rows.
@@ -97,7 +97,7 @@ def sicur(
     oversampling: float = 2,
     nested: bool = True,
     symmetrize: bool = False,
-    landmarks: ArrayLike | None = None,
+    landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     """Approximate a matrix by columns and more rows ("Simple CUR").
@@ -186,7 +186,7 @@ def stacur(
     *,
     same_rows: bool = True,
     oversampling: float = 1,
-    landmarks: ArrayLike | None = None,
+    landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     r"""Approximate a matrix by a sampled projection onto its columns ("Stable CUR").

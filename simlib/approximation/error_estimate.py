@@ -490,7 +490,7 @@ def _profiles(approximation: LowRank) -> np.ndarray:
     factors = [approximation.left]
     if not approximation.symmetric:
         factors.append(approximation.right)
-    factors = [f.toarray() if scipy.sparse.issparse(f) else f for f in factors]
+    factors = [f if isinstance(f, np.ndarray) else f.toarray() for f in factors]
     n = approximation.shape[0]
     ranks = [scipy.stats.rankdata(column) for f in factors for column in f.T]
     scores = scipy.special.ndtri((np.array(ranks).T.reshape(n, -1) - 0.5) / n)
@@ -516,7 +516,7 @@ def _allocation(sizes: np.ndarray, total: int) -> np.ndarray:
     """Return numbers proportional to the roots of the sizes, as far as these allow."""
     if total >= sizes.sum():
         return sizes
-    least = np.minimum(sizes, min(LEAST, total // np.count_nonzero(sizes)))
+    least = np.minimum(sizes, min(LEAST, total // int(np.count_nonzero(sizes))))
     root = np.sqrt(sizes)
 
     def numbers(t: float) -> np.ndarray:

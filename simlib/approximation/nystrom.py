@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike
 
+from simlib._typing import Indices
 from simlib.approximation.budget import cross_calls
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
@@ -25,7 +25,7 @@ def nystrom(
     n_landmarks: int | None = None,
     *,
     rcond: float | None = None,
-    landmarks: ArrayLike | None = None,
+    landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     """Approximate a similarity matrix from some of its columns.

@@ -8,8 +8,6 @@ every sublinear method is measured.
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 
 from simlib.approximation.budget import block_calls
@@ -55,7 +53,7 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
     >>> round(relative_error(K, answer), 3)  # 5 / 13
     0.385
     """
-    if not isinstance(rank, Integral) or not 1 <= rank <= sim.n:
+    if not isinstance(rank, int | np.integer) or not 1 <= rank <= sim.n:
         raise ValueError(
             f"rank must be an integer between 1 and {sim.n}; got {rank!r}."
         )
@@ -64,9 +62,9 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
     if sim.symmetric:
         values, vectors = np.linalg.eigh(K)
         best = np.argsort(-np.abs(values), kind="stable")[:rank]
-        factors = vectors[:, best], np.diag(values[best])
+        factors = [vectors[:, best], np.diag(values[best])]
     else:
         left, sigma, right = np.linalg.svd(K)
-        factors = left[:, :rank], np.diag(sigma[:rank]), right[:rank].T
-    factors = [factor.astype(sim.dtype) for factor in factors]
-    return LowRank(*factors, calls=calls, method="optimal")
+        factors = [left[:, :rank], np.diag(sigma[:rank]), right[:rank].T]
+    parts = [factor.astype(sim.dtype) for factor in factors]
+    return LowRank(*parts, calls=calls, method="optimal")

@@ -75,12 +75,12 @@ def overlay(
     0
     """
     columns = approximation.landmarks
-    if columns is None or approximation.residual is not None:
+    rows = columns if approximation.symmetric else approximation.row_landmarks
+    if columns is None or rows is None or approximation.residual is not None:
         raise ValueError(
             "overlay corrects an answer that was made from landmarks, and has no "
             "residual yet."
         )
-    rows = columns if approximation.symmetric else approximation.row_landmarks
     if sim.symmetric:
         rows = columns = np.union1d(rows, columns)
     left, core, right = approximation.left, approximation.core, approximation.right

@@ -11,29 +11,43 @@ explained worst so far.
 
 from __future__ import annotations
 
-from numbers import Integral
+from typing import Protocol
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
+from simlib._typing import Indices
 from simlib.approximation.budget import cross_calls
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
 
 __all__ = ["rpcholesky", "rpcholesky_calls"]
 
 BLOCK = 64  # proposals at a time
 
 
+class Readable(Protocol):
+    """What `rpcholesky` asks of a matrix; a `Similarity` answers it."""
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype: ...
+    @property
+    def symmetric(self) -> bool: ...
+    def diagonal(self) -> np.ndarray: ...
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray: ...
+    def columns(self, columns: np.ndarray) -> np.ndarray: ...
+
+
 def rpcholesky(
-    sim: Similarity,
+    sim: Readable,
     n_landmarks: int | None = None,
     *,
     block_size: int | None = None,
     tol: float = 1e-11,
-    landmarks: ArrayLike | None = None,
+    landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     r"""Approximate a positive semidefinite matrix by randomly pivoted Cholesky.
@@ -119,7 +133,7 @@ def rpcholesky(
             "(K + K.T)/2."
         )
     block_size = BLOCK if block_size is None else block_size
-    if not isinstance(block_size, Integral) or block_size < 1:
+    if not isinstance(block_size, int | np.integer) or block_size < 1:
         raise ValueError(
             f"block_size must be an integer, at least 1; got {block_size!r}."
         )
@@ -171,7 +185,7 @@ class _Factored(LowRank):
 class _PartialCholesky:
     """F, the landmarks, and the diagonal of K - F F^T, block by block."""
 
-    def __init__(self, sim: Similarity, n_landmarks: int, tol: float):
+    def __init__(self, sim: Readable, n_landmarks: int, tol: float):
         self.sim = sim
         self.F = np.empty((sim.n, n_landmarks), order="F")
         self.landmarks = np.zeros(0, dtype=np.intp)
@@ -237,7 +251,7 @@ class _PartialCholesky:
 
     def check_column(self, j: int) -> None:
         """Raise where K[i, j]^2 > K[i, i] K[j, j], for an item j of no residual."""
-        column = self.sim.columns([j])[:, 0].astype(float)
+        column = self.sim.columns(np.array([j]))[:, 0].astype(float)
         worst = np.argmax(np.abs(column))
         if column[worst] ** 2 > self.largest * self.allowed:
             raise _indefinite(

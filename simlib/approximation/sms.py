@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike
 
+from simlib._typing import Indices
 from simlib.approximation.budget import block_calls, cross_calls
 from simlib.approximation.nystrom import pinv
 from simlib.landmarks import draw, sample_size
@@ -34,7 +34,7 @@ def sms_nystrom(
     shift: Literal["submatrix", "exact"] | float = "submatrix",
     variant: Literal["core", "landmarks", "printed"] = "core",
     rescale: Literal[False, "spectral", "frobenius"] = False,
-    landmarks: ArrayLike | None = None,
+    landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     r"""Approximate an indefinite matrix by Nyström with a shifted core.
@@ -140,10 +140,10 @@ def sms_nystrom(
     shifted = W + e * np.eye(S1.size)
     core = pinv(shifted, symmetric=True, rcond=S1.size * np.finfo(sim.dtype).eps)
     if rescale:
-        order = 2 if rescale == "spectral" else "fro"
+        order: Literal[2, "fro"] = 2 if rescale == "spectral" else "fro"
         norm = np.linalg.norm(W, order)
         if norm > 0:
-            core *= np.linalg.norm(shifted, order) / norm
+            core = core * (np.linalg.norm(shifted, order) / norm)
     if variant != "core":
         C = C.copy()
         rows = S1 if variant == "landmarks" else np.arange(S1.size)

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from simlib._typing import Indices
 from simlib.approximation.budget import block_calls, cross_calls
 from simlib.approximation.overlay import overlay as laid_over
 from simlib.landmarks import adaptive, draw, pivoted_qr, sample_size
@@ -41,7 +42,7 @@ def tikhonov(
     *,
     oversampling: float = 2,
     ridge: Literal["cv"] | float = "cv",
-    landmarks: Literal["uniform", "pivoted_qr", "adaptive"] | ArrayLike = "uniform",
+    landmarks: Literal["uniform", "pivoted_qr", "adaptive"] | Indices = "uniform",
     nugget: bool = False,
     overlay: bool = False,
     rng: int | np.random.Generator | None = None,
@@ -184,7 +185,7 @@ def _draw(
     sim: Similarity,
     n_landmarks: int | None,
     oversampling: float,
-    landmarks: str | ArrayLike,
+    landmarks: str | Indices,
     rng: int | np.random.Generator | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return S1 and S2, which begins with S1."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from simlib._typing import Indices
 from simlib.approximation.budget import block_calls
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
@@ -23,7 +23,7 @@ __all__ = ["biharmonic_approximation"]
 
 
 def biharmonic_approximation(
-    sim: Similarity, P: np.ndarray | csr_array, landmarks: ArrayLike
+    sim: Similarity, P: np.ndarray | csr_array, landmarks: Indices
 ) -> LowRank:
     """Approximate a matrix that varies smoothly over a manifold.
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from simlib._typing import MatrixLike
 from simlib.biharmonic.operator import as_square, check_mesh
 
 __all__ = ["exact_geodesics", "graph_distances", "heat_geodesics"]
@@ -152,7 +153,7 @@ def exact_geodesics(
     )
 
 
-def graph_distances(adjacency: ArrayLike | csr_array, sources: ArrayLike) -> np.ndarray:
+def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     """Return the lengths of shortest paths from some nodes of an undirected graph.
 
     Parameters
@@ -201,14 +202,14 @@ def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray
 
     Not 0 only where the packages could fail: beyond 1e9, or below 1e-9.
     """
-    vertices, faces = check_mesh(vertices, faces)
-    n, exponent = len(vertices), int(np.frexp(abs(vertices).max())[1])
+    points, triangles = check_mesh(vertices, faces)
+    n, exponent = len(points), int(np.frexp(abs(points).max())[1])
     if abs(exponent) <= 30:
         exponent = 0
-    vertices = np.ldexp(vertices, -exponent)
-    i, j = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]]]).T
+    points = np.ldexp(points, -exponent)
+    i, j = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]]).T
     _demand_one_piece(coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), "mesh")
-    return vertices, faces, exponent
+    return points, triangles, exponent
 
 
 def _sources(sources: ArrayLike, n: int) -> np.ndarray:

@@ -12,31 +12,53 @@ the others. Most of it is nearly 0, and a sparse P keeps what is large,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, overload
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric
 from simlib.landmarks import draw
 
 __all__ = ["interpolation"]
 
+Solver = Literal["auto", "selected", "superlu", "cholmod"]
 BLOCK = 256  # columns solved at a time
 SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
 
 
+@overload
 def interpolation(
-    M: ArrayLike | csr_array,
-    landmarks: ArrayLike,
+    M: MatrixLike,
+    landmarks: Indices,
+    *,
+    nnz_per_row: None = None,
+    by: Literal["column", "row"] = "column",
+    renormalize: bool = True,
+    solver: Solver = "auto",
+) -> np.ndarray: ...
+@overload
+def interpolation(
+    M: MatrixLike,
+    landmarks: Indices,
+    *,
+    nnz_per_row: float,
+    by: Literal["column", "row"] = "column",
+    renormalize: bool = True,
+    solver: Solver = "auto",
+) -> csr_array: ...
+def interpolation(
+    M: MatrixLike,
+    landmarks: Indices,
     *,
     nnz_per_row: float | None = None,
-    by: str = "column",
+    by: Literal["column", "row"] = "column",
     renormalize: bool = True,
-    solver: str = "auto",
+    solver: Solver = "auto",
 ) -> np.ndarray | csr_array:
     """Return the interpolation operator P of some landmarks.
 

@@ -15,6 +15,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
+from simlib._typing import MatrixLike
+
 __all__ = [
     "as_square",
     "as_symmetric",
@@ -107,7 +109,7 @@ def mesh_laplacian(
     return graph_laplacian(A + A.T), mass
 
 
-def graph_laplacian(adjacency: ArrayLike | csr_array) -> csr_array:
+def graph_laplacian(adjacency: MatrixLike) -> csr_array:
     """Return the Laplacian V - A of an undirected graph.
 
     Parameters
@@ -148,7 +150,7 @@ def graph_laplacian(adjacency: ArrayLike | csr_array) -> csr_array:
 
 
 def biharmonic_operator(
-    stiffness: ArrayLike | csr_array, mass: ArrayLike | None = None
+    stiffness: MatrixLike, mass: ArrayLike | None = None
 ) -> csr_array:
     """Return the biharmonic operator M = L^T D^-1 L.
 
@@ -229,7 +231,7 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
     return vertices, faces
 
 
-def as_square(matrix: ArrayLike | csr_array, name: str) -> csr_array:
+def as_square(matrix: MatrixLike, name: str) -> csr_array:
     """Return a copy in float64, or raise ValueError unless square, real and finite."""
     real = not np.iscomplexobj(matrix)
     A = csr_array(matrix, dtype=np.float64 if real else None, copy=True)
@@ -240,7 +242,7 @@ def as_square(matrix: ArrayLike | csr_array, name: str) -> csr_array:
     return A
 
 
-def as_symmetric(matrix: ArrayLike | csr_array, name: str) -> csr_array:
+def as_symmetric(matrix: MatrixLike, name: str) -> csr_array:
     """Return what `as_square` does if it is symmetric to half the digits."""
     A = as_square(matrix, name)
     if A.nnz and abs(A - A.T).max() > 1e-8 * abs(A).max():

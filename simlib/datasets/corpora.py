@@ -319,8 +319,8 @@ def load_newsgroups(vocabulary: Container[str] | None = None) -> Corpus:
     documents = list(map(_letters, texts))
     counts = Counter(chain.from_iterable(documents))
     rare = {word for word, count in counts.items() if count < RAREST}
-    documents = _without(load_stop_words() | rare, documents)
-    return _corpus(records, texts, documents, vocabulary, longest=LONGEST)
+    kept = _without(load_stop_words() | rare, documents)
+    return _corpus(records, texts, kept, vocabulary, longest=LONGEST)
 
 
 def load_stop_words() -> frozenset[str]:

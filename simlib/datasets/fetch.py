@@ -68,7 +68,9 @@ def _download(dataset: Dataset, file: File) -> Path:
     raw = pooch.retrieve(
         file.url, known_hash=f"sha256:{file.raw_sha256}", path=cache_folder() / "raw"
     )
-    data = file.convert(Path(raw).read_bytes())
+    data = Path(raw).read_bytes()
+    if file.convert is not None:
+        data = file.convert(data)
     found = hashlib.sha256(data).hexdigest()
     if found != file.sha256:
         raise CorruptDataError(
@@ -89,7 +91,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _instructions(dataset: Dataset, file: File) -> str:
-    recipe = textwrap.fill(" ".join(file.recipe.split()), 88)
+    recipe = textwrap.fill(" ".join((file.recipe or "").split()), 88)
     return (
         f"{dataset.folder}/{file.name} cannot be downloaded as one public file.\n"
         f"{recipe}\n{_place(dataset, file)}"

@@ -8,6 +8,7 @@ knows no mathematics. Inside a chapter only `record`, `recorded`, `paper` and
 """
 
 from importlib import import_module
+from typing import Any
 
 _MODULES = {
     "ChapterError": "simlib.press.job",
@@ -28,11 +29,11 @@ _MODULES = {
 __all__ = sorted(_MODULES)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return __all__

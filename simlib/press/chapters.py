@@ -133,10 +133,12 @@ def parameters(notebook: "NotebookNode") -> dict[str, Any]:
         if "parameters" in tags(cell):
             for node in ast.parse(cell_code(cell.source) or "").body:
                 match node:
-                    case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
-                        values[name] = _literal(node.value)
-                    case ast.Assign(targets=[ast.Name(id=name)]):
-                        values[name] = _literal(node.value)
+                    case ast.AnnAssign(
+                        target=ast.Name(id=name), value=ast.expr() as code
+                    ):
+                        values[name] = _literal(code)
+                    case ast.Assign(targets=[ast.Name(id=name)], value=code):
+                        values[name] = _literal(code)
     return values
 
 

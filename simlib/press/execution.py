@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from signal import SIG_IGN, SIGINT, SIGTERM, signal
+from typing import Any
 
 from .chapters import code_cells, read_chapter
 from .inputs import Checkout
@@ -145,7 +147,8 @@ def _one_by_one(todo: list[Job], jobs: int, echo: Callable[[str], None]) -> _Out
 def _side_by_side(todo: list[Job], jobs: int, echo: Callable[[str], None]) -> _Outcomes:
     """Execute jobs in processes of their own, as papermill changes the directory."""
     context = get_context("spawn")
-    waiting, running = todo[::-1], {}
+    waiting = todo[::-1]
+    running: dict[Any, tuple[Job, BaseProcess, float]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:

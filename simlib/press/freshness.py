@@ -83,7 +83,7 @@ def status(
             Status(
                 chapter,
                 job.changes(job.notebook, checkout),
-                stored and stored["seconds"],
+                stored["seconds"] if stored else None,
                 _since(provenance, checkout, chapter) if provenance else None,
                 provenance,
             )

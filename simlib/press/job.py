@@ -127,7 +127,7 @@ class Job:
             changed = self.changes(path, checkout)
             if changed is None or changed.keys() - bearable:
                 continue
-            if committed and not stored_metadata(path)["commit"]:
+            if committed and not (stored_metadata(path) or {}).get("commit"):
                 continue
             if path != self.notebook:
                 write_atomically(self.notebook, path.read_text(encoding="utf-8"))

@@ -146,7 +146,7 @@ def _note_page(app: "Sphinx", docname: str, source: list[str]) -> None:
 
     repository = _repository(app)
     _page = repository.notebook(repository.chapter_name(docname), _profile())
-    stored = app.env.press_keys.get(docname)
+    stored = getattr(app.env, "press_keys", {}).get(docname)
     if not stored:
         return
     result = {
@@ -164,7 +164,7 @@ def _copy_mathjax(app: "Sphinx", exception: Exception | None) -> None:
     if exception or app.builder.format != "html":
         return
     package = distribution("sphinx-mathjax-offline")
-    source = Path(package.locate_file("sphinx-mathjax-offline/static/mathjax"))
+    source = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
     for pattern in _MATHJAX:
         for file in source.glob(pattern):
             if file.name == "all-packages.js":

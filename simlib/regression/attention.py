@@ -13,7 +13,7 @@ worse one than some columns of G itself. `sketched_solve` is what the paper does
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
@@ -36,7 +36,7 @@ from simlib.regression.kernel import (
     factor,
     shifted_inverse,
 )
-from simlib.regression.powers import Solution, lstsq, odd_power, solve_gram
+from simlib.regression.powers import Method, Solution, lstsq, odd_power, solve_gram
 from simlib.sketch import sparse_sign
 
 __all__ = ["AttentionKernelRegressor", "sketched_solve"]
@@ -166,6 +166,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     True
     """
 
+    features_: Any
+
     def __init__(
         self,
         ridge: float = 1.0,
@@ -221,7 +223,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.__dict__ = fresh.__dict__
         return self
 
-    def _fit(self, X: ArrayLike, y: ArrayLike) -> None:
+    def _fit(self, X: Any, y: Any) -> None:
         """Set the attributes of a model that has none."""
         self._check_options()
         X, y = validate_data(
@@ -268,7 +270,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             or a row so long that its prediction overflows.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        points = validate_data(self, X, dtype=np.float64, reset=False)
         if self.features_ is None:
             image = ExponentialKernel(self.X_fit_, self.exponent_).with_rows
             step, coef = BLOCK // len(self.X_fit_), self.dual_coef_
@@ -277,10 +279,14 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             step = FEATURES // len(coef)
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = np.concatenate(
-                [image(X[rows]) @ coef for rows in gen_batches(len(X), max(1, step))]
+                [
+                    image(points[rows]) @ coef
+                    for rows in gen_batches(len(points), max(1, step))
+                ]
             )
         if not np.isfinite(predictions).all():
-            lost = np.flatnonzero(~np.isfinite(predictions.reshape(len(X), -1).sum(1)))
+            sums = predictions.reshape(len(points), -1).sum(1)
+            lost = np.flatnonzero(~np.isfinite(sums))
             raise ValueError(
                 f"The prediction for row {lost[0]} overflows: the row is too long for "
                 "the exponential of its products with the points of fit. Scale all "
@@ -378,14 +384,15 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{Z.width} features of {len(X)} points are dependent: give a ridge "
                 "above 0."
             )
-        rows, targets = Z, Y
+        rows: Iterable[Any] = Z
+        targets = Y
         if self.ridge > 0:
             rows = _Stacked(Z, np.sqrt(self.ridge) * np.eye(Z.width))
             targets = np.vstack([Y, np.zeros((Z.width, Y.shape[1]))])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # see _judge
             found = lstsq(rows, targets, tol=self.tol, rng=rng)
-        start, right, left = 0, 0.0, -self.ridge * found.x
+        start, right, left = 0, np.zeros_like(found.x), -self.ridge * found.x
         for part in Z:
             some = Y[start : start + part.shape[0]]
             start += part.shape[0]
@@ -461,7 +468,7 @@ def sketched_solve(
     *,
     ridge: float = 0.0,
     tol: float = 1e-10,
-    method: str = "auto",
+    method: Method = "auto",
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
     r"""Solve with Z Z^T in place of the kernel matrix, as the paper does.
@@ -538,7 +545,7 @@ def sketched_solve(
     if not 0 <= ridge < np.inf:
         raise ValueError(f"ridge must be a number of at least 0; got {ridge}.")
     n, m = Z.shape
-    options = {"tol": tol, "method": method, "rng": rng}
+    options: dict[str, Any] = {"tol": tol, "method": method, "rng": rng}
     A = Z if m <= n else Z.T
     if m <= n and ridge == 0:
         A = Z = _independent(Z, rng)
@@ -550,10 +557,10 @@ def sketched_solve(
     elif ridge > 0:
         below = np.zeros((m, *y.shape[1:]))
         found = lstsq(A, np.concatenate([y, below]), **options)
-        x, stretch = (y - Z @ found.x) / ridge, np.linalg.norm(Z) / ridge
+        x, stretch = (y - Z @ found.x) / ridge, float(np.linalg.norm(Z)) / ridge
     else:
         found = odd_power(A, y, 1, **options)
-        x, stretch = Z @ found.x, np.linalg.norm(Z)
+        x, stretch = Z @ found.x, float(np.linalg.norm(Z))
     if m <= n:
         stretch *= _column_ratio(found.x, x)
     left = Z @ (Z.T @ x) + ridge * x - y

@@ -145,6 +145,8 @@ class ExponentialFeatures(
     True
     """
 
+    _parts: list[Callable[[Any], np.ndarray]]
+
     def __init__(
         self,
         n_components: int = 512,
@@ -184,7 +186,8 @@ class ExponentialFeatures(
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31)
-        rng = np.random.default_rng(seed)
+        source: int | np.random.Generator
+        source = rng = np.random.default_rng(seed)
         if self.kind == "positive":
             directions = rng.standard_normal((X.shape[1], self.n_components))
             self._parts = [partial(_positive, directions=directions.astype(X.dtype))]
@@ -198,7 +201,7 @@ class ExponentialFeatures(
             budget = self._monomials_that_fit(counts)
         elif self.kind == "shared_tree":
             budget = _equal_budget(self.n_components, counts)
-            rng = int(rng.integers(2**63))  # the seed of every degree
+            source = int(rng.integers(2**63))  # the seed of every degree
         else:
             weights = np.exp(xlogy(degrees, square) - gammaln(degrees + 1) - square)
             budget = _weighted_budget(self.n_components, counts, weights)
@@ -208,7 +211,7 @@ class ExponentialFeatures(
         self._parts = [
             partial(_monomials, degree=p)
             if size == counts[p] and (p < 2 or self.kind != "shared_tree")
-            else self._sketch(X, p, int(size), rng)
+            else self._sketch(X, p, int(size), source)
             for p, size in enumerate(self.budget_)
             if size > 0
         ]
@@ -286,7 +289,7 @@ class ExponentialFeatures(
     ) -> Callable[[Any], np.ndarray]:
         """Return a map of rows to sketches of their powers over sqrt(degree!)."""
         if self.kind == "polynomial_count_sketch":
-            seed = int(rng.integers(2**31))
+            seed = int(np.random.default_rng(rng).integers(2**31))
             sketch = PolynomialCountSketch(
                 degree=degree, n_components=size, random_state=seed
             )
@@ -328,7 +331,7 @@ class ExponentialFeatures(
 
 
 def _positive_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and value > 0
+    return isinstance(value, Integral) and int(value) > 0
 
 
 def _first_exact(n_components: int, counts: np.ndarray) -> int:
@@ -373,7 +376,7 @@ def _monomials(X: Any, *, degree: int) -> np.ndarray:
     columns = np.ascontiguousarray((X.toarray() if issparse(X) else X).T)
     chosen = np.array(list(combinations_with_replacement(range(len(columns)), degree)))
     Z = np.ones((len(chosen), columns.shape[1]), X.dtype)
-    last, power = -1, 1
+    last, power = -1, np.ones(len(chosen), dtype=int)
     for variable in chosen.T:
         power = np.where(variable == last, power + 1, 1)
         Z *= columns[variable]

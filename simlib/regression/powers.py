@@ -15,7 +15,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.linalg
@@ -33,6 +33,7 @@ from simlib.regression.iterations import (
 )
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import (
+    Rows,
     as_rows,
     blocks,
     is_blocks,
@@ -42,7 +43,8 @@ from simlib.regression.rows import (
 
 __all__ = ["Solution", "even_power", "lstsq", "odd_power", "solve_gram"]
 
-METHODS = ("auto", "cholesky_qr", "gram", "heavy_ball", "cg", "lsqr", "paper")
+Method = Literal["auto", "cholesky_qr", "gram", "heavy_ball", "cg", "lsqr", "paper"]
+METHODS = get_args(Method)
 UNIT = np.finfo(float).eps / 2
 TINY = np.finfo(float).tiny
 WIDE = 2000  # columns from which iterations cost less than matrix products
@@ -101,11 +103,11 @@ class Solution:
 
 
 def lstsq(
-    A: Any,
+    A: Rows,
     b: ArrayLike,
     *,
     tol: float = 1e-12,
-    method: str = "auto",
+    method: Method = "auto",
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
@@ -182,11 +184,11 @@ def lstsq(
 
 
 def solve_gram(
-    A: Any,
+    A: Rows,
     y: ArrayLike,
     *,
     tol: float = 1e-12,
-    method: str = "auto",
+    method: Method = "auto",
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
@@ -237,12 +239,12 @@ def solve_gram(
 
 
 def even_power(
-    A: Any,
+    A: Rows,
     b: ArrayLike,
     j: int,
     *,
     tol: float = 1e-12,
-    method: str = "auto",
+    method: Method = "auto",
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
@@ -301,13 +303,13 @@ def even_power(
 
 
 def odd_power(
-    A: Any,
+    A: Rows,
     b: ArrayLike,
     j: int,
     *,
     weight: ArrayLike | None = None,
     tol: float = 1e-12,
-    method: str = "auto",
+    method: Method = "auto",
     preconditioner: Preconditioner | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Solution:
@@ -379,7 +381,7 @@ def odd_power(
         ) from error
     found = _solve(multiply(A, C), b, 1, True, tol, method, None, rng)
     x = C @ found.x
-    stretch = np.linalg.norm(C, 2) * _relative(found.x, x)
+    stretch = float(np.linalg.norm(C, 2)) * _relative(found.x, x)
     return replace(found, x=x, error_estimate=stretch * found.error_estimate)
 
 
@@ -440,7 +442,7 @@ def _solve(
     target = max(tol / 100 * decay / made.condition, UNIT)
     first, stage = _stages(A, made, method, target)
     B, scale = balanced(b.astype(np.float64).reshape(len(b), -1))
-    x, given, shift = B, B, 0
+    x, given, shift = B, B, np.zeros_like(scale)
     gaps, steps, errors = [], [], np.zeros(B.shape[1])
     largest = made.norm
     if j and not 2.0**-511 <= largest <= 2.0**511:  # A^T A is out of range

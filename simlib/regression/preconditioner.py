@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
@@ -27,7 +27,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from simlib import sketch as sketches
 from simlib.regression.iterations import norms
-from simlib.regression.rows import as_rows, blocks, is_blocks, multiply_transposed
+from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
 __all__ = ["Preconditioner"]
 
@@ -74,9 +74,11 @@ class Preconditioner:
     @classmethod
     def from_matrix(
         cls,
-        A: Any,
+        A: Rows,
         *,
-        sketch: str = "sparse_sign",
+        sketch: Literal[
+            "sparse_sign", "srht", "gaussian", "count_sketch"
+        ] = "sparse_sign",
         oversampling: float = 4,
         refine: bool = True,
         rng: int | np.random.Generator | None = None,
@@ -145,7 +147,8 @@ class Preconditioner:
                 "otherwise A^T A is singular. Take A.T, or scipy.linalg.lstsq for the "
                 "solution of least norm."
             )
-        R = np.linalg.qr(SA, mode="r")
+        # The stub has QRResult for every mode.
+        R: np.ndarray = np.linalg.qr(SA, mode="r")  # type: ignore[assignment]
         R *= np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]
         _demand_full_rank(R)
         start = partial(_start, R=R, SA=SA, sketch=sketch, heights=heights, seed=seed)
@@ -153,7 +156,7 @@ class Preconditioner:
         made = cls(R, _condition(R), distortion, start)
         return made.refined(A) if refine and distortion else made
 
-    def refined(self, A: Any) -> Preconditioner:
+    def refined(self, A: Rows) -> Preconditioner:
         """Return the triangle of A itself, by one more pass over A.
 
         Parameters
@@ -241,7 +244,7 @@ def _sketch(
             '"sparse_sign".'
         )
     make, rng = getattr(sketches, sketch), np.random.default_rng(seed)
-    heights, kept, SA, m = [], [], 0.0, 0
+    heights, kept, SA, m = [], [], np.zeros(()), 0
     for block in [np.vstack(list(blocks(A)))] if sketch == "srht" else blocks(A):
         m = m or int(np.ceil(oversampling * block.shape[1]))
         heights.append(block.shape[0])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse import csr_array
 
-__all__ = ["as_rows", "blocks", "is_blocks", "multiply", "multiply_transposed"]
+from simlib._typing import MatrixLike
+
+__all__ = ["Rows", "as_rows", "blocks", "is_blocks", "multiply", "multiply_transposed"]
+
+Rows: TypeAlias = MatrixLike | Iterable[MatrixLike]  # one matrix, or its blocks
 
 BLOCK = 2**22  # entries of a dense block of rows
 
@@ -69,7 +73,7 @@ def multiply(A: Any, X: np.ndarray) -> np.ndarray:
 
 def multiply_transposed(A: Any, Y: np.ndarray) -> np.ndarray:
     """Return A^T Y."""
-    start, total = 0, 0.0
+    start, total = 0, np.zeros(())
     for part in _parts(A):
         total = total + part.T @ Y[start : start + part.shape[0]]
         start += part.shape[0]

@@ -2,11 +2,17 @@
 
 import importlib
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simlib.text import bounds, wmd, wme
 
 __all__ = ["bounds", "wmd", "wme"]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return importlib.import_module(f"simlib.text.{name}")
-    raise AttributeError(f"module 'simlib.text' has no attribute {name!r}")
+if not TYPE_CHECKING:  # for which every name would be a module
+
+    def __getattr__(name: str) -> ModuleType:
+        if name in __all__:
+            return importlib.import_module(f"simlib.text.{name}")
+        raise AttributeError(f"module 'simlib.text' has no attribute {name!r}")

@@ -216,7 +216,8 @@ def _profiles(
     numbers: dict[tuple[tuple[str, ...], int], int] = {}
     indices, ends = [], [0]
     for string in (*xs, *ys):
-        padded, met = [*[""] * (q - 1), *string, *[""] * (q - 1)], Counter()
+        padded = [*[""] * (q - 1), *string, *[""] * (q - 1)]
+        met: Counter[tuple[str, ...]] = Counter()
         for k in range(len(padded) - q + 1):
             gram = tuple(padded[k : k + q])
             met[gram] += 1

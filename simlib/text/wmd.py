@@ -81,7 +81,7 @@ class WordMoverDistance:
 
     def __init__(self, vectors: Mapping[str, ArrayLike]):
         self.vectors = as_word_vectors(vectors)
-        self._bags: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}
+        self._bags: dict[Sequence[str], tuple[np.ndarray, np.ndarray]] = {}
 
     def __call__(self, x: Sequence[str], y: Sequence[str]) -> float:
         """Return the distance between two documents.

@@ -1,0 +1,20 @@
+"""Names for what arguments may be, in annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, SupportsIndex, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import sparray, spmatrix
+
+__all__ = ["Indices", "MatrixLike"]
+
+
+class _Array(Protocol):
+    def __array__(self) -> np.ndarray[Any, Any]: ...
+
+
+Indices: TypeAlias = Sequence[SupportsIndex] | _Array  # where a string means a choice
+MatrixLike: TypeAlias = ArrayLike | sparray | spmatrix

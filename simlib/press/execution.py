@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.context import SpawnProcess
 from signal import SIG_IGN, SIGINT, SIGTERM, signal
 from typing import Any
 
@@ -28,8 +28,9 @@ def press(
 ) -> list[str]:
     """Execute the chapters whose notebooks are missing or out of date.
 
-    A notebook is out of date if anything that its execution depends on has changed: see
-    `simlib.press.inputs`. If only what it displays besides has changed, it is executed
+    A notebook is out of date if anything that its execution depends on has changed: the
+    code that ran, the data and sources it read, its parameters, the locked versions. If
+    only what it displays besides has changed, such as a recorded result, it is executed
     again too, but not in the profile ``full``, which takes hours. One press at a time
     works on a profile; another waits.
 
@@ -148,7 +149,8 @@ def _side_by_side(todo: list[Job], jobs: int, echo: Callable[[str], None]) -> _O
     """Execute jobs in processes of their own, as papermill changes the directory."""
     context = get_context("spawn")
     waiting = todo[::-1]
-    running: dict[Any, tuple[Job, BaseProcess, float]] = {}
+    running: dict[Any, tuple[Job, SpawnProcess, float]] = {}
+    ended: Any
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -159,10 +161,10 @@ def _side_by_side(todo: list[Job], jobs: int, echo: Callable[[str], None]) -> _O
                 process.start()
                 question.close()
                 running[answer] = job, process, time.perf_counter()
-            for answer in wait([*running]):
-                job, process, start = running.pop(answer)
+            for ended in wait([*running]):
+                job, process, start = running.pop(ended)
                 try:
-                    failure = answer.recv()
+                    failure = ended.recv()
                 except EOFError:
                     process.join()
                     failure = job.failure(f"its process died ({process.exitcode})")

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 
 import pytest
 
@@ -19,10 +20,12 @@ GLUE_DIRECTIVE = re.compile(
 )
 
 
+@cache
 def notebook(page):
     return read_chapter(BOOK.source(page))
 
 
+@cache
 def code(page):
     trees = [parse_cell(cell.source) for cell in code_cells(notebook(page))]
     assert None not in trees, "a cell is not Python"
@@ -40,6 +43,7 @@ def parameters(page):
     return names
 
 
+@cache
 def glued(page):
     """Return patterns of the keys that a chapter glues; f-strings become wildcards."""
     patterns = []

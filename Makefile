@@ -3,7 +3,7 @@ PROFILE ?= standard
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: book quick full test lock clean
+.PHONY: book quick full test mutants lock clean
 
 book: .venv/ready
 	$(BIN)/press --profile $(PROFILE)
@@ -19,7 +19,11 @@ test: .venv/ready
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile
+
+# Small wrongs that the tests have to notice.
+mutants: .venv/ready
+	$(BIN)/python tests/mutants.py
 
 # One set of versions for every Python, so that readers see the same numbers.
 lock: .venv/ready

@@ -206,13 +206,13 @@ def test_more_landmarks_help_and_harmonic_ones_less():
 
 
 def test_sparse_bunny_loses_little(data):
-    """Guide: 1.5e-5 dense, 3.5e-4 with 25 entries in a row and 2.3e-5 renormalised."""
+    """With 15 entries in a row, whose sum has to be mended."""
     mesh = load_bunny()
     M = surface_operator(mesh)
-    thin = {"nnz_per_row": 25}
+    thin = {"nnz_per_row": 15}
     variants = [(M, {}), (M, thin), (M, {**thin, "renormalize": False})]
-    dense, renormalised, as_kept = squared_errors(mesh, 1000, 300, variants)
-    assert 1e-5 < dense < 2.5e-5
+    dense, renormalised, as_kept = squared_errors(mesh, 500, 150, variants)
+    assert dense < 2e-4
     assert renormalised < 1.5 * dense
     assert as_kept > 10 * dense
 

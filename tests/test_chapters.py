@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 
 import pytest
 
@@ -19,16 +20,19 @@ GLUE_DIRECTIVE = re.compile(
 )
 
 
+@cache
 def notebook(page):
     return read_chapter(BOOK.source(page))
 
 
+@cache
 def code(page):
     cells = [cell_code(cell.source) for cell in code_cells(notebook(page))]
     assert None not in cells, "a cell is not Python"
     return ast.Module([node for cell in cells for node in ast.parse(cell).body], [])
 
 
+@cache
 def glued(page):
     """Return patterns of the keys that a chapter glues; f-strings become wildcards."""
     patterns = []

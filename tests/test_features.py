@@ -64,8 +64,11 @@ def fails(estimator):
 
 
 @parametrize_with_checks(
-    [ExponentialFeatures(kind=kind) for kind in KINDS]
-    + [ExponentialFeatures(20, kind=kind) for kind in KINDS],
+    [
+        ExponentialFeatures(),
+        ExponentialFeatures(20, kind="taylor"),
+        ExponentialFeatures(20, kind="positive"),
+    ],
     expected_failed_checks=fails,
 )
 def test_scikit_learn(estimator, check):

@@ -283,7 +283,7 @@ def test_rows_sum_to_one():
             np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
 
 
-@pytest.mark.parametrize("n_landmarks", [1, 50, 1000])
+@pytest.mark.parametrize("n_landmarks", [1, 100])
 @pytest.mark.parametrize("load", [load_bunny, lambda: load_cortex("white")])
 def test_rows_sum_to_one_on_scanned_surfaces(load, n_landmarks, data):
     M = surface_operator(load())

@@ -538,9 +538,10 @@ def test_the_error_estimate_is_not_far_too_large(method):
     for condition in (1e1, 1e3, 1e6):
         A, b, *_ = problem(condition)
         for j in (1, 4):
-            found = even_power(A, b, j, method=method, rng=1)
-            error = relative(found.x, truth(condition, j))
-            assert error < found.error_estimate < 3000 * error
+            runs = [even_power(A, b, j, method=method, rng=k) for k in range(3)]
+            errors = [relative(found.x, truth(condition, j)) for found in runs]
+            for found, error in zip(runs, errors, strict=True):
+                assert error < found.error_estimate < 3000 * max(errors)
 
 
 @attainable

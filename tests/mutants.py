@@ -1,0 +1,421 @@
+"""Small wrongs that the tests have to notice: ``make mutants``.
+
+Each is one edit of one file. It is made in a temporary copy of the checkout, where the
+tests of that file run, and the whole suite if these notice nothing; all without data.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "_build", "build", "executed")
+
+
+class Mutant(NamedTuple):
+    """One edit: `old`, which stands in `file` once, becomes `new`.
+
+    The file is named without ``simlib/`` and ``.py``. Unless said otherwise its tests
+    are those of its name; several modules are parted by blanks.
+    """
+
+    what: str
+    file: str
+    old: str
+    new: str
+    tests: str = ""
+
+    @property
+    def path(self) -> str:
+        """The file, seen from the root."""
+        return f"simlib/{self.file}.py"
+
+    @property
+    def modules(self) -> list[str]:
+        """The test modules that should notice, seen from the root."""
+        names = self.tests or Path(self.file).name
+        return [f"tests/test_{name}.py" for name in names.split()]
+
+    def mutated(self, root: Path = ROOT) -> str:
+        """Return the text of the file with the edit, or raise if there is no place."""
+        text = (root / self.path).read_text(encoding="utf-8")
+        if text.count(self.old) != 1:
+            raise ValueError(
+                f"{self.path} has {text.count(self.old)} places for the mutant "
+                f"{self.what!r}; it needs exactly one: {self.old!r}"
+            )
+        return text.replace(self.old, self.new)
+
+
+MUTANTS = [
+    # The question
+    Mutant(
+        "the two orders of a pair are remembered apart",
+        "memory",
+        "i, j = np.minimum(i, j), np.maximum(i, j)",
+        "pass",
+        tests="similarity",
+    ),
+    Mutant(
+        "the diagonal inside known columns is not told",
+        "memory",
+        "new &= ~whole[i] | (i <= j)",
+        "new &= ~whole[i] | (i < j)",
+        tests="similarity",
+    ),
+    Mutant(
+        "what an attempt that failed leaves is kept for ever",
+        "memory",
+        "if again:",
+        "if False:",
+        tests="similarity",
+    ),
+    Mutant(
+        "every evaluation counts twice",
+        "evaluation",
+        "ledger.calls += values.size",
+        "ledger.calls += 2 * values.size",
+        tests="similarity",
+    ),
+    Mutant(
+        "a request may pass the limit by one",
+        "evaluation",
+        "self.calls + needed > self.limit:",
+        "self.calls + needed > self.limit + 1:",
+        tests="similarity",
+    ),
+    Mutant(
+        "a fork spends from the same counter",
+        "similarity",
+        "fork._ledger = Ledger(limit)",
+        "fork._ledger.limit = limit",
+    ),
+    Mutant(
+        "a matrix of float32 becomes one of float64",
+        "similarity",
+        "np.float32 if K.dtype == np.float32 else np.float64",
+        "np.float64",
+    ),
+    Mutant(
+        "what is not quite symmetric passes for symmetric",
+        "similarity",
+        "gap <= 100 * np.finfo(dtype).eps * scale",
+        "gap <= 1e12 * np.finfo(dtype).eps * scale",
+    ),
+    # Landmarks
+    Mutant(
+        "the second sample is drawn apart from the landmarks",
+        "landmarks",
+        "other = order if nested else rng.permutation(n)",
+        "other = rng.permutation(n)",
+    ),
+    Mutant(
+        "adaptive sampling does not look at what is explained",
+        "landmarks",
+        "residual -= np.outer(direction, direction @ residual)",
+        "pass",
+    ),
+    # The methods of system 1
+    Mutant(
+        "pairs of landmarks count twice",
+        "approximation/budget",
+        "return n * s - s * (s - 1) // 2",
+        "return n * s",
+        tests="budget methods",
+    ),
+    Mutant(
+        "the largest number within a budget is one too few",
+        "approximation/budget",
+        "cost(middle) <= calls else",
+        "cost(middle) < calls else",
+        tests="budget methods",
+    ),
+    Mutant(
+        "the pseudo-inverse cuts float32 at the rounding of float64",
+        "approximation/nystrom",
+        "rcond = max(W.shape) * np.finfo(W.dtype).eps",
+        "rcond = max(W.shape) * np.finfo(float).eps",
+    ),
+    Mutant(
+        "a positive definite block is shifted all the same",
+        "approximation/sms",
+        "if smallest >= -rounding:",
+        "if False:",
+    ),
+    Mutant(
+        "the shift goes without its safety factor",
+        "approximation/sms",
+        '(alpha if shift == "submatrix" else 1.0)',
+        "1.0",
+    ),
+    Mutant(
+        "the terms of StaCUR are summed and not scaled",
+        "approximation/cur",
+        "core = (sim.n / S2.size) * pinv(",
+        "core = pinv(",
+    ),
+    Mutant(
+        "cross-validation counts the diagonal",
+        "approximation/tikhonov",
+        "errors *= rows[:, None] != columns",
+        "pass",
+    ),
+    Mutant(
+        "answers far larger than the matrix stay among the ridges",
+        "approximation/tikhonov",
+        "good = squares <= 4 * square",
+        "good = squares < np.inf",
+    ),
+    Mutant(
+        "a block in float32 is inverted down to the rounding of float64",
+        "approximation/tikhonov",
+        "keep = sigma > sigma[:1] * max(B.shape) * np.finfo(dtype).eps",
+        "keep = sigma > sigma[:1] * max(B.shape) * np.finfo(float).eps",
+    ),
+    Mutant(
+        "the diagonal that the nugget reads is not in the price",
+        "approximation/tikhonov",
+        "rest = n - sample if nugget else 0",
+        "rest = 0",
+        tests="methods tikhonov",
+    ),
+    Mutant(
+        "nugget and overlay both mend the diagonal of the block",
+        "approximation/tikhonov",
+        "missed[S2] = 0",
+        "pass",
+    ),
+    Mutant(
+        "every proposal of a block is accepted",
+        "approximation/rpcholesky",
+        "weights[proposals] * rng.random(block_size)",
+        "np.zeros(block_size)",
+    ),
+    Mutant(
+        "rounding in float32 counts as information",
+        "approximation/rpcholesky",
+        "self.rounding = 100 * np.finfo(sim.dtype).eps * self.largest",
+        "self.rounding = 100 * np.finfo(float).eps * self.largest",
+    ),
+    # How far off
+    Mutant(
+        "an interval leaves its whole doubt on one side",
+        "approximation/error_estimate",
+        "scipy.stats.t.ppf((1 + confidence) / 2, freedom)",
+        "scipy.stats.t.ppf(confidence, freedom)",
+    ),
+    Mutant(
+        "the interval takes the root of the error for the error",
+        "approximation/error_estimate",
+        "/ total.error.sum() / 2",
+        "/ total.error.sum()",
+    ),
+    Mutant(
+        "a sampled pair does not stand for its stratum",
+        "approximation/error_estimate",
+        "return scale * self.sizes / np.maximum(self.numbers, 1)",
+        "return scale * np.ones(self.sizes.size)",
+    ),
+    Mutant(
+        "strata do not share their variance",
+        "approximation/error_estimate",
+        "left_out * np.maximum(own, shared)",
+        "left_out * own",
+    ),
+    # The answer
+    Mutant(
+        "an embedding forgets its signs",
+        "lowrank",
+        "signs = np.where(values < 0, -1, 1)",
+        "signs = np.ones(values.size)",
+    ),
+    Mutant(
+        "new items are embedded with the columns in another order",
+        "lowrank",
+        "return columns @ transform",
+        "return columns[:, ::-1] @ transform",
+    ),
+    Mutant(
+        "the transpose keeps the residual as it is",
+        "lowrank",
+        "residual = None if self.residual is None else self.residual.T",
+        "residual = self.residual",
+    ),
+    Mutant(
+        "an estimator does not pass its seed on",
+        "approximation/estimators",
+        "rng=np.random.default_rng(seed),",
+        "rng=np.random.default_rng(0),",
+    ),
+    # System 2
+    Mutant(
+        "sparse signs are not scaled",
+        "sketch",
+        "shape=(m, n)), k**-0.5",
+        "shape=(m, n)), 1.0",
+    ),
+    Mutant(
+        "the Hadamard sketch is scaled by its other side",
+        "sketch",
+        "result *= self.shape[0] ** -0.5",
+        "result *= self.shape[1] ** -0.5",
+    ),
+    Mutant(
+        "a preconditioner is never refined",
+        "regression/preconditioner",
+        "return made.refined(A) if refine and distortion else made",
+        "return made",
+    ),
+    Mutant(
+        "refining sees the last block alone",
+        "regression/preconditioner",
+        "W += Q.T @ Q",
+        "W = Q.T @ Q",
+    ),
+    Mutant(
+        "a preconditioner ignores its seed",
+        "regression/preconditioner",
+        "seed = int(np.random.default_rng(rng).integers(2**63))",
+        "seed = 0",
+    ),
+    Mutant(
+        "dependent columns pass",
+        "regression/preconditioner",
+        "if rank < len(R):",
+        "if False:",
+    ),
+    Mutant(
+        "a power is one stage short",
+        "regression/powers",
+        "    for _ in range(j):\n        y, more = balanced(x)",
+        "    for _ in range(j - 1):\n        y, more = balanced(x)",
+    ),
+    Mutant(
+        "the ridge is not scaled with the kernel",
+        "regression/attention",
+        "ridge = self.ridge * np.exp(-self.exponent_)",
+        "ridge = self.ridge",
+    ),
+    # System 3
+    Mutant(
+        "a corner has half the area of its triangle",
+        "biharmonic/operator",
+        "np.repeat(double / 6, 3)",
+        "np.repeat(double / 4, 3)",
+    ),
+    Mutant(
+        "the perplexity may be that of all neighbours",
+        "biharmonic/neighbors",
+        "0.99 * sizes",
+        "sizes",
+    ),
+    Mutant(
+        "sparse rows are not renormalised",
+        "biharmonic/interpolation",
+        "return csr_array(scipy.sparse.diags_array(1 / sums) @ P)",
+        "return P",
+    ),
+    Mutant(
+        "the largest entries of a column are those without a sign",
+        "biharmonic/interpolation",
+        "top = np.argpartition(-abs(block), kept - 1, axis=0)[:kept]",
+        "top = np.argpartition(-block, kept - 1, axis=0)[:kept]",
+    ),
+    # Data
+    Mutant(
+        "the hash of a file on disk is not looked at",
+        "datasets/registry",
+        "!= known[file].sha256:",
+        "is None:",
+        tests="datasets",
+    ),
+    Mutant(
+        "the hash of a converted file is not looked at",
+        "datasets/fetch",
+        "!= file.sha256:",
+        "is None:",
+        tests="datasets",
+    ),
+    Mutant(
+        "the split of a corpus is another each time",
+        "datasets/corpora",
+        "np.random.default_rng(SEED).permutation(len(records))",
+        "np.random.default_rng().permutation(len(records))",
+        tests="datasets",
+    ),
+]
+
+
+def fails(root: Path, tests: Sequence[str]) -> bool:
+    """Tell whether any of the tests fails; raise if they cannot be run."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    environment = {k: v for k, v in os.environ.items() if k != "SIMLIB_DATA"} | {
+        "PYTHONPATH": str(root),
+        "PYTHONDONTWRITEBYTECODE": "1",  # two edits of one size may fall into a second
+    }
+    done = subprocess.run(
+        [*command, *tests], cwd=root, env=environment, capture_output=True, text=True
+    )
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"pytest {' '.join(tests)} does not run:\n{done.stdout}")
+    return done.returncode == 1
+
+
+def copy(root: Path) -> None:
+    """Copy the checkout."""
+    shutil.copytree(ROOT, root, ignore=LEFT_OUT, dirs_exist_ok=True)
+
+
+def kill(mutant: Mutant) -> bool:
+    """Tell whether a test fails on a mutant; say so."""
+    with TemporaryDirectory() as folder:
+        root = Path(folder)
+        copy(root)
+        text = mutant.mutated(root)
+        (root / mutant.path).write_text(text, encoding="utf-8")
+        killed = fails(root, mutant.modules) or fails(root, ["tests"])
+    word = "killed  " if killed else "SURVIVED"
+    print(f"{word} {mutant.path}: {mutant.what}", flush=True)
+    return killed
+
+
+def passes(module: str) -> bool:
+    """Tell whether a test module passes as it is; say so if it does not."""
+    with TemporaryDirectory() as folder:
+        copy(Path(folder))
+        failed = fails(Path(folder), [module])
+    if failed:
+        print(f"FAILS    {module} without any mutant", flush=True)
+    return not failed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the mutants whose file or description holds one of some words, or all."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("words", nargs="*", help="parts of a file or a description")
+    parser.add_argument("-j", type=int, default=os.cpu_count(), help="side by side")
+    options = parser.parse_args(arguments)
+    chosen = [
+        mutant
+        for mutant in MUTANTS
+        if not options.words
+        or any(word in f"{mutant.path} {mutant.what}" for word in options.words)
+    ]
+    modules = sorted({module for mutant in chosen for module in mutant.modules})
+    with ThreadPoolExecutor(options.j) as pool:
+        if not all(pool.map(passes, modules)):
+            return 1
+        survived = len(chosen) - sum(pool.map(kill, chosen))
+    print(f"{len(chosen)} mutants, {survived} survived")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,44 +1,70 @@
 PYTHON ?= python3
 PROFILE ?= standard
-BIN := .venv/bin
+JOBS ?= 2
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 
-.PHONY: book quick full test mutants lock clean
+# Which Python it is, whether too old, and where: the environment belongs to these.
+ASK := import os, sys; print("%s%d.%d.%d%s %s %s" % ( \
+	("old " if sys.version_info < (3, 11) else "",) + tuple(sys.version_info[:3]) \
+	+ (getattr(sys, "abiflags", ""), getattr(sys, "base_prefix", ""), os.getcwd())))
+ASKED := $(shell $(PYTHON) -c '$(ASK)' 2>/dev/null)
 
-book: .venv/ready
-	$(BIN)/press --profile $(PROFILE)
+.PHONY: book quick full test lint pytest mutants lock times clean
+
+book: $(READY)
+	$(BIN)/press --profile $(PROFILE) --jobs $(JOBS)
 	PROFILE=$(PROFILE) $(BIN)/jupyter-book build . --all -n -W --keep-going
 
-quick:
-	$(MAKE) book PROFILE=quick
+quick: PROFILE := quick
+full: PROFILE := full
+full: JOBS := 1
+quick full: book
 
-full:
-	$(MAKE) book PROFILE=full
+test: lint pytest
 
-test: .venv/ready
+lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+pytest: $(READY)
 	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile
 
 # Small wrongs that the tests have to notice.
-mutants: .venv/ready
+mutants: $(READY)
 	$(BIN)/python tests/mutants.py
 
 # One set of versions for every Python, so that readers see the same numbers.
-lock: .venv/ready
+lock: $(READY)
 	$(PIP) install uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 --all-extras \
 		--fork-strategy fewest --quiet --output-file requirements.lock pyproject.toml
+
+# How long all this takes, for the colophon; on a machine with nothing else to do.
+times: $(READY)
+	$(BIN)/python benchmarks/times.py
 
 # executed/ stays: it is expensive, and the press knows what in it is out of date.
 clean:
 	rm -rf _build build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-.venv/ready: requirements.lock pyproject.toml
-	$(PYTHON) -m venv .venv
+# An environment that was not finished, or made by another Python, is made anew.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(ASKED))
+.PHONY: $(READY)
+ANEW := $(if $(wildcard $(VENV)/pyvenv.cfg),--clear) $(VENV)
+endif
+
+$(READY): requirements.lock pyproject.toml
+	$(if $(filter-out old,$(firstword $(ASKED))),,$(error simlib needs Python 3.11 or \
+		later, and $(PYTHON) $(if $(ASKED),is $(word 2,$(ASKED)),does not start). \
+		Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)))
+	rm -f $@
+	$(if $(ANEW),$(PYTHON) -m venv $(ANEW))
 	$(PIP) install --requirement requirements.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@# Otherwise the first chapter with a figure writes about fonts, and fails.
 	$(BIN)/python -c "import matplotlib.font_manager"
-	touch $@
+	@$(PYTHON) -c '$(ASK)' > $@

@@ -78,6 +78,8 @@ __all__ = [
     "tikhonov",
 ]
 
+__version__ = "0.1.0"
+
 _SUBPACKAGES = (
     "biharmonic",
     "datasets",

@@ -129,7 +129,10 @@ class Request(NamedTuple):
         answered[good.ravel()] = values[good]
         out[self.target] = place
         if error is not None and not isinstance(error, Exception):
-            raise error  # KeyboardInterrupt and the like
+            try:
+                raise error  # KeyboardInterrupt and the like
+            finally:
+                del error  # as in `Evaluator.run`
         if not good.all():
             where = int(np.flatnonzero(~good)[0])
             raise SimilarityError(
@@ -233,7 +236,10 @@ class Evaluator(NamedTuple):
                 try:
                     begun.popleft().store(values, error, out)
                 except SimilarityError as failure:
-                    failures.append(failure)
+                    if not failures:
+                        failures.append(failure)
+                finally:
+                    error = None  # its traceback leads to this frame and to `out`
                 if bar is not None:
                     bar.update(values.size)
         if failures:

@@ -200,7 +200,7 @@ class HadamardSketch(Sketch):
         self, transform: Callable[[np.ndarray], np.ndarray], A: Any, height: int
     ) -> np.ndarray:
         """Transform some columns at a time, for the transform is longer than A."""
-        A = csc_array(A) if issparse(A) else np.asarray(A)
+        A = csc_array(A) if issparse(A) else _matrix(A)
         result = np.empty((height, A.shape[1]), _inexact_type(A))
         width = max(1, CHUNK // self.shape[1])
         for j in range(0, A.shape[1], width):
@@ -724,10 +724,16 @@ def _inexact_type(A: Any) -> np.dtype:
 
 def _inexact(A: Any) -> Any:
     """Return a matrix, dense or sparse, in floating point."""
+    A = _matrix(A)
+    return A.astype(_inexact_type(A), copy=False)
+
+
+def _matrix(A: Any) -> Any:
+    """Return a matrix, dense or sparse; refuse arrays of other dimensions."""
     A = A if issparse(A) else np.asarray(A)
     if A.ndim != 2:
         raise ValueError(f"Expected a matrix; got an array of shape {A.shape}.")
-    return A.astype(_inexact_type(A), copy=False)
+    return A
 
 
 def _dense(A: Any) -> np.ndarray:

@@ -550,7 +550,7 @@ def test_a_companion_that_gives_no_number():
         anchored(sim, None, cheap, landmarks=[0, 3, 5])
     Z = np.ones((20, 2))
     Z[4, 1] = np.nan
-    with pytest.raises(ValueError, match="cheap contains NaN"):
+    with pytest.raises(ValueError, match=r"cheap.*NaN"):
         anchored(sim, 4, Z)
 
 
@@ -559,7 +559,7 @@ def test_impossible_companions_and_options():
     for cheap, message in (
         (np.ones((19, 2)), "19 items, the other 20"),
         (Similarity.from_matrix(asymmetric(20)), r"cheap\.symmetrized\(\)"),
-        (np.ones(20), "2D array"),
+        (np.ones(20), "2D"),
     ):
         with pytest.raises(ValueError, match=message):
             anchored(sim, 4, cheap)

@@ -102,6 +102,7 @@ def test_two_orthogonal_points_by_hand():
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("targets", [(), (3,)])
 def test_the_dense_solution(preconditioner, ridge, targets):
+    """Without a ridge LAPACK's residual is 2e-12."""
     X, y, new = sphere(150, 6), normal(150, *targets), sphere(40, 6, seed=1)
     model = Regressor(ridge, preconditioner=preconditioner, rank=40, tol=1e-11)
     model.fit(X, y)
@@ -174,7 +175,7 @@ def test_the_preconditioner_needs_no_jitter():
         solve = shifted_inverse(F, np.diag(gram(X)), 0.0)
         inverse = solve(np.eye(300))
         values = np.linalg.eigvalsh((inverse + inverse.T) / 2)
-        assert values[0] > -1e-10 * values[-1]
+        assert values[0] > -1e-10 * values[-1]  # rounding errors of the largest
 
 
 def test_factors():

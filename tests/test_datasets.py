@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import threading
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
@@ -56,6 +57,7 @@ from simlib.datasets import (
     load_words,
 )
 from simlib.datasets.__main__ import main
+from simlib.datasets.content import content_sha256
 from simlib.datasets.fetch import fetch
 
 TWEETS = b'"positive"\tgood phone \n"neutral"\ta\ttab, "quoted"\n'
@@ -72,6 +74,22 @@ RTE = (
 
 def sha256(content):
     return hashlib.sha256(content).hexdigest()
+
+
+def content(path):
+    with path.open("rb") as stream:
+        return content_sha256(path.name, stream)
+
+
+def npz(arrays, level=None):
+    """Return the bytes of an .npz file, its members deflated at a level or stored."""
+    out = io.BytesIO()
+    kind = zipfile.ZIP_STORED if level is None else zipfile.ZIP_DEFLATED
+    with zipfile.ZipFile(out, "w", kind, compresslevel=level) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array(member, np.asarray(array))
+    return out.getvalue()
 
 
 @pytest.fixture
@@ -128,6 +146,8 @@ def test_registry_pins_every_source():
         assert dataset.licence
         for file in dataset.files:
             assert re.fullmatch("[0-9a-f]{64}", file.sha256)
+            compressed = Path(file.name).suffix in (".gz", ".npz", ".xz")
+            assert (file.content_sha256 is not None) == compressed
             assert (file.url is None) != (file.recipe is None)
             if file.url:
                 assert re.search("/[0-9a-f]{40}/", file.url)
@@ -143,7 +163,11 @@ def test_registry_agrees_with_the_data_folder():
         for file in dataset.files:
             assert re.search(rf"\b{file.sha256}\b", source.read_text("utf8"))
             assert prints[f"{dataset.folder}/{file.name}"] == file.sha256
-            assert find(dataset.name, file.name).name == file.name
+            path = find(dataset.name, file.name)
+            assert path.name == file.name
+            assert sha256(path.read_bytes()) == file.sha256
+            if file.content_sha256 is not None:
+                assert content(path) == file.content_sha256
 
 
 def test_unknown_names_list_the_known_ones():
@@ -201,6 +225,92 @@ def test_corrupt_file_is_refused_even_after_a_good_read(folders, register):
     for part in str(path), sha256(b"good"), sha256(b"broken"), "Delete it and run":
         assert part in str(caught.value)
     assert fingerprint()["toy_folder/a.txt"] == sha256(b"broken")
+
+
+ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.array(7, np.int32)}
+FORMS = {  # several compressions of one content, and other contents
+    "a.gz": (
+        [gzip.compress(TWEETS, level) for level in (1, 9)],
+        [gzip.compress(TWEETS + b"."), gzip.compress(TWEETS)[:-9], TWEETS, b""],
+    ),
+    "a.xz": (
+        [lzma.compress(TWEETS, preset=preset) for preset in (0, 9)],
+        [lzma.compress(TWEETS[1:]), lzma.compress(TWEETS)[:-9], TWEETS, b""],
+    ),
+    "a.npz": (
+        [
+            npz(ARRAYS, 1),
+            npz(ARRAYS, 9),
+            npz(ARRAYS),
+            npz(dict(reversed(ARRAYS.items())), 9),
+            npz(ARRAYS | {"a": np.asfortranarray(ARRAYS["a"])}),
+        ],
+        [
+            npz(ARRAYS | {"a": ARRAYS["a"] + 1e-15}),
+            npz(ARRAYS | {"a": ARRAYS["a"].T}),
+            npz(ARRAYS | {"a": ARRAYS["a"].astype(">f8")}),
+            npz(ARRAYS | {"a": ARRAYS["a"].view(np.int64)}),
+            npz(ARRAYS | {"b": ARRAYS["b"][None]}),
+            npz({"a": ARRAYS["b"], "b": ARRAYS["a"]}),
+            npz({"a": ARRAYS["a"]}),
+            npz(ARRAYS | {"c": []}),
+            npz(ARRAYS | {"b": np.array([None])}),
+            npz(ARRAYS)[:-9],
+            b"",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_another_compression_is_the_same_file(folders, register, name):
+    same, other = FORMS[name]
+    assert len(set(same)) == len(same)
+    first = sha256(same[0])
+    expected = content_sha256(name, io.BytesIO(same[0]))
+    register(File(name, first, recipe="-", content_sha256=expected))
+    for form in same:
+        path = put(folders[0], form, name)
+        assert find("toy", name) == path
+        assert fingerprint()[f"toy_folder/{name}"] == first
+    for form in other:
+        put(folders[0], form, name)
+        with pytest.raises(CorruptDataError, match=sha256(form)):
+            find("toy", name)
+        assert fingerprint()[f"toy_folder/{name}"] == sha256(form)
+
+
+def test_content_is_the_decompressed_bytes():
+    for name, form in (
+        ("a.gz", gzip.compress(TWEETS)),
+        ("a.xz", lzma.compress(TWEETS)),
+        ("a.tsv", TWEETS),
+    ):
+        assert content_sha256(name, io.BytesIO(form)) == sha256(TWEETS)
+
+
+def test_a_program_can_be_watched_asking_for_data():
+    """In a process of its own, for a hook cannot be removed."""
+    code = """
+import sys
+from contextlib import suppress
+
+asked = []
+sys.addaudithook(
+    lambda event, arguments: event == "simlib.datasets" and asked.append(*arguments)
+)
+from simlib.datasets import DataNotFoundError, available, fingerprint, load_words
+
+fingerprint()
+assert asked == [], asked
+available("bunny")
+with suppress(DataNotFoundError):
+    load_words()
+assert asked[0] == "bunny/bunny_14290.npz"
+assert {name.partition("/")[0] for name in asked[1:]} == {"word_lists"}
+assert set(asked) <= fingerprint().keys()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 # Converters
@@ -269,7 +379,7 @@ def test_converters_reproduce_the_stored_files():
         for file in REGISTRY[name].files:
             if file.url:
                 assert sha256(raw) == file.raw_sha256
-                assert sha256(file.convert(raw)) == file.sha256
+                assert file.identify(io.BytesIO(file.convert(raw))) == file.sha256
                 converted += 1
     assert converted == 7
 
@@ -318,6 +428,38 @@ def test_fetch_downloads_checks_and_converts(folders, register, server, capsys):
     (public / "raw.txt").unlink()
     assert main(["fetch", "toy"]) == 0  # it is here: nothing to download
     assert str(path) in capsys.readouterr().out
+
+
+def test_fetch_accepts_another_compression(folders, register, server):
+    """As where zlib is zlib-ng, or xz another."""
+    public, address = server
+    (public / "raw.txt").write_bytes(TWEETS)
+    there, here = (gzip.compress(TWEETS, level) for level in (9, 1))
+    file = File(
+        "a.gz",
+        sha256(there),
+        f"{address}/raw.txt",
+        sha256(TWEETS),
+        functools.partial(gzip.compress, compresslevel=1),
+        content_sha256=sha256(TWEETS),
+    )
+    register(file)
+    [path] = fetch("toy")
+    assert path.read_bytes()[10:] == here[10:]  # the time stands before
+    assert fetch("toy") == [path]
+    assert fingerprint()["toy_folder/a.gz"] == sha256(there)
+
+
+def test_fetch_names_a_wrong_variable_before_it_downloads(
+    folders, register, server, monkeypatch, capsys
+):
+    public, address = server
+    (public / "raw.txt").write_bytes(b"raw")
+    register(File("a.txt", sha256(b"raw"), f"{address}/raw.txt", sha256(b"raw"), bytes))
+    monkeypatch.setenv("SIMLIB_DATA", str(folders[0] / "gone"))
+    assert main(["fetch", "toy"]) == 1
+    assert "which is not a folder" in capsys.readouterr().err
+    assert not folders[1].exists()
 
 
 def test_fetch_refuses_another_raw_file(folders, register, server, capsys):

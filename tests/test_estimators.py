@@ -567,7 +567,7 @@ def test_errors(Estimator):
         failed.fit(X)
     with pytest.raises(NotFittedError):
         failed.transform(X)
-    with pytest.raises(ValueError, match="could not convert string"):
+    with pytest.raises(ValueError, match="string"):
         Estimator(n_landmarks=5).fit([["a"], ["b"]])
     with pytest.raises(ValueError, match="oversampling must be at least 1"):
         Estimator(n_landmarks=5, oversampling=0.5).fit(X)
@@ -585,7 +585,7 @@ def test_errors(Estimator):
         estimator.fit(X)
     with pytest.raises(ValueError, match=r"symmetric; use \(K \+ K.T\)/2"):
         estimator.fit(asymmetric(20))
-    with pytest.raises(TypeError, match="Sparse data was passed"):
+    with pytest.raises(TypeError, match=r"(?i)sparse"):
         estimator.fit(scipy.sparse.csr_array(psd(20)))
     with pytest.raises(ValueError, match="expecting 20 features"):
         estimator.fit(X @ X.T).transform(X[:3] @ X[:10].T)
@@ -674,7 +674,7 @@ def test_errors_of_a_cheap_kernel():
         TikhonovNystroem("rbf", n_landmarks=3, cheap="linear", ridge=0.1).fit(X)
     with pytest.raises(ValueError, match=r"kernel must be a callable.*'cosin'"):
         TikhonovNystroem("rbf", n_landmarks=3, cheap="cosin").fit(X)
-    with pytest.raises(ValueError, match="could not convert string"):
+    with pytest.raises(ValueError, match="string"):
         TikhonovNystroem(jaccard, n_landmarks=3, cheap="rbf").fit(words(20)[0])
 
 

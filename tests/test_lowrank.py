@@ -428,7 +428,7 @@ def test_refusals_of_questions(rank_one):
             rank_one.eigh(k)
     with pytest.raises(ValueError, match="to 1 landmarks; got 2"):
         rank_one.extend([[1.0, 2.0]])
-    with pytest.raises(ValueError, match=r"dimension mismatch|matmul"):
+    with pytest.raises(ValueError, match=r"(?i)dimension mismatch"):
         rank_one @ np.ones(3)
 
 

@@ -470,18 +470,27 @@ def test_even_powers_of_a_condition_of_a_million(method):
 @attainable
 @pytest.mark.parametrize("condition", [1e1, 1e3, 1e6, 1e8, 1e10])
 def test_even_powers_have_the_digits_of_householder(condition):
-    """R7: within 5 times."""
+    """R7: within 5 times, in the median over orders of the rows and over sketches."""
     A, b, *_ = problem(condition)
-    R = np.linalg.qr(A, mode="r")
-    y = b
+    seeds = range(5)
+    shuffled = [np.random.default_rng(seed).permutation(A) for seed in seeds]
+    factors = [np.linalg.qr(rows, mode="r") for rows in shuffled]
+    answers = [b for _ in factors]
     for j in (1, 2, 4):
         for _ in range(1 if j < 4 else 2):
-            y = scipy.linalg.solve_triangular(R, y, trans="T")
-            y = scipy.linalg.solve_triangular(R, y)
-        theirs = relative(y, truth(condition, j))
+            answers = list(map(normal_equations, factors, answers))
+        x = truth(condition, j)
+        theirs = np.median([relative(answer, x) for answer in answers])
         for method in ("cholesky_qr", "heavy_ball"):
-            found = even_power(A, b, j, method=method, rng=1)
-            assert relative(found.x, truth(condition, j)) < 5 * theirs
+            found = [even_power(A, b, j, method=method, rng=seed) for seed in seeds]
+            assert np.median([relative(each.x, x) for each in found]) < 5 * theirs
+
+
+def normal_equations(R, y):
+    """Solve R^T R x = y."""
+    return scipy.linalg.solve_triangular(
+        R, scipy.linalg.solve_triangular(R, y, trans="T")
+    )
 
 
 @attainable

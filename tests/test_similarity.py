@@ -1,5 +1,6 @@
 """Similarity: values, promises about calls, budget, failures, memory and imports."""
 
+import gc
 import operator
 import pickle
 import subprocess
@@ -715,20 +716,33 @@ def test_interrupted_columns_are_completed_later():
     assert sim.calls == 100
 
 
-def test_attempts_that_fail_leave_no_memory_behind():
+@pytest.mark.parametrize(
+    ("failure", "n_jobs"), [(ValueError, None), (ValueError, 2), (KeyboardInterrupt, 1)]
+)
+def test_attempts_that_fail_leave_no_memory_behind(failure, n_jobs):
+    """Nor do they leave it to the collector of cycles."""
+
     def function(x, y):
-        raise ValueError("never")
+        raise failure("never")
 
     n = 100_000
-    sim = Similarity(np.arange(n), function, batch="pairs")
+    sim = Similarity(np.arange(n), function, batch="pairs", n_jobs=n_jobs)
+
+    def attempt():
+        with pytest.raises((SimilarityError, failure), match="never"):
+            sim.columns([1, 2, 3, 4])
+
+    attempt()
+    gc.collect()
+    gc.disable()
     tracemalloc.start()
     try:
-        for _ in range(8):
-            with pytest.raises(SimilarityError, match="never"):
-                sim.columns([1, 2, 3, 4])
+        for _ in range(4):
+            attempt()
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
+        gc.enable()
     assert kept < 2 * (8 * n * 4)
 
 

@@ -723,9 +723,9 @@ def test_srht_longer_than_the_matrix():
 def test_shapes_that_do_not_match(kind):
     S = kind(3, 8, rng=0)
     for A in np.ones((7, 2)), np.ones(7), csr_array((9, 2)), np.ones((2, 8, 2)):
-        with pytest.raises(ValueError, match=r"dimension|2-d"):
+        with pytest.raises(ValueError, match=r"(?i)dimension|expected .*matrix"):
             S @ A
-    with pytest.raises(ValueError, match="dimension"):
+    with pytest.raises(ValueError, match=r"(?i)dimension"):
         S.T @ np.ones((8, 2))
 
 

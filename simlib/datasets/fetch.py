@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import textwrap
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from simlib.datasets.registry import (
     File,
     cache_folder,
     find,
+    locate,
     lookup,
 )
 
@@ -35,8 +36,9 @@ def fetch(name: str) -> list[Path]:
     DataNotFoundError
         Some files have no single public source: the message says what each of them is,
         how it was made and where to put it. All others have been fetched by then.
+        Or ``SIMLIB_DATA`` names no folder; then nothing has been.
     CorruptDataError
-        A file on disk, or the result of a conversion, has the wrong hash.
+        A file on disk, or the result of a conversion, does not hold what it should.
     ValueError
         The download does not have the hash of the public file.
     ImportError
@@ -45,13 +47,12 @@ def fetch(name: str) -> list[Path]:
     dataset = lookup(name)
     paths, wanted = [], []
     for file in dataset.files:
-        try:
+        if locate(dataset, file) is not None:
             paths.append(find(name, file.name))
-        except DataNotFoundError:
-            if file.url is None:
-                wanted.append(file)
-            else:
-                paths.append(_download(dataset, file))
+        elif file.url is not None:
+            paths.append(_download(dataset, file))
+        else:
+            wanted.append(file)
     if wanted:
         texts = [_instructions(dataset, file) for file in wanted]
         raise DataNotFoundError("\n\n".join(texts))
@@ -71,11 +72,10 @@ def _download(dataset: Dataset, file: File) -> Path:
     data = Path(raw).read_bytes()
     if file.convert is not None:
         data = file.convert(data)
-    found = hashlib.sha256(data).hexdigest()
-    if found != file.sha256:
+    if (found := file.identify(io.BytesIO(data))) != file.sha256:
         raise CorruptDataError(
-            f"{raw} converts to SHA-256 {found}, the registry has {file.sha256}: this "
-            f"Python compresses differently. {_place(dataset, file)}"
+            f"{raw} converts to something else than the registry says (SHA-256 "
+            f"{found}, not {file.sha256}). {_place(dataset, file)}"
         )
     path = cache_folder() / dataset.folder / file.name
     _write(path, data)
@@ -101,6 +101,6 @@ def _instructions(dataset: Dataset, file: File) -> str:
 def _place(dataset: Dataset, file: File) -> str:
     path = Path(dataset.folder, file.name)
     return (
-        f"Put the file of SHA-256 {file.sha256} "
-        f"at $SIMLIB_DATA/{path.as_posix()} or {cache_folder() / path}."
+        f"Put the file of SHA-256 {file.sha256}, or another compression of its "
+        f"content, at $SIMLIB_DATA/{path.as_posix()} or {cache_folder() / path}."
     )

@@ -1,22 +1,25 @@
 """Which data simlib knows: where each file comes from, its hashes, where it lies.
 
 A file is looked for in ``$SIMLIB_DATA/<folder>/``, then in the user cache
-(``$XDG_CACHE_HOME`` or ``~/.cache``, ``simlib/<folder>/``). `File.sha256` is the hash
-of the bytes on disk, as the data folder's SOURCE.md states it, and is checked when a
-process first reads the file. `File.raw_sha256` is the hash of the public file that
-`File.convert` turns into exactly those bytes.
+(``$XDG_CACHE_HOME`` or ``~/.cache``, ``simlib/<folder>/``) and checked when a process
+first reads it. `File.sha256` is the hash of its bytes, as the data folder's SOURCE.md
+states it. Another zlib or xz makes other bytes of the same content, so a compressed
+file also has `File.content_sha256`, and one of the two has to be right.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 from simlib.datasets import convert
+from simlib.datasets.content import content_sha256
 
 
 class DataNotFoundError(FileNotFoundError):
@@ -36,7 +39,7 @@ class File:
     name : str
         File name inside the data set's folder.
     sha256 : str
-        Hash of the file that simlib reads.
+        Hash of the file that simlib reads, in its first compression.
     url : str, optional
         The public raw file, pinned to a commit.
     raw_sha256 : str, optional
@@ -45,6 +48,8 @@ class File:
         Bytes of the raw file -> bytes of this file.
     recipe : str, optional
         Where no single public file exists: what the file is and how it was made.
+    content_sha256 : str, optional
+        Hash of what a compressed file holds, see `simlib.datasets.content`.
 
     Examples
     --------
@@ -60,6 +65,19 @@ class File:
     raw_sha256: str | None = None
     convert: Callable[[bytes], bytes] | None = None
     recipe: str | None = None
+    content_sha256: str | None = None
+
+    def identify(self, stream: BinaryIO) -> str:
+        """Return `sha256` if the stream holds this file in any compression.
+
+        Otherwise the SHA-256 of its bytes.
+        """
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+        if self.content_sha256 is not None and found != self.sha256:
+            stream.seek(0)
+            if content_sha256(self.name, stream) == self.content_sha256:
+                return self.sha256
+        return found
 
 
 @dataclass(frozen=True)
@@ -106,7 +124,11 @@ def lookup(name: str) -> Dataset:
 
 
 def find(dataset: str, file: str) -> Path:
-    """Return the path of one file of a data set, its hash checked.
+    """Return the path of one file of a data set, its content checked.
+
+    Raises the audit event ``simlib.datasets`` with ``folder/file``, the name that the
+    file has in `fingerprint`; so does `available`, for each file. A hook of
+    ``sys.addaudithook`` sees what data a program asks for.
 
     Parameters
     ----------
@@ -124,7 +146,7 @@ def find(dataset: str, file: str) -> Path:
     DataNotFoundError
         The file is in neither place, or ``SIMLIB_DATA`` names no folder.
     CorruptDataError
-        The file found first does not have the registry's hash.
+        The file found first does not hold what the registry says.
     ValueError
         No such data set, or it has no such file; the message lists what there is.
 
@@ -138,7 +160,8 @@ def find(dataset: str, file: str) -> Path:
     known = {known.name: known for known in entry.files}
     if file not in known:
         raise ValueError(f"{dataset} has no file {file!r}; it has {', '.join(known)}")
-    path = _locate(entry, known[file])
+    sys.audit("simlib.datasets", f"{entry.folder}/{file}")
+    path = locate(entry, known[file])
     command = f"`python -m simlib.datasets fetch {dataset}`"
     if path is None:
         looked = " nor ".join(str(root / entry.folder / file) for root in _places())
@@ -146,16 +169,18 @@ def find(dataset: str, file: str) -> Path:
             f"no {looked}. Run {command}, or set SIMLIB_DATA to the folder that holds "
             f"{entry.folder}/{file}."
         )
-    if (found := _sha256(path)) != known[file].sha256:
+    if (found := _sha256(path, known[file])) != known[file].sha256:
         raise CorruptDataError(
-            f"{path} has SHA-256 {found}, the registry {known[file].sha256}. "
-            f"Delete it and run {command}."
+            f"{path} holds something else than the registry says (SHA-256 {found}, "
+            f"not {known[file].sha256}). Delete it and run {command}."
         )
     return path
 
 
 def available(name: str) -> bool:
-    """Tell whether every file of a data set is there (`find` checks the hashes).
+    """Tell whether every file of a data set is there (`find` checks what they hold).
+
+    Raises audit events, see `find`.
 
     Parameters
     ----------
@@ -179,7 +204,9 @@ def available(name: str) -> bool:
     >>> mesh = load_bunny() if available("bunny") else bumpy_sphere()
     """
     entry = lookup(name)
-    return all(_locate(entry, file) is not None for file in entry.files)
+    for file in entry.files:
+        sys.audit("simlib.datasets", f"{entry.folder}/{file.name}")
+    return all(locate(entry, file) is not None for file in entry.files)
 
 
 def fingerprint() -> dict[str, str | None]:
@@ -188,7 +215,8 @@ def fingerprint() -> dict[str, str | None]:
     Returns
     -------
     dict
-        ``"folder/file"`` -> hash of the bytes on disk, whatever the registry says.
+        ``"folder/file"`` -> the registry's hash, if the file on disk has the content
+        the registry describes, in any compression; otherwise the hash of its bytes.
 
     Raises
     ------
@@ -205,10 +233,10 @@ def fingerprint() -> dict[str, str | None]:
     >>> missing = [file for file, sha256 in fingerprint().items() if sha256 is None]
     """
     return {
-        f"{entry.folder}/{file.name}": _sha256(path) if path else None
+        f"{entry.folder}/{file.name}": _sha256(path, file) if path else None
         for entry in REGISTRY.values()
         for file in entry.files
-        for path in [_locate(entry, file)]
+        for path in [locate(entry, file)]
     }
 
 
@@ -223,21 +251,22 @@ def _places() -> list[Path]:
     return [*([Path(given)] if given else []), cache_folder()]
 
 
-def _locate(entry: Dataset, file: File) -> Path | None:
+def locate(entry: Dataset, file: File) -> Path | None:
+    """Return where a file of a data set is, None if it is in neither place."""
     paths = (root / entry.folder / file.name for root in _places())
     return next((path for path in paths if path.is_file()), None)
 
 
-def _sha256(path: Path) -> str:
-    """Hash a file, once per process as long as its time and size stay."""
+def _sha256(path: Path, file: File) -> str:
+    """Identify a file, once per process as long as its time and size stay."""
     stat = path.stat()
-    return _hash(path, stat.st_mtime_ns, stat.st_size)
+    return _identify(path, stat.st_mtime_ns, stat.st_size, file)
 
 
 @cache
-def _hash(path: Path, mtime_ns: int, size: int) -> str:
+def _identify(path: Path, mtime_ns: int, size: int, file: File) -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        return file.identify(stream)
 
 
 def _github(repository: str, commit: str, path: str) -> str:
@@ -367,6 +396,7 @@ _SETS = (
                 _github(*_TWITTER, "all_twitter_by_line.txt"),
                 "fede45a913a2ab6e6035428c37b88c7bbfe454275cc4b439997fa86f370a4623",
                 convert.twitter,
+                content_sha256="1685a814d02f3e070e4080d2e678c0cbbdae3984efd274448440224d6be38c85",
             ),
         ),
     ),
@@ -382,6 +412,7 @@ _SETS = (
                 "vectors.npz",
                 "cdc942226afa4ae8e7c84d05efd9454f62964d26cf101ef133ddf313acb66afb",
                 recipe=_GLOVE,
+                content_sha256="3e2076c5ea1d1af55665d94237aac47c8f596591cd1f980c33fbad97108d81e5",
             ),
         ),
     ),
@@ -398,6 +429,7 @@ _SETS = (
                 "recipes.jsonl.xz",
                 "602e9c08a0dc86cae61bfaa23b4daddfef8f99ff2289a84a327654de90f12277",
                 recipe=_RECIPES + _LINES,
+                content_sha256="a78c892c777ed45159e6648419a323a8c21bda964400960ecd4c6ab530dc3083",
             ),
         ),
     ),
@@ -419,6 +451,7 @@ _SETS = (
                     label="C01 to C23",
                 )
                 + _LINES,
+                content_sha256="bc032f3b9b8b861543596dbe009e914e4be21e0b117c8bb3b74c6609f34f5de4",
             ),
         ),
     ),
@@ -439,6 +472,7 @@ _SETS = (
                     label="the group",
                 )
                 + _LINES,
+                content_sha256="6b06632200480ec3ec560841c52ab4bbe41079630fa7c772b9cbc7dd15858779",
             ),
         ),
     ),
@@ -470,6 +504,7 @@ _SETS = (
                 "vectors.npz",
                 "d76f9363d03f6d68a070017d464733023a3af5e2297c1761eef7cc805a2ee3b1",
                 recipe=_WORDBRIDGE,
+                content_sha256="879c4ea1badfd8f5472b8671ccd92b8b1a036e62155931dbff4f9b8e9f1647cd",
             ),
         ),
     ),
@@ -485,6 +520,7 @@ _SETS = (
                 "cross_encoder_K.npz",
                 "be113e556e15975c82c8bda4e4d1f00de3e04dc4902e17a0c24968f6846895af",
                 recipe=_STSB_MATRIX,
+                content_sha256="a728ff2ca96a5926190f673cc62f9839be3b2c829092b64cde2d5153437e4c29",
             ),
             File(
                 "cross_encoder_sentences.tsv",
@@ -502,6 +538,7 @@ _SETS = (
                 "bi_encoder.npz",
                 "98ea95c1860bc81e9fdbfc9e8079dcc1e30f77e8c1d938315c3860f25ecd50be",
                 recipe=_BI_ENCODER.format(n=2910),
+                content_sha256="632b4e9080d057df529be82fc988e98953d5e0e7b3c184b0a252358e32f19f6b",
             ),
         ),
     ),
@@ -523,6 +560,7 @@ _SETS = (
                     start="all-MiniLM-L6-v2",
                     train="GLUE's MRPC train (3668 pairs)",
                 ),
+                content_sha256="075b6dbb3f53557e22e2da4c69b1a5d9ce0679fd593fbe7f220d906b2265dbb3",
             ),
             File(
                 "cross_encoder_sentences.tsv",
@@ -539,6 +577,7 @@ _SETS = (
                 "bi_encoder.npz",
                 "d9b27706b3c1d3040a48c6e15fe098c0babc7ec11364c153a9c19863d0271329",
                 recipe=_BI_ENCODER.format(n=807),
+                content_sha256="3ae8c46f8226efe0c2a2cd4d50b9e7908eefc1e895a41ed66914876091e68a9d",
             ),
         ),
     ),
@@ -560,6 +599,7 @@ _SETS = (
                     train="RTE train (2490 pairs, target 1 = entailment)",
                 )
                 + " Pairs of more than 200 word pieces are cut.",
+                content_sha256="12ec2a64be1381b697f9c42e06bc272278691f25417c708624e648a7e3887ca5",
             ),
             File(
                 "cross_encoder_sentences.tsv",
@@ -577,6 +617,7 @@ _SETS = (
                 "bi_encoder.npz",
                 "f627c13e516d6a77798fbb68ddf6491b752270bcc5c4d55223ba11d33d8a57c9",
                 recipe=_BI_ENCODER.format(n=539),
+                content_sha256="5b9816c36b4ea8ea53f7ad5642ea369078ffea9ad8267ad1de35f10e02638602",
             ),
         ),
     ),
@@ -592,6 +633,7 @@ _SETS = (
                 "googlenews_vocabulary_in_corpora.txt.xz",
                 "dd5cc58e636e55ea762d665b11e8622be13362afcc0ef45d5bcf1facad105034",
                 recipe=_WORDS,
+                content_sha256="c67300bdf8e18ab4fe945a64fa1a1fd4ce85879327904cf868e687cb5bf3ee08",
             ),
         ),
     ),
@@ -608,11 +650,13 @@ _SETS = (
                 "S1_rh_fiducial_7502.npz",
                 "b54698915c2abdeb5d6e53abb58ef63273e6ca1f8f1ef5a9a374cff3f77fb665",
                 recipe=_DECIMATED.format(surface="(pia + wm) / 2"),
+                content_sha256="28cd739499d78246a1139e979112f6bdb1b317680174a4823bb6956aa293e47b",
             ),
             File(
                 "S1_rh_wm_7502.npz",
                 "5da94a5cc38ab5eda21a6cad9f3baa9717557304e29b5ceae1b67a8ffdda34fa",
                 recipe=_DECIMATED.format(surface="wm"),
+                content_sha256="0ea560121bd0a7e79f3f6ad4ceccfcf85bbdef46d4f43eec772d99cd908c4138",
             ),
         ),
     ),
@@ -628,6 +672,7 @@ _SETS = (
                 "S1_rh.npz",
                 "9d173b23ad2aab6af45a88e85eac994173fb6ea88c2b018e77955442d2147768",
                 recipe=_CORTEX,
+                content_sha256="cdff59eaa3284ea90a0210f4070eca516ac1448a3378c92cf61826393ff6e83c",
             ),
         ),
     ),
@@ -646,6 +691,7 @@ _SETS = (
                 _github(*_BUNNY),
                 "0d3c1c1b13861c03579b42ca8bb3ad0b8d5de14d307dbebc359a696795645605",
                 convert.bunny,
+                content_sha256="fd84bdd9a93064038b85c07b1cc2e5e93917e8b1f0e0ec1b5e340f4a5851b171",
             ),
         ),
     ),
@@ -662,6 +708,7 @@ _SETS = (
                 "dimacs_ny.npz",
                 "568de18ab4cc7557ccbe2d118254dd069ec9410972a4d9d290b94f62894054d1",
                 recipe=_ROADS,
+                content_sha256="5d273b40b6e4b996cbf3ab6f8b3d4688e6d1ce4f791d9742242f31b7faa60952",
             ),
         ),
     ),

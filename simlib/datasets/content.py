@@ -11,8 +11,8 @@ import hashlib
 import lzma
 import zipfile
 import zlib
+from io import BufferedReader, BytesIO
 from pathlib import PurePath
-from typing import BinaryIO
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _UNREADABLE = (
 )
 
 
-def content_sha256(name: str, stream: BinaryIO) -> str | None:
+def content_sha256(name: str, stream: BufferedReader | BytesIO) -> str | None:
     """Hash what a file holds, independently of how it is compressed.
 
     Parameters
@@ -70,7 +70,7 @@ def content_sha256(name: str, stream: BinaryIO) -> str | None:
         return None
 
 
-def _arrays(stream: BinaryIO) -> str:
+def _arrays(stream: BufferedReader | BytesIO) -> str:
     digest = hashlib.sha256()
     with np.lib.npyio.NpzFile(stream, allow_pickle=False) as stored:
         for name in sorted(stored):

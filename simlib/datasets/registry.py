@@ -15,8 +15,8 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import BinaryIO
 
 from simlib.datasets import convert
 from simlib.datasets.content import content_sha256
@@ -67,7 +67,7 @@ class File:
     recipe: str | None = None
     content_sha256: str | None = None
 
-    def identify(self, stream: BinaryIO) -> str:
+    def identify(self, stream: BufferedReader | BytesIO) -> str:
         """Return `sha256` if the stream holds this file in any compression.
 
         Otherwise the SHA-256 of its bytes.

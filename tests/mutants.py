@@ -106,8 +106,8 @@ MUTANTS = [
     Mutant(
         "what is not quite symmetric passes for symmetric",
         "similarity",
-        "gap <= 100 * np.finfo(dtype).eps * scale",
-        "gap <= 1e12 * np.finfo(dtype).eps * scale",
+        "gap <= 100 * float(np.finfo(dtype).eps) * scale",
+        "gap <= 1e12 * float(np.finfo(dtype).eps) * scale",
     ),
     # Landmarks
     Mutant(
@@ -349,6 +349,59 @@ MUTANTS = [
         "np.random.default_rng(SEED).permutation(len(records))",
         "np.random.default_rng().permutation(len(records))",
         tests="datasets",
+    ),
+    # The press
+    Mutant(
+        "a notebook is up to date whatever the parameters of the profile",
+        "press/inputs",
+        '"parameters": _differing(then.parameters, now.parameters)',
+        '"parameters": []',
+        "press",
+    ),
+    Mutant(
+        "a notebook is up to date on every Python",
+        "press/inputs",
+        '["Python"] * (then.python != now.python)',
+        "[]",
+        "press",
+    ),
+    Mutant(
+        "the key of an execution leaves out its parameters",
+        "press/inputs",
+        'if k != "display"',
+        'if k not in ("display", "parameters")',
+        "press",
+    ),
+    Mutant(
+        "every recorded result has the same commit",
+        "press/recording",
+        '"commit": press["commit"]',
+        '"commit": "0" * 40',
+        "press",
+    ),
+    Mutant(
+        "a file is written in place",
+        "press/job",
+        """        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+""",
+        """        path.write_text(text, encoding="utf-8")
+""",
+        "press",
+    ),
+    Mutant(
+        "a notebook is stored whatever changed while it ran",
+        "press/job",
+        "        if torn:",
+        "        if False:",
+        "press",
+    ),
+    Mutant(
+        "a press does not wait for another",
+        "press/execution",
+        "        lock.acquire()\n",
+        "        pass\n",
+        "press",
     ),
 ]
 

@@ -49,7 +49,7 @@ class File:
     recipe : str, optional
         Where no single public file exists: what the file is and how it was made.
     content_sha256 : str, optional
-        Hash of what a compressed file holds, see `simlib.datasets.content`.
+        Hash of what a compressed file holds, see ``simlib.datasets.content``.
 
     Examples
     --------

@@ -136,3 +136,14 @@ def test_figures_have_captions_and_alternative_texts(page):
             assert options.get("figure", {}).get("caption"), cell.source
             assert options.get("figure", {}).get("name"), cell.source
             assert options.get("image", {}).get("alt"), cell.source
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_chapters_are_in_the_normal_form_of_jupytext(page):
+    """What an editor with jupytext saves unchanged stays as it is."""
+    import jupytext
+
+    text = BOOK.source(page).read_text(encoding="utf-8")
+    if "{code-cell}" in text:
+        saved = jupytext.writes(jupytext.reads(text, "md:myst"), "md:myst")
+        assert saved == text

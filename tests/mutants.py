@@ -142,6 +142,7 @@ MUTANTS = [
         "approximation/nystrom",
         "rcond = max(W.shape) * np.finfo(W.dtype).eps",
         "rcond = max(W.shape) * np.finfo(float).eps",
+        tests="methods",
     ),
     Mutant(
         "a positive definite block is shifted all the same",
@@ -178,6 +179,7 @@ MUTANTS = [
         "approximation/tikhonov",
         "keep = sigma > sigma[:1] * max(B.shape) * np.finfo(dtype).eps",
         "keep = sigma > sigma[:1] * max(B.shape) * np.finfo(float).eps",
+        tests="methods",
     ),
     Mutant(
         "the diagonal that the nugget reads is not in the price",

@@ -119,14 +119,6 @@ def test_rcond_is_relative_to_the_largest_magnitude():
         assert np.linalg.matrix_rank(core) == rank
 
 
-def test_float32_cuts_at_its_own_rounding():
-    K = rbf(200).astype(np.float32)
-    approximation = nystrom(Similarity.from_matrix(K), 100, rng=0)
-    assert approximation.dtype == np.float32
-    double = nystrom(Similarity.from_matrix(K.astype(float)), 100, rng=0)
-    assert error(K, approximation) < error(K, double) + 1e-3
-
-
 # Properties
 
 

@@ -50,6 +50,15 @@ def test_a_matrix_no_taller_than_its_sketch_is_not_sketched():
     np.testing.assert_allclose(made.R.T @ made.R, A.T @ A, atol=1e-14)
 
 
+def test_each_seed_draws_a_sketch_of_its_own():
+    A, one = matrix(400, 10, 1e3), np.random.default_rng(1)
+    drawn = [
+        Preconditioner.from_matrix(A, refine=False, rng=rng).R for rng in (1, one, one)
+    ]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert abs(drawn[1] - drawn[2]).max() > 1e-3 * abs(drawn[1]).max()
+
+
 # Against LAPACK
 
 

@@ -1,7 +1,9 @@
 """Recorded results: where they come from, and that they can be had again."""
 
+import ast
 import json
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -40,6 +42,7 @@ from simlib.datasets import (
 )
 from simlib.landmarks import uniform
 from simlib.press import Repository, paper, provenance, recorded
+from simlib.press.chapters import code_cells, parse_cell, parse_chapter, tags
 from simlib.regression import ExponentialFeatures
 from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
 
@@ -54,10 +57,41 @@ def test_results_say_how_they_came_about(path):
     assert content["values"]
     assert re.fullmatch("[0-9a-f]{40}", provenance["commit"])
     assert re.fullmatch("[0-9a-f]{64}", provenance["notebook"])
-    assert provenance["parameters"] == (BOOK.overrides("full").get(path.stem) or {})
     assert all(provenance["data"].values()), "recorded without a data set"
     assert provenance["machine"]["cpu"]
     assert provenance["executed"]
+
+
+def defaults(text):
+    """Return the parameters that the text of a chapter declares, with their values."""
+    return {
+        node.target.id: ast.literal_eval(node.value)
+        for cell in code_cells(parse_chapter(text))
+        if "parameters" in tags(cell)
+        for node in parse_cell(cell.source).body
+    }
+
+
+@pytest.mark.parametrize("page", BOOK.pages())
+def test_the_full_profile_leaves_no_parameter_to_the_chapter(page):
+    declared = defaults(BOOK.source(page).read_text(encoding="utf-8"))
+    assert set(BOOK.overrides("full").get(page, {})) == set(declared)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_results_have_the_parameters_of_the_full_profile(path):
+    """Those that the profile did not set are what the chapter of the time declared."""
+    provenance = json.loads(path.read_text(encoding="utf-8"))["provenance"]
+    known, full = provenance["parameters"], BOOK.overrides("full")[path.stem]
+    assert known == {name: full[name] for name in known}
+    if set(known) == set(full):
+        return
+    chapter = f"{provenance['commit']}:{BOOK.relative(BOOK.source(path.stem))}"
+    command = ["git", "-C", str(BOOK.root), "show", chapter]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    if shown.returncode:
+        pytest.skip(f"the history does not reach {provenance['commit'][:12]}")
+    assert {**defaults(shown.stdout), **known} == full
 
 
 def test_every_chapter_that_reads_its_results_has_them():

@@ -27,7 +27,7 @@ from simlib.landmarks import draw
 __all__ = ["interpolation"]
 
 Solver = Literal["auto", "selected", "superlu", "cholmod"]
-BLOCK = 256  # columns solved at a time
+BLOCK = 32  # columns solved at a time: they stay in the cache of the processor
 SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
 
 
@@ -104,7 +104,7 @@ def interpolation(
     -----
     No similarity calls: one P serves any number of similarity functions. A sparse
     factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves
-    each; memory O(n l) dense, O(n (p_row + 256)) sparse. Source: Turek and Huth (2022),
+    each; memory O(n l) dense, O(n (p_row + 32)) sparse. Source: Turek and Huth (2022),
     eqs. (5) and (10), Algorithm 2 and appendix E. The renormalisation is ours. A row of
     which the columns kept next to nothing, so that it sums to less than 1/4, is first
     replaced by the p_row largest entries of the exact row, which one more solve gives.
@@ -197,7 +197,7 @@ def _solve_columns(
     right = csc_array(-M[free][:, landmarks])
     for start in range(0, landmarks.size, BLOCK):
         columns = np.arange(start, min(start + BLOCK, landmarks.size))
-        yield columns, solve(right[:, columns].toarray())
+        yield columns, solve(right[:, columns].toarray(order="F"))
 
 
 def _entries_per_column(n_free: int, n_landmarks: int, nnz_per_row: float) -> int:

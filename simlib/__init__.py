@@ -1,44 +1,13 @@
 """simlib: similarity matrices too large to compute, approximated.
 
 `Similarity` asks for few entries, a method such as `tikhonov` answers with a `LowRank`,
-`estimate_error` tells how good the answer is. Subpackages load on first use.
+`estimate_error` tells how good the answer is. Everything loads on first use.
 """
 
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
-
-from simlib.approximation import (
-    METHODS,
-    SiCUR,
-    SMSNystroem,
-    StaCUR,
-    TikhonovNystroem,
-    anchored,
-    approximate_to,
-    estimate_error,
-    estimate_spectrum,
-    largest,
-    nystrom,
-    optimal,
-    relative_error,
-    rpcholesky,
-    sicur,
-    skeleton,
-    sms_nystrom,
-    stacur,
-    tikhonov,
-)
-from simlib.lowrank import LowRank
-from simlib.regression import (
-    AttentionKernelRegressor,
-    even_power,
-    lstsq,
-    odd_power,
-)
-from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simlib import biharmonic as biharmonic
@@ -47,6 +16,35 @@ if TYPE_CHECKING:
     from simlib import press as press
     from simlib import sketch as sketch
     from simlib import text as text
+    from simlib.approximation import (
+        METHODS,
+        SiCUR,
+        SMSNystroem,
+        StaCUR,
+        TikhonovNystroem,
+        anchored,
+        approximate_to,
+        estimate_error,
+        estimate_spectrum,
+        largest,
+        nystrom,
+        optimal,
+        relative_error,
+        rpcholesky,
+        sicur,
+        skeleton,
+        sms_nystrom,
+        stacur,
+        tikhonov,
+    )
+    from simlib.lowrank import LowRank
+    from simlib.regression import (
+        AttentionKernelRegressor,
+        even_power,
+        lstsq,
+        odd_power,
+    )
+    from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
 
 __all__ = [
     "METHODS",
@@ -90,14 +88,29 @@ _SUBPACKAGES = (
     "text",
 )
 
+# Names that simlib.approximation does not define.
+_MODULES = {
+    "AttentionKernelRegressor": "simlib.regression",
+    "BudgetExceeded": "simlib.similarity",
+    "LowRank": "simlib.lowrank",
+    "Similarity": "simlib.similarity",
+    "SimilarityError": "simlib.similarity",
+    "even_power": "simlib.regression",
+    "lstsq": "simlib.regression",
+    "odd_power": "simlib.regression",
+}
 
-if not TYPE_CHECKING:  # for which every name would be a module
 
-    def __getattr__(name: str) -> ModuleType:
+if not TYPE_CHECKING:  # for which every name would be there
+
+    def __getattr__(name: str) -> Any:
         if name in _SUBPACKAGES:
             return importlib.import_module(f"simlib.{name}")
-        raise AttributeError(f"module 'simlib' has no attribute {name!r}")
+        if name not in __all__:
+            raise AttributeError(f"module 'simlib' has no attribute {name!r}")
+        module = importlib.import_module(_MODULES.get(name, "simlib.approximation"))
+        return getattr(module, name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_SUBPACKAGES])
+    return sorted([*globals(), *__all__, *_SUBPACKAGES])

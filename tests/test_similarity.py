@@ -996,7 +996,7 @@ IMPORTS = """
 import sys
 from importlib.metadata import packages_distributions
 
-import simlib
+from simlib import *
 
 owners = packages_distributions()
 names = {name.partition(".")[0] for name in sys.modules} & set(owners)

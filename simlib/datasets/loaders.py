@@ -74,6 +74,9 @@ class WordVectors(Mapping):
     def __getitem__(self, word: str) -> np.ndarray:
         return self.array[self.index[word]]
 
+    def __contains__(self, word: object) -> bool:
+        return word in self.index
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.words)
 

@@ -1,6 +1,5 @@
 """Recorded results: where they come from, and that they can be had again."""
 
-import ast
 import json
 import re
 import subprocess
@@ -42,7 +41,7 @@ from simlib.datasets import (
 )
 from simlib.landmarks import uniform
 from simlib.press import Repository, paper, provenance, recorded
-from simlib.press.chapters import code_cells, parse_cell, parse_chapter, tags
+from simlib.press.chapters import parameters, parse_chapter
 from simlib.regression import ExponentialFeatures
 from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
 
@@ -64,12 +63,7 @@ def test_results_say_how_they_came_about(path):
 
 def defaults(text):
     """Return the parameters that the text of a chapter declares, with their values."""
-    return {
-        node.target.id: ast.literal_eval(node.value)
-        for cell in code_cells(parse_chapter(text))
-        if "parameters" in tags(cell)
-        for node in parse_cell(cell.source).body
-    }
+    return parameters(parse_chapter(text))
 
 
 @pytest.mark.parametrize("page", BOOK.pages())

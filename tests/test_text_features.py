@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from simlib import Similarity, nystrom, tikhonov
-from simlib.text.features import approximate, features, scaled
+from simlib.text.features import approximate, document_features, scaled
 
 N_TRAIN, N_TEST, RANK = 40, 12, 10
 LANDMARKS = ["sms_nystrom", "stacur", "sicur", "sicur_sym", "tikhonov", "raw"]
@@ -22,7 +22,7 @@ def distances(method, last=None):
 
 
 def embed(method, D):
-    return scaled(features(D, method, RANK, gamma=1.0, rng=3), N_TRAIN)
+    return scaled(document_features(D, method, RANK, gamma=1.0, rng=3), N_TRAIN)
 
 
 @pytest.mark.parametrize("method", EVERYTHING)
@@ -50,7 +50,7 @@ def test_a_test_document_is_compared_with_landmarks_only(method):
 def test_features_have_the_products_of_the_approximation(method):
     """The kernel is positive definite, and so are these cores, so none has a sign."""
     D = distances(method)
-    Z = features(D, method, RANK, gamma=1.0, rng=3)[:N_TRAIN]
+    Z = document_features(D, method, RANK, gamma=1.0, rng=3)[:N_TRAIN]
     answer = approximate(np.exp(-D[:N_TRAIN]), method, RANK, rng=3)
     _, signs = answer.embedding()
     assert (signs > 0).all()
@@ -61,7 +61,7 @@ def test_features_have_the_products_of_the_approximation(method):
 def test_features_of_the_paper_have_the_products_that_the_book_derives(method):
     """C (U U^T)^(1/2) C^T, and not C U R."""
     D = distances(method)
-    Z = features(D, method, RANK, gamma=1.0, rng=3)[:N_TRAIN]
+    Z = document_features(D, method, RANK, gamma=1.0, rng=3)[:N_TRAIN]
     answer = approximate(np.exp(-D[:N_TRAIN]), method, RANK, rng=3)
     values, vectors = np.linalg.eigh(answer.core @ answer.core.T)
     root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
@@ -72,7 +72,7 @@ def test_features_of_the_paper_have_the_products_that_the_book_derives(method):
 def test_all_eigenvectors_reproduce_the_absolute_matrix():
     D = distances("wmd")
     K = np.cos(2 * D[:N_TRAIN])  # indefinite
-    Z = features(-np.log(K + 2), "wmd", None, gamma=1.0)  # exp(log(K + 2))
+    Z = document_features(-np.log(K + 2), "wmd", N_TRAIN, gamma=1.0)  # exp(log(K + 2))
     values, vectors = np.linalg.eigh(K + 2)
     assert values[0] < 0
     expected = (vectors * np.abs(values)) @ vectors.T
@@ -81,7 +81,9 @@ def test_all_eigenvectors_reproduce_the_absolute_matrix():
 
 def test_fewer_eigenvectors_are_the_first():
     D = distances("optimal")
-    every, some = (features(D, "optimal", rank, gamma=1.0) for rank in (N_TRAIN, 5))
+    every, some = (
+        document_features(D, "optimal", rank, gamma=1.0) for rank in (N_TRAIN, 5)
+    )
     np.testing.assert_allclose(np.abs(some), np.abs(every[:, :5]), atol=1e-10)
 
 
@@ -99,12 +101,12 @@ def test_methods_share_their_landmarks():
     first, *others = (approximate(K, name, RANK, rng=3).landmarks for name in some)
     for landmarks in others:
         np.testing.assert_array_equal(landmarks, first)
-    columns = features(distances("raw"), "raw", RANK, gamma=1.0, rng=3)
+    columns = document_features(distances("raw"), "raw", RANK, gamma=1.0, rng=3)
     np.testing.assert_array_equal(columns[:N_TRAIN], K[:, first])
 
 
 def test_scaled_features_have_no_mean_and_unit_mean_square_in_training():
-    Z = features(distances("raw"), "raw", RANK, gamma=1.0, rng=3)
+    Z = document_features(distances("raw"), "raw", RANK, gamma=1.0, rng=3)
     found = scaled(Z, N_TRAIN)[:N_TRAIN]
     np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-12)
     assert np.square(found).sum(axis=1).mean() == pytest.approx(1)

@@ -10,6 +10,8 @@ compared with landmarks alone, and changes the features of no other. Equation
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from simlib.approximation.cur import sicur, stacur
@@ -20,9 +22,9 @@ from simlib.landmarks import uniform
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity
 
-__all__ = ["approximate", "features", "scaled"]
+__all__ = ["approximate", "document_features", "scaled"]
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[..., LowRank]] = {
     "nystrom": nystrom,
     "sms_nystrom": sms_nystrom,
     "stacur": stacur,
@@ -45,7 +47,7 @@ def approximate(
     K : array of shape (n, n)
         The matrix, whole.
     method : {"nystrom", "sms_nystrom", "stacur", "sicur", "tikhonov", "sicur_sym"}
-        Functions of `simlib` with their defaults. "sicur_sym" is SiCUR, symmetrised,
+        Functions of simlib with their defaults. "sicur_sym" is SiCUR, symmetrised,
         with half as many columns, which makes `rank` features of its rows.
     rank : int
         Number of features, 1 to n; with "sicur_sym" at least 2.
@@ -55,6 +57,13 @@ def approximate(
     Returns
     -------
     LowRank
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> K = np.exp(-np.abs(np.subtract.outer(np.arange(20), np.arange(20))))
+    >>> approximate(K, "sicur_sym", 6, rng=0).shape
+    (20, 20)
     """
     sim = Similarity.from_matrix(K, symmetric=True)
     if method == "sicur_sym":
@@ -62,10 +71,10 @@ def approximate(
     return FUNCTIONS[method](sim, rank, rng=rng)
 
 
-def features(
+def document_features(
     D: np.ndarray,
     method: str,
-    rank: int | None,
+    rank: int,
     *,
     gamma: float,
     rng: int | np.random.Generator | None = None,
@@ -88,8 +97,8 @@ def features(
         - "optimal", "wmd": no landmarks, but the leading or all eigenvectors of the
           matrix between the m documents.
         - "wme": nothing; divided by the root of `rank`.
-    rank : int or None
-        Number of features, at most m; "wmd" has no use for it.
+    rank : int
+        Number of features, at most m; "wmd" has m, whatever it is.
     gamma : float
         Similarities are exp(-gamma distance).
     rng : int, Generator or None
@@ -117,8 +126,7 @@ def features(
     >>> import numpy as np
     >>> points = np.random.default_rng(0).standard_normal((50, 2))
     >>> D = np.linalg.norm(points[:, None] - points[None, :40], axis=2)
-    >>> Z = features(D, "sms_nystrom", 10, gamma=1.0, rng=0)  # 40 are for training
-    >>> Z.shape
+    >>> document_features(D, "sms_nystrom", 10, gamma=1.0, rng=0).shape  # trained on 40
     (50, 10)
     """
     m = D.shape[1]
@@ -128,7 +136,7 @@ def features(
             return np.exp(-gamma * columns) / np.sqrt(rank)
         return np.exp(-gamma * columns.astype(float))
     if method in ("wmd", "optimal"):
-        return _spectral(D, rank if method == "optimal" else None, gamma)
+        return _spectral(D, rank if method == "optimal" else m, gamma)
     answer = approximate(np.exp(-gamma * D[:m].astype(float)), method, rank, rng=rng)
     columns = np.exp(-gamma * D[:, answer.landmarks].astype(float))
     if method in ("sicur", "stacur"):
@@ -161,7 +169,7 @@ def scaled(Z: np.ndarray, n_train: int) -> np.ndarray:
     return Z / np.sqrt(np.square(Z[:n_train]).sum(axis=1).mean())
 
 
-def _spectral(D: np.ndarray, rank: int | None, gamma: float) -> np.ndarray:
+def _spectral(D: np.ndarray, rank: int, gamma: float) -> np.ndarray:
     """Return features from the eigenvectors of the matrix between the first."""
     K = np.exp(-gamma * D.astype(float))
     values, vectors = np.linalg.eigh(K[: D.shape[1]])

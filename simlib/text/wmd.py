@@ -276,7 +276,7 @@ def paired_word_mover_distances(
         )
     check_vectors(points, X, Y)
     weights_x, weights_y = (
-        np.split(normalized_bags(bags).data, bags.indptr[1:-1]) for bags in (X, Y)
+        _cut(normalized_bags(bags).data, bags.indptr) for bags in (X, Y)
     )
     values = np.empty(X.shape[0])
     # One product serves all pairs of a rectangle. Pairs that have little in common go
@@ -399,9 +399,14 @@ def _words(
     bags: csr_array, start: int, stop: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
     """Return the words of some bags, and of each bag the places among them."""
-    first, *ends, last = bags.indptr[start : stop + 1]
-    words, places = np.unique(bags.indices[first:last], return_inverse=True)
-    return words, np.split(places, np.array(ends, dtype=int) - first)
+    ends = bags.indptr[start : stop + 1]
+    words, places = np.unique(bags.indices[ends[0] : ends[-1]], return_inverse=True)
+    return words, _cut(places, ends - ends[0])
+
+
+def _cut(values: np.ndarray, ends: np.ndarray) -> list[np.ndarray]:
+    """Return the parts of an array between successive ends."""
+    return [values[start:stop] for start, stop in pairwise(ends.tolist())]
 
 
 def _distances(points: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

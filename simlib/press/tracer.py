@@ -21,7 +21,7 @@ import sys
 from _thread import get_ident
 
 # What lies below a root without being its source: environments, and what was built.
-_BUILT = {"_build", "build", "executed", "site-packages"}
+_BUILT = {"__pycache__", "_build", "build", "executed", "site-packages"}
 
 
 def trace(root: str, log: str, data_event: str) -> None:

@@ -65,6 +65,8 @@ $(READY): requirements.lock pyproject.toml
 	$(if $(ANEW),$(PYTHON) -m venv $(ANEW))
 	$(PIP) install --requirement requirements.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
-	@# Otherwise the first chapter with a figure writes about fonts, and fails.
-	$(BIN)/python -c "import matplotlib.font_manager"
+	@# Otherwise the first chapter with a figure writes about fonts, and fails; here, since
+	@# another environment's list of fonts may be wrong for this one.
+	mkdir -p $(VENV)/matplotlib
+	MPLCONFIGDIR=$(VENV)/matplotlib $(BIN)/python -c "import matplotlib.font_manager"
 	@$(PYTHON) -c '$(ASK)' > $@

@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -299,6 +300,9 @@ def _kernel_environment(folder: Path, repository: Repository) -> Iterator[None]:
         "PRESS_LOG": str(folder / "log"),
         "PRESS_DATA": f"{repository.package}.datasets",
     }
+    fonts = Path(sys.prefix, "matplotlib")
+    if fonts.is_dir():  # made by make
+        os.environ["MPLCONFIGDIR"] = str(fonts)
     try:
         yield
     finally:

@@ -544,8 +544,8 @@ def test_command_line_fails_without_a_traceback(folders):
     assert result.returncode == 1
     assert "inspect_word2vec" in result.stderr
     assert "Traceback" not in result.stderr
-    result = subprocess.run([*command, "nothing"], capture_output=True, text=True)
-    assert result.returncode == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["fetch", "nothing"])
 
 
 # Loaders

@@ -26,7 +26,7 @@ LIMITS = {
 }
 
 
-def ratios(K, n_draws=3):
+def ratios(K, n_draws=2):
     """Return mean error over that of the two, shape (budget, 2)."""
     n = len(K)
     sim = Similarity.from_matrix(K)

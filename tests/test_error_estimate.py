@@ -457,7 +457,7 @@ def test_coverage(kind):
 
 
 @pytest.mark.usefixtures("data")
-@pytest.mark.parametrize("name", ["twitter_narrow", "mrpc", "rte", "edit_plain"])
+@pytest.mark.parametrize("name", ["twitter_narrow", "mrpc", "edit_plain"])
 def test_coverage_on_real_matrices(name):
     check_coverage(gallery.load(name, 300).matrix)
 

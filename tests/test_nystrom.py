@@ -151,14 +151,14 @@ def test_psd_matrix_bounds_its_approximation(seed, s):
 # Figures of the paper: Gaussian and uniform Z Z^T, n = 1000
 
 
-SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+SHARES = (0.05, 0.1, 0.2, 0.5, 0.9)
 
 
 @pytest.mark.parametrize(
     ("make", "curve"),
     [
-        (gaussian_psd, (0.926, 0.854, 0.716, 0.586, 0.354, 0.164, 0.032)),
-        (uniform_psd, (0.0153, 0.0131, 0.0108, 0.0088, 0.0053, 0.0025, 0.0005)),
+        (gaussian_psd, (0.926, 0.854, 0.716, 0.354, 0.032)),
+        (uniform_psd, (0.0153, 0.0131, 0.0108, 0.0053, 0.0005)),
     ],
 )
 def test_curve_of_the_paper(make, curve):

@@ -22,7 +22,7 @@ from simlib.press.inputs import Inputs
 from simlib.press.job import write_atomically
 from simlib.press.results import paper, read_results, record
 from simlib.press.sources import cell_hash, source_hash
-from simlib.press.sphinx_extension import merge
+from simlib.press.sphinx_extension import _row, merge
 
 HEAD = """---
 jupytext:
@@ -692,6 +692,16 @@ def test_recording_makes_nothing_stale_and_status_tells_what_is(committed, capsy
         stream.write("full: {alpha: {n: 3}}\n")
     (row,) = status(["alpha"], repository=committed)
     assert row.record == {"code": ["book/alpha.md"]}
+
+
+def test_the_colophon_names_what_is_stale(committed):
+    main(RECORD, committed)
+    edit(committed.source("alpha"), "record('n', n)", "record('n', n + 1)")
+    first, second = status(repository=committed)
+    recorded = _row(first).split("|")
+    assert recorded[1].strip() == "{doc}`alpha`"
+    assert "<summary>1 of 2 files</summary>`book/alpha.md`<" in recorded[5]
+    assert [cell.strip() for cell in _row(second).split("|")[3:6]] == ["", "", ""]
 
 
 def test_data_that_are_not_at_hand_make_no_record_stale(committed, monkeypatch):

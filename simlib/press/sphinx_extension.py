@@ -65,8 +65,12 @@ def _row(row: Status) -> str:
     if row.record is not None:
         made, state = row.provenance, describe(row.record)
         if "code" in row.record:
-            names = (f"`{Path(file).stem}`" for file in row.record["code"])
-            state = describe(row.record | {"code": sorted(names)})
+            changed, all_files = row.record["code"], made.get("files", ())
+            folded = (
+                f"<details><summary>{len(changed)} of {len(all_files)} files</summary>"
+                f"{', '.join(f'`{file}`' for file in changed)}</details>"
+            )
+            state = describe(row.record | {"code": [folded]})
         cells[2:] = [made["executed"][:10], f"{made['seconds']:.0f}", state]
     return f"| {' | '.join(cells)} |"
 

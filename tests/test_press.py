@@ -6,6 +6,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -610,16 +611,29 @@ def test_two_presses_wait_for_each_other(tiny):
 
     tiny.executed("standard").mkdir(parents=True)
     said = []
-    lock = FileLock(tiny.executed("standard") / ".lock")
+    held, waited_for = threading.Event(), threading.Event()
+
+    def other_press():
+        with FileLock(tiny.executed("standard") / ".lock"):
+            held.set()
+            assert waited_for.wait(60)
+            time.sleep(0.3)
+            said.append("the other one ends")
 
     def echo(text):
         said.append(text)
-        lock.release()
+        waited_for.set()
 
-    lock.acquire()
+    other = threading.Thread(target=other_press)
+    other.start()
+    assert held.wait(60)
     press(["beta"], repository=tiny, echo=echo)
-    assert said[0] == "waiting for another press (standard)"
-    assert said[1] == "[1/1] beta: executing (standard)"
+    other.join()
+    assert said[:3] == [
+        "waiting for another press (standard)",
+        "the other one ends",
+        "[1/1] beta: executing (standard)",
+    ]
 
 
 RECORDS = "from simlib.press import record\n\nrecord('n', n)"

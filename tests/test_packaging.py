@@ -73,7 +73,9 @@ def sdist(tmp_path_factory):
 @pytest.fixture(scope="module")
 def wheel(sdist, tmp_path_factory):
     """A wheel made of the source distribution, as those are that users make."""
-    return build("wheel", sdist, tmp_path_factory.mktemp("wheel") / "dist")
+    folder = tmp_path_factory.mktemp("wheel")
+    source = shutil.copytree(sdist, folder / "source")  # the build leaves files there
+    return build("wheel", source, folder / "dist")
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,8 @@ from simlib.approximation.error_estimate import (
 )
 from simlib.approximation.methods import named
 from simlib.lowrank import LowRank
-from simlib.similarity import BudgetExceeded, Similarity, View
+from simlib.similarity import BudgetExceeded, Similarity
+from simlib.views import View
 
 __all__ = ["AdaptiveResult", "approximate_to"]
 

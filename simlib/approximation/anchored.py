@@ -28,6 +28,7 @@ from simlib.approximation.tikhonov import Problem, tikhonov, tikhonov_calls
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity, SimilarityError
+from simlib.source import Source
 
 __all__ = ["Anchored", "anchored", "anchored_calls"]
 
@@ -316,7 +317,7 @@ class CheapPart(LinearOperator):
 
 def _companion(cheap: Similarity | ArrayLike, sim: Similarity) -> Similarity:
     """Return the cheap similarity, made from a factor if need be."""
-    if not isinstance(cheap, Similarity):
+    if not isinstance(cheap, Source):
         Z = check_array(
             cheap, accept_sparse="csr", dtype=[float, np.float32], input_name="cheap"
         )

@@ -33,6 +33,7 @@ __all__ = [
     "is_whole",
 ]
 
+ITEMS = "items {} and {}"  # how a pair is named
 SECONDS = 1.0  # that a request should take where the function sees pairs
 LARGEST = 2**14  # pairs in such a request, at most
 FASTER = 4  # a request has at most as many times the pairs of those measured
@@ -161,7 +162,6 @@ class Request(NamedTuple):
     mirror: tuple[Any, ...] | None = None
     mirrored: Any = slice(None)
     halves: bool = False  # a grid of one set of items: both orders of each pair
-    form: str = "items {} and {}"  # how a pair is named
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -179,19 +179,13 @@ class Request(NamedTuple):
             return self.i, self.j
         return np.repeat(self.i, self.j.size), np.tile(self.j, self.i.size)
 
-    def name(self, k: int) -> str:
-        """Name the pair of the k-th value."""
+    def pair(self, k: int) -> tuple[int, int]:
+        """Return the items of the k-th value."""
         a, b = divmod(k, self.j.size) if self.grid else (k, k)
-        return self.form.format(self.i[a], self.j[b])
+        return int(self.i[a]), int(self.j[b])
 
-    def store(
-        self, values: np.ndarray, finite: np.ndarray, out: np.ndarray
-    ) -> np.ndarray:
-        """Write the finite ones of the first values into `out`; return all, or NaN."""
-        if values.size < self.size or not finite.all():
-            full = np.full(self.size, np.nan, dtype=out.dtype)
-            full[: values.size][finite] = values[finite]
-            values = full
+    def store(self, values: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write values, NaN for those missing, into `out`; return what is there."""
         values = values.reshape(self.shape)
         if self.halves:
             values = self._one_of_both(values, out[self.target])
@@ -276,15 +270,16 @@ class Rectangle:
         Unless they have to be `exact`, whole rows are preferred.
         """
         width, (row_in, column_in) = self.columns.size, (self.row_in, self.column_in)
-        row_out = _others(self.rows.size, row_in)
         if self.fresh and not exact:
-            yield from self._by_rows(row_out, size)
-            row_out = row_out[:0]
+            yield from self._by_rows(size)
+        groups = [(row_in, True)]
+        if not self.fresh or exact:
+            groups.insert(0, (_others(self.rows.size, row_in), False))
         rank = np.full(width, row_in.size)  # among the items that are rows too
         rank[column_in] = np.arange(row_in.size)
         height = max(1, STRIP // max(1, width))
         rest = np.zeros((3, 0), dtype=np.int64)
-        for rows, is_in in ((row_out, False), (row_in, True)):
+        for rows, is_in in groups:
             for k in range(0, rows.size, height):
                 mask = np.isnan(self.out[rows[k : k + height]])
                 if is_in:
@@ -301,20 +296,24 @@ class Rectangle:
             yield self._scattered(rest[:, :m], rank)
             rest = rest[:, m:]
 
-    def _by_rows(self, rows: np.ndarray, size: Callable[[], int]) -> Iterator[Request]:
-        """Cut some whole rows, or one at a time into pieces."""
+    def _by_rows(self, size: Callable[[], int]) -> Iterator[Request]:
+        """Cut the rows of items that are no columns, or one at a time into pieces."""
         every, k = np.arange(self.columns.size), 0
-        while k < rows.size and every.size:
+        row_in = np.sort(self.row_in)
+        while k < self.rows.size and every.size:
             height = size() // every.size
-            if height:
-                yield self._grid(rows[k : k + height], every)
-            else:
-                first = 0
-                while first < every.size:
-                    places = every[first : first + size()]
-                    yield self._grid(rows[k : k + 1], places)
-                    first += places.size
-            k += max(height, 1)
+            end = k + max(height, 1)
+            inside = row_in[slice(*row_in.searchsorted([k, end]))]
+            rows = np.delete(np.arange(k, min(end, self.rows.size)), inside - k)
+            k = end
+            if height and rows.size:
+                yield self._grid(rows, every)
+                continue
+            first = 0
+            while first < every.size and rows.size:
+                places = every[first : first + size()]
+                yield self._grid(rows, places)
+                first += places.size
 
     def _scattered(self, places: np.ndarray, rank: np.ndarray) -> Request:
         """Ask for pairs; x and rank[b] number the items that are rows and columns."""
@@ -327,7 +326,7 @@ class Rectangle:
         return request._replace(mirror=mirror, mirrored=both)
 
     def _grid(self, a: np.ndarray, b: np.ndarray) -> Request:
-        return Request(self.rows[a], self.columns[b], np.ix_(a, b), grid=True)
+        return Request(self.rows[a], self.columns[b], _index(a, b), grid=True)
 
     def grids(self) -> Iterator[Request]:
         """Cut what is missing into requests for grids, in tiles of fixed shapes."""
@@ -405,20 +404,22 @@ class Evaluator:
         """Return how many evaluations a block needs."""
         return block.missing(grids=self.batch == "block")
 
-    def requests(self, block: Rectangle, total: int) -> Iterator[Request]:
+    def requests(self, block: Rectangle, total: int, workers: int) -> Iterator[Request]:
         """Cut what is missing of a block into requests."""
         if self.batch == "block":
             return block.grids()
-        return block.pairwise(self._sizes(total), exact=self.batch_size is not None)
+        exact = self.batch_size is not None
+        return block.pairwise(self._sizes(total, workers), exact=exact)
 
     def scattered(
-        self, i: np.ndarray, j: np.ndarray, missing: np.ndarray
+        self, i: np.ndarray, j: np.ndarray, missing: np.ndarray, workers: int
     ) -> Iterator[Request]:
         """Cut the missing ones among given pairs into requests."""
         if self.batch != "block":
-            size = self._sizes(missing.size)
+            size = self._sizes(missing.size, workers)
             while missing.size:
-                part, missing = np.split(missing, [size()])
+                m = size()
+                part, missing = missing[:m], missing[m:]
                 yield Request(i[part], j[part], (part,))
             return
         by_row = np.unique(i[missing]).size <= np.unique(j[missing]).size
@@ -430,50 +431,55 @@ class Evaluator:
             else:
                 yield Request(i[part], j[part[:1]], (part[:, None],), grid=True)
 
-    def _sizes(self, total: int) -> Callable[[], int]:
+    def _sizes(self, total: int, workers: int) -> Callable[[], int]:
         """Return what tells the size of the next request of pairs."""
         if self.batch_size is not None:
             return itertools.repeat(self.batch_size).__next__
-        workers = joblib.effective_n_jobs(self.n_jobs)
         share = LARGEST if workers == 1 else max(1, total // (8 * workers))
         return lambda: min(self.pace.size, share)
 
     def run(
         self,
-        requests: Iterator[Request],
+        requests: Callable[[int], Iterator[Request]],
         out: np.ndarray,
         ledger: Ledger,
         finished: Finished | None = None,
         fetch: tuple[Fetch, Fetch] | None = None,
+        form: str = ITEMS,
     ) -> None:
         """Carry out the requests into `out`; after a failure finish what was begun.
 
+        `requests` is called with the number of workers.
         `finished` is given the items and the values of each request that came back.
-        `fetch` is for pairs of which one is no item: what fetches the two sides.
+        `fetch` is for pairs of which one is no item: what fetches the two sides, and
+        `form` how a pair is named.
         """
         begun: dict[int, Request] = {}
         failures: dict[int, SimilarityError] = {}
-        grids = self.batch == "block"
+        grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
         fetch_x, fetch_y = fetch or (self.fetch, self.fetch)
 
         def calls() -> Iterator[tuple[Any, ...]]:
-            for number, request in enumerate(requests):
+            for number, request in enumerate(requests(workers)):
                 if failures:
                     return
                 i, j = (request.i, request.j) if grids else request.pairs()
                 try:
                     xs, ys = fetch_x(i), fetch_y(j)
                 except Exception as error:  # raised here, joblib would wait for ever
-                    failures[number] = _unreadable(request, error)
+                    where = form.format(*request.pair(0))
+                    failures[number] = _unreadable(where, error)
                     return
                 begun[number] = request
                 ledger.hand_over(request.size)
                 yield number, self.function, self.batch, xs, ys
 
-        with closing(self._answers(calls(), begun, ledger)) as answers:
+        with closing(self._answers(calls(), workers, begun, ledger)) as answers:
             for number, values, seconds, error in answers:
                 request = begun.pop(number)
-                failure = self._settle(request, values, error, out, ledger, finished)
+                failure = self._settle(
+                    request, values, error, out, ledger, finished, form
+                )
                 try:
                     if isinstance(failure, SimilarityError):
                         failures[number] = failure
@@ -489,11 +495,12 @@ class Evaluator:
     def _answers(
         self,
         calls: Iterator[tuple[Any, ...]],
+        workers: int,
         begun: dict[int, Request],
         ledger: Ledger,
     ) -> Generator[tuple[int, np.ndarray, float, BaseException | None], None, None]:
         """Yield the answers as they come, from here or from the workers of joblib."""
-        if joblib.effective_n_jobs(self.n_jobs) == 1:
+        if workers == 1:
             for arguments in calls:
                 yield _call(*arguments)
             return
@@ -516,6 +523,7 @@ class Evaluator:
         out: np.ndarray,
         ledger: Ledger,
         finished: Finished | None,
+        form: str,
     ) -> BaseException | None:
         """Count an answer, keep what is good of it and return what is wrong."""
         expected = request.shape if self.batch == "block" else (request.size,)
@@ -523,39 +531,52 @@ class Evaluator:
             ledger.answered(request.size, 0, request.size)
             return SimilarityError(
                 f"The similarity function returned shape {answer.shape} where "
-                f"{expected} was expected, from {request.name(0)} on. See `batch` of "
-                f"Similarity for the forms a function may have. {_lost(request.size)}"
+                f"{expected} was expected, from {form.format(*request.pair(0))} on. "
+                "See `batch` of Similarity for the forms a function may have. "
+                f"{_lost(request.size)}"
             )
         lost = 0 if error is None else 1 if self.batch is None else request.size
         ledger.answered(request.size, answer.size, lost)
-        with np.errstate(over="ignore"):
-            values = answer.astype(out.dtype, copy=False).ravel()
+        values = answer.ravel()
+        if values.dtype != out.dtype:
+            with np.errstate(over="ignore"):
+                values = values.astype(out.dtype)
         finite = np.isfinite(values)
+        whole = values.size == request.size and bool(finite.all())
+        if not whole:
+            full = np.full(request.size, np.nan, dtype=out.dtype)
+            full[: values.size][finite] = values[finite]
         try:
-            stored = request.store(values, finite, out)
+            stored = request.store(values if whole else full, out).ravel()
         except AsymmetryError as asymmetry:
             return asymmetry
         if finished is not None:
-            finished(*request.pairs(), stored.ravel())
+            i, j = request.pairs()
+            if not whole:
+                got = ~np.isnan(stored)
+                i, j, stored = i[got], j[got], stored[got]
+            finished(i, j, stored)
+        if whole and error is None:
+            return None
         if error is not None and not isinstance(error, Exception):
             return error
         keeps = (
             "Nothing of a request for new items is kept"
-            if "new" in request.form
+            if form != ITEMS
             else "This Similarity keeps every finite value"
         )
         if not finite.all():
             k = int(np.argmin(finite))
             return SimilarityError(
-                f"The similarity function returned {values[k]} for {request.name(k)}. "
-                f"{keeps}; mend the function or leave the item out, and ask it again."
+                f"The similarity function returned {values[k]} for "
+                f"{form.format(*request.pair(k))}. {keeps}; mend the function or leave "
+                "the item out, and ask it again."
             )
-        if error is None:
-            return None
         later = "" if self.batch is None else ", or later ones of its batch"
+        where = form.format(*request.pair(values.size))
         failure = SimilarityError(
-            f"The similarity function raised {error!r} on {request.name(values.size)}"
-            f"{later}. {keeps}; mend the function and ask it again. {_lost(lost)}"
+            f"The similarity function raised {error!r} on {where}{later}. "
+            f"{keeps}; mend the function and ask it again. {_lost(lost)}"
         )
         failure.__cause__ = error
         return failure
@@ -631,9 +652,9 @@ def _portable(error: BaseException) -> BaseException:
         return substitute
 
 
-def _unreadable(request: Request, error: Exception) -> SimilarityError:
+def _unreadable(where: str, error: Exception) -> SimilarityError:
     failure = SimilarityError(
-        f"The items themselves could not be read, {request.name(0)} or later ones: "
+        f"The items themselves could not be read, {where} or later ones: "
         f"{error!r}. `items` has to be a sequence or an array, one item for each "
         "position or row."
     )
@@ -654,7 +675,8 @@ def _broken(
             "a lock), make it inside the function, or pass n_jobs=1 or use "
             'joblib.parallel_config(backend="threading").'
         )
-    where = f" from {next(iter(begun.values())).name(0)} on" if begun else ""
+    first = next(iter(begun.values())).pair(0) if begun else ()
+    where = f" from items {first[0]} and {first[1]} on" if first else ""
     return SimilarityError(
         f"A worker gave no answer{where}: {error!r}. It may have run out of memory or "
         "crashed. This Similarity keeps whatever is finished; mend the function and "
@@ -695,9 +717,20 @@ def _patterns(mask: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 
 def _others(size: int, places: np.ndarray) -> np.ndarray:
     """Return the places from 0 to size - 1 that are not among these."""
-    other = np.ones(size, dtype=bool)
-    other[places] = False
-    return np.flatnonzero(other)
+    return np.delete(np.arange(size), places)
+
+
+def _index(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+    """Return the index of the rectangle a x b in an array, by slices if it can be."""
+    spans = [
+        slice(int(places[0]), int(places[-1]) + 1)
+        if (np.diff(places) == 1).all()
+        else places
+        for places in (a, b)
+    ]
+    if any(isinstance(span, slice) for span in spans):
+        return spans[0], spans[1]
+    return np.ix_(a, b)
 
 
 def _cut(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from simlib.region import Block, Region
 
 __all__ = ["Memory", "shared"]
+
+_Run: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 CHUNK = 2**20  # entries enumerated at a time
 RATIO = 16  # sizes of sorted arrays that follow each other differ by this or are merged
@@ -54,7 +56,8 @@ class Lines:
     """Whole columns of an n x n matrix, kept in the blocks in which they arrived."""
 
     def __init__(self, n: int):
-        self._kept = _Kept(np.full(n, -1, np.int32), [], np.zeros(0, dtype=bool))
+        slot = np.broadcast_to(np.int32(-1), (n,))  # takes no memory
+        self._kept = _Kept(slot, [], np.zeros(0, dtype=bool))
 
     def __bool__(self) -> bool:
         return bool(self._kept.blocks)
@@ -113,6 +116,8 @@ class Lines:
 
     def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
         """Write what is known of K[rows, columns] into `out`; tell if there is any."""
+        if not self:
+            return False
         slots = self._kept.slot[columns]
         if slots.max(initial=-1) < 0:
             return False
@@ -145,6 +150,13 @@ class Lines:
         return result
 
 
+class _Entries(NamedTuple):
+    """Scattered entries: arrays of keys beside arrays of values."""
+
+    runs: list[_Run]  # sorted, from the largest on
+    recent: list[_Run]  # as they came
+
+
 class Memory:
     """Known entries of an n x n matrix, behind `get` and `put`.
 
@@ -172,42 +184,41 @@ class Memory:
         self.diagonal = diagonal
         self.columns = Lines(n)
         self.rows = self.columns if symmetric else Lines(n)  # K[i, j] = rows[j, i]
-        self._runs: list[tuple[np.ndarray, np.ndarray]] = []
-        self._recent: list[tuple[np.ndarray, np.ndarray]] = []
+        self._entries = _Entries([], [])
 
     def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, NaN where unknown."""
-        self._settle()
         out = self._from_lines(i, j)
-        if self._runs:
+        if runs := self._settle():
             keys = self.keys(i, j)
-            for known, values in self._runs:
+            for known, values in runs:
                 at = known.searchsorted(keys)
-                at[at == known.size] = 0
-                found = np.flatnonzero(known[at] == keys)
-                out[found] = values[at[found]]
+                found = known.take(at, mode="clip") == keys
+                if np.count_nonzero(found):  # far quicker than any() on a few
+                    out[found] = values[at[found]]
         return out
 
     def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Remember scattered entries; NaN is passed over, the first of a pair stays."""
-        new = ~np.isnan(values)
-        if not new.all():
-            i, j, values = i[new], j[new], values[new]
+        """Remember scattered entries; of several values for a pair the first stays."""
+        if self.diagonal is not None:
+            off = i != j
+            i, j, values = i[off], j[off], values[off]
         if i.size:
-            self._recent.append((self.keys(i, j), np.array(values, dtype=self.dtype)))
+            values = np.array(values, dtype=self.dtype)
+            self._entries.recent.append((self.keys(i, j), values))
 
     def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
         """Write what is known of K[rows, columns] (no repeats) into `out`.
 
         Tells whether there may be any.
         """
-        self._settle()
-        size = sum(keys.size for keys, _ in self._runs)
+        runs = self._settle()
+        size = sum(keys.size for keys, _ in runs)
         if 0 < size <= out.size:
             row_at, column_at = np.full((2, self.n), -1)
             row_at[rows] = np.arange(rows.size)
             column_at[columns] = np.arange(columns.size)
-            for keys, values in self._runs:
+            for keys, values in runs:
                 i, j = np.divmod(keys, self.n)
                 for a, b in ((i, j), (j, i))[: 1 + self.symmetric]:
                     inside = (row_at[a] >= 0) & (column_at[b] >= 0)
@@ -260,7 +271,7 @@ class Memory:
         now = copy.copy(self)
         now.columns = copy.copy(self.columns)
         now.rows = now.columns if self.symmetric else copy.copy(self.rows)
-        return now._entries(now.columns.kept, now.rows.kept)
+        return now._listed(now.columns.kept, now.rows.kept)
 
     def _scattered(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield the same without the entries of complete lines and of the diagonal."""
@@ -268,9 +279,9 @@ class Memory:
         columns, rows = self.columns.kept, self.rows.kept
         columns = columns[~self.columns.complete(columns)]
         rows = rows[~self.rows.complete(rows)]
-        return self._entries(columns, rows, diagonal=False)
+        return self._listed(columns, rows, diagonal=False)
 
-    def _entries(
+    def _listed(
         self, columns: np.ndarray, rows: np.ndarray, *, diagonal: bool = True
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield what these lines know, then what stands in no line."""
@@ -295,7 +306,7 @@ class Memory:
                 values = self._from_lines(i, j)
                 new = ~np.isnan(values) & np.isnan(self._from_lines(i, j, rows=False))
                 yield but(new, i, j, values)
-        for keys, kept in self._runs:
+        for keys, kept in self._entries.runs:
             for k in range(0, keys.size, CHUNK):
                 i, j = np.divmod(keys[k : k + CHUNK], self.n)
                 new = np.isnan(self._from_lines(i, j))
@@ -332,26 +343,30 @@ class Memory:
             i, j = np.minimum(i, j), np.maximum(i, j)
         return i.astype(np.int64) * self.n + j
 
-    def _settle(self) -> None:
+    def _settle(self) -> list[_Run]:
         """Sort what was put since the last look, and merge arrays of like size."""
-        if not self._recent:
-            return
-        keys, values = self._recent[0]
-        if len(self._recent) > 1:
-            keys = np.concatenate([keys for keys, _ in self._recent])
-            values = np.concatenate([values for _, values in self._recent])
-        if not (keys[1:] > keys[:-1]).all():
-            order = np.argsort(keys, kind="stable")
-            keys, values = keys[order], values[order]
-        new = np.append(True, keys[1:] != keys[:-1])
-        for known, _ in self._runs:
-            at = known.searchsorted(keys)
-            at[at == known.size] = 0
-            new &= known[at] != keys
-        runs = [*self._runs, (keys[new], values[new])][: len(self._runs) + new.any()]
+        runs, recent = self._entries
+        if not recent:
+            return runs
+        runs = [*runs, _sorted(recent)]
         while len(runs) > 1 and runs[-2][0].size < RATIO * runs[-1][0].size:
-            (keys, values), (more, their) = runs[-2:]
-            at = keys.searchsorted(more)
-            runs[-2:] = [(np.insert(keys, at, more), np.insert(values, at, their))]
-        self._runs = runs
-        self._recent = []  # what is merged twice does no harm
+            runs[-2:] = [_sorted(runs[-2:])]
+        self._entries = _Entries(runs, [])
+        return runs
+
+
+def _sorted(parts: list[_Run]) -> _Run:
+    """Join arrays of keys, and their values, and sort; the first of equals stays."""
+    keys, values = parts[0]
+    if len(parts) > 1:
+        keys = np.concatenate([keys for keys, _ in parts])
+        values = np.concatenate([values for _, values in parts])
+    elif (keys[1:] > keys[:-1]).all():
+        return keys, values
+    order = np.argsort(keys, kind="stable")  # a mere merge where parts are sorted
+    keys, values = keys[order], values[order]
+    again = keys[1:] == keys[:-1]
+    if np.count_nonzero(again):
+        new = np.append(True, ~again)
+        return keys[new], values[new]
+    return keys, values

@@ -10,6 +10,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
@@ -266,7 +267,7 @@ class Similarity(SimilarityMatrix):
             return self.columns(some_columns)[np.ix_(row_at, column_at)]
         if some_columns.size == self.n:
             return self.rows(some_rows)[np.ix_(row_at, column_at)]
-        with self._lock:
+        with self._lock.held:
             rectangle = self._rectangle(some_rows, some_columns)
             needed = self._needed(rectangle)
             self._evaluate(rectangle, needed, self._memory.put)
@@ -278,12 +279,12 @@ class Similarity(SimilarityMatrix):
         Where the columns were evaluated together the result is a read-only view of what
         is kept, not a copy.
         """
-        with self._lock:
+        with self._lock.held:
             return self._whole(self._indices(columns), self._memory.columns)
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return K[rows], shape (len(rows), n), and keep it whole."""
-        with self._lock:
+        with self._lock.held:
             return self._whole(self._indices(rows), self._memory.rows).T
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
@@ -297,12 +298,12 @@ class Similarity(SimilarityMatrix):
             raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
         keys, at = _distinct(self._memory.keys(i, j))
         i, j = np.divmod(keys, self.n)
-        with self._lock:
+        with self._lock.held:
             values = self._memory.get(i, j)
-            missing = np.flatnonzero(np.isnan(values))
+            (missing,) = np.isnan(values).nonzero()
             if missing.size:
                 check_budget(missing.size, self._ledger)
-                requests = self._evaluator.scattered(i, j, missing)
+                requests = partial(self._evaluator.scattered, i, j, missing)
                 with self.progress_bar(missing.size):
                     self._evaluator.run(
                         requests, values, self._ledger, self._memory.put
@@ -312,7 +313,7 @@ class Similarity(SimilarityMatrix):
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
         i, j = self._indices(i), self._indices(j)
-        with self._lock:
+        with self._lock.held:
             return self._memory.get(i, j)
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -326,7 +327,7 @@ class Similarity(SimilarityMatrix):
         values : array of shape (m,)
             K[i, j]. A million of them at a time or so.
         """
-        with self._lock:
+        with self._lock.held:
             return self._memory.known()
 
     def cost(
@@ -357,7 +358,7 @@ class Similarity(SimilarityMatrix):
             raise ValueError(
                 f"Pairs are two arrays as long; got {i.size} and {j.size}."
             )
-        with self._lock:
+        with self._lock.held:
             count = self._memory.unknown(asked, i, j)
             if self._evaluator.batch == "block" and self.symmetric:
                 count += self._both_halves(asked)
@@ -404,14 +405,15 @@ class Similarity(SimilarityMatrix):
             )
         needed = sum(i.size * j.size for i, j, *_ in parts)
         answers = []
-        with self._lock, self.progress_bar(needed):
+        with self._lock.held, self.progress_bar(needed):
             check_budget(needed, self._ledger)
             for i, j, fetch_both, form in parts:
                 out = np.full((i.size, j.size), np.nan, dtype=self.dtype)
                 rectangle = Rectangle(i, j, out, n=self.n, symmetric=False)
-                requests = self._evaluator.requests(rectangle, out.size)
-                named = (request._replace(form=form) for request in requests)
-                self._evaluator.run(named, out, self._ledger, fetch=fetch_both)
+                requests = partial(self._evaluator.requests, rectangle, out.size)
+                self._evaluator.run(
+                    requests, out, self._ledger, fetch=fetch_both, form=form
+                )
                 answers.append(out if i is new else out.T)
         return np.hstack(answers)
 
@@ -451,11 +453,10 @@ class Similarity(SimilarityMatrix):
                 "Items are named by a one-dimensional array of integers; got "
                 f"{index.dtype} of shape {index.shape}."
             )
-        least, most = index.min(), index.max()
-        if least < 0 or most >= self.n:
+        if index.astype(np.uint64, copy=False).max() >= self.n:  # negative ones wrap
             raise IndexError(
                 f"Items are numbered 0 to {self.n - 1}; got "
-                f"{least if least < 0 else most}."
+                f"{index.min() if index.min() < 0 else index.max()}."
             )
         return index.astype(np.int64)
 
@@ -506,19 +507,21 @@ class Similarity(SimilarityMatrix):
     ) -> None:
         """Evaluate what is missing."""
         if needed:
-            requests = self._evaluator.requests(rectangle, needed)
+            requests = partial(self._evaluator.requests, rectangle, needed)
             with self.progress_bar(needed):
                 self._evaluator.run(requests, rectangle.out, self._ledger, finished)
 
     def _both_halves(self, blocks: list[Indices]) -> int:
         """Count what a block function computes besides on the tiles of the diagonal."""
         extra, every = 0, np.arange(self.n)
+        complete = self._memory.columns.complete(every)
         for k, sides in enumerate(blocks):
             rows, columns = (every if side is None else side for side in sides)
             rows, columns = _distinct(rows)[0], _distinct(columns)[0]
             items = np.intersect1d(rows, columns, assume_unique=True)
-            if self.n in (rows.size, columns.size):
-                items = items[~self._memory.columns.complete(items)]
+            if self.n in (rows.size, columns.size):  # read as whole columns
+                items = items[~complete[items]]
+                complete[columns if rows.size == self.n else rows] = True
             earlier = Region(self.n, blocks[:k], symmetric=True)
             for tile in np.split(items, range(TILE, items.size, TILE)):
                 i, j = np.repeat(tile, tile.size), np.tile(tile, tile.size)
@@ -530,16 +533,10 @@ class Similarity(SimilarityMatrix):
 
 
 class Lock:
-    """A re-entrant lock that is pickled as a new one."""
+    """Holds a re-entrant lock, and is pickled as one that holds a new one."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.held = threading.RLock()
 
     def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
         return Lock, ()
@@ -610,7 +607,7 @@ def _given(diagonal: ArrayLike | None, n: int, dtype: np.dtype) -> np.ndarray | 
 
 def _distinct(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct indices, sorted, and where each one stands there."""
-    if (index[1:] > index[:-1]).all():
+    if index.size == 1 or (index[1:] > index[:-1]).all():
         return index, np.arange(index.size)
     return np.unique(index, return_inverse=True)
 

@@ -80,7 +80,7 @@ def batches():
         for k in range(0, i.size, size):
             distance(items[i[k : k + size]], items[j[k : k + size]])
 
-    def tiles(size=2**16 // s):
+    def tiles(size=2**17 // s):
         for k in range(0, n, size):
             distances(items[k : k + size], items[S])
 

@@ -38,7 +38,7 @@ SECONDS = 1.0  # that a request should take where the function sees pairs
 LARGEST = 2**14  # pairs in such a request, at most
 FASTER = 4  # a request has at most as many times the pairs of those measured
 STRIP = 2**18  # entries looked through at a time for those that are missing
-AREA = 2**16  # entries of a tile where the function sees blocks
+AREA = 2**17  # entries of a tile where the function sees blocks
 WIDTH = 2**10  # columns of a tile, at most
 TILE = 64  # side of the diagonal tiles of which a block function sees both halves
 

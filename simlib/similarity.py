@@ -293,9 +293,7 @@ class Similarity(SimilarityMatrix):
         A function with ``batch="block"`` is called once for each distinct row or
         column among the pairs, whichever are fewer.
         """
-        i, j = self._indices(i), self._indices(j)
-        if i.size != j.size:
-            raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
+        i, j = self._pairs(i, j)
         keys, at = _distinct(self._memory.keys(i, j))
         i, j = np.divmod(keys, self.n)
         with self._lock.held:
@@ -312,7 +310,7 @@ class Similarity(SimilarityMatrix):
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
-        i, j = self._indices(i), self._indices(j)
+        i, j = self._pairs(i, j)
         with self._lock.held:
             return self._memory.get(i, j)
 
@@ -459,6 +457,12 @@ class Similarity(SimilarityMatrix):
                 f"{index.min() if index.min() < 0 else index.max()}."
             )
         return index.astype(np.int64)
+
+    def _pairs(self, i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        a, b = self._indices(i), self._indices(j)
+        if a.size != b.size:
+            raise ValueError(f"`i` and `j` must be as long; got {a.size} and {b.size}.")
+        return a, b
 
     def _whole(self, lines: np.ndarray, store: Lines) -> np.ndarray:
         """Return the asked columns; from the store of rows, the asked rows as such."""

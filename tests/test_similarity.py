@@ -812,6 +812,8 @@ def test_pairs_of_different_lengths():
     _, _, sim = make()
     with pytest.raises(ValueError, match="as long; got 2 and 1"):
         sim.pairs([0, 1], [0])
+    with pytest.raises(ValueError, match="as long; got 2 and 1"):
+        sim.peek([0, 1], [0])
 
 
 # What callers may do with an answer.
@@ -1121,7 +1123,7 @@ def test_tiles_of_a_block_function_heed_neither_clock_nor_workers(monkeypatch):
 
     alone = tiles(1e-3, 1)
     assert alone == tiles(1e3, 1) == tiles(1e-3, 2)
-    assert max(rows * columns for rows, columns in alone) <= 2**16
+    assert max(rows * columns for rows, columns in alone) <= 2**17
 
 
 # A diagonal that is known.

@@ -28,7 +28,7 @@ from simlib import (
     tikhonov,
 )
 from simlib.approximation import COMPANION_METHODS
-from simlib.approximation.tikhonov import RIDGES
+from simlib.approximation.fit import RIDGES
 from simlib.biharmonic import heat_geodesics
 from simlib.datasets import (
     cross_encoder_like,

@@ -24,7 +24,8 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
 from simlib.approximation.budget import block_calls, cross_calls
-from simlib.approximation.tikhonov import Problem, tikhonov, tikhonov_calls
+from simlib.approximation.fit import Problem
+from simlib.approximation.tikhonov import tikhonov, tikhonov_calls
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity, SimilarityError
@@ -158,7 +159,7 @@ def anchored(
     weight, ridge = _choose(K, B)
     rest = _less(K, B, weight)
     left, right = rest.C, rest.R
-    core = rest.fit().core(ridge).astype(sim.dtype)
+    core = rest.fit.core(ridge).astype(sim.dtype)
     residual, base_landmarks = None, np.zeros(0, dtype=int)
     if weight and base_rank is None:
         scaled = calibrated.map(partial(np.multiply, weight))

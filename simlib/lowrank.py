@@ -14,6 +14,7 @@ __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
 CHUNK = 2**20  # entries of the rows computed at a time
+GATHERED = 2**16  # numbers gathered of each factor at a time: they stay in the cache
 
 
 class LowRank(LinearOperator):
@@ -171,9 +172,13 @@ class LowRank(LinearOperator):
         i, j = _index(i), _index(j)
         if i.size != j.size:
             raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
-        rows, at = np.unique(i, return_inverse=True)
-        left = (_dense(self.left[rows]) @ self.core)[at]
-        values = np.einsum("ka,ka->k", left, _dense(self.right[j]))
+        rows, row_at = _distinct(i, self.shape[0])
+        columns, column_at = _distinct(j, self.shape[1])
+        left = _dense(self.left[rows]) @ self.core
+        if rows.size * columns.size <= 2 * i.size:  # most of a block
+            values = (left @ _dense(self.right[columns]).T)[row_at, column_at]
+        else:
+            values = _inner_products(left, row_at, self.right, j)
         if self.residual is None:
             return values
         return values + _entries(self.residual, i, j)
@@ -467,6 +472,27 @@ def _is_symmetric(A: Any) -> bool:
 def _index(i: ArrayLike) -> np.ndarray:
     i = np.atleast_1d(i)
     return i if i.size else i.astype(int)  # an empty list is an array of floats
+
+
+def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct numbers below n and the place of each among them."""
+    if index.size < n // 16:
+        return np.unique(index, return_inverse=True)
+    there = np.zeros(n, dtype=bool)
+    there[index] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[index]
+
+
+def _inner_products(A: np.ndarray, i: np.ndarray, B: Any, j: np.ndarray) -> np.ndarray:
+    """Return the inner products of rows A[i[k]] and B[j[k]], some at a time."""
+    out = np.empty(i.size, np.result_type(A.dtype, B.dtype))
+    step = max(1, GATHERED // max(1, A.shape[1]))
+    if scipy.sparse.issparse(B):  # whose rows are found slowly, but take little memory
+        step = max(step, CHUNK // max(1, A.shape[1]))
+    for k in range(0, i.size, step):
+        part = slice(k, k + step)
+        out[part] = np.einsum("ka,ka->k", A[i[part]], _dense(B[j[part]]))
+    return out
 
 
 def _dense(factor: Any) -> np.ndarray:

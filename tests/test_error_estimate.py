@@ -16,7 +16,7 @@ from simlib import (
     largest,
     relative_error,
 )
-from simlib.approximation import error_estimate as module
+from simlib.approximation import sampling_design as module
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
 
 
@@ -345,7 +345,7 @@ def test_variance_by_loops(outside):
         divmod(h, 7): values[cell[chosen] == h] for h in np.unique(cell).tolist()
     }
     unknown = cell.size + outside
-    strata = module._Strata(cell, (3, 7), sizes.ravel(), numbers.ravel(), unknown)
+    strata = module.Strata(cell, (3, 7), sizes.ravel(), numbers.ravel(), unknown)
     expected = variance_by_loops(samples, dict(np.ndenumerate(sizes)), unknown)
     assert strata.variance(chosen, values) == pytest.approx(expected)
 

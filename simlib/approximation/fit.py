@@ -181,7 +181,8 @@ class Problem:
         others = np.setdiff1d(np.arange(len(self.C)), self.S1)
         sides = [self.C] if self.R is None else [self.C, self.R]
         grams = [
-            part.T @ part for part in (S[others].astype(float, copy=False) for S in sides)
+            part.T @ part
+            for part in (S[others].astype(float, copy=False) for S in sides)
         ]
         folds = np.array_split(np.arange(s1), min(LANDMARK_FOLDS, s1))
         errors = np.zeros((len(folds), ridges.size))

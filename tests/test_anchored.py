@@ -477,7 +477,15 @@ def test_limits_of_both():
         sim.limit, cheap.limit = limits
         with pytest.raises(BudgetExceeded, match="raise `limit`"):
             anchored(sim, 4, cheap, rng=0)
-        assert sim.calls <= calls
+        assert sim.calls == cheap.calls == 0
+    sim, cheap = both(K, K)
+    cheap.limit = calls + METHODS["tikhonov"].calls(20, 6) - 1
+    with pytest.raises(BudgetExceeded, match=r"The cheap similarity: .*up to"):
+        anchored(sim, 4, cheap, base_rank=6, rng=0)
+    assert sim.calls == cheap.calls == 0
+    cheap.limit += 1
+    anchored(sim, 4, cheap, base_rank=6, rng=0)
+    assert cheap.calls == cheap.limit
     sim, cheap = both(K, K)
     sim.limit = cheap.limit = calls
     answer = anchored(sim, 4, cheap, rng=0)

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib.approximation.budget import Method
 from simlib.approximation.error_estimate import (
     FEWEST,
     ErrorEstimate,
@@ -25,6 +24,7 @@ from simlib.approximation.error_estimate import (
     default_size,
 )
 from simlib.approximation.methods import named
+from simlib.approximation.plan import Method
 from simlib.lowrank import LowRank
 from simlib.similarity import BudgetExceeded, Similarity
 from simlib.views import View

@@ -23,15 +23,16 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from simlib.approximation.budget import block_calls, cross_calls
 from simlib.approximation.fit import Problem
-from simlib.approximation.tikhonov import tikhonov, tikhonov_calls
+from simlib.approximation.plan import Plan, nominal
+from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity, SimilarityError
+from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
 from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
 
-__all__ = ["Anchored", "anchored", "anchored_calls"]
+__all__ = ["Anchored", "anchored", "anchored_plan"]
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
 CHUNK = 2**18  # entries of the cheap part computed at a time
@@ -39,9 +40,9 @@ DIGITS = 2**20  # of cheap similarities that count
 
 
 def anchored(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None,
-    cheap: Similarity | ArrayLike,
+    cheap: Source | ArrayLike,
     *,
     oversampling: float = 2,
     calibration: Literal["isotonic"] | None = "isotonic",
@@ -139,18 +140,27 @@ def anchored(
         raise ValueError(
             f'calibration must be "isotonic" or None; got {calibration!r}.'
         )
-    cheap = _companion(cheap, sim)
+    sim, cheap = check_similarity(sim), _companion(cheap, sim)
     if base_rank is not None and not 1 <= base_rank <= sim.n:
         raise ValueError(f"base_rank must be between 1 and {sim.n}; got {base_rank}.")
     rng = np.random.default_rng(rng)
-    S1, S2 = draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
-    K = _read(sim, S1, S2, sim.symmetric)
+    plan = anchored_plan(
+        sim.n,
+        n_landmarks,
+        oversampling,
+        draw=partial(draw, landmarks=landmarks, rng=rng),
+    )
+    S1, S2 = plan.columns, plan.block
+    plan.check(sim)
+    _check_companion(cheap, plan, base_rank)
+    problem = partial(Problem.of, S1=S1, symmetric=sim.symmetric)
+    K = problem(plan.read(sim))
     try:
-        G = _read(cheap, S1, S2, sim.symmetric)
+        G = problem(plan.read(cheap))
         f = _calibration(G, K) if calibration else np.asarray
         calibrated = cheap.map(f)
         if base_rank is None:
-            B = _read(calibrated, S1, S2, sim.symmetric)
+            B = problem(plan.read(calibrated))
         else:
             base = tikhonov(calibrated.blank(), base_rank, rng=rng)
             B = _read_answer(base, S1, S2, sim.symmetric)
@@ -167,8 +177,6 @@ def anchored(
     elif weight:
         left, core, right = _joined(K, core, base, weight)
         base_landmarks = base.landmarks
-    calls = cross_calls(sim.n, S1.size, symmetric=sim.symmetric)
-    calls += block_calls(S2.size - S1.size, symmetric=sim.symmetric)
     return Anchored(
         left,
         core,
@@ -176,7 +184,7 @@ def anchored(
         residual=residual,
         landmarks=S1,
         row_landmarks=None if sim.symmetric else S1,
-        calls=calls,
+        calls=plan.calls(sim),
         weight=weight,
         ridge=ridge,
         calibration=f,
@@ -184,11 +192,16 @@ def anchored(
     )
 
 
-def anchored_calls(
-    n: int, n_landmarks: int, oversampling: float = 2, **_: object
-) -> int:
-    """Return the calls of `anchored`, without those of the cheap similarity."""
-    return tikhonov_calls(n, n_landmarks, oversampling)
+def anchored_plan(
+    n: int,
+    n_landmarks: int | None,
+    oversampling: float = 2,
+    *,
+    draw: Callable[..., Any] = nominal,
+    **_: object,
+) -> Plan:
+    """Return what `anchored` reads, of the cheap similarity too."""
+    return tikhonov_plan(n, n_landmarks, oversampling, draw=draw)
 
 
 class Anchored(LowRank):
@@ -269,7 +282,9 @@ class Anchored(LowRank):
 class CheapPart(LinearOperator):
     """A similarity as an operator: computed where it is asked for, and never kept."""
 
-    def __init__(self, sim: Similarity, dtype: np.dtype, *, transposed: bool = False):
+    def __init__(
+        self, sim: SimilarityMatrix, dtype: np.dtype, *, transposed: bool = False
+    ):
         super().__init__(dtype, sim.shape)
         self.sim, self.transposed = sim, transposed
 
@@ -316,13 +331,14 @@ class CheapPart(LinearOperator):
     _adjoint = _transpose
 
 
-def _companion(cheap: Similarity | ArrayLike, sim: Similarity) -> Similarity:
+def _companion(cheap: Source | ArrayLike, sim: SimilarityMatrix) -> SimilarityMatrix:
     """Return the cheap similarity, made from a factor if need be."""
     if not isinstance(cheap, Source):
         Z = check_array(
             cheap, accept_sparse="csr", dtype=[float, np.float32], input_name="cheap"
         )
         cheap = Similarity(Z, _inner_products, batch="block", dtype=Z.dtype, n_jobs=1)
+    cheap = check_similarity(cheap)
     if cheap.n != sim.n:
         raise ValueError(
             f"The cheap similarity has {cheap.n} items, the other {sim.n}; both must "
@@ -340,14 +356,17 @@ def _inner_products(xs: ArrayLike, ys: ArrayLike) -> np.ndarray:
     return safe_sparse_dot(xs, ys.T, dense_output=True)
 
 
-def _read(sim: Similarity, S1: np.ndarray, S2: np.ndarray, symmetric: bool) -> Problem:
-    """Return what `tikhonov` reads."""
-    return Problem(
-        A=sim.block(S2, S2).astype(float),
-        C=sim.columns(S1),
-        R=None if symmetric else sim.rows(S1).T,
-        S1=S1,
-    )
+def _check_companion(
+    cheap: SimilarityMatrix, plan: Plan, base_rank: int | None
+) -> None:
+    """Check its budget, with what compressing it takes besides."""
+    besides = 0
+    if base_rank is not None:
+        besides = tikhonov_plan(cheap.n, base_rank).price(cheap.blank())
+    try:
+        plan.check(cheap, besides)
+    except BudgetExceeded as error:
+        raise BudgetExceeded(f"The cheap similarity: {error}") from error
 
 
 def _read_answer(

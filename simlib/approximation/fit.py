@@ -18,6 +18,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib.approximation.plan import Reading
+
 __all__ = ["RIDGES", "Problem"]
 
 N_FOLDS, LANDMARK_FOLDS = 5, 10
@@ -84,6 +86,15 @@ class Problem:
     C: np.ndarray
     R: np.ndarray | None
     S1: np.ndarray
+
+    @classmethod
+    def of(cls, read: Reading, S1: np.ndarray, *, symmetric: bool) -> Problem:
+        """Return what was read, of landmarks S1 with which the block begins.
+
+        A symmetric companion of a matrix that is not symmetric counts as not symmetric.
+        """
+        R = read.C if read.R is None else read.R
+        return cls(read.A.astype(float), read.C, None if symmetric else R, S1)
 
     def without(self, tau: float) -> Problem:
         """Return the same for K - tau I."""

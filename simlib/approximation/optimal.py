@@ -12,14 +12,15 @@ from numbers import Integral
 
 import numpy as np
 
-from simlib.approximation.budget import block_calls
+from simlib.approximation.plan import Plan
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import check_similarity
 
 __all__ = ["optimal"]
 
 
-def optimal(sim: Similarity, rank: int) -> LowRank:
+def optimal(sim: Source, rank: int) -> LowRank:
     """Return the best approximation of rank `rank` in the Frobenius norm.
 
     Parameters
@@ -44,12 +45,13 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
     Calls: ``n (n + 1) / 2``; asymmetric ``n^2``. Flops: O(n^3). The same as a truncated
     ``scipy.linalg.svd``, by way of ``scipy.linalg.eigh`` where K is symmetric.
     """
+    sim = check_similarity(sim)
     if not isinstance(rank, Integral) or not 1 <= rank <= sim.n:
         raise ValueError(
             f"rank must be an integer between 1 and {sim.n}; got {rank!r}."
         )
-    K = sim.columns(np.arange(sim.n)).astype(float)
-    calls = block_calls(sim.n, symmetric=sim.symmetric)
+    plan = Plan(sim.n, block=np.arange(sim.n))
+    K = plan.read(sim).A.astype(float)
     if sim.symmetric:
         values, vectors = np.linalg.eigh(K)
         best = np.argsort(-np.abs(values), kind="stable")[:rank]
@@ -58,4 +60,4 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
         left, sigma, right = np.linalg.svd(K)
         factors = left[:, :rank], np.diag(sigma[:rank]), right[:rank].T
     factors = [factor.astype(sim.dtype) for factor in factors]
-    return LowRank(*factors, calls=calls, method="optimal")
+    return LowRank(*factors, calls=plan.calls(sim), method="optimal")

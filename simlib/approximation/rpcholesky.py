@@ -11,24 +11,28 @@ explained worst so far.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from simlib.approximation.budget import cross_calls
+from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
 
-__all__ = ["rpcholesky", "rpcholesky_calls"]
+__all__ = ["rpcholesky", "rpcholesky_plan"]
 
 BLOCK = 64  # proposals at a time
 
 
 def rpcholesky(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None = None,
     *,
     block_size: int | None = None,
@@ -113,6 +117,7 @@ def rpcholesky(
     >>> relative_error(K, approximation) < 1e-10
     True
     """
+    sim = check_similarity(sim)
     if not sim.symmetric:
         raise ValueError(
             "rpcholesky needs a symmetric similarity; pass sim.symmetrized(), that is "
@@ -126,8 +131,13 @@ def rpcholesky(
     if not 0 <= tol < 1:
         raise ValueError(f"tol must be at least 0 and below 1; got {tol}.")
     rng = np.random.default_rng(rng)
-    S, _ = draw(sim.n, n_landmarks, landmarks=landmarks, rng=rng)
-    cholesky = _PartialCholesky(sim, S.size, tol)
+    plan = rpcholesky_plan(
+        sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
+    )
+    S = plan.columns
+    if landmarks is not None:
+        plan.check(sim)
+    cholesky = _PartialCholesky(sim, plan, tol)
     if landmarks is not None:
         cholesky.add(S, np.zeros(S.size))
     else:
@@ -145,14 +155,21 @@ def rpcholesky(
         cholesky.F[:, : cholesky.rank].astype(sim.dtype, copy=False),
         np.eye(cholesky.rank, dtype=sim.dtype),
         landmarks=cholesky.landmarks,
-        calls=rpcholesky_calls(sim.n, max(cholesky.rank, 1)),
+        calls=cholesky.plan.first(max(cholesky.rank, 1)).calls(sim),
         method="rpcholesky",
     )
 
 
-def rpcholesky_calls(n: int, n_landmarks: int, **_: object) -> int:
-    """Return the calls of `rpcholesky`; it makes fewer where it stops early."""
-    return cross_calls(n, n_landmarks) + n - n_landmarks
+def rpcholesky_plan(
+    n: int,
+    n_landmarks: int | None,
+    *,
+    draw: Callable[..., Any] = nominal,
+    **_: object,
+) -> Plan:
+    """Return what `rpcholesky` reads; it is less where it stops early."""
+    S, _ = draw(n, n_landmarks)
+    return Plan(n, S, diagonal=True)
 
 
 class _Factored(LowRank):
@@ -171,10 +188,12 @@ class _Factored(LowRank):
 class _PartialCholesky:
     """F, the landmarks, and the diagonal of K - F F^T, block by block."""
 
-    def __init__(self, sim: Similarity, n_landmarks: int, tol: float):
-        self.sim = sim
-        self.F = np.empty((sim.n, n_landmarks), order="F")
+    def __init__(self, sim: SimilarityMatrix, plan: Plan, tol: float):
+        self.sim, self.plan = sim, plan
+        self.F = np.empty((sim.n, plan.columns.size), order="F")
         self.landmarks = np.zeros(0, dtype=np.intp)
+        self._affordable = sim.remaining == np.inf
+        self._afford()
         self.residual = sim.diagonal().astype(float)
         self.largest = np.abs(self.residual).max()
         self.rounding = 100 * np.finfo(sim.dtype).eps * self.largest
@@ -196,6 +215,7 @@ class _PartialCholesky:
         """
         new, L = self.accepted(proposals, np.maximum(thresholds, self.rounding))
         F, F_new = self.F[:, : self.rank], self.F[:, self.rank :][:, : new.size]
+        self._afford(new)
         F_new[:] = _divide(self.sim.columns(new) - F @ F[new].T, L)
         self.landmarks = np.append(self.landmarks, new)
         self.residual -= np.einsum("ik,ik->i", F_new, F_new)
@@ -220,12 +240,38 @@ class _PartialCholesky:
             L[k, m] = np.sqrt(residual[k])
             if len(taken) == room:
                 break
+            self._afford(proposals[taken])
             column = self.sim.block(proposals[later], proposals[[k]])[:, 0]
             column = column - F[later] @ F[k] - L[later, :m] @ L[k, :m]
             L[later, m] = column / L[k, m]
             residual[later] -= L[later, m] ** 2
             self.check(proposals, residual)
         return proposals[taken], L[taken, : len(taken)]
+
+    def _afford(self, new: ArrayLike = ()) -> None:
+        """Check the budget before the first evaluation, for all that may follow.
+
+        Up to then everything was known: a draw that is made again gets so far for
+        nothing. Of the landmarks after the `new` ones nothing counts as known.
+        """
+        if self._affordable:
+            return
+        sim, blank, n = self.sim, self.sim.blank(), self.sim.n
+        taken = np.append(self.landmarks, new).astype(np.intp)
+        decided = Plan(n, taken, diagonal=True)
+        price = decided.price(sim)
+        if price == 0:
+            return
+        known = decided.price(blank) - price
+        order = np.append(taken, np.setdiff1d(np.arange(n), taken))
+        plan = Plan(n, order[: self.plan.columns.size], diagonal=True)
+
+        def most(plan: Plan) -> int:
+            return plan.price(blank) - known
+
+        if most(plan) > sim.remaining:
+            raise plan.exceeded(sim, most(plan), most)
+        self._affordable = True
 
     def check(self, items: np.ndarray, residual: np.ndarray) -> None:
         """Raise where the diagonal of the residual is negative beyond rounding."""
@@ -237,6 +283,7 @@ class _PartialCholesky:
 
     def check_column(self, j: int) -> None:
         """Raise where K[i, j]^2 > K[i, i] K[j, j], for an item j of no residual."""
+        self._afford([j])
         column = self.sim.columns([j])[:, 0].astype(float)
         worst = np.argmax(np.abs(column))
         if column[worst] ** 2 > self.largest * self.allowed:

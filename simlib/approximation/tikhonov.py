@@ -12,28 +12,32 @@ besides, the evaluated entries or the diagonal, can be kept as a sparse residual
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib.approximation.budget import block_calls, cross_calls
 from simlib.approximation.fit import Problem
 from simlib.approximation.overlay import overlay as laid_over
-from simlib.landmarks import adaptive, draw, pivoted_qr, sample_size
+from simlib.approximation.plan import Plan, nominal
+from simlib.landmarks import adaptive, draw, pivoted_qr
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
 
-__all__ = ["tikhonov", "tikhonov_calls"]
+__all__ = ["tikhonov", "tikhonov_plan"]
 
 NUGGETS = np.linspace(0, 1, 6)  # times the mean diagonal of A
 SELECTIONS = {"pivoted_qr": pivoted_qr, "adaptive": adaptive}
 
 
 def tikhonov(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None = None,
     *,
     oversampling: float = 2,
@@ -101,20 +105,29 @@ def tikhonov(
     section 4), proposed there for positive semidefinite matrices. For an asymmetric
     matrix F acts on the columns, and the same built from K[S1, S2] on the rows.
     """
+    sim = check_similarity(sim)
     if ridge != "cv" and not (isinstance(ridge, Real) and ridge >= 0):
         raise ValueError(f'ridge must be "cv" or a number >= 0; got {ridge!r}.')
-    S1, S2 = _draw(sim, n_landmarks, oversampling, landmarks, rng)
-    problem = Problem(
-        A=sim.block(S2, S2).astype(float),
-        C=sim.columns(S1),
-        R=None if sim.symmetric else sim.rows(S1).T,
-        S1=S1,
+    rng = np.random.default_rng(rng)
+    selection = landmarks if isinstance(landmarks, str) else "uniform"
+    if selection not in ("uniform", *SELECTIONS):
+        raise ValueError(
+            'landmarks must be "uniform", "pivoted_qr", "adaptive" or indices; got '
+            f"{landmarks!r}."
+        )
+    given = None if isinstance(landmarks, str) else landmarks
+    plan = tikhonov_plan(
+        sim.n,
+        n_landmarks,
+        oversampling,
+        nugget=nugget,
+        draw=partial(draw, landmarks=given, rng=rng),
     )
-    calls = cross_calls(sim.n, S1.size, symmetric=sim.symmetric)
-    calls += block_calls(S2.size - S1.size, symmetric=sim.symmetric)
+    if selection in SELECTIONS:
+        plan = _selected(sim, plan, SELECTIONS[selection], rng)
+    S1, S2, read = plan.columns, plan.block, plan.read(sim)
+    problem = Problem.of(read, S1, symmetric=sim.symmetric)
     if nugget:
-        calls += sim.n - S2.size
-        diagonal = sim.diagonal()
         problem, ridge = _without_nugget(problem, ridge)
     elif ridge == "cv":
         ridge, _ = problem.cross_validate("cv")
@@ -123,7 +136,7 @@ def tikhonov(
     factors = LowRank(C, core, R, landmarks=S1, row_landmarks=S1)
     residual = laid_over(sim, factors, S2) if overlay else None
     if nugget:
-        missed = diagonal - factors.diagonal()
+        missed = read.diagonal - factors.diagonal()
         if overlay:
             missed[S2] = 0
         kept = scipy.sparse.diags_array(missed).tocsr()
@@ -135,47 +148,48 @@ def tikhonov(
         residual=residual,
         landmarks=S1,
         row_landmarks=None if sim.symmetric else S1,
-        calls=calls,
+        calls=plan.calls(sim),
         method="tikhonov",
     )
 
 
-def tikhonov_calls(
+def tikhonov_plan(
     n: int,
-    n_landmarks: int,
+    n_landmarks: int | None,
     oversampling: float = 2,
     *,
     nugget: bool = False,
+    draw: Callable[..., Any] = nominal,
     **_: object,
-) -> int:
-    """Return the calls of `tikhonov`."""
-    sample = sample_size(n, n_landmarks, oversampling)
-    rest = n - sample if nugget else 0
-    return cross_calls(n, n_landmarks) + block_calls(sample - n_landmarks) + rest
+) -> Plan:
+    """Return what `tikhonov` reads."""
+    S1, S2 = draw(n, n_landmarks, oversampling)
+    return Plan(n, S1, block=S2, diagonal=nugget, oversampling=oversampling)
 
 
-def _draw(
-    sim: Similarity,
-    n_landmarks: int | None,
-    oversampling: float,
-    landmarks: str | ArrayLike,
-    rng: int | np.random.Generator | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return S1 and S2, which begins with S1."""
-    rng = np.random.default_rng(rng)
-    if not isinstance(landmarks, str):
-        return draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
-    if landmarks != "uniform" and landmarks not in SELECTIONS:
-        raise ValueError(
-            'landmarks must be "uniform", "pivoted_qr", "adaptive" or indices; got '
-            f"{landmarks!r}."
-        )
-    S1, S2 = draw(sim.n, n_landmarks, oversampling, rng=rng)
-    if landmarks in SELECTIONS:
-        block = sim.block(S2, S2)
-        S1 = S2[SELECTIONS[landmarks](block, S1.size, rng=rng)]
-        S2 = np.concatenate([S1, S2[~np.isin(S2, S1)]])
-    return S1, S2
+def _selected(
+    sim: SimilarityMatrix,
+    plan: Plan,
+    select: Callable[..., np.ndarray],
+    rng: np.random.Generator,
+) -> Plan:
+    """Return the plan with landmarks that are selected in its block, which is read.
+
+    The budget is checked before that: for columns of which nothing is known beforehand.
+    """
+    S2, s1 = plan.block, plan.columns.size
+    block = Plan(sim.n, block=S2)
+    if block.price(sim):
+        blank = sim.blank()
+
+        def most(smaller: Plan) -> int:
+            inside = Plan(sim.n, block=smaller.block)
+            return smaller.price(blank) - inside.price(blank) + inside.price(sim)
+
+        if most(plan) > sim.remaining:
+            raise plan.exceeded(sim, most(plan), most)
+    S1 = S2[select(block.read(sim).A, s1, rng=rng)]
+    return replace(plan, columns=S1, block=np.append(S1, S2[~np.isin(S2, S1)]))
 
 
 def _without_nugget(

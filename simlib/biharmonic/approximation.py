@@ -14,16 +14,17 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from simlib.approximation.budget import block_calls
+from simlib.approximation.plan import Plan
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import check_similarity
 
 __all__ = ["biharmonic_approximation"]
 
 
 def biharmonic_approximation(
-    sim: Similarity, P: np.ndarray | csr_array, landmarks: ArrayLike
+    sim: Source, P: np.ndarray | csr_array, landmarks: ArrayLike
 ) -> LowRank:
     """Approximate a matrix that varies smoothly over a manifold.
 
@@ -58,6 +59,7 @@ def biharmonic_approximation(
     l (l + 1) / 2 similarity calls (l^2 if asymmetric), no flops. Source: Turek and Huth
     (2022), eq. (6), Algorithm 1.
     """
+    sim = check_similarity(sim)
     landmarks, _ = draw(sim.n, None, landmarks=landmarks, rng=0)
     if P.shape != (sim.n, landmarks.size):
         raise ValueError(
@@ -75,6 +77,6 @@ def biharmonic_approximation(
         sim.block(landmarks, landmarks),
         None if sim.symmetric else P,
         landmarks=landmarks,
-        calls=block_calls(landmarks.size, symmetric=sim.symmetric),
+        calls=Plan(sim.n, block=landmarks).calls(sim),
         method="biharmonic_approximation",
     )

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -101,6 +101,10 @@ class SimilarityMatrix(Source):
             f"{type(self).__name__}({self.n} items, {kind}, {self.calls}{limit} "
             f"calls{failed})"
         )
+
+    def __sklearn_clone__(self) -> Self:
+        """Return itself: the clones of an estimator share what is known, and count."""
+        return self
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(

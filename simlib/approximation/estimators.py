@@ -328,6 +328,11 @@ class SimilarityFeatures(
                     "A cheap kernel needs items, not a precomputed matrix; the "
                     "function simlib.anchored takes two matrices."
                 )
+            if isinstance(self.cheap, Source) != isinstance(self.kernel, Source):
+                raise ValueError(
+                    "Of `kernel` and `cheap` one is a Similarity, for which X is "
+                    "numbers of items: the other must be one too."
+                )
             name = "anchored"
         elif name == "anchored":
             raise ValueError('The method "anchored" needs a `cheap` kernel.')
@@ -364,11 +369,6 @@ class SimilarityFeatures(
 
     def _similarity(self, items: Any, kernel: Kernel) -> SimilarityMatrix:
         """Return the similarity of the items to each other under a kernel."""
-        if isinstance(kernel, Source) != isinstance(self.kernel, Source):
-            raise ValueError(
-                "Of `kernel` and `cheap` one is a Similarity, to which X is numbers of "
-                "items: the other must be one too."
-            )
         params = self.kernel_params if kernel is self.kernel else None
         if isinstance(kernel, Source):
             if params:

@@ -17,26 +17,25 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse.linalg import LinearOperator
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_array
-from sklearn.utils.extmath import safe_sparse_dot
 
+from simlib.approximation.companion import CheapPart, InnerProducts
 from simlib.approximation.fit import Problem
 from simlib.approximation.plan import Plan, nominal
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
+from simlib.similarity import BudgetExceeded, SimilarityError
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
 
 __all__ = ["Anchored", "anchored", "anchored_plan"]
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
-CHUNK = 2**18  # entries of the cheap part computed at a time
-DIGITS = 2**20  # of cheap similarities that count
+DROPPED = 33  # bits of the mantissa of cheap similarities that do not count
+LEVELS = 2048  # of the values of a calibration that are told apart at least
 
 
 def anchored(
@@ -172,8 +171,7 @@ def anchored(
     core = rest.fit.core(ridge).astype(sim.dtype)
     residual, base_landmarks = None, np.zeros(0, dtype=int)
     if weight and base_rank is None:
-        scaled = calibrated.map(partial(np.multiply, weight))
-        residual = CheapPart(scaled, sim.dtype)
+        residual = CheapPart(calibrated, weight, sim.dtype)
     elif weight:
         left, core, right = _joined(K, core, base, weight)
         base_landmarks = base.landmarks
@@ -279,65 +277,17 @@ class Anchored(LowRank):
         return super().extend(joined.astype(self.dtype))
 
 
-class CheapPart(LinearOperator):
-    """A similarity as an operator: computed where it is asked for, and never kept."""
-
-    def __init__(
-        self, sim: SimilarityMatrix, dtype: np.dtype, *, transposed: bool = False
-    ):
-        super().__init__(dtype, sim.shape)
-        self.sim, self.transposed = sim, transposed
-
-    def rows(self, i: np.ndarray) -> np.ndarray:
-        return self._block(i, np.arange(self.shape[1]))
-
-    def entries(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        i, j = (j, i) if self.transposed else (i, j)
-        return self.sim.blank().pairs(i, j).astype(self.dtype, copy=False)
-
-    def diagonal(self) -> np.ndarray:
-        return self.sim.blank().diagonal().astype(self.dtype, copy=False)
-
-    def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        sim = self.sim.blank()  # dies here, with all that it evaluates
-        if self.transposed:
-            values = sim.block(columns, rows).T
-        else:
-            values = sim.block(rows, columns)
-        return values.astype(self.dtype, copy=False)
-
-    def _matmat(self, X: np.ndarray) -> np.ndarray:
-        n, symmetric = self.shape[0], self.sim.symmetric
-        items, step = np.arange(n), max(1, CHUNK // n)
-        result = np.zeros((n, X.shape[1]), np.result_type(self.dtype, X.dtype))
-        for k in range(0, n, step):
-            strip = items[k : k + step]
-            first = k if symmetric else 0  # what is left of it was met as a column
-            block = self._block(strip, items[first:])
-            result[strip] += block @ X[first:]
-            if symmetric:
-                rest = slice(strip[-1] + 1, None)
-                result[rest] += block[:, strip.size :].T @ X[strip]
-        return result
-
-    def _matvec(self, x: np.ndarray) -> np.ndarray:
-        return self._matmat(x.reshape(-1, 1)).reshape(x.shape)
-
-    def _transpose(self) -> CheapPart:
-        if self.sim.symmetric:
-            return self
-        return CheapPart(self.sim, self.dtype, transposed=not self.transposed)
-
-    _adjoint = _transpose
-
-
 def _companion(cheap: Source | ArrayLike, sim: SimilarityMatrix) -> SimilarityMatrix:
     """Return the cheap similarity, made from a factor if need be."""
     if not isinstance(cheap, Source):
-        Z = check_array(
-            cheap, accept_sparse="csr", dtype=[float, np.float32], input_name="cheap"
+        cheap = InnerProducts(
+            check_array(
+                cheap,
+                accept_sparse="csr",
+                dtype=[float, np.float32],
+                input_name="cheap",
+            )
         )
-        cheap = Similarity(Z, _inner_products, batch="block", dtype=Z.dtype, n_jobs=1)
     cheap = check_similarity(cheap)
     if cheap.n != sim.n:
         raise ValueError(
@@ -350,10 +300,6 @@ def _companion(cheap: Source | ArrayLike, sim: SimilarityMatrix) -> SimilarityMa
             "cheap.symmetrized()."
         )
     return cheap
-
-
-def _inner_products(xs: ArrayLike, ys: ArrayLike) -> np.ndarray:
-    return safe_sparse_dot(xs, ys.T, dense_output=True)
 
 
 def _check_companion(
@@ -451,7 +397,22 @@ def _calibration(G: Problem, K: Problem) -> Callable[[ArrayLike], np.ndarray]:
     )
     x, y = np.append(x, _rounded(np.diag(G.A))), np.append(y, np.diag(K.A))
     fit = IsotonicRegression(increasing=bool(rising)).fit(x, y)
-    return partial(_interpolated, knots=fit.X_thresholds_, values=fit.y_thresholds_)
+    knots, values = _thinned(fit.X_thresholds_, fit.y_thresholds_)
+    return partial(_interpolated, knots=knots, values=values)
+
+
+def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return fewer knots of a monotone function where there are very many.
+
+    Of those whose values agree to one part in `LEVELS` of the range the first and the
+    last stay: what is between them is met as closely, and every jump is kept.
+    """
+    if knots.size <= 2 * LEVELS:
+        return knots, values
+    low, high = values.min(), values.max()
+    jumps = np.diff(np.floor((values - low) * (LEVELS / (high - low)))) != 0
+    kept = np.append(True, jumps) | np.append(jumps, True)
+    return knots[kept], values[kept]
 
 
 def _interpolated(x: ArrayLike, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -459,9 +420,14 @@ def _interpolated(x: ArrayLike, knots: np.ndarray, values: np.ndarray) -> np.nda
 
 
 def _rounded(x: ArrayLike) -> np.ndarray:
-    """Return numbers to six digits."""
-    mantissa, exponent = np.frexp(np.asarray(x, dtype=float))
-    return np.ldexp(np.round(mantissa * DIGITS) / DIGITS, exponent)
+    """Return numbers to six digits: a mantissa of 20 bits, of halves the even one."""
+    bits = np.array(x, dtype=float).view(np.int64)
+    even = bits >> DROPPED
+    even &= 1
+    bits += even
+    bits += (1 << (DROPPED - 1)) - 1
+    bits &= -(1 << DROPPED)
+    return bits.view(float)
 
 
 def _off_diagonal(problem: Problem) -> np.ndarray:

@@ -8,7 +8,7 @@ block that was evaluated already.
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Real
 
 import numpy as np
 import scipy.linalg
@@ -45,8 +45,7 @@ def uniform(
     --------
     numpy.random.Generator.choice : does the same for a single size.
     """
-    _check_number(n, n_landmarks)
-    return np.random.default_rng(rng).permutation(n)[:n_landmarks]
+    return np.random.default_rng(rng).permutation(n)[: _number(n, n_landmarks)]
 
 
 def draw(
@@ -105,7 +104,7 @@ def draw(
         n_landmarks = landmarks.size
     elif n_landmarks is None:
         raise ValueError("Give n_landmarks, or the indices of the landmarks.")
-    _check_number(n, n_landmarks)
+    n_landmarks = _number(n, n_landmarks)
     other = order if nested else rng.permutation(n)
     return order[:n_landmarks], other[: sample_size(n, n_landmarks, oversampling)]
 
@@ -146,7 +145,8 @@ def pivoted_qr(
     -----
     Flops: O(m^3). The pivots of ``scipy.linalg.qr(block, pivoting=True)``.
     """
-    columns = _columns(block, n_landmarks)
+    columns = _columns(block)
+    n_landmarks = _number(columns.shape[1], n_landmarks)
     return scipy.linalg.qr(columns, mode="r", pivoting=True)[1][:n_landmarks]
 
 
@@ -188,7 +188,8 @@ def adaptive(
     Flops: O(m^2 n_landmarks).
     """
     rng = np.random.default_rng(rng)
-    residual = _columns(block, n_landmarks).copy()
+    residual = _columns(block).copy()
+    n_landmarks = _number(residual.shape[1], n_landmarks)
     total = np.square(residual).sum()
     free = np.ones(residual.shape[1], dtype=bool)
     picked = []
@@ -211,25 +212,30 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     return round(min(oversampling * n_landmarks, n))
 
 
-def _columns(block: ArrayLike, n_landmarks: int) -> np.ndarray:
+def _columns(block: ArrayLike) -> np.ndarray:
     """Return one column for each item of a principal block."""
     block = np.asarray(block, dtype=float)
     if block.ndim != 2 or block.shape[0] != block.shape[1]:
         raise ValueError(f"A principal block is square; got shape {block.shape}.")
-    _check_number(len(block), n_landmarks)
     return block if np.array_equal(block, block.T) else np.vstack([block, block.T])
 
 
-def _check_number(n: int, n_landmarks: int) -> None:
-    if not isinstance(n_landmarks, Integral):
-        raise TypeError(
-            f"The number of landmarks must be an integer; got {n_landmarks!r}."
-        )
-    if not 1 <= n_landmarks <= n:
+def whole_number(value: float, name: str) -> int:
+    """Return a number that is an integer or a whole float, such as 2e3."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (real and value % 1 == 0):  # infinity and NaN leave a NaN
+        raise TypeError(f"{name} must be an integer; got {value!r}.")
+    return int(value)
+
+
+def _number(n: int, n_landmarks: float) -> int:
+    number = whole_number(n_landmarks, "The number of landmarks")
+    if not 1 <= number <= n:
         raise ValueError(
-            f"Asked for {n_landmarks} landmarks among {n} items; their number must "
-            f"be between 1 and {n}."
+            f"Asked for {number} landmarks among {n} items; their number must be "
+            f"between 1 and {n}."
         )
+    return number
 
 
 def _valid(n: int, landmarks: ArrayLike) -> np.ndarray:

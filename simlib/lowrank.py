@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.linalg
@@ -169,7 +169,7 @@ class LowRank(LinearOperator):
 
     def entries(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return the entries (i[k], j[k]), shape (len(i),)."""
-        i, j = _index(i), _index(j)
+        i, j = _index(i, self.shape[0]), _index(j, self.shape[1])
         if i.size != j.size:
             raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
         rows, row_at = _distinct(i, self.shape[0])
@@ -185,7 +185,7 @@ class LowRank(LinearOperator):
 
     def rows(self, i: ArrayLike) -> np.ndarray:
         """Return the rows i as an array of shape (len(i), m)."""
-        i = _index(i)
+        i = _index(i, self.shape[0])
         values = (self.right @ (_dense(self.left[i]) @ self.core).T).T
         return values if self.residual is None else values + _rows(self.residual, i)
 
@@ -405,7 +405,8 @@ class LowRank(LinearOperator):
         Raises
         ------
         ValueError
-            Another number of columns, or as in `embedding`.
+            Another number of columns, factors that are no columns of the matrix (those
+            of `optimal`), or as in `embedding`.
         """
         columns = np.atleast_2d(columns)
         transform, _ = self.embedding_map()
@@ -415,6 +416,18 @@ class LowRank(LinearOperator):
                 f"landmarks; got {columns.shape[1]}."
             )
         return columns @ transform
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(
+            "The matrix stands for n x n numbers: K.toarray() makes all of them, "
+            "K.rows(i) and K.entries(i, j) some."
+        )
+
+    def __getitem__(self, _: Any) -> NoReturn:
+        raise TypeError(
+            "The matrix has no [i, j]: ask for many entries at a time, by "
+            "K.entries(i, j), K.rows(i) or K.toarray()."
+        )
 
     def toarray(self, *, force: bool = False) -> np.ndarray:
         """Return the matrix as an array; above 2 GiB only if `force` is true."""
@@ -450,6 +463,25 @@ class LowRank(LinearOperator):
         return left if self.symmetric else np.hstack([left, _dense(self._right)])
 
 
+class Closed(LowRank):
+    """A matrix that takes in no new items, and says why.
+
+    Parameters
+    ----------
+    *factors, **options
+        Those of `LowRank`.
+    reason : str
+        What its factors are instead of columns of the matrix, and the way out.
+    """
+
+    def __init__(self, *factors: Any, reason: str, **options: Any):
+        super().__init__(*factors, **options)
+        self.reason = reason
+
+    def extend(self, columns: ArrayLike) -> NoReturn:
+        raise ValueError(f"New items have no place in this matrix: {self.reason}")
+
+
 def _inexact(factor: Any) -> Any:
     """Return a factor as a matrix of float32 or float64, by rows if it is sparse."""
     sparse = scipy.sparse.issparse(factor)
@@ -469,9 +501,20 @@ def _is_symmetric(A: Any) -> bool:
     return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
 
 
-def _index(i: ArrayLike) -> np.ndarray:
+def _index(i: ArrayLike, n: int) -> np.ndarray:
+    """Return valid indices below n."""
     i = np.atleast_1d(i)
-    return i if i.size else i.astype(int)  # an empty list is an array of floats
+    if i.size == 0:
+        return i.astype(np.intp)  # an empty list is an array of floats
+    if i.ndim != 1 or i.dtype.kind not in "iu":
+        raise ValueError(
+            "Rows and columns are named by a one-dimensional array of integers; got "
+            f"{i.dtype} of shape {i.shape}."
+        )
+    if i.min() < 0 or i.max() >= n:
+        wrong = i.min() if i.min() < 0 else i.max()
+        raise IndexError(f"They are numbered 0 to {n - 1}; got {wrong}.")
+    return i.astype(np.intp, copy=False)
 
 
 def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -149,10 +149,11 @@ def test_largest_refuses_an_option_that_the_method_does_not_have():
         largest("sicur", 100, 2000, oversamplng=3)
 
 
-@pytest.mark.parametrize("n", [0, 10.0])
-def test_largest_wants_a_number_of_items(n):
-    with pytest.raises(ValueError, match="number of items"):
+@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (10.5, TypeError)])
+def test_largest_wants_a_number_of_items(n, error):
+    with pytest.raises(error, match="number of items"):
         largest("nystrom", n, 100)
+    assert largest("nystrom", 10.0, 1e2) == largest("nystrom", 10, 100) == 10
 
 
 def test_largest_refuses_what_the_method_would_refuse():

@@ -25,7 +25,7 @@ from simlib.approximation.companion import CheapPart, InnerProducts
 from simlib.approximation.fit import Problem
 from simlib.approximation.plan import Plan, nominal
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
-from simlib.landmarks import draw
+from simlib.landmarks import draw, whole_number
 from simlib.lowrank import LowRank
 from simlib.similarity import BudgetExceeded, SimilarityError
 from simlib.source import Source
@@ -140,8 +140,12 @@ def anchored(
             f'calibration must be "isotonic" or None; got {calibration!r}.'
         )
     sim, cheap = check_similarity(sim), _companion(cheap, sim)
-    if base_rank is not None and not 1 <= base_rank <= sim.n:
-        raise ValueError(f"base_rank must be between 1 and {sim.n}; got {base_rank}.")
+    if base_rank is not None:
+        base_rank = whole_number(base_rank, "base_rank")
+        if not 1 <= base_rank <= sim.n:
+            raise ValueError(
+                f"base_rank must be between 1 and {sim.n}; got {base_rank}."
+            )
     rng = np.random.default_rng(rng)
     plan = anchored_plan(
         sim.n,

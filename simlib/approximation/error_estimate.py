@@ -21,8 +21,10 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from simlib.approximation.sampling_design import Strata, features, pool
+from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
 
 __all__ = ["ErrorEstimate", "estimate_error"]
 
@@ -57,9 +59,9 @@ class ErrorEstimate(NamedTuple):
 
 
 def estimate_error(
-    sim: Similarity,
+    sim: Source,
     approximation: LowRank,
-    n_pairs: int | None = None,
+    n_pairs: float | None = None,
     *,
     confidence: float = 0.95,
     rng: int | np.random.Generator | None = None,
@@ -148,8 +150,10 @@ def estimate_error(
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
+    sim = check_similarity(sim)
     if n_pairs is None:
         n_pairs = default_size(sim.n)
+    n_pairs = whole_number(n_pairs, "n_pairs")
     sample = ValidationSample(sim, approximation, n_pairs, rng)
     return sample.estimate(approximation, confidence)
 
@@ -172,7 +176,7 @@ class ValidationSample:
 
     def __init__(
         self,
-        sim: Similarity,
+        sim: SimilarityMatrix,
         approximation: LowRank,
         n_pairs: int,
         rng: int | np.random.Generator | None,

@@ -93,7 +93,7 @@ def largest(
         diagonal_known=diagonal_known,
         **options,
     )
-    return largest_below(calls, n, lambda s: cost(n, s))
+    return largest_below(calls, n, lambda s: cost(int(n), s))
 
 
 def named(method: str, options: dict[str, Any]) -> Method:

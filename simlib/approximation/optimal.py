@@ -8,16 +8,17 @@ every sublinear method is measured.
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 
 from simlib.approximation.plan import Plan
-from simlib.lowrank import LowRank
+from simlib.landmarks import whole_number
+from simlib.lowrank import Closed, LowRank
 from simlib.source import Source
 from simlib.views import check_similarity
 
 __all__ = ["optimal"]
+
+WHOLE = "its factors are singular vectors of all of K; tikhonov takes new items in."
 
 
 def optimal(sim: Source, rank: int) -> LowRank:
@@ -46,10 +47,9 @@ def optimal(sim: Source, rank: int) -> LowRank:
     ``scipy.linalg.svd``, by way of ``scipy.linalg.eigh`` where K is symmetric.
     """
     sim = check_similarity(sim)
-    if not isinstance(rank, Integral) or not 1 <= rank <= sim.n:
-        raise ValueError(
-            f"rank must be an integer between 1 and {sim.n}; got {rank!r}."
-        )
+    rank = whole_number(rank, "rank")
+    if not 1 <= rank <= sim.n:
+        raise ValueError(f"rank must be between 1 and {sim.n}; got {rank}.")
     plan = Plan(sim.n, block=np.arange(sim.n))
     K = plan.read(sim).A.astype(float)
     if sim.symmetric:
@@ -60,4 +60,4 @@ def optimal(sim: Source, rank: int) -> LowRank:
         left, sigma, right = np.linalg.svd(K)
         factors = left[:, :rank], np.diag(sigma[:rank]), right[:rank].T
     factors = [factor.astype(sim.dtype) for factor in factors]
-    return LowRank(*factors, calls=plan.calls(sim), method="optimal")
+    return Closed(*factors, calls=plan.calls(sim), method="optimal", reason=WHOLE)

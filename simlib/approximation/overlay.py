@@ -14,13 +14,14 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import check_similarity
 
 __all__ = ["overlay"]
 
 
 def overlay(
-    sim: Similarity, approximation: LowRank, sample: ArrayLike = ()
+    sim: Source, approximation: LowRank, sample: ArrayLike = ()
 ) -> scipy.sparse.csr_array:
     """Return the residual that corrects an approximation where it looked.
 
@@ -51,6 +52,7 @@ def overlay(
     Flops: O(n l^2). Free in calls, and never harmful: the squared error loses the terms
     of the evaluated entries and keeps the others.
     """
+    sim = check_similarity(sim)
     columns = approximation.landmarks
     if columns is None or approximation.residual is not None:
         raise ValueError(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from simlib.landmarks import sample_size
+from simlib.landmarks import sample_size, whole_number
 from simlib.region import Block
 from simlib.similarity import BudgetExceeded
 from simlib.views import SimilarityMatrix
@@ -215,14 +214,15 @@ def calls_of(plan: Callable[..., Plan]) -> Callable[..., int]:
 
 def largest_below(calls: float, n: int, cost: Callable[[int], int]) -> int:
     """Return the largest s in 1..n with ``cost(s) <= calls``, by bisection."""
-    if not (isinstance(n, Integral) and n >= 1):
-        raise ValueError(f"n is the number of items, an integer from 1 on; got {n!r}.")
+    n = whole_number(n, "The number of items")
+    if n < 1:
+        raise ValueError(f"The number of items must be at least 1; got {n}.")
     if not cost(1) <= calls:
         raise ValueError(
             f"A budget of {calls} calls does not pay for one landmark: that costs "
             f"{cost(1)}."
         )
-    low, high = 1, int(n)
+    low, high = 1, n
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if cost(middle) <= calls else (low, middle - 1)

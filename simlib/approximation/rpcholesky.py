@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from simlib.approximation.plan import Plan, nominal
-from simlib.landmarks import draw
+from simlib.landmarks import draw, whole_number
 from simlib.lowrank import LowRank
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
@@ -95,8 +94,8 @@ def rpcholesky(
 
     What is kept is F: the core :math:`W^{-1}` of `nystrom`, written down as a matrix,
     costs as many digits as W has in its condition number. A residual below 100 rounding
-    units of the largest diagonal entry, in the type of the similarities, counts as
-    zero.
+    units of the largest diagonal entry counts as zero: units of float32 where all
+    similarities come with no more digits, whatever the type they are kept in.
 
     Source: Chen, Epperly, Tropp and Webber (2025), Algorithm 1, with the rejection of
     Epperly, Tropp and Webber (2024).
@@ -123,11 +122,9 @@ def rpcholesky(
             "rpcholesky needs a symmetric similarity; pass sim.symmetrized(), that is "
             "(K + K.T)/2."
         )
-    block_size = BLOCK if block_size is None else block_size
-    if not isinstance(block_size, Integral) or block_size < 1:
-        raise ValueError(
-            f"block_size must be an integer, at least 1; got {block_size!r}."
-        )
+    block_size = BLOCK if block_size is None else whole_number(block_size, "block_size")
+    if block_size < 1:
+        raise ValueError(f"block_size must be at least 1; got {block_size}.")
     if not 0 <= tol < 1:
         raise ValueError(f"tol must be at least 0 and below 1; got {tol}.")
     rng = np.random.default_rng(rng)
@@ -195,14 +192,43 @@ class _PartialCholesky:
         self._affordable = sim.remaining == np.inf
         self._afford()
         self.residual = sim.diagonal().astype(float)
-        self.largest = np.abs(self.residual).max()
-        self.rounding = 100 * np.finfo(sim.dtype).eps * self.largest
-        self.allowed = max(tol * self.largest, self.rounding)
-        self.check(np.arange(sim.n), self.residual)
+        self.largest, self.tol = np.abs(self.residual).max(), tol
+        self._single, self._fine = True, False  # as far as the values tell
+        self._noise = 0.0
+        self.check(np.arange(sim.n), self.residual, lambda k: np.zeros(0))
 
     @property
     def rank(self) -> int:
         return self.landmarks.size
+
+    @property
+    def rounding(self) -> float:
+        """What a residual has to exceed."""
+        return max(self._unit, 10 * self._noise)
+
+    @property
+    def _unit(self) -> float:
+        """A hundred rounding units of the largest diagonal entry."""
+        single = self._single and self._fine
+        eps = np.finfo(np.float32 if single else self.sim.dtype).eps
+        return float(100 * eps * self.largest)
+
+    @property
+    def allowed(self) -> float:
+        """By how much a residual may be negative."""
+        return max(self.tol * self.largest, self.rounding)
+
+    def see(self, values: np.ndarray) -> np.ndarray:
+        """Note with how many digits similarities come, and return them.
+
+        Those that float32 holds, but not with four bits less, were rounded to it.
+        """
+        if self._single:
+            with np.errstate(over="ignore"):
+                single = values.astype(np.float32)
+            self._single = bool((single == values).all())
+            self._fine = self._fine or bool((single.view(np.int32) & 15).any())
+        return values
 
     def weights(self) -> np.ndarray:
         """Return the residual, zero where it is rounding error, shape (n,)."""
@@ -213,13 +239,15 @@ class _PartialCholesky:
 
         It is the residual after those before it that has to pass.
         """
-        new, L = self.accepted(proposals, np.maximum(thresholds, self.rounding))
+        new, L = self.accepted(proposals, thresholds)
         F, F_new = self.F[:, : self.rank], self.F[:, self.rank :][:, : new.size]
         self._afford(new)
-        F_new[:] = _divide(self.sim.columns(new) - F @ F[new].T, L)
+        C = self.see(self.sim.columns(new))
+        F_new[:] = _divide(C - F @ F[new].T, L)
         self.landmarks = np.append(self.landmarks, new)
         self.residual -= np.einsum("ik,ik->i", F_new, F_new)
-        self.check(np.arange(self.sim.n), self.residual)
+        coefficients = partial(self._coefficients, self.F[:, : self.rank], [])
+        self.check(np.arange(self.sim.n), self.residual, coefficients)
 
     def accepted(
         self, proposals: np.ndarray, thresholds: np.ndarray
@@ -233,7 +261,7 @@ class _PartialCholesky:
         L = np.zeros((proposals.size, min(proposals.size, room)))
         taken: list[int] = []
         for k in range(proposals.size):
-            if residual[k] <= thresholds[k]:
+            if residual[k] <= max(thresholds[k], self.rounding):
                 continue
             m, later = len(taken), slice(k + 1, None)
             taken.append(k)
@@ -241,12 +269,21 @@ class _PartialCholesky:
             if len(taken) == room:
                 break
             self._afford(proposals[taken])
-            column = self.sim.block(proposals[later], proposals[[k]])[:, 0]
+            column = self.see(self.sim.block(proposals[later], proposals[[k]]))[:, 0]
             column = column - F[later] @ F[k] - L[later, :m] @ L[k, :m]
             L[later, m] = column / L[k, m]
             residual[later] -= L[later, m] ** 2
-            self.check(proposals, residual)
+            rows = np.hstack([F, L[:, : m + 1]])
+            self.check(proposals, residual, partial(self._coefficients, rows, taken))
         return proposals[taken], L[taken, : len(taken)]
+
+    def _coefficients(self, rows: np.ndarray, taken: list[int], k: int) -> np.ndarray:
+        """Return those of an item in the landmarks and, of `rows`, those taken."""
+        triangle = np.zeros((rows.shape[1], rows.shape[1]))
+        known = triangle.shape[0] - len(taken)
+        triangle[:known, :known] = self.F[self.landmarks, :known]
+        triangle[known:] = rows[taken]
+        return scipy.linalg.solve_triangular(triangle, rows[k], trans="T", lower=True)
 
     def _afford(self, new: ArrayLike = ()) -> None:
         """Check the budget before the first evaluation, for all that may follow.
@@ -273,13 +310,27 @@ class _PartialCholesky:
             raise plan.exceeded(sim, most(plan), most)
         self._affordable = True
 
-    def check(self, items: np.ndarray, residual: np.ndarray) -> None:
-        """Raise where the diagonal of the residual is negative beyond rounding."""
-        worst = np.argmin(residual)
-        if residual[worst] < -self.allowed:
+    def check(
+        self,
+        items: np.ndarray,
+        residual: np.ndarray,
+        coefficients: Callable[[int], np.ndarray],
+    ) -> None:
+        """Raise where the diagonal of the residual is negative beyond rounding.
+
+        Where landmarks nearly depend on each other, the `coefficients` of an item in
+        them are large, and multiply the rounding errors of the similarities. If these
+        explain the residual, less than ten times as much counts as zero from now on.
+        """
+        worst = int(np.argmin(residual))
+        if residual[worst] >= -self.allowed:
+            return
+        explained = self._unit * (1 + np.square(coefficients(worst)).sum())
+        if residual[worst] < -explained:
             raise _indefinite(
                 f"the residual diagonal is {residual[worst]:.3g} at item {items[worst]}"
             )
+        self._noise = max(self._noise, -float(residual[worst]))
 
     def check_column(self, j: int) -> None:
         """Raise where K[i, j]^2 > K[i, i] K[j, j], for an item j of no residual."""

@@ -17,7 +17,7 @@ import scipy.special
 import scipy.stats
 
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
 
 __all__ = ["Strata", "features", "pool"]
 
@@ -98,7 +98,7 @@ class Strata(NamedTuple):
 
 
 def pool(
-    sim: Similarity, unknown: int, n_pairs: int, rng: np.random.Generator
+    sim: Source, unknown: int, n_pairs: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the unknown pairs off the diagonal, or random ones to choose from."""
     size = max(POOL, 8 * n_pairs)
@@ -125,7 +125,7 @@ def pool(
     return np.divmod(keys, sim.n)
 
 
-def _unknown(sim: Similarity, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def _unknown(sim: Source, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return those of the pairs that are off the diagonal, ordered and not known."""
     off = i < j if sim.symmetric else i != j
     i, j = i[off], j[off]

@@ -21,11 +21,13 @@ from numpy.typing import ArrayLike
 from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
-from simlib.lowrank import LowRank
+from simlib.lowrank import Closed, LowRank
 from simlib.source import Source
 from simlib.views import check_similarity
 
 __all__ = ["sms_nystrom", "sms_plan"]
+
+SHIFTED = 'some of its columns hold the shift besides; make it with variant="core".'
 
 
 def sms_nystrom(
@@ -138,7 +140,8 @@ def sms_nystrom(
         C = C.copy()
         rows = S1 if variant == "landmarks" else np.arange(S1.size)
         C[rows, np.arange(S1.size)] += e
-    return LowRank(
+    kind = LowRank if variant == "core" else partial(Closed, reason=SHIFTED)
+    return kind(
         C,
         core.astype(sim.dtype),
         landmarks=S1,

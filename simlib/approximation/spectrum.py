@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from simlib.landmarks import uniform
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import check_similarity
 
 __all__ = ["Spectrum", "estimate_spectrum", "negative_mass"]
 
@@ -25,7 +26,7 @@ class Spectrum(NamedTuple):
 
 
 def estimate_spectrum(
-    sim: Similarity, n_sample: int, *, rng: int | np.random.Generator | None = None
+    sim: Source, n_sample: int, *, rng: int | np.random.Generator | None = None
 ) -> Spectrum:
     """Estimate the spectrum of a symmetric similarity matrix from a sample of items.
 
@@ -57,6 +58,7 @@ def estimate_spectrum(
     Calls: ``s (s + 1) / 2``. Flops: O(s^3). Source: Swartworth and Woodruff (2024),
     who bound the error by eps n with s of order 1 / eps^2 for entries at most 1.
     """
+    sim = check_similarity(sim)
     if not sim.symmetric:
         raise ValueError(
             "Eigenvalues are estimated for symmetric matrices; pass sim.symmetrized()."

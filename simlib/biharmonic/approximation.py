@@ -16,11 +16,13 @@ from scipy.sparse import csr_array
 
 from simlib.approximation.plan import Plan
 from simlib.landmarks import draw
-from simlib.lowrank import LowRank
+from simlib.lowrank import Closed, LowRank
 from simlib.source import Source
 from simlib.views import check_similarity
 
 __all__ = ["biharmonic_approximation"]
+
+INTERPOLATED = "its factor P interpolates over these; make P of the new ones too."
 
 
 def biharmonic_approximation(
@@ -72,11 +74,12 @@ def biharmonic_approximation(
             "P is not the identity on these landmarks: it was made for others, or for "
             "the same in another order."
         )
-    return LowRank(
+    return Closed(
         P,
         sim.block(landmarks, landmarks),
         None if sim.symmetric else P,
         landmarks=landmarks,
         calls=Plan(sim.n, block=landmarks).calls(sim),
         method="biharmonic_approximation",
+        reason=INTERPOLATED,
     )

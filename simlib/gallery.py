@@ -18,6 +18,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from simlib import datasets
 from simlib.biharmonic.geodesics import graph_distances, heat_geodesics
+from simlib.landmarks import whole_number
 from simlib.similarity import Similarity
 from simlib.text import bounds
 from simlib.views import SimilarityMatrix
@@ -118,6 +119,7 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
         POT, rapidfuzz or potpourri3d is missing; the message names the extra.
     """
     _check(name, n)
+    n = None if n is None else int(n)
     return Example(name, *_MAKERS[name](name, n, n_jobs))
 
 
@@ -159,6 +161,7 @@ def companions(name: str, n: int | None = None) -> dict[str, SimilarityMatrix]:
     1.0
     """
     _check(name, n)
+    n = None if n is None else int(n)
     makers = {
         "wmd": _bounds,
         "scorer": _cosines,
@@ -219,7 +222,7 @@ def _companion(items: ArrayLike, function: Callable[..., np.ndarray]) -> Similar
 def _check(name: str, n: int | None) -> None:
     if name not in NAMES:
         raise ValueError(f"No matrix is called {name!r}; there are {', '.join(NAMES)}.")
-    if n is not None and n < 1:
+    if n is not None and whole_number(n, "n") < 1:
         raise ValueError(f"n must be at least 1; got {n}.")
 
 

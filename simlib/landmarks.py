@@ -12,6 +12,7 @@ from numbers import Real
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 __all__ = ["adaptive", "draw", "pivoted_qr", "sample_size", "uniform"]
@@ -45,7 +46,9 @@ def uniform(
     --------
     numpy.random.Generator.choice : does the same for a single size.
     """
-    return np.random.default_rng(rng).permutation(n)[: _number(n, n_landmarks)]
+    n = whole_number(n, "The number of items")
+    number = _number(n, n_landmarks)
+    return np.random.default_rng(rng).permutation(n)[:number]
 
 
 def draw(
@@ -91,7 +94,7 @@ def draw(
     """
     if not oversampling >= 1:
         raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
-    rng = np.random.default_rng(rng)
+    rng, n = np.random.default_rng(rng), whole_number(n, "The number of items")
     order = rng.permutation(n)
     if landmarks is not None:
         landmarks = _valid(n, landmarks)
@@ -214,9 +217,18 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
 
 def _columns(block: ArrayLike) -> np.ndarray:
     """Return one column for each item of a principal block."""
-    block = np.asarray(block, dtype=float)
+    if scipy.sparse.issparse(block):
+        block = block.toarray()
+    block = np.asarray(block)
     if block.ndim != 2 or block.shape[0] != block.shape[1]:
         raise ValueError(f"A principal block is square; got shape {block.shape}.")
+    if np.iscomplexobj(block) or not np.isfinite(block := block.astype(float)).all():
+        raise ValueError(
+            f"A principal block is real and finite; this one of {block.dtype} is not."
+        )
+    largest = np.abs(block).max(initial=0)
+    if largest > 0:
+        block = np.ldexp(block, -np.frexp(largest)[1])  # squares of any are numbers
     return block if np.array_equal(block, block.T) else np.vstack([block, block.T])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,6 +10,8 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
+
+from simlib.landmarks import whole_number
 
 __all__ = ["LowRank"]
 
@@ -252,7 +255,7 @@ class LowRank(LinearOperator):
                 "scipy.sparse.linalg.svds works on this one."
             )
         most = min(self.left.shape) if self.residual is None else self.shape[0] - 1
-        k = min(self.rank, most) if k is None else k
+        k = min(self.rank, most) if k is None else whole_number(k, "k")
         if not 1 <= k <= most:
             raise ValueError(f"k must be between 1 and {most}; got {k}.")
         if self.residual is not None:
@@ -295,7 +298,9 @@ class LowRank(LinearOperator):
         Costs O(n l^2) flops, in float64. The same as
         ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
         """
-        y = np.asarray(y)
+        y = _numbers(y, "y")
+        if not (isinstance(ridge, Real) and np.isfinite(ridge)):
+            raise ValueError(f"The ridge is a finite number; got {ridge!r}.")
         if self.shape[0] != self.shape[1]:
             raise ValueError(f"Only a square matrix can be solved; shape {self.shape}.")
         if y.shape[:1] != self.shape[:1]:
@@ -408,7 +413,7 @@ class LowRank(LinearOperator):
             Another number of columns, factors that are no columns of the matrix (those
             of `optimal`), or as in `embedding`.
         """
-        columns = np.atleast_2d(columns)
+        columns = np.atleast_2d(_numbers(columns, "columns"))
         transform, _ = self.embedding_map()
         if columns.shape[1] != transform.shape[0]:
             raise ValueError(
@@ -515,6 +520,16 @@ def _index(i: ArrayLike, n: int) -> np.ndarray:
         wrong = i.min() if i.min() < 0 else i.max()
         raise IndexError(f"They are numbered 0 to {n - 1}; got {wrong}.")
     return i.astype(np.intp, copy=False)
+
+
+def _numbers(values: ArrayLike, name: str) -> np.ndarray:
+    """Return an array of finite numbers, or raise."""
+    values = np.asarray(values)
+    if values.dtype.kind == "O":
+        values = values.astype(float)
+    if values.dtype.kind not in "fiubc" or not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite numbers; got {values.dtype}.")
+    return values
 
 
 def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -227,7 +227,9 @@ def test_impossible_selections(select):
 
 @pytest.mark.parametrize("number", [2.5, "2", True, None, np.inf, np.nan])
 def test_numbers_that_are_no_integers(number):
-    with pytest.raises((TypeError, ValueError), match=r"must be an integer|Give n_land"):
+    with pytest.raises(
+        (TypeError, ValueError), match=r"must be an integer|Give n_land"
+    ):
         draw(10, number, rng=0)
 
 

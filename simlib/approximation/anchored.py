@@ -169,10 +169,12 @@ def anchored(
             B = _read_answer(base, S1, S2, sim.symmetric)
     except SimilarityError as error:
         raise SimilarityError(f"The cheap similarity failed. {error}") from error
-    weight, ridge = _choose(K, B)
+    exponent = K.exponent
+    weight, ridge = _choose(K.times_power(-exponent), B.times_power(-exponent))
     rest = _less(K, B, weight)
     left, right = rest.C, rest.R
-    core = rest.fit.core(ridge).astype(sim.dtype)
+    core = rest.times_power(-exponent).fit.core(ridge)
+    core = np.ldexp(core, -exponent).astype(sim.dtype)
     residual, base_landmarks = None, np.zeros(0, dtype=int)
     if weight and base_rank is None:
         residual = CheapPart(calibrated, weight, sim.dtype)
@@ -188,7 +190,7 @@ def anchored(
         row_landmarks=None if sim.symmetric else S1,
         calls=plan.calls(sim),
         weight=weight,
-        ridge=ridge,
+        ridge=_in_unit(ridge, exponent),
         calibration=f,
         base_landmarks=base_landmarks,
     )
@@ -304,6 +306,12 @@ def _companion(cheap: Source | ArrayLike, sim: SimilarityMatrix) -> SimilarityMa
             "cheap.symmetrized()."
         )
     return cheap
+
+
+def _in_unit(ridge: float, exponent: int) -> float:
+    """Return a ridge that was chosen for K / 2^exponent."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(ridge, 2 * exponent))
 
 
 def _check_companion(

@@ -96,7 +96,7 @@ def estimate_error(
     ------
     ValueError
         The shapes differ, n_pairs is below 16 and below what is unknown, or every
-        similarity seen is zero.
+        similarity seen is zero or nothing beside the approximation.
     BudgetExceeded
         The limit does not pay for the sample; nothing was evaluated.
 
@@ -362,4 +362,11 @@ class _Squares:
 
     def _error(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> np.ndarray:
         difference = values.astype(float) - self.approximation.entries(i, j)
-        return np.ldexp(difference, self.exponent) ** 2
+        with np.errstate(over="ignore"):
+            error = np.ldexp(difference, self.exponent) ** 2
+        if not np.isfinite(error).all():
+            raise ValueError(
+                "The approximation is off by more than 1e150 times the largest "
+                "similarity: it is none of this matrix."
+            )
+        return error

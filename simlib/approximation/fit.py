@@ -22,6 +22,7 @@ from simlib.approximation.plan import Reading
 
 __all__ = ["RIDGES", "Problem"]
 
+COMMON = 200  # binary orders of magnitude whose fourth powers are numbers
 N_FOLDS, LANDMARK_FOLDS = 5, 10
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
 
@@ -95,6 +96,23 @@ class Problem:
         """
         R = read.C if read.R is None else read.R
         return cls(read.A.astype(float), read.C, None if symmetric else R, S1)
+
+    @property
+    def exponent(self) -> int:
+        """The power of two by which to divide so that squares are numbers; often 0."""
+        parts = [part for part in (self.A, self.C, self.R) if part is not None]
+        largest = max(max(part.max(), -part.min()) for part in parts)
+        exponent = int(np.frexp(largest)[1])
+        return exponent if abs(exponent) > COMMON else 0
+
+    def times_power(self, exponent: int) -> Problem:
+        """Return the same for 2^exponent K."""
+        if exponent == 0:
+            return self
+        R = None if self.R is None else np.ldexp(self.R, exponent)
+        return Problem(
+            np.ldexp(self.A, exponent), np.ldexp(self.C, exponent), R, self.S1
+        )
 
     def without(self, tau: float) -> Problem:
         """Return the same for K - tau I."""

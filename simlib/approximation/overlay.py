@@ -64,6 +64,12 @@ def overlay(
         rows = columns = np.union1d(rows, columns)
     left, core, right = approximation.left, approximation.core, approximation.right
     everything = np.arange(sim.n)
+    sample = np.asarray(sample)
+    if sample.ndim != 1 or (sample.size and sample.dtype.kind not in "iu"):
+        raise ValueError(
+            "`sample` is a one-dimensional array of integers, the items of a block; "
+            f"got {sample.dtype} of shape {sample.shape}."
+        )
     inner = np.setdiff1d(sample, np.union1d(rows, columns)).astype(np.intp)
     places = [
         (everything, columns),

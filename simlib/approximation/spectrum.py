@@ -75,8 +75,17 @@ def negative_mass(eigenvalues: np.ndarray) -> float:
 
     Equation :eq:`eq:negative-mass` of the book. No positive semidefinite approximation
     has a smaller relative error.
+
+    Raises
+    ------
+    ValueError
+        An eigenvalue is complex, NaN or infinite.
     """
-    total = np.linalg.norm(eigenvalues)
-    if total == 0:
+    values = np.asarray(eigenvalues)
+    if np.iscomplexobj(values) or not np.isfinite(values := values.astype(float)).all():
+        raise ValueError("Eigenvalues of a symmetric matrix are real and finite.")
+    largest = np.abs(values).max(initial=0)
+    if largest == 0:
         return 0.0
-    return float(np.linalg.norm(np.minimum(eigenvalues, 0)) / total)
+    values = values / largest
+    return float(np.linalg.norm(np.minimum(values, 0)) / np.linalg.norm(values))

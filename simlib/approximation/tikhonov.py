@@ -127,12 +127,18 @@ def tikhonov(
         plan = _selected(sim, plan, SELECTIONS[selection], rng)
     S1, S2, read = plan.columns, plan.block, plan.read(sim)
     problem = Problem.of(read, S1, symmetric=sim.symmetric)
+    exponent = problem.exponent
+    problem = problem.times_power(-exponent)
+    if ridge != "cv" and exponent:
+        with np.errstate(over="ignore", under="ignore"):
+            ridge = float(np.ldexp(float(ridge), -2 * exponent))
     if nugget:
         problem, ridge = _without_nugget(problem, ridge)
     elif ridge == "cv":
         ridge, _ = problem.cross_validate("cv")
+    core = np.ldexp(problem.fit.core(ridge), -exponent).astype(sim.dtype)
+    problem = problem.times_power(exponent)
     C, R = problem.C, problem.R
-    core = problem.fit.core(ridge).astype(sim.dtype)
     factors = LowRank(C, core, R, landmarks=S1, row_landmarks=S1)
     residual = laid_over(sim, factors, S2) if overlay else None
     if nugget:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
+from sklearn.utils import check_array
 
 from simlib.approximation.plan import Plan
 from simlib.landmarks import draw
@@ -63,6 +64,9 @@ def biharmonic_approximation(
     """
     sim = check_similarity(sim)
     landmarks, _ = draw(sim.n, None, landmarks=landmarks, rng=0)
+    P = check_array(
+        P, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="P"
+    )
     if P.shape != (sim.n, landmarks.size):
         raise ValueError(
             f"P must have shape ({sim.n}, {landmarks.size}), items by landmarks; got "

@@ -32,7 +32,7 @@ class WordVectors(Mapping):
     ------
     ValueError
         The words are not distinct, not as many as the rows, or have a row that is not
-        there.
+        there; the vectors are no array of real numbers.
     """
 
     words: tuple[str, ...]
@@ -41,13 +41,25 @@ class WordVectors(Mapping):
     index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        words = tuple(self.words)
-        array = np.ascontiguousarray(self.array, dtype=np.float32).view()
+        words, given = tuple(self.words), np.asanyarray(self.array)
+        if given.dtype.kind not in "fiub" or given.ndim != 2:
+            raise ValueError(
+                "Vectors of words are a real array of shape (m, d); got "
+                f"{given.dtype} of shape {given.shape}."
+            )
+        with np.errstate(over="ignore"):  # infinite vectors are told by their words
+            array = np.ascontiguousarray(given, dtype=np.float32).view()
         array.flags.writeable = False
         rows = np.arange(len(array)) if self.rows is None else np.array(self.rows)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise ValueError(
+                "`rows` are integers, one for each word; got "
+                f"{rows.dtype} of shape {rows.shape}."
+            )
+        rows = rows.astype(np.intp)
         rows.flags.writeable = False
         index = dict(zip(words, rows.tolist(), strict=False))
-        if array.ndim != 2 or not len(index) == len(words) == len(rows):
+        if not len(index) == len(words) == len(rows):
             raise ValueError(
                 f"{len(words)} words ({len(set(words))} distinct) need as many "
                 f"vectors, got {len(rows)} of an array of shape {array.shape}"

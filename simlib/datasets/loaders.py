@@ -42,11 +42,8 @@ class WordVectors(Mapping):
 
     def __post_init__(self) -> None:
         words, given = tuple(self.words), np.asanyarray(self.array)
-        if given.dtype.kind not in "fiub" or given.ndim != 2:
-            raise ValueError(
-                "Vectors of words are a real array of shape (m, d); got "
-                f"{given.dtype} of shape {given.shape}."
-            )
+        if given.dtype.kind not in "fiub":
+            raise ValueError(f"Vectors of words must be real; got {given.dtype}.")
         with np.errstate(over="ignore"):  # infinite vectors are told by their words
             array = np.ascontiguousarray(given, dtype=np.float32).view()
         array.flags.writeable = False
@@ -59,7 +56,7 @@ class WordVectors(Mapping):
         rows = rows.astype(np.intp)
         rows.flags.writeable = False
         index = dict(zip(words, rows.tolist(), strict=False))
-        if not len(index) == len(words) == len(rows):
+        if array.ndim != 2 or not len(index) == len(words) == len(rows):
             raise ValueError(
                 f"{len(words)} words ({len(set(words))} distinct) need as many "
                 f"vectors, got {len(rows)} of an array of shape {array.shape}"

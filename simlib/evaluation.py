@@ -4,30 +4,46 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from math import isqrt
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from math import inf
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import joblib
 import numpy as np
-from sklearn.utils import _safe_indexing
+import scipy.sparse
+
+from simlib.memory import shared
 
 __all__ = [
+    "TILE",
     "AsymmetryError",
     "BudgetExceeded",
     "Evaluator",
+    "Finished",
     "Ledger",
+    "Rectangle",
     "Request",
     "SimilarityError",
-    "Tile",
+    "accessor",
+    "check_budget",
+    "is_whole",
 ]
 
-CHUNK = 4096  # evaluations handed over at a time where the function sees pairs
-BLOCK_CHUNK = 2**18  # the same where it sees blocks
+ITEMS = "items {} and {}"  # how a pair is named
+SECONDS = 1.0  # that a request should take where the function sees pairs
+LARGEST = 2**14  # pairs in such a request, at most
+FASTER = 4  # a request has at most as many times the pairs of those measured
+STRIP = 2**18  # entries looked through at a time for those that are missing
+AREA = 2**17  # entries of a tile where the function sees blocks
+WIDTH = 2**10  # columns of a tile, at most
 TILE = 64  # side of the diagonal tiles of which a block function sees both halves
+
+Fetch: TypeAlias = Callable[[np.ndarray], Any]
+Finished: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
 class SimilarityError(ValueError):
@@ -43,162 +59,367 @@ class BudgetExceeded(RuntimeError):
 
 
 class Ledger:
-    """How many evaluations were made and how many may be."""
+    """How many evaluations were made, how many were lost, and how many may be made."""
 
-    def __init__(self, limit: int | None):
-        self.calls, self.limit = 0, limit
+    def __init__(self, limit: float | None):
+        self._spent = (0, 0)
+        self.limit = limit
+        self._bar: Any = None
 
     @property
-    def limit(self) -> int | None:
-        """Most evaluations that may be made."""
+    def calls(self) -> int:
+        """Values obtained."""
+        return self._spent[0]
+
+    @property
+    def failed(self) -> int:
+        """Evaluations handed over from which no value came back."""
+        return self._spent[1]
+
+    @property
+    def limit(self) -> float | None:
+        """Most evaluations that may be made, those that failed included."""
         return self._limit
 
     @limit.setter
-    def limit(self, value: int | None) -> None:
+    def limit(self, value: float | None) -> None:
         if value is not None and not (isinstance(value, Real) and value >= 0):
             raise ValueError(f"limit must be a number from 0 on, or None; got {value}.")
-        self._limit = value
+        whole = isinstance(value, float) and value.is_integer()
+        self._limit = int(value) if whole and value is not None else value
 
-    def check(self, needed: int) -> None:
-        """Raise `BudgetExceeded` if `needed` further evaluations pass the limit."""
-        if self.limit is not None and self.calls + needed > self.limit:
-            raise BudgetExceeded(
-                f"This request needs {needed} evaluations, and of the limit of "
-                f"{self.limit} only {max(self.limit - self.calls, 0)} are left. "
-                "Nothing was evaluated and everything known is kept: raise `limit` on "
-                "this Similarity, or ask for fewer landmarks (simlib.largest tells how "
-                "many a budget allows)."
-            )
+    @property
+    def remaining(self) -> float:
+        """Evaluations that may still be made."""
+        if self.limit is None:
+            return inf
+        return max(self.limit - self.calls - self.failed, 0)
 
+    def hand_over(self, size: int) -> None:
+        """Count so many evaluations as lost, until they are answered."""
+        calls, failed = self._spent
+        self._spent = calls, failed + size
 
-class Tile(NamedTuple):
-    """Places of some rows and columns in a block under evaluation."""
+    def answered(self, size: int, values: int, failed: int) -> None:
+        """Count the values of a request that was handed over, and what it lost."""
+        calls, lost = self._spent
+        self._spent = calls + values, lost - size + failed
+        if self._bar is not None:
+            self._bar.update(values)
 
-    a: np.ndarray
-    b: np.ndarray
-    diagonal: bool = False  # a[k] and b[k] are the same item, and K is symmetric
-
-    def missing(self, out: np.ndarray, rectangular: bool) -> np.ndarray:
-        """Return the mask of what has to be evaluated of this tile."""
-        mask = np.isnan(out[np.ix_(self.a, self.b)])
-        if self.diagonal and not (rectangular and mask.all()):
-            mask = np.triu(mask)
-        return mask
-
-    def requests(
-        self, out: np.ndarray, rectangular: bool
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield places (rows, columns) to evaluate: pairs, or sides of rectangles."""
-        mask = self.missing(out, rectangular)
-        if not mask.any():
+    @contextmanager
+    def bar(self, total: float | None) -> Iterator[None]:
+        """Show what is counted inside on one progress bar, the outermost."""
+        if self._bar is not None:
+            yield
             return
-        if rectangular and mask.all():
-            yield self.a, self.b
-        elif rectangular:
-            patterns, which = np.unique(mask, axis=0, return_inverse=True)
-            for k, pattern in enumerate(patterns):
-                if pattern.any():
-                    yield self.a[which.ravel() == k], self.b[pattern]
-        else:
-            r, c = np.nonzero(mask)
-            yield self.a[r], self.b[c]
+        from tqdm.auto import tqdm
+
+        try:
+            with tqdm(total=total, unit=" calls", unit_scale=True) as self._bar:
+                yield
+        finally:
+            self._bar = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_bar": None}
+
+
+class _Budget(Protocol):
+    @property
+    def limit(self) -> float | None: ...
+    @property
+    def remaining(self) -> float: ...
+    @property
+    def failed(self) -> int: ...
+
+
+def check_budget(needed: int, budget: _Budget) -> None:
+    """Raise `BudgetExceeded` if a request needs more evaluations than remain."""
+    if needed > budget.remaining:
+        failed = f" ({budget.failed} failed)" if budget.failed else ""
+        raise BudgetExceeded(
+            f"This request needs {needed} evaluations, and of the limit of "
+            f"{budget.limit} only {budget.remaining} are left{failed}. "
+            "Nothing was evaluated and everything known is kept: raise `limit` on "
+            "this Similarity, or ask for fewer landmarks (simlib.largest tells how "
+            "many a budget allows)."
+        )
 
 
 class Request(NamedTuple):
-    """Items handed to the function in one go, and where the answer belongs."""
+    """Items handed to the function in one go, and where the answer belongs.
+
+    Pairs (i[k], j[k]), or the whole grid of i and j; `target` and `mirror` are indices
+    into the array that is being filled, the second for the same pairs the other way
+    round, of which `mirrored` tells where there are any.
+    """
 
     i: np.ndarray
     j: np.ndarray
-    target: tuple[np.ndarray, ...]  # an index into the array that is being filled
+    target: tuple[Any, ...]
+    grid: bool = False
+    mirror: tuple[Any, ...] | None = None
+    mirrored: Any = slice(None)
+    halves: bool = False  # a grid of one set of items: both orders of each pair
 
-    def store(
-        self, values: np.ndarray, error: BaseException | None, out: np.ndarray
-    ) -> None:
-        """Write the finite values into `out`; raise if anything is wrong with them."""
-        place = out[self.target]
-        if error is None and values.shape != place.shape:
-            raise SimilarityError(
-                f"The similarity function returned shape {values.shape} where "
-                f"{place.shape} was expected, from items {self._name(0, place)} on. "
-                "See `batch` of Similarity for the forms a function may have."
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer."""
+        return (self.i.size, self.j.size) if self.grid else (self.i.size,)
+
+    @property
+    def size(self) -> int:
+        """How many values are asked for."""
+        return self.i.size * self.j.size if self.grid else self.i.size
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the items of each value, flat."""
+        if not self.grid:
+            return self.i, self.j
+        return np.repeat(self.i, self.j.size), np.tile(self.j, self.i.size)
+
+    def pair(self, k: int) -> tuple[int, int]:
+        """Return the items of the k-th value."""
+        a, b = divmod(k, self.j.size) if self.grid else (k, k)
+        return int(self.i[a]), int(self.j[b])
+
+    def store(self, values: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Write values, NaN for those missing, into `out`; return what is there."""
+        values = values.reshape(self.shape)
+        if self.halves:
+            values = self._one_of_both(values, out[self.target])
+        out[self.target] = values
+        if self.mirror is not None:
+            out[self.mirror] = values.T[self.mirrored]
+        return values
+
+    def _one_of_both(self, block: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Return a symmetric block; raise where its two halves differ."""
+        gap = np.abs(block - block.T)
+        if not (np.isnan(gap).all() or np.nanmax(gap) <= 0.01 * np.nanmax(abs(block))):
+            a, b = np.unravel_index(np.nanargmax(gap), gap.shape)
+            raise AsymmetryError(
+                f"The similarity function is not symmetric: it gives {block[a, b]:.6g} "
+                f"for items {self.i[a]} and {self.j[b]}, and {block[b, a]:.6g} in the "
+                "other order. Pass symmetric=False, and .symmetrized() for the mean of "
+                "the two."
             )
-        with np.errstate(over="ignore"):
-            values = values.astype(out.dtype)
-        good = np.isfinite(values)
-        answered = place.reshape(-1)[: values.size]  # it may have stopped half way
-        answered[good.ravel()] = values[good]
-        out[self.target] = place
-        if error is not None and not isinstance(error, Exception):
-            try:
-                raise error  # KeyboardInterrupt and the like
-            finally:
-                del error  # as in `Evaluator.run`
-        if not good.all():
-            where = int(np.flatnonzero(~good)[0])
-            raise SimilarityError(
-                f"The similarity function returned {values.flat[where]} for items "
-                f"{self._name(where, place)}. This Similarity keeps every finite "
-                "value; mend the function or leave the item out, and ask it again."
-            )
-        if error is not None:
-            later = "" if values.ndim == 1 else ", or later ones of its batch"
-            raise SimilarityError(
-                f"The similarity function raised {error!r} on items "
-                f"{self._name(values.size, place)}{later}. This Similarity keeps "
-                "whatever is finished; mend the function and ask it again."
-            ) from error
-
-    def _name(self, k: int, place: np.ndarray) -> str:
-        """Name the pair of the k-th value."""
-        a, b = divmod(k, place.shape[1]) if place.ndim == 2 else (k, k)
-        return f"{self.i[a]} and {self.j[b]}"
+        upper = np.triu(block)
+        upper[np.isnan(upper)] = np.triu(block.T)[np.isnan(upper)]
+        block = upper + np.triu(upper, 1).T
+        known = np.flatnonzero(~np.isnan(before.diagonal()))
+        block[known, known] = before[known, known]
+        return block
 
 
-class Evaluator(NamedTuple):
+class Rectangle:
+    """A block under evaluation: ``out = K[rows][:, columns]``, NaN where unknown.
+
+    Parameters
+    ----------
+    rows, columns : arrays of int
+        Items, none twice; n of them are all items in order.
+    out : array of shape (len(rows), len(columns))
+    n : int
+        Number of items.
+    symmetric : bool
+        Whether a pair that is met in both orders is one.
+    fresh : bool
+        Nothing in `out` is known.
+    given : bool
+        The diagonal of the matrix was given.
+    """
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        out: np.ndarray,
+        *,
+        n: int,
+        symmetric: bool,
+        fresh: bool = True,
+        given: bool = False,
+    ):
+        self.rows, self.columns, self.out = rows, columns, out
+        self.fresh, self.given = fresh, given
+        self.row_in, self.column_in = rows[:0], columns[:0]
+        if symmetric:  # where the items stand that are rows and columns
+            self.row_in, self.column_in = shared(rows, columns, n)
+
+    def missing(self, *, grids: bool) -> int:
+        """Return how many evaluations are needed, of grids or of single pairs."""
+        count, out = self.out.size, self.out
+        if not self.fresh:
+            flat = out.reshape(-1, order="A")
+            parts = (flat[k : k + STRIP] for k in range(0, flat.size, STRIP))
+            count = sum(int(np.count_nonzero(np.isnan(part))) for part in parts)
+        for k in range(0, self.row_in.size, TILE):  # what lies below the diagonal
+            lower = out[np.ix_(self.row_in[k:], self.column_in[k : k + TILE])]
+            count -= int(np.count_nonzero(np.tril(np.isnan(lower), -1)))
+        if grids:
+            for mask in self._diagonal_tiles():
+                whole = is_whole(mask, self.given)
+                count += whole * (mask.size - int(np.count_nonzero(np.triu(mask))))
+        return count
+
+    def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
+        """Cut what is missing into requests of pairs, `size()` at most.
+
+        Unless they have to be `exact`, whole rows are preferred.
+        """
+        width, (row_in, column_in) = self.columns.size, (self.row_in, self.column_in)
+        if self.fresh and not exact:
+            yield from self._by_rows(size)
+        groups = [(row_in, True)]
+        if not self.fresh or exact:
+            groups.insert(0, (_others(self.rows.size, row_in), False))
+        rank = np.full(width, row_in.size)  # among the items that are rows too
+        rank[column_in] = np.arange(row_in.size)
+        height = max(1, STRIP // max(1, width))
+        rest = np.zeros((3, 0), dtype=np.int64)
+        for rows, is_in in groups:
+            for k in range(0, rows.size, height):
+                mask = np.isnan(self.out[rows[k : k + height]])
+                if is_in:
+                    mask &= np.arange(k, k + len(mask))[:, None] <= rank
+                x, b = np.nonzero(mask)
+                x += k
+                found = np.stack([rows[x], b, x if is_in else np.full(x.size, -1)])
+                rest = np.concatenate([rest, found], axis=1)
+                while rest.shape[1] >= (m := size()):
+                    yield self._scattered(rest[:, :m], rank)
+                    rest = rest[:, m:]
+        while rest.shape[1]:
+            m = size()
+            yield self._scattered(rest[:, :m], rank)
+            rest = rest[:, m:]
+
+    def _by_rows(self, size: Callable[[], int]) -> Iterator[Request]:
+        """Cut the rows of items that are no columns, or one at a time into pieces."""
+        every, k = np.arange(self.columns.size), 0
+        row_in = np.sort(self.row_in)
+        while k < self.rows.size and every.size:
+            height = size() // every.size
+            end = k + max(height, 1)
+            inside = row_in[slice(*row_in.searchsorted([k, end]))]
+            rows = np.delete(np.arange(k, min(end, self.rows.size)), inside - k)
+            k = end
+            if height and rows.size:
+                yield self._grid(rows, every)
+                continue
+            first = 0
+            while first < every.size and rows.size:
+                places = every[first : first + size()]
+                yield self._grid(rows, places)
+                first += places.size
+
+    def _scattered(self, places: np.ndarray, rank: np.ndarray) -> Request:
+        """Ask for pairs; x and rank[b] number the items that are rows and columns."""
+        a, b, x = places
+        request = Request(self.rows[a], self.columns[b], (a, b))
+        both = np.flatnonzero((x >= 0) & (rank[b] < self.row_in.size))
+        if both.size == 0:
+            return request
+        mirror = self.row_in[rank[b[both]]], self.column_in[x[both]]
+        return request._replace(mirror=mirror, mirrored=both)
+
+    def _grid(self, a: np.ndarray, b: np.ndarray) -> Request:
+        return Request(self.rows[a], self.columns[b], _index(a, b), grid=True)
+
+    def grids(self) -> Iterator[Request]:
+        """Cut what is missing into requests for grids, in tiles of fixed shapes."""
+        row_in, column_in = self.row_in, self.column_in
+        row_out = _others(self.rows.size, row_in)
+        column_out = _others(self.columns.size, column_in)
+        every_column = np.arange(self.columns.size)
+        for a, b in (*_cut(row_out, every_column), *_cut(row_in, column_out)):
+            if self.fresh:
+                yield self._grid(a, b)
+                continue
+            for here, there in _patterns(np.isnan(self.out[np.ix_(a, b)])):
+                yield self._grid(a[here], b[there])
+        both = np.arange(row_in.size)
+        for k in range(0, both.size, TILE):
+            x = both[k : k + TILE]
+            mask = np.isnan(self.out[np.ix_(row_in[x], column_in[x])])
+            if is_whole(mask, self.given):
+                yield self._grid(row_in[x], column_in[x])._replace(halves=True)
+            else:
+                yield from self._mirrored(x, x, np.triu(mask))
+            for part, y in _cut(x, both[k + TILE :]):
+                mask = np.isnan(self.out[np.ix_(row_in[part], column_in[y])])
+                yield from self._mirrored(part, y, mask)
+
+    def _mirrored(
+        self, x: np.ndarray, y: np.ndarray, mask: np.ndarray
+    ) -> Iterator[Request]:
+        """Ask for pairs of the items that are both rows and columns, numbered so."""
+        for here, there in _patterns(mask):
+            a, b = x[here], y[there]
+            request = self._grid(self.row_in[a], self.column_in[b])
+            mirror = np.ix_(self.row_in[b], self.column_in[a])
+            yield request._replace(mirror=mirror)
+
+    def _diagonal_tiles(self) -> Iterator[np.ndarray]:
+        """Yield what is missing of each tile on the diagonal."""
+        for k in range(0, self.row_in.size, TILE):
+            a, b = self.row_in[k : k + TILE], self.column_in[k : k + TILE]
+            yield np.isnan(self.out[np.ix_(a, b)])
+
+
+class Pace:
+    """How many pairs to hand over at a time so that it takes about a second."""
+
+    def __init__(self, first: int):
+        self.size = first
+
+    def measured(self, size: int, seconds: float) -> None:
+        """Learn that so many pairs took so long."""
+        wanted = int(SECONDS * size / max(seconds, 1e-9))
+        most = min(max(FASTER * size, self.size), LARGEST)
+        self.size = min(max(wanted, 1), most)
+
+
+class Evaluator:
     """The similarity function and how it is called."""
 
-    items: Any
-    function: Callable[..., Any]
-    batch: str | None
-    n_jobs: int | None
-    progress: bool
+    def __init__(
+        self,
+        items: Any,
+        function: Callable[..., Any],
+        batch: str | None,
+        *,
+        batch_size: int | None,
+        n_jobs: int | None,
+        progress: bool,
+    ):
+        self.fetch = accessor(items, batch)
+        self.function, self.batch, self.batch_size = function, batch, batch_size
+        self.n_jobs, self.progress = n_jobs, progress
+        self.pace = Pace(1 if batch is None else 16)
 
-    def tiles(
-        self, rows: np.ndarray, columns: np.ndarray, symmetric: bool
-    ) -> tuple[list[Tile], tuple[np.ndarray, np.ndarray]]:
-        """Cut a block into tiles that hold each pair, unordered if symmetric, once.
+    def missing(self, block: Rectangle) -> int:
+        """Return how many evaluations a block needs."""
+        return block.missing(grids=self.batch == "block")
 
-        Also returns where the items that are both rows and columns stand in the two.
-        """
-        every_row, every_column = np.arange(rows.size), np.arange(columns.size)
-        area = self._chunk(rows.size * columns.size)
-        if not symmetric:
-            return list(_cut(every_row, every_column, area)), (every_row[:0],) * 2
-        _, row_in, column_in = np.intersect1d(rows, columns, return_indices=True)
-        row_out = np.setdiff1d(every_row, row_in)
-        column_out = np.setdiff1d(every_column, column_in)
-        tiles = [*_cut(row_out, every_column, area), *_cut(row_in, column_out, area)]
-        side = TILE if self.batch == "block" else isqrt(area)
-        for k in range(0, row_in.size, side):
-            here = slice(k, k + side)
-            tiles.append(Tile(row_in[here], column_in[here], diagonal=True))
-            tiles += _cut(row_in[here], column_in[k + side :], area)
-        return tiles, (row_in, column_in)
-
-    def _chunk(self, total: int) -> int:
-        """Return how many evaluations to hand over at a time."""
-        largest = BLOCK_CHUNK if self.batch == "block" else CHUNK
-        workers = joblib.effective_n_jobs(self.n_jobs)
-        return largest if workers == 1 else max(1, min(largest, total // (8 * workers)))
+    def requests(self, block: Rectangle, total: int, workers: int) -> Iterator[Request]:
+        """Cut what is missing of a block into requests."""
+        if self.batch == "block":
+            return block.grids()
+        exact = self.batch_size is not None
+        return block.pairwise(self._sizes(total, workers), exact=exact)
 
     def scattered(
-        self, i: np.ndarray, j: np.ndarray, missing: np.ndarray
+        self, i: np.ndarray, j: np.ndarray, missing: np.ndarray, workers: int
     ) -> Iterator[Request]:
         """Cut the missing ones among given pairs into requests."""
         if self.batch != "block":
-            size = self._chunk(missing.size)
-            for k in range(0, missing.size, size):
-                part = missing[k : k + size]
+            size = self._sizes(missing.size, workers)
+            while missing.size:
+                m = size()
+                part, missing = missing[:m], missing[m:]
                 yield Request(i[part], j[part], (part,))
             return
         by_row = np.unique(i[missing]).size <= np.unique(j[missing]).size
@@ -206,67 +427,218 @@ class Evaluator(NamedTuple):
         order = np.argsort(lines, kind="stable")
         for part in np.split(missing[order], np.flatnonzero(np.diff(lines[order])) + 1):
             if by_row:
-                yield Request(i[part[:1]], j[part], (part[None, :],))
+                yield Request(i[part[:1]], j[part], (part[None, :],), grid=True)
             else:
-                yield Request(i[part], j[part[:1]], (part[:, None],))
+                yield Request(i[part], j[part[:1]], (part[:, None],), grid=True)
+
+    def _sizes(self, total: int, workers: int) -> Callable[[], int]:
+        """Return what tells the size of the next request of pairs."""
+        if self.batch_size is not None:
+            return itertools.repeat(self.batch_size).__next__
+        share = LARGEST if workers == 1 else max(1, total // (8 * workers))
+        return lambda: min(self.pace.size, share)
 
     def run(
-        self, requests: Iterator[Request], out: np.ndarray, total: int, ledger: Ledger
+        self,
+        requests: Callable[[int], Iterator[Request]],
+        out: np.ndarray,
+        ledger: Ledger,
+        finished: Finished | None = None,
+        fetch: tuple[Fetch, Fetch] | None = None,
+        form: str = ITEMS,
     ) -> None:
-        """Carry out the requests into `out`; after a failure finish what was begun."""
-        if total == 0:
-            return
-        begun: deque[Request] = deque()
-        failures: list[SimilarityError] = []
+        """Carry out the requests into `out`; after a failure finish what was begun.
 
-        def calls() -> Iterator:
-            for request in itertools.takewhile(lambda _: not failures, requests):
-                begun.append(request)
-                xs = _safe_indexing(self.items, request.i)
-                ys = _safe_indexing(self.items, request.j)
-                yield joblib.delayed(_call)(self.function, self.batch, xs, ys)
+        `requests` is called with the number of workers.
+        `finished` is given the items and the values of each request that came back.
+        `fetch` is for pairs of which one is no item: what fetches the two sides, and
+        `form` how a pair is named.
+        """
+        begun: dict[int, Request] = {}
+        failures: dict[int, SimilarityError] = {}
+        grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
+        fetch_x, fetch_y = fetch or (self.fetch, self.fetch)
 
-        if joblib.effective_n_jobs(self.n_jobs) == 1:
-            answers = (function(*arguments) for function, arguments, _ in calls())
-        else:
-            answers = joblib.Parallel(self.n_jobs, return_as="generator")(calls())
-        with _progress_bar(total) if self.progress else nullcontext() as bar:
-            for values, error in answers:
-                ledger.calls += values.size
+        def calls() -> Iterator[tuple[Any, ...]]:
+            for number, request in enumerate(requests(workers)):
+                if failures:
+                    return
+                i, j = (request.i, request.j) if grids else request.pairs()
                 try:
-                    begun.popleft().store(values, error, out)
-                except SimilarityError as failure:
-                    if not failures:
-                        failures.append(failure)
-                finally:
-                    error = None  # its traceback leads to this frame and to `out`
-                if bar is not None:
-                    bar.update(values.size)
+                    xs, ys = fetch_x(i), fetch_y(j)
+                except Exception as error:  # raised here, joblib would wait for ever
+                    where = form.format(*request.pair(0))
+                    failures[number] = _unreadable(where, error)
+                    return
+                begun[number] = request
+                ledger.hand_over(request.size)
+                yield number, self.function, self.batch, xs, ys
+
+        with closing(self._answers(calls(), workers, begun, ledger)) as answers:
+            for number, values, seconds, error in answers:
+                request = begun.pop(number)
+                failure = self._settle(
+                    request, values, error, out, ledger, finished, form
+                )
+                try:
+                    if isinstance(failure, SimilarityError):
+                        failures[number] = failure
+                    elif failure is not None:
+                        raise failure  # KeyboardInterrupt and the like
+                    elif not grids:
+                        self.pace.measured(request.size, seconds)
+                finally:  # or their traceback would keep `out` alive
+                    error = failure = None
         if failures:
-            raise failures.pop(0)  # a reference left here would keep `out` alive
+            raise failures.pop(min(failures))
+
+    def _answers(
+        self,
+        calls: Iterator[tuple[Any, ...]],
+        workers: int,
+        begun: dict[int, Request],
+        ledger: Ledger,
+    ) -> Generator[tuple[int, np.ndarray, float, BaseException | None], None, None]:
+        """Yield the answers as they come, from here or from the workers of joblib."""
+        if workers == 1:
+            for arguments in calls:
+                yield _call(*arguments)
+            return
+        parallel = joblib.Parallel(
+            self.n_jobs,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="n_jobs",
+        )
+        try:
+            yield from parallel(joblib.delayed(_call)(*each) for each in calls)
+        except Exception as error:
+            raise _broken(begun, error, ledger) from error
+
+    def _settle(
+        self,
+        request: Request,
+        answer: np.ndarray,
+        error: BaseException | None,
+        out: np.ndarray,
+        ledger: Ledger,
+        finished: Finished | None,
+        form: str,
+    ) -> BaseException | None:
+        """Count an answer, keep what is good of it and return what is wrong."""
+        expected = request.shape if self.batch == "block" else (request.size,)
+        if error is None and answer.shape != expected:
+            ledger.answered(request.size, 0, request.size)
+            return SimilarityError(
+                f"The similarity function returned shape {answer.shape} where "
+                f"{expected} was expected, from {form.format(*request.pair(0))} on. "
+                "See `batch` of Similarity for the forms a function may have. "
+                f"{_lost(request.size)}"
+            )
+        lost = 0 if error is None else 1 if self.batch is None else request.size
+        ledger.answered(request.size, answer.size, lost)
+        values = answer.ravel()
+        if values.dtype != out.dtype:
+            with np.errstate(over="ignore"):
+                values = values.astype(out.dtype)
+        finite = np.isfinite(values)
+        whole = values.size == request.size and bool(finite.all())
+        if not whole:
+            full = np.full(request.size, np.nan, dtype=out.dtype)
+            full[: values.size][finite] = values[finite]
+        try:
+            stored = request.store(values if whole else full, out).ravel()
+        except AsymmetryError as asymmetry:
+            return asymmetry
+        if finished is not None:
+            i, j = request.pairs()
+            if not whole:
+                got = ~np.isnan(stored)
+                i, j, stored = i[got], j[got], stored[got]
+            finished(i, j, stored)
+        if whole and error is None:
+            return None
+        if error is not None and not isinstance(error, Exception):
+            return error
+        keeps = (
+            "Nothing of a request for new items is kept"
+            if form != ITEMS
+            else "This Similarity keeps every finite value"
+        )
+        if not finite.all():
+            k = int(np.argmin(finite))
+            return SimilarityError(
+                f"The similarity function returned {values[k]} for "
+                f"{form.format(*request.pair(k))}. {keeps}; mend the function or leave "
+                "the item out, and ask it again."
+            )
+        later = "" if self.batch is None else ", or later ones of its batch"
+        where = form.format(*request.pair(values.size))
+        failure = SimilarityError(
+            f"The similarity function raised {error!r} on {where}{later}. "
+            f"{keeps}; mend the function and ask it again. {_lost(lost)}"
+        )
+        failure.__cause__ = error
+        return failure
+
+
+def accessor(items: Any, batch: str | None) -> Callable[[np.ndarray], Any]:
+    """Return the function that fetches items, given an array of their numbers."""
+    if hasattr(items, "columns") and len(getattr(items, "shape", ())) == 2:
+        if batch is None:
+            raise TypeError(
+                "A function of two items cannot be given rows of a data frame: pass "
+                'items=frame.to_numpy(), or a function with batch="pairs" or "block", '
+                "which is given data frames."
+            )
+        if hasattr(items, "iloc"):
+            return partial(_rows_of_frame, items)
+        return partial(_rows_of_table, items)
+    if hasattr(items, "iloc"):
+        return partial(_rows_of_frame, items)
+    if scipy.sparse.issparse(items) or hasattr(items, "shape"):
+        return partial(_rows_of_array, items)
+    return partial(_elements, items)
+
+
+def _rows_of_frame(items: Any, index: np.ndarray) -> Any:
+    return items.iloc[index]
+
+
+def _rows_of_table(items: Any, index: np.ndarray) -> Any:
+    return items.take(index) if hasattr(items, "take") else items[index]
+
+
+def _rows_of_array(items: Any, index: np.ndarray) -> Any:
+    return items[index]
+
+
+def _elements(items: Any, index: np.ndarray) -> list[Any]:
+    return [items[k] for k in index.tolist()]
 
 
 def _call(
-    function: Callable[..., Any], batch: str | None, xs: Any, ys: Any
-) -> tuple[np.ndarray, BaseException | None]:
-    """Evaluate one request, perhaps in another process: (values, what went wrong).
+    number: int, function: Callable[..., Any], batch: str | None, xs: Any, ys: Any
+) -> tuple[int, np.ndarray, float, BaseException | None]:
+    """Evaluate one request, perhaps in another process.
 
-    The values are those obtained before, one-dimensional where pairs were evaluated one
-    by one.
+    Returns its number, the values obtained, the seconds it took and what went wrong.
+    The values are one-dimensional unless a block was asked for.
     """
-    values = []
+    start = time.perf_counter()
+    values: list[float] = []
     try:
         if batch is None:
             for x, y in zip(xs, ys, strict=True):
                 values.append(float(function(x, y)))
-            return np.array(values), None
-        answer = np.asarray(function(xs, ys))
-        if answer.dtype.kind not in "fiub":
-            raise TypeError(f"values of type {answer.dtype} are not real numbers")
-        return answer, None
+            answer = np.array(values)
+        else:
+            answer = np.asarray(function(xs, ys))
+            if answer.dtype.kind not in "fiub":
+                raise TypeError(f"values of type {answer.dtype} are not real numbers")
+        return number, answer, time.perf_counter() - start, None
     except BaseException as error:
-        done = np.array(values) if batch is None else np.empty((0, 0))
-        return done, _portable(error)
+        return number, np.array(values), time.perf_counter() - start, _portable(error)
 
 
 def _portable(error: BaseException) -> BaseException:
@@ -280,16 +652,92 @@ def _portable(error: BaseException) -> BaseException:
         return substitute
 
 
-def _cut(a: np.ndarray, b: np.ndarray, area: int) -> Iterator[Tile]:
-    """Cut the rectangle a x b into tiles of at most `area` entries."""
-    width = max(1, min(b.size, area))
-    height = max(1, area // width)
+def _unreadable(where: str, error: Exception) -> SimilarityError:
+    failure = SimilarityError(
+        f"The items themselves could not be read, {where} or later ones: "
+        f"{error!r}. `items` has to be a sequence or an array, one item for each "
+        "position or row."
+    )
+    failure.__cause__ = error
+    return failure
+
+
+def _broken(
+    begun: dict[int, Request], error: Exception, ledger: Ledger
+) -> SimilarityError:
+    """Return the error for workers that gave no answer to what was begun."""
+    size = sum(request.size for request in begun.values())
+    if isinstance(error, pickle.PicklingError) or "pickle" in str(error):
+        ledger.answered(size, 0, 0)
+        return SimilarityError(
+            f"The similarity function or an item cannot be sent to a worker process: "
+            f"{error!r}. Leave out what cannot be pickled (an open file, a connection, "
+            "a lock), make it inside the function, or pass n_jobs=1 or use "
+            'joblib.parallel_config(backend="threading").'
+        )
+    first = next(iter(begun.values())).pair(0) if begun else ()
+    where = f" from items {first[0]} and {first[1]} on" if first else ""
+    return SimilarityError(
+        f"A worker gave no answer{where}: {error!r}. It may have run out of memory or "
+        "crashed. This Similarity keeps whatever is finished; mend the function and "
+        f"ask it again. {_lost(size)}"
+    )
+
+
+def _lost(size: int) -> str:
+    """Tell what a failure cost."""
+    one = size == 1
+    return (
+        f"The {'evaluation' if one else f'{size} evaluations'} handed over with it "
+        f"{'is' if one else 'are'} lost and {'counts' if one else 'count'} against "
+        "`limit`, see `failed`."
+    )
+
+
+def is_whole(mask: np.ndarray, given: bool) -> bool:
+    """Tell whether a tile on the diagonal is evaluated as a block, both halves of it.
+
+    That is where nothing of it is known, but for a diagonal that was given.
+    """
+    if not given:
+        return bool(mask.all())
+    return len(mask) > 1 and bool((mask | np.eye(len(mask), dtype=bool)).all())
+
+
+def _patterns(mask: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Cut what is marked into grids (rows, columns): rows that are alike together."""
+    if mask.all():
+        yield np.arange(mask.shape[0]), np.arange(mask.shape[1])
+    elif mask.any():
+        patterns, which = np.unique(mask, axis=0, return_inverse=True)
+        for k, pattern in enumerate(patterns):
+            if pattern.any():
+                yield np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)
+
+
+def _others(size: int, places: np.ndarray) -> np.ndarray:
+    """Return the places from 0 to size - 1 that are not among these."""
+    return np.delete(np.arange(size), places)
+
+
+def _index(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+    """Return the index of the rectangle a x b in an array, by slices if it can be."""
+    spans: list[Any] = [
+        slice(int(places[0]), int(places[-1]) + 1)
+        if (np.diff(places) == 1).all()
+        else places
+        for places in (a, b)
+    ]
+    if any(isinstance(span, slice) for span in spans):
+        return spans[0], spans[1]
+    rows, columns = np.ix_(a, b)
+    return rows, columns
+
+
+def _cut(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Cut the rectangle a x b into tiles of at most `AREA` entries."""
+    width = max(1, min(b.size, WIDTH))
+    height = max(1, AREA // width)
     for k in range(0, a.size, height):
         for m in range(0, b.size, width):
-            yield Tile(a[k : k + height], b[m : m + width])
-
-
-def _progress_bar(total: int) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, unit=" calls", unit_scale=True)
+            yield a[k : k + height], b[m : m + width]

@@ -18,8 +18,10 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from simlib import datasets
 from simlib.biharmonic.geodesics import graph_distances, heat_geodesics
+from simlib.landmarks import whole_number
 from simlib.similarity import Similarity
 from simlib.text import bounds
+from simlib.views import SimilarityMatrix
 
 __all__ = ["FAMILIES", "NAMES", "Example", "companions", "load"]
 
@@ -51,7 +53,7 @@ class Example:
         What it is made of.
     real : bool
         Computed from real data: not generated and no stand-in.
-    similarity : Similarity
+    similarity : SimilarityMatrix
         The matrix, one call for an unordered pair.
 
     Examples
@@ -69,7 +71,7 @@ class Example:
     title: str
     source: str
     real: bool
-    similarity: Similarity
+    similarity: SimilarityMatrix
 
     @property
     def family(self) -> str:
@@ -141,10 +143,11 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
     Similarity(100 items, symmetric, 0 calls)
     """
     _check(name, n)
+    n = None if n is None else int(n)
     return Example(name, *_MAKERS[name](name, n, n_jobs))
 
 
-def companions(name: str, n: int | None = None) -> dict[str, Similarity]:
+def companions(name: str, n: int | None = None) -> dict[str, SimilarityMatrix]:
     """Return cheap similarities and distances of the same items, for `anchored`.
 
     Parameters
@@ -182,6 +185,7 @@ def companions(name: str, n: int | None = None) -> dict[str, Similarity]:
     1.0
     """
     _check(name, n)
+    n = None if n is None else int(n)
     makers = {
         "wmd": _bounds,
         "scorer": _cosines,
@@ -192,7 +196,7 @@ def companions(name: str, n: int | None = None) -> dict[str, Similarity]:
     return makers[family](name, n) if family in makers else {}
 
 
-def _bounds(name: str, n: int | None) -> dict[str, Similarity]:
+def _bounds(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     from simlib.text.wmd import bags_of_words
 
     if name == "docstrings":
@@ -211,7 +215,7 @@ def _bounds(name: str, n: int | None) -> dict[str, Similarity]:
     }
 
 
-def _cosines(name: str, n: int | None) -> dict[str, Similarity]:
+def _cosines(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     if name == "pairs":
         return {"pixel cosine": _companion(_images(n), cosine_similarity)}
     if name == "simulated" or not _present(name):
@@ -220,7 +224,7 @@ def _cosines(name: str, n: int | None) -> dict[str, Similarity]:
     return {"bi-encoder cosine": _companion(embeddings, cosine_similarity)}
 
 
-def _euclidean_distances(name: str, n: int | None) -> dict[str, Similarity]:
+def _euclidean_distances(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     if name == "swiss_roll":
         points = _swiss_roll_points()[: n or 1000]
     else:
@@ -229,7 +233,7 @@ def _euclidean_distances(name: str, n: int | None) -> dict[str, Similarity]:
     return {"Euclidean distance": _companion(points, cdist)}
 
 
-def _qgram_distances(name: str, n: int | None) -> dict[str, Similarity]:
+def _qgram_distances(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     normalized = name == "edit"
     distances = partial(bounds.qgram_distances, normalized=normalized)
     return {"q-gram distance": _companion(_some_words(n), distances)}
@@ -242,13 +246,13 @@ def _companion(items: ArrayLike, function: Callable[..., np.ndarray]) -> Similar
 def _check(name: str, n: int | None) -> None:
     if name not in NAMES:
         raise ValueError(f"No matrix is called {name!r}; there are {', '.join(NAMES)}.")
-    if n is not None and n < 1:
+    if n is not None and whole_number(n, "n") < 1:
         raise ValueError(f"n must be at least 1; got {n}.")
 
 
 # Each of the following makes some matrices of one kind from a name of theirs, n and
 # n_jobs, and returns their title, source, whether they are real, and the similarity.
-_Parts = tuple[str, str, bool, Similarity]
+_Parts = tuple[str, str, bool, SimilarityMatrix]
 
 
 def _psd(name: str, n: int | None, n_jobs: int | None) -> _Parts:
@@ -296,17 +300,19 @@ def _docstrings(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     return "Docstrings, WMD", source, True, _kernel(distances, 1)
 
 
-def _kernel(distances: Similarity, gamma: float, power: int = 1) -> Similarity:
+def _kernel(
+    distances: SimilarityMatrix, gamma: float, power: int = 1
+) -> SimilarityMatrix:
     return distances.fork().map(lambda d: np.exp(-((gamma * d) ** power)))
 
 
 @cache
-def _tweets(n: int | None, n_jobs: int | None) -> Similarity:
+def _tweets(n: int | None, n_jobs: int | None) -> SimilarityMatrix:
     return _word_mover_distances(*_tweet_documents(n), n_jobs)
 
 
 @cache
-def _digits(n: int | None, n_jobs: int | None) -> Similarity:
+def _digits(n: int | None, n_jobs: int | None) -> SimilarityMatrix:
     return _word_mover_distances(*_digit_documents(n), n_jobs)
 
 

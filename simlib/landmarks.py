@@ -8,8 +8,12 @@ block that was evaluated already.
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import Any
+
 import numpy as np
 import scipy.linalg
+import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib._typing import Indices
@@ -55,8 +59,9 @@ def uniform(
     >>> uniform(1000, 5, rng=0).tolist()  # contains the smaller draw
     [459, 206, 222, 162, 711]
     """
-    _check_number(n, n_landmarks)
-    return np.random.default_rng(rng).permutation(n)[:n_landmarks]
+    n = whole_number(n, "The number of items")
+    number = _number(n, n_landmarks)
+    return np.random.default_rng(rng).permutation(n)[:number]
 
 
 def draw(
@@ -113,7 +118,7 @@ def draw(
     """
     if not oversampling >= 1:
         raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
-    rng = np.random.default_rng(rng)
+    rng, n = np.random.default_rng(rng), whole_number(n, "The number of items")
     order = rng.permutation(n)
     if landmarks is not None:
         landmarks = _valid(n, landmarks)
@@ -126,7 +131,7 @@ def draw(
         n_landmarks = landmarks.size
     elif n_landmarks is None:
         raise ValueError("Give n_landmarks, or the indices of the landmarks.")
-    _check_number(n, n_landmarks)
+    n_landmarks = _number(n, n_landmarks)
     other = order if nested else rng.permutation(n)
     return order[:n_landmarks], other[: sample_size(n, n_landmarks, oversampling)]
 
@@ -173,7 +178,8 @@ def pivoted_qr(
     >>> pivoted_qr([[3, 2, 0], [2, 2, 0], [0, 0, 2]], 2).tolist()
     [0, 2]
     """
-    columns = _columns(block, n_landmarks)
+    columns = _columns(block)
+    n_landmarks = _number(columns.shape[1], n_landmarks)
     return scipy.linalg.qr(columns, mode="r", pivoting=True)[1][:n_landmarks]
 
 
@@ -222,7 +228,8 @@ def adaptive(
     True
     """
     rng = np.random.default_rng(rng)
-    residual = _columns(block, n_landmarks).copy()
+    residual = _columns(block).copy()
+    n_landmarks = _number(residual.shape[1], n_landmarks)
     total = np.square(residual).sum()
     free = np.ones(residual.shape[1], dtype=bool)
     picked = []
@@ -266,25 +273,37 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     return round(min(oversampling * n_landmarks, n))
 
 
-def _columns(block: ArrayLike, n_landmarks: int) -> np.ndarray:
+def _columns(block: Any) -> np.ndarray:
     """Return one column for each item of a principal block."""
-    block = np.asarray(block, dtype=float)
+    block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
     if block.ndim != 2 or block.shape[0] != block.shape[1]:
         raise ValueError(f"A principal block is square; got shape {block.shape}.")
-    _check_number(len(block), n_landmarks)
+    if np.iscomplexobj(block) or not np.isfinite(block := block.astype(float)).all():
+        raise ValueError(
+            f"A principal block is real and finite; this one of {block.dtype} is not."
+        )
+    largest = np.abs(block).max(initial=0)
+    if largest > 0:
+        block = np.ldexp(block, -np.frexp(largest)[1])  # squares of any are numbers
     return block if np.array_equal(block, block.T) else np.vstack([block, block.T])
 
 
-def _check_number(n: int, n_landmarks: int) -> None:
-    if not isinstance(n_landmarks, int | np.integer):
-        raise TypeError(
-            f"The number of landmarks must be an integer; got {n_landmarks!r}."
-        )
-    if not 1 <= n_landmarks <= n:
+def whole_number(value: float, name: str) -> int:
+    """Return a number that is an integer or a whole float, such as 2e3."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (real and value % 1 == 0):  # infinity and NaN leave a NaN
+        raise TypeError(f"{name} must be an integer; got {value!r}.")
+    return int(value)
+
+
+def _number(n: int, n_landmarks: float) -> int:
+    number = whole_number(n_landmarks, "The number of landmarks")
+    if not 1 <= number <= n:
         raise ValueError(
-            f"Asked for {n_landmarks} landmarks among {n} items; their number must "
-            f"be between 1 and {n}."
+            f"Asked for {number} landmarks among {n} items; their number must be "
+            f"between 1 and {n}."
         )
+    return number
 
 
 def _valid(n: int, landmarks: Indices) -> np.ndarray:

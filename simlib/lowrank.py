@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Real
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.linalg
@@ -12,11 +13,13 @@ from scipy.sparse import csr_array, sparray, spmatrix
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from simlib._typing import Indices, MatrixLike
+from simlib.landmarks import whole_number
 
 __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
 CHUNK = 2**20  # entries of the rows computed at a time
+GATHERED = 2**16  # numbers gathered of each factor at a time: they stay in the cache
 
 
 class LowRank(LinearOperator):
@@ -181,33 +184,24 @@ class LowRank(LinearOperator):
     _adjoint = _transpose
 
     def entries(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return the entries (i[k], j[k]), shape (len(i),).
-
-        Parameters
-        ----------
-        i, j : array of int, shape (m,)
-            Rows and columns. O(l r) flops for each distinct row, O(r) for each entry.
-
-        Raises
-        ------
-        ValueError
-            They are not as long.
-        IndexError
-            A row or column that is not there.
-        """
-        i, j = _index(i), _index(j)
+        """Return the entries (i[k], j[k]), shape (len(i),)."""
+        i, j = _index(i, self.shape[0]), _index(j, self.shape[1])
         if i.size != j.size:
             raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
-        rows, at = np.unique(i, return_inverse=True)
-        left = (_dense(self.left[rows]) @ self.core)[at]
-        values = np.einsum("ka,ka->k", left, _dense(self.right[j]))
+        rows, row_at = _distinct(i, self.shape[0])
+        columns, column_at = _distinct(j, self.shape[1])
+        left = _dense(self.left[rows]) @ self.core
+        if rows.size * columns.size <= 2 * i.size:  # most of a block
+            values = (left @ _dense(self.right[columns]).T)[row_at, column_at]
+        else:
+            values = _inner_products(left, row_at, self.right, j)
         if self.residual is None:
             return values
         return values + _entries(self.residual, i, j)
 
     def rows(self, i: ArrayLike) -> np.ndarray:
-        """Return the rows i as an array of shape (len(i), m), at O(m r) flops each."""
-        i = _index(i)
+        """Return the rows i as an array of shape (len(i), m)."""
+        i = _index(i, self.shape[0])
         values = (self.right @ (_dense(self.left[i]) @ self.core).T).T
         return values if self.residual is None else values + _rows(self.residual, i)
 
@@ -279,7 +273,7 @@ class LowRank(LinearOperator):
                 "scipy.sparse.linalg.svds works on this one."
             )
         most = min(self.left.shape) if self.residual is None else self.shape[0] - 1
-        k = min(self.rank, most) if k is None else k
+        k = min(self.rank, most) if k is None else whole_number(k, "k")
         if not 1 <= k <= most:
             raise ValueError(f"k must be between 1 and {most}; got {k}.")
         if self.residual is not None:
@@ -327,7 +321,9 @@ class LowRank(LinearOperator):
         Costs O(n l^2) flops, in float64. The same as
         ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
         """
-        y = np.asarray(y)
+        y = _numbers(y, "y")
+        if not (isinstance(ridge, Real) and np.isfinite(ridge)):
+            raise ValueError(f"The ridge is a finite number; got {ridge!r}.")
         if self.shape[0] != self.shape[1]:
             raise ValueError(f"Only a square matrix can be solved; shape {self.shape}.")
         if y.shape[:1] != self.shape[:1]:
@@ -437,9 +433,10 @@ class LowRank(LinearOperator):
         Raises
         ------
         ValueError
-            Another number of columns, or as in `embedding`.
+            Another number of columns, factors that are no columns of the matrix (those
+            of `optimal`), or as in `embedding`.
         """
-        columns = np.atleast_2d(columns)
+        columns = np.atleast_2d(_numbers(columns, "columns"))
         transform, _ = self.embedding_map()
         if columns.shape[1] != transform.shape[0]:
             raise ValueError(
@@ -447,6 +444,18 @@ class LowRank(LinearOperator):
                 f"landmarks; got {columns.shape[1]}."
             )
         return columns @ transform
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(
+            "The matrix stands for n x n numbers: K.toarray() makes all of them, "
+            "K.rows(i) and K.entries(i, j) some."
+        )
+
+    def __getitem__(self, _: Any) -> NoReturn:
+        raise TypeError(
+            "The matrix has no [i, j]: ask for many entries at a time, by "
+            "K.entries(i, j), K.rows(i) or K.toarray()."
+        )
 
     def toarray(self, *, force: bool = False) -> np.ndarray:
         """Return the matrix as an array of shape (n, m).
@@ -493,6 +502,25 @@ class LowRank(LinearOperator):
         return left if self.symmetric else np.hstack([left, _dense(self._right)])
 
 
+class Closed(LowRank):
+    """A matrix that takes in no new items, and says why.
+
+    Parameters
+    ----------
+    *factors, **options
+        Those of `LowRank`.
+    reason : str
+        What its factors are instead of columns of the matrix, and the way out.
+    """
+
+    def __init__(self, *factors: Any, reason: str, **options: Any):
+        super().__init__(*factors, **options)
+        self.reason = reason
+
+    def extend(self, columns: ArrayLike) -> NoReturn:
+        raise ValueError(f"New items have no place in this matrix: {self.reason}")
+
+
 def _inexact(factor: Any) -> Any:
     """Return a factor as a matrix of float32 or float64, by rows if it is sparse."""
     sparse = scipy.sparse.issparse(factor)
@@ -512,9 +540,51 @@ def _is_symmetric(A: Any) -> bool:
     return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
 
 
-def _index(i: ArrayLike) -> np.ndarray:
+def _index(i: ArrayLike, n: int) -> np.ndarray:
+    """Return valid indices below n."""
     i = np.atleast_1d(i)
-    return i if i.size else i.astype(int)  # an empty list is an array of floats
+    if i.size == 0:
+        return i.astype(np.intp)  # an empty list is an array of floats
+    if i.ndim != 1 or i.dtype.kind not in "iu":
+        raise ValueError(
+            "Rows and columns are named by a one-dimensional array of integers; got "
+            f"{i.dtype} of shape {i.shape}."
+        )
+    if i.min() < 0 or i.max() >= n:
+        wrong = i.min() if i.min() < 0 else i.max()
+        raise IndexError(f"They are numbered 0 to {n - 1}; got {wrong}.")
+    return i.astype(np.intp, copy=False)
+
+
+def _numbers(values: ArrayLike, name: str) -> np.ndarray:
+    """Return an array of finite numbers, or raise."""
+    values = np.asarray(values)
+    if values.dtype.kind == "O":
+        values = values.astype(float)
+    if values.dtype.kind not in "fiubc" or not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite numbers; got {values.dtype}.")
+    return values
+
+
+def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct numbers below n and the place of each among them."""
+    if index.size < n // 16:
+        return np.unique(index, return_inverse=True)
+    there = np.zeros(n, dtype=bool)
+    there[index] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[index]
+
+
+def _inner_products(A: np.ndarray, i: np.ndarray, B: Any, j: np.ndarray) -> np.ndarray:
+    """Return the inner products of rows A[i[k]] and B[j[k]], some at a time."""
+    out = np.empty(i.size, np.result_type(A.dtype, B.dtype))
+    step = max(1, GATHERED // max(1, A.shape[1]))
+    if scipy.sparse.issparse(B):  # whose rows are found slowly, but take little memory
+        step = max(step, CHUNK // max(1, A.shape[1]))
+    for k in range(0, i.size, step):
+        part = slice(k, k + step)
+        out[part] = np.einsum("ka,ka->k", A[i[part]], _dense(B[j[part]]))
+    return out
 
 
 def _dense(factor: Any) -> np.ndarray:

@@ -1,98 +1,160 @@
 """What is already known of a similarity matrix.
 
 Whole columns (and, where the matrix is not symmetric, whole rows) are kept as arrays,
-scattered entries as one sorted array of int64 keys beside one array of values. Nothing
+scattered entries as a few sorted arrays of int64 keys beside arrays of values. Nothing
 is a dictionary of pairs or a mask of the whole matrix: a million items with 64 columns
 and a million pairs take 0.6 GiB. NaN stands for "not known yet".
+
+Whatever changes is made beside what is there and put in its place by one assignment: an
+interrupt loses nothing, and arrays that joblib has mapped read-only will do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Memory"]
+from simlib.region import Block, Region
+
+__all__ = ["Memory", "shared"]
+
+_Run: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 CHUNK = 2**20  # entries enumerated at a time
+RATIO = 16  # sizes of sorted arrays that follow each other differ by this or are merged
+
+
+def shared(
+    rows: np.ndarray, columns: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the items that are both rows and columns stand in the two.
+
+    Neither repeats an item, and n of them are all items in order. Sorted by item.
+    """
+    if rows.size == n:
+        order = np.argsort(columns)
+        return columns[order], order
+    if columns.size == n:
+        order = np.argsort(rows)
+        return order, rows[order]
+    _, a, b = np.intersect1d(rows, columns, assume_unique=True, return_indices=True)
+    return a, b
+
+
+class _Kept(NamedTuple):
+    """State of `Lines`."""
+
+    slot: np.ndarray  # column -> running number of its storage, or -1
+    blocks: list[tuple[int, np.ndarray]]  # (first slot, (n, k) array)
+    complete: np.ndarray  # per slot
 
 
 class Lines:
     """Whole columns of an n x n matrix, kept in the blocks in which they arrived."""
 
     def __init__(self, n: int):
-        self._slot = np.full(n, -1)  # column -> running number of its storage
-        self._blocks: list[tuple[int, np.ndarray]] = []  # (first slot, (n, k) array)
-        self._complete = np.zeros(0, dtype=bool)  # per slot
+        slot = np.broadcast_to(np.int32(-1), (n,))  # takes no memory
+        self._kept = _Kept(slot, [], np.zeros(0, dtype=bool))
+
+    def __bool__(self) -> bool:
+        return bool(self._kept.blocks)
 
     @property
     def kept(self) -> np.ndarray:
         """The columns of which anything is kept."""
-        return np.flatnonzero(self._slot >= 0)
+        return np.flatnonzero(self._kept.slot >= 0) if self else np.zeros(0, np.int64)
 
     def complete(self, columns: np.ndarray) -> np.ndarray:
         """Tell for each column whether every entry of it is known."""
-        slots = self._slot[columns]
+        slots = self._kept.slot[columns]
         known = slots >= 0
-        known[known] = self._complete[slots[known]]
+        known[known] = self._kept.complete[slots[known]]
         return known
 
     def add(self, columns: np.ndarray, block: np.ndarray) -> None:
-        """Keep `block` (n, k) as these columns; it may hold NaN until `finish`."""
-        first = self._complete.size
-        again = (self._slot[columns] >= 0).any()
-        self._blocks.append((first, block))
-        self._slot[columns] = first + np.arange(columns.size)
+        """Keep `block` (n, k) as these columns; it may hold NaN until `finish`.
+
+        The array is kept, not a copy: what is written into it later is known.
+        """
+        slot, blocks, complete = self._kept
+        first = complete.size
+        again = (slot[columns] >= 0).any()
+        slot = slot.copy()
+        slot[columns] = first + np.arange(columns.size)
+        blocks = [*blocks, (first, block)]
         if again:  # an earlier attempt was not finished: let go of what it leaves
-            self._blocks = [
+            blocks = [
                 (start, kept)
-                for start, kept in self._blocks
-                if np.isin(start + np.arange(kept.shape[1]), self._slot).any()
+                for start, kept in blocks
+                if np.isin(start + np.arange(kept.shape[1]), slot).any()
             ]
-        self._complete = np.append(self._complete, np.zeros(columns.size, dtype=bool))
+        complete = np.append(complete, np.zeros(columns.size, dtype=bool))
+        self._kept = _Kept(slot, blocks, complete)
 
     def finish(self, columns: np.ndarray) -> None:
         """Declare these columns complete."""
-        self._complete[self._slot[columns]] = True
+        complete = self._kept.complete.copy()
+        complete[self._kept.slot[columns]] = True
+        self._kept = self._kept._replace(complete=complete)
 
     def entries(self, i: np.ndarray, j: np.ndarray, out: np.ndarray) -> None:
-        """Write every known K[i, j] into `out`, all three of one shape."""
-        slots = self._slot[j]
-        for first, block in self._blocks:
-            here = (slots >= first) & (slots < first + block.shape[1])
-            if here.any():
+        """Write every known K[i, j] into `out`, all three of one dimension."""
+        slots = self._kept.slot[j]
+        places = np.flatnonzero(slots >= 0)
+        if places.size == 0:
+            return
+        slots, i = slots[places], i[places]
+        for first, block in self._kept.blocks:
+            here = np.flatnonzero((slots >= first) & (slots < first + block.shape[1]))
+            if here.size:
                 values = block[i[here], slots[here] - first]
-                out[here] = np.where(np.isnan(values), out[here], values)
+                known = ~np.isnan(values)
+                out[places[here[known]]] = values[known]
 
-    def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-        """Write what is known of K[rows, columns] into `out`, column by column."""
-        slots = self._slot[columns]
-        for first, block in self._blocks:
+    def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
+        """Write what is known of K[rows, columns] into `out`; tell if there is any."""
+        if not self:
+            return False
+        slots = self._kept.slot[columns]
+        if slots.max(initial=-1) < 0:
+            return False
+        for first, block in self._kept.blocks:
             inside = (slots >= first) & (slots < first + block.shape[1])
             for position in np.flatnonzero(inside):
                 values = block[rows, slots[position] - first]
                 known = ~np.isnan(values)
                 out[known, position] = values[known]
+        return True
 
     def take(self, columns: np.ndarray) -> np.ndarray:
         """Return K[:, columns], complete: a read-only view where storage allows."""
-        slots = self._slot[columns]
-        for first, block in self._blocks:
+        slots = self._kept.slot[columns]
+        for first, block in self._kept.blocks:
             start = slots[0] - first
             if 0 <= start < block.shape[1] and np.array_equal(
                 slots, slots[0] + np.arange(slots.size)
             ):
                 if start + slots.size > block.shape[1]:
                     break
-                view = block[:, start : start + slots.size]
+                view = np.asarray(block)[:, start : start + slots.size]
                 view.flags.writeable = False
                 return view
-        n, dtype = self._slot.size, self._blocks[0][1].dtype
+        n, dtype = self._kept.slot.size, self._kept.blocks[0][1].dtype
         result = np.empty((n, columns.size), dtype=dtype, order="F")
-        for first, block in self._blocks:
+        for first, block in self._kept.blocks:
             here = np.flatnonzero((slots >= first) & (slots < first + block.shape[1]))
             result[:, here] = block[:, slots[here] - first]
         return result
+
+
+class _Entries(NamedTuple):
+    """Scattered entries: arrays of keys beside arrays of values."""
+
+    runs: list[_Run]  # sorted, from the largest on
+    recent: list[_Run]  # as they came
 
 
 class Memory:
@@ -106,65 +168,153 @@ class Memory:
         Whether K[i, j] answers for K[j, i].
     dtype : dtype
         Floating type of the values; NaN stands for an unknown one.
+    diagonal : array of shape (n,), optional
+        K[i, i], where it is known from the start.
     """
 
-    def __init__(self, n: int, *, symmetric: bool, dtype: np.dtype):
+    def __init__(
+        self,
+        n: int,
+        *,
+        symmetric: bool,
+        dtype: np.dtype,
+        diagonal: np.ndarray | None = None,
+    ):
         self.n, self.symmetric, self.dtype = n, symmetric, dtype
+        self.diagonal = diagonal
         self.columns = Lines(n)
-        self.rows = self.columns if symmetric else Lines(n)
-        self._keys = np.zeros(0, dtype=np.int64)
-        self._values = np.zeros(0, dtype=dtype)
-        self._recent: list[tuple[np.ndarray, np.ndarray]] = []
+        self.rows = self.columns if symmetric else Lines(n)  # K[i, j] = rows[j, i]
+        self._entries = _Entries([], [])
 
     def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, NaN where unknown."""
-        self._settle()
         out = self._from_lines(i, j)
-        if self._keys.size:
-            keys = self._key(i, j)
-            at = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
-            found = np.isnan(out) & (self._keys[at] == keys)
-            out[found] = self._values[at[found]]
+        if runs := self._settle():
+            keys = self.keys(i, j)
+            for known, values in runs:
+                at = known.searchsorted(keys)
+                found = known.take(at, mode="clip") == keys
+                if np.count_nonzero(found):  # far quicker than any() on a few
+                    out[found] = values[at[found]]
         return out
 
     def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Remember scattered entries; a pair may come in both orders."""
+        """Remember scattered entries; of several values for a pair the first stays."""
+        if self.diagonal is not None:
+            off = i != j
+            i, j, values = i[off], j[off], values[off]
         if i.size:
-            self._recent.append((self._key(i, j), np.array(values, dtype=self.dtype)))
+            values = np.array(values, dtype=self.dtype)
+            self._entries.recent.append((self.keys(i, j), values))
 
-    def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-        """Write what is known of K[rows, columns] (no repeats) into `out`."""
-        self._settle()
-        if self._keys.size:
+    def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
+        """Write what is known of K[rows, columns] (no repeats) into `out`.
+
+        Tells whether there may be any.
+        """
+        runs = self._settle()
+        size = sum(keys.size for keys, _ in runs)
+        if 0 < size <= out.size:
             row_at, column_at = np.full((2, self.n), -1)
             row_at[rows] = np.arange(rows.size)
             column_at[columns] = np.arange(columns.size)
-            i, j = np.divmod(self._keys, self.n)
-            for a, b in ((i, j), (j, i))[: 1 + self.symmetric]:
-                inside = (row_at[a] >= 0) & (column_at[b] >= 0)
-                out[row_at[a[inside]], column_at[b[inside]]] = self._values[inside]
-        self.columns.fill(rows, columns, out)
-        (self.columns if self.symmetric else self.rows).fill(columns, rows, out.T)
+            for keys, values in runs:
+                i, j = np.divmod(keys, self.n)
+                for a, b in ((i, j), (j, i))[: 1 + self.symmetric]:
+                    inside = (row_at[a] >= 0) & (column_at[b] >= 0)
+                    out[row_at[a[inside]], column_at[b[inside]]] = values[inside]
+        elif size:
+            i, j = np.repeat(rows, columns.size), np.tile(columns, rows.size)
+            out[...] = self.get(i, j).reshape(out.shape)
+        some = self.columns.fill(rows, columns, out)
+        some |= self.rows.fill(columns, rows, out.T)
+        if self.diagonal is not None:
+            a, b = shared(rows, columns, self.n)
+            out[a, b] = self.diagonal[rows[a]]
+        return some or size > 0 or self.diagonal is not None
+
+    def blank(self) -> Memory:
+        """Return a memory that knows nothing but a given diagonal."""
+        return Memory(
+            self.n, symmetric=self.symmetric, dtype=self.dtype, diagonal=self.diagonal
+        )
+
+    def unknown(self, blocks: Sequence[Block], i: np.ndarray, j: np.ndarray) -> int:
+        """Count what is not known of some blocks and of further pairs, each once."""
+        lines: list[Block] = []
+        for rows, kept in [(False, self.columns), (True, self.rows)]:
+            whole = kept.kept
+            whole = whole[kept.complete(whole)]
+            lines.append((whole, None) if rows else (None, whole))
+        region = Region(
+            self.n,
+            blocks,
+            symmetric=self.symmetric,
+            without=lines,
+            diagonal=self.diagonal is None,
+        )
+        count = len(region)
+        for a, b, _ in self._scattered():
+            count -= int(np.count_nonzero(region.covers(a, b)))
+        if i.size:
+            i, j = np.divmod(np.unique(self.keys(i, j)), self.n)
+            inside = Region(self.n, blocks, symmetric=self.symmetric).covers(i, j)
+            count += int(np.count_nonzero(np.isnan(self.get(i, j)) & ~inside))
+        return count
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield what is known as (i, j, K[i, j]), each pair once, some at a time."""
+        """Return an iterator over what is known now: (i, j, K[i, j]), each pair once.
+
+        Some come at a time.
+        """
         self._settle()
-        whole = np.isin(np.arange(self.n), self.columns.kept)
-        for i, j in self._grid(self.columns.kept):
+        now = copy.copy(self)
+        now.columns = copy.copy(self.columns)
+        now.rows = now.columns if self.symmetric else copy.copy(self.rows)
+        return now._listed(now.columns.kept, now.rows.kept)
+
+    def _scattered(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield the same without the entries of complete lines and of the diagonal."""
+        self._settle()
+        columns, rows = self.columns.kept, self.rows.kept
+        columns = columns[~self.columns.complete(columns)]
+        rows = rows[~self.rows.complete(rows)]
+        return self._listed(columns, rows, diagonal=False)
+
+    def _listed(
+        self, columns: np.ndarray, rows: np.ndarray, *, diagonal: bool = True
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield what these lines know, then what stands in no line."""
+        given = self.diagonal is not None
+
+        def but(
+            new: np.ndarray, i: np.ndarray, j: np.ndarray, values: np.ndarray
+        ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            new = new & (i != j) if given else new
+            return i[new], j[new], values[new]
+
+        whole = np.zeros(self.n, dtype=bool)
+        whole[columns] = True
+        for i, j in self._grid(columns):
             values = self._from_lines(i, j, rows=self.symmetric)
             new = ~np.isnan(values)
             if self.symmetric:  # an entry of two lines is met in both orders
                 new &= ~whole[i] | (i <= j)
-            yield i[new], j[new], values[new]
+            yield but(new, i, j, values)
         if not self.symmetric:
-            for j, i in self._grid(self.rows.kept):
+            for j, i in self._grid(rows):
                 values = self._from_lines(i, j)
                 new = ~np.isnan(values) & np.isnan(self._from_lines(i, j, rows=False))
-                yield i[new], j[new], values[new]
-        for k in range(0, self._keys.size, CHUNK):
-            i, j = np.divmod(self._keys[k : k + CHUNK], self.n)
-            new = np.isnan(self._from_lines(i, j))
-            yield i[new], j[new], self._values[k : k + CHUNK][new]
+                yield but(new, i, j, values)
+        for keys, kept in self._entries.runs:
+            for k in range(0, keys.size, CHUNK):
+                i, j = np.divmod(keys[k : k + CHUNK], self.n)
+                new = np.isnan(self._from_lines(i, j))
+                yield but(new, i, j, kept[k : k + CHUNK])
+        if self.diagonal is not None and diagonal:
+            for k in range(0, self.n, CHUNK):
+                i = np.arange(k, min(k + CHUNK, self.n))
+                yield i, i, self.diagonal[i]
 
     def _grid(self, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the places of whole lines, some items of all of them at a time."""
@@ -176,23 +326,47 @@ class Memory:
     def _from_lines(
         self, i: np.ndarray, j: np.ndarray, *, rows: bool = True
     ) -> np.ndarray:
-        """Return K[i[k], j[k]] as far as whole columns, and whole rows, know it."""
+        """Return K[i[k], j[k]] as far as lines, and the given diagonal, know it."""
         out = np.full(i.shape, np.nan, dtype=self.dtype)
-        self.columns.entries(i, j, out)
-        if rows:
-            (self.columns if self.symmetric else self.rows).entries(j, i, out)
+        if self.columns:
+            self.columns.entries(i, j, out)
+        if rows and self.rows:
+            self.rows.entries(j, i, out)
+        if self.diagonal is not None:
+            on = np.flatnonzero(i == j)
+            out[on] = self.diagonal[i[on]]
         return out
 
-    def _key(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    def keys(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return one number for each pair, the same for both orders if symmetric."""
         if self.symmetric:
             i, j = np.minimum(i, j), np.maximum(i, j)
         return i.astype(np.int64) * self.n + j
 
-    def _settle(self) -> None:
-        """Merge what was put since the last look into the sorted arrays."""
-        if self._recent:
-            keys, values = zip(*self._recent, strict=True)
-            self._recent.clear()
-            keys = np.concatenate([self._keys, *keys])
-            self._keys, first = np.unique(keys, return_index=True)
-            self._values = np.concatenate([self._values, *values])[first]
+    def _settle(self) -> list[_Run]:
+        """Sort what was put since the last look, and merge arrays of like size."""
+        runs, recent = self._entries
+        if not recent:
+            return runs
+        runs = [*runs, _sorted(recent)]
+        while len(runs) > 1 and runs[-2][0].size < RATIO * runs[-1][0].size:
+            runs[-2:] = [_sorted(runs[-2:])]
+        self._entries = _Entries(runs, [])
+        return runs
+
+
+def _sorted(parts: list[_Run]) -> _Run:
+    """Join arrays of keys, and their values, and sort; the first of equals stays."""
+    keys, values = parts[0]
+    if len(parts) > 1:
+        keys = np.concatenate([keys for keys, _ in parts])
+        values = np.concatenate([values for _, values in parts])
+    elif (keys[1:] > keys[:-1]).all():
+        return keys, values
+    order = np.argsort(keys, kind="stable")  # a mere merge where parts are sorted
+    keys, values = keys[order], values[order]
+    again = keys[1:] == keys[:-1]
+    if np.count_nonzero(again):
+        new = np.append(True, ~again)
+        return keys[new], values[new]
+    return keys, values

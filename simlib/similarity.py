@@ -6,27 +6,40 @@ never evaluates a pair twice; every method of simlib reads its matrix through on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, SupportsFloat
+import copy
+import threading
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from numbers import Real
+from typing import Any, Literal, SupportsFloat, TypeAlias
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
 from simlib.evaluation import (
-    AsymmetryError,
+    TILE,
     BudgetExceeded,
     Evaluator,
+    Finished,
     Ledger,
-    Request,
+    Rectangle,
     SimilarityError,
+    accessor,
+    check_budget,
+    is_whole,
 )
 from simlib.memory import Lines, Memory
+from simlib.region import Block, Region
+from simlib.views import SimilarityMatrix
 
 __all__ = ["BudgetExceeded", "Similarity", "SimilarityError"]
 
+Indices: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
-class Similarity:
+
+class Similarity(SimilarityMatrix):
     r"""Pairwise similarities of n items, evaluated on demand, each at most once.
 
     Stands for the n x n matrix :math:`K_{ij} = \Delta(x_i, x_j)`, the equation
@@ -53,10 +66,18 @@ class Similarity:
         Parallel evaluation through joblib; None obeys ``joblib.parallel_config``, so
         that a cluster is ``parallel_config(backend="dask")``.
     limit : int, optional
-        Most evaluations that may be made. The request that would pass it raises
-        `BudgetExceeded` before evaluating anything.
+        Most evaluations that may be made, those that failed included. The request that
+        would pass it raises `BudgetExceeded` before evaluating anything.
     progress : bool, default=False
         Show a progress bar (tqdm) while evaluating.
+    diagonal : float or array of shape (n,), optional
+        The similarity of each item with itself, where it is known: it is never asked
+        for. (A function with ``batch="block"`` computes it again in the small tiles on
+        the diagonal; what is given here stays.)
+    batch_size : int, optional
+        How many pairs to hand to `function`, or to a worker, at a time. By default as
+        many as take about a second, measured from the first ones. Not with
+        ``batch="block"``, which works in tiles of fixed shapes.
 
     Attributes
     ----------
@@ -64,6 +85,10 @@ class Similarity:
         Values obtained from `function` so far. No pair (unordered if symmetric) is
         evaluated twice, except that ``batch="block"`` computes both halves of the small
         tiles on the diagonal, and both count.
+    failed : int
+        Evaluations handed over to requests that failed, whose values are lost.
+    remaining : int or infinity
+        What `limit` leaves, ``limit - calls - failed``.
     limit : int or None
         May be changed at any time.
 
@@ -71,9 +96,15 @@ class Similarity:
     ------
     SimilarityError
         From any request: `function` raised, or returned NaN, an infinity or a wrong
-        shape. The message names the pair; finished evaluations are kept.
+        shape, or a worker process died. The message names the pair; finished
+        evaluations are kept.
     BudgetExceeded
         From any request that would pass `limit`.
+
+    Notes
+    -----
+    Threads may share a similarity: while one evaluates the others wait, and find known
+    what it has evaluated.
 
     See Also
     --------
@@ -101,10 +132,13 @@ class Similarity:
         batch: Literal["pairs", "block"] | None = None,
         dtype: DTypeLike = np.float64,
         n_jobs: int | None = None,
-        limit: int | None = None,
+        limit: float | None = None,
         progress: bool = False,
+        diagonal: ArrayLike | None = None,
+        batch_size: int | None = None,
     ):
-        n = items.shape[0] if hasattr(items, "shape") else len(items)
+        items = _indexable(items)
+        n = _count(items)
         if n < 1:
             raise ValueError("A similarity matrix needs at least one item; got none.")
         if not callable(function):
@@ -121,11 +155,23 @@ class Similarity:
             raise ValueError(
                 f"dtype must be float32 or float64; got {np.dtype(dtype)}."
             )
-        self.items = items.tocsr() if scipy.sparse.issparse(items) else items
-        self._evaluator = Evaluator(self.items, function, batch, n_jobs, progress)
-        self._symmetric = bool(symmetric)
+        self.items, self.batch = items, batch
+        self._evaluator = Evaluator(
+            items,
+            function,
+            batch,
+            batch_size=_batch_size(batch_size, batch),
+            n_jobs=n_jobs,
+            progress=progress,
+        )
         self._ledger = Ledger(limit)
-        self._memory = Memory(n, symmetric=self._symmetric, dtype=np.dtype(dtype))
+        self._memory = Memory(
+            n,
+            symmetric=bool(symmetric),
+            dtype=np.dtype(dtype),
+            diagonal=_given(diagonal, n, np.dtype(dtype)),
+        )
+        self._lock = Lock()  # of all that shares the memory or the counter
 
     @classmethod
     def from_matrix(cls, K: ArrayLike, *, symmetric: bool | None = None) -> Similarity:
@@ -157,7 +203,7 @@ class Similarity:
         dtype = np.float32 if K.dtype == np.float32 else np.float64
         if symmetric is not False:
             gap, scale = _asymmetry(K)
-            is_symmetric = gap <= 100 * float(np.finfo(dtype).eps) * scale
+            is_symmetric = bool(gap <= 100 * np.finfo(dtype).eps * scale)
             if symmetric and not is_symmetric:
                 raise ValueError(
                     f"The matrix is not symmetric: |K - K.T| reaches {gap:.3g}. Pass "
@@ -168,7 +214,7 @@ class Similarity:
         return cls(
             np.arange(K.shape[0]),
             MatrixEntries(K),
-            symmetric=symmetric,
+            symmetric=bool(symmetric),
             batch="pairs",
             dtype=dtype,
             n_jobs=1,
@@ -180,11 +226,6 @@ class Similarity:
         return self._memory.n
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix, (n, n)."""
-        return (self.n, self.n)
-
-    @property
     def dtype(self) -> np.dtype:
         """Type of the values."""
         return self._memory.dtype
@@ -192,7 +233,7 @@ class Similarity:
     @property
     def symmetric(self) -> bool:
         """Whether one evaluation answers for both orders of a pair."""
-        return self._symmetric
+        return self._memory.symmetric
 
     @property
     def calls(self) -> int:
@@ -200,38 +241,37 @@ class Similarity:
         return self._ledger.calls
 
     @property
-    def limit(self) -> int | None:
+    def failed(self) -> int:
+        """Evaluations handed to requests that failed; they count against `limit`."""
+        return self._ledger.failed
+
+    @property
+    def limit(self) -> float | None:
         """Most evaluations that may be made."""
         return self._ledger.limit
 
     @limit.setter
-    def limit(self, value: int | None) -> None:
+    def limit(self, value: float | None) -> None:
         self._ledger.limit = value
 
-    def __repr__(self) -> str:
-        kind = "symmetric" if self.symmetric else "asymmetric"
-        limit = "" if self.limit is None else f" of {self.limit}"
-        return (
-            f"{type(self).__name__}({self.n} items, {kind}, {self.calls}{limit} calls)"
-        )
+    @property
+    def diagonal_known(self) -> bool:
+        """Whether the diagonal was given, and costs nothing."""
+        return self._memory.diagonal is not None
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         """Return K[rows][:, columns], an array of shape (len(rows), len(columns))."""
-        rows, columns = self._indices(rows), self._indices(columns)
-        some_rows, row_at = np.unique(rows, return_inverse=True)
-        some_columns, column_at = np.unique(columns, return_inverse=True)
+        some_rows, row_at = _distinct(self._indices(rows))
+        some_columns, column_at = _distinct(self._indices(columns))
         if some_rows.size == self.n:
             return self.columns(some_columns)[np.ix_(row_at, column_at)]
         if some_columns.size == self.n:
             return self.rows(some_rows)[np.ix_(row_at, column_at)]
-        out = self._known(some_rows, some_columns)
-        missing = np.isnan(out)
-        try:
-            self._complete(some_rows, some_columns, out)
-        finally:
-            a, b = np.nonzero(missing & ~np.isnan(out))
-            self._memory.put(some_rows[a], some_columns[b], out[a, b])
-        return out[np.ix_(row_at, column_at)]
+        with self._lock.held:
+            rectangle = self._rectangle(some_rows, some_columns)
+            needed = self._needed(rectangle)
+            self._evaluate(rectangle, needed, self._memory.put)
+        return rectangle.out[np.ix_(row_at, column_at)]
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return K[:, columns], shape (n, len(columns)), and keep it whole.
@@ -239,13 +279,13 @@ class Similarity:
         Where the columns were evaluated together the result is a read-only view of what
         is kept, not a copy.
         """
-        return self._whole(self._indices(columns), self._memory.columns)
+        with self._lock.held:
+            return self._whole(self._indices(columns), self._memory.columns)
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return K[rows], shape (len(rows), n), and keep it whole."""
-        if self.symmetric:
-            return self.columns(rows).T
-        return self._whole(self._indices(rows), self._memory.rows).T
+        with self._lock.held:
+            return self._whole(self._indices(rows), self._memory.rows).T
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, shape (len(i),).
@@ -253,34 +293,29 @@ class Similarity:
         A function with ``batch="block"`` is called once for each distinct row or
         column among the pairs, whichever are fewer.
         """
-        a, b = self._indices(i), self._indices(j)
-        if a.size != b.size:
-            raise ValueError(f"`i` and `j` must be as long; got {a.size} and {b.size}.")
-        if self.symmetric:
-            a, b = np.minimum(a, b), np.maximum(a, b)
-        keys, at = np.unique(a * self.n + b, return_inverse=True)
+        i, j = self._pairs(i, j)
+        keys, at = _distinct(self._memory.keys(i, j))
         i, j = np.divmod(keys, self.n)
-        values = self._memory.get(i, j)
-        missing = np.flatnonzero(np.isnan(values))
-        self._ledger.check(missing.size)
-        try:
-            requests = self._evaluator.scattered(i, j, missing)
-            self._evaluator.run(requests, values, missing.size, self._ledger)
-        finally:
-            new = missing[~np.isnan(values[missing])]
-            self._memory.put(i[new], j[new], values[new])
+        with self._lock.held:
+            values = self._memory.get(i, j)
+            (missing,) = np.isnan(values).nonzero()
+            if missing.size:
+                check_budget(missing.size, self._ledger)
+                requests = partial(self._evaluator.scattered, i, j, missing)
+                with self.progress_bar(missing.size):
+                    self._evaluator.run(
+                        requests, values, self._ledger, self._memory.put
+                    )
         return values[at]
-
-    def diagonal(self) -> np.ndarray:
-        """Return the similarity of each item with itself, shape (n,)."""
-        return self.pairs(np.arange(self.n), np.arange(self.n))
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
-        return self._memory.get(self._indices(i), self._indices(j))
+        i, j = self._pairs(i, j)
+        with self._lock.held:
+            return self._memory.get(i, j)
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Iterate over all that is known, without evaluating anything.
+        """Iterate over all that is known now, without evaluating anything.
 
         Yields
         ------
@@ -288,31 +323,101 @@ class Similarity:
             Items. A pair comes once; of a symmetric similarity in one of the two
             orders.
         values : array of shape (m,)
-            K[i, j]. A million of them at a time or so; nothing else is to be asked of
-            this similarity in between.
+            K[i, j]. A million of them at a time or so.
         """
-        return self._memory.known()
+        with self._lock.held:
+            return self._memory.known()
 
-    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Similarity:
-        """Return the elementwise view ``function(K)``.
+    def cost(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> int:
+        """Return the evaluations that some requests would make; none is made.
 
-        It shares the known values, the counter and the limit of this similarity:
-        ``sim.map(lambda d: np.exp(-gamma * d))`` of known distances costs nothing.
+        Parameters
+        ----------
+        *blocks : tuple of two arrays of int, or None
+            Rows and columns of each request; None stands for all items.
+        pairs : tuple of two arrays of int, optional
+            Further pairs, of a request for these after the blocks.
+
+        Returns
+        -------
+        int
+            Calls of ``block``, ``columns``, ``rows`` and ``pairs`` in this order, less
+            what is known. What stands in several counts once.
         """
-        return MappedSimilarity(self, function)
 
-    def symmetrized(self) -> Similarity:
-        """Return the view (K + K.T)/2, symmetric, on the same counter.
+        def side(items: ArrayLike | None) -> np.ndarray | None:
+            return None if items is None else self._indices(items)
 
-        It costs two calls for a pair off the diagonal and one on it, less what is
-        known. A symmetric similarity is returned as it is.
+        asked = [(side(rows), side(columns)) for rows, columns in blocks]
+        i, j = (self._indices(items) for items in pairs or ((), ()))
+        if i.size != j.size:
+            raise ValueError(
+                f"Pairs are two arrays as long; got {i.size} and {j.size}."
+            )
+        with self._lock.held:
+            count = self._memory.unknown(asked, i, j)
+            if self._evaluator.batch == "block" and self.symmetric:
+                count += self._both_halves(asked)
+        return count
+
+    def between(
+        self,
+        new_items: Any,
+        landmarks: ArrayLike,
+        row_landmarks: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Return the similarities of items outside the matrix to some inside.
+
+        They are counted and `limit` holds, but nothing of them is kept.
+
+        Parameters
+        ----------
+        new_items : sequence, array or sparse matrix
+            m items of the kind of those of the matrix.
+        landmarks : array of int, shape (l,)
+            Items of the matrix.
+        row_landmarks : array of int, shape (r,), optional
+            Where the similarity is not symmetric: items of the matrix whose
+            similarities *to* the new ones are wanted. By default `landmarks`.
+
+        Returns
+        -------
+        array of shape (m, l) or (m, l + r)
+            ``function(new, landmark)``, and where the similarity is not symmetric, then
+            ``function(row_landmark, new)``: what ``LowRank.extend`` takes.
         """
-        return self if self.symmetric else SymmetrizedSimilarity(self)
+        landmarks = self._indices(landmarks)
+        m, fetch = _count(new_items), accessor(_indexable(new_items), self.batch)
+        new, inside = np.arange(m), self._evaluator.fetch
+        parts = [(new, landmarks, (fetch, inside), "new item {} and item {}")]
+        if not self.symmetric:
+            others = landmarks if row_landmarks is None else row_landmarks
+            others = self._indices(others)
+            parts.append((others, new, (inside, fetch), "item {} and new item {}"))
+        elif row_landmarks is not None:
+            raise ValueError(
+                "row_landmarks are for a similarity that is not symmetric: this one "
+                "is the same from the landmarks as to them."
+            )
+        needed = sum(i.size * j.size for i, j, *_ in parts)
+        answers = []
+        with self._lock.held, self.progress_bar(needed):
+            check_budget(needed, self._ledger)
+            for i, j, fetch_both, form in parts:
+                out = np.full((i.size, j.size), np.nan, dtype=self.dtype)
+                rectangle = Rectangle(i, j, out, n=self.n, symmetric=False)
+                requests = partial(self._evaluator.requests, rectangle, out.size)
+                self._evaluator.run(
+                    requests, out, self._ledger, fetch=fetch_both, form=form
+                )
+                answers.append(out if i is new else out.T)
+        return np.hstack(answers)
 
-    def fork(self, *, limit: int | None = None) -> Similarity:
+    def fork(self, *, limit: float | None = None) -> Similarity:
         """Return a similarity that shares what is known, with a counter of its own."""
-        fork = object.__new__(type(self))
-        fork.__dict__.update(self.__dict__)
+        fork = copy.copy(self)
         fork._ledger = Ledger(limit)
         return fork
 
@@ -322,216 +427,123 @@ class Similarity:
         For passes over the matrix whose values are not worth their memory: what it
         evaluates is kept as long as it lives, and counts.
         """
-        blank = object.__new__(type(self))
-        blank.__dict__.update(self.__dict__)
-        blank._memory = Memory(self.n, symmetric=self.symmetric, dtype=self.dtype)
+        blank = copy.copy(self)
+        blank._memory = self._memory.blank()
         return blank
 
+    def progress_bar(self, total: float | None = None) -> AbstractContextManager[None]:
+        """Show what is evaluated in this context on one progress bar.
+
+        Does nothing without ``progress=True``; the bar of an outer context serves.
+        """
+        if self._evaluator.progress:
+            return self._ledger.bar(total)
+        return nullcontext()
+
     def _indices(self, index: ArrayLike) -> np.ndarray:
-        index = np.atleast_1d(np.asarray(index))
+        index = np.asarray(index)
+        if index.ndim == 0:
+            index = index.reshape(1)
         if index.size == 0:
             return np.zeros(0, dtype=np.int64)
-        if index.ndim != 1 or not np.issubdtype(index.dtype, np.integer):
+        if index.ndim != 1 or index.dtype.kind not in "iu":
             raise ValueError(
                 "Items are named by a one-dimensional array of integers; got "
                 f"{index.dtype} of shape {index.shape}."
             )
-        if index.min() < 0 or index.max() >= self.n:
+        if index.astype(np.uint64, copy=False).max() >= self.n:  # negative ones wrap
             raise IndexError(
                 f"Items are numbered 0 to {self.n - 1}; got "
                 f"{index.min() if index.min() < 0 else index.max()}."
             )
         return index.astype(np.int64)
 
+    def _pairs(self, i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        a, b = self._indices(i), self._indices(j)
+        if a.size != b.size:
+            raise ValueError(f"`i` and `j` must be as long; got {a.size} and {b.size}.")
+        return a, b
+
     def _whole(self, lines: np.ndarray, store: Lines) -> np.ndarray:
         """Return the asked columns; from the store of rows, the asked rows as such."""
         if lines.size == 0:
             return np.zeros((self.n, 0), dtype=self.dtype)
-        _, first = np.unique(lines, return_index=True)
-        fresh = lines[np.sort(first)]
-        fresh = fresh[~store.complete(fresh)]
+        fresh = lines[~store.complete(lines)]
         if fresh.size:
-            everything = np.arange(self.n)
-            order: Literal["C", "F"]
+            _, first = np.unique(fresh, return_index=True)
+            fresh, everything = fresh[np.sort(first)], np.arange(self.n)
             if store is self._memory.columns:
-                place, order = (everything, fresh), "F"
+                rectangle = self._rectangle(everything, fresh, order="F")
+                block = rectangle.out
             else:
-                place, order = (fresh, everything), "C"
-            out = self._known(*place, order=order)
-            block = out if order == "F" else out.T
-            self._complete(*place, out, keep=lambda: store.add(fresh, block))
+                rectangle = self._rectangle(fresh, everything)
+                block = rectangle.out.T
+            needed = self._needed(rectangle)
+            store.add(fresh, block)  # before it is filled: nothing finished gets lost
+            self._evaluate(rectangle, needed)
             store.finish(fresh)
         return store.take(lines)
 
-    def _known(
+    def _rectangle(
         self, rows: np.ndarray, columns: np.ndarray, order: Literal["C", "F"] = "C"
-    ) -> np.ndarray:
+    ) -> Rectangle:
         """Return K[rows][:, columns] (no repeats) with NaN where it is not known."""
         out = np.full((rows.size, columns.size), np.nan, self.dtype, order=order)
-        self._memory.fill(rows, columns, out)
-        return out
+        known = self._memory.fill(rows, columns, out)
+        return Rectangle(
+            rows,
+            columns,
+            out,
+            n=self.n,
+            symmetric=self.symmetric,
+            fresh=not known,
+            given=self.diagonal_known,
+        )
 
-    def _complete(
-        self,
-        rows: np.ndarray,
-        columns: np.ndarray,
-        out: np.ndarray,
-        keep: Callable[[], None] = lambda: None,
+    def _needed(self, rectangle: Rectangle) -> int:
+        """Return the evaluations that it needs, if the limit allows them."""
+        needed = self._evaluator.missing(rectangle)
+        check_budget(needed, self._ledger)
+        return needed
+
+    def _evaluate(
+        self, rectangle: Rectangle, needed: int, finished: Finished | None = None
     ) -> None:
-        """Evaluate every NaN of ``out = K[rows][:, columns]``; no index repeats.
+        """Evaluate what is missing."""
+        if needed:
+            requests = partial(self._evaluator.requests, rectangle, needed)
+            with self.progress_bar(needed):
+                self._evaluator.run(requests, rectangle.out, self._ledger, finished)
 
-        `keep` is called between the check of the budget and the first evaluation.
-        """
-        evaluator, rectangular = self._evaluator, self._evaluator.batch == "block"
-        tiles, shared = evaluator.tiles(rows, columns, self.symmetric)
-        needed = sum(int(tile.missing(out, rectangular).sum()) for tile in tiles)
-        self._ledger.check(needed)
-        keep()
-        requests = (
-            Request(rows[a], columns[b], np.ix_(a, b) if rectangular else (a, b))
-            for tile in tiles
-            for a, b in tile.requests(out, rectangular)
-        )
-        halves = np.ix_(*shared)
-        try:
-            evaluator.run(requests, out, needed, self._ledger)
-            if rectangular:
-                self._check_halves(rows[shared[0]], out[halves])
-        except AsymmetryError:
-            out[halves] = np.nan  # or the next request would find one half for both
-            raise
-        finally:
-            upper = out[halves]
-            out[halves] = np.triu(upper) + np.triu(upper, 1).T
-
-    def _check_halves(self, items: np.ndarray, block: np.ndarray) -> None:
-        """Compare the two halves of the tiles of which a block function gave both."""
-        gap = np.abs(block - block.T)
-        if gap.size and gap[~np.isnan(gap)].max() > 0.01 * np.nanmax(np.abs(block)):
-            i, j = np.unravel_index(np.nanargmax(gap), gap.shape)
-            raise AsymmetryError(
-                f"The similarity function is not symmetric: it gives {block[i, j]:.6g} "
-                f"for items {items[i]} and {items[j]}, and {block[j, i]:.6g} in the "
-                "other order. Pass symmetric=False, and .symmetrized() for the mean of "
-                "the two."
-            )
+    def _both_halves(self, blocks: list[Indices]) -> int:
+        """Count what a block function computes besides on the tiles of the diagonal."""
+        extra, every = 0, np.arange(self.n)
+        complete = self._memory.columns.complete(every)
+        for k, sides in enumerate(blocks):
+            rows, columns = (every if side is None else side for side in sides)
+            rows, columns = _distinct(rows)[0], _distinct(columns)[0]
+            items = np.intersect1d(rows, columns, assume_unique=True)
+            if self.n in (rows.size, columns.size):  # read as whole columns
+                items = items[~complete[items]]
+                complete[columns if rows.size == self.n else rows] = True
+            earlier = Region(self.n, blocks[:k], symmetric=True)
+            for tile in np.split(items, range(TILE, items.size, TILE)):
+                i, j = np.repeat(tile, tile.size), np.tile(tile, tile.size)
+                mask = np.isnan(self._memory.get(i, j)) & ~earlier.covers(i, j)
+                mask = mask.reshape(tile.size, tile.size)
+                if is_whole(mask, self.diagonal_known):
+                    extra += mask.size - int(np.count_nonzero(np.triu(mask)))
+        return extra
 
 
-class View(Similarity):
-    """A similarity made of another one, on the same memory, counter and limit."""
+class Lock:
+    """Holds a re-entrant lock, and is pickled as one that holds a new one."""
 
-    def __init__(self, base: Similarity):
-        self.__dict__.update(base.__dict__)
-        self.base = base
+    def __init__(self) -> None:
+        self.held = threading.RLock()
 
-    def blank(self) -> Similarity:
-        blank = object.__new__(type(self))
-        blank.__dict__.update(self.__dict__)
-        blank.base = self.base.blank()
-        blank._memory = blank.base._memory
-        return blank
-
-
-class MappedSimilarity(View):
-    """The elementwise view that `Similarity.map` returns."""
-
-    def __init__(self, base: Similarity, function: Callable[[np.ndarray], np.ndarray]):
-        super().__init__(base)
-        self.function = function
-
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        return self._apply(self.base.block(rows, columns))
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        return self._apply(self.base.columns(columns))
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        return self._apply(self.base.rows(rows))
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return self._apply(self.base.pairs(i, j))
-
-    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        values = self.base.peek(i, j)
-        known = ~np.isnan(values)
-        values[known] = self._apply(values[known])
-        return values
-
-    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        for i, j, values in self.base.known():
-            yield i, j, self._apply(values)
-
-    def fork(self, *, limit: int | None = None) -> Similarity:
-        return MappedSimilarity(self.base.fork(limit=limit), self.function)
-
-    def _apply(self, values: np.ndarray) -> np.ndarray:
-        result = np.asarray(self.function(values), dtype=self.dtype)
-        if result.shape != values.shape:
-            raise SimilarityError(
-                f"The mapped function turned shape {values.shape} into {result.shape}; "
-                "it must act on each value alone."
-            )
-        bad = ~np.isfinite(result)
-        if bad.any():
-            raise SimilarityError(
-                f"The mapped function turned {values[bad][0]:.6g} into "
-                f"{result[bad][0]}; the similarities themselves are kept."
-            )
-        return result
-
-
-class SymmetrizedSimilarity(View):
-    """The view (K + K.T)/2 that `Similarity.symmetrized` returns."""
-
-    def __init__(self, base: Similarity):
-        super().__init__(base)
-        self._symmetric = True
-
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        rows, columns = self._indices(rows), self._indices(columns)
-        self._check(rows, columns)
-        one, other = self.base.block(rows, columns), self.base.block(columns, rows).T
-        return (one + other) / 2
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        columns = self._indices(columns)
-        self._check(np.arange(self.n), columns)
-        return (self.base.columns(columns) + self.base.rows(columns).T) / 2
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        return self.columns(rows).T
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        i, j = self._indices(i), self._indices(j)
-        both = self.base.pairs(np.concatenate([i, j]), np.concatenate([j, i]))
-        return (both[: i.size] + both[i.size :]) / 2
-
-    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return (self.base.peek(i, j) + self.base.peek(j, i)) / 2
-
-    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        for i, j, values in self.base.known():
-            first = i <= j
-            i, j = i[first], j[first]
-            mean = (values[first] + self.base.peek(j, i)) / 2
-            both = ~np.isnan(mean)
-            yield i[both], j[both], mean[both]
-
-    def fork(self, *, limit: int | None = None) -> Similarity:
-        return SymmetrizedSimilarity(self.base.fork(limit=limit))
-
-    def _check(self, rows: np.ndarray, columns: np.ndarray) -> None:
-        """Check the budget for both orders before either is evaluated."""
-        if self.limit is None:
-            return
-
-        def missing(i: np.ndarray, j: np.ndarray) -> int:
-            return int(np.isnan(self._known(np.unique(i), np.unique(j))).sum())
-
-        both = np.intersect1d(rows, columns)
-        self._ledger.check(
-            missing(rows, columns) + missing(columns, rows) - missing(both, both)
-        )
+    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+        return Lock, ()
 
 
 class MatrixEntries:
@@ -542,6 +554,66 @@ class MatrixEntries:
 
     def __call__(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         return self.K[i, j]
+
+
+def _indexable(items: Any) -> Any:
+    """Return items that can be fetched by number, or raise."""
+    if scipy.sparse.issparse(items):
+        return items.tocsr()
+    sized = hasattr(items, "shape") or hasattr(items, "__len__")
+    if isinstance(items, (Mapping, Set)) or not sized:
+        raise TypeError(
+            f"Items are a sequence or an array; a {type(items).__name__} has "
+            f"{'no order' if sized else 'no len()'}. Pass list(items)."
+        )
+    return items
+
+
+def _count(items: Any) -> int:
+    """Return how many items there are."""
+    if not hasattr(items, "shape"):
+        return len(items)
+    if len(items.shape) == 0:
+        raise ValueError("Items are a sequence or an array; got a single value.")
+    return int(items.shape[0])
+
+
+def _batch_size(batch_size: int | None, batch: str | None) -> int | None:
+    """Return a valid `batch_size`."""
+    if batch_size is None:
+        return None
+    if batch == "block":
+        raise ValueError(
+            'batch_size is for batch=None and "pairs"; the blocks of a function with '
+            'batch="block" have fixed shapes.'
+        )
+    if not (isinstance(batch_size, Real) and batch_size >= 1 and batch_size % 1 == 0):
+        raise ValueError(f"batch_size must be an integer from 1 on; got {batch_size}.")
+    return int(batch_size)
+
+
+def _given(diagonal: ArrayLike | None, n: int, dtype: np.dtype) -> np.ndarray | None:
+    """Return a given diagonal as an array of shape (n,)."""
+    if diagonal is None:
+        return None
+    values = np.asarray(diagonal)
+    if values.dtype.kind not in "fiub" or values.shape not in ((), (n,)):
+        raise ValueError(
+            f"diagonal must be a number or an array of shape ({n},); got "
+            f"{values.dtype} of shape {values.shape}."
+        )
+    with np.errstate(over="ignore"):
+        values = np.array(values, dtype=dtype)
+    if not np.isfinite(values).all():
+        raise ValueError("diagonal must be finite; it holds NaN or an infinity.")
+    return np.broadcast_to(values, (n,))
+
+
+def _distinct(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct indices, sorted, and where each one stands there."""
+    if index.size == 1 or (index[1:] > index[:-1]).all():
+        return index, np.arange(index.size)
+    return np.unique(index, return_inverse=True)
 
 
 def _asymmetry(K: np.ndarray) -> tuple[float, float]:

@@ -80,15 +80,15 @@ MUTANTS = [
     Mutant(
         "every evaluation counts twice",
         "evaluation",
-        "ledger.calls += values.size",
-        "ledger.calls += 2 * values.size",
+        "self._spent = calls + values, lost - size + failed",
+        "self._spent = calls + 2 * values, lost - size + failed",
         tests="similarity",
     ),
     Mutant(
         "a request may pass the limit by one",
         "evaluation",
-        "self.calls + needed > self.limit:",
-        "self.calls + needed > self.limit + 1:",
+        "if needed > budget.remaining:",
+        "if needed > budget.remaining + 1:",
         tests="similarity",
     ),
     Mutant(
@@ -106,8 +106,8 @@ MUTANTS = [
     Mutant(
         "what is not quite symmetric passes for symmetric",
         "similarity",
-        "gap <= 100 * float(np.finfo(dtype).eps) * scale",
-        "gap <= 1e12 * float(np.finfo(dtype).eps) * scale",
+        "gap <= 100 * np.finfo(dtype).eps * scale",
+        "gap <= 1e12 * np.finfo(dtype).eps * scale",
     ),
     # Landmarks
     Mutant(
@@ -125,17 +125,17 @@ MUTANTS = [
     # The methods of system 1
     Mutant(
         "pairs of landmarks count twice",
-        "approximation/budget",
-        "return n * s - s * (s - 1) // 2",
-        "return n * s",
-        tests="budget methods",
+        "approximation/plan",
+        "count = n * lines.size - lines.size * (lines.size - 1) // 2",
+        "count = n * lines.size",
+        tests="plan methods",
     ),
     Mutant(
         "the largest number within a budget is one too few",
-        "approximation/budget",
+        "approximation/plan",
         "cost(middle) <= calls else",
         "cost(middle) < calls else",
-        tests="budget methods",
+        tests="plan methods",
     ),
     Mutant(
         "the pseudo-inverse cuts float32 at the rounding of float64",
@@ -147,7 +147,7 @@ MUTANTS = [
     Mutant(
         "a positive definite block is shifted all the same",
         "approximation/sms",
-        "if smallest >= -rounding:",
+        "if smallest >= -len(block) * eps * np.abs(block).max():",
         "if False:",
     ),
     Mutant(
@@ -164,28 +164,30 @@ MUTANTS = [
     ),
     Mutant(
         "cross-validation counts the diagonal",
-        "approximation/tikhonov",
+        "approximation/fit",
         "errors *= rows[:, None] != columns",
         "pass",
+        tests="tikhonov methods",
     ),
     Mutant(
         "answers far larger than the matrix stay among the ridges",
-        "approximation/tikhonov",
+        "approximation/fit",
         "good = squares <= 4 * square",
         "good = squares < np.inf",
+        tests="tikhonov methods",
     ),
     Mutant(
         "a block in float32 is inverted down to the rounding of float64",
-        "approximation/tikhonov",
+        "approximation/fit",
         "keep = sigma > sigma[:1] * max(B.shape) * np.finfo(dtype).eps",
         "keep = sigma > sigma[:1] * max(B.shape) * np.finfo(float).eps",
         tests="methods",
     ),
     Mutant(
         "the diagonal that the nugget reads is not in the price",
-        "approximation/tikhonov",
-        "rest = n - sample if nugget else 0",
-        "rest = 0",
+        "approximation/plan",
+        "return count + (n - met if self.diagonal else 0)",
+        "return count",
         tests="methods tikhonov",
     ),
     Mutant(
@@ -203,8 +205,8 @@ MUTANTS = [
     Mutant(
         "rounding in float32 counts as information",
         "approximation/rpcholesky",
-        "self.rounding = 100 * np.finfo(sim.dtype).eps * self.largest",
-        "self.rounding = 100 * np.finfo(float).eps * self.largest",
+        "eps = np.finfo(np.float32 if single else self.sim.dtype).eps",
+        "eps = np.finfo(float).eps",
     ),
     # How far off
     Mutant(
@@ -221,15 +223,17 @@ MUTANTS = [
     ),
     Mutant(
         "a sampled pair does not stand for its stratum",
-        "approximation/error_estimate",
+        "approximation/sampling_design",
         "return scale * self.sizes / np.maximum(self.numbers, 1)",
         "return scale * np.ones(self.sizes.size)",
+        tests="error_estimate",
     ),
     Mutant(
         "strata do not share their variance",
-        "approximation/error_estimate",
+        "approximation/sampling_design",
         "left_out * np.maximum(own, shared)",
         "left_out * own",
+        tests="error_estimate",
     ),
     # The answer
     Mutant(

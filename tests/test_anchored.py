@@ -28,7 +28,7 @@ from simlib import (
     tikhonov,
 )
 from simlib.approximation import COMPANION_METHODS
-from simlib.approximation.tikhonov import RIDGES
+from simlib.approximation.fit import RIDGES
 from simlib.biharmonic import heat_geodesics
 from simlib.datasets import (
     cross_encoder_like,
@@ -255,14 +255,42 @@ def test_every_question_against_the_dense_matrix(kind, base_rank):
         np.testing.assert_allclose(values, exact[np.argsort(-abs(exact))[:3]])
 
 
+inner_workings = importlib.import_module("simlib.approximation.anchored")
+
+
 def test_products_go_strip_by_strip(monkeypatch):
-    module = importlib.import_module("simlib.approximation.anchored")
+    module = importlib.import_module("simlib.approximation.companion")
     for kind, (sim, cheap) in examples().items():
         answer = anchored(sim, 6, cheap, rng=0)
         dense, X = answer.toarray(), np.eye(30)
         monkeypatch.setattr(module, "CHUNK", 7 * 30)
         np.testing.assert_allclose(answer @ X, dense, atol=1e-12, err_msg=kind)
         np.testing.assert_allclose(answer.T @ X, dense.T, atol=1e-12)
+
+
+def test_rounding_to_a_mantissa_of_twenty_bits():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(10_000) * 10.0 ** rng.integers(-30, 30, 10_000)
+    x[:5000] = x[:5000].astype(np.float32)  # many of them lie half way
+    x[:3] = 0.0, -0.0, 2.0**-20 * 3 + 1
+    mantissa, exponent = np.frexp(x)
+    expected = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
+    np.testing.assert_array_equal(inner_workings._rounded(x), expected)
+
+
+@given(st.integers(2, 20_000), st.integers(0, 99), st.booleans())
+@quick
+def test_thinned_knots(size, seed, rising):
+    rng = np.random.default_rng(seed)
+    knots = np.unique(rng.standard_normal(size))
+    values = np.sort(rng.standard_t(1, knots.size))
+    values = values if rising else values[::-1]
+    fewer, kept = inner_workings._thinned(knots, values)
+    assert fewer.size <= 4096
+    if knots.size <= 4096:
+        assert fewer.size == knots.size
+    found = np.interp(knots, fewer, kept)
+    assert np.abs(found - values).max() <= np.ptp(values) / 2048
 
 
 def test_nothing_of_size_n_by_n_is_formed():
@@ -477,7 +505,15 @@ def test_limits_of_both():
         sim.limit, cheap.limit = limits
         with pytest.raises(BudgetExceeded, match="raise `limit`"):
             anchored(sim, 4, cheap, rng=0)
-        assert sim.calls <= calls
+        assert sim.calls == cheap.calls == 0
+    sim, cheap = both(K, K)
+    cheap.limit = calls + METHODS["tikhonov"].calls(20, 6) - 1
+    with pytest.raises(BudgetExceeded, match=r"The cheap similarity: .*up to"):
+        anchored(sim, 4, cheap, base_rank=6, rng=0)
+    assert sim.calls == cheap.calls == 0
+    cheap.limit += 1
+    anchored(sim, 4, cheap, base_rank=6, rng=0)
+    assert cheap.calls == cheap.limit
     sim, cheap = both(K, K)
     sim.limit = cheap.limit = calls
     answer = anchored(sim, 4, cheap, rng=0)

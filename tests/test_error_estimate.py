@@ -16,7 +16,7 @@ from simlib import (
     largest,
     relative_error,
 )
-from simlib.approximation import error_estimate as module
+from simlib.approximation import sampling_design as module
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
 
 
@@ -346,7 +346,7 @@ def test_variance_by_loops(outside):
         divmod(h, 7): values[cell[chosen] == h] for h in np.unique(cell).tolist()
     }
     unknown = cell.size + outside
-    strata = module._Strata(cell, (3, 7), sizes.ravel(), numbers.ravel(), unknown)
+    strata = module.Strata(cell, (3, 7), sizes.ravel(), numbers.ravel(), unknown)
     expected = variance_by_loops(samples, dict(np.ndenumerate(sizes)), unknown)
     assert strata.variance(chosen, values) == pytest.approx(expected)
 
@@ -468,3 +468,31 @@ def test_coverage_on_real_matrices(name):
 )
 def test_coverage_of_other_methods(method, kind):
     check_coverage(GENERATED[kind](), method, seeds=20)
+
+
+# Scales
+
+
+@pytest.mark.parametrize("scale", [2.0**-270, 2.0**250, 1e-82, 1e75, 1e-140, 1e140])
+@pytest.mark.parametrize("known", ["columns", "nothing"])
+def test_the_unit_of_similarity_does_not_matter(scale, known):
+    K, answers = cross_encoder_like(300, rng=0), []
+    for factor in (1.0, scale):
+        sim = Similarity.from_matrix(factor * K)
+        approximation = METHODS["nystrom"].function(sim, 10, rng=0)
+        if known == "nothing":
+            sim = Similarity.from_matrix(factor * K)
+        answers.append(estimate_error(sim, approximation, 2e3, rng=1))
+    one, other = answers
+    assert one.low < one.value < one.high
+    assert other == pytest.approx(one, rel=1e-6)
+
+
+def test_all_that_is_evaluated_is_zero_and_something_known_is_not():
+    K = np.zeros((200, 200))
+    K[0] = K[:, 0] = 1e-100
+    sim = Similarity.from_matrix(K)
+    sim.columns([0])
+    nothing = LowRank(np.zeros((200, 1)), np.zeros((1, 1)))
+    estimate = estimate_error(sim, nothing, 100, rng=0)
+    assert estimate[:3] == (1, 1, 1)

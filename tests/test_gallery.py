@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from simlib import Similarity, anchored, estimate_spectrum, gallery, tikhonov
+from simlib import anchored, estimate_spectrum, gallery, tikhonov
 from simlib.approximation import negative_mass
 from simlib.biharmonic import heat_geodesics
 from simlib.datasets import (
@@ -14,6 +14,7 @@ from simlib.datasets import (
     load_word_vectors,
 )
 from simlib.text.wmd import WordMoverDistance
+from simlib.views import SimilarityMatrix
 
 everywhere = pytest.mark.parametrize("name", gallery.NAMES)
 GENERATED = {"gaussian", "uniform", "simulated", "swiss_roll", "sigmoid"}
@@ -294,7 +295,7 @@ def test_tweets():
 def test_jobs_are_handed_on():
     one, two = gallery.load("twitter", 12), gallery.load("twitter", 12, n_jobs=2)
     np.testing.assert_array_equal(one.matrix, two.matrix)
-    assert isinstance(two.similarity, Similarity)
+    assert isinstance(two.similarity, SimilarityMatrix)
 
 
 # What is refused

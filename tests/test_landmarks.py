@@ -225,7 +225,14 @@ def test_impossible_selections(select):
         select(np.ones((4, 3)), 2)
 
 
-@pytest.mark.parametrize("number", [2.0, "2"])
+@pytest.mark.parametrize("number", [2.5, "2", True, None, np.inf, np.nan])
 def test_numbers_that_are_no_integers(number):
-    with pytest.raises(TypeError, match="must be an integer"):
+    with pytest.raises(
+        (TypeError, ValueError), match=r"must be an integer|Give n_land"
+    ):
         draw(10, number, rng=0)
+
+
+def test_a_whole_float_is_an_integer():
+    for one, other in zip(draw(10, 2e0, 2, rng=0), draw(10, 2, 2, rng=0), strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -541,3 +541,47 @@ def test_embedding_map_makes_features_of_the_columns(symmetric):
     Z = (left if symmetric else np.hstack([left, right])) @ transform
     K = LowRank(*factors).toarray()
     assert_allclose((Z * signs) @ Z.T, (K + K.T) / 2, atol=1e-12)
+
+
+# What is refused
+
+
+def test_an_array_and_an_entry_name_what_gives_them(rank_one):
+    for attempt in (np.asarray, lambda K: K[0, 1], lambda K: K[0], np.linalg.norm):
+        with pytest.raises(TypeError, match=r"K\.rows\(i\)") as error:
+            attempt(rank_one)
+        for name in ("toarray()", "entries(i, j)"):
+            assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "message"),
+    [
+        ([-1], IndexError, "numbered 0 to 1; got -1"),
+        ([0, 2], IndexError, "numbered 0 to 1; got 2"),
+        ([0.0], ValueError, "array of integers; got float64"),
+        ([True, False], ValueError, "array of integers; got bool"),
+        ([[0], [1]], ValueError, r"of shape \(2, 1\)"),
+    ],
+)
+def test_indices_that_are_none(rank_one, index, error, message):
+    with pytest.raises(error, match=message):
+        rank_one.rows(index)
+    with pytest.raises(error, match=message):
+        rank_one.entries(index, np.zeros(np.size(index), dtype=int))
+    with pytest.raises(error, match=message):
+        rank_one.entries(np.zeros(np.size(index), dtype=int), index)
+    assert_array_equal(rank_one.rows(np.uint8([1])), [[6, 12]])
+    assert rank_one.rows([]).shape == (0, 2)
+
+
+@given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 99), st.booleans())
+@settings(deadline=None, max_examples=25, derandomize=True)
+def test_entries_however_many_and_however_spread(n, m, seed, in_sparse_factors):
+    rng = np.random.default_rng(seed)
+    left, core, right = (rng.standard_normal(s) for s in ((n, 3), (3, 2), (n + 2, 2)))
+    if in_sparse_factors:
+        left, right = (scipy.sparse.csr_array(factor) for factor in (left, right))
+    K = LowRank(left, core, right)
+    i, j = rng.integers(n, size=m), rng.integers(n + 2, size=m)
+    assert_allclose(K.entries(i, j), K.toarray()[i, j], atol=1e-12)

@@ -36,6 +36,14 @@ EXACT = sorted(set(METHODS) - {"sms_nystrom"})
 
 everywhere = pytest.mark.parametrize(("name", "options"), OPTIONS)
 each = pytest.mark.parametrize("name", METHODS)
+two_sided = pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        (name, options)
+        for name, options in OPTIONS
+        if name not in ("sms_nystrom", "rpcholesky") and not options.get("symmetrize")
+    ],
+)
 
 
 def run(name, sim, *args, **options):
@@ -179,14 +187,7 @@ def test_calls_are_the_formula_and_no_pair_is_asked_twice(name, options, s):
     assert sim.calls == answer.calls
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        (name, options)
-        for name, options in OPTIONS
-        if name not in ("sms_nystrom", "rpcholesky") and not options.get("symmetrize")
-    ],
-)
+@two_sided
 @pytest.mark.parametrize("s", [1, 4, 15])
 def test_calls_of_an_asymmetric_matrix(name, options, s):
     recorder = Recorder(asymmetric(15))
@@ -226,7 +227,7 @@ def test_limit(name, options):
     sim = Similarity(range(15), recorder, limit=needed - 1)
     with pytest.raises(BudgetExceeded, match=r"raise `limit`.*fewer landmarks"):
         run(name, sim, 4, rng=0, **options)
-    assert len(recorder.asked) == sim.calls < needed
+    assert recorder.asked == []
     sim.limit = needed
     answer = run(name, sim, 4, rng=0, **options)
     assert len(set(recorder.unordered)) == len(recorder.asked) == sim.calls == needed
@@ -234,13 +235,59 @@ def test_limit(name, options):
     np.testing.assert_array_equal(answer.toarray(), plain.toarray())
 
 
-@each
-def test_limit_before_the_first_request(name):
-    recorder = Recorder(suited(name, 15))
-    sim = Similarity(range(15), recorder, limit=14)
-    with pytest.raises(BudgetExceeded):
-        run(name, sim, 4, rng=0)
+@two_sided
+def test_limit_of_an_asymmetric_matrix(name, options):
+    recorder = Recorder(asymmetric(15))
+
+    def sim(limit=None):
+        return Similarity(range(15), recorder, symmetric=False, limit=limit)
+
+    needed = run(name, sim(), 4, rng=0, **options).calls
+    recorder.asked.clear()
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        run(name, sim(needed - 1), 4, rng=0, **options)
     assert recorder.asked == []
+    run(name, sim(needed), 4, rng=0, **options)
+    assert len(recorder.asked) == needed
+
+
+@everywhere
+@pytest.mark.parametrize("fraction", [0.1, 0.5, 0.9])
+def test_a_run_that_failed_goes_on_within_the_limit(name, options, fraction):
+    """What is known lowers the price, and is not paid again."""
+    K = suited(name, 15)
+    needed = run(name, Similarity.from_matrix(K), 4, rng=0, **options).calls
+    asked = []
+
+    def function(i, j):
+        if len(asked) == fails_at:
+            raise ConnectionError
+        asked.append((i, j))
+        return K[i, j]
+
+    fails_at = int(fraction * needed)
+    sim = Similarity(range(15), function, batch_size=1)
+    with pytest.raises(SimilarityError, match="ConnectionError"):
+        run(name, sim, 4, rng=0, **options)
+    fails_at, sim.limit = None, needed + sim.failed
+    if name == "rpcholesky":  # knows an upper bound, of landmarks yet to be drawn
+        sim.limit = None
+    run(name, sim, 4, rng=0, **options)
+    assert len(asked) == len(set(asked)) == sim.calls == needed
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_a_diagonal_that_is_known_costs_nothing(name):
+    K = suited(name, 15)
+    calls = METHODS[name].calls
+    recorder = Recorder(K)
+    sim = Similarity(range(15), recorder, diagonal=np.diag(K))
+    answer = run(name, sim, 4, rng=0)
+    assert all(i != j for i, j in recorder.asked)
+    assert len(recorder.asked) == sim.calls == answer.calls
+    assert answer.calls <= calls(15, 4, diagonal_known=True) < calls(15, 4)
+    plain = run(name, Similarity.from_matrix(K), 4, rng=0)
+    np.testing.assert_array_equal(answer.toarray(), plain.toarray())
 
 
 @each

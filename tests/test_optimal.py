@@ -98,9 +98,18 @@ def test_curve_of_the_guide():
 # What is refused
 
 
-@pytest.mark.parametrize("rank", [0, 6, 2.0])
+@pytest.mark.parametrize("rank", [0, 6, 2.5])
 def test_impossible_rank(rank):
     sim = Similarity.from_matrix(psd(5))
-    with pytest.raises(ValueError, match=f"integer between 1 and 5; got {rank}"):
+    message = "rank must be (between 1 and 5|an integer); got"
+    with pytest.raises((TypeError, ValueError), match=f"{message} {rank}"):
         optimal(sim, rank)
     assert sim.calls == 0
+
+
+def test_no_new_items():
+    """Singular vectors of the whole are no similarities to landmarks."""
+    answer = optimal(Similarity.from_matrix(psd(5)), 2.0)
+    assert answer.rank == 2
+    with pytest.raises(ValueError, match=r"no place .*singular vectors.*tikhonov"):
+        answer.extend(np.ones((3, 2)))

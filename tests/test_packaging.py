@@ -220,7 +220,7 @@ def toy(tmp_path):
     method, lines, test = python_blocks("CONTRIBUTING.md")
     shutil.copytree(ROOT / "simlib", tmp_path / "simlib", ignore=LEFT)
     (tmp_path / "tests").mkdir()
-    for name in ("conftest.py", "matrices.py", "test_methods.py", "test_budget.py"):
+    for name in ("conftest.py", "matrices.py", "test_methods.py", "test_plan.py"):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     package = tmp_path / "simlib" / "approximation"

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from rapidfuzz.distance import JaroWinkler
 
 ROOT = Path(__file__).parents[1]
 
@@ -20,6 +21,22 @@ def test_python_examples_run(page, capsys):
         if "sim" in names:
             sim = names["sim"]
             assert sim.calls < sim.n * (sim.n + 1) / 2 * 0.9, "it evaluates everything"
+
+
+def test_the_grid_search_evaluates_no_pair_twice(monkeypatch):
+    asked, function = [], JaroWinkler.similarity
+
+    def recorded(x, y, **options):
+        asked.append((min(x, y), max(x, y)))
+        return function(x, y, **options)
+
+    monkeypatch.setattr(JaroWinkler, "similarity", recorded)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    [block] = [block for block in blocks if "GridSearchCV" in block]
+    names = {}
+    exec(compile(block, "README.md", "exec"), names)
+    assert len(asked) == len(set(asked)) == names["sim"].calls > 10_000
 
 
 @pytest.mark.parametrize(

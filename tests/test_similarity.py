@@ -1,16 +1,21 @@
 """Similarity: values, promises about calls, budget, failures, memory and imports."""
 
 import gc
+import itertools
 import operator
+import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
@@ -820,6 +825,8 @@ def test_pairs_of_different_lengths():
     _, _, sim = make()
     with pytest.raises(ValueError, match="as long; got 2 and 1"):
         sim.pairs([0, 1], [0])
+    with pytest.raises(ValueError, match="as long; got 2 and 1"):
+        sim.peek([0, 1], [0])
 
 
 # What callers may do with an answer.
@@ -952,6 +959,430 @@ def test_a_failure_among_workers_names_the_pair(backend):
         with pytest.raises(SimilarityError, match=message):
             sim.columns([1])
     assert sim.calls == 99
+
+
+# What failed.
+
+
+@pytest.mark.parametrize("batch", ["pairs", "block"])
+def test_what_a_failing_request_was_handed_counts_against_the_limit(batch):
+    _, oracle, sim = make(
+        40, batch=batch, symmetric=False, limit=1000, fail=lambda x, y: ValueError("no")
+    )
+    size = 16 if batch == "pairs" else 40
+    message = f"The {size} evaluations handed over with it are lost and count against"
+    with pytest.raises(SimilarityError, match=message):
+        sim.columns([1])
+    assert (sim.calls, sim.failed, sim.remaining) == (0, size, 1000 - size)
+    assert repr(sim).endswith(f"0 of 1000 calls, {size} failed)")
+    oracle.fail = lambda x, y: None
+    sim.limit = 40 + size - 1
+    with pytest.raises(BudgetExceeded, match=rf"only 39 are left \({size} failed\)"):
+        sim.columns([1])
+    sim.limit += 1
+    sim.columns([1])
+    assert (sim.calls, sim.failed, sim.remaining) == (40, size, 0)
+    assert sim.fork().failed == 0
+    assert sim.map(np.exp).failed == sim.symmetrized().failed == size
+
+
+def test_of_a_function_of_two_items_one_evaluation_fails():
+    _, _, sim = make(40, fail=lambda x, y: ValueError("no") if x == 3 else None)
+    with pytest.raises(SimilarityError, match="The evaluation handed over with it is"):
+        sim.columns([1])
+    assert sim.failed == 1
+    assert sim.peek([0, 2], [1, 1]).size == 2
+    assert sim.calls >= 2
+
+
+def test_an_answer_of_the_wrong_shape_was_paid_all_the_same():
+    sim = Similarity(WORDS, lambda x, y: np.ones(2), batch="pairs", limit=10)
+    with pytest.raises(SimilarityError, match="3 evaluations handed over"):
+        sim.block([0], [1, 2, 3])
+    assert (sim.calls, sim.failed) == (0, 3)
+
+
+def test_an_interrupt_counts_what_was_handed_over():
+    def function(x, y):
+        raise KeyboardInterrupt
+
+    sim = Similarity(range(40), function, batch="pairs", batch_size=8)
+    with pytest.raises(KeyboardInterrupt):
+        sim.columns([1])
+    assert (sim.calls, sim.failed) == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        (name, fault)
+        for name in ("columns", "block", "pairs")
+        for fault in ("raises", "nan", "shape", "asymmetric", "interrupt")
+        if (name, fault) != ("pairs", "asymmetric")  # single pairs have one half
+    ],
+)
+def test_a_failure_keeps_no_array_alive(fault, name):
+    """Without the garbage collector: no cycle of an error and the frames it names."""
+
+    def function(x, y):
+        if fault == "raises":
+            raise ValueError("no")
+        if fault == "interrupt":
+            raise KeyboardInterrupt
+        if fault == "shape":
+            return np.zeros(3)
+        block = np.zeros((len(x), len(y)))
+        return block + (np.nan if fault == "nan" else x[:, None] - y)
+
+    arguments = {
+        "columns": [range(2)],
+        "block": [range(400), range(400)],
+        "pairs": [[0] * 100_000, range(100_000)],
+    }[name]
+    sim = Similarity(np.arange(200_000), function, batch="block")
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(4):
+            with suppress(SimilarityError, KeyboardInterrupt):
+                getattr(sim, name)(*arguments)
+                pytest.fail("no error")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    whole = 200_000 * (2 * 8 + 4) if name == "columns" else 0  # begun columns stay
+    assert kept < whole + 2**18
+
+
+# How much is handed over at a time.
+
+
+class Clock:
+    """A function that tells how many pairs it is given, and the time as it wants."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.seconds, self.now, self.sizes = seconds, 0.0, []
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+
+    def __call__(self, x, y):
+        size = np.size(x)
+        self.now += self.seconds * size
+        self.sizes.append(size)
+        return np.zeros(np.broadcast(x, y).shape)
+
+
+def test_requests_of_pairs_take_about_a_second(monkeypatch):
+    clock = Clock(monkeypatch, 2**-7)
+    sim = Similarity(np.arange(1000), clock, batch="pairs", symmetric=False)
+    sim.columns([5])
+    assert clock.sizes[:3] == [16, 64, 128]
+    assert max(clock.sizes) == 128
+    del clock.sizes[:]
+    sim.pairs(range(384), range(384, 768))  # what was measured is remembered
+    assert clock.sizes == [128, 128, 128]
+    clock = Clock(monkeypatch, 1e-9)
+    Similarity(np.arange(10**5), clock, batch="pairs").columns([5])
+    assert max(clock.sizes) == 2**14
+    clock = Clock(monkeypatch, 5.0)
+    Similarity(np.arange(100), clock, batch="pairs", symmetric=False).columns([5])
+    assert clock.sizes[0] == 16
+    assert set(clock.sizes[1:]) == {1}
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("name", ["columns", "block", "pairs"])
+def test_batch_size_is_kept_to(monkeypatch, symmetric, name):
+    clock = Clock(monkeypatch, 7.0)
+    sim = Similarity(
+        np.arange(50), clock, batch="pairs", symmetric=symmetric, batch_size=32.0
+    )
+    arguments = {
+        "columns": [[3, 4, 5]],
+        "block": [range(10), range(5, 20)],
+        "pairs": [range(49), range(1, 50)],
+    }
+    getattr(sim, name)(*arguments[name])
+    assert set(clock.sizes[:-1]) == {32}
+    assert sum(clock.sizes) == sim.calls
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.5, np.nan, "8"])
+def test_batch_sizes_that_are_none(size):
+    with pytest.raises(ValueError, match="batch_size must be an integer from 1 on"):
+        Similarity(WORDS, lengths, batch_size=size)
+    with pytest.raises(ValueError, match="batch_size is for batch=None and"):
+        Similarity(WORDS, lengths, batch="block", batch_size=8)
+
+
+def test_tiles_of_a_block_function_heed_neither_clock_nor_workers(monkeypatch):
+    shapes = []
+
+    def function(x, y):
+        shapes.append((len(x), len(y)))
+        return np.zeros((len(x), len(y)))
+
+    def tiles(seconds, n_jobs):
+        shapes.clear()
+        ticks = itertools.count(0, seconds)
+        sim = Similarity(np.arange(3000), function, batch="block", n_jobs=n_jobs)
+        with monkeypatch.context() as patch:
+            patch.setattr("simlib.evaluation.time.perf_counter", lambda: next(ticks))
+            with joblib.parallel_config(backend="threading"):
+                sim.columns(range(100))
+                sim.block(range(200, 400), range(300, 500))
+        return sorted(shapes)
+
+    alone = tiles(1e-3, 1)
+    assert alone == tiles(1e3, 1) == tiles(1e-3, 2)
+    assert max(rows * columns for rows, columns in alone) <= 2**17
+
+
+# A diagonal that is known.
+
+
+@pytest.mark.parametrize("batch", [None, "pairs"])
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("scalar", [True, False])
+def test_a_given_diagonal_is_never_asked_for(batch, symmetric, scalar):
+    n, s = 9, 4
+    K = matrix(n, symmetric=symmetric)
+    np.fill_diagonal(K, 1.0 if scalar else np.arange(n) + 0.5)
+    oracle = Oracle(K, batch)
+    given = 1.0 if scalar else np.arange(n) + 0.5
+    sim = Similarity(
+        np.arange(n), oracle, symmetric=symmetric, batch=batch, diagonal=given
+    )
+    assert_array_equal(sim.diagonal(), np.diag(K))
+    assert (sim.calls, sim.diagonal_known) == (0, True)
+    assert_array_equal(sim.peek([3, 3], [3, 4]), [K[3, 3], np.nan])
+    assert_array_equal(sim.columns(range(s)), K[:, :s])
+    off = n * s - s - symmetric * (s * (s - 1) // 2)
+    assert sim.calls == off
+    assert_array_equal(sim.block([5, 6], [5, 6]), K[5:7, 5:7])
+    assert_array_equal(sim.pairs([7, 8, 8], [7, 8, 7]), K[[7, 8, 8], [7, 8, 7]])
+    assert_array_equal(sim.rows([8]), K[[8]])
+    oracle.check(sim, symmetric=symmetric)
+    assert not {(i, i) for i in range(n)} & set(oracle.pairs)
+    known = [pair for part in sim.known() for pair in zip(*part[:2], strict=True)]
+    assert len(known) == len(set(known)) == sim.calls + n
+    blank = sim.blank()
+    assert_array_equal(blank.diagonal(), np.diag(K))
+    assert sim.fork().map(np.abs).diagonal_known
+
+
+def test_a_given_diagonal_of_a_block_function():
+    """It computes the diagonal once more in its tiles; what was given stays."""
+    K = matrix(100)
+    oracle = Oracle(K, "block")
+    sim = Similarity(np.arange(100), oracle, batch="block", diagonal=1.0)
+    assert_array_equal(sim.diagonal(), np.ones(100))
+    assert sim.calls == 0
+    given = K.copy()
+    np.fill_diagonal(given, 1.0)
+    assert_array_equal(sim.columns(range(70)), given[:, :70])
+    assert sim.calls == len(oracle.pairs) == 100 * 70 - 6 * 64
+    assert_array_equal(sim.block(range(60, 90), range(60, 90)), given[60:90, 60:90])
+    assert_array_equal(sim.diagonal(), np.ones(100))
+    listed = [pair for part in sim.known() for pair in zip(*part[:2], strict=True)]
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.parametrize(
+    ("diagonal", "message"),
+    [
+        ([1.0, 2.0], r"array of shape \(4,\); got float64 of shape \(2,\)"),
+        (np.eye(4), r"of shape \(4, 4\)"),
+        (np.nan, "must be finite"),
+        ([1, 2, np.inf, 4], "must be finite"),
+        (1j, "complex128"),
+        ("one", "<U3"),
+    ],
+)
+def test_diagonals_that_are_none(diagonal, message):
+    with pytest.raises(ValueError, match=message):
+        Similarity(WORDS, lengths, diagonal=diagonal)
+
+
+# Items.
+
+
+def test_rows_of_a_data_frame():
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]}, index=[7, 8, 9])
+    with pytest.raises(TypeError, match=r"cannot be given rows of a data frame: pass"):
+        Similarity(frame, lambda x, y: 1.0)
+    table = (frame.to_numpy() @ frame.to_numpy().T)[:, [2]]
+
+    def pairs(xs, ys):
+        return (xs.to_numpy() * ys.to_numpy()).sum(axis=1)
+
+    sim = Similarity(frame, pairs, batch="pairs")
+    assert_array_equal(sim.columns([2]), table)
+    assert_array_equal(sim.between(frame[1:], [2]), table[1:])
+    sim = Similarity(
+        frame, lambda xs, ys: xs.to_numpy() @ ys.to_numpy().T, batch="block"
+    )
+    assert_array_equal(sim.columns([2]), table)
+    series = Similarity(frame["a"], operator.mul)
+    assert_array_equal(series.columns([2]).ravel(), [3.0, 6.0, 9.0])
+
+
+def test_items_that_are_none():
+    with pytest.raises(TypeError, match=r"a dict has no order. Pass list\(items\)"):
+        Similarity({0: "a"}, lengths)
+    with pytest.raises(TypeError, match="a set has no order"):
+        Similarity({"a", "b"}, lengths)
+    with pytest.raises(ValueError, match="a sequence or an array; got a single value"):
+        Similarity(np.array(3.0), lengths)
+    nothing = Similarity([None, None], lambda x, y: 1.0)
+    assert_array_equal(nothing.columns([0]), [[1.0], [1.0]])
+
+
+class Drawers:
+    """Items of which one cannot be read."""
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, k):
+        if k == 30:
+            raise OSError("stuck")
+        return float(k)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_items_that_cannot_be_read(n_jobs):
+    sim = Similarity(Drawers(), operator.mul, n_jobs=n_jobs, batch_size=4)
+    with (
+        joblib.parallel_config(backend="threading"),
+        pytest.raises(SimilarityError, match="items themselves could not be read"),
+    ):
+        sim.columns([1])
+    assert sim.failed == 0
+    assert_array_equal(sim.pairs([2], [3]), [6.0])
+
+
+# Together.
+
+
+def test_threads_never_pay_twice():
+    K = matrix(60)
+    asked = []
+
+    def function(x, y):
+        asked.append((x, y))
+        time.sleep(1e-5)
+        return K[x, y]
+
+    sim = Similarity(range(60), function, limit=60 * 61 // 2)
+    views = [sim, sim.map(np.exp), sim.fork()]
+    found = {}
+
+    def read(k):
+        view = views[k % 3]
+        found[k] = view.block(range(5 * k, 5 * k + 20), range(30)), view.columns([k])
+
+    threads = [threading.Thread(target=read, args=[k]) for k in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert len(set(asked)) == len(asked) == sim.calls + views[2].calls
+    assert_array_equal(found[0][0], K[:20, :30])
+    assert_array_equal(found[4][1], np.exp(K[:, [4]]))
+
+
+def test_the_lock_is_not_pickled_but_shared():
+    sim = Similarity(WORDS, lengths)
+    one, fork = pickle.loads(pickle.dumps((sim, sim.fork())))
+    assert one._lock is fork._lock
+    assert one._lock is not sim._lock
+    assert_array_equal(one.columns([1]), fork.columns([1]))
+
+
+def columns_in_a_worker(sim, k):
+    sim.pairs([k], [k])
+    sim.block([k, k + 1], [k + 2])
+    view = sim.columns([k])
+    return type(view), float(view[3, 0]), sim.calls
+
+
+def test_workers_are_given_a_large_similarity_mapped_read_only():
+    n = 300_000
+    sim = Similarity(np.arange(n), np.add, batch="pairs")
+    sim.columns([1])
+    sim.pairs(range(200_000), range(2, 200_002))
+    calls = sim.calls
+    answers = joblib.Parallel(2)(
+        joblib.delayed(columns_in_a_worker)(sim, k) for k in (5, 6)
+    )
+    assert [value for _, value, _ in answers] == [8.0, 9.0]
+    assert all(kind is np.ndarray for kind, *_ in answers)
+    assert all(after > calls + n - 10 for *_, after in answers)
+
+
+def dies(x, y):
+    if x == 60:
+        os._exit(1)
+    return float(x + y)
+
+
+def test_a_worker_that_dies():
+    sim = Similarity(np.arange(100), dies, symmetric=False, n_jobs=2, batch_size=10)
+    with pytest.raises(SimilarityError, match="A worker gave no answer from items"):
+        sim.columns([1])
+    assert sim.failed > 0
+    assert sim.failed % 10 == 0
+    assert sim.calls + sim.failed <= 100
+    known = sum(values.size for _, _, values in sim.known())
+    assert known == sim.calls
+    sim._evaluator.function = operator.add
+    assert_array_equal(sim.columns([1])[:, 0], np.arange(100) + 1.0)
+    assert sim.calls == 100
+
+
+class Locked:
+    """A function that no other process can have."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def __call__(self, x, y):
+        return 1.0
+
+
+def test_a_function_that_cannot_be_pickled():
+    sim = Similarity(np.arange(10), Locked(), n_jobs=2)
+    with pytest.raises(SimilarityError, match="cannot be sent to a worker process"):
+        sim.columns([1])
+    assert (sim.calls, sim.failed) == (0, 0)
+    with joblib.parallel_config(backend="threading"):
+        sim.columns([1])
+
+
+# Progress.
+
+
+def bars(capsys):
+    return capsys.readouterr().err.count("\n")
+
+
+def test_one_bar_for_all_that_is_read_together(capsys):
+    sim = Similarity(range(50), operator.sub, symmetric=False, progress=True)
+    mean = sim.symmetrized()
+    mean.columns([1])
+    assert bars(capsys) == 1
+    with sim.progress_bar(sim.cost((None, [2, 3]), ([7, 8], [7, 8]))):
+        sim.columns([2, 3])
+        sim.map(np.exp).block([7, 8], [7, 8])
+    assert bars(capsys) == 1
+    sim.columns([2, 3])  # known
+    assert bars(capsys) == 0
+    sim.between([1, 2], [3])
+    assert bars(capsys) == 1
+    pickle.dumps(sim)
 
 
 # Promises about the machine.

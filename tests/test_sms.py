@@ -268,3 +268,15 @@ def test_shift_outside_the_core_grows_with_the_sample():
     }
     assert errors["core"][1] == pytest.approx(errors["core"][0], rel=0.15)
     assert errors["landmarks"][1] > 1.5 * errors["landmarks"][0]
+
+
+@pytest.mark.parametrize("variant", ["landmarks", "printed"])
+def test_columns_with_a_shift_take_no_new_items(variant):
+    K = indefinite(30)
+    sim = Similarity.from_matrix(K)
+    answer = sms_nystrom(sim, 5, variant=variant, rng=0)
+    with pytest.raises(ValueError, match='make it with variant="core"'):
+        answer.extend(K[:3, answer.landmarks])
+    plain = sms_nystrom(sim, 5, rng=0)
+    Z, _ = plain.embedding()
+    np.testing.assert_allclose(plain.extend(K[:3, plain.landmarks]), Z[:3])

@@ -38,10 +38,10 @@ def test_a_test_document_is_compared_with_landmarks_only(method):
     expected = embed(method, distances(method))
     for column in range(N_TRAIN):
         D = distances(method)
-        D[N_TRAIN:, column] = np.nan
+        D[N_TRAIN:, column] += 1.0
         Z = embed(method, D)
         np.testing.assert_array_equal(Z[:N_TRAIN], expected[:N_TRAIN])
-        used += bool(np.isnan(Z[N_TRAIN:]).any())
+        used += bool((Z[N_TRAIN:] != expected[N_TRAIN:]).any())
     # The signed features of SiCUR are made of its rows, as many as features.
     assert used == RANK == expected.shape[1]
 

@@ -17,7 +17,7 @@ from simlib import (
     stacur,
     tikhonov,
 )
-from simlib.approximation.tikhonov import Problem
+from simlib.approximation.fit import Problem
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
 

@@ -373,7 +373,9 @@ def test_vectors_that_are_not_finite(value):
     points = np.where(np.arange(10)[:, None] == 1, value, POINTS)  # of "b"
     vectors = dict(zip(WORDS, points, strict=True))
     assert word_mover_distance(["a"], ["c"], vectors) == distance(["a"], ["c"])
-    with pytest.raises(ValueError, match=r"A word of this document .* finite: 'a b"):
+    with pytest.raises(
+        ValueError, match=r"A word of this document .* finite: 'a', 'b'"
+    ):
         word_mover_distance(["a", "b"], ["c"], vectors)
     with pytest.raises(ValueError, match=r"A word of document 1 .* not finite"):
         bags_of_words([["a"], ["b"]], vectors)

@@ -15,7 +15,7 @@ from simlib import (
     AttentionKernelRegressor,
     LowRank,
     Similarity,
-    TikhonovNystroem,
+    SimilarityFeatures,
     anchored,
     approximate_to,
     estimate_error,
@@ -27,6 +27,7 @@ from simlib.approximation import Anchored, ErrorEstimate
 from simlib.biharmonic import interpolation
 from simlib.regression import Solution
 from simlib.sketch import Sketch
+from simlib.views import SimilarityMatrix
 
 
 def common_letters(x: str, y: str) -> int:
@@ -44,8 +45,8 @@ def letter(x: str) -> int:
 def question(words: list[str], X: np.ndarray) -> None:
     sim = Similarity(words, common_letters)
     assert_type(sim.columns([0, 1]), np.ndarray)
-    assert_type(sim.map(np.exp).symmetrized().fork(limit=3), Similarity)
-    assert_type(sim.limit, int | None)
+    assert_type(sim.map(np.exp).symmetrized().fork(limit=3), SimilarityMatrix)
+    assert_type(sim.limit, float | None)
     Similarity(X, linear, batch="block", dtype=np.float32)
     Similarity(X, linear, batch="blocks")  # type: ignore[arg-type]
     Similarity(words, letter)  # type: ignore[arg-type]
@@ -84,7 +85,7 @@ def regression(A: np.ndarray, sparse: csr_array, b: np.ndarray) -> None:
     lstsq(A, b, method="qr")  # type: ignore[arg-type]
     model = AttentionKernelRegressor().fit(A, b)
     assert_type(model, AttentionKernelRegressor)
-    assert_type(TikhonovNystroem().fit(A).transform(A), np.ndarray)
+    assert_type(SimilarityFeatures().fit(A).transform(A), np.ndarray)
 
 
 def surface(M: csr_array) -> None:

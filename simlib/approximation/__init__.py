@@ -8,12 +8,7 @@ from simlib.approximation.anchored import Anchored, anchored
 from simlib.approximation.cur import sicur, skeleton, stacur
 from simlib.approximation.error import relative_error
 from simlib.approximation.error_estimate import ErrorEstimate, estimate_error
-from simlib.approximation.estimators import (
-    SiCUR,
-    SMSNystroem,
-    StaCUR,
-    TikhonovNystroem,
-)
+from simlib.approximation.estimators import SimilarityFeatures
 from simlib.approximation.methods import COMPANION_METHODS, METHODS, largest
 from simlib.approximation.nystrom import nystrom
 from simlib.approximation.optimal import optimal
@@ -29,11 +24,8 @@ __all__ = [
     "AdaptiveResult",
     "Anchored",
     "ErrorEstimate",
-    "SMSNystroem",
-    "SiCUR",
+    "SimilarityFeatures",
     "Spectrum",
-    "StaCUR",
-    "TikhonovNystroem",
     "anchored",
     "approximate_to",
     "estimate_error",

@@ -17,7 +17,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib.approximation.budget import Method
 from simlib.approximation.error_estimate import (
     FEWEST,
     ErrorEstimate,
@@ -25,8 +24,11 @@ from simlib.approximation.error_estimate import (
     default_size,
 )
 from simlib.approximation.methods import named
+from simlib.approximation.plan import Method
 from simlib.lowrank import LowRank
-from simlib.similarity import BudgetExceeded, Similarity, View
+from simlib.similarity import BudgetExceeded
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, View, check_similarity
 
 __all__ = ["AdaptiveResult", "approximate_to"]
 
@@ -66,7 +68,7 @@ class AdaptiveResult(NamedTuple):
 
 
 def approximate_to(
-    sim: Similarity,
+    sim: Source,
     target_error: float,
     *,
     method: str = "tikhonov",
@@ -138,6 +140,7 @@ def approximate_to(
     >>> relative_error(K, result.approximation) < 0.01
     True
     """
+    sim = check_similarity(sim)
     chosen = named(method, options)
     if not 0 < target_error < np.inf:
         raise ValueError(f"target_error must be a number above 0; got {target_error}.")
@@ -195,7 +198,7 @@ class _Search:
     answer: LowRank
     sample: ValidationSample
 
-    def __init__(self, sim: Similarity, method: Method, rng: np.random.Generator):
+    def __init__(self, sim: SimilarityMatrix, method: Method, rng: np.random.Generator):
         self.sim, self.reader = sim, _Reader(sim)
         self.method, self.seed = method, int(rng.integers(2**62))
         self.n_landmarks = 0
@@ -271,7 +274,7 @@ class _Search:
 class _Reader(View):
     """Passes requests on, and remembers of which pairs they were."""
 
-    def __init__(self, base: Similarity):
+    def __init__(self, base: Source):
         super().__init__(base)
         self._read: list[tuple[np.ndarray, np.ndarray, bool]] = []
 

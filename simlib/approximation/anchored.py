@@ -17,30 +17,32 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse.linalg import LinearOperator
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_array
-from sklearn.utils.extmath import safe_sparse_dot
 
-from simlib._typing import Indices, MatrixLike
-from simlib.approximation.budget import block_calls, cross_calls
-from simlib.approximation.tikhonov import Problem, tikhonov, tikhonov_calls
-from simlib.landmarks import draw
+from simlib._typing import Indices
+from simlib.approximation.companion import CheapPart, InnerProducts
+from simlib.approximation.fit import Problem
+from simlib.approximation.plan import Plan, nominal
+from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
+from simlib.landmarks import draw, whole_number
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity, SimilarityError
+from simlib.similarity import BudgetExceeded, SimilarityError
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
 
-__all__ = ["Anchored", "anchored", "anchored_calls"]
+__all__ = ["Anchored", "anchored", "anchored_plan"]
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
-CHUNK = 2**18  # entries of the cheap part computed at a time
-DIGITS = 2**20  # of cheap similarities that count
+DROPPED = 33  # bits of the mantissa of cheap similarities that do not count
+LEVELS = 2048  # of the values of a calibration that are told apart at least
 
 
 def anchored(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None,
-    cheap: Similarity | MatrixLike,
+    cheap: Source | ArrayLike,
     *,
     oversampling: float = 2,
     calibration: Literal["isotonic"] | None = "isotonic",
@@ -138,37 +140,49 @@ def anchored(
         raise ValueError(
             f'calibration must be "isotonic" or None; got {calibration!r}.'
         )
-    cheap = _companion(cheap, sim)
-    if base_rank is not None and not 1 <= base_rank <= sim.n:
-        raise ValueError(f"base_rank must be between 1 and {sim.n}; got {base_rank}.")
+    sim, cheap = check_similarity(sim), _companion(cheap, sim)
+    if base_rank is not None:
+        base_rank = whole_number(base_rank, "base_rank")
+        if not 1 <= base_rank <= sim.n:
+            raise ValueError(
+                f"base_rank must be between 1 and {sim.n}; got {base_rank}."
+            )
     rng = np.random.default_rng(rng)
-    S1, S2 = draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
-    K = _read(sim, S1, S2, sim.symmetric)
+    plan = anchored_plan(
+        sim.n,
+        n_landmarks,
+        oversampling,
+        draw=partial(draw, landmarks=landmarks, rng=rng),
+    )
+    S1, S2 = plan.columns, plan.block
+    plan.check(sim)
+    _check_companion(cheap, plan, base_rank)
+    problem = partial(Problem.of, S1=S1, symmetric=sim.symmetric)
+    K = problem(plan.read(sim))
     try:
-        G = _read(cheap, S1, S2, sim.symmetric)
+        G = problem(plan.read(cheap))
         f = _calibration(G, K) if calibration else np.asarray
         calibrated = cheap.map(f)
         if base_rank is None:
-            B = _read(calibrated, S1, S2, sim.symmetric)
+            B = problem(plan.read(calibrated))
         else:
             base = tikhonov(calibrated.blank(), base_rank, rng=rng)
             B = _read_answer(base, S1, S2, sim.symmetric)
     except SimilarityError as error:
         raise SimilarityError(f"The cheap similarity failed. {error}") from error
-    weight, ridge = _choose(K, B)
+    exponent = K.exponent
+    weight, ridge = _choose(K.times_power(-exponent), B.times_power(-exponent))
     rest = _less(K, B, weight)
     left, right = rest.C, rest.R
-    core = rest.fit().core(ridge).astype(sim.dtype)
+    core = rest.times_power(-exponent).fit.core(ridge)
+    core = np.ldexp(core, -exponent).astype(sim.dtype)
     residual, base_landmarks = None, np.zeros(0, dtype=int)
     if weight and base_rank is None:
-        scaled = calibrated.map(partial(np.multiply, weight))
-        residual = CheapPart(scaled, sim.dtype)
+        residual = CheapPart(calibrated, weight, sim.dtype)
     elif weight:
         left, core, right = _joined(K, core, base, weight)
         assert base.landmarks is not None
         base_landmarks = base.landmarks
-    calls = cross_calls(sim.n, S1.size, symmetric=sim.symmetric)
-    calls += block_calls(S2.size - S1.size, symmetric=sim.symmetric)
     return Anchored(
         left,
         core,
@@ -176,19 +190,24 @@ def anchored(
         residual=residual,
         landmarks=S1,
         row_landmarks=None if sim.symmetric else S1,
-        calls=calls,
+        calls=plan.calls(sim),
         weight=weight,
-        ridge=ridge,
+        ridge=_in_unit(ridge, exponent),
         calibration=f,
         base_landmarks=base_landmarks,
     )
 
 
-def anchored_calls(
-    n: int, n_landmarks: int, oversampling: float = 2, **_: object
-) -> int:
-    """Return the calls of `anchored`, without those of the cheap similarity."""
-    return tikhonov_calls(n, n_landmarks, oversampling)
+def anchored_plan(
+    n: int,
+    n_landmarks: int | None,
+    oversampling: float = 2,
+    *,
+    draw: Callable[..., Any] = nominal,
+    **_: object,
+) -> Plan:
+    """Return what `anchored` reads, of the cheap similarity too."""
+    return tikhonov_plan(n, n_landmarks, oversampling, draw=draw)
 
 
 class Anchored(LowRank):
@@ -280,63 +299,18 @@ class Anchored(LowRank):
         return super().extend(joined.astype(self.dtype))
 
 
-class CheapPart(LinearOperator):
-    """A similarity as an operator: computed where it is asked for, and never kept."""
-
-    def __init__(self, sim: Similarity, dtype: np.dtype, *, transposed: bool = False):
-        super().__init__(dtype, sim.shape)
-        self.sim, self.transposed = sim, transposed
-
-    def rows(self, i: np.ndarray) -> np.ndarray:
-        return self._block(i, np.arange(self.shape[1]))
-
-    def entries(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        i, j = (j, i) if self.transposed else (i, j)
-        return self.sim.blank().pairs(i, j).astype(self.dtype, copy=False)
-
-    def diagonal(self) -> np.ndarray:
-        return self.sim.blank().diagonal().astype(self.dtype, copy=False)
-
-    def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        sim = self.sim.blank()  # dies here, with all that it evaluates
-        if self.transposed:
-            values = sim.block(columns, rows).T
-        else:
-            values = sim.block(rows, columns)
-        return values.astype(self.dtype, copy=False)
-
-    def _matmat(self, X: np.ndarray) -> np.ndarray:
-        n, symmetric = self.shape[0], self.sim.symmetric
-        items, step = np.arange(n), max(1, CHUNK // n)
-        result = np.zeros((n, X.shape[1]), np.result_type(self.dtype, X.dtype))
-        for k in range(0, n, step):
-            strip = items[k : k + step]
-            first = k if symmetric else 0  # what is left of it was met as a column
-            block = self._block(strip, items[first:])
-            result[strip] += block @ X[first:]
-            if symmetric:
-                rest = slice(strip[-1] + 1, None)
-                result[rest] += block[:, strip.size :].T @ X[strip]
-        return result
-
-    def _matvec(self, x: np.ndarray) -> np.ndarray:
-        return self._matmat(x.reshape(-1, 1)).reshape(x.shape)
-
-    def _transpose(self) -> CheapPart:
-        if self.sim.symmetric:
-            return self
-        return CheapPart(self.sim, self.dtype, transposed=not self.transposed)
-
-    _adjoint = _transpose
-
-
-def _companion(cheap: Similarity | MatrixLike, sim: Similarity) -> Similarity:
+def _companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
     """Return the cheap similarity, made from a factor if need be."""
-    if not isinstance(cheap, Similarity):
-        Z = check_array(
-            cheap, accept_sparse="csr", dtype=[float, np.float32], input_name="cheap"
+    if not isinstance(cheap, Source):
+        cheap = InnerProducts(
+            check_array(
+                cheap,
+                accept_sparse="csr",
+                dtype=[float, np.float32],
+                input_name="cheap",
+            )
         )
-        cheap = Similarity(Z, _inner_products, batch="block", dtype=Z.dtype, n_jobs=1)
+    cheap = check_similarity(cheap)
     if cheap.n != sim.n:
         raise ValueError(
             f"The cheap similarity has {cheap.n} items, the other {sim.n}; both must "
@@ -350,18 +324,23 @@ def _companion(cheap: Similarity | MatrixLike, sim: Similarity) -> Similarity:
     return cheap
 
 
-def _inner_products(xs: Any, ys: Any) -> np.ndarray:
-    return safe_sparse_dot(xs, ys.T, dense_output=True)
+def _in_unit(ridge: float, exponent: int) -> float:
+    """Return a ridge that was chosen for K / 2^exponent."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(ridge, 2 * exponent))
 
 
-def _read(sim: Similarity, S1: np.ndarray, S2: np.ndarray, symmetric: bool) -> Problem:
-    """Return what `tikhonov` reads."""
-    return Problem(
-        A=sim.block(S2, S2).astype(float),
-        C=sim.columns(S1),
-        R=None if symmetric else sim.rows(S1).T,
-        S1=S1,
-    )
+def _check_companion(
+    cheap: SimilarityMatrix, plan: Plan, base_rank: int | None
+) -> None:
+    """Check its budget, with what compressing it takes besides."""
+    besides = 0
+    if base_rank is not None:
+        besides = tikhonov_plan(cheap.n, base_rank).price(cheap.blank())
+    try:
+        plan.check(cheap, besides)
+    except BudgetExceeded as error:
+        raise BudgetExceeded(f"The cheap similarity: {error}") from error
 
 
 def _read_answer(
@@ -448,7 +427,22 @@ def _calibration(G: Problem, K: Problem) -> Callable[[ArrayLike], np.ndarray]:
     )
     x, y = np.append(x, _rounded(np.diag(G.A))), np.append(y, np.diag(K.A))
     fit = IsotonicRegression(increasing=bool(rising)).fit(x, y)
-    return partial(_interpolated, knots=fit.X_thresholds_, values=fit.y_thresholds_)
+    knots, values = _thinned(fit.X_thresholds_, fit.y_thresholds_)
+    return partial(_interpolated, knots=knots, values=values)
+
+
+def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return fewer knots of a monotone function where there are very many.
+
+    Of those whose values agree to one part in `LEVELS` of the range the first and the
+    last stay: what is between them is met as closely, and every jump is kept.
+    """
+    if knots.size <= 2 * LEVELS:
+        return knots, values
+    low, high = values.min(), values.max()
+    jumps = np.diff(np.floor((values - low) * (LEVELS / (high - low)))) != 0
+    kept = np.append(True, jumps) | np.append(jumps, True)
+    return knots[kept], values[kept]
 
 
 def _interpolated(x: ArrayLike, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -456,9 +450,14 @@ def _interpolated(x: ArrayLike, knots: np.ndarray, values: np.ndarray) -> np.nda
 
 
 def _rounded(x: ArrayLike) -> np.ndarray:
-    """Return numbers to six digits."""
-    mantissa, exponent = np.frexp(np.asarray(x, dtype=float))
-    return np.ldexp(np.round(mantissa * DIGITS) / DIGITS, exponent)
+    """Return numbers to six digits: a mantissa of 20 bits, of halves the even one."""
+    bits = np.array(x, dtype=float).view(np.int64)
+    even = bits >> DROPPED
+    even &= 1
+    bits += even
+    bits += (1 << (DROPPED - 1)) - 1
+    bits &= -(1 << DROPPED)
+    return bits.view(float)
 
 
 def _off_diagonal(problem: Problem) -> np.ndarray:

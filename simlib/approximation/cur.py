@@ -9,27 +9,32 @@ book.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from simlib._typing import Indices
-from simlib.approximation.budget import cross_calls
 from simlib.approximation.nystrom import pinv
-from simlib.landmarks import draw, sample_size
+from simlib.approximation.plan import Plan, Reading, nominal
+from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
 
 __all__ = [
     "sicur",
-    "sicur_calls",
+    "sicur_plan",
     "skeleton",
-    "skeleton_calls",
+    "skeleton_plan",
     "stacur",
-    "stacur_calls",
+    "stacur_plan",
 ]
 
 
 def skeleton(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None = None,
     *,
     rcond: float | None = None,
@@ -85,13 +90,17 @@ def skeleton(
     >>> relative_error(K, C_U_R) < 1e-9
     True
     """
-    S1, S2 = draw(sim.n, n_landmarks, nested=False, landmarks=landmarks, rng=rng)
-    core = pinv(sim.rows(S2)[:, S1], symmetric=False, rcond=rcond)
-    return _joined(sim, S1, S2, core, "skeleton")
+    sim = check_similarity(sim)
+    plan = skeleton_plan(
+        sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
+    )
+    read = plan.read(sim)
+    core = pinv(read.C[plan.rows], symmetric=False, rcond=rcond)
+    return _joined(sim, plan, read, core, "skeleton")
 
 
 def sicur(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None = None,
     *,
     oversampling: float = 2,
@@ -155,17 +164,23 @@ def sicur(
     >>> round(relative_error(K, C_U_R), 2)
     0.02
     """
+    sim = check_similarity(sim)
     if symmetrize and not sim.symmetric:
         raise ValueError(
             "symmetrize=True needs a symmetric similarity; pass sim.symmetrized()."
         )
-    S1, S2 = draw(
-        sim.n, n_landmarks, oversampling, nested=nested, landmarks=landmarks, rng=rng
+    plan = sicur_plan(
+        sim.n,
+        n_landmarks,
+        oversampling,
+        nested=nested,
+        draw=partial(draw, landmarks=landmarks, rng=rng),
     )
-    R = sim.rows(S2)
-    core = pinv(R[:, S1], symmetric=False)
+    S1, S2, read = plan.columns, plan.rows, plan.read(sim)
+    assert S2 is not None
+    core = pinv(read.C[S2], symmetric=False)
     if not symmetrize:
-        return _joined(sim, S1, S2, core, "sicur")
+        return _joined(sim, plan, read, core, "sicur")
     # The mean of C U R and its transpose, on the columns of the items in either draw.
     items = np.concatenate([S2, S1[~np.isin(S1, S2)]])
     place = np.argsort(items)[np.searchsorted(np.sort(items), S1)]
@@ -175,13 +190,13 @@ def sicur(
         sim.columns(items),
         ((both + both.T) / 2).astype(sim.dtype),
         landmarks=items,
-        calls=cross_calls(sim.n, items.size),
+        calls=plan.calls(sim),
         method="sicur",
     )
 
 
 def stacur(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None = None,
     *,
     same_rows: bool = True,
@@ -244,64 +259,73 @@ def stacur(
     >>> round(relative_error(K, C_U_R), 2)
     1.08
     """
-    S1, S2 = draw(
-        sim.n, n_landmarks, oversampling, nested=same_rows, landmarks=landmarks, rng=rng
+    sim = check_similarity(sim)
+    plan = stacur_plan(
+        sim.n,
+        n_landmarks,
+        same_rows=same_rows,
+        oversampling=oversampling,
+        draw=partial(draw, landmarks=landmarks, rng=rng),
     )
-    C = sim.columns(S1)
-    Q, T = np.linalg.qr(C.astype(float))
-    rcond = max(C.shape) * np.finfo(C.dtype).eps
+    S2, read = plan.rows, plan.read(sim)
+    assert S2 is not None
+    Q, T = np.linalg.qr(read.C.astype(float))
+    rcond = max(read.C.shape) * np.finfo(read.C.dtype).eps
     # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
     core = (sim.n / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
-    return _joined(sim, S1, S2, core, "stacur")
+    return _joined(sim, plan, read, core, "stacur")
 
 
 def _joined(
-    sim: Similarity, S1: np.ndarray, S2: np.ndarray, core: np.ndarray, method: str
+    sim: SimilarityMatrix, plan: Plan, read: Reading, core: np.ndarray, method: str
 ) -> LowRank:
-    """Return K[:, S1] core K[S2]."""
-    n, s1, s2 = sim.n, S1.size, S2.size
-    if sim.symmetric:
-        calls = cross_calls(n, np.union1d(S1, S2).size)
-    else:
-        calls = cross_calls(n, s1, s2, symmetric=False)
-    R = sim.rows(S2)
+    """Return C core R^T."""
     return LowRank(
-        sim.columns(S1),
+        read.C,
         core.astype(sim.dtype),
-        R.T,
-        landmarks=S1,
-        row_landmarks=S2,
-        calls=calls,
+        read.R,
+        landmarks=plan.columns,
+        row_landmarks=plan.rows,
+        calls=plan.calls(sim),
         method=method,
     )
 
 
-def skeleton_calls(n: int, n_landmarks: int, **_: object) -> int:
-    """Return the most calls that `skeleton` makes: no item in both draws."""
-    return cross_calls(n, min(2 * n_landmarks, n))
-
-
-def sicur_calls(
+def skeleton_plan(
     n: int,
-    n_landmarks: int,
+    n_landmarks: int | None,
+    *,
+    draw: Callable[..., Any] = nominal,
+    **_: object,
+) -> Plan:
+    """Return what `skeleton` reads."""
+    S1, S2 = draw(n, n_landmarks, nested=False)
+    return Plan(n, S1, rows=S2)
+
+
+def sicur_plan(
+    n: int,
+    n_landmarks: int | None,
     oversampling: float = 2,
     *,
     nested: bool = True,
+    draw: Callable[..., Any] = nominal,
     **_: object,
-) -> int:
-    """Return the calls of `sicur`; not nested, the most that it makes."""
-    rows = sample_size(n, n_landmarks, oversampling)
-    return cross_calls(n, rows if nested else min(n_landmarks + rows, n))
+) -> Plan:
+    """Return what `sicur` reads."""
+    S1, S2 = draw(n, n_landmarks, oversampling, nested=nested)
+    return Plan(n, S1, rows=S2, oversampling=oversampling)
 
 
-def stacur_calls(
+def stacur_plan(
     n: int,
-    n_landmarks: int,
+    n_landmarks: int | None,
     *,
     same_rows: bool = True,
     oversampling: float = 1,
+    draw: Callable[..., Any] = nominal,
     **_: object,
-) -> int:
-    """Return the calls of `stacur`; with other rows, the most that it makes."""
-    rows = sample_size(n, n_landmarks, oversampling)
-    return cross_calls(n, rows if same_rows else min(n_landmarks + rows, n))
+) -> Plan:
+    """Return what `stacur` reads."""
+    S1, S2 = draw(n, n_landmarks, oversampling, nested=same_rows)
+    return Plan(n, S1, rows=S2, oversampling=oversampling)

@@ -13,28 +13,22 @@ is the variance of the total of a sampled quantity, t a quantile of Student's la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.ndimage
-import scipy.optimize
-import scipy.sparse
-import scipy.special
 import scipy.stats
 from numpy.typing import ArrayLike
 
+from simlib.approximation.sampling_design import Strata, features, pool
+from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
 
 __all__ = ["ErrorEstimate", "estimate_error"]
 
-POOL = 2**20  # pairs that are sorted into strata where there are more
-CHUNK = 2**22  # numbers gathered at a time
-STEP = 4.0  # ratio of the sizes of neighbouring strata in a tail
-LEAST = 4  # pairs evaluated of a stratum
 FEWEST = 16  # pairs evaluated in all
-WINDOW = np.ones((3, 5))  # strata that share their variance: likeness x prediction
 BINS_PER_OCTAVE, OCTAVES = 8, 2200
 
 
@@ -77,9 +71,9 @@ class ErrorEstimate(NamedTuple):
 
 
 def estimate_error(
-    sim: Similarity,
+    sim: Source,
     approximation: LowRank,
-    n_pairs: int | None = None,
+    n_pairs: float | None = None,
     *,
     confidence: float = 0.95,
     rng: int | np.random.Generator | None = None,
@@ -114,7 +108,7 @@ def estimate_error(
     ------
     ValueError
         The shapes differ, n_pairs is below 16 and below what is unknown, or every
-        similarity seen is zero.
+        similarity seen is zero or nothing beside the approximation.
     BudgetExceeded
         The limit does not pay for the sample; nothing was evaluated.
 
@@ -168,8 +162,10 @@ def estimate_error(
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
+    sim = check_similarity(sim)
     if n_pairs is None:
         n_pairs = default_size(sim.n)
+    n_pairs = whole_number(n_pairs, "n_pairs")
     sample = ValidationSample(sim, approximation, n_pairs, rng)
     return sample.estimate(approximation, confidence)
 
@@ -192,7 +188,7 @@ class ValidationSample:
 
     def __init__(
         self,
-        sim: Similarity,
+        sim: SimilarityMatrix,
         approximation: LowRank,
         n_pairs: int,
         rng: int | np.random.Generator | None,
@@ -204,8 +200,11 @@ class ValidationSample:
             )
         rng = np.random.default_rng(rng)
         self.sim, items = sim, np.arange(sim.n)
-        self.all_off = sim.n * (sim.n - 1) // (2 if sim.symmetric else 1)
-        unknown = self.all_off - sum(int((i != j).sum()) for i, j, _ in sim.known())
+        self.all_off = unknown = sim.n * (sim.n - 1) // (2 if sim.symmetric else 1)
+        self._largest = 0.0
+        for i, j, values in sim.known():
+            unknown -= int((i != j).sum())
+            self._largest = max(self._largest, np.abs(values).max(initial=0))
         diagonal = items[np.isnan(sim.peek(items, items))]
         if n_pairs < min(FEWEST, unknown + diagonal.size):
             raise ValueError(
@@ -214,9 +213,8 @@ class ValidationSample:
             )
         m_off = min(unknown, n_pairs - min(diagonal.size, n_pairs // 2))
         m_diagonal = min(diagonal.size, n_pairs - m_off)
-        self._pool = _pool(sim, unknown, max(POOL, 8 * m_off), rng)
-        features = _features(approximation, *self._pool)
-        self._strata = _Strata.of(*features, m_off, unknown)
+        self._pool = pool(sim, unknown, m_off, rng)
+        self._strata = Strata.of(*features(approximation, *self._pool), m_off, unknown)
         self._seed = int(rng.integers(2**62))
         self._on = rng.choice(diagonal, m_diagonal, replace=False)
         self._diagonal = diagonal.size
@@ -228,9 +226,7 @@ class ValidationSample:
 
     def enlarge(self, n_pairs: int) -> None:
         """Add pairs off the diagonal until there are n_pairs, or all of them."""
-        larger = _allocation(self._strata.sizes, n_pairs)
-        numbers = np.maximum(larger, self._strata.numbers)
-        self._strata = self._strata._replace(numbers=numbers)
+        self._strata = self._strata.enlarged(n_pairs)
         self._evaluate()
 
     def _evaluate(self) -> None:
@@ -239,6 +235,7 @@ class ValidationSample:
         i, j = (part[self._chosen] for part in self._pool)
         self._i, self._j = np.append(i, self._on), np.append(j, self._on)
         self._values = self.sim.pairs(self._i, self._j)
+        self._largest = max(self._largest, np.abs(self._values).max(initial=0))
 
     def estimate(
         self,
@@ -260,28 +257,31 @@ class ValidationSample:
             not have decided what was read.
         """
         sim, off = self.sim, self._chosen.size
+        squares = _Squares(sim.symmetric, approximation, self._largest)
         fresh = np.ones(self._i.size, dtype=bool)
         if has_read is not None:
             fresh = ~has_read(self._i, self._j)
         hidden = np.sort((self._i * sim.n + self._j)[fresh])
         total = _Total()
         for i, j, values in sim.known():
+            first, second = i, j
             if sim.symmetric:
-                i, j = np.minimum(i, j), np.maximum(i, j)
-            seen = ~_contains(hidden, i * sim.n + j)
+                first, second = np.minimum(i, j), np.maximum(i, j)
+            seen = ~_contains(hidden, first * sim.n + second)
             i, j, values = i[seen], j[seen], values[seen]
-            total.add(i == j, *_squares(sim, approximation, i, j, values))
-        error, norm = _squares(sim, approximation, self._i, self._j, self._values)
+            total.add(i == j, *squares(i, j, values))
+        error, norm = squares(self._i, self._j, self._values)
         weights = np.full(self._i.size, self._diagonal / max(self._on.size, 1))
         weights[:off] = self._strata.weights[self._strata.cell[self._chosen]]
         on_diagonal = self._i == self._j
         total.add(*(part[fresh] for part in (on_diagonal, error, norm, weights)))
-        if total.norm == 0:
+        norm_squared = total.norm.sum()
+        if norm_squared == 0:
             raise ValueError(
                 "Every similarity seen is zero: the error relative to a matrix of "
                 "zeros is not defined."
             )
-        squared = total.error.sum() / total.norm
+        squared = total.error.sum() / norm_squared
         residual = np.where(fresh, error - squared * norm, 0.0)
         parts = [self._strata.variance(self._chosen, residual[:off])]
         parts.append(_simple_variance(residual[off:], self._diagonal))
@@ -294,7 +294,7 @@ class ValidationSample:
         value = np.sqrt(squared)
         with np.errstate(over="ignore"):
             low, high = value * np.exp(-spread), value * np.exp(spread)
-        off_diagonal, diagonal = np.sqrt(total.error / total.norm)
+        off_diagonal, diagonal = np.sqrt(total.error / norm_squared)
         return ErrorEstimate(
             float(value),
             float(low),
@@ -316,8 +316,7 @@ class _Total:
     """Sums over pairs, and how the squared error is spread over them."""
 
     def __init__(self) -> None:
-        self.error = np.zeros(2)  # off the diagonal, on it
-        self.norm = 0.0
+        self.error, self.norm = np.zeros((2, 2))  # off the diagonal, on it
         self._spread = np.zeros((2, OCTAVES * BINS_PER_OCTAVE))  # pairs, squared error
 
     def add(
@@ -329,14 +328,13 @@ class _Total:
     ) -> None:
         """Count pairs with their weights."""
         weights = np.broadcast_to(weights, error.shape)
-        self.error += np.bincount(on_diagonal, weights * error, minlength=2)
-        self.norm += weights @ norm
+        for sums, part in ((self.error, error), (self.norm, norm)):
+            sums += np.bincount(on_diagonal, weights * part, minlength=2)
         large = ~on_diagonal & (error > 0)
         octave = np.log2(error[large]) + OCTAVES / 2
+        bins = (octave * BINS_PER_OCTAVE).astype(int)
         for row, values in zip(self._spread, (1.0, error[large]), strict=True):
-            np.add.at(
-                row, (octave * BINS_PER_OCTAVE).astype(int), weights[large] * values
-            )
+            row += np.bincount(bins, weights[large] * values, row.size)
 
     def share_of_largest(self, n_pairs: float) -> float:
         """Return the share of the squared error off the diagonal in its largest."""
@@ -344,71 +342,6 @@ class _Total:
         if error[-1] == 0:
             return 0.0
         return np.interp(n_pairs, np.append(0, pairs), np.append(0, error)) / error[-1]
-
-
-class _Strata(NamedTuple):
-    """The pairs of a pool in a grid of cells, likeness by prediction."""
-
-    cell: np.ndarray  # of each pair of the pool
-    shape: tuple[int, int]
-    sizes: np.ndarray  # pairs in each cell
-    numbers: np.ndarray  # of them to be evaluated
-    unknown: int  # pairs for which the pool stands
-
-    @classmethod
-    def of(
-        cls, likeness: np.ndarray, prediction: np.ndarray, n_pairs: int, unknown: int
-    ) -> _Strata:
-        """Lay the grid, as fine in the tails as `n_pairs` allow."""
-        depth = max(n_pairs // (2 * LEAST), 1).bit_length() - 1
-        tail = STEP ** -np.arange(1.0, depth + 1)
-        lower = tail[: depth // 2][::-1]
-        a, rows = _levels(likeness, 1 - tail)
-        b, columns = _levels(prediction, np.concatenate([lower, 1 - tail[:-1]]))
-        cell = a * columns + b
-        sizes = np.bincount(cell, minlength=rows * columns)
-        numbers = _allocation(sizes, n_pairs)
-        return cls(cell, (rows, columns), sizes, numbers, unknown)
-
-    def draw(self, rng: np.random.Generator) -> np.ndarray:
-        """Return the places in the pool of a simple random sample of each cell."""
-        order = np.lexsort((rng.random(self.cell.size), self.cell))
-        rank = np.arange(order.size) - np.repeat(
-            np.cumsum(self.sizes) - self.sizes, self.sizes
-        )
-        return order[rank < self.numbers[self.cell[order]]]
-
-    @property
-    def weights(self) -> np.ndarray:
-        """How many pairs one that is evaluated stands for, by cell."""
-        scale = self.unknown / max(self.cell.size, 1)
-        return scale * self.sizes / np.maximum(self.numbers, 1)
-
-    def variance(self, chosen: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-        """Return the variance of the estimated total, and the variance of that."""
-        cell, number = self.cell[chosen], np.maximum(self.numbers, 1)
-        mean, square = (
-            np.bincount(cell, v, self.sizes.size) / number for v in (values, values**2)
-        )
-        spread = number * np.maximum(square - mean**2, 0)
-        freedom = np.maximum(self.numbers - 1, 0)
-
-        def together(x: np.ndarray) -> np.ndarray:
-            grid = x.reshape(self.shape).astype(float)
-            return scipy.ndimage.convolve(grid, WINDOW, mode="constant").ravel()
-
-        own = spread / np.maximum(freedom, 1)
-        shared = together(spread) / np.maximum(together(freedom), 1)
-        left_out = 1 - self.numbers / np.maximum(self.sizes, 1)
-        terms = self.weights**2 * number * left_out * np.maximum(own, shared)
-        variance = terms.sum()
-        uncertainty = (terms**2 / np.maximum(freedom, 1)).sum()
-        if self.cell.size < self.unknown:  # the pool is a sample itself
-            share = self.sizes / self.cell.size
-            of_pool = share @ square - (share @ mean) ** 2
-            left_out = 1 - self.cell.size / self.unknown
-            variance += self.unknown**2 / self.cell.size * left_out * of_pool
-        return variance, uncertainty
 
 
 def _simple_variance(values: np.ndarray, size: int) -> tuple[float, float]:
@@ -419,116 +352,33 @@ def _simple_variance(values: np.ndarray, size: int) -> tuple[float, float]:
     return variance, variance**2 / (values.size - 1)
 
 
-def _squares(
-    sim: Similarity,
-    approximation: LowRank,
-    i: np.ndarray,
-    j: np.ndarray,
-    values: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return what pairs add to the squares of the norms of K - K~ and of K."""
-    values = values.astype(float)
-    both = 1 + (sim.symmetric & (i != j))
-    error, norm = np.empty(i.size), both * values**2
-    for k in _chunks(i.size, approximation):
-        error[k] = (values[k] - approximation.entries(i[k], j[k])) ** 2
-        if sim.symmetric and not approximation.symmetric:
-            other = (values[k] - approximation.entries(j[k], i[k])) ** 2
-            error[k] = (error[k] + other) / 2
-    return both * error, norm
+class _Squares:
+    """What pairs add to the squares of the norms of K - K~ and of K.
 
-
-def _pool(
-    sim: Similarity, unknown: int, size: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unknown pairs off the diagonal, or a random sample of that size."""
-    if unknown <= 4 * size:
-        found = [np.zeros((2, 0), dtype=int)]
-        step = max(1, POOL // sim.n)
-        for k in range(0, sim.n, step):
-            i, j = np.indices((min(step, sim.n - k), sim.n)).reshape(2, -1)
-            found.append(_unknown(sim, i + k, j))
-        i, j = np.concatenate(found, axis=1)
-        if unknown <= size:
-            return i, j
-        chosen = np.sort(rng.choice(i.size, size, replace=False))
-        return i[chosen], j[chosen]
-    keys = np.zeros(0, dtype=int)
-    while keys.size < size:
-        i, j = rng.integers(sim.n, size=(2, size))
-        if sim.symmetric:
-            i, j = np.minimum(i, j), np.maximum(i, j)
-        i, j = _unknown(sim, i, j)
-        keys = np.union1d(keys, i * sim.n + j)
-    keys = np.sort(rng.choice(keys, size, replace=False))
-    return np.divmod(keys, sim.n)
-
-
-def _unknown(sim: Similarity, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return those of the pairs that are off the diagonal, ordered and not known."""
-    off = i < j if sim.symmetric else i != j
-    i, j = i[off], j[off]
-    return np.stack([i, j])[:, np.isnan(sim.peek(i, j))]
-
-
-def _features(
-    approximation: LowRank, i: np.ndarray, j: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the likeness and the predicted similarity of pairs."""
-    profiles = _profiles(approximation)
-    likeness, prediction = np.empty((2, i.size))
-    for k in _chunks(i.size, approximation):
-        likeness[k] = np.einsum("ka,ka->k", profiles[i[k]], profiles[j[k]])
-        prediction[k] = approximation.entries(i[k], j[k])
-        if not approximation.symmetric:
-            prediction[k] += approximation.entries(j[k], i[k])
-    return likeness, prediction
-
-
-def _profiles(approximation: LowRank) -> np.ndarray:
-    """Return the rows of the factors as normal scores, whitened, of length one."""
-    factors = [approximation.left]
-    if not approximation.symmetric:
-        factors.append(approximation.right)
-    factors = [f if isinstance(f, np.ndarray) else f.toarray() for f in factors]
-    n = approximation.shape[0]
-    ranks = [scipy.stats.rankdata(column) for f in factors for column in f.T]
-    scores = scipy.special.ndtri((np.array(ranks).T.reshape(n, -1) - 0.5) / n)
-    values, vectors = np.linalg.eigh(scores.T @ scores)
-    keep = values > n * np.finfo(float).eps * values.max(initial=0)
-    profiles = scores @ (vectors[:, keep] / np.sqrt(values[keep]))
-    length = np.linalg.norm(profiles, axis=1, keepdims=True)
-    return profiles / np.where(length > 0, length, 1)
-
-
-def _levels(values: np.ndarray, quantiles: np.ndarray) -> tuple[np.ndarray, int]:
-    """Cut at quantiles; return the level of each value and how many levels there are.
-
-    Equal values share a level.
+    Relative to the largest entry of K, or a power of two beside it, as the squares of
+    squares of its own scale need not be numbers.
     """
-    if quantiles.size == 0:
-        return np.zeros(values.size, dtype=int), 1
-    edges = np.quantile(values, quantiles)
-    return np.searchsorted(edges, values), quantiles.size + 1
 
+    def __init__(self, symmetric: bool, approximation: LowRank, largest: float):
+        self.symmetric, self.approximation = symmetric, approximation
+        self.exponent = -int(np.frexp(largest)[1])
 
-def _allocation(sizes: np.ndarray, total: int) -> np.ndarray:
-    """Return numbers proportional to the roots of the sizes, as far as these allow."""
-    if total >= sizes.sum():
-        return sizes
-    least = np.minimum(sizes, min(LEAST, total // int(np.count_nonzero(sizes))))
-    root = np.sqrt(sizes)
+    def __call__(
+        self, i: np.ndarray, j: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        both = 1 + (self.symmetric & (i != j))
+        error = self._error(i, j, values)
+        if self.symmetric and not self.approximation.symmetric:
+            error = (error + self._error(j, i, values)) / 2
+        return both * error, both * np.ldexp(values.astype(float), self.exponent) ** 2
 
-    def numbers(t: float) -> np.ndarray:
-        return np.clip(t * root, least, sizes)
-
-    t = scipy.optimize.brentq(lambda t: numbers(t).sum() - total, 0, root.max())
-    rounded = np.floor(np.cumsum(numbers(t)) + 0.5).astype(int)
-    return np.minimum(np.diff(rounded, prepend=0), sizes)
-
-
-def _chunks(size: int, approximation: LowRank) -> Iterator[slice]:
-    """Cut pairs into pieces whose rows of the factors take little memory."""
-    width = sum(approximation.core.shape)
-    step = max(1, CHUNK // max(1, width))
-    return (slice(k, k + step) for k in range(0, size, step))
+    def _error(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> np.ndarray:
+        difference = values.astype(float) - self.approximation.entries(i, j)
+        with np.errstate(over="ignore"):
+            error = np.ldexp(difference, self.exponent) ** 2
+        if not np.isfinite(error).all():
+            raise ValueError(
+                "The approximation is off by more than 1e150 times the largest "
+                "similarity: it is none of this matrix."
+            )
+        return error

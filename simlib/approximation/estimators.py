@@ -1,4 +1,4 @@
-r"""The methods as scikit-learn transformers: items of any kind become feature vectors.
+r"""The methods as a scikit-learn transformer: items of any kind become feature vectors.
 
 .. math:: Z = K(X, X_{S_1}) \, T, \qquad T T^\top = (U U^\top)^{1/2}
 
@@ -14,52 +14,175 @@ of the paper, whose inner products are another matrix.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
-from sklearn.utils import Tags, _safe_indexing, check_array
+from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simlib.approximation.anchored import anchored
-from simlib.approximation.cur import sicur, stacur
-from simlib.approximation.sms import sms_nystrom
-from simlib.approximation.tikhonov import tikhonov
+from simlib.approximation.anchored import Anchored
+from simlib.approximation.methods import named
+from simlib.evaluation import accessor
 from simlib.lowrank import LowRank
+from simlib.region import Block
 from simlib.similarity import Similarity, SimilarityError
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, View, check_similarity
 
-__all__ = ["SMSNystroem", "SiCUR", "StaCUR", "TikhonovNystroem"]
+__all__ = ["SimilarityFeatures"]
+
+BASE_RANK = 1000  # features of a cheap kernel, unless told
+
+Kernel = str | Callable[..., Any] | Source
 
 
-class _LandmarkFeatures(
+class SimilarityFeatures(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """Features of an item from its similarities to the landmarks of a method."""
+    r"""Features of items of any kind, from their similarities to some landmarks.
+
+    Strings, lists of words, rows of numbers: whatever a similarity is defined for.
+
+    Parameters
+    ----------
+    kernel : str, callable or Similarity, default="rbf"
+        A name for `sklearn.metrics.pairwise.pairwise_kernels`; a symmetric function of
+        items in one of the three forms that `batch` tells, each pair being evaluated in
+        one order only; "precomputed", for a matrix that exists; or a symmetric
+        `Similarity` over all items, those to be transformed later included. X then are
+        the numbers of items, and all clones, as those of a grid search, share what it
+        knows: no pair is evaluated twice. Processes share nothing: with ``n_jobs`` of a
+        search above 1 each has a copy of its own.
+    method : str, default="tikhonov"
+        The function that makes the approximation: a name in `METHODS`.
+    n_landmarks : int, default=100
+        Number of landmarks. Where it exceeds the number of items, a warning says so and
+        every item is a landmark.
+    cheap : str, callable or Similarity, optional
+        A kernel that costs little and nearly agrees: the features are then those of
+        `anchored`, in place of `tikhonov`. A name or a function of two items where
+        `kernel` is, a `Similarity` over the same items where `kernel` is one. Where it
+        does not help the features are those of the kernel alone.
+    batch : None, "pairs" or "block", default=None
+        Form of a callable kernel, as in `Similarity`.
+    kernel_params : dict, optional
+        Keyword arguments of the kernel, named or callable.
+    method_params : dict, optional
+        Options of the method, such as ``{"oversampling": 3}``; with `cheap` those of
+        `anchored`, whose ``base_rank`` is then 1000 unless told.
+    random_state : int, RandomState or None
+        Source of randomness; an integer draws what the function draws for that ``rng``.
+    n_jobs : int, optional
+        Parallel evaluation through joblib, as in `Similarity`.
+
+    Attributes
+    ----------
+    components_ : list or array of l items
+        The landmarks; nothing else of the data is kept. None where precomputed, numbers
+        of items where the kernel is a `Similarity`.
+    component_indices_ : array of int, shape (l,)
+        Their places in the data.
+    base_components_ : list or array of r items
+        With `cheap`, its own landmarks; none where it does not help.
+    calibration_ : callable
+        With `cheap`, the function that turns its values into those of the kernel.
+    normalization_ : array of shape (l, d)
+        T: ``transform(X)`` is ``kernel(X, components_) @ normalization_``. With `cheap`
+        there are further rows and columns, for
+        ``calibration_(cheap(X, base_components_))``.
+    signs_ : array of shape (d,)
+        +1 or -1: with ``Z = fit_transform(X)``, ``(Z * signs_) @ Z.T`` is the
+        approximation, indefinite where that is. A linear model needs no signs: its
+        weights absorb them. All are +1 for CUR, see the notes.
+    n_calls_ : int
+        Evaluations of the kernel in `fit`, or entries of a precomputed matrix read.
+    n_features_in_ : int
+        Number of columns, where the data is a table.
+    feature_names_in_ : array of str
+        Their names, where all are strings.
+
+    See Also
+    --------
+    sklearn.kernel_approximation.Nystroem : for positive semidefinite kernels of arrays;
+        takes no strings, and evaluates pairs of landmarks again to transform them.
+
+    Notes
+    -----
+    A new item costs as many calls as there are landmarks, and as many of `cheap` as
+    there are ``base_components_``; where the kernel is a `Similarity`, less what it
+    knows. In `fit` a callable is called as often as the method says, never twice for a
+    pair; a function in blocks, as a named kernel is, gives both halves of small tiles
+    on the diagonal. With "precomputed" `transform` takes similarities to all fitted
+    items, and ``sklearn.model_selection`` cuts rows and columns. A data frame reaches a
+    callable as rows of arrays. Float32 data gives float32 features of a named kernel or
+    precomputed matrix.
+
+    Of "sicur", "stacur" and "skeleton" the features are those of the paper,
+    :math:`Z = C P \Sigma^{1/2}` with the joining matrix :math:`U = P \Sigma Q^\top`.
+    Their inner products are :math:`C (U U^\top)^{1/2} C^\top`, positive semidefinite,
+    and not the approximation :math:`C U R`: signs of eigenvalues are lost, and with
+    more rows than columns so is the scale, by about ``oversampling ** -0.5``. "sicur"
+    with ``{"symmetrize": True}`` gives the approximation itself, from as many landmarks
+    as there are rows. "sms_nystrom" shifts the core alone (``variant="core"``): the
+    other variants add to rows of the fitted matrix, which is no function of an item.
+    Source: Ray et al. (2022), section 4.1.
+
+    Examples
+    --------
+    >>> from simlib import SimilarityFeatures
+    >>> words = ["similar", "simile", "smile", "mile", "kernel", "colonel", "colon"]
+    >>> def jaccard(x, y):
+    ...     return len(set(x) & set(y)) / len(set(x) | set(y))
+    >>> features = SimilarityFeatures(jaccard, n_landmarks=3, random_state=0)
+    >>> features.fit(words).components_
+    ['smile', 'kernel', 'mile']
+    >>> features.n_calls_
+    24
+    >>> features.transform(["smiles", "nucleon"]).shape
+    (2, 3)
+
+    One similarity for all that is fitted and transformed:
+
+    >>> from simlib import Similarity
+    >>> sim = Similarity(words + ["smiles", "nucleon"], jaccard)
+    >>> features = SimilarityFeatures(sim, n_landmarks=3, random_state=0)
+    >>> features.fit(range(7)).transform([7, 8]).shape
+    (2, 3)
+    >>> sim.calls
+    30
+    """
 
     def __init__(
         self,
-        kernel: str | Callable[..., float],
-        n_landmarks: int,
-        kernel_params: dict[str, Any] | None,
-        random_state: int | np.random.RandomState | None,
-        n_jobs: int | None,
+        kernel: Kernel = "rbf",
+        *,
+        method: str = "tikhonov",
+        n_landmarks: int = 100,
+        cheap: Kernel | None = None,
+        batch: Literal["pairs", "block"] | None = None,
+        kernel_params: dict[str, Any] | None = None,
+        method_params: dict[str, Any] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
     ):
         self.kernel = kernel
+        self.method = method
         self.n_landmarks = n_landmarks
+        self.cheap = cheap
+        self.batch = batch
         self.kernel_params = kernel_params
+        self.method_params = method_params
         self.random_state = random_state
         self.n_jobs = n_jobs
-
-    def _approximate(self, sim: Similarity, **draw: Any) -> LowRank:
-        """Call the method; `draw` is n_landmarks and rng."""
-        raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose landmarks and join them.
@@ -69,7 +192,7 @@ class _LandmarkFeatures(
         X : array of shape (n, d), or a sequence of n items
             Numbers for a named kernel, dense or sparse; items of any kind for a
             callable, one for each row of an array or data frame; the symmetric (n, n)
-            matrix itself for "precomputed".
+            matrix itself for "precomputed"; integers for a `Similarity`.
         y : ignored
             Here so that pipelines can pass it.
 
@@ -80,8 +203,10 @@ class _LandmarkFeatures(
         Raises
         ------
         ValueError
-            No such kernel, numbers that a named kernel cannot take, a matrix that is
-            not square or not symmetric, or what the method refuses.
+            No such kernel or method, numbers that a named kernel cannot take, a matrix
+            that is not square or not symmetric, or what the method refuses.
+        TypeError
+            The method has no such option, or the data is a single string.
         SimilarityError
             The callable raised, or returned something that is no number.
         """
@@ -98,7 +223,10 @@ class _LandmarkFeatures(
         array of shape (n, d)
             What ``fit(X).transform(X)`` returns, to rounding.
         """
-        return self._fit(X).left @ self.normalization_
+        answer = self._fit(X)
+        if answer.symmetric:
+            return answer.embedding()[0]
+        return answer.left @ self.normalization_
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the features of items, at one kernel call for each of the landmarks.
@@ -119,16 +247,38 @@ class _LandmarkFeatures(
             Before `fit`.
         ValueError
             Another number or other names of columns than in `fit`.
+        TypeError
+            The data is a single string.
         SimilarityError
-            The callable raised, or returned something that is no number. The landmarks
-            are numbered after the items.
+            The callable raised, or returned something that is no number.
         """
         check_is_fitted(self, "normalization_")
-        return self._columns(self._items(X, reset=False)) @ self.normalization_
+        items = self._items(X, reset=False)
+        if self.kernel == "precomputed":
+            columns = items[:, self.component_indices_]
+        else:
+            columns = self._between(items, self.components_, self.kernel)
+        if self.cheap is not None and len(self.normalization_) > columns.shape[1]:
+            cheap = self._between(
+                self._cheap_items(items), self.base_components_, self.cheap
+            )
+            calibrated = self.calibration_(cheap).astype(columns.dtype)
+            columns = np.hstack([columns, calibrated])
+        return columns @ self.normalization_
 
     def _fit(self, X: Any) -> LowRank:
+        method, options = self._method()
         items = self._items(X, reset=True)
-        sim = self._similarity(items)
+        sim = self._similarity(items, self.kernel)
+        if not sim.symmetric:
+            raise ValueError(
+                "Features are made of a symmetric matrix: use (K + K.T)/2, which is "
+                "sim.symmetrized() of a Similarity."
+            )
+        if self.cheap is not None:
+            base_items = self._cheap_items(items)
+            options["cheap"] = self._similarity(base_items, self.cheap)
+            options["base_rank"] = min(options.get("base_rank", BASE_RANK), sim.n)
         if self.n_landmarks > sim.n:
             warnings.warn(
                 f"n_landmarks={self.n_landmarks} is more than the {sim.n} items: all "
@@ -139,30 +289,67 @@ class _LandmarkFeatures(
         seed = self.random_state
         if isinstance(seed, np.random.RandomState):
             seed = seed.randint(2**31)
+        calls = sim.calls
         try:
-            answer = self._approximate(
+            answer = method(
                 sim,
                 n_landmarks=min(self.n_landmarks, sim.n),
                 rng=np.random.default_rng(seed),
+                **options,
             )
         except SimilarityError as error:
-            error.add_note(
-                "An estimator keeps nothing of a fit that failed. Make a Similarity of "
-                "the items and call the method on it to keep what was evaluated."
-            )
+            if not isinstance(self.kernel, Source):
+                error.add_note(
+                    "An estimator keeps nothing of a fit that failed. Give it a "
+                    "Similarity of all items as kernel, which keeps what was evaluated."
+                )
             raise
+        self.n_calls_ = sim.calls - calls
+        assert answer.landmarks is not None
         self.component_indices_ = answer.landmarks
         self.components_ = (
-            None
-            if self.kernel == "precomputed"
-            else _safe_indexing(items, answer.landmarks)
+            None if self.kernel == "precomputed" else _some(items, answer.landmarks)
         )
+        if isinstance(answer, Anchored):
+            self.base_components_ = _some(base_items, answer.base_landmarks)
+            self.calibration_ = answer.calibration
         self.normalization_, self.signs_ = _feature_map(answer)
-        self.n_calls_ = sim.calls
         return answer
+
+    def _method(self) -> tuple[Callable[..., LowRank], dict[str, Any]]:
+        """Return the function, and its options but those that depend on the data."""
+        name, options = self.method, dict(self.method_params or {})
+        if self.cheap is not None:
+            if name not in ("tikhonov", "anchored"):
+                raise ValueError(
+                    f'With a cheap kernel the method is "tikhonov"; got {name!r}.'
+                )
+            if "precomputed" in (self.kernel, self.cheap):
+                raise ValueError(
+                    "A cheap kernel needs items, not a precomputed matrix; the "
+                    "function simlib.anchored takes two matrices."
+                )
+            if isinstance(self.cheap, Source) != isinstance(self.kernel, Source):
+                raise ValueError(
+                    "Of `kernel` and `cheap` one is a Similarity, for which X is "
+                    "numbers of items: the other must be one too."
+                )
+            name = "anchored"
+        elif name == "anchored":
+            raise ValueError('The method "anchored" needs a `cheap` kernel.')
+        if options.get("variant", "core") != "core":
+            raise ValueError(
+                'Features need variant="core": the other variants add to rows of the '
+                "fitted matrix, which is no function of an item."
+            )
+        return named(name, options).function, options
 
     def _items(self, X: Any, *, reset: bool) -> Any:
         """Check X as far as its kind allows; rows of a data frame become arrays."""
+        if isinstance(X, str | bytes):
+            raise TypeError(f"X is a sequence of items, got one of them: pass [{X!r}].")
+        if isinstance(self.kernel, Source):
+            return _numbers(X)
         if not callable(self.kernel):
             return validate_data(
                 self,
@@ -175,24 +362,46 @@ class _LandmarkFeatures(
             validate_data(self, X, skip_check_array=True, reset=reset)
         return X.to_numpy() if hasattr(X, "to_numpy") else X
 
-    def _similarity(self, items: Any) -> Similarity:
-        """Return the similarity of the items to each other."""
-        if self.kernel == "precomputed":
-            sim = Similarity.from_matrix(items)
-            if not sim.symmetric:
-                raise ValueError(
-                    "A precomputed matrix must be symmetric; use (K + K.T)/2."
-                )
-            return sim
-        return _similarity(items, self.kernel, self.kernel_params, self.n_jobs)
+    def _cheap_items(self, items: Any) -> Any:
+        """Return the items as the cheap kernel takes them."""
+        if not isinstance(self.cheap, str):
+            return items
+        return check_array(items, accept_sparse="csr", dtype=[np.float64, np.float32])
 
-    def _columns(self, items: Any) -> np.ndarray:
-        """Return the similarities of items to the landmarks."""
-        if self.kernel == "precomputed":
-            return items[:, self.component_indices_]
-        return _between(
-            items, self.components_, self.kernel, self.kernel_params, self.n_jobs
+    def _similarity(self, items: Any, kernel: Kernel) -> SimilarityMatrix:
+        """Return the similarity of the items to each other under a kernel."""
+        params = self.kernel_params if kernel is self.kernel else None
+        if isinstance(kernel, Source):
+            if params:
+                raise ValueError(
+                    "kernel_params are for functions; of a Similarity use `map`."
+                )
+            return _Subset(check_similarity(kernel), items)
+        if kernel == "precomputed":
+            return Similarity.from_matrix(items)
+        if callable(kernel):
+            return Similarity(
+                items,
+                partial(kernel, **(params or {})),
+                batch=self.batch if kernel is self.kernel else None,
+                n_jobs=self.n_jobs,
+            )
+        if kernel not in kernel_metrics():
+            raise ValueError(
+                'kernel must be a callable, a Similarity, "precomputed" or one of '
+                f"{', '.join(sorted(kernel_metrics()))}; got {kernel!r}."
+            )
+        function = partial(pairwise_kernels, metric=kernel, **(params or {}))
+        return Similarity(
+            items, function, batch="block", dtype=items.dtype, n_jobs=self.n_jobs
         )
+
+    def _between(self, items: Any, landmarks: Any, kernel: Kernel) -> np.ndarray:
+        """Return the similarities of items to landmarks under a kernel."""
+        if isinstance(kernel, Source):
+            return kernel.block(items, landmarks)
+        sim = self._similarity(landmarks, kernel)
+        return sim.between(items, np.arange(sim.n))
 
     @property
     def _n_features_out(self) -> int:
@@ -206,372 +415,83 @@ class _LandmarkFeatures(
         return tags
 
 
-def _similarity(
-    items: Any,
-    kernel: str | Callable[..., float],
-    params: dict[str, Any] | None,
-    n_jobs: int | None,
-) -> Similarity:
-    """Return the similarity of the items to each other under a kernel."""
-    if callable(kernel):
-        return Similarity(items, _function(kernel, params), n_jobs=n_jobs)
-    if kernel not in kernel_metrics():
+class _Subset(View):
+    """The similarities of some items, by their places among these."""
+
+    def __init__(self, base: SimilarityMatrix, items: np.ndarray):
+        super().__init__(base)
+        base.peek(items, items)  # raises for numbers that are none of an item
+        self.subset = items
+
+    def on(self, base: Source) -> View:
+        return _Subset(check_similarity(base), self.subset)
+
+    @property
+    def n(self) -> int:
+        return self.subset.size
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        return self.base.block(self._of(rows), self._of(columns))
+
+    def columns(self, columns: ArrayLike) -> np.ndarray:
+        return self.base.block(self.subset, self._of(columns))
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        return self.base.block(self._of(rows), self.subset)
+
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return self.base.pairs(self._of(i), self._of(j))
+
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return self.base.peek(self._of(i), self._of(j))
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        place = np.full(self.base.n, -1)
+        place[self.subset] = np.arange(self.n)
+        for i, j, values in self.base.known():
+            inside = (place[i] >= 0) & (place[j] >= 0)
+            yield place[i[inside]], place[j[inside]], values[inside]
+
+    def cost(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> int:
+        def inside(items: ArrayLike | None) -> np.ndarray:
+            return self.subset if items is None else self._of(items)
+
+        those = [(inside(rows), inside(columns)) for rows, columns in blocks]
+        if pairs is not None:
+            pairs = (inside(pairs[0]), inside(pairs[1]))
+        return check_similarity(self.base).cost(*those, pairs=pairs)
+
+    def _of(self, places: ArrayLike) -> np.ndarray:
+        """Return the items at these places."""
+        return self.subset[np.asarray(places)]
+
+
+def _numbers(X: Any) -> np.ndarray:
+    """Return the numbers of items, from a sequence or a single column."""
+    numbers = np.asarray(X)
+    if numbers.ndim == 2 and numbers.shape[1] == 1:
+        numbers = numbers[:, 0]
+    if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu":
         raise ValueError(
-            f'kernel must be a callable, "precomputed" or one of '
-            f"{', '.join(sorted(kernel_metrics()))}; got {kernel!r}."
+            "Where the kernel is a Similarity, X is a sequence of the numbers of its "
+            f"items; got {numbers.dtype} of shape {numbers.shape}."
         )
-    return Similarity(
-        items,
-        _function(kernel, params),
-        batch="block",
-        dtype=items.dtype,
-        n_jobs=n_jobs,
-    )
+    return numbers.astype(np.int64)
 
 
-def _between(
-    items: Any,
-    landmarks: Any,
-    kernel: str | Callable[..., float],
-    params: dict[str, Any] | None,
-    n_jobs: int | None,
-) -> np.ndarray:
-    """Return the similarities of items to landmarks under a kernel."""
-    function = _function(kernel, params)
-    if not callable(kernel):
-        return function(items, landmarks, n_jobs=n_jobs)
-    new, landmarks = list(items), list(landmarks)
-    sim = Similarity(new + landmarks, function, n_jobs=n_jobs)
-    return sim.block(range(len(new)), range(len(new), sim.n))
-
-
-def _function(
-    kernel: str | Callable[..., float], params: dict[str, Any] | None
-) -> Callable[..., Any]:
-    """Return the kernel of two items; a named one takes two arrays of them."""
-    if callable(kernel):
-        return partial(kernel, **(params or {}))
-    return partial(pairwise_kernels, metric=kernel, **(params or {}))
+def _some(items: Any, index: np.ndarray) -> Any:
+    return accessor(items, "pairs")(index)
 
 
 def _feature_map(answer: LowRank) -> tuple[np.ndarray, np.ndarray]:
     """Return T and the signs of the features."""
-    if answer.symmetric:
-        return answer.embedding_map()
-    P, sigma, _ = np.linalg.svd(answer.core.astype(float), full_matrices=False)
-    return (P * np.sqrt(sigma)).astype(answer.dtype), np.ones(sigma.size, answer.dtype)
-
-
-class TikhonovNystroem(_LandmarkFeatures):
-    """Features by the Tikhonov core (`tikhonov`), for any symmetric similarity.
-
-    The estimator to start with. It takes items of any kind: strings, lists of words,
-    rows of numbers.
-
-    Parameters
-    ----------
-    kernel : str or callable, default="rbf"
-        A name for `sklearn.metrics.pairwise.pairwise_kernels`; a symmetric function of
-        two items that returns a number, each pair being evaluated in one order only; or
-        "precomputed", for a matrix that exists.
-    n_landmarks : int, default=100
-        Number of landmarks and of features. Where it exceeds the number of items, a
-        warning says so and every item is a landmark.
-    kernel_params : dict, optional
-        Keyword arguments of the kernel, named or callable.
-    random_state : int, RandomState or None
-        Source of randomness; an integer draws what the function draws for that ``rng``.
-    n_jobs : int, optional
-        Parallel evaluation through joblib, as in `Similarity`.
-    oversampling : float, default=2
-        The core is fitted to the block of ``oversampling * n_landmarks`` items.
-    ridge : "cv" or float, default="cv"
-        Its regularisation; "cv" finds it by cross-validation, at no kernel call.
-    landmarks : "uniform", "pivoted_qr" or "adaptive", default="uniform"
-        How to choose the landmarks; see `tikhonov`.
-    cheap : str or callable, optional
-        A kernel that costs little and nearly agrees, given as `kernel` is, but not
-        precomputed: the features are then those of `anchored`. Where it does not help
-        they are those of the kernel alone. Ridge and landmarks have to be the default.
-    base_rank : int, default=1000
-        How many features the cheap kernel gives at most.
-
-    Attributes
-    ----------
-    components_ : list or array of n_landmarks items
-        The landmarks; nothing else of the data is kept. None where precomputed.
-    component_indices_ : array of int, shape (n_landmarks,)
-        Their places in the data.
-    base_components_ : list or array of at most base_rank items
-        With `cheap`, its own landmarks; none where it does not help.
-    calibration_ : callable
-        With `cheap`, the function that turns its values into those of the kernel.
-    normalization_ : array of shape (n_landmarks, n_landmarks)
-        T: ``transform(X)`` is ``kernel(X, components_) @ normalization_``. With `cheap`
-        there are further rows and columns, for
-        ``calibration_(cheap(X, base_components_))``.
-    signs_ : array of shape (n_landmarks,)
-        +1 or -1: with ``Z = fit_transform(X)``, ``(Z * signs_) @ Z.T`` is the
-        approximation, indefinite where the kernel is. A linear model needs no signs:
-        its weights absorb them.
-    n_calls_ : int
-        Evaluations of the kernel in `fit`, or entries of a precomputed matrix read.
-    n_features_in_ : int
-        Number of columns, where the data is a table.
-    feature_names_in_ : array of str
-        Their names, where all are strings.
-
-    See Also
-    --------
-    sklearn.kernel_approximation.Nystroem : for positive semidefinite kernels of arrays;
-        takes no strings, and evaluates pairs of landmarks again to transform them.
-
-    Notes
-    -----
-    A new item costs ``n_landmarks`` calls, and as many of `cheap` as there are
-    ``base_components_``. In `fit` a callable is called as often as
-    `tikhonov` says, never twice for a pair; a named kernel is computed in blocks, which
-    adds both halves of small tiles on the diagonal. With "precomputed" `transform`
-    takes similarities to all fitted items, and ``sklearn.model_selection`` cuts rows
-    and columns. A data frame reaches a callable as rows of arrays.
-
-    Float32 data gives float32 features of a named kernel or precomputed matrix.
-
-    Examples
-    --------
-    >>> from simlib import TikhonovNystroem
-    >>> words = ["similar", "simile", "smile", "mile", "kernel", "colonel", "colon"]
-    >>> def jaccard(x, y):
-    ...     return len(set(x) & set(y)) / len(set(x) | set(y))
-    >>> features = TikhonovNystroem(jaccard, n_landmarks=3, random_state=0).fit(words)
-    >>> features.components_
-    ['smile', 'kernel', 'mile']
-    >>> features.n_calls_
-    24
-    >>> features.transform(["smiles", "nucleon"]).shape
-    (2, 3)
-    """
-
-    def __init__(
-        self,
-        kernel: str | Callable[..., float] = "rbf",
-        *,
-        n_landmarks: int = 100,
-        kernel_params: dict[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        oversampling: float = 2,
-        ridge: Literal["cv"] | float = "cv",
-        landmarks: Literal["uniform", "pivoted_qr", "adaptive"] = "uniform",
-        cheap: str | Callable[..., float] | None = None,
-        base_rank: int = 1000,
-    ):
-        super().__init__(kernel, n_landmarks, kernel_params, random_state, n_jobs)
-        self.oversampling = oversampling
-        self.ridge = ridge
-        self.landmarks = landmarks
-        self.cheap = cheap
-        self.base_rank = base_rank
-
-    def _approximate(self, sim: Similarity, **draw: Any) -> LowRank:
-        if self.cheap is None:
-            return tikhonov(
-                sim,
-                oversampling=self.oversampling,
-                ridge=self.ridge,
-                landmarks=self.landmarks,
-                **draw,
-            )
-        if "precomputed" in (self.kernel, self.cheap):
-            raise ValueError(
-                "A cheap kernel needs items, not a precomputed matrix; the function "
-                "simlib.anchored takes two matrices."
-            )
-        if (self.ridge, self.landmarks) != ("cv", "uniform"):
-            raise ValueError(
-                'With a cheap kernel leave ridge="cv" and landmarks="uniform".'
-            )
-        items = self._cheap_items(sim.items)
-        answer = anchored(
-            sim,
-            cheap=_similarity(items, self.cheap, None, self.n_jobs),
-            oversampling=self.oversampling,
-            base_rank=min(self.base_rank, sim.n),
-            **draw,
-        )
-        self.base_components_ = _safe_indexing(items, answer.base_landmarks)
-        self.calibration_ = answer.calibration
-        return answer
-
-    def _columns(self, items: Any) -> np.ndarray:
-        columns = super()._columns(items)
-        if self.cheap is None or len(self.normalization_) == columns.shape[1]:
-            return columns
-        cheap_columns = _between(
-            self._cheap_items(items),
-            self.base_components_,
-            self.cheap,
-            None,
-            self.n_jobs,
-        )
-        calibrated = self.calibration_(cheap_columns).astype(columns.dtype)
-        return np.hstack([columns, calibrated])
-
-    def _cheap_items(self, items: Any) -> Any:
-        """Return the items as the cheap kernel takes them."""
-        if callable(self.cheap):
-            return items
-        return check_array(items, accept_sparse="csr", dtype=[np.float64, np.float32])
-
-
-class SMSNystroem(_LandmarkFeatures):
-    """Features by submatrix-shifted Nyström (`sms_nystrom`).
-
-    Parameters
-    ----------
-    kernel, n_landmarks, kernel_params, random_state, n_jobs
-        As in `TikhonovNystroem`.
-    oversampling : float, default=2
-        The shift is read off a block of ``oversampling * n_landmarks`` items.
-    alpha : float, default=1.5
-        Safety factor on the eigenvalue found there.
-
-    Notes
-    -----
-    Attributes are those of `TikhonovNystroem`; ``signs_`` are +1 but for features of
-    the size of rounding, so ``Z @ Z.T`` is the approximation. An `alpha` below 1 may
-    change that.
-
-    The shift goes into the core alone (``variant="core"``): the other variants add it
-    to some rows of the fitted matrix, which is no function of an item. Calls are those
-    of `sms_nystrom`, and ``n_landmarks`` for a new item. Source: Ray et al. (2022),
-    section 4.1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib import SMSNystroem
-    >>> X = np.random.default_rng(0).standard_normal((200, 3))
-    >>> SMSNystroem("sigmoid", n_landmarks=20, random_state=0).fit_transform(X).shape
-    (200, 20)
-    """
-
-    def __init__(
-        self,
-        kernel: str | Callable[..., float] = "rbf",
-        *,
-        n_landmarks: int = 100,
-        kernel_params: dict[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        oversampling: float = 2,
-        alpha: float = 1.5,
-    ):
-        super().__init__(kernel, n_landmarks, kernel_params, random_state, n_jobs)
-        self.oversampling = oversampling
-        self.alpha = alpha
-
-    def _approximate(self, sim: Similarity, **draw: Any) -> LowRank:
-        return sms_nystrom(
-            sim, oversampling=self.oversampling, alpha=self.alpha, **draw
-        )
-
-
-class SiCUR(_LandmarkFeatures):
-    r"""The features of the paper for Simple CUR (`sicur`).
-
-    They are :math:`Z = C P \Sigma^{1/2}`, with C the columns of the landmarks and the
-    joining matrix :math:`U = P \Sigma Q^\top`. Their inner products are
-    :math:`C (U U^\top)^{1/2} C^\top`, positive semidefinite, and not the approximation
-    :math:`C U R`: signs of eigenvalues are lost, and with more rows than columns so is
-    the scale, by about ``oversampling ** -0.5``. The approximation itself, symmetrised,
-    is what the features of `LowRank.embedding` give, which ask for the rows too.
-
-    Parameters
-    ----------
-    kernel, n_landmarks, kernel_params, random_state, n_jobs
-        As in `TikhonovNystroem`.
-    oversampling : float, default=2
-        Rows for each landmark, drawn around the landmarks.
-
-    Notes
-    -----
-    Attributes are those of `TikhonovNystroem`; ``signs_`` are all +1. Calls are those
-    of `sicur`, and ``n_landmarks`` for a new item. Source: Ray et al. (2022), section
-    4.1; the paper counts the rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib import SiCUR
-    >>> X = np.random.default_rng(0).standard_normal((200, 3))
-    >>> SiCUR("sigmoid", n_landmarks=20, random_state=0).fit_transform(X).shape
-    (200, 20)
-    """
-
-    def __init__(
-        self,
-        kernel: str | Callable[..., float] = "rbf",
-        *,
-        n_landmarks: int = 100,
-        kernel_params: dict[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        oversampling: float = 2,
-    ):
-        super().__init__(kernel, n_landmarks, kernel_params, random_state, n_jobs)
-        self.oversampling = oversampling
-
-    def _approximate(self, sim: Similarity, **draw: Any) -> LowRank:
-        return sicur(sim, oversampling=self.oversampling, **draw)
-
-
-class StaCUR(_LandmarkFeatures):
-    r"""The features of the paper for Stable CUR (`stacur`).
-
-    As for `SiCUR` their inner products are :math:`C (U U^\top)^{1/2} C^\top`, and not
-    the approximation :math:`C U R`.
-
-    Parameters
-    ----------
-    kernel, n_landmarks, kernel_params, random_state, n_jobs
-        As in `TikhonovNystroem`.
-    same_rows : bool, default=True
-        Sample the rows of the landmarks themselves; False draws them independently.
-    oversampling : float, default=1
-        Rows for each landmark.
-
-    Notes
-    -----
-    Attributes are those of `TikhonovNystroem`; ``signs_`` are all +1. Calls are those
-    of `stacur`, and ``n_landmarks`` for a new item. Source: Ray et al. (2022), section
-    4.1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib import StaCUR
-    >>> X = np.random.default_rng(0).standard_normal((200, 3))
-    >>> StaCUR("sigmoid", n_landmarks=20, random_state=0).fit_transform(X).shape
-    (200, 20)
-    """
-
-    def __init__(
-        self,
-        kernel: str | Callable[..., float] = "rbf",
-        *,
-        n_landmarks: int = 100,
-        kernel_params: dict[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        n_jobs: int | None = None,
-        same_rows: bool = True,
-        oversampling: float = 1,
-    ):
-        super().__init__(kernel, n_landmarks, kernel_params, random_state, n_jobs)
-        self.same_rows = same_rows
-        self.oversampling = oversampling
-
-    def _approximate(self, sim: Similarity, **draw: Any) -> LowRank:
-        return stacur(
-            sim, same_rows=self.same_rows, oversampling=self.oversampling, **draw
-        )
+    if not answer.symmetric:
+        P, sigma, _ = np.linalg.svd(answer.core.astype(float), full_matrices=False)
+        T = (P * np.sqrt(sigma)).astype(answer.dtype)
+        return T, np.ones(sigma.size, answer.dtype)
+    T, signs = answer.embedding_map()
+    if not isinstance(answer, Anchored):
+        T = answer.extend(np.eye(len(T), dtype=answer.dtype))
+    return T, signs

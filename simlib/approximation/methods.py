@@ -6,39 +6,50 @@ the option ``cheap``.
 
 from __future__ import annotations
 
+from functools import partial
 from inspect import signature
 from typing import Any
 
-from simlib.approximation.anchored import anchored, anchored_calls
-from simlib.approximation.budget import Method, largest_below
+from simlib.approximation.anchored import anchored, anchored_plan
 from simlib.approximation.cur import (
     sicur,
-    sicur_calls,
+    sicur_plan,
     skeleton,
-    skeleton_calls,
+    skeleton_plan,
     stacur,
-    stacur_calls,
+    stacur_plan,
 )
-from simlib.approximation.nystrom import nystrom, nystrom_calls
-from simlib.approximation.rpcholesky import rpcholesky, rpcholesky_calls
-from simlib.approximation.sms import sms_calls, sms_nystrom
-from simlib.approximation.tikhonov import tikhonov, tikhonov_calls
+from simlib.approximation.nystrom import nystrom, nystrom_plan
+from simlib.approximation.plan import Method, calls_of, largest_below
+from simlib.approximation.rpcholesky import rpcholesky, rpcholesky_plan
+from simlib.approximation.sms import sms_nystrom, sms_plan
+from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 
 __all__ = ["COMPANION_METHODS", "METHODS", "largest"]
 
 METHODS: dict[str, Method] = {
-    "nystrom": Method(nystrom, nystrom_calls),
-    "sms_nystrom": Method(sms_nystrom, sms_calls),
-    "skeleton": Method(skeleton, skeleton_calls),
-    "sicur": Method(sicur, sicur_calls),
-    "stacur": Method(stacur, stacur_calls),
-    "rpcholesky": Method(rpcholesky, rpcholesky_calls),
-    "tikhonov": Method(tikhonov, tikhonov_calls),
+    "nystrom": Method(nystrom, calls_of(nystrom_plan)),
+    "sms_nystrom": Method(sms_nystrom, calls_of(sms_plan)),
+    "skeleton": Method(skeleton, calls_of(skeleton_plan)),
+    "sicur": Method(sicur, calls_of(sicur_plan)),
+    "stacur": Method(stacur, calls_of(stacur_plan)),
+    "rpcholesky": Method(rpcholesky, calls_of(rpcholesky_plan)),
+    "tikhonov": Method(tikhonov, calls_of(tikhonov_plan)),
 }
-COMPANION_METHODS: dict[str, Method] = {"anchored": Method(anchored, anchored_calls)}
+COMPANION_METHODS: dict[str, Method] = {
+    "anchored": Method(anchored, calls_of(anchored_plan)),
+}
 
 
-def largest(method: str, n: int, calls: int, **options: Any) -> int:
+def largest(
+    method: str,
+    n: int,
+    calls: float,
+    *,
+    symmetric: bool = True,
+    diagonal_known: bool = False,
+    **options: Any,
+) -> int:
     """Return the most landmarks that a method can use within a budget.
 
     Parameters
@@ -46,9 +57,14 @@ def largest(method: str, n: int, calls: int, **options: Any) -> int:
     method : str
         A name in `METHODS` or `COMPANION_METHODS`.
     n : int
-        Number of items; the matrix is symmetric.
+        Number of items.
     calls : int
         Budget of similarity calls.
+    symmetric : bool, default=True
+        Whether the similarity is; otherwise a pair counts in both orders.
+    diagonal_known : bool, default=False
+        Whether the diagonal was given, ``Similarity(..., diagonal=1.0)``, and costs
+        nothing.
     **options
         Options of the method; those that change its cost are heeded.
 
@@ -75,8 +91,13 @@ def largest(method: str, n: int, calls: int, **options: Any) -> int:
     >>> largest("nystrom", 1000, 50_000)
     51
     """
-    cost = named(method, options).calls
-    return largest_below(calls, n, lambda s: cost(n, s, **options))
+    cost = partial(
+        named(method, options).calls,
+        symmetric=symmetric,
+        diagonal_known=diagonal_known,
+        **options,
+    )
+    return largest_below(calls, n, lambda s: cost(int(n), s))
 
 
 def named(method: str, options: dict[str, Any]) -> Method:

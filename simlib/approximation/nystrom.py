@@ -8,20 +8,25 @@ the rows, :math:`\tilde K = C W^{+} K_{S,:}`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
 from simlib._typing import Indices
-from simlib.approximation.budget import cross_calls
+from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import check_similarity
 
-__all__ = ["nystrom", "nystrom_calls"]
+__all__ = ["nystrom", "nystrom_plan"]
 
 
 def nystrom(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None = None,
     *,
     rcond: float | None = None,
@@ -82,24 +87,33 @@ def nystrom(
     >>> relative_error(K, approximation) < 1e-12
     True
     """
-    S, _ = draw(sim.n, n_landmarks, landmarks=landmarks, rng=rng)
-    C = sim.columns(S)
-    R = None if sim.symmetric else sim.rows(S).T
-    core = pinv(C[S], symmetric=sim.symmetric, rcond=rcond)
+    sim = check_similarity(sim)
+    plan = nystrom_plan(
+        sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
+    )
+    S, read = plan.columns, plan.read(sim)
+    core = pinv(read.C[S], symmetric=sim.symmetric, rcond=rcond)
     return LowRank(
-        C,
+        read.C,
         core.astype(sim.dtype),
-        R,
+        read.R,
         landmarks=S,
         row_landmarks=None if sim.symmetric else S,
-        calls=cross_calls(sim.n, S.size, symmetric=sim.symmetric),
+        calls=plan.calls(sim),
         method="nystrom",
     )
 
 
-def nystrom_calls(n: int, n_landmarks: int, **_: object) -> int:
-    """Return the calls of `nystrom`."""
-    return cross_calls(n, n_landmarks)
+def nystrom_plan(
+    n: int,
+    n_landmarks: int | None,
+    *,
+    draw: Callable[..., Any] = nominal,
+    **_: object,
+) -> Plan:
+    """Return what `nystrom` reads."""
+    S, _ = draw(n, n_landmarks)
+    return Plan(n, S)
 
 
 def pinv(W: np.ndarray, *, symmetric: bool, rcond: float | None = None) -> np.ndarray:

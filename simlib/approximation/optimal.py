@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from simlib.approximation.budget import block_calls
-from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.approximation.plan import Plan
+from simlib.landmarks import whole_number
+from simlib.lowrank import Closed, LowRank
+from simlib.source import Source
+from simlib.views import check_similarity
 
 __all__ = ["optimal"]
 
+WHOLE = "its factors are singular vectors of all of K; tikhonov takes new items in."
 
-def optimal(sim: Similarity, rank: int) -> LowRank:
+
+def optimal(sim: Source, rank: int) -> LowRank:
     """Return the best approximation of rank `rank` in the Frobenius norm.
 
     Parameters
@@ -53,12 +57,12 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
     >>> round(relative_error(K, answer), 3)  # 5 / 13
     0.385
     """
-    if not isinstance(rank, int | np.integer) or not 1 <= rank <= sim.n:
-        raise ValueError(
-            f"rank must be an integer between 1 and {sim.n}; got {rank!r}."
-        )
-    K = sim.columns(np.arange(sim.n)).astype(float)
-    calls = block_calls(sim.n, symmetric=sim.symmetric)
+    sim = check_similarity(sim)
+    rank = whole_number(rank, "rank")
+    if not 1 <= rank <= sim.n:
+        raise ValueError(f"rank must be between 1 and {sim.n}; got {rank}.")
+    plan = Plan(sim.n, block=np.arange(sim.n))
+    K = plan.read(sim).A.astype(float)
     if sim.symmetric:
         values, vectors = np.linalg.eigh(K)
         best = np.argsort(-np.abs(values), kind="stable")[:rank]
@@ -67,4 +71,4 @@ def optimal(sim: Similarity, rank: int) -> LowRank:
         left, sigma, right = np.linalg.svd(K)
         factors = [left[:, :rank], np.diag(sigma[:rank]), right[:rank].T]
     parts = [factor.astype(sim.dtype) for factor in factors]
-    return LowRank(*parts, calls=calls, method="optimal")
+    return Closed(*parts, calls=plan.calls(sim), method="optimal", reason=WHOLE)

@@ -14,13 +14,14 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import check_similarity
 
 __all__ = ["overlay"]
 
 
 def overlay(
-    sim: Similarity, approximation: LowRank, sample: ArrayLike = ()
+    sim: Source, approximation: LowRank, sample: ArrayLike = ()
 ) -> scipy.sparse.csr_array:
     """Return the residual that corrects an approximation where it looked.
 
@@ -74,6 +75,7 @@ def overlay(
     >>> sim.calls - calls
     0
     """
+    sim = check_similarity(sim)
     columns = approximation.landmarks
     rows = columns if approximation.symmetric else approximation.row_landmarks
     if columns is None or rows is None or approximation.residual is not None:
@@ -85,6 +87,12 @@ def overlay(
         rows = columns = np.union1d(rows, columns)
     left, core, right = approximation.left, approximation.core, approximation.right
     everything = np.arange(sim.n)
+    sample = np.asarray(sample)
+    if sample.ndim != 1 or (sample.size and sample.dtype.kind not in "iu"):
+        raise ValueError(
+            "`sample` is a one-dimensional array of integers, the items of a block; "
+            f"got {sample.dtype} of shape {sample.shape}."
+        )
     inner = np.setdiff1d(sample, np.union1d(rows, columns)).astype(np.intp)
     places = [
         (everything, columns),

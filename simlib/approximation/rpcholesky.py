@@ -11,38 +11,28 @@ explained worst so far.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
 from simlib._typing import Indices
-from simlib.approximation.budget import cross_calls
-from simlib.landmarks import draw
+from simlib.approximation.plan import Plan, nominal
+from simlib.landmarks import draw, whole_number
 from simlib.lowrank import LowRank
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
 
-__all__ = ["rpcholesky", "rpcholesky_calls"]
+__all__ = ["rpcholesky", "rpcholesky_plan"]
 
 BLOCK = 64  # proposals at a time
 
 
-class Readable(Protocol):
-    """What `rpcholesky` asks of a matrix; a `Similarity` answers it."""
-
-    @property
-    def n(self) -> int: ...
-    @property
-    def dtype(self) -> np.dtype: ...
-    @property
-    def symmetric(self) -> bool: ...
-    def diagonal(self) -> np.ndarray: ...
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray: ...
-    def columns(self, columns: np.ndarray) -> np.ndarray: ...
-
-
 def rpcholesky(
-    sim: Readable,
+    sim: Source,
     n_landmarks: int | None = None,
     *,
     block_size: int | None = None,
@@ -105,8 +95,8 @@ def rpcholesky(
 
     What is kept is F: the core :math:`W^{-1}` of `nystrom`, written down as a matrix,
     costs as many digits as W has in its condition number. A residual below 100 rounding
-    units of the largest diagonal entry, in the type of the similarities, counts as
-    zero.
+    units of the largest diagonal entry counts as zero: units of float32 where all
+    similarities come with no more digits, whatever the type they are kept in.
 
     Source: Chen, Epperly, Tropp and Webber (2025), Algorithm 1, with the rejection of
     Epperly, Tropp and Webber (2024).
@@ -127,21 +117,25 @@ def rpcholesky(
     >>> relative_error(K, approximation) < 1e-10
     True
     """
+    sim = check_similarity(sim)
     if not sim.symmetric:
         raise ValueError(
             "rpcholesky needs a symmetric similarity; pass sim.symmetrized(), that is "
             "(K + K.T)/2."
         )
-    block_size = BLOCK if block_size is None else block_size
-    if not isinstance(block_size, int | np.integer) or block_size < 1:
-        raise ValueError(
-            f"block_size must be an integer, at least 1; got {block_size!r}."
-        )
+    block_size = BLOCK if block_size is None else whole_number(block_size, "block_size")
+    if block_size < 1:
+        raise ValueError(f"block_size must be at least 1; got {block_size}.")
     if not 0 <= tol < 1:
         raise ValueError(f"tol must be at least 0 and below 1; got {tol}.")
     rng = np.random.default_rng(rng)
-    S, _ = draw(sim.n, n_landmarks, landmarks=landmarks, rng=rng)
-    cholesky = _PartialCholesky(sim, S.size, tol)
+    plan = rpcholesky_plan(
+        sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
+    )
+    S = plan.columns
+    if landmarks is not None:
+        plan.check(sim)
+    cholesky = _PartialCholesky(sim, plan, tol)
     if landmarks is not None:
         cholesky.add(S, np.zeros(S.size))
     else:
@@ -159,14 +153,21 @@ def rpcholesky(
         cholesky.F[:, : cholesky.rank].astype(sim.dtype, copy=False),
         np.eye(cholesky.rank, dtype=sim.dtype),
         landmarks=cholesky.landmarks,
-        calls=rpcholesky_calls(sim.n, max(cholesky.rank, 1)),
+        calls=cholesky.plan.first(max(cholesky.rank, 1)).calls(sim),
         method="rpcholesky",
     )
 
 
-def rpcholesky_calls(n: int, n_landmarks: int, **_: object) -> int:
-    """Return the calls of `rpcholesky`; it makes fewer where it stops early."""
-    return cross_calls(n, n_landmarks) + n - n_landmarks
+def rpcholesky_plan(
+    n: int,
+    n_landmarks: int | None,
+    *,
+    draw: Callable[..., Any] = nominal,
+    **_: object,
+) -> Plan:
+    """Return what `rpcholesky` reads; it is less where it stops early."""
+    S, _ = draw(n, n_landmarks)
+    return Plan(n, S, diagonal=True)
 
 
 class _Factored(LowRank):
@@ -185,19 +186,50 @@ class _Factored(LowRank):
 class _PartialCholesky:
     """F, the landmarks, and the diagonal of K - F F^T, block by block."""
 
-    def __init__(self, sim: Readable, n_landmarks: int, tol: float):
-        self.sim = sim
-        self.F = np.empty((sim.n, n_landmarks), order="F")
+    def __init__(self, sim: SimilarityMatrix, plan: Plan, tol: float):
+        self.sim, self.plan = sim, plan
+        self.F = np.empty((sim.n, plan.columns.size), order="F")
         self.landmarks = np.zeros(0, dtype=np.intp)
+        self._affordable = sim.remaining == np.inf
+        self._afford()
         self.residual = sim.diagonal().astype(float)
-        self.largest = np.abs(self.residual).max()
-        self.rounding = 100 * np.finfo(sim.dtype).eps * self.largest
-        self.allowed = max(tol * self.largest, self.rounding)
-        self.check(np.arange(sim.n), self.residual)
+        self.largest, self.tol = np.abs(self.residual).max(), tol
+        self._single, self._fine = True, False  # as far as the values tell
+        self._noise = 0.0
+        self.check(np.arange(sim.n), self.residual, lambda k: np.zeros(0))
 
     @property
     def rank(self) -> int:
         return self.landmarks.size
+
+    @property
+    def rounding(self) -> float:
+        """What a residual has to exceed."""
+        return max(self._unit, 10 * self._noise)
+
+    @property
+    def _unit(self) -> float:
+        """A hundred rounding units of the largest diagonal entry."""
+        single = self._single and self._fine
+        eps = np.finfo(np.float32 if single else self.sim.dtype).eps
+        return float(100 * eps * self.largest)
+
+    @property
+    def allowed(self) -> float:
+        """By how much a residual may be negative."""
+        return max(self.tol * self.largest, self.rounding)
+
+    def see(self, values: np.ndarray) -> np.ndarray:
+        """Note with how many digits similarities come, and return them.
+
+        Those that float32 holds, but not with four bits less, were rounded to it.
+        """
+        if self._single:
+            with np.errstate(over="ignore"):
+                single = values.astype(np.float32)
+            self._single = bool((single == values).all())
+            self._fine = self._fine or bool((single.view(np.int32) & 15).any())
+        return values
 
     def weights(self) -> np.ndarray:
         """Return the residual, zero where it is rounding error, shape (n,)."""
@@ -208,12 +240,15 @@ class _PartialCholesky:
 
         It is the residual after those before it that has to pass.
         """
-        new, L = self.accepted(proposals, np.maximum(thresholds, self.rounding))
+        new, L = self.accepted(proposals, thresholds)
         F, F_new = self.F[:, : self.rank], self.F[:, self.rank :][:, : new.size]
-        F_new[:] = _divide(self.sim.columns(new) - F @ F[new].T, L)
+        self._afford(new)
+        C = self.see(self.sim.columns(new))
+        F_new[:] = _divide(C - F @ F[new].T, L)
         self.landmarks = np.append(self.landmarks, new)
         self.residual -= np.einsum("ik,ik->i", F_new, F_new)
-        self.check(np.arange(self.sim.n), self.residual)
+        coefficients = partial(self._coefficients, self.F[:, : self.rank], [])
+        self.check(np.arange(self.sim.n), self.residual, coefficients)
 
     def accepted(
         self, proposals: np.ndarray, thresholds: np.ndarray
@@ -227,31 +262,81 @@ class _PartialCholesky:
         L = np.zeros((proposals.size, min(proposals.size, room)))
         taken: list[int] = []
         for k in range(proposals.size):
-            if residual[k] <= thresholds[k]:
+            if residual[k] <= max(thresholds[k], self.rounding):
                 continue
             m, later = len(taken), slice(k + 1, None)
             taken.append(k)
             L[k, m] = np.sqrt(residual[k])
             if len(taken) == room:
                 break
-            column = self.sim.block(proposals[later], proposals[[k]])[:, 0]
+            self._afford(proposals[taken])
+            column = self.see(self.sim.block(proposals[later], proposals[[k]]))[:, 0]
             column = column - F[later] @ F[k] - L[later, :m] @ L[k, :m]
             L[later, m] = column / L[k, m]
             residual[later] -= L[later, m] ** 2
-            self.check(proposals, residual)
+            rows = np.hstack([F, L[:, : m + 1]])
+            self.check(proposals, residual, partial(self._coefficients, rows, taken))
         return proposals[taken], L[taken, : len(taken)]
 
-    def check(self, items: np.ndarray, residual: np.ndarray) -> None:
-        """Raise where the diagonal of the residual is negative beyond rounding."""
-        worst = np.argmin(residual)
-        if residual[worst] < -self.allowed:
+    def _coefficients(self, rows: np.ndarray, taken: list[int], k: int) -> np.ndarray:
+        """Return those of an item in the landmarks and, of `rows`, those taken."""
+        triangle = np.zeros((rows.shape[1], rows.shape[1]))
+        known = triangle.shape[0] - len(taken)
+        triangle[:known, :known] = self.F[self.landmarks, :known]
+        triangle[known:] = rows[taken]
+        return scipy.linalg.solve_triangular(triangle, rows[k], trans="T", lower=True)
+
+    def _afford(self, new: ArrayLike = ()) -> None:
+        """Check the budget before the first evaluation, for all that may follow.
+
+        Up to then everything was known: a draw that is made again gets so far for
+        nothing. Of the landmarks after the `new` ones nothing counts as known.
+        """
+        if self._affordable:
+            return
+        sim, blank, n = self.sim, self.sim.blank(), self.sim.n
+        taken = np.append(self.landmarks, new).astype(np.intp)
+        decided = Plan(n, taken, diagonal=True)
+        price = decided.price(sim)
+        if price == 0:
+            return
+        known = decided.price(blank) - price
+        order = np.append(taken, np.setdiff1d(np.arange(n), taken))
+        plan = Plan(n, order[: self.plan.columns.size], diagonal=True)
+
+        def most(plan: Plan) -> int:
+            return plan.price(blank) - known
+
+        if most(plan) > sim.remaining:
+            raise plan.exceeded(sim, most(plan), most)
+        self._affordable = True
+
+    def check(
+        self,
+        items: np.ndarray,
+        residual: np.ndarray,
+        coefficients: Callable[[int], np.ndarray],
+    ) -> None:
+        """Raise where the diagonal of the residual is negative beyond rounding.
+
+        Where landmarks nearly depend on each other, the `coefficients` of an item in
+        them are large, and multiply the rounding errors of the similarities. If these
+        explain the residual, less than ten times as much counts as zero from now on.
+        """
+        worst = int(np.argmin(residual))
+        if residual[worst] >= -self.allowed:
+            return
+        explained = self._unit * (1 + np.square(coefficients(worst)).sum())
+        if residual[worst] < -explained:
             raise _indefinite(
                 f"the residual diagonal is {residual[worst]:.3g} at item {items[worst]}"
             )
+        self._noise = max(self._noise, -float(residual[worst]))
 
     def check_column(self, j: int) -> None:
         """Raise where K[i, j]^2 > K[i, i] K[j, j], for an item j of no residual."""
-        column = self.sim.columns(np.array([j]))[:, 0].astype(float)
+        self._afford([j])
+        column = self.sim.columns([j])[:, 0].astype(float)
         worst = np.argmax(np.abs(column))
         if column[worst] ** 2 > self.largest * self.allowed:
             raise _indefinite(

@@ -9,24 +9,29 @@ Equation :eq:`eq:sms` of the book, with C = K[:, S1] and W = K[S1, S1].
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
 
 from simlib._typing import Indices
-from simlib.approximation.budget import block_calls, cross_calls
 from simlib.approximation.nystrom import pinv
-from simlib.landmarks import draw, sample_size
-from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.approximation.plan import Plan, nominal
+from simlib.landmarks import draw
+from simlib.lowrank import Closed, LowRank
+from simlib.source import Source
+from simlib.views import check_similarity
 
-__all__ = ["sms_calls", "sms_nystrom"]
+__all__ = ["sms_nystrom", "sms_plan"]
+
+SHIFTED = 'some of its columns hold the shift besides; make it with variant="core".'
 
 
 def sms_nystrom(
-    sim: Similarity,
+    sim: Source,
     n_landmarks: int | None = None,
     *,
     oversampling: float = 2,
@@ -111,6 +116,7 @@ def sms_nystrom(
     >>> bool(values.min() > -1e-9)
     True
     """
+    sim = check_similarity(sim)
     if not sim.symmetric:
         raise ValueError(
             "sms_nystrom needs a symmetric similarity; pass sim.symmetrized(), that is "
@@ -133,10 +139,16 @@ def sms_nystrom(
         raise ValueError(
             f"alpha must be a number >= 0, 1 or more at best; got {alpha}."
         )
-    S1, S2 = draw(sim.n, n_landmarks, oversampling, landmarks=landmarks, rng=rng)
-    C = sim.columns(S1)
+    plan = sms_plan(
+        sim.n,
+        n_landmarks,
+        oversampling,
+        shift=shift,
+        draw=partial(draw, landmarks=landmarks, rng=rng),
+    )
+    S1, (C, _, block, _) = plan.columns, plan.read(sim)
     W = C[S1].astype(float)
-    e = _shift(sim, S2, shift, alpha)
+    e = _shift(block.astype(float), shift, alpha, np.finfo(sim.dtype).eps)
     shifted = W + e * np.eye(S1.size)
     core = pinv(shifted, symmetric=True, rcond=S1.size * np.finfo(sim.dtype).eps)
     if rescale:
@@ -148,40 +160,38 @@ def sms_nystrom(
         C = C.copy()
         rows = S1 if variant == "landmarks" else np.arange(S1.size)
         C[rows, np.arange(S1.size)] += e
-    return LowRank(
+    kind = LowRank if variant == "core" else partial(Closed, reason=SHIFTED)
+    return kind(
         C,
         core.astype(sim.dtype),
         landmarks=S1,
-        calls=sms_calls(sim.n, S1.size, S2.size / S1.size, shift=shift),
+        calls=plan.calls(sim),
         method="sms_nystrom",
     )
 
 
-def sms_calls(
+def sms_plan(
     n: int,
-    n_landmarks: int,
+    n_landmarks: int | None,
     oversampling: float = 2,
     *,
     shift: Literal["submatrix", "exact"] | float = "submatrix",
+    draw: Callable[..., Any] = nominal,
     **_: object,
-) -> int:
-    """Return the calls of `sms_nystrom`; the same options, of which two matter."""
+) -> Plan:
+    """Return what `sms_nystrom` reads."""
+    S1, S2 = draw(n, n_landmarks, oversampling)
     if shift == "exact":
-        return block_calls(n)
-    columns = cross_calls(n, n_landmarks)
-    if shift != "submatrix":
-        return columns
-    rest = sample_size(n, n_landmarks, oversampling) - n_landmarks
-    return columns + block_calls(rest)
+        S2, oversampling = np.arange(n), np.inf
+    elif shift != "submatrix":
+        S2, oversampling = S1, 1
+    return Plan(n, S1, block=S2, oversampling=oversampling)
 
 
-def _shift(sim: Similarity, S2: np.ndarray, shift: str | float, alpha: float) -> float:
+def _shift(block: np.ndarray, shift: str | float, alpha: float, eps: float) -> float:
     if not isinstance(shift, str):
         return float(shift)
-    items = S2 if shift == "submatrix" else np.arange(sim.n)
-    block = sim.block(items, items).astype(float)
     smallest = scipy.linalg.eigvalsh(block, subset_by_index=[0, 0])[0]
-    rounding = items.size * np.finfo(sim.dtype).eps * np.abs(block).max()
-    if smallest >= -rounding:  # a positive semidefinite block needs no shift
-        return 0.0
+    if smallest >= -len(block) * eps * np.abs(block).max():  # but for rounding
+        return 0.0  # a positive semidefinite block needs no shift
     return float(-smallest * (alpha if shift == "submatrix" else 1.0))

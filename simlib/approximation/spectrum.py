@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from simlib.landmarks import uniform
-from simlib.similarity import Similarity
+from simlib.source import Source
+from simlib.views import check_similarity
 
 __all__ = ["Spectrum", "estimate_spectrum", "negative_mass"]
 
@@ -42,7 +43,7 @@ class Spectrum(NamedTuple):
 
 
 def estimate_spectrum(
-    sim: Similarity, n_sample: int, *, rng: int | np.random.Generator | None = None
+    sim: Source, n_sample: int, *, rng: int | np.random.Generator | None = None
 ) -> Spectrum:
     """Estimate the spectrum of a symmetric similarity matrix from a sample of items.
 
@@ -95,6 +96,7 @@ def estimate_spectrum(
     >>> round(spectrum.negative_mass, 2), sim.calls
     (0.39, 5050)
     """
+    sim = check_similarity(sim)
     if not sim.symmetric:
         raise ValueError(
             "Eigenvalues are estimated for symmetric matrices; pass sim.symmetrized()."
@@ -122,6 +124,11 @@ def negative_mass(eigenvalues: np.ndarray) -> float:
     float
         0 for a positive semidefinite matrix, 1 for a negative one.
 
+    Raises
+    ------
+    ValueError
+        An eigenvalue is complex, NaN or infinite.
+
     Examples
     --------
     >>> import numpy as np
@@ -129,7 +136,11 @@ def negative_mass(eigenvalues: np.ndarray) -> float:
     >>> negative_mass(np.array([4.0, 0.0, -3.0]))
     0.6
     """
-    total = np.linalg.norm(eigenvalues)
-    if total == 0:
+    values = np.asarray(eigenvalues)
+    if np.iscomplexobj(values) or not np.isfinite(values := values.astype(float)).all():
+        raise ValueError("Eigenvalues of a symmetric matrix are real and finite.")
+    largest = np.abs(values).max(initial=0)
+    if largest == 0:
         return 0.0
-    return float(np.linalg.norm(np.minimum(eigenvalues, 0)) / total)
+    values = values / largest
+    return float(np.linalg.norm(np.minimum(values, 0)) / np.linalg.norm(values))

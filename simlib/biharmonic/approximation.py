@@ -12,18 +12,22 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse
 from scipy.sparse import csr_array
+from sklearn.utils import check_array
 
 from simlib._typing import Indices
-from simlib.approximation.budget import block_calls
+from simlib.approximation.plan import Plan
 from simlib.landmarks import draw
-from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
+from simlib.lowrank import Closed, LowRank
+from simlib.source import Source
+from simlib.views import check_similarity
 
 __all__ = ["biharmonic_approximation"]
 
+INTERPOLATED = "its factor P interpolates over these; make P of the new ones too."
+
 
 def biharmonic_approximation(
-    sim: Similarity, P: np.ndarray | csr_array, landmarks: Indices
+    sim: Source, P: np.ndarray | csr_array, landmarks: Indices
 ) -> LowRank:
     """Approximate a matrix that varies smoothly over a manifold.
 
@@ -75,7 +79,11 @@ def biharmonic_approximation(
     >>> relative_error(K, answer) < 0.001
     True
     """
+    sim = check_similarity(sim)
     landmarks, _ = draw(sim.n, None, landmarks=landmarks, rng=0)
+    P = check_array(
+        P, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="P"
+    )
     if P.shape != (sim.n, landmarks.size):
         raise ValueError(
             f"P must have shape ({sim.n}, {landmarks.size}), items by landmarks; got "
@@ -87,11 +95,12 @@ def biharmonic_approximation(
             "P is not the identity on these landmarks: it was made for others, or for "
             "the same in another order."
         )
-    return LowRank(
+    return Closed(
         P,
         sim.block(landmarks, landmarks),
         None if sim.symmetric else P,
         landmarks=landmarks,
-        calls=block_calls(landmarks.size, symmetric=sim.symmetric),
+        calls=Plan(sim.n, block=landmarks).calls(sim),
         method="biharmonic_approximation",
+        reason=INTERPOLATED,
     )

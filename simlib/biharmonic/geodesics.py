@@ -203,6 +203,8 @@ def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray
     Not 0 only where the packages could fail: beyond 1e9, or below 1e-9.
     """
     points, triangles = check_mesh(vertices, faces)
+    if np.ptp(points, axis=0).max() == 0:
+        raise ValueError("All vertices coincide: they are no surface.")
     n, exponent = len(points), int(np.frexp(abs(points).max())[1])
     if abs(exponent) <= 30:
         exponent = 0

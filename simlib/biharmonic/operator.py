@@ -10,6 +10,8 @@ of the area of the triangles around, on a graph the adjacency and 1.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
@@ -88,6 +90,11 @@ def mesh_laplacian(
         raise ValueError(
             f"{unused.size} vertices belong to no triangle, vertex {unused[0]} is the "
             "first: they have no mass. Leave them out and number the rest anew."
+        )
+    if np.abs(vertices).max() > 1e75:
+        raise ValueError(
+            "Coordinates beyond 1e75 have areas whose squares are no numbers; take "
+            "another unit of length."
         )
     corners = vertices[faces]
     sides = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
@@ -189,15 +196,23 @@ def biharmonic_operator(
     """
     L = as_symmetric(stiffness, "A stiffness matrix")
     mass = np.ones(L.shape[0]) if mass is None else np.asarray(mass)
+    if mass.dtype.kind == "O":
+        mass = mass.astype(float)
     if mass.shape != L.shape[:1]:
         raise ValueError(
             f"`mass` must have shape ({L.shape[0]},), the diagonal of D; got "
             f"{mass.shape}."
         )
-    if np.iscomplexobj(mass) or not ((mass > 0) & (mass < np.inf)).all():
+    if mass.dtype.kind not in "fiub" or not ((mass > 0) & (mass < np.inf)).all():
         raise ValueError("Every mass must be real, finite and positive.")
     half = csr_array(scipy.sparse.diags_array(mass.astype(np.float64) ** -0.5) @ L)
-    return csr_array(half.T @ half)
+    M = csr_array(half.T @ half)
+    if not np.isfinite(M.data).all():
+        raise ValueError(
+            "The entries of L^T D^-1 L are beyond the largest number; divide the "
+            "stiffness matrix by its largest entry."
+        )
+    return M
 
 
 def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -231,14 +246,18 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
     return vertices, faces
 
 
-def as_square(matrix: MatrixLike, name: str) -> csr_array:
+def as_square(matrix: Any, name: str) -> csr_array:
     """Return a copy in float64, or raise ValueError unless square, real and finite."""
-    real = not np.iscomplexobj(matrix)
-    A = csr_array(matrix, dtype=np.float64 if real else None, copy=True)
-    if A.ndim != 2 or A.shape[0] != A.shape[1]:
-        raise ValueError(f"{name} is square; got shape {A.shape}.")
-    if not (real and np.isfinite(A.data).all()):
-        raise ValueError(f"{name} is real and finite; this one of {A.dtype} is not.")
+    if not scipy.sparse.issparse(matrix):
+        matrix = np.asarray(matrix)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} is square; got shape {matrix.shape}.")
+    real = matrix.dtype.kind in "fiubO"
+    A = csr_array(matrix, dtype=np.float64, copy=True) if real else None
+    if A is None or not np.isfinite(A.data).all():
+        raise ValueError(
+            f"{name} is real and finite; this one of {matrix.dtype} is not."
+        )
     return A
 
 

@@ -32,7 +32,7 @@ class WordVectors(Mapping):
     ------
     ValueError
         The words are not distinct, not as many as the rows, or have a row that is not
-        there.
+        there; the vectors are no array of real numbers.
 
     Examples
     --------
@@ -52,10 +52,19 @@ class WordVectors(Mapping):
     index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        words = tuple(self.words)
-        array = np.ascontiguousarray(self.array, dtype=np.float32).view()
+        words, given = tuple(self.words), np.asanyarray(self.array)
+        if given.dtype.kind not in "fiub":
+            raise ValueError(f"Vectors of words must be real; got {given.dtype}.")
+        with np.errstate(over="ignore"):  # infinite vectors are told by their words
+            array = np.ascontiguousarray(given, dtype=np.float32).view()
         array.flags.writeable = False
         rows = np.arange(len(array)) if self.rows is None else np.array(self.rows)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise ValueError(
+                "`rows` are integers, one for each word; got "
+                f"{rows.dtype} of shape {rows.shape}."
+            )
+        rows = rows.astype(np.intp)
         rows.flags.writeable = False
         index = dict(zip(words, rows.tolist(), strict=False))
         if array.ndim != 2 or not len(index) == len(words) == len(rows):

@@ -13,10 +13,11 @@ for M to be inverted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import ArrayLike
 
 from simlib.approximation.rpcholesky import rpcholesky
 from simlib.landmarks import uniform
@@ -37,8 +38,8 @@ Linear = Callable[[np.ndarray], np.ndarray]
 class ExponentialKernel:
     """The matrix of ``exp(<x_i, x_j> - exponent)``, evaluated wherever it is read.
 
-    `rpcholesky` reads it as it does a `Similarity`; an entry costs so little here that
-    it is neither counted nor kept.
+    A `Source`, which `rpcholesky` reads; an entry costs so little here that it is
+    neither counted nor kept.
 
     Parameters
     ----------
@@ -49,21 +50,40 @@ class ExponentialKernel:
 
     symmetric = True
     dtype = np.dtype(np.float64)
+    calls, limit = 0, None
 
     def __init__(self, X: np.ndarray, exponent: float = 0.0):
         self.X, self.exponent, self.n = X, exponent, len(X)
+        self.shape = (self.n, self.n)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (n,)."""
-        return np.exp(np.einsum("id,id->i", self.X, self.X) - self.exponent)
+        return np.exp(np.einsum("kd,kd->k", self.X, self.X) - self.exponent)
 
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        """Return the entries (i[k], j[k])."""
+        one, other = self.X[np.asarray(i)], self.X[np.asarray(j)]
+        return np.exp(np.einsum("kd,kd->k", one, other) - self.exponent)
+
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        """Return NaN for each entry: none is kept."""
+        return np.full(np.size(i), np.nan)
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Return nothing."""
+        return iter(())
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         """Return the entries of some rows and columns."""
-        return self.with_rows(self.X[rows], self.X[columns])
+        return self.with_rows(self.X[np.asarray(rows)], self.X[np.asarray(columns)])
 
-    def columns(self, columns: np.ndarray) -> np.ndarray:
+    def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return whole columns, shape (n, len(columns))."""
-        return self.with_rows(self.X, self.X[columns])
+        return self.with_rows(self.X, self.X[np.asarray(columns)])
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        """Return whole rows, shape (len(rows), n)."""
+        return self.columns(rows).T
 
     def with_rows(self, Y: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """Return the kernel of the rows of Y with those of X, by default all."""

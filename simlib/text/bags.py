@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-__all__ = ["check_vectors", "normalized_bags"]
+__all__ = [
+    "as_bags",
+    "as_points",
+    "check_vectors",
+    "common_exponent",
+    "normalized_bags",
+]
 
 TOLERANCE = 1e-6  # of the sum of a row of bags, which may be of float32
+
+
+def as_bags(bags: Any) -> csr_array:
+    """Return bags of words in float64, or raise if they are no real matrix."""
+    if not scipy.sparse.issparse(bags):
+        bags = np.asarray(bags)
+    if bags.ndim != 2 or bags.dtype.kind not in "fiub":
+        raise ValueError(
+            "Bags of words are a real sparse array of shape (n, m), such as rows of "
+            f"simlib.text.wmd.bags_of_words; got {bags.dtype} of shape {bags.shape}."
+        )
+    return csr_array(bags, dtype=float)
+
+
+def as_points(points: ArrayLike) -> np.ndarray:
+    """Return vectors of words as an array, or raise if they are no table."""
+    points = np.asanyarray(points)
+    if points.ndim != 2:
+        raise ValueError(
+            "Vectors of words are an array of shape (m, d); got "
+            f"{points.dtype} of shape {points.shape}."
+        )
+    return points
+
+
+def common_exponent(*vectors: np.ndarray) -> int:
+    """Return the power of two by which to divide so that squares are numbers."""
+    largest = max(max(x.max(initial=0), -x.min(initial=0)) for x in vectors)
+    exponent = int(np.frexp(largest)[1])
+    return exponent if abs(exponent) > 400 else 0
 
 
 def normalized_bags(bags: csr_array) -> csr_array:

@@ -22,7 +22,14 @@ import numpy as np
 from scipy.sparse import csr_array, sparray
 from scipy.spatial.distance import cdist
 
-from simlib.text.bags import check_vectors, normalized_bags
+from simlib.landmarks import whole_number
+from simlib.text.bags import (
+    as_bags,
+    as_points,
+    check_vectors,
+    common_exponent,
+    normalized_bags,
+)
 
 __all__ = ["centroid_distances", "qgram_distances", "relaxed_word_mover_distances"]
 
@@ -70,8 +77,8 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     >>> cheap.columns([0])[:, 0].tolist()
     [0.0, 1.5, 3.0]
     """
-    X, Y, points = _checked(X, Y, points)
-    return cdist(X @ points, Y @ points)
+    X, Y, points, exponent = _checked(X, Y, points)
+    return np.ldexp(cdist(X @ points, Y @ points), exponent)
 
 
 def relaxed_word_mover_distances(
@@ -116,8 +123,9 @@ def relaxed_word_mover_distances(
     >>> relaxed_word_mover_distances(bags, bags[:1], points)[:, 0].tolist()
     [0.0, 1.5, 3.0]
     """
-    X, Y, points = _checked(X, Y, points)
-    return np.maximum(_to_nearest(X, Y, points), _to_nearest(Y, X, points).T)
+    X, Y, points, exponent = _checked(X, Y, points)
+    larger = np.maximum(_to_nearest(X, Y, points), _to_nearest(Y, X, points).T)
+    return np.ldexp(larger, exponent)
 
 
 def qgram_distances(
@@ -158,8 +166,13 @@ def qgram_distances(
     >>> qgram_distances(["simile"], ["smile", "simile"], normalized=False).tolist()
     [[0.75, 0.0]]
     """
+    q = whole_number(q, "q")
     if q < 1:
         raise ValueError(f"q must be at least 1; got {q}.")
+    for strings in (xs, ys):
+        wrong = [string for string in strings if not isinstance(string, Sequence)]
+        if wrong:
+            raise TypeError(f"Strings are compared; got {wrong[0]!r} among them.")
     X, Y = _profiles(xs, ys, q)
     sizes_x, sizes_y = np.diff(X.indptr), np.diff(Y.indptr)
     common = (X @ Y.T).toarray()
@@ -172,9 +185,12 @@ def qgram_distances(
 
 def _checked(
     X: sparray, Y: sparray, points: np.ndarray
-) -> tuple[csr_array, csr_array, np.ndarray]:
-    """Return bags that add up to 1 and fit the vectors, and these in float64."""
-    X, Y = csr_array(X, dtype=float), csr_array(Y, dtype=float)
+) -> tuple[csr_array, csr_array, np.ndarray, int]:
+    """Return bags that add up to 1 and fit the vectors, and these in float64.
+
+    The vectors are divided by a power of two, often the zeroth, which comes last.
+    """
+    X, Y, points = as_bags(X), as_bags(Y), as_points(points)
     if not X.shape[1] == Y.shape[1] == len(points):
         raise ValueError(
             f"Bags of {X.shape[1]} and {Y.shape[1]} columns do not fit {len(points)} "
@@ -185,9 +201,11 @@ def _checked(
             "A bag is empty. Make bags by simlib.text.wmd.bags_of_words, which names "
             "documents in which no word has a vector."
         )
-    points = np.asarray(points)
     check_vectors(points, X, Y)
-    return normalized_bags(X), normalized_bags(Y), points.astype(float, copy=False)
+    points = points.astype(float, copy=False)
+    if exponent := common_exponent(points):
+        points = np.ldexp(points, -exponent)
+    return normalized_bags(X), normalized_bags(Y), points, exponent
 
 
 def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:

@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from sklearn.utils import check_array
 
 from simlib.approximation.cur import sicur, stacur
 from simlib.approximation.nystrom import nystrom
 from simlib.approximation.sms import sms_nystrom
 from simlib.approximation.tikhonov import tikhonov
-from simlib.landmarks import uniform
+from simlib.landmarks import uniform, whole_number
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity
 
@@ -58,6 +59,11 @@ def approximate(
     -------
     LowRank
 
+    Raises
+    ------
+    ValueError
+        No such method; a matrix or a rank that the function refuses.
+
     Examples
     --------
     >>> import numpy as np
@@ -65,9 +71,13 @@ def approximate(
     >>> approximate(K, "sicur_sym", 6, rng=0).shape
     (20, 20)
     """
+    methods = (*FUNCTIONS, "sicur_sym")
+    if method not in methods:
+        raise ValueError(f"method is one of {', '.join(methods)}; got {method!r}.")
     sim = Similarity.from_matrix(K, symmetric=True)
     if method == "sicur_sym":
-        return sicur(sim, rank // 2, symmetrize=True, rng=rng)
+        half = whole_number(rank, "rank") // 2
+        return sicur(sim, half, symmetrize=True, rng=rng)
     return FUNCTIONS[method](sim, rank, rng=rng)
 
 
@@ -109,6 +119,12 @@ def document_features(
     ndarray of shape (n, rank)
         Fewer columns where the matrix has not that rank.
 
+    Raises
+    ------
+    ValueError
+        Distances that are no table of numbers, with a row for each column unless
+        "wme"; `gamma` not positive; `rank` not between 1 and m; no such method.
+
     Notes
     -----
     Flops: O(n m) exponentials, O(n rank^2) and what the approximation takes; "optimal"
@@ -118,7 +134,7 @@ def document_features(
 
     See Also
     --------
-    simlib.TikhonovNystroem : the same as a transformer of items.
+    simlib.SimilarityFeatures : the same as a transformer of items.
     sklearn.kernel_approximation.Nystroem : for positive semidefinite kernels.
 
     Examples
@@ -129,7 +145,17 @@ def document_features(
     >>> document_features(D, "sms_nystrom", 10, gamma=1.0, rng=0).shape  # trained on 40
     (50, 10)
     """
+    D = check_array(D, dtype=[np.float64, np.float32], input_name="D")
     m = D.shape[1]
+    if method != "wme" and len(D) < m:
+        raise ValueError(
+            f"Distances to {m} documents have rows of these first; got {len(D)} rows."
+        )
+    if not 0 < gamma < np.inf:
+        raise ValueError(f"gamma must be positive and finite; got {gamma}.")
+    rank = whole_number(rank, "rank")
+    if not 1 <= rank <= m:
+        raise ValueError(f"rank must be between 1 and {m}; got {rank}.")
     if method in ("raw", "wme"):
         columns = D[:, uniform(m, rank, rng=rng)]
         if method == "wme":
@@ -159,13 +185,27 @@ def scaled(Z: np.ndarray, n_train: int) -> np.ndarray:
     -------
     ndarray of shape (n, k)
 
+    Raises
+    ------
+    ValueError
+        No finite numbers; `n_train` not between 1 and n; training rows all alike.
+
     Examples
     --------
     >>> import numpy as np
     >>> scaled(np.array([[1.0], [3.0], [7.0]]), 2)[:, 0].tolist()
     [-1.0, 1.0, 5.0]
     """
-    Z = Z - Z[:n_train].mean(axis=0)
+    Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
+    n_train = whole_number(n_train, "n_train")
+    if not 1 <= n_train <= len(Z):
+        raise ValueError(f"n_train must be between 1 and {len(Z)}; got {n_train}.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        Z = Z - Z[:n_train].mean(axis=0)
+        size = np.abs(Z[:n_train]).max(initial=0)
+    if not 0 < size < np.inf:
+        raise ValueError("The training rows are all alike, or too large: no scale.")
+    Z = Z / size
     return Z / np.sqrt(np.square(Z[:n_train]).sum(axis=1).mean())
 
 

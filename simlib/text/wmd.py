@@ -24,7 +24,13 @@ from scipy.sparse import csr_array, sparray
 from scipy.spatial.distance import cdist
 
 from simlib.datasets import WordVectors
-from simlib.text.bags import check_vectors, normalized_bags
+from simlib.text.bags import (
+    as_bags,
+    as_points,
+    check_vectors,
+    common_exponent,
+    normalized_bags,
+)
 
 try:
     from ot.lp.emd_wrap import emd_c
@@ -261,7 +267,7 @@ def paired_word_mover_distances(
     >>> distances.columns([0])[:, 0].tolist()
     [0.0, 1.0, 3.0]
     """
-    X, Y = csr_array(X, dtype=float), csr_array(Y, dtype=float)
+    X, Y, points = as_bags(X), as_bags(Y), as_points(points)
     if X.shape != Y.shape or X.shape[1] != len(points):
         raise ValueError(
             f"Bags of shapes {X.shape} and {Y.shape} do not fit each other and "
@@ -343,7 +349,7 @@ def pairwise_word_mover_distances(
            [1.],
            [3.]])
     """
-    X, Y = csr_array(X, dtype=float), csr_array(Y, dtype=float)
+    X, Y, points = as_bags(X), as_bags(Y), as_points(points)
     step = max(1, CHUNK // max(1, Y.shape[0]))
     blocks = joblib.Parallel(n_jobs)(
         joblib.delayed(_block)(X[k : k + step], Y, points)
@@ -356,6 +362,11 @@ def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
     """Return a mapping from words to vectors as views of one array."""
     if isinstance(vectors, WordVectors):
         return vectors
+    if not isinstance(vectors, Mapping):
+        raise TypeError(
+            "`vectors` is a mapping from words to their vectors, such as a dict or "
+            f"WordVectors; got {type(vectors).__name__}."
+        )
     words = tuple(vectors)
     array = np.array([vectors[word] for word in words])
     if array.dtype.kind not in "fiub":
@@ -374,16 +385,17 @@ def _bag(
         )
     index = vectors.index
     counts = Counter(index[word] for word in document if word in index)
+    first = ", ".join(map(repr, document[:10]))
     if not counts:
         raise ValueError(
-            f"No word of {name} has a vector: {' '.join(document[:10])!r}. "
+            f"No word of {name} has a vector: {first or 'it has no words'}. "
             "Leave such documents out, as load_twitter(vectors) does."
         )
     rows, weights = np.array(list(counts)), np.array(list(counts.values()), dtype=float)
     if not np.isfinite(vectors.array[rows]).all():
         raise ValueError(
-            f"A word of {name} has a vector that is not finite: "
-            f"{' '.join(document[:10])!r}. Leave such words out of the vectors."
+            f"A word of {name} has a vector that is not finite: {first}. Leave such "
+            "words out of the vectors."
         )
     return rows, weights / weights.sum()
 
@@ -412,15 +424,21 @@ def _cut(values: np.ndarray, ends: np.ndarray) -> list[np.ndarray]:
 def _distances(points: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the distances between some vectors and others, by one product."""
     x, y = points[rows].astype(float), points[columns].astype(float)
+    exponent = common_exponent(x, y)
+    x, y = np.ldexp(x, -exponent), np.ldexp(y, -exponent)
     squares = -2 * (x @ y.T)
     squares += np.square(x).sum(axis=1)[:, None]
     squares += np.square(y).sum(axis=1)
     squares[rows[:, None] == columns] = 0
-    return np.sqrt(squares.clip(min=0, out=squares), out=squares)
+    distances = np.sqrt(squares.clip(min=0, out=squares), out=squares)
+    return np.ldexp(distances, exponent, out=distances)
 
 
 def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
     """Return the cost of moving the weights p to q."""
+    exponent = int(np.frexp(costs.max())[1])
+    if abs(exponent) > 30:  # POT takes what is tiny for zero
+        return float(np.ldexp(_transport(p, q, np.ldexp(costs, -exponent)), exponent))
     _, cost, _, _, code = emd_c(p, q, costs, MAX_ITERATIONS, 1)
     if code != OPTIMAL:
         raise RuntimeError(

@@ -66,7 +66,7 @@ class WordMoversEmbedding(
 
     See Also
     --------
-    simlib.TikhonovNystroem : features by distances to some of the documents, which
+    simlib.SimilarityFeatures : features by distances to some of the documents, which
         approximate a kernel of the distance itself.
     sklearn.kernel_approximation.RBFSampler : random features of the Gaussian kernel.
 

@@ -4,27 +4,45 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from matrices import quick
+from matrices import Recorder, quick
 
 import simlib
-from simlib import METHODS, largest
-from simlib.approximation.budget import block_calls, cross_calls, largest_below
+from simlib import METHODS, BudgetExceeded, Similarity, largest, tikhonov
+from simlib.approximation.plan import Plan, largest_below
 
 # Formulas against counting
 
 
 @given(st.integers(1, 25), st.data())
 @quick
-def test_calls_by_counting(n, data):
-    s = data.draw(st.integers(1, n))
-    rows = data.draw(st.integers(1, n))
+def test_cost_by_counting(n, data):
+    """Of any plan, whether the matrix is symmetric and its diagonal known or not."""
+    some = st.lists(st.integers(0, n - 1), unique=True).map(
+        lambda items: np.array(items, dtype=int)
+    )
+    columns, block = data.draw(some), data.draw(some)
+    rows, diagonal = data.draw(st.none() | some), data.draw(st.booleans())
+    plan = Plan(n, columns, rows, block, diagonal)
     i, j = np.indices((n, n))
-    columns = j < s
-    assert cross_calls(n, s) == ((columns | columns.T) & (i <= j)).sum()
-    assert block_calls(s) == ((i < s) & (j < s) & (i <= j)).sum()
-    assert cross_calls(n, s, symmetric=False) == (columns | columns.T).sum()
-    assert cross_calls(n, s, rows, symmetric=False) == (columns | (i < rows)).sum()
-    assert block_calls(s, symmetric=False) == s * s
+    for symmetric in (True, False):
+        lines = columns if rows is None else rows
+        seen = np.isin(j, columns) | np.isin(i, lines)
+        seen |= np.isin(i, block) & np.isin(j, block)
+        seen |= diagonal & (i == j)
+        if symmetric:
+            seen = np.triu(seen | seen.T)
+        for known in (False, True):
+            expected = (seen & ~(known & (i == j))).sum()
+            cost = plan.cost(symmetric=symmetric, diagonal_known=known)
+            assert cost == expected
+        recorder = Recorder(np.eye(n))
+        sim = Similarity(range(n), recorder, symmetric=symmetric)
+        assert plan.price(sim) == plan.calls(sim) == seen.sum()
+        read = plan.read(sim)
+        assert sim.calls == seen.sum() == len(recorder.asked)
+        assert plan.price(sim) == 0
+        np.testing.assert_array_equal(read.C, np.eye(n)[:, columns])
+        np.testing.assert_array_equal(read.A, np.eye(n)[np.ix_(block, block)])
 
 
 N, S = 100, 10
@@ -131,10 +149,11 @@ def test_largest_refuses_an_option_that_the_method_does_not_have():
         largest("sicur", 100, 2000, oversamplng=3)
 
 
-@pytest.mark.parametrize("n", [0, 10.0])
-def test_largest_wants_a_number_of_items(n):
-    with pytest.raises(ValueError, match="number of items"):
+@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (10.5, TypeError)])
+def test_largest_wants_a_number_of_items(n, error):
+    with pytest.raises(error, match="number of items"):
         largest("nystrom", n, 100)
+    assert largest("nystrom", 10.0, 1e2) == largest("nystrom", 10, 100) == 10
 
 
 def test_largest_refuses_what_the_method_would_refuse():
@@ -142,3 +161,32 @@ def test_largest_refuses_what_the_method_would_refuse():
         largest("sicur", 100, 3000, oversampling=0.5)
     with pytest.raises(TypeError, match="n_landmarks cannot be an option"):
         largest("nystrom", 100, 3000, n_landmarks=3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_largest_of_other_matrices(method):
+    """A pair in both orders costs twice, a diagonal that is known nothing."""
+    calls = METHODS[method].calls
+    for s in (1, 7, 30):
+        least = calls(30, s, diagonal_known=True)
+        assert least < calls(30, s) <= calls(30, s, symmetric=False)
+        assert largest(method, 30, least, diagonal_known=True) == s
+    assert calls(30, 30, symmetric=False) == 900
+    assert calls(30, 30, diagonal_known=True) == 30 * 29 // 2
+
+
+# The budget
+
+
+@pytest.mark.parametrize("limit", [9, 300, 1000])
+def test_the_landmarks_that_would_fit(limit):
+    recorder = Recorder(np.eye(100))
+    sim = Similarity(range(100), recorder, limit=limit)
+    fitting = "not one" if limit < 100 else largest("tikhonov", 100, limit)
+    with pytest.raises(BudgetExceeded, match=rf"of which {fitting} would fit") as error:
+        tikhonov(sim, 40, rng=0)
+    assert "Nothing was evaluated" in str(error.value)
+    assert recorder.asked == []
+    if limit > 100:
+        tikhonov(sim, fitting, rng=0)
+        assert 0 <= limit - sim.calls < 100

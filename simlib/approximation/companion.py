@@ -1,0 +1,148 @@
+"""Cheap similarities: inner products of rows, and a similarity as a linear operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import LinearOperator
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
+
+from simlib.views import SimilarityMatrix
+
+__all__ = ["CheapPart", "InnerProducts"]
+
+CHUNK = 2**19  # entries of the cheap part computed at a time
+GATHERED = 2**16  # numbers gathered at a time: they stay in the cache
+
+
+class InnerProducts:
+    r"""The matrix :math:`Z Z^\top` as a `Source`, computed wherever it is read.
+
+    An entry costs so little that it is neither counted nor kept.
+
+    Parameters
+    ----------
+    Z : array or csr matrix of shape (n, d)
+        Finite numbers, float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        The squared norm of a row is no number.
+    """
+
+    symmetric, calls, limit = True, 0, None
+
+    def __init__(self, Z: Any):
+        with np.errstate(over="ignore"):
+            if not np.isfinite(row_norms(Z, squared=True)).all():
+                raise ValueError(
+                    "The rows of the cheap factor are so long that their inner "
+                    "products are no numbers; divide it by its largest entry."
+                )
+        self.Z, self.n, self.dtype = Z, Z.shape[0], Z.dtype
+        self.shape = (self.n, self.n)
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the entries of some rows and columns."""
+        return safe_sparse_dot(self.Z[rows], self.Z[columns].T, dense_output=True)
+
+    def columns(self, columns: np.ndarray) -> np.ndarray:
+        """Return whole columns, shape (n, len(columns))."""
+        return safe_sparse_dot(self.Z, self.Z[columns].T, dense_output=True)
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return whole rows, shape (len(rows), n)."""
+        return self.columns(rows).T
+
+    def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return the entries (i[k], j[k])."""
+        out = np.empty(len(i), self.dtype)
+        sparse = scipy.sparse.issparse(self.Z)
+        step = max(1, CHUNK if sparse else GATHERED // max(1, self.Z.shape[1]))
+        for k in range(0, len(i), step):
+            part = slice(k, k + step)
+            first, second = self.Z[i[part]], self.Z[j[part]]
+            if sparse:
+                out[part] = np.asarray(first.multiply(second).sum(axis=1)).ravel()
+            else:
+                out[part] = np.einsum("kd,kd->k", first, second)
+        return out
+
+    def peek(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return NaN for each entry: none is kept."""
+        return np.full(len(i), np.nan)
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Return nothing."""
+        return iter(())
+
+
+class CheapPart(LinearOperator):
+    """A similarity times a weight, computed where it is asked for, and never kept."""
+
+    def __init__(
+        self,
+        sim: SimilarityMatrix,
+        weight: float,
+        dtype: np.dtype,
+        *,
+        transposed: bool = False,
+    ):
+        super().__init__(dtype, sim.shape)
+        self.sim, self.weight, self.transposed = sim, weight, transposed
+
+    def rows(self, i: np.ndarray) -> np.ndarray:
+        """Return whole rows, shape (len(i), n)."""
+        return self._block(i, np.arange(self.shape[1]))
+
+    def entries(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return the entries (i[k], j[k])."""
+        i, j = (j, i) if self.transposed else (i, j)
+        return self._weighted(self.sim.blank().pairs(i, j))
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal, shape (n,)."""
+        return self._weighted(self.sim.blank().diagonal())
+
+    def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        sim = self.sim.blank()  # dies here, with all that it evaluates
+        if self.transposed:
+            values = sim.block(columns, rows).T
+        else:
+            values = sim.block(rows, columns)
+        return self._weighted(values)
+
+    def _weighted(self, values: np.ndarray) -> np.ndarray:
+        if self.weight != 1:
+            values = values * self.weight
+        return values.astype(self.dtype, copy=False)
+
+    def _matmat(self, X: np.ndarray) -> np.ndarray:
+        n, symmetric = self.shape[0], self.sim.symmetric
+        items, step = np.arange(n), max(1, CHUNK // n)
+        result = np.zeros((n, X.shape[1]), np.result_type(self.dtype, X.dtype))
+        for k in range(0, n, step):
+            strip = items[k : k + step]
+            first = k if symmetric else 0  # what is left of it was met as a column
+            block = self._block(strip, items[first:])
+            result[strip] += block @ X[first:]
+            if symmetric:
+                rest = slice(strip[-1] + 1, None)
+                result[rest] += block[:, strip.size :].T @ X[strip]
+        return result
+
+    def _matvec(self, x: np.ndarray) -> np.ndarray:
+        return self._matmat(x.reshape(-1, 1)).reshape(x.shape)
+
+    def _transpose(self) -> CheapPart:
+        if self.sim.symmetric:
+            return self
+        return CheapPart(
+            self.sim, self.weight, self.dtype, transposed=not self.transposed
+        )
+
+    _adjoint = _transpose

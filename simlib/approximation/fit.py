@@ -1,0 +1,246 @@
+r"""Ridge fits of a core to a block of a matrix, and their cross-validation.
+
+.. math::
+    U = F A F^\top, \qquad F = (B^\top B + \lambda I)^{-1} B^\top, \qquad
+    B = K_{S_2,S_1}, \; A = K_{S_2,S_2}
+
+Equation :eq:`eq:tikhonov` of the book, with S1 in S2: what `tikhonov` fits to K and
+`anchored` to what a cheap similarity leaves of it. Cores are computed in float64.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from simlib.approximation.plan import Reading
+
+__all__ = ["RIDGES", "Problem"]
+
+COMMON = 200  # binary orders of magnitude whose fourth powers are numbers
+N_FOLDS, LANDMARK_FOLDS = 5, 10
+RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
+
+
+class _Factor(NamedTuple):
+    """Singular value decomposition of a tall block, cut at rounding error."""
+
+    P: np.ndarray
+    sigma: np.ndarray
+    Q: np.ndarray
+
+    @property
+    def norm(self) -> float:
+        """Spectral norm of the block."""
+        return float(self.sigma.max(initial=0))
+
+    @classmethod
+    def of(cls, B: np.ndarray, dtype: np.dtype) -> _Factor:
+        P, sigma, Qt = np.linalg.svd(B, full_matrices=False)
+        keep = sigma > sigma[:1] * max(B.shape) * np.finfo(dtype).eps
+        return cls(P[:, keep], sigma[keep], Qt[keep].T)
+
+    def filter(self, ridges: ArrayLike) -> np.ndarray:
+        """Return sigma / (sigma^2 + ridge), so that F = Q diag(filter) P.T."""
+        return self.sigma / (self.sigma**2 + np.asarray(ridges)[..., None])
+
+
+class _Fit:
+    """The fits for any ridges to the block A = K[S2, S2], which begins with S1."""
+
+    def __init__(self, A: np.ndarray, s1: int, symmetric: bool, dtype: np.dtype):
+        self.left = _Factor.of(A[:, :s1], dtype)
+        self.right = self.left if symmetric else _Factor.of(A[:s1].T, dtype)
+        self.middle = self.left.P.T @ A @ self.right.P
+        self.symmetric = symmetric
+
+    def core(self, ridges: ArrayLike) -> np.ndarray:
+        """Return U, for many ridges a stack."""
+        U = self.predict(self.left.Q, self.right.Q, ridges)
+        return (U + np.swapaxes(U, -1, -2)) / 2 if self.symmetric else U
+
+    def predict(
+        self, left: np.ndarray, right: np.ndarray, ridges: ArrayLike
+    ) -> np.ndarray:
+        """Return C U R^T, given left = C Q and right = R Q for their own Q."""
+        return left @ self.filtered(ridges) @ right.T
+
+    def filtered(self, ridges: ArrayLike) -> np.ndarray:
+        """Return U in the bases Q, for many ridges a stack."""
+        middle = self.left.filter(ridges)[..., :, None] * self.middle
+        return middle * self.right.filter(ridges)[..., None, :]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What was evaluated: A = K[S2, S2], which begins with S1, and whole columns C.
+
+    Where K is not symmetric R is the transpose of its rows S1, otherwise None.
+    """
+
+    A: np.ndarray
+    C: np.ndarray
+    R: np.ndarray | None
+    S1: np.ndarray
+
+    @classmethod
+    def of(cls, read: Reading, S1: np.ndarray, *, symmetric: bool) -> Problem:
+        """Return what was read, of landmarks S1 with which the block begins.
+
+        A symmetric companion of a matrix that is not symmetric counts as not symmetric.
+        """
+        R = read.C if read.R is None else read.R
+        return cls(read.A.astype(float), read.C, None if symmetric else R, S1)
+
+    @property
+    def exponent(self) -> int:
+        """The power of two by which to divide so that squares are numbers; often 0."""
+        parts = [part for part in (self.A, self.C, self.R) if part is not None]
+        largest = max(max(part.max(), -part.min()) for part in parts)
+        exponent = int(np.frexp(largest)[1])
+        return exponent if abs(exponent) > COMMON else 0
+
+    def times_power(self, exponent: int) -> Problem:
+        """Return the same for 2^exponent K."""
+        if exponent == 0:
+            return self
+        R = None if self.R is None else np.ldexp(self.R, exponent)
+        return Problem(
+            np.ldexp(self.A, exponent), np.ldexp(self.C, exponent), R, self.S1
+        )
+
+    def without(self, tau: float) -> Problem:
+        """Return the same for K - tau I."""
+
+        def less(part: np.ndarray, rows: np.ndarray) -> np.ndarray:
+            part = part.copy()
+            part[rows, np.arange(rows.size)] -= tau
+            return part
+
+        C = less(self.C, self.S1)
+        R = None if self.R is None else less(self.R, self.S1)
+        return Problem(less(self.A, np.arange(len(self.A))), C, R, self.S1)
+
+    @cached_property
+    def fit(self) -> _Fit:
+        """The fits to the whole block."""
+        return self._fit(np.arange(len(self.A)), self.S1.size)
+
+    def _fit(self, kept: np.ndarray, s1: int) -> _Fit:
+        """Return the fits to a part of the block that begins with s1 landmarks."""
+        return _Fit(self.A[np.ix_(kept, kept)], s1, self.R is None, self.C.dtype)
+
+    def ridges(self) -> np.ndarray:
+        """Return the ridges to choose from, without those whose answer is too large.
+
+        P K P is never larger than K, whose norm the columns tell roughly. Entries that
+        happen to be left out may not show what a small ridge does to other items; an
+        answer of more than twice that norm does. Where all are too large the ridge is
+        infinite, which makes the core zero.
+        """
+        fit, sides = self.fit, [self.C] if self.R is None else [self.C, self.R]
+        ridges = RIDGES * max(fit.left.norm, fit.right.norm) ** 2
+        grams = [side.T @ side for side in (S.astype(float, copy=False) for S in sides)]
+        square = len(self.C) / self.S1.size * np.mean([np.trace(G) for G in grams])
+        inner = [
+            factor.Q.T @ gram @ factor.Q
+            for factor, gram in ((fit.left, grams[0]), (fit.right, grams[-1]))
+        ]
+        squares = np.concatenate(
+            [
+                np.einsum("kab,kab->k", inner[0] @ middle, middle @ inner[1])
+                for middle in map(fit.filtered, _few(ridges, self.S1.size**2))
+            ]
+        )
+        good = squares <= 4 * square
+        return ridges[good] if good.any() else np.array([np.inf])
+
+    def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
+        """Return the best ridge, and for each fold its squared error on the rest."""
+        if len(self.A) - self.S1.size < 2:
+            return 0.0 if ridge == "cv" else float(ridge), np.zeros(1)
+        ridges = self.ridges() if ridge == "cv" else np.array([float(ridge)])
+        errors = self.held_out_errors(ridges)
+        best = int(np.argmin(errors.sum(axis=0)))
+        return float(ridges[best]), errors[:, best]
+
+    def held_out_errors(self, ridges: np.ndarray) -> np.ndarray:
+        """Return the squared error of each fold and ridge on the rest of the block.
+
+        The rest is what the fit has not seen of K[S2 - S1, S2 - S1], off the diagonal:
+        entries between items of the fold, and between these and the others.
+        """
+        A, s1 = self.A, self.S1.size
+        held_out = np.arange(s1, len(A))
+        if held_out.size < 2 * N_FOLDS:
+            folds = [np.array(pair) for pair in combinations(held_out, 2)]
+        else:
+            folds = np.array_split(held_out, N_FOLDS)
+        errors = np.zeros((len(folds), ridges.size))
+        for k, fold in enumerate(folds):
+            fit = self._fit(np.setdiff1d(np.arange(len(A)), fold), s1)
+            blocks = [(fold, held_out)]
+            if self.R is not None:
+                blocks.append((held_out, fold))
+            for rows, columns in blocks:
+                left, right = A[rows, :s1] @ fit.left.Q, A[:s1, columns].T @ fit.right.Q
+                size = max(s1, rows.size) * max(s1, columns.size)
+                errors[k] += np.concatenate(
+                    [
+                        _squared_errors(A, rows, columns, fit.predict(left, right, few))
+                        for few in _few(ridges, size)
+                    ]
+                )
+        return errors
+
+    def landmark_errors(self, ridges: np.ndarray) -> np.ndarray:
+        """Return the squared error of each fold of landmarks and ridge in its columns.
+
+        The fit does without the fold and predicts what its columns, and rows, hold for
+        the items that are no landmarks: far more entries than are held out in the
+        block. With Y = U B^T the error is ``|C_fold - C_kept Y|^2``, a quadratic form
+        in the Gram matrix of C.
+        """
+        A, s1 = self.A, self.S1.size
+        others = np.setdiff1d(np.arange(len(self.C)), self.S1)
+        sides = [self.C] if self.R is None else [self.C, self.R]
+        grams = [
+            part.T @ part
+            for part in (S[others].astype(float, copy=False) for S in sides)
+        ]
+        folds = np.array_split(np.arange(s1), min(LANDMARK_FOLDS, s1))
+        errors = np.zeros((len(folds), ridges.size))
+        for k, fold in enumerate(folds):
+            kept = np.setdiff1d(np.arange(len(A)), fold)
+            inner = np.setdiff1d(np.arange(s1), fold)
+            fit = self._fit(kept, inner.size)
+            for few in _few(np.arange(ridges.size), s1**2):
+                U = fit.core(ridges[few])
+                weights = [U @ A[np.ix_(inner, fold)]]
+                if self.R is not None:
+                    weights.append(np.swapaxes(U, -1, -2) @ A[np.ix_(fold, inner)].T)
+                for gram, Y in zip(grams, weights, strict=True):
+                    both = np.zeros((few.size, s1, fold.size))
+                    both[:, inner] = -Y
+                    both[:, fold, np.arange(fold.size)] = 1
+                    errors[k, few] += np.einsum("kab,kab->k", gram @ both, both)
+        return np.maximum(errors, 0)  # against rounding
+
+
+def _few(ridges: np.ndarray, size: int) -> list[np.ndarray]:
+    """Cut the ridges so that a stack of matrices of that size takes little memory."""
+    return np.array_split(ridges, np.clip(ridges.size * size // 2**22, 1, ridges.size))
+
+
+def _squared_errors(
+    A: np.ndarray, rows: np.ndarray, columns: np.ndarray, predictions: np.ndarray
+) -> np.ndarray:
+    """Return the squared error of each prediction of A, off its diagonal."""
+    errors = A[np.ix_(rows, columns)] - predictions
+    errors *= rows[:, None] != columns
+    return np.einsum("kij,kij->k", errors, errors)

@@ -1,0 +1,230 @@
+"""What a method reads of a similarity matrix, what it costs, and the reading of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simlib.landmarks import sample_size, whole_number
+from simlib.lowrank import LowRank
+from simlib.region import Block
+from simlib.similarity import BudgetExceeded
+from simlib.views import SimilarityMatrix
+
+__all__ = ["Method", "Plan", "Reading", "calls_of", "largest_below", "nominal"]
+
+
+def _none() -> np.ndarray:
+    return np.zeros(0, dtype=np.intp)
+
+
+class Method(NamedTuple):
+    """A method and its cost.
+
+    The cost is ``calls(n, n_landmarks, *, symmetric=True, diagonal_known=False,
+    **options)``.
+    """
+
+    function: Callable[..., LowRank]
+    calls: Callable[..., int]
+
+
+class Reading(NamedTuple):
+    """What was read: of a plan all that it holds."""
+
+    C: np.ndarray  # columns, (n, s1)
+    R: np.ndarray | None  # transposed rows, (n, s2)
+    A: np.ndarray  # block
+    diagonal: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a method reads of an n x n matrix: it is told, priced and read here alone.
+
+    Parameters
+    ----------
+    n : int
+        Size of the matrix.
+    columns : array of int
+        S1, the landmarks: items whose columns are read whole.
+    rows : array of int, optional
+        S2 of the CUR family: items whose rows are read whole. None means none where the
+        matrix is symmetric, and the rows of the landmarks where it is not.
+    block : array of int
+        S2 of the other methods: items whose similarities among each other are read.
+    diagonal : bool
+        Whether the diagonal is read.
+    oversampling : float
+        Items in S2 for each landmark; of a smaller plan too.
+    """
+
+    n: int
+    columns: np.ndarray = field(default_factory=_none)
+    rows: np.ndarray | None = None
+    block: np.ndarray = field(default_factory=_none)
+    diagonal: bool = False
+    oversampling: float = 1.0
+
+    def cost(self, *, symmetric: bool = True, diagonal_known: bool = False) -> int:
+        """Return the distinct pairs in it, unordered if symmetric.
+
+        Parameters
+        ----------
+        symmetric : bool
+            Whether a column answers for a row.
+        diagonal_known : bool
+            Whether the diagonal costs nothing.
+        """
+        n, columns = self.n, self.columns
+        rows = columns if self.rows is None else self.rows
+        lines = np.union1d(columns, rows)
+        if symmetric:
+            rest = np.setdiff1d(self.block, lines).size
+            count = n * lines.size - lines.size * (lines.size - 1) // 2
+            count += rest * (rest + 1) // 2
+        else:
+            count = n * (columns.size + rows.size) - columns.size * rows.size
+            others = (np.setdiff1d(self.block, side).size for side in (rows, columns))
+            count += next(others) * next(others)
+        met = np.union1d(lines, self.block).size
+        if diagonal_known:
+            return count - met
+        return count + (n - met if self.diagonal else 0)
+
+    def calls(self, sim: SimilarityMatrix) -> int:
+        """Return the distinct pairs of a matrix in it, known before or not."""
+        return self.cost(symmetric=sim.symmetric, diagonal_known=sim.diagonal_known)
+
+    def price(self, sim: SimilarityMatrix) -> int:
+        """Return the evaluations that `read` would make, less what is known."""
+        every = np.arange(self.n)
+        pairs = (every, every) if self.diagonal else None
+        return sim.cost(*self._requests(sim.symmetric), pairs=pairs)
+
+    def check(self, sim: SimilarityMatrix, besides: int = 0) -> int:
+        """Return the price; raise if it and what follows `besides` pass the limit.
+
+        Raises
+        ------
+        BudgetExceeded
+            It names how many landmarks would fit; nothing was evaluated.
+        """
+        needed = self.price(sim) + besides
+        if needed <= sim.remaining:
+            return needed
+        raise self.exceeded(sim, needed, lambda plan: plan.price(sim) + besides)
+
+    def exceeded(
+        self, sim: SimilarityMatrix, needed: int, price: Callable[[Plan], int]
+    ) -> BudgetExceeded:
+        """Return the error that says which smaller plan would fit the budget."""
+        low, high = 0, self.columns.size - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = price(self.first(middle)) <= sim.remaining
+            low, high = (middle, high) if fits else (low, middle - 1)
+        fitting = f"{low} would fit" if low else "not one would fit"
+        failed = f" ({sim.failed} failed)" if sim.failed else ""
+        return BudgetExceeded(
+            f"This takes up to {needed} evaluations, and of the limit of {sim.limit} "
+            f"only {sim.remaining} are left{failed}. Nothing was evaluated for it, and "
+            "everything known is kept: raise `limit` on this Similarity, or ask for "
+            f"fewer landmarks, of which {fitting}."
+        )
+
+    def first(self, n_landmarks: int) -> Plan:
+        """Return the plan of the first landmarks alone."""
+        sample = sample_size(self.n, n_landmarks, self.oversampling)
+        return Plan(
+            self.n,
+            self.columns[:n_landmarks],
+            None if self.rows is None else self.rows[:sample],
+            self.block[:sample],
+            self.diagonal,
+            self.oversampling,
+        )
+
+    def read(self, sim: SimilarityMatrix) -> Reading:
+        """Read all of it; the budget is checked before the first evaluation.
+
+        Raises
+        ------
+        BudgetExceeded
+            As in `check`.
+        """
+        with sim.progress_bar(self.check(sim)):
+            rows = self._rows(sim.symmetric)
+            R = None if rows is None else sim.rows(rows).T
+            return Reading(
+                C=sim.columns(self.columns),
+                R=R,
+                A=sim.block(self.block, self.block),
+                diagonal=sim.diagonal() if self.diagonal else None,
+            )
+
+    def _rows(self, symmetric: bool) -> np.ndarray | None:
+        return self.columns if self.rows is None and not symmetric else self.rows
+
+    def _requests(self, symmetric: bool) -> list[Block]:
+        """Return what is asked for, in the order in which it is."""
+        rows = self._rows(symmetric)
+        lines: list[Block] = [] if rows is None else [(rows, None)]
+        return [*lines, (None, self.columns), (self.block, self.block)]
+
+
+def nominal(
+    n: int, n_landmarks: int, oversampling: float = 1, *, nested: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return S1 and S2 as `draw` does, but the same ones always.
+
+    Those drawn independently have as few items in common as can be: no other draw makes
+    a plan that costs more.
+    """
+    sample = sample_size(n, n_landmarks, oversampling)
+    S2 = np.arange(sample) if nested else np.arange(n - sample, n)
+    return np.arange(n_landmarks), S2
+
+
+def calls_of(plan: Callable[..., Plan]) -> Callable[..., int]:
+    """Return what the plans of a method cost, as ``calls`` of its `Method`.
+
+    Parameters
+    ----------
+    plan : callable
+        ``plan(n, n_landmarks, **options)``, the largest that the method may need; it
+        ignores options that do not matter.
+    """
+
+    def calls(
+        n: int,
+        n_landmarks: int,
+        *,
+        symmetric: bool = True,
+        diagonal_known: bool = False,
+        **options: Any,
+    ) -> int:
+        planned = plan(n, n_landmarks, **options)
+        return planned.cost(symmetric=symmetric, diagonal_known=diagonal_known)
+
+    return calls
+
+
+def largest_below(calls: float, n: int, cost: Callable[[int], int]) -> int:
+    """Return the largest s in 1..n with ``cost(s) <= calls``, by bisection."""
+    n = whole_number(n, "The number of items")
+    if n < 1:
+        raise ValueError(f"The number of items must be at least 1; got {n}.")
+    if not cost(1) <= calls:
+        raise ValueError(
+            f"A budget of {calls} calls does not pay for one landmark: that costs "
+            f"{cost(1)}."
+        )
+    low, high = 1, n
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if cost(middle) <= calls else (low, middle - 1)
+    return low

@@ -1,0 +1,187 @@
+r"""Which unknown pairs to evaluate: a stratified sample.
+
+A pair belongs to a stratum by two numbers that cost nothing, the predicted similarity
+and the likeness of the two items to all landmarks; see `estimate_error`, whose sample
+this designs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.ndimage
+import scipy.optimize
+import scipy.sparse
+import scipy.special
+import scipy.stats
+
+from simlib.lowrank import LowRank
+from simlib.source import Source
+
+__all__ = ["Strata", "features", "pool"]
+
+POOL = 2**19  # pairs that are sorted into strata where there are more
+STEP = 4.0  # ratio of the sizes of neighbouring strata in a tail
+LEAST = 4  # pairs evaluated of a stratum
+WINDOW = np.ones((3, 5))  # strata that share their variance: likeness x prediction
+
+
+class Strata(NamedTuple):
+    """The pairs of a pool in a grid of cells, likeness by prediction."""
+
+    cell: np.ndarray  # of each pair of the pool
+    shape: tuple[int, int]
+    sizes: np.ndarray  # pairs in each cell
+    numbers: np.ndarray  # of them to be evaluated
+    unknown: int  # pairs for which the pool stands
+
+    @classmethod
+    def of(
+        cls, likeness: np.ndarray, prediction: np.ndarray, n_pairs: int, unknown: int
+    ) -> Strata:
+        """Lay the grid, as fine in the tails as `n_pairs` allow."""
+        depth = max(n_pairs // (2 * LEAST), 1).bit_length() - 1
+        tail = STEP ** -np.arange(1.0, depth + 1)
+        lower = tail[: depth // 2][::-1]
+        a, rows = _levels(likeness, 1 - tail)
+        b, columns = _levels(prediction, np.concatenate([lower, 1 - tail[:-1]]))
+        cell = (a * columns + b).astype(np.int16)  # some hundreds, sorted by their bits
+        sizes = np.bincount(cell, minlength=rows * columns)
+        numbers = _allocation(sizes, n_pairs)
+        return cls(cell, (rows, columns), sizes, numbers, unknown)
+
+    def enlarged(self, n_pairs: int) -> Strata:
+        """Return the same with `n_pairs` to be evaluated, or more."""
+        numbers = np.maximum(_allocation(self.sizes, n_pairs), self.numbers)
+        return self._replace(numbers=numbers)
+
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """Return the places in the pool of a simple random sample of each cell."""
+        order = np.argsort(rng.random(self.cell.size))
+        order = order[np.argsort(self.cell[order], kind="stable")]
+        rank = np.arange(order.size) - np.repeat(
+            np.cumsum(self.sizes) - self.sizes, self.sizes
+        )
+        return order[rank < self.numbers[self.cell[order]]]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How many pairs one that is evaluated stands for, by cell."""
+        scale = self.unknown / max(self.cell.size, 1)
+        return scale * self.sizes / np.maximum(self.numbers, 1)
+
+    def variance(self, chosen: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+        """Return the variance of the estimated total, and the variance of that."""
+        cell, number = self.cell[chosen], np.maximum(self.numbers, 1)
+        mean, square = (
+            np.bincount(cell, v, self.sizes.size) / number for v in (values, values**2)
+        )
+        spread = number * np.maximum(square - mean**2, 0)
+        freedom = np.maximum(self.numbers - 1, 0)
+
+        def together(x: np.ndarray) -> np.ndarray:
+            grid = x.reshape(self.shape).astype(float)
+            return scipy.ndimage.convolve(grid, WINDOW, mode="constant").ravel()
+
+        own = spread / np.maximum(freedom, 1)
+        shared = together(spread) / np.maximum(together(freedom), 1)
+        left_out = 1 - self.numbers / np.maximum(self.sizes, 1)
+        terms = self.weights**2 * number * left_out * np.maximum(own, shared)
+        variance = terms.sum()
+        uncertainty = (terms**2 / np.maximum(freedom, 1)).sum()
+        if self.cell.size < self.unknown:  # the pool is a sample itself
+            share = self.sizes / self.cell.size
+            of_pool = share @ square - (share @ mean) ** 2
+            left_out = 1 - self.cell.size / self.unknown
+            variance += self.unknown**2 / self.cell.size * left_out * of_pool
+        return variance, uncertainty
+
+
+def pool(
+    sim: Source, unknown: int, n_pairs: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the unknown pairs off the diagonal, or random ones to choose from."""
+    size = max(POOL, 8 * n_pairs)
+    if unknown <= 4 * size:
+        found = [np.zeros((2, 0), dtype=int)]
+        step = max(1, POOL // sim.n)
+        for k in range(0, sim.n, step):
+            i, j = np.indices((min(step, sim.n - k), sim.n)).reshape(2, -1)
+            found.append(_unknown(sim, i + k, j))
+        i, j = np.concatenate(found, axis=1)
+        if unknown <= size:
+            return i, j
+        chosen = np.sort(rng.choice(i.size, size, replace=False))
+        return i[chosen], j[chosen]
+    keys = np.zeros(0, dtype=int)
+    while keys.size < size:
+        i, j = rng.integers(sim.n, size=(2, size))
+        if sim.symmetric:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        i, j = _unknown(sim, i, j)
+        keys = np.sort(np.append(keys, i * sim.n + j))
+        keys = keys[np.append(True, keys[1:] > keys[:-1])]
+    keys = np.sort(rng.choice(keys, size, replace=False))
+    return np.divmod(keys, sim.n)
+
+
+def _unknown(sim: Source, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Return those of the pairs that are off the diagonal, ordered and not known."""
+    off = i < j if sim.symmetric else i != j
+    i, j = i[off], j[off]
+    return np.stack([i, j])[:, np.isnan(sim.peek(i, j))]
+
+
+def features(
+    approximation: LowRank, i: np.ndarray, j: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the likeness and the predicted similarity of pairs."""
+    profiles = _profiles(approximation)
+    alike = LowRank(profiles, np.eye(profiles.shape[1]))
+    prediction = approximation.entries(i, j).astype(float)
+    if not approximation.symmetric:
+        prediction += approximation.entries(j, i)
+    return alike.entries(i, j), prediction
+
+
+def _profiles(approximation: LowRank) -> np.ndarray:
+    """Return the rows of the factors as normal scores, whitened, of length one."""
+    factors = [approximation.left]
+    if not approximation.symmetric:
+        factors.append(approximation.right)
+    factors = [f if isinstance(f, np.ndarray) else f.toarray() for f in factors]
+    n = approximation.shape[0]
+    ranks = np.vstack([scipy.stats.rankdata(f.T, axis=1) for f in factors]).T
+    scores = scipy.special.ndtri((ranks - 0.5) / n)
+    values, vectors = np.linalg.eigh(scores.T @ scores)
+    keep = values > n * np.finfo(float).eps * values.max(initial=0)
+    profiles = scores @ (vectors[:, keep] / np.sqrt(values[keep]))
+    length = np.linalg.norm(profiles, axis=1, keepdims=True)
+    return profiles / np.where(length > 0, length, 1)
+
+
+def _levels(values: np.ndarray, quantiles: np.ndarray) -> tuple[np.ndarray, int]:
+    """Cut at quantiles; return the level of each value and how many levels there are.
+
+    Equal values share a level.
+    """
+    if quantiles.size == 0:
+        return np.zeros(values.size, dtype=int), 1
+    edges = np.quantile(values, quantiles)
+    return np.searchsorted(edges, values), quantiles.size + 1
+
+
+def _allocation(sizes: np.ndarray, total: int) -> np.ndarray:
+    """Return numbers proportional to the roots of the sizes, as far as these allow."""
+    if total >= sizes.sum():
+        return sizes
+    least = np.minimum(sizes, min(LEAST, total // int(np.count_nonzero(sizes))))
+    root = np.sqrt(sizes)
+
+    def numbers(t: float) -> np.ndarray:
+        return np.clip(t * root, least, sizes)
+
+    t = scipy.optimize.brentq(lambda t: numbers(t).sum() - total, 0, root.max())
+    rounded = np.floor(np.cumsum(numbers(t)) + 0.5).astype(int)
+    return np.minimum(np.diff(rounded, prepend=0), sizes)

@@ -1,0 +1,268 @@
+"""Views, the cost of requests told beforehand, and sources of other kinds."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from simlib import BudgetExceeded, Similarity, nystrom
+from simlib.source import Source
+from simlib.views import SimilarityMatrix, check_similarity
+
+
+class Table:
+    """A source that knows half of its matrix, and counts what is read of the other."""
+
+    def __init__(self, K, limit=None):
+        self.K, self.limit = np.asarray(K, dtype=float), limit
+        self.n, self.shape, self.dtype = len(K), self.K.shape, self.K.dtype
+        self.symmetric = bool((self.K == self.K.T).all())
+        self.read = np.indices(self.K.shape).sum(axis=0) < self.n
+        self.calls = 0
+
+    def block(self, rows, columns):
+        index = np.ix_(rows, columns)
+        self.calls += int((~self.read[index]).sum())
+        self.read[index] = True
+        if self.symmetric:
+            self.read |= self.read.T
+        return self.K[index]
+
+    def columns(self, columns):
+        return self.block(range(self.n), columns)
+
+    def rows(self, rows):
+        return self.block(rows, range(self.n))
+
+    def pairs(self, i, j):
+        return np.array([self.block([a], [b])[0, 0] for a, b in zip(i, j, strict=True)])
+
+    def peek(self, i, j):
+        return np.where(self.read[i, j], self.K[i, j], np.nan)
+
+    def known(self):
+        i, j = np.nonzero(np.triu(self.read) if self.symmetric else self.read)
+        yield i, j, self.K[i, j]
+
+
+def matrix(n, *, symmetric=True, seed=0):
+    K = np.random.default_rng(seed).standard_normal((n, n))
+    return K + K.T if symmetric else K
+
+
+def test_a_source_of_another_kind():
+    K = matrix(6)
+    table = Table(K, limit=30)
+    assert isinstance(table, Source)
+    assert isinstance(Similarity.from_matrix(K), Source)
+    sim = check_similarity(table)
+    assert (sim.n, sim.shape, sim.dtype, sim.symmetric) == (6, (6, 6), float, True)
+    assert (sim.failed, sim.remaining, sim.diagonal_known) == (0, 30, False)
+    assert sim.cost((None, [5])) == 5
+    assert sim.cost((None, [0]), pairs=([5, 4, 5], [4, 5, 0])) == 1
+    assert_array_equal(sim.map(np.square).columns([1]), K[:, [1]] ** 2)
+    assert_array_equal(sim.diagonal(), np.diag(K))
+    assert sim.blank() is sim
+    with sim.progress_bar(3):
+        pass
+    assert check_similarity(sim) is sim
+    for refused in (sim.fork, lambda: sim.between([1], [0])):
+        with pytest.raises(TypeError, match="A Table has neither fork nor between"):
+            refused()
+    A = matrix(6, symmetric=False)
+    mean = check_similarity(Table(A)).symmetrized()
+    assert mean.cost((None, [5])) == 9
+    assert_array_equal(mean.columns([5]), (A + A.T)[:, [5]] / 2)
+
+
+def test_what_is_no_source():
+    for other in (np.eye(5), [[1.0]], None, "similarity"):
+        with pytest.raises(TypeError, match=r"Similarity\.from_matrix\(K\)"):
+            check_similarity(other)
+
+
+def test_a_matrix_that_is_not_one():
+    sim = Similarity(range(5), lambda x, y: x * y)
+    for view in (sim, sim.map(np.exp), sim.symmetrized()):
+        assert isinstance(view, SimilarityMatrix)
+        with pytest.raises(TypeError, match="evaluated only where asked: use block"):
+            np.asarray(view)
+        with pytest.raises(TypeError, match=r"no \[i, j\]: ask .* by pairs\(i, j\)"):
+            view[0, 1]
+    assert sim.calls == 0
+
+
+# What requests will cost.
+
+SIDE = st.none() | st.lists(st.integers(0, 69), max_size=69, unique=True)
+PAIRS = st.lists(st.tuples(st.integers(0, 69), st.integers(0, 69)), max_size=9)
+INDICES = st.lists(st.integers(0, 69), min_size=1, max_size=6)
+BEFORE = st.lists(
+    st.tuples(st.sampled_from(["columns", "rows", "pairs", "block"]), INDICES),
+    max_size=3,
+)
+
+
+def values(x, y):
+    return np.minimum(x, y) * 100.0 + np.maximum(x, y)
+
+
+FUNCTIONS = {
+    None: values,
+    "pairs": values,
+    "block": lambda xs, ys: values(xs[:, None], ys),
+}
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    blocks=st.lists(st.tuples(SIDE, SIDE), max_size=3),
+    pairs=PAIRS,
+    before=BEFORE,
+    batch=st.sampled_from([None, "pairs", "block"]),
+    symmetric=st.booleans(),
+    diagonal=st.booleans(),
+    view=st.sampled_from(["itself", "map", "symmetrized"]),
+)
+def test_cost_is_what_the_requests_make(
+    blocks, pairs, before, batch, symmetric, diagonal, view
+):
+    sim = Similarity(
+        np.arange(70),
+        FUNCTIONS[batch],
+        batch=batch,
+        symmetric=symmetric,
+        diagonal=np.arange(70) * 101.0 if diagonal else None,
+    )
+    asked = {"itself": sim, "map": sim.map(np.sqrt), "symmetrized": sim.symmetrized()}
+    asked = asked[view]
+    for name, index in before:
+        getattr(sim, name)(*[index, index][: 1 + (name in ("pairs", "block"))])
+    i, j = np.array(pairs, dtype=int).reshape(-1, 2).T
+    calls = sim.calls
+    cost = asked.cost(*blocks, pairs=(i, j))
+    assert sim.calls == calls
+    sim.limit = calls + cost
+    for rows, columns in blocks:
+        rows = range(70) if rows is None else rows
+        columns = range(70) if columns is None else columns
+        asked.block(rows, columns)
+    asked.pairs(i, j)
+    assert sim.calls == calls + cost
+    assert asked.remaining == 0
+    assert asked.cost(*blocks, pairs=(i, j)) == 0
+
+
+def test_cost_after_a_failure():
+    """Columns that were begun are counted as far as they got."""
+
+    def function(x, y):
+        if x == 40:
+            raise ValueError("no")
+        return float(x + y)
+
+    sim = Similarity(range(70), function, symmetric=False, batch_size=7)
+    with pytest.raises(ValueError, match="no"):
+        sim.columns([3, 5])
+    assert sim.cost((None, [3, 5])) == 140 - sim.calls
+    assert sim.cost(([0, 40], [3, 5])) == 2
+    assert sim.cost((None, [5]), ([0], None)) == 30 + 68
+
+
+def test_cost_of_many_items_takes_no_mask():
+    import tracemalloc
+
+    n = 10**6
+    sim = Similarity(np.arange(n), np.add, batch="pairs")
+    S = np.arange(1000)
+    tracemalloc.start()
+    try:
+        assert sim.cost((None, S), (S, S)) == n * 1000 - 1000 * 999 // 2
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 * n
+
+
+def test_cost_refuses_what_the_requests_refuse():
+    sim = Similarity(range(5), lambda x, y: x * y)
+    with pytest.raises(IndexError, match="numbered 0 to 4; got 5"):
+        sim.cost((None, [5]))
+    with pytest.raises(ValueError, match="as long; got 1 and 2"):
+        sim.cost(pairs=([1], [1, 2]))
+
+
+def test_remaining():
+    sim = Similarity(range(5), lambda x, y: x * y)
+    assert sim.remaining == np.inf
+    sim.columns([0])
+    sim.limit = 7.0
+    assert (sim.limit, sim.remaining) == (7, 2)
+    assert isinstance(sim.limit, int)
+    sim.limit = 3
+    assert sim.remaining == 0
+    assert sim.map(np.exp).remaining == 0
+
+
+# Items outside the matrix.
+
+
+@pytest.mark.parametrize("batch", [None, "pairs", "block"])
+def test_between_by_hand(batch):
+    def one(x, y):
+        return 10 * len(x) + len(y)
+
+    functions = {
+        None: one,
+        "pairs": lambda xs, ys: [one(x, y) for x, y in zip(xs, ys, strict=True)],
+        "block": lambda xs, ys: [[one(x, y) for y in ys] for x in xs],
+    }
+    words, new = ["a", "bb", "ccc", "dddd"], ["eeeee", "ffffff"]
+    sim = Similarity(words, functions[batch], batch=batch)
+    assert_array_equal(sim.between(new, [2, 0]), [[53, 51], [63, 61]])
+    assert sim.calls == 4
+    assert_array_equal(sim.map(np.negative).between(new, [2]), [[-53], [-63]])
+    assert sim.between([], [2, 0]).shape == (0, 2)
+    assert sim.between(new, []).shape == (2, 0)
+    with pytest.raises(ValueError, match="row_landmarks are for"):
+        sim.between(new, [2], [0])
+    sim = Similarity(words, functions[batch], batch=batch, symmetric=False)
+    assert_array_equal(sim.between(new, [2]), [[53, 35], [63, 36]])
+    assert_array_equal(sim.between(new, [2], [0, 1]), [[53, 15, 25], [63, 16, 26]])
+    assert_array_equal(sim.symmetrized().between(new, [2]), [[44], [49.5]])
+    assert sim.calls == 4 + 6 + 4
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_features_of_new_items(symmetric):
+    K = matrix(8, symmetric=symmetric)
+    sim = Similarity(range(8), lambda x, y: K[x, y], symmetric=symmetric)
+    approximation = nystrom(sim, 3, rng=0)
+    Z, _ = approximation.embedding()
+    new = sim.between(range(8), approximation.landmarks)
+    np.testing.assert_allclose(approximation.extend(new), Z, atol=1e-10)
+
+
+def test_between_obeys_the_limit_and_tells_what_failed():
+    asked = []
+
+    def function(x, y):
+        asked.append((x, y))
+        if x == "bad":
+            raise ValueError("no")
+        return 1.0
+
+    sim = Similarity(["a", "b", "c"], function, limit=5)
+    with pytest.raises(BudgetExceeded, match="needs 6 evaluations"):
+        sim.between(["x", "y"], [0, 1, 2])
+    assert asked == []
+    message = "on new item 1 and item 2. Nothing of a request for new items is kept"
+    with pytest.raises(ValueError, match=message):
+        sim.between(["x", "bad"], [2])
+    assert (sim.calls, sim.failed, sim.remaining) == (1, 1, 3)
+    sim = Similarity(["a", "b", "c"], function, symmetric=False)
+    with pytest.raises(ValueError, match="on item 2 and new item 0"):
+        Similarity(["a", "b", "bad"], function, symmetric=False, limit=5).between(
+            ["x"], [0], [2]
+        )

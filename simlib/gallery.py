@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +33,6 @@ FAMILIES = {
     "edit": ("edit", "edit_plain"),
 }
 NAMES = tuple(name for names in FAMILIES.values() for name in names)
-N_TRAIN = 297  # images from which the network of "pairs" learns
 GAMMA = 0.3  # exp(-GAMMA * distance) for the Word Mover's Distance
 SEED = 20220222  # of the choice of items and of generated matrices
 
@@ -217,7 +215,8 @@ def _bounds(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
 
 def _cosines(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     if name == "pairs":
-        return {"pixel cosine": _companion(_images(n), cosine_similarity)}
+        images = datasets.bundled_digit_pairs()[0][: n or 1000]
+        return {"pixel cosine": _companion(images, cosine_similarity)}
     if name == "simulated" or not _present(name):
         return {}
     embeddings = datasets.load_cross_encoder(name).embeddings[:n].astype(float)
@@ -363,44 +362,11 @@ def _simulated(name: str, n: int | None, n_jobs: int | None) -> _Parts:
 
 
 def _pairs(name: str, n: int | None, n_jobs: int | None) -> _Parts:
-    network, images = _pair_scorer(), _images(n)
-    K = [network.predict_proba(_features(image, images))[:, 1] for image in images]
+    images, scorer, _ = datasets.bundled_digit_pairs()
+    images = images[: n or 1000]
+    K = scorer(images, images)
     source = "pairs of scikit-learn's digit images, a network, mean of both orders"
-    return "Digit pairs, network", source, True, _mean_of_both_orders(np.array(K))
-
-
-@cache
-def _pair_scorer() -> Any:
-    """Train a classifier on "the same digit?": 297 images, as many pairs of a kind."""
-    from sklearn.neural_network import MLPClassifier
-
-    images, labels, rng = _labelled_images()
-    images, labels = images[:N_TRAIN], labels[:N_TRAIN]
-    same = labels[:, None] == labels
-    i, j = np.nonzero(same)
-    some = rng.choice(np.argwhere(~same), len(i), replace=False)
-    i, j = np.concatenate([i, some[:, 0]]), np.concatenate([j, some[:, 1]])
-    network = MLPClassifier((64, 32), max_iter=500, random_state=0)
-    return network.fit(_features(images[i], images[j]), same[i, j])
-
-
-def _images(n: int | None) -> np.ndarray:
-    """Return the first n of the 1500 images on which it was not trained."""
-    return _labelled_images()[0][N_TRAIN:][: n or 1000]
-
-
-def _labelled_images() -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
-    """Return images and labels in a fixed random order, and the generator of that."""
-    from sklearn.datasets import load_digits
-
-    rng = np.random.default_rng(SEED)
-    digits = load_digits()
-    order = rng.permutation(len(digits.data))
-    return digits.data[order] / 16, digits.target[order], rng
-
-
-def _features(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.hstack([*np.broadcast_arrays(a, b), a * b])
+    return "Digit pairs, network", source, True, _mean_of_both_orders(K)
 
 
 def _swiss_roll(name: str, n: int | None, n_jobs: int | None) -> _Parts:

@@ -27,6 +27,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import kstest
 from sklearn.datasets import make_swiss_roll
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+from sklearn.neural_network import MLPClassifier
 
 from simlib import datasets
 from simlib.datasets import (
@@ -41,6 +42,7 @@ from simlib.datasets import (
     bundled_docstrings,
     convert,
     corpora,
+    digit_pairs,
     docstrings,
     find,
     fingerprint,
@@ -1248,6 +1250,49 @@ def test_bundled_words():
     assert {"iris", "wine", "cancer", "diabetes"} < set(words)
     assert all(re.fullmatch("[a-z]{3,}", word) for word in words)
     assert len(words) > 500
+
+
+def test_bundled_digit_pairs():
+    images, scorer, labels = datasets.bundled_digit_pairs()
+    assert images.shape == (1500, 64)
+    assert (images.min(), images.max()) == (0, 1)
+    K = scorer(images[:300], images[:200])
+    assert K.shape == (300, 200)
+    assert K.dtype == np.float64
+    same = labels[:300, None] == labels[:200]
+    assert np.mean((K > 0.5) == same) > 0.95
+    single = scorer(images[:300].astype(np.float32), images[:200].astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, K, atol=1e-5)
+    assert scorer(images[:0], images).shape == (0, 1500)
+
+
+def test_digit_pairs_are_those_of_the_network_of_scikit_learn(monkeypatch):
+    """The scores by its own `predict_proba`; the weights shipped, from the recipe."""
+    networks = []
+    fit = MLPClassifier.fit
+    monkeypatch.setattr(
+        MLPClassifier,
+        "fit",
+        lambda self, *args: networks.append(self) or fit(self, *args),
+    )
+    images, scorer, _ = datasets.bundled_digit_pairs()
+    x, y = images[:40], images[30:100]
+    shipped, again = scorer(x, y), digit_pairs.train()
+    np.testing.assert_allclose(again(x, y), shipped, atol=1e-5)
+    i, j = np.indices(shipped.shape).reshape(2, -1)
+    expected = networks[0].predict_proba(np.hstack([x[i], y[j], x[i] * y[j]]))[:, 1]
+    np.testing.assert_allclose(shipped.ravel(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(64,), (3, 63), (2, 8, 8), ()])
+def test_digit_pairs_need_images_of_their_size(shape):
+    images, scorer, _ = datasets.bundled_digit_pairs()
+    for pair in ((np.zeros(shape), images), (images, np.zeros(shape))):
+        with pytest.raises(
+            ValueError, match=r"64 pixels.*got .*" + re.escape(f"{shape}")
+        ):
+            scorer(*pair)
 
 
 def test_bundled_documents():

@@ -15,6 +15,7 @@ from simlib.datasets.corpora import (
     load_stop_words,
     load_twitter,
 )
+from simlib.datasets.digit_pairs import PairScorer, bundled_digit_pairs
 from simlib.datasets.docstrings import bundled_docstrings
 from simlib.datasets.generated import (
     bumpy_sphere,
@@ -58,9 +59,11 @@ __all__ = [
     "Duplicates",
     "File",
     "Mesh",
+    "PairScorer",
     "WordVectors",
     "available",
     "bumpy_sphere",
+    "bundled_digit_pairs",
     "bundled_docstrings",
     "bundled_documents",
     "bundled_words",

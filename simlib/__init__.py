@@ -41,7 +41,12 @@ if TYPE_CHECKING:
         lstsq,
         odd_power,
     )
-    from simlib.similarity import BudgetExceeded, Similarity, SimilarityError
+    from simlib.similarity import (
+        BudgetExceeded,
+        Similarity,
+        SimilarityError,
+        StoreError,
+    )
 
 __all__ = [
     "METHODS",
@@ -51,6 +56,7 @@ __all__ = [
     "Similarity",
     "SimilarityError",
     "SimilarityFeatures",
+    "StoreError",
     "anchored",
     "approximate_to",
     "estimate_error",
@@ -89,6 +95,7 @@ _MODULES = {
     "LowRank": "simlib.lowrank",
     "Similarity": "simlib.similarity",
     "SimilarityError": "simlib.similarity",
+    "StoreError": "simlib.similarity",
     "even_power": "simlib.regression",
     "lstsq": "simlib.regression",
     "odd_power": "simlib.regression",

@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from simlib.memory import shared
+from simlib.store import Record, Store, StoreError
 
 __all__ = [
     "TILE",
@@ -184,15 +185,16 @@ class Request(NamedTuple):
         a, b = divmod(k, self.j.size) if self.grid else (k, k)
         return int(self.i[a]), int(self.j[b])
 
-    def store(self, values: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """Write values, NaN for those missing, into `out`; return what is there."""
+    def settled(self, values: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Return values, NaN for those missing, as they belong into `out`."""
         values = values.reshape(self.shape)
-        if self.halves:
-            values = self._one_of_both(values, out[self.target])
+        return self._one_of_both(values, out[self.target]) if self.halves else values
+
+    def fill(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Write settled values into `out`."""
         out[self.target] = values
         if self.mirror is not None:
             out[self.mirror] = values.T[self.mirrored]
-        return values
 
     def _one_of_both(self, block: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Return a symmetric block; raise where its two halves differ."""
@@ -444,18 +446,22 @@ class Evaluator:
         out: np.ndarray,
         ledger: Ledger,
         finished: Finished | None = None,
+        store: Store | None = None,
         fetch: tuple[Fetch, Fetch] | None = None,
         form: str = ITEMS,
     ) -> None:
         """Carry out the requests into `out`; after a failure finish what was begun.
 
         `requests` is called with the number of workers.
-        `finished` is given the items and the values of each request that came back.
+        `finished` is given the items and the values of each request that came back,
+        and `store` keeps them.
         `fetch` is for pairs of which one is no item: what fetches the two sides, and
         `form` how a pair is named.
         """
+        if store is not None:
+            store.flush()  # what could not be written: or nothing is evaluated
         begun: dict[int, Request] = {}
-        failures: dict[int, SimilarityError] = {}
+        failures: dict[int, SimilarityError | StoreError] = {}
         grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
         fetch_x, fetch_y = fetch or (self.fetch, self.fetch)
 
@@ -478,10 +484,10 @@ class Evaluator:
             for number, values, seconds, error in answers:
                 request = begun.pop(number)
                 failure = self._settle(
-                    request, values, error, out, ledger, finished, form
+                    request, values, error, out, ledger, finished, store, form
                 )
                 try:
-                    if isinstance(failure, SimilarityError):
+                    if isinstance(failure, SimilarityError | StoreError):
                         failures[number] = failure
                     elif failure is not None:
                         raise failure  # KeyboardInterrupt and the like
@@ -523,6 +529,7 @@ class Evaluator:
         out: np.ndarray,
         ledger: Ledger,
         finished: Finished | None,
+        store: Store | None,
         form: str,
     ) -> BaseException | None:
         """Count an answer, keep what is good of it and return what is wrong."""
@@ -547,17 +554,12 @@ class Evaluator:
             full = np.full(request.size, np.nan, dtype=out.dtype)
             full[: values.size][finite] = values[finite]
         try:
-            stored = request.store(values if whole else full, out).ravel()
+            settled = request.settled(values if whole else full, out)
         except AsymmetryError as asymmetry:
             return asymmetry
-        if finished is not None:
-            i, j = request.pairs()
-            if not whole:
-                got = ~np.isnan(stored)
-                i, j, stored = i[got], j[got], stored[got]
-            finished(i, j, stored)
+        unwritten = self._keep(request, settled, whole, out, finished, store)
         if whole and error is None:
-            return None
+            return unwritten
         if error is not None and not isinstance(error, Exception):
             return error
         keeps = (
@@ -580,6 +582,33 @@ class Evaluator:
         )
         failure.__cause__ = error
         return failure
+
+    def _keep(
+        self,
+        request: Request,
+        values: np.ndarray,
+        whole: bool,
+        out: np.ndarray,
+        finished: Finished | None,
+        store: Store | None,
+    ) -> StoreError | None:
+        """Keep what is not NaN; return why it could not be written."""
+        record = Record(request.i, request.j, values, request.grid)
+        if not whole:
+            got = ~np.isnan(values.ravel())
+            i, j = (items[got] for items in request.pairs())
+            record = Record(i, j, values.ravel()[got], False)
+        if store is not None:  # first: what it has not been handed is not known
+            store.hand(record)
+        request.fill(values, out)
+        if finished is not None:
+            finished(*record.pairs(), record.values.ravel())
+        if store is not None:
+            try:
+                store.flush()
+            except StoreError as error:
+                return error
+        return None
 
 
 def accessor(items: Any, batch: str | None) -> Callable[[np.ndarray], Any]:

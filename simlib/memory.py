@@ -12,6 +12,7 @@ interrupt loses nothing, and arrays that joblib has mapped read-only will do.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
@@ -22,6 +23,7 @@ from simlib.region import Block, Region
 __all__ = ["Memory", "shared"]
 
 _Run: TypeAlias = tuple[np.ndarray, np.ndarray]
+_Grid: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 CHUNK = 2**20  # entries enumerated at a time
 RATIO = 16  # sizes of sorted arrays that follow each other differ by this or are merged
@@ -206,6 +208,35 @@ class Memory:
         if i.size:
             values = np.array(values, dtype=self.dtype)
             self._entries.recent.append((self.keys(i, j), values))
+
+    def restore(self, grids: Sequence[_Grid]) -> None:
+        """Remember grids (rows, columns, values) that another process has evaluated.
+
+        Those that together are most of some columns, or rows, are kept as such.
+        """
+        length: Counter[tuple[int, bytes]] = Counter()
+        for *sides, _ in grids:
+            for a in (0, 1):
+                length[a, sides[a].tobytes()] += sides[1 - a].size
+        together: dict[tuple[int, bytes], list[_Grid]] = {}
+        for i, j, values in grids:
+            keys = (1, j.tobytes()), (0, i.tobytes())
+            most = max(keys, key=lambda key: length[key])
+            if 2 * length[most] >= self.n:
+                together.setdefault(most, []).append((i, j, values))
+            else:
+                self.put(np.repeat(i, j.size), np.tile(j, i.size), values.ravel())
+        every = np.arange(self.n)
+        for (side, _), parts in together.items():
+            lines, kept = parts[0][side], self.columns if side else self.rows
+            block = np.full((self.n, lines.size), np.nan, self.dtype, order="F")
+            self.fill(*((every, lines, block) if side else (lines, every, block.T)))
+            for i, j, values in parts:
+                if side:
+                    block[i] = values
+                else:
+                    block[j] = values.T
+            kept.add(lines, block)
 
     def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
         """Write what is known of K[rows, columns] (no repeats) into `out`.

@@ -7,9 +7,10 @@ never evaluates a pair twice; every method of simlib reads its matrix through on
 from __future__ import annotations
 
 import copy
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from numbers import Real
 from typing import Any, Literal, SupportsFloat, TypeAlias
@@ -32,9 +33,10 @@ from simlib.evaluation import (
 )
 from simlib.memory import Lines, Memory
 from simlib.region import Block, Region
+from simlib.store import Record, Store, StoreError, digest
 from simlib.views import SimilarityMatrix
 
-__all__ = ["BudgetExceeded", "Similarity", "SimilarityError"]
+__all__ = ["BudgetExceeded", "Similarity", "SimilarityError", "StoreError"]
 
 Indices: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
@@ -78,11 +80,22 @@ class Similarity(SimilarityMatrix):
         How many pairs to hand to `function`, or to a worker, at a time. By default as
         many as take about a second, measured from the first ones. Not with
         ``batch="block"``, which works in tiles of fixed shapes.
+    store : str or path, optional
+        A file that keeps what is evaluated, request by request as they finish, for the
+        next process: an SQLite database, made if it is not there. One process at a time
+        opens it; copies sent to workers carry none.
+    function_id : str, optional
+        Required with a store: names the function and its version. A store that was made
+        with another one is refused; change it when you change what the function does.
+    items_id : str, optional
+        The same for the items. Not needed where these are strings, bytes, numbers,
+        arrays or lists of these, of which the store knows a hash.
 
     Attributes
     ----------
     calls : int
-        Values obtained from `function` so far. No pair (unordered if symmetric) is
+        Values obtained from `function` so far, by this object: what a store held is
+        not among them. No pair (unordered if symmetric) is
         evaluated twice, except that ``batch="block"`` computes both halves of the small
         tiles on the diagonal, and both count.
     failed : int
@@ -100,6 +113,10 @@ class Similarity(SimilarityMatrix):
         evaluations are kept.
     BudgetExceeded
         From any request that would pass `limit`.
+    StoreError
+        The store is one of other items, of another function, type or symmetry, or of a
+        newer format; in use; no store; or, from any request, it could not be written:
+        the values are kept, and written with the next request.
 
     Notes
     -----
@@ -136,6 +153,9 @@ class Similarity(SimilarityMatrix):
         progress: bool = False,
         diagonal: ArrayLike | None = None,
         batch_size: int | None = None,
+        store: str | os.PathLike[str] | None = None,
+        function_id: str | None = None,
+        items_id: str | None = None,
     ):
         items = _indexable(items)
         n = _count(items)
@@ -172,6 +192,7 @@ class Similarity(SimilarityMatrix):
             diagonal=_given(diagonal, n, np.dtype(dtype)),
         )
         self._lock = Lock()  # of all that shares the memory or the counter
+        self._store = self._opened(store, function_id, items_id)
 
     @classmethod
     def from_matrix(cls, K: ArrayLike, *, symmetric: bool | None = None) -> Similarity:
@@ -268,6 +289,7 @@ class Similarity(SimilarityMatrix):
         if some_columns.size == self.n:
             return self.rows(some_rows)[np.ix_(row_at, column_at)]
         with self._lock.held:
+            self._catch_up()
             rectangle = self._rectangle(some_rows, some_columns)
             needed = self._needed(rectangle)
             self._evaluate(rectangle, needed, self._memory.put)
@@ -280,11 +302,13 @@ class Similarity(SimilarityMatrix):
         is kept, not a copy.
         """
         with self._lock.held:
+            self._catch_up()
             return self._whole(self._indices(columns), self._memory.columns)
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return K[rows], shape (len(rows), n), and keep it whole."""
         with self._lock.held:
+            self._catch_up()
             return self._whole(self._indices(rows), self._memory.rows).T
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
@@ -297,6 +321,7 @@ class Similarity(SimilarityMatrix):
         keys, at = _distinct(self._memory.keys(i, j))
         i, j = np.divmod(keys, self.n)
         with self._lock.held:
+            self._catch_up()
             values = self._memory.get(i, j)
             (missing,) = np.isnan(values).nonzero()
             if missing.size:
@@ -304,7 +329,7 @@ class Similarity(SimilarityMatrix):
                 requests = partial(self._evaluator.scattered, i, j, missing)
                 with self.progress_bar(missing.size):
                     self._evaluator.run(
-                        requests, values, self._ledger, self._memory.put
+                        requests, values, self._ledger, self._memory.put, self._store
                     )
         return values[at]
 
@@ -428,8 +453,74 @@ class Similarity(SimilarityMatrix):
         evaluates is kept as long as it lives, and counts.
         """
         blank = copy.copy(self)
-        blank._memory = self._memory.blank()
+        blank._memory, blank._store = self._memory.blank(), None
         return blank
+
+    def tell(self, i: ArrayLike, j: ArrayLike, values: ArrayLike) -> None:
+        """Take entries that are known from elsewhere, at no call.
+
+        Parameters
+        ----------
+        i, j : arrays of int, shape (m,)
+            Items.
+        values : array of shape (m,)
+            K[i, j]. A store keeps them.
+
+        Raises
+        ------
+        ValueError
+            Not as many values as pairs; a value that is no finite number; one that
+            contradicts, beyond rounding, what is known or another one. Nothing is taken
+            then.
+
+        Examples
+        --------
+        >>> from simlib import Similarity
+        >>> sim = Similarity(["a", "b", "c"], lambda x, y: float(x == y))
+        >>> sim.tell([0, 1], [1, 2], [0.0, 0.0])
+        >>> sim.block([0, 1], [1, 2]).tolist(), sim.calls
+        ([[0.0, 0.0], [1.0, 0.0]], 2)
+        """
+        i, j = self._pairs(i, j)
+        told = np.asarray(values)
+        if told.shape != i.shape or told.dtype.kind not in "fiub":
+            raise ValueError(
+                f"Tell one number for each of the {i.size} pairs; got {told.dtype} of "
+                f"shape {told.shape}."
+            )
+        with np.errstate(over="ignore"):
+            told = told.astype(self.dtype)
+        if not np.isfinite(told).all():
+            k = int(np.argmin(np.isfinite(told)))
+            raise ValueError(f"Items {i[k]} and {j[k]} were told {told[k]}.")
+        with self._lock.held:
+            self._catch_up()
+            _, first, at = np.unique(
+                self._memory.keys(i, j), return_index=True, return_inverse=True
+            )
+            known = self._memory.get(i, j)
+            for before in known, told[first][at]:
+                scale = np.maximum(np.abs(before), np.abs(told))
+                wrong = np.abs(before - told) > 100 * np.finfo(self.dtype).eps * scale
+                if wrong.any():
+                    k = int(np.argmax(wrong))
+                    raise ValueError(
+                        f"Items {i[k]} and {j[k]} were told {told[k]}, but their "
+                        f"similarity is {before[k]} already. Nothing was taken."
+                    )
+            new = first[np.isnan(known[first])]
+            record = Record(i[new], j[new], told[new], False)
+            if self._store is not None and new.size:
+                self._store.hand(record)
+            self._memory.put(*record[:3])
+            if self._store is not None:
+                self._store.flush()
+
+    def close(self) -> None:
+        """Let go of the store, if there is one; what is known stays in memory."""
+        with self._lock.held:
+            if self._store is not None:
+                self._store.close()
 
     def progress_bar(self, total: float | None = None) -> AbstractContextManager[None]:
         """Show what is evaluated in this context on one progress bar.
@@ -439,6 +530,48 @@ class Similarity(SimilarityMatrix):
         if self._evaluator.progress:
             return self._ledger.bar(total)
         return nullcontext()
+
+    def _opened(
+        self,
+        path: str | os.PathLike[str] | None,
+        function_id: str | None,
+        items_id: str | None,
+    ) -> Store | None:
+        """Open the store, if one is named, and remember what it holds."""
+        if path is None:
+            if function_id is not None or items_id is not None:
+                raise ValueError("function_id and items_id are for a store.")
+            return None
+        if not (isinstance(function_id, str) and function_id):
+            raise ValueError(
+                "A store needs function_id, a text that names the function and its "
+                "version: nothing else could tell that the function was changed; got "
+                f"{function_id!r}."
+            )
+        manifest = {
+            "n": str(self.n),
+            "dtype": self.dtype.name,
+            "symmetric": str(self.symmetric),
+            "form": str(self.batch),
+            "function_id": function_id,
+            "items": f"id {items_id}" if items_id else f"sha256 {digest(self.items)}",
+        }
+        store = Store(path, manifest)
+        self._memory.restore([r[:3] for r in store.records if r.grid])
+        for record in store.records:
+            if not record.grid:
+                self._memory.put(*record[:3])
+        store.records = []
+        return store
+
+    def _catch_up(self) -> None:
+        """Remember and write what an interrupt or a full disk has left."""
+        if self._store is None or not self._store.pending:
+            return
+        for record in self._store.pending:
+            self._memory.put(*record.pairs(), record.values.ravel())
+        with suppress(StoreError):  # the next evaluation raises it
+            self._store.flush()
 
     def _indices(self, index: ArrayLike) -> np.ndarray:
         index = np.asarray(index)
@@ -513,7 +646,9 @@ class Similarity(SimilarityMatrix):
         if needed:
             requests = partial(self._evaluator.requests, rectangle, needed)
             with self.progress_bar(needed):
-                self._evaluator.run(requests, rectangle.out, self._ledger, finished)
+                self._evaluator.run(
+                    requests, rectangle.out, self._ledger, finished, self._store
+                )
 
     def _both_halves(self, blocks: list[Indices]) -> int:
         """Count what a block function computes besides on the tiles of the diagonal."""

@@ -921,6 +921,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.regression.kernel": "called by AttentionKernelRegressor",
     "simlib.regression.paper": "called by lstsq and its like",
     "simlib.regression.rows": "called by lstsq and its like",
+    "simlib.store": "called by Similarity",
     "simlib.text.bags": "called by the distances of documents",
 }
 INNER_NAMES = {

@@ -1,0 +1,665 @@
+"""The ledger on disk: nothing paid twice, whatever stops the process or the disk."""
+
+import csv
+import os
+import pickle
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import traceback
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matrices import indefinite
+
+from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom
+from simlib.memory import Memory
+from simlib.store import Record, Store, digest, main
+
+N = 40
+POINTS = np.random.default_rng(0).standard_normal((N, 3))
+WORDS = [f"word {k}" for k in range(N)]
+
+
+def product(x, y):
+    return float(np.tanh(x @ y))
+
+
+def products(xs, ys):
+    return np.tanh(np.einsum("ij,ij->i", xs, ys))
+
+
+def table(xs, ys):
+    return np.tanh(xs @ ys.T)
+
+
+def closeness(x, y):
+    return float(np.exp(-((x - y) ** 2).sum()))
+
+
+FORMS = {None: product, "pairs": products, "block": table}
+
+
+def opened(path, batch=None, items=POINTS, function=None, **options):
+    """Return a similarity on a store that is closed again by `close`."""
+    options = {"function_id": "tanh 1"} | options
+    return Similarity(
+        items, function or FORMS[batch], batch=batch, store=path, **options
+    )
+
+
+def everything(sim):
+    """Return what is known as a dictionary."""
+    found = {}
+    for i, j, values in sim.known():
+        for a, b, value in zip(i.tolist(), j.tolist(), values.tolist(), strict=True):
+            key = (min(a, b), max(a, b)) if sim.symmetric else (a, b)
+            assert key not in found
+            found[key] = value
+    return found
+
+
+# What comes back
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("batch", FORMS)
+def test_the_next_process_knows_what_this_one_has_paid(
+    tmp_path, batch, symmetric, dtype
+):
+    options = {"batch": batch, "symmetric": symmetric, "dtype": dtype}
+    sim = opened(tmp_path / "s", **options)
+    asked = [
+        lambda sim: sim.columns([3, 5]),
+        lambda sim: sim.rows([7, 3]),
+        lambda sim: sim.block([1, 2, 3, 9], [2, 1, 8]),
+        lambda sim: sim.pairs([0, 1, 2, 2], [10, 11, 12, 12]),
+        lambda sim: sim.diagonal(),
+    ]
+    answers = [question(sim) for question in asked]
+    before, calls = everything(sim), sim.calls
+    assert calls > 0
+    sim.close()
+    again = opened(tmp_path / "s", **options)
+    assert everything(again) == before
+    for question, answer in zip(asked, answers, strict=True):
+        np.testing.assert_array_equal(question(again), answer)
+        assert question(again).dtype == dtype
+    assert again.calls == 0
+    again.close()
+
+
+def test_a_method_goes_on_where_it_stopped(tmp_path):
+    for name, method in METHODS.items():
+        whole = method.function(Similarity(POINTS, closeness), 8, rng=1)
+        sim = opened(tmp_path / name, function=closeness)
+        sim.columns([0, 1, 2])
+        method.function(sim, 5, rng=1)
+        paid = sim.calls
+        sim.close()
+        sim = opened(tmp_path / name, function=closeness)
+        method.function(sim, 5, rng=1)
+        assert sim.calls == 0
+        answer = method.function(sim, 8, rng=1)
+        assert 0 < sim.calls < method.calls(N, 8) + paid
+        np.testing.assert_array_equal(answer.left, whole.left)
+        sim.close()
+
+
+def test_columns_come_back_as_columns(tmp_path):
+    """And not as scattered entries, which take twice the memory."""
+    sim = opened(tmp_path / "s", "block")
+    sim.columns([4, 6, 8])
+    sim.close()
+    sim = opened(tmp_path / "s", "block")
+    assert sorted(sim._memory.columns.kept) == [4, 6, 8]
+    sim.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_grids_are_restored(data):
+    """Whichever way round, overlapping, twice, or but a part."""
+    n, symmetric = data.draw(st.integers(1, 9)), data.draw(st.booleans())
+    K = np.arange(1.0, n * n + 1).reshape(n, n)
+    K = K + K.T if symmetric else K
+    sides = st.lists(st.integers(0, n - 1), min_size=1, unique=True).map(np.array)
+    grids, expected = [], np.full((n, n), np.nan)
+    for i, j in data.draw(st.lists(st.tuples(sides, sides), max_size=5)):
+        grids.append((i, j, K[np.ix_(i, j)]))
+        expected[np.ix_(i, j)] = K[np.ix_(i, j)]
+        if symmetric:
+            expected[np.ix_(j, i)] = K[np.ix_(j, i)]
+    memory = Memory(n, symmetric=symmetric, dtype=np.dtype(float))
+    memory.restore(grids)
+    i, j = np.indices((n, n)).reshape(2, -1)
+    np.testing.assert_array_equal(memory.get(i, j).reshape(n, n), expected)
+    upper = np.triu(np.ones((n, n), dtype=bool)) | (not symmetric)
+    count = sum(i.size for i, *_ in memory.known())
+    assert count == np.count_nonzero(~np.isnan(expected) & upper)
+
+
+def test_views_forks_blanks_and_estimators(tmp_path):
+    sim = opened(tmp_path / "s", symmetric=False)
+    sim.map(np.exp).symmetrized().columns([1])
+    sim.fork(limit=50).columns([2])
+    sim.blank().columns([3])  # whose values are not worth their memory
+    sim.close()
+    sim = opened(tmp_path / "s", symmetric=False)
+    sim.symmetrized().map(abs).columns([1])
+    sim.columns([2])
+    assert sim.calls == 0
+    sim.columns([3])
+    assert sim.calls == N - 1  # the row of item 1 is known
+    sim.close()
+    sim = opened(tmp_path / "symmetric")
+    model = SimilarityFeatures(sim, n_landmarks=5, random_state=0)
+    features = model.fit_transform(np.arange(N))
+    sim.close()
+    again = opened(tmp_path / "symmetric")
+    model = SimilarityFeatures(again, n_landmarks=5, random_state=0)
+    np.testing.assert_array_equal(model.fit_transform(np.arange(N)), features)
+    assert again.calls == 0
+    again.close()
+
+
+def test_new_items_are_not_stored(tmp_path):
+    sim = opened(tmp_path / "s")
+    sim.between(POINTS[:2] + 1, [0, 1])
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert not everything(sim)
+    sim.close()
+
+
+def test_a_given_diagonal(tmp_path):
+    K = indefinite(N)
+    sim = opened(tmp_path / "s", "block", np.arange(N), lambda i, j: K[np.ix_(i, j)])
+    sim.columns(np.arange(10))
+    sim.close()
+    sim = opened(
+        tmp_path / "s",
+        "block",
+        np.arange(N),
+        lambda i, j: K[np.ix_(i, j)],
+        diagonal=K.diagonal(),
+    )
+    np.testing.assert_array_equal(sim.columns(np.arange(10)), K[:, :10])
+    assert sim.calls == 0
+    sim.close()
+
+
+def test_one_file_and_what_it_weighs(tmp_path):
+    sim = opened(tmp_path / "s", "pairs")
+    sim.columns(np.arange(30))
+    sim.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+    assert (tmp_path / "s").stat().st_size < 30 * N * 16 + 20_000
+
+
+# What is told
+
+
+def test_tell(tmp_path):
+    sim = opened(tmp_path / "s")
+    K = table(POINTS, POINTS)
+    sim.tell([0, 2, 0], [1, 1, 1], [K[0, 1], K[1, 2], K[0, 1]])
+    assert sim.calls == 0
+    assert everything(sim) == {(0, 1): K[0, 1], (1, 2): K[1, 2]}
+    sim.tell([1], [0], [K[0, 1] * (1 + 1e-15)])  # rounding; what is known stays
+    before = everything(sim)
+    for i, j, values, message in [
+        ([1, 3], [0, 4], [0.5, 0.0], "Items 1 and 0 were told 0.5"),
+        ([3, 4], [4, 3], [0.5, 0.6], "Items 4 and 3 were told 0.6"),
+        ([3], [4], [np.nan], "told nan"),
+        ([3], [4], [0.5, 0.6], "one number for each of the 1 pairs"),
+        ([3], [4], ["x"], "one number"),
+        ([3], [4], [1j], "one number"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            sim.tell(i, j, values)
+    with pytest.raises(IndexError):
+        sim.tell([3], [N], [0.5])
+    assert everything(sim) == before
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert everything(sim) == before
+    sim.columns([1])
+    assert sim.calls == N - 2
+    sim.close()
+
+
+def test_scores_that_were_computed_elsewhere():
+    """From one similarity into another, by known and tell."""
+    K = indefinite(N)
+    one = Similarity.from_matrix(K)
+    nystrom(one, 7, rng=0)
+    other = Similarity.from_matrix(K)
+    for i, j, values in one.known():
+        other.tell(i, j, values)
+    nystrom(other, 7, rng=0)
+    assert other.calls == 0
+
+
+def test_tell_asymmetric_and_single_precision():
+    sim = Similarity(POINTS, product, symmetric=False, dtype=np.float32)
+    sim.tell([0, 1], [1, 0], [0.1, 0.2])
+    assert everything(sim) == {(0, 1): np.float32(0.1), (1, 0): np.float32(0.2)}
+    with pytest.raises(ValueError, match="told inf"):
+        sim.tell([2], [3], [1e300])
+
+
+# What is refused
+
+
+def test_other_similarities_are_refused(tmp_path):
+    opened(tmp_path / "s").close()
+    for options, message in [
+        ({"items": POINTS[::-1]}, "same items"),
+        ({"items": POINTS[1:]}, "same n, which is 40 there and 39 here"),
+        ({"function_id": "tanh 2"}, "tanh 1 there and tanh 2 here"),
+        ({"dtype": np.float32}, "same dtype"),
+        ({"symmetric": False}, "same symmetric"),
+        ({"items_id": "points"}, "same items"),
+    ]:
+        with pytest.raises(StoreError, match=message):
+            opened(tmp_path / "s", **options)
+    opened(tmp_path / "s", "pairs").close()  # another form of the same function
+
+
+@pytest.mark.parametrize("name", [None, "", 3])
+def test_a_function_wants_a_name(tmp_path, name):
+    with pytest.raises(ValueError, match="function_id"):
+        opened(tmp_path / "s", function_id=name)
+    assert not (tmp_path / "s").exists()
+
+
+def test_names_without_a_store():
+    with pytest.raises(ValueError, match="are for a store"):
+        Similarity(POINTS, product, function_id="tanh 1")
+
+
+def test_items_without_a_digest(tmp_path):
+    items = [{"a": k} for k in range(3)]
+    with pytest.raises(TypeError, match="no digest of a dict: pass items_id"):
+        opened(tmp_path / "s", items=items, function=lambda x, y: 1.0)
+    for version, works in [("1", True), ("1", True), ("2", False)]:
+        if works:
+            sim = opened(
+                tmp_path / "s", None, items, lambda x, y: 1.0, items_id=version
+            )
+            sim.close()
+        else:
+            with pytest.raises(StoreError, match="same items"):
+                opened(tmp_path / "s", None, items, lambda x, y: 1.0, items_id=version)
+
+
+def test_files_that_are_no_store(tmp_path):
+    (tmp_path / "text").write_text("similar " * 200)
+    with pytest.raises(StoreError, match="no store of similarities"):
+        opened(tmp_path / "text")
+    assert (tmp_path / "text").read_text() == "similar " * 200
+    other = sqlite3.connect(tmp_path / "other")
+    other.execute("CREATE TABLE t (a)")
+    other.commit()
+    other.close()
+    with pytest.raises(StoreError, match="a database, but no store"):
+        opened(tmp_path / "other")
+    with pytest.raises(StoreError, match="is there a folder"):
+        opened(tmp_path / "missing" / "s")
+    with pytest.raises(StoreError):
+        opened(tmp_path)
+    (tmp_path / "empty").touch()
+    opened(tmp_path / "empty").close()
+
+
+def test_a_newer_format(tmp_path):
+    opened(tmp_path / "s").close()
+    file = sqlite3.connect(tmp_path / "s")
+    file.execute("PRAGMA user_version = 2")
+    file.close()
+    with pytest.raises(StoreError, match="has format 2, and this simlib reads 1"):
+        opened(tmp_path / "s")
+
+
+def test_one_writer(tmp_path):
+    sim = opened(tmp_path / "s")
+    with pytest.raises(StoreError, match="is in use"):
+        opened(tmp_path / "s")
+
+    def other():
+        with pytest.raises(StoreError, match="is in use"):
+            opened(tmp_path / "s")
+
+    assert waited(forked(other)) == 0
+    sim.close()
+    sim.columns([0])  # goes on without it
+    again = opened(tmp_path / "s")
+    assert not everything(again)
+    again.close()
+
+
+def test_copies_do_not_write(tmp_path):
+    sim = opened(tmp_path / "s")
+    sim.columns([0])
+    copy = pickle.loads(pickle.dumps(sim))
+    copy.columns([0, 1])
+    assert copy.calls == sim.calls + N - 1
+    assert waited(forked(lambda: sim.columns([2]))) == 0
+    sim.columns([3])
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert set(np.ravel(list(everything(sim)))) == set(range(N))
+    assert len(everything(sim)) == 2 * N - 1
+    sim.close()
+
+
+# Damage
+
+
+def damaged(path, place, what=0xFF):
+    data = bytearray(path.read_bytes())
+    data[place] ^= what
+    path.write_bytes(data)
+
+
+def test_a_byte_anywhere_never_gives_a_wrong_value(tmp_path):
+    K = table(POINTS, POINTS)
+    path = tmp_path / "whole"
+    sim = opened(path, batch_size=20)
+    sim.columns([0, 1, 2, 3])
+    sim.close()
+    whole, seen = path.read_bytes(), set()
+    for place in range(0, len(whole), 131):
+        (tmp_path / "s").write_bytes(whole)
+        damaged(tmp_path / "s", place)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                sim = opened(tmp_path / "s", batch_size=20)
+            except StoreError:
+                seen.add("refused")
+                continue
+        seen.update(str(warning.category.__name__) for warning in caught)
+        for (i, j), value in everything(sim).items():
+            assert value == pytest.approx(K[i, j], rel=1e-12)
+        if caught:
+            assert "damaged" in str(caught[0].message)
+        answer = sim.columns([0, 1, 2, 3])
+        np.testing.assert_allclose(answer, K[:, :4], rtol=1e-12)
+        assert sim.calls == 0 or caught
+        sim.close()
+        sim = opened(tmp_path / "s", batch_size=20)  # in order again
+        sim.columns([0, 1, 2, 3])
+        assert sim.calls == 0
+        sim.close()
+    assert seen == {"refused", "StoreWarning"}
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_file_that_was_cut(tmp_path, share):
+    sim = opened(tmp_path / "s", batch_size=20)
+    sim.columns(np.arange(20))
+    sim.close()
+    data = (tmp_path / "s").read_bytes()
+    (tmp_path / "s").write_bytes(data[: int(share * len(data))])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            sim = opened(tmp_path / "s", batch_size=20)
+        except StoreError as error:
+            said = str(error)
+        else:
+            np.testing.assert_allclose(sim.columns([0]), table(POINTS, POINTS)[:, :1])
+            said = str(caught[0].message)
+            sim.close()
+    assert "Restore a copy, or move it away" in said or "is damaged" in said
+
+
+# The disk is full, an interrupt, a kill
+
+
+class Paid:
+    """A function of two numbers that writes down what it is asked."""
+
+    def __init__(self, log, seconds=0.0):
+        self.log, self.seconds = log, seconds
+
+    def __call__(self, x, y):
+        with open(self.log, "a") as log:
+            log.write(f"{min(x, y)} {max(x, y)}\n")
+        time.sleep(self.seconds)
+        return 1 / (1 + abs(x - y))
+
+    def pairs(self):
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [tuple(map(int, line.split())) for line in lines]
+
+
+def forked(function):
+    """Run a function in a process of its own; return the number of the process."""
+    with warnings.catch_warnings():  # of threads that have nothing to do with it
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child:
+        return child
+    try:  # must not raise, nor run what the parent has to
+        function()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def waited(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_killed_at_any_moment(tmp_path, jobs):
+    """The same answer, and nothing paid twice but what was under way."""
+    function, answer = Paid(tmp_path / "log", 0.001), tmp_path / "answer"
+
+    def ask(sim):
+        nystrom(sim, 10, rng=0)
+        sim.block(range(20, 40), range(30, 50))
+        return repr(sorted(everything(sim).items()))
+
+    def work():
+        with joblib.parallel_config(backend="threading", n_jobs=jobs):
+            sim = Similarity(
+                range(60), function, store=tmp_path / "s", function_id="1", batch_size=5
+            )
+            answer.write_text(ask(sim))
+
+    generator = random.Random(jobs)
+    kills = 20
+    for _ in range(kills):
+        child = forked(work)
+        time.sleep(generator.uniform(0.01, 0.15))
+        os.kill(child, signal.SIGKILL)
+        assert waited(child) in (0, -signal.SIGKILL)
+    assert waited(forked(work)) == 0
+    sim = Similarity(range(60), lambda x, y: 1 / (1 + abs(x - y)))
+    assert answer.read_text() == ask(sim)
+    pairs = function.pairs()
+    assert len(set(pairs)) == sim.calls
+    assert len(pairs) - sim.calls <= kills * jobs * 5
+
+
+def test_the_disk_is_full(tmp_path):
+    """A file may not grow: what is finished is kept, and written when there is room."""
+    path, function = tmp_path / "s", Paid(tmp_path / "log")
+    limit = resource.RLIMIT_FSIZE
+
+    def work():
+        sim = Similarity(
+            range(300), function, store=path, function_id="1", batch_size=50
+        )
+        sim.columns([0])
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (path.stat().st_size, hard))
+        for column in range(1, 4):
+            with pytest.raises(StoreError) as told:
+                sim.columns([column])
+            assert "disk is full, or the file may grow no larger" in str(told.value)
+            assert "kept in memory" in str(told.value)
+        known = everything(sim)
+        assert len(known) > 300
+        np.testing.assert_array_equal(sim.columns([0])[:2, 0], [1, 0.5])  # known
+        resource.setrlimit(limit, (hard, hard))
+        sim.columns([1])
+        assert len(everything(sim)) > len(known)
+        sim.close()
+
+    assert waited(forked(work)) == 0
+    pairs = function.pairs()
+    assert len(pairs) == len(set(pairs))
+    sim = Similarity(range(300), product, store=path, function_id="1")
+    assert set(everything(sim)) == set(pairs)
+    sim.close()
+
+
+@pytest.mark.parametrize("place", ["hand", "flush"])
+def test_an_interrupt_between_two_lines(tmp_path, monkeypatch, place):
+    sim = opened(tmp_path / "s", batch_size=10)
+    method = getattr(Store, place)
+
+    def interrupted(self, *arguments):
+        method(self, *arguments) if place == "hand" else None
+        if len(self.pending) == 1 and everything(sim) != {}:
+            raise KeyboardInterrupt
+
+    sim.columns([0])
+    monkeypatch.setattr(Store, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sim.pairs(np.arange(20), np.full(20, 30))
+    monkeypatch.undo()
+    paid = sim.calls
+    values = sim.pairs(np.arange(20), np.full(20, 30))
+    assert sim.calls == paid + 20 - 1 - 10  # (0, 30) is known, ten were under way
+    np.testing.assert_allclose(values, table(POINTS, POINTS)[:20, 30])
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert len(everything(sim)) == paid + 9
+    sim.close()
+
+
+def test_a_function_that_fails(tmp_path):
+    def fails(x, y):
+        if x[0] == POINTS[7, 0] or y[0] == POINTS[7, 0]:
+            raise OSError("no route to host")
+        return product(x, y)
+
+    sim = opened(tmp_path / "s", None, POINTS, fails)
+    with pytest.raises(ValueError, match="no route to host"):
+        sim.columns([0])
+    before = everything(sim)
+    assert before
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert everything(sim) == before
+    sim.close()
+
+
+# Digests
+
+
+plain = st.recursive(
+    st.one_of(
+        st.text("ab1,:é\0", max_size=3),
+        st.binary(max_size=3),
+        st.integers(),
+        st.booleans(),
+        st.floats(allow_nan=False),
+    ),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(plain, plain)
+def test_digests_tell_items_apart(one, other):
+    assert (digest(one) == digest(other)) == (repr(one) == repr(other))
+
+
+def test_digests_of_arrays():
+    X = np.arange(6.0).reshape(2, 3)
+    assert digest(X) == digest(X.T.copy().T) == digest(X.astype(">f8"))
+    assert (
+        len({digest(Y) for Y in (X, X.T, X.ravel(), X.astype(np.float32), X + 1)}) == 5
+    )
+    sparse = scipy.sparse.csr_array(X)
+    assert digest(sparse) == digest(scipy.sparse.csc_array(X)) != digest(X)
+    assert digest(np.array(["a", "b"], dtype=object)) == digest(["a", "b"])
+    assert digest([np.float64(1.0)]) == digest([1.0])
+    for items in ([object()], [{"a": 1}], {"a"}, [None]):
+        with pytest.raises(TypeError, match="pass items_id"):
+            digest(items)
+
+
+# The command line
+
+
+def test_info_verify_export(tmp_path, capsys):
+    path = tmp_path / "s"
+    sim = opened(
+        path,
+        "block",
+        items=WORDS,
+        function=lambda x, y: np.outer([len(a) for a in x], [len(b) for b in y]),
+    )
+    sim.columns([1, 2])
+    expected = everything(sim)
+    sim.close()
+    assert main(["info", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "n: 40" in said
+    assert "function_id: tanh 1" in said
+    assert "damaged: nothing" in said
+    assert main(["verify", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["export", str(path)]) == 0
+    header, *lines = csv.reader(capsys.readouterr().out.splitlines())
+    assert header == ["i", "j", "value"]
+    found = {(int(i), int(j)): float(value) for i, j, value in lines}
+    assert len(found) == len(lines)
+    assert found == expected
+    damaged(path, path.read_bytes().rindex(np.float64(36.0).tobytes()))
+    assert main(["verify", str(path)]) == 1
+    assert "damaged: 1" in capsys.readouterr().out
+    assert main(["info", str(tmp_path / "none")]) == 2
+    assert "is not there" in capsys.readouterr().err
+    (tmp_path / "text").write_text("text " * 100)
+    assert main(["verify", str(tmp_path / "text")]) == 2
+    assert not list(tmp_path.glob("none*"))
+
+
+def test_the_module_is_a_command(tmp_path):
+    opened(tmp_path / "s").close()
+    found = subprocess.run(
+        [sys.executable, "-m", "simlib.store", "info", str(tmp_path / "s")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "values: 0" in found.stdout
+    assert not found.stderr
+
+
+def test_a_record_is_what_it_says():
+    grid = Record(np.array([1, 2]), np.array([3, 4, 5]), np.zeros((2, 3)), True)
+    i, j = grid.pairs()
+    assert list(zip(i, j, strict=True)) == [
+        (1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5)
+    ]  # fmt: skip

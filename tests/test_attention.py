@@ -693,7 +693,7 @@ def test_what_sketched_solve_refuses():
         sketched_solve(Z[0], y)
     with pytest.raises(ValueError, match="finite"):
         sketched_solve(np.where(Z > 0, Z, np.nan), y)
-    with pytest.raises(ValueError, match="Z 4 rows"):
+    with pytest.raises(ValueError, match="4 rows of Z"):
         sketched_solve(Z.T, y)
     with pytest.raises(ValueError, match="ridge must be"):
         sketched_solve(Z, y, ridge=-1.0)

@@ -540,8 +540,16 @@ def sketched_solve(
             "Z must be a real and finite matrix of shape (n, m), one row for each "
             f"point; got {Z.dtype}, shape {Z.shape}."
         )
-    if y.shape[:1] != Z.shape[:1]:
-        raise ValueError(f"y has {y.shape[:1]} entries, Z {len(Z)} rows: as many.")
+    if float(np.abs(Z).max(initial=0)) > 1e150:
+        raise ValueError(
+            "Z reaches beyond 1e150, where squares are no numbers: divide it, and what "
+            "is to be solved for is multiplied by the square."
+        )
+    if y.dtype.kind not in "fiubO" or y.shape[:1] != Z.shape[:1]:
+        raise ValueError(
+            f"y must be one real number for each of the {len(Z)} rows of Z; got "
+            f"{y.dtype}, shape {y.shape}."
+        )
     if not 0 <= ridge < np.inf:
         raise ValueError(f"ridge must be a number of at least 0; got {ridge}.")
     n, m = Z.shape

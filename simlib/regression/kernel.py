@@ -13,7 +13,7 @@ for M to be inverted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.linalg
@@ -37,8 +37,8 @@ Linear = Callable[[np.ndarray], np.ndarray]
 class ExponentialKernel:
     """The matrix of ``exp(<x_i, x_j> - exponent)``, evaluated wherever it is read.
 
-    `rpcholesky` reads it as it does a `Similarity`; an entry costs so little here that
-    it is neither counted nor kept.
+    A `Source`, which `rpcholesky` reads; an entry costs so little here that it is
+    neither counted nor kept.
 
     Parameters
     ----------
@@ -49,13 +49,27 @@ class ExponentialKernel:
 
     symmetric = True
     dtype = np.dtype(np.float64)
+    calls, limit = 0, None
 
     def __init__(self, X: np.ndarray, exponent: float = 0.0):
         self.X, self.exponent, self.n = X, exponent, len(X)
+        self.shape = (self.n, self.n)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (n,)."""
-        return np.exp(np.einsum("id,id->i", self.X, self.X) - self.exponent)
+        return self.pairs(slice(None), slice(None))
+
+    def pairs(self, i: np.ndarray | slice, j: np.ndarray | slice) -> np.ndarray:
+        """Return the entries (i[k], j[k])."""
+        return np.exp(np.einsum("kd,kd->k", self.X[i], self.X[j]) - self.exponent)
+
+    def peek(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return NaN for each entry: none is kept."""
+        return np.full(len(i), np.nan)
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Return nothing."""
+        return iter(())
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the entries of some rows and columns."""
@@ -64,6 +78,10 @@ class ExponentialKernel:
     def columns(self, columns: np.ndarray) -> np.ndarray:
         """Return whole columns, shape (n, len(columns))."""
         return self.with_rows(self.X, self.X[columns])
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return whole rows, shape (len(rows), n)."""
+        return self.columns(rows).T
 
     def with_rows(self, Y: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
         """Return the kernel of the rows of Y with those of X, by default all."""

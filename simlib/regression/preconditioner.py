@@ -130,8 +130,10 @@ class Preconditioner:
                 '`sketch` is "sparse_sign", "srht", "gaussian" or "count_sketch"; got '
                 f"{sketch!r}."
             )
-        if not oversampling >= 1.5:
-            raise ValueError(f"oversampling must be at least 1.5; got {oversampling}.")
+        if not 1.5 <= oversampling < np.inf:
+            raise ValueError(
+                f"oversampling must be at least 1.5, and finite; got {oversampling}."
+            )
         A = as_rows(A)
         if refine and iter(A) is A:
             raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,7 +36,9 @@ def is_blocks(A: Any) -> bool:
         return False
     if isinstance(A, list | tuple):
         return len(A) > 0 and (scipy.sparse.issparse(A[0]) or np.ndim(A[0]) == 2)
-    return isinstance(A, Iterable) and not hasattr(A, "__array__")
+    if hasattr(A, "__array__") or isinstance(A, str | bytes | Mapping):
+        return False
+    return isinstance(A, Iterable)
 
 
 def blocks(A: Any, *, cut_sparse: bool = False) -> Iterator[np.ndarray | csr_array]:

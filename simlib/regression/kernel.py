@@ -1,19 +1,26 @@
-r"""The matrix exp(X X^T), which is never formed, and conjugate gradients with it.
+r"""The Gaussian kernel inside exp(X X^T), and conjugate gradients with it.
 
 .. math::
-    (G + \rho I) \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle - c} , \qquad
-    M = F F^\top + \rho I + \mu \operatorname{diag}(G)
+    G_{ij} = e^{\langle x_i, x_j \rangle} , \quad G = D K D , \quad
+    K_{ij} = e^{-\|x_i - x_j\|^2 / 2} , \quad D = \operatorname{diag} e^{\|x_i\|^2 / 2}
+    \qquad
+    (G + \rho I) \alpha = y \iff (K + \rho D^{-2}) \, D \alpha = D^{-1} y
 
-M, equation :eq:`eq:kernel-preconditioner` of the book, is the preconditioner, made of a
-thin F with :math:`F F^\top \approx G`, and mu the mean share of the diagonal of G that
-:math:`F F^\top` misses. Without the last term, rows of X of different norms, which give
-G a diagonal of many sizes, take hundreds of iterations; with it, no ridge is too small
-for M to be inverted.
+Equation :eq:`eq:attention-scaled` of the book. The right form has a diagonal of ones
+whatever the lengths of the rows of X, which G does not: one row of norm 6 holds nearly
+all of its trace. The preconditioner, equation :eq:`eq:kernel-preconditioner`, is
+
+.. math::
+    M = F F^\top + \mu I + \rho D^{-2} ,
+
+made of a thin F with :math:`F F^\top \approx K`; mu is the mean of the diagonal of K
+that :math:`F F^\top` misses, and leaves no ridge too small for M to be inverted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -22,46 +29,48 @@ from simlib.approximation.rpcholesky import rpcholesky
 from simlib.landmarks import uniform
 from simlib.regression.iterations import norms
 
-__all__ = ["ExponentialKernel", "conjugate_gradients", "factor", "shifted_inverse"]
+__all__ = ["GaussianKernel", "conjugate_gradients", "factor", "shifted_inverse"]
 
 EPS = np.finfo(float).eps
 
-BLOCK = 2**18  # entries of G at a time: they stay in the cache of the processor
-TINY = 1e-280  # diagonal entries below, beside the largest, are left out of M
+BLOCK = 2**18  # entries of K at a time: they stay in the cache of the processor
+KEPT = 2**26  # entries that are kept between products, of half of K; 512 MiB
 CHECK = 50  # steps after which the recursion for the residual is checked
 RESTART = 1e-2  # by which an iteration that starts again lessens the residual
 
 Linear = Callable[[np.ndarray], np.ndarray]
+Part = tuple[int, int, np.ndarray]
 
 
-class ExponentialKernel:
-    """The matrix of ``exp(<x_i, x_j> - exponent)``, evaluated wherever it is read.
+class GaussianKernel:
+    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, evaluated wherever it is read.
 
-    A `Source`, which `rpcholesky` reads; an entry costs so little here that it is
-    neither counted nor kept.
+    A `Source`, which `rpcholesky` reads; an entry costs so little here that it is not
+    counted. Products keep half of the matrix from the first on, where it is small.
 
     Parameters
     ----------
     X : array of float64, shape (n, d)
-    exponent : float
-        What to subtract so that nothing overflows.
     """
 
     symmetric = True
     dtype = np.dtype(np.float64)
     calls, limit = 0, None
 
-    def __init__(self, X: np.ndarray, exponent: float = 0.0):
-        self.X, self.exponent, self.n = X, exponent, len(X)
+    def __init__(self, X: np.ndarray):
+        self.centre = X.mean(axis=0)  # distances of rows far from 0 keep more digits
+        self.X = X - self.centre
+        self.halves = np.einsum("id,id->i", self.X, self.X) / 2
+        self.n = len(X)
         self.shape = (self.n, self.n)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (n,)."""
-        return self.pairs(slice(None), slice(None))
+        return np.ones(self.n)
 
     def pairs(self, i: np.ndarray | slice, j: np.ndarray | slice) -> np.ndarray:
         """Return the entries (i[k], j[k])."""
-        return np.exp(np.einsum("kd,kd->k", self.X[i], self.X[j]) - self.exponent)
+        return np.exp(-np.square(self.X[i] - self.X[j]).sum(axis=1) / 2)
 
     def peek(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return NaN for each entry: none is kept."""
@@ -71,40 +80,56 @@ class ExponentialKernel:
         """Return nothing."""
         return iter(())
 
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def block(
+        self, rows: np.ndarray | slice, columns: np.ndarray | slice
+    ) -> np.ndarray:
         """Return the entries of some rows and columns."""
-        return self.with_rows(self.X[rows], self.X[columns])
+        block = self.X[rows] @ self.X[columns].T
+        block -= self.halves[rows, None]
+        block -= self.halves[columns]
+        return np.exp(block, out=block)
+
+    def exponents(self, points: np.ndarray) -> np.ndarray:
+        """Return ``-|x - x_i|^2 / 2`` for each of some points, shape (m, n)."""
+        points = points - self.centre
+        block = points @ self.X.T
+        block -= np.einsum("id,id->i", points, points)[:, None] / 2
+        block -= self.halves
+        return block
 
     def columns(self, columns: np.ndarray) -> np.ndarray:
         """Return whole columns, shape (n, len(columns))."""
-        return self.with_rows(self.X, self.X[columns])
+        return self.block(slice(None), columns)
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Return whole rows, shape (len(rows), n)."""
         return self.columns(rows).T
 
-    def with_rows(self, Y: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
-        """Return the kernel of the rows of Y with those of X, by default all."""
-        block = Y @ (self.X if X is None else X).T
-        if self.exponent:
-            block -= self.exponent
-        return np.exp(block, out=block)
-
     def __matmul__(self, P: np.ndarray) -> np.ndarray:
-        """Return the product with an array of shape (n, k); half of G is evaluated."""
+        """Return the product with an array of shape (n, k); half of K is evaluated."""
         out = np.zeros_like(P)
+        small = self.n * (self.n + 1) // 2 <= KEPT
+        parts: Iterable[Part] = self._kept if small else self._parts()
+        for start, stop, block in parts:
+            out[start:stop] += block @ P[start:]
+            out[stop:] += block[:, stop - start :].T @ P[start:stop]
+        return out
+
+    @cached_property
+    def _kept(self) -> list[Part]:
+        return list(self._parts())
+
+    def _parts(self) -> Iterator[Part]:
+        """Yield the rows from `start` to `stop` from the diagonal on, until the end."""
         start = 0
         while start < self.n:
             stop = min(self.n, start + max(1, BLOCK // (self.n - start)))
-            block = self.with_rows(self.X[start:stop], self.X[start:])
-            out[start:stop] += block @ P[start:]
-            out[stop:] += block[:, stop - start :].T @ P[start:stop]
+            yield start, stop, self.block(slice(start, stop), slice(start, None))
             start = stop
-        return out
 
 
 def factor(
-    kernel: ExponentialKernel,
+    kernel: GaussianKernel,
     method: str,
     rank: int,
     rng: int | np.random.Generator | None = None,
@@ -116,7 +141,7 @@ def factor(
     """
     if method == "rpcholesky":
         # entries have the relative rounding error of the exponents
-        tol = max(1e-11, 100 * EPS * norms(kernel.X.T).max() ** 2)
+        tol = max(1e-11, 200 * EPS * kernel.halves.max())
         return rpcholesky(kernel, rank, tol=tol, rng=rng).left
     landmarks = uniform(kernel.n, rank, rng=rng)
     C = kernel.columns(landmarks)
@@ -125,26 +150,20 @@ def factor(
     return C @ (vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def shifted_inverse(F: np.ndarray, diagonal: np.ndarray, ridge: float) -> Linear:
-    r"""Return the inverse of M by the inversion lemma.
+def shifted_inverse(F: np.ndarray, ridge: np.ndarray) -> Linear:
+    r"""Return the inverse of M by the inversion lemma, for the ridge of each row.
 
-    With :math:`D = \rho I + \mu \operatorname{diag}(G)` and :math:`W = D^{-1/2} F`,
+    With the diagonal matrix :math:`S = \mu I + \rho D^{-2}` and :math:`W = S^{-1/2} F`,
 
     .. math::
-        M^{-1} = D^{-1/2} \bigl( I - W (I + W^\top W)^{-1} W^\top \bigr) D^{-1/2} .
+        M^{-1} = S^{-1/2} \bigl( I - W (I + W^\top W)^{-1} W^\top \bigr) S^{-1/2} .
 
     mu is kept so large, at 1000 n rounding units, that the inner matrix has a condition
     number below 1e13: no jitter is needed where F has dependent columns.
     """
-    shares = np.divide(
-        np.einsum("ik,ik->i", F, F),
-        diagonal,
-        out=np.ones_like(diagonal),
-        where=diagonal > 0,
-    )
-    missed = max(1 - shares.mean(), 1000 * EPS * shares.sum())
-    rest = (ridge + missed * diagonal)[:, None]
-    scale = np.divide(1, np.sqrt(rest), out=np.zeros_like(rest), where=rest > TINY)
+    explained = np.einsum("ik,ik->", F, F)
+    missed = max(1 - explained / len(F), 1000 * EPS * explained)
+    scale = ((ridge + missed) ** -0.5)[:, None]
     W = F * scale
     inner = scipy.linalg.cho_factor(np.eye(W.shape[1]) + W.T @ W)
 
@@ -163,31 +182,41 @@ def conjugate_gradients(
     *,
     tol: float,
     max_iter: int,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve A X = Y for a positive definite A; return X, Y - A X, and the iterations.
 
-    All columns go together, a finished one drops out. Where the recursion claims to be
-    done the residual is computed anew; if it is not as small, the iteration starts
-    again from it, as long as that halves it.
+    All columns go together, a finished one drops out: its residual is at most `tol` of
+    Y, both with the rows multiplied by `weights`. Where the recursion claims to be done
+    the residual is computed anew; if it is not as small, the iteration starts again
+    from it, as long as that halves it, with the weights or, up to `tol`, without.
     """
-    X, R = np.zeros_like(Y), Y.copy()
-    target, size, steps = tol * norms(Y), norms(Y), 0
+    rows = 1.0 if weights is None else weights[:, None]
+
+    def sizes(R: np.ndarray) -> np.ndarray:
+        return np.stack([norms(rows * R), norms(R)])
+
+    X, R, steps = np.zeros_like(Y), Y.copy(), 0
+    size = sizes(Y)
+    target, enough = tol * size
     aim = 0.99 * target
-    going = np.flatnonzero(size > target)
+    going = np.flatnonzero(size[0] > target)
     while going.size and steps < max_iter:
         move, taken = _run(
-            multiply, R[:, going], precondition, aim[going], max_iter - steps
+            multiply, R[:, going], precondition, rows, aim[going], max_iter - steps
         )
         trial = X[:, going] + move
         left = Y[:, going] - multiply(trial)
-        before, after = size[going], norms(left)
-        better = after < before
+        before, after = size[:, going], sizes(left)
+        better = (after < before).any(axis=0)
         if steps == 0:  # the steps lessen x^T A x / 2 - x^T y, which is 0 before
             better |= np.einsum("ik,ik->k", trial, Y[:, going] + left) > 0
         X[:, going[better]], R[:, going[better]] = trial[:, better], left[:, better]
-        going = going[(after > target[going]) & (after < before / 2)]
-        steps, size = steps + taken, norms(R)
-        aim = np.maximum(target / 2, RESTART * size)
+        halved = after < before / 2
+        halved[1] &= after[1] > enough[going]
+        going = going[(after[0] > target[going]) & halved.any(axis=0)]
+        steps, size = steps + taken, sizes(R)
+        aim = np.maximum(target / 2, RESTART * size[0])
     return X, R, steps
 
 
@@ -195,6 +224,7 @@ def _run(
     multiply: Linear,
     Y: np.ndarray,
     precondition: Linear,
+    rows: np.ndarray | float,
     target: np.ndarray,
     max_iter: int,
 ) -> tuple[np.ndarray, int]:
@@ -214,7 +244,7 @@ def _run(
         sound &= np.isfinite(move).all(axis=0) & np.isfinite(fall).all(axis=0)
         X[:, going[sound]] += move[:, sound]
         R = R - fall
-        keep = sound & (norms(R) > target[going])
+        keep = sound & (norms(rows * R) > target[going])
         if step % CHECK == CHECK - 1:
             gap = norms(Y[:, going] - multiply(X[:, going]) - R)
             keep &= gap < norms(R) / 2

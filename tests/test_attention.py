@@ -183,14 +183,14 @@ def test_products_in_blocks(monkeypatch, block, kept):
 
 def test_the_kernel_is_evaluated_once_where_it_is_kept(monkeypatch):
     counts = []
-    block = GaussianKernel.block
+    parts = GaussianKernel._parts
 
-    def counted(self, rows, columns):
-        entries = block(self, rows, columns)
-        counts.append(entries.size)
-        return entries
+    def counted(self, size):
+        for start, stop, block in parts(self, size):
+            counts.append(block.size)
+            yield start, stop, block
 
-    monkeypatch.setattr(GaussianKernel, "block", counted)
+    monkeypatch.setattr(GaussianKernel, "_parts", counted)
     monkeypatch.setattr(kernel, "BLOCK", 5000)
     evaluated = {}
     for kept in (0, 10**6):

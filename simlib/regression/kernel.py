@@ -19,11 +19,12 @@ that :math:`F F^\top` misses, and leaves no ridge too small for M to be inverted
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
 import scipy.linalg
+from sklearn.utils.extmath import row_norms
 
 from simlib.approximation.rpcholesky import rpcholesky
 from simlib.landmarks import uniform
@@ -33,7 +34,7 @@ __all__ = ["GaussianKernel", "conjugate_gradients", "factor", "shifted_inverse"]
 
 EPS = np.finfo(float).eps
 
-BLOCK = 2**18  # entries of K at a time: they stay in the cache of the processor
+BLOCK = 2**17  # entries of K at a time: they stay in the cache of the processor
 KEPT = 2**26  # entries that are kept between products, of half of K; 512 MiB
 CHECK = 50  # steps after which the recursion for the residual is checked
 RESTART = 1e-2  # by which an iteration that starts again lessens the residual
@@ -60,7 +61,7 @@ class GaussianKernel:
     def __init__(self, X: np.ndarray):
         self.centre = X.mean(axis=0)  # distances of rows far from 0 keep more digits
         self.X = X - self.centre
-        self.halves = np.einsum("id,id->i", self.X, self.X) / 2
+        self._left, self._right = _lifted(self.X)
         self.n = len(X)
         self.shape = (self.n, self.n)
 
@@ -84,18 +85,12 @@ class GaussianKernel:
         self, rows: np.ndarray | slice, columns: np.ndarray | slice
     ) -> np.ndarray:
         """Return the entries of some rows and columns."""
-        block = self.X[rows] @ self.X[columns].T
-        block -= self.halves[rows, None]
-        block -= self.halves[columns]
+        block = self._left[rows] @ self._right[columns].T
         return np.exp(block, out=block)
 
     def exponents(self, points: np.ndarray) -> np.ndarray:
         """Return ``-|x - x_i|^2 / 2`` for each of some points, shape (m, n)."""
-        points = points - self.centre
-        block = points @ self.X.T
-        block -= np.einsum("id,id->i", points, points)[:, None] / 2
-        block -= self.halves
-        return block
+        return _lifted(points - self.centre)[0] @ self._right.T
 
     def columns(self, columns: np.ndarray) -> np.ndarray:
         """Return whole columns, shape (n, len(columns))."""
@@ -108,24 +103,43 @@ class GaussianKernel:
     def __matmul__(self, P: np.ndarray) -> np.ndarray:
         """Return the product with an array of shape (n, k); half of K is evaluated."""
         out = np.zeros_like(P)
-        small = self.n * (self.n + 1) // 2 <= KEPT
-        parts: Iterable[Part] = self._kept if small else self._parts()
-        for start, stop, block in parts:
+        for start, stop, block in self._kept or self._parts(max(BLOCK, self.n)):
             out[start:stop] += block @ P[start:]
             out[stop:] += block[:, stop - start :].T @ P[start:stop]
         return out
 
     @cached_property
     def _kept(self) -> list[Part]:
-        return list(self._parts())
+        """The parts of half of K, none if they are too large."""
+        size = sum((stop - start) * (self.n - start) for start, stop in self._ranges())
+        return list(self._parts(size)) if size <= KEPT else []
 
-    def _parts(self) -> Iterator[Part]:
-        """Yield the rows from `start` to `stop` from the diagonal on, until the end."""
-        start = 0
-        while start < self.n:
-            stop = min(self.n, start + max(1, BLOCK // (self.n - start)))
-            yield start, stop, self.block(slice(start, stop), slice(start, None))
-            start = stop
+    def _parts(self, size: int) -> Iterator[Part]:
+        """Yield rows from the diagonal on, in a buffer that is filled anew when full.
+
+        To allocate memory for each of them takes as long as to evaluate it.
+        """
+        buffer, at = np.empty(size), 0
+        for start, stop in self._ranges():
+            shape = stop - start, self.n - start
+            at = at if at + shape[0] * shape[1] <= size else 0
+            block = buffer[at : at + shape[0] * shape[1]].reshape(shape)
+            at += block.size
+            np.matmul(self._left[start:stop], self._right[start:].T, out=block)
+            yield start, stop, np.exp(block, out=block)
+
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows that have some BLOCK entries from the diagonal on."""
+        stop = 0
+        while stop < self.n:
+            start, stop = stop, min(self.n, stop + max(1, BLOCK // (self.n - stop)))
+            yield start, stop
+
+
+def _lifted(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return L and R, of two columns more, whose L R^T is -|x_i - x_j|^2 / 2."""
+    halves, ones = row_norms(X, squared=True)[:, None] / 2, np.ones((len(X), 1))
+    return np.hstack([X, -halves, ones]), np.hstack([X, ones, -halves])
 
 
 def factor(
@@ -141,7 +155,7 @@ def factor(
     """
     if method == "rpcholesky":
         # entries have the relative rounding error of the exponents
-        tol = max(1e-11, 200 * EPS * kernel.halves.max())
+        tol = max(1e-11, 100 * EPS * row_norms(kernel.X, squared=True).max())
         return rpcholesky(kernel, rank, tol=tol, rng=rng).left
     landmarks = uniform(kernel.n, rank, rng=rng)
     C = kernel.columns(landmarks)

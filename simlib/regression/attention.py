@@ -5,7 +5,7 @@ r"""Regression with the attention kernel, the entrywise exponential of X X^T.
     f(x) = \sum_i \alpha_i \, e^{\langle x, x_i \rangle}
 
 Equation :eq:`eq:attention-kernel` of the book, solved as a system with the Gaussian
-kernel inside G: see `simlib.regression.kernel`. The paper solves with a sketch in place
+kernel inside G, :eq:`eq:attention-scaled`. The paper solves with a sketch in place
 of G. One that is spectrally close to G still leaves a residual that grows with the root
 of its condition number, so here a sketch is at most a preconditioner, and mostly a
 worse one than some columns of G itself. `sketched_solve` is what the paper does.

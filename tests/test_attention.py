@@ -450,6 +450,14 @@ def test_predictions_for_rows_far_from_all_points():
         model.predict([X[0], 1e200 * X[0]])
 
 
+@pytest.mark.parametrize("norm", [0, 1e-8, 6.0, 16.9, 40.0, 1e3])
+def test_a_single_row_of_any_length(norm):
+    X, y = np.array([[0.6 * norm, 0.8 * norm]]), np.array([3.0])
+    model = Regressor(2.0).fit(X, y)
+    expected = 3 / (1 + 2 * np.exp(-(norm**2)))
+    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("norm", [0, 1e-8, 6.0])
 @pytest.mark.parametrize("ridge", [1e-2, 1.0])
 def test_one_row_of_another_length(norm, ridge):

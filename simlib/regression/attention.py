@@ -55,8 +55,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Kernel ridge regression with the attention kernel exp(<x, y>).
 
     Conjugate gradients on the kernel matrix, which is evaluated in blocks, and half of
-    it kept up to some 11 000 points; or, with `features`, ridge regression on features of
-    the kernel, in time and memory linear in the number of points.
+    it kept up to some 11 000 points; or, with `features`, ridge regression on features
+    of the kernel, in time and memory linear in the number of points.
 
     Parameters
     ----------
@@ -144,11 +144,11 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     of F F^T in place of mu.
 
     Cost: n rank kernel evaluations and 2 n rank^2 flops before, then n^2 / 2
-    evaluations at d flops each, once up to some 11 000 points and in each iteration beyond,
-    and 2 n^2 + 4 n rank flops an iteration; memory 2 n rank and, where the kernel is
-    kept, n^2 / 2. With `features` two passes over them, n m^2 flops, and memory m^2
-    besides blocks; some ten passes where their normal equations have a condition number
-    above 1e11. All is done in float64.
+    evaluations at d flops each, once up to some 11 000 points and in each iteration
+    beyond, and 2 n^2 + 4 n rank flops an iteration; memory 2 n rank and, where the
+    kernel is kept, n^2 / 2. With `features` two passes over them, n m^2 flops, and
+    memory m^2 besides blocks; some ten passes where their normal equations have a
+    condition number above 1e11. All is done in float64.
 
     Source: Song, Yin and Zhang (2024), Definition 1.3. Their Theorem 4.2 solves with a
     sketch of G, by Algorithm 3. No sketch with fewer rows than points is spectrally

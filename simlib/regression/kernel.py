@@ -24,6 +24,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
 from simlib.approximation.rpcholesky import rpcholesky
@@ -69,34 +70,33 @@ class GaussianKernel:
         """Return the diagonal, shape (n,)."""
         return np.ones(self.n)
 
-    def pairs(self, i: np.ndarray | slice, j: np.ndarray | slice) -> np.ndarray:
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return the entries (i[k], j[k])."""
-        return np.exp(-np.square(self.X[i] - self.X[j]).sum(axis=1) / 2)
+        difference = self.X[np.asarray(i)] - self.X[np.asarray(j)]
+        return np.exp(-np.square(difference).sum(axis=1) / 2)
 
-    def peek(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return NaN for each entry: none is kept."""
-        return np.full(len(i), np.nan)
+        return np.full(np.size(i), np.nan)
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Return nothing."""
         return iter(())
 
-    def block(
-        self, rows: np.ndarray | slice, columns: np.ndarray | slice
-    ) -> np.ndarray:
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         """Return the entries of some rows and columns."""
-        block = self._left[rows] @ self._right[columns].T
+        block = self._left[np.asarray(rows)] @ self._right[np.asarray(columns)].T
         return np.exp(block, out=block)
 
     def exponents(self, points: np.ndarray) -> np.ndarray:
         """Return ``-|x - x_i|^2 / 2`` for each of some points, shape (m, n)."""
         return _lifted(points - self.centre)[0] @ self._right.T
 
-    def columns(self, columns: np.ndarray) -> np.ndarray:
+    def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return whole columns, shape (n, len(columns))."""
-        return self.block(slice(None), columns)
+        return self.block(np.arange(self.n), columns)
 
-    def rows(self, rows: np.ndarray) -> np.ndarray:
+    def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return whole rows, shape (len(rows), n)."""
         return self.columns(rows).T
 

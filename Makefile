@@ -31,7 +31,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 pytest: $(READY)
-	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile
+	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # Small wrongs that the tests have to notice.
 mutants: $(READY)

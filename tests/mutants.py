@@ -306,8 +306,8 @@ MUTANTS = [
     Mutant(
         "the ridge is not scaled with the kernel",
         "regression/attention",
-        "ridge = self.ridge * np.exp(-self.exponent_)",
-        "ridge = self.ridge",
+        "ridge = self.ridge * np.exp(-squares)",
+        "ridge = self.ridge * np.ones_like(squares)",
     ),
     # System 3
     Mutant(

@@ -225,7 +225,7 @@ GENERATED = {
     "sigmoid": (lambda: sigmoid_kernel(300, rng=1), (0.4, 0.2)),
     "smooth": (lambda: rbf(300, seed=1), (0.1, 0.01)),
     "noise": (lambda: gaussian_psd(300, rng=1), (0.9,)),
-    "docstrings": (lambda: gallery.load("docstrings", 300).matrix, (0.2, 0.12)),
+    "docstrings": (lambda: gallery.load("docstrings", 200).matrix, (0.2, 0.12)),
     "distances": (lambda: gallery.load("swiss_roll", 300).matrix, (0.1, 0.03)),
 }
 
@@ -241,7 +241,7 @@ def test_target_met_means_met(kind):
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("name", ["stsb", "edit"])
 def test_target_met_means_met_on_real_matrices(name):
-    K = gallery.load(name, 300).matrix
+    K = gallery.load(name, 200).matrix
     ratios = promise(K, (0.25, 0.15), 6)
     assert (ratios <= 1.1).mean() >= 0.9
     assert ratios.max() < 1.5

@@ -103,12 +103,12 @@ def digit_pairs():
 
 
 def test_distances():
-    check("distance", swiss_roll(), surface(datasets.bumpy_sphere(4), 1000))
+    check("distance", swiss_roll(), surface(datasets.bumpy_sphere(4), 600))
 
 
 @pytest.mark.usefixtures("data")
 def test_distances_on_the_white_matter():
-    check("distance", swiss_roll(), surface(datasets.load_cortex("white"), 1000))
+    check("distance", swiss_roll(), surface(datasets.load_cortex("white"), 600))
 
 
 def test_scorers():

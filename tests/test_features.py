@@ -260,6 +260,30 @@ def test_budget_of_the_guide():
     assert maps.budget_.sum() == maps.n_components_ == 1000
 
 
+def test_budget_of_rows_of_different_lengths():
+    """Shares of the mean of exp(-r^2) r^2p / p!."""
+    X = sphere(60, 64) * np.repeat([1, 1.5, 2], 20)[:, None]
+    maps = ExponentialFeatures(1000, random_state=0).fit(X)
+    p = np.arange(2, 40)
+    weights = scipy.stats.poisson.pmf(p[:, None], [1, 2.25, 4]).mean(axis=1)
+    shares = 935 * weights / weights.sum()
+    assert abs(maps.budget_[2:] - shares[: maps.degree_ - 1]).max() < 1
+
+
+@pytest.mark.parametrize("norm", [3, 8])
+@pytest.mark.parametrize("kind", SKETCHES[:2])
+def test_one_long_row_takes_nothing_from_the_others(kind, norm):
+    """It had them raised from .007 to .2, by budgets for its own length."""
+    X = sphere(1000, 16)
+    few = X[:-1]
+    alone = ExponentialFeatures(1024, kind=kind, random_state=0).fit(few)
+    X[-1] *= norm
+    maps = ExponentialFeatures(1024, kind=kind, random_state=0).fit(X)
+    found = error(maps.transform(few), kernel(few))
+    assert found < 1.5 * error(alone.transform(few), kernel(few))
+    assert found < 0.01
+
+
 def test_budget_of_the_paper():
     maps = ExponentialFeatures(1024, kind="shared_tree").fit(sphere(20, 16))
     assert list(maps.budget_) == [1, 16] + 7 * [143]
@@ -281,11 +305,12 @@ def test_paper_sketches_what_it_could_compute():
 
 
 def test_degrees():
-    """By the longest row, where the tail of a Poisson distribution ends."""
-    for r, degree in (0, 8), (1, 8), (1.5, 11), (2, 15):
+    """By the mean over the rows of where the tail of a Poisson distribution ends."""
+    for r, degree in (0, 8), (1, 8), (1.5, 10), (2, 14):
         X = np.diag([r, r / 2, 0, 0])
         maps = ExponentialFeatures(kind="shared_tree").fit(X)
-        tail = scipy.stats.poisson.sf([degree - 1, degree], max(r, 1) ** 2)
+        squares = np.maximum([r, r / 2, 1, 1], 1)[:, None] ** 2
+        tail = scipy.stats.poisson.sf([degree - 1, degree], squares).mean(axis=0)
         assert tail[1] <= 1e-5 < tail[0]
         assert maps.degree_ == degree
     for r in 1, 3, 10:
@@ -461,7 +486,7 @@ def test_long_rows_do_not_overflow(kind, dtype):
     r = 5 if kind == "shared_tree" else 9.99
     X = sphere(20, 16, r)
     X[0], X[1] = 0, r * np.eye(16)[3]
-    for n_components in 17, 512:
+    for n_components in 17, 128:
         maps = ExponentialFeatures(n_components, kind=kind, random_state=0)
         assert np.isfinite(maps.fit_transform(X.astype(dtype))).all()
 

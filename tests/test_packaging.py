@@ -88,7 +88,7 @@ def environment(wheel, tmp_path_factory):
     venv.create(folder, symlinks=True)
     python = folder / "bin" / "python"
     pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
-    run(*pip, "--no-deps", "--no-index", wheel, folder=folder)
+    run(*pip, "--no-deps", "--no-index", "--no-compile", wheel, folder=folder)
     [site] = folder.glob("lib/python*/site-packages")
     [metadata] = site.glob("simlib-*.dist-info")
     for required in requirements(Distribution.at(metadata), extra="text"):

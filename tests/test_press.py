@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -51,9 +52,8 @@ ALPHA = HEAD + PARAMETERS + cell("from tiny import middle\n\nprint(middle(n))")
 BETA = HEAD + PARAMETERS + cell("import tiny.other\n\nprint(tiny.other.answer() + n)")
 
 
-@pytest.fixture
-def tiny(tmp_path):
-    """A book of two chapters: alpha uses tiny.upper -> tiny.lower, beta tiny.other."""
+def new_book(folder):
+    """Two chapters: alpha uses tiny.upper -> tiny.lower, beta tiny.other."""
     files = {
         "_toc.yml": "format: jb-book\nroot: book/index\n"
         "parts:\n- chapters: [{file: book/alpha}, {file: book/beta}]\n",
@@ -72,10 +72,21 @@ def tiny(tmp_path):
         "tiny/other.py": "def answer():\n    return 42\n",
     }
     for name, text in files.items():
-        path = tmp_path / name
+        path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return Repository(tmp_path, package="tiny")
+    return Repository(folder, package="tiny")
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return new_book(tmp_path)
+
+
+def copied(repository, folder):
+    """The book and all that was made of it, elsewhere."""
+    shutil.copytree(repository.root, folder, dirs_exist_ok=True)
+    return Repository(folder, package="tiny")
 
 
 def edit(path, old, new):
@@ -296,11 +307,17 @@ def test_hashes_of_cells(one, other, differs):
     assert (cell_hash(one) != cell_hash(other)) is differs
 
 
+@pytest.fixture(scope="module")
+def pressed_once(tmp_path_factory):
+    book = new_book(tmp_path_factory.mktemp("pressed"))
+    press(repository=book)
+    return book
+
+
 @pytest.fixture
-def pressed(tiny):
+def pressed(pressed_once, tmp_path):
     """Both chapters executed in the standard profile."""
-    press(repository=tiny)
-    return tiny
+    return copied(pressed_once, tmp_path)
 
 
 def out_of_date(repository, profile="standard"):
@@ -454,25 +471,23 @@ def test_data_count_where_they_are_asked_for(tiny, monkeypatch):
             del sys.modules[name]
 
 
-CHANGES = {
-    "the chapter": ("book/alpha.md", "print(middle(n))", "print(middle(n) + 1)"),
-    "a module": ("tiny/lower.py", "2 * n", "3 * n"),
-    "the lock": ("requirements.lock", "2", "3"),
-    "the profile": ("book/profiles.yml", "n: 1", "n: 2"),
-}
-
-
-@pytest.mark.parametrize("what", CHANGES)
-def test_a_notebook_is_stored_only_if_nothing_changed_while_it_ran(tiny, what):
-    file, old, new = CHANGES[what]
-    meddle = "from pathlib import Path\n\npath = Path('FILE')\n"
-    meddle += "_ = path.write_text(path.read_text().replace('OLD', 'NEW'))"
-    for word, value in {"FILE": file, "OLD": old, "NEW": new}.items():
-        meddle = meddle.replace(word, value)
+def test_a_notebook_is_stored_only_if_nothing_changed_while_it_ran(tiny):
+    """All are named: chapter, file read, parameter of the profile, lock, module."""
+    changes = [
+        ("book/alpha.md", "print(middle(n))", "print(middle(n) + 1)"),
+        ("tiny/lower.py", "2 * n", "3 * n"),
+        ("requirements.lock", "2", "3"),
+        ("book/profiles.yml", "n: 1", "n: 2"),
+    ]
+    meddle = f"from pathlib import Path\n\nfor file, old, new in {changes}:\n"
+    meddle += "    path = Path(file)\n"
+    meddle += "    _ = path.write_text(path.read_text().replace(old, new))"
     tiny.source("alpha").write_text(ALPHA + cell(meddle))
     (failure,) = failures(tiny, ["alpha"], profile="quick")
-    assert "changed while it ran: run the press again" in failure.error
-    assert file in failure.error or what == "the profile"
+    assert failure.error == (
+        "book/alpha.md, book/profiles.yml, n, requirements.lock, tiny/lower.py "
+        "changed while it ran: run the press again"
+    )
     assert not tiny.notebook("alpha", "quick").exists()
 
 
@@ -639,18 +654,35 @@ def test_two_presses_wait_for_each_other(tiny):
 RECORDS = "from simlib.press import record\n\nrecord('n', n)"
 
 
+RECORD = ["alpha", "--profile", "full", "--record"]
+
+
+def commit(book):
+    """Put a book in a git repository; alpha records its parameter."""
+    book.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS))
+    (book.root / ".gitignore").write_text("executed/\n__pycache__/\n")
+    git(book, "init", "-q")
+    git(book, "add", ".")
+    git(book, "commit", "-q", "-m", "start")
+    return book
+
+
 @pytest.fixture
 def committed(tiny):
-    """The book in a git repository; alpha records its parameter."""
-    tiny.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS))
-    (tiny.root / ".gitignore").write_text("executed/\n__pycache__/\n")
-    git(tiny, "init", "-q")
-    git(tiny, "add", ".")
-    git(tiny, "commit", "-q", "-m", "start")
-    return tiny
+    return commit(tiny)
 
 
-RECORD = ["alpha", "--profile", "full", "--record"]
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory):
+    book = commit(new_book(tmp_path_factory.mktemp("recorded")))
+    assert main(RECORD, book) == 0
+    return book
+
+
+@pytest.fixture
+def recorded(recorded_once, tmp_path):
+    """The same after a run in the profile full, with its record."""
+    return copied(recorded_once, tmp_path)
 
 
 @pytest.mark.parametrize("what", ["a commit", "an uncommitted file"])
@@ -685,48 +717,45 @@ def test_one_made_with_uncommitted_changes_is_executed_again(committed, capsys):
     assert "[1/1] alpha: executing (full)" in capsys.readouterr().out.splitlines()[-3:]
 
 
-def test_recording_makes_nothing_stale_and_status_tells_what_is(committed, capsys):
-    assert main(RECORD, committed) == 0
-    (row,) = status(["alpha"], "full", repository=committed)
+def test_recording_makes_nothing_stale_and_status_tells_what_is(recorded, capsys):
+    (row,) = status(["alpha"], "full", repository=recorded)
     assert row.record == row.notebook == {}
     capsys.readouterr()
-    assert main(["--status", "--profile", "full"], committed) == 0
+    assert main(["--status", "--profile", "full"], recorded) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "alpha"
     assert told[1].startswith("  notebook: fresh (")
     assert told[2].startswith("  recorded: fresh (of 20")
     assert told[3:] == ["beta", "  notebook: not executed", "  recorded: nothing"]
 
-    edit(committed.source("alpha"), "record('n', n)", "record('n', n + 1)")
-    edit(committed.source("alpha"), "n: int = 3", "n: int = 4")
-    (committed.root / "requirements.lock").write_text("numpy==3\n")
-    (row,) = status(["alpha"], repository=committed)
+    edit(recorded.source("alpha"), "record('n', n)", "record('n', n + 1)")
+    edit(recorded.source("alpha"), "n: int = 3", "n: int = 4")
+    (recorded.root / "requirements.lock").write_text("numpy==3\n")
+    (row,) = status(["alpha"], repository=recorded)
     assert row.record == {"code": ["book/alpha.md"], "parameters": ["n"]}
-    with (committed.book / "profiles.yml").open("a") as stream:
+    with (recorded.book / "profiles.yml").open("a") as stream:
         stream.write("full: {alpha: {n: 3}}\n")
-    (row,) = status(["alpha"], repository=committed)
+    (row,) = status(["alpha"], repository=recorded)
     assert row.record == {"code": ["book/alpha.md"]}
 
 
-def test_the_colophon_names_what_is_stale(committed):
-    main(RECORD, committed)
-    edit(committed.source("alpha"), "record('n', n)", "record('n', n + 1)")
-    first, second = status(repository=committed)
-    recorded = _row(first).split("|")
-    assert recorded[1].strip() == "{doc}`alpha`"
-    assert "<summary>1 of 2 files</summary>`book/alpha.md`<" in recorded[5]
+def test_the_colophon_names_what_is_stale(recorded):
+    edit(recorded.source("alpha"), "record('n', n)", "record('n', n + 1)")
+    first, second = status(repository=recorded)
+    cells = _row(first).split("|")
+    assert cells[1].strip() == "{doc}`alpha`"
+    assert "<summary>1 of 2 files</summary>`book/alpha.md`<" in cells[5]
     assert [cell.strip() for cell in _row(second).split("|")[3:6]] == ["", "", ""]
 
 
-def test_data_that_are_not_at_hand_make_no_record_stale(committed, monkeypatch):
-    main(RECORD, committed)
-    path = committed.results("alpha")
+def test_data_that_are_not_at_hand_make_no_record_stale(recorded, monkeypatch):
+    path = recorded.results("alpha")
     content = json.loads(path.read_text())
     content["provenance"]["data"] = {"w/words": "abc"}
     path.write_text(json.dumps(content))
     for now, stale in [("abc", {}), (None, {}), ("abd", {"data": ["w/words"]})]:
         monkeypatch.setattr("simlib.press.inputs.Checkout.data", {"w/words": now})
-        (row,) = status(["alpha"], repository=committed)
+        (row,) = status(["alpha"], repository=recorded)
         assert row.record == stale
 
 

@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
-from simlib.biharmonic.operator import as_symmetric
+from simlib.biharmonic.operator import as_symmetric, compact
 from simlib.landmarks import draw
 
 __all__ = ["interpolation"]
@@ -125,7 +125,7 @@ def interpolation(
     M = as_symmetric(M, "The operator M")
     M.sum_duplicates()
     M.eliminate_zeros()  # they join nothing
-    M, n = _compact(M), M.shape[0]
+    M, n = compact(M), M.shape[0]
     landmarks, _ = draw(n, None, landmarks=landmarks, rng=0)
     _demand_landmark_in_each_piece(M, landmarks)
     if by not in ("column", "row"):
@@ -163,14 +163,7 @@ def interpolation(
         (np.ones(landmarks.size), (landmarks, np.arange(landmarks.size))),
         shape=sparse.shape,
     )
-    return _compact(csr_array(sparse + identity))
-
-
-def _compact(A: csr_array) -> csr_array:
-    """Return A with indices of 4 bytes where these do."""
-    kind = scipy.sparse.get_index_dtype(maxval=max(A.nnz, *A.shape))
-    parts = A.data, A.indices.astype(kind), A.indptr.astype(kind)
-    return csr_array(parts, shape=A.shape)
+    return compact(csr_array(sparse + identity))
 
 
 def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:

@@ -270,3 +270,10 @@ def as_symmetric(matrix: MatrixLike, name: str) -> csr_array:
             "A.maximum(A.T) where a direction was left out."
         )
     return A
+
+
+def compact(A: csr_array) -> csr_array:
+    """Return A with indices of 4 bytes where these do."""
+    kind = scipy.sparse.get_index_dtype(maxval=max(A.nnz, *A.shape))
+    parts = A.data, A.indices.astype(kind), A.indptr.astype(kind)
+    return csr_array(parts, shape=A.shape)

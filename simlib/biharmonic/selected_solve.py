@@ -17,6 +17,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csc_array, csr_array
 
 from simlib.biharmonic.factorization import superlu
+from simlib.biharmonic.operator import compact
 
 try:
     from numba import njit
@@ -84,7 +85,7 @@ def selected_columns(
     >>> bool(np.allclose(columns[i, j], biharmonic.interpolation(M, [10, 30])[i, j]))
     True
     """
-    M = csr_array(M)
+    M = compact(csr_array(M))
     M.sort_indices()
     n, n_landmarks = M.shape[0], landmarks.size
     free = np.setdiff1d(np.arange(n), landmarks)

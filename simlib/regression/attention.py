@@ -4,7 +4,8 @@ r"""Regression with the attention kernel, the entrywise exponential of X X^T.
     (G + \rho I) \, \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle} , \qquad
     f(x) = \sum_i \alpha_i \, e^{\langle x, x_i \rangle}
 
-Equation :eq:`eq:attention-kernel` of the book. The paper solves with a sketch in place
+Equation :eq:`eq:attention-kernel` of the book, solved as a system with the Gaussian
+kernel inside G, :eq:`eq:attention-scaled`. The paper solves with a sketch in place
 of G. One that is spectrally close to G still leaves a residual that grows with the root
 of its condition number, so here a sketch is at most a preconditioner, and mostly a
 worse one than some columns of G itself. `sketched_solve` is what the paper does.
@@ -26,12 +27,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simlib.regression.iterations import balanced, norms
 from simlib.regression.kernel import (
     BLOCK,
-    ExponentialKernel,
+    GaussianKernel,
+    Linear,
     conjugate_gradients,
     factor,
     shifted_inverse,
@@ -42,19 +45,18 @@ from simlib.sketch import sparse_sign
 __all__ = ["AttentionKernelRegressor", "sketched_solve"]
 
 EPS = np.finfo(float).eps
-UNSCALED = 300.0  # squared norm of a row up to which exp(X X^T) is taken as it is
-LONGEST = 3e4  # norm of a row from which the exponents have few digits
 KEPT = 2**24  # features that are kept between passes; more are computed anew
 FEATURES = 2**20  # features computed at a time
-NO_DIGITS = 1e-6  # residual above which a system without ridge has no answer
+NO_DIGITS = 1e-6  # residual or rounding error above which there is no answer
+SINGULAR = 1e-11  # reciprocal condition number from which Z^T Z is not factored
 
 
 class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Kernel ridge regression with the attention kernel exp(<x, y>).
 
-    Conjugate gradients on the kernel matrix, which is evaluated in blocks and never
-    formed; or, with `features`, ridge regression on features of the kernel, in time and
-    memory linear in the number of points.
+    Conjugate gradients on the kernel matrix, which is evaluated in blocks, and half of
+    it kept up to some 11 000 points; or, with `features`, ridge regression on features
+    of the kernel, in time and memory linear in the number of points.
 
     Parameters
     ----------
@@ -62,9 +64,10 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The ridge, rho above; it is ``alpha`` in scikit-learn. 0 is allowed, and then
         a kernel matrix that is singular to rounding is refused.
     preconditioner : "rpcholesky", "nystroem", transformer or None
-        How to approximate the kernel matrix by a factor F: some of its columns, drawn
-        by randomly pivoted Cholesky or uniformly; or features such as
-        `ExponentialFeatures`, of which a clone is fitted. None for the diagonal alone.
+        How to approximate the Gaussian kernel matrix K below by a factor F: some of its
+        columns, drawn by randomly pivoted Cholesky or uniformly; or features of the
+        attention kernel such as `ExponentialFeatures`, of which a clone is fitted. None
+        for the diagonal alone.
     rank : int, default=256
         Number of columns. As many as there are points, where they are fewer, make the
         preconditioner exact.
@@ -84,12 +87,14 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     dual_coef_ : array of shape (n,) or (n, k)
-        alpha, without `features`. ``exp(exponent_)`` times it, if that is not 0.
+        alpha, without `features`. Numbers below 1e-308 are 0, as they are for rows
+        longer than 27.
+    gaussian_coef_ : array of shape (n,) or (n, k)
+        gamma, for f(x) as ``exp((|x|^2 - c) / 2)`` times the sum of the gamma_i
+        ``exp(-|x - x_i|^2 / 2)``, where c is the smallest squared norm of a row in
+        `fit`. It is what `predict` takes, whatever the lengths of rows.
     X_fit_ : array of shape (n, d)
         The points, without `features`.
-    exponent_ : float
-        What the exponents are lessened by: the kernel is ``exp(<x, y> - exponent_)``.
-        0 unless a row is longer than 17; then the largest squared norm.
     rank_ : int
         Columns of the preconditioning factor. Fewer than `rank` where they explain the
         kernel matrix to rounding error; 0 for ``preconditioner=None``.
@@ -104,9 +109,10 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         equations, computed from the answer, relative to the right side in the l2 norm.
         The largest of all targets.
     preconditioned_residual_ : float
-        The same in the norm of M^-1, where M is the preconditioner, R^T R with
-        features. It bounds the error of f in the natural norm, that of the system
-        matrix, up to the quality of the preconditioner.
+        The same of ``(K + ridge D^-2) D alpha`` and ``D^-1 y`` in the norm of M^-1,
+        where M is the preconditioner. It bounds the error of f in the natural norm,
+        that of the system matrix, up to the quality of the preconditioner. With
+        features, where M is the matrix of the normal equations, relative to y.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of str
@@ -125,15 +131,24 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     diagonal of G is ``exp(|x|^2)``, and beyond 2 or so, in more than a few dimensions,
     G is nearly diagonal. Attention divides X by d^(1/4).
 
-    The preconditioner is M = F F^T + ridge I + mu diag(G), where mu is the mean share
-    of the diagonal that F F^T misses. With mu = 0 it is that of Diaz et al. (2023) for
-    "rpcholesky". Frangella, Tropp and Udell (2023) put the smallest eigenvalue of F F^T
-    in place of mu diag(G); the diagonal serves rows of different norms as well.
+    G = D K D with the Gaussian kernel K and D = diag exp(|x|^2 / 2). What is solved is
+    (K + ridge D^-2) (D alpha) = D^-1 y, in which long rows do not outweigh the others
+    and nothing overflows. A residual of row i is one of G multiplied by
+    ``exp(-|x_i|^2 / 2)``, and it is that of G which has to fall below `tol`. In rows
+    much longer than the rest this may be more than rounding allows, in a dense solver,
+    too; a warning then names the row.
 
-    Cost: n rank kernel evaluations and 2 n rank^2 flops before, n^2 / 2 evaluations at
-    d flops each and 4 n rank flops an iteration; memory 2 n rank. With `features` some
-    ten passes over them, 2 n m^2 flops, and memory m^2 besides blocks. All is done in
-    float64.
+    The preconditioner is M = F F^T + mu I + ridge D^-2, where mu is the mean of the
+    diagonal of K - F F^T. With mu = 0 it is that of Diaz et al. (2023) for "rpcholesky"
+    and a constant ridge. Frangella, Tropp and Udell (2023) put the smallest eigenvalue
+    of F F^T in place of mu.
+
+    Cost: n rank kernel evaluations and 2 n rank^2 flops before, then n^2 / 2
+    evaluations at d flops each, once up to some 11 000 points and in each iteration
+    beyond, and 2 n^2 + 4 n rank flops an iteration; memory 2 n rank and, where the
+    kernel is kept, n^2 / 2. With `features` two passes over them, n m^2 flops, and
+    memory m^2 besides blocks; some ten passes where their normal equations have a
+    condition number above 1e11. All is done in float64.
 
     Source: Song, Yin and Zhang (2024), Definition 1.3. Their Theorem 4.2 solves with a
     sketch of G, by Algorithm 3. No sketch with fewer rows than points is spectrally
@@ -204,18 +219,20 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            NaN or an infinity, an option out of range, rows longer than 3e4,
-            coefficients too large for floating-point numbers, or without a ridge more
-            features than points.
+            NaN or an infinity, an option out of range, rows so long that the products
+            of two have no digits behind the point, coefficients too large for
+            floating-point numbers, or without a ridge more features than points.
         numpy.linalg.LinAlgError
             Without a ridge: repeated points, dependent features, or a kernel matrix
-            that is singular to rounding and a `y` it cannot produce.
+            that is singular to rounding and a `y` it cannot produce. With one: features
+            that are singular to rounding all the same.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            The residual is above `tol`. So it is where rows have norms so different
-            that floating-point numbers cannot hold the kernel matrix: 0 and 30, say.
+            The residual is above `tol`. So it may be where some rows are much longer
+            than others: 12 and 1, say. Beyond 38 and 0 the targets of the long rows are
+            missed.
         """
         fresh = copy(self)
         fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
@@ -244,7 +261,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "a larger ridge, or divide y by its size."
             )
         if self.features is None:
-            self.dual_coef_ = coef.reshape(y.shape)
+            self.gaussian_coef_ = coef.reshape(y.shape)
         else:
             self.coef_ = coef.T if y.ndim == 2 else coef[:, 0]
 
@@ -271,18 +288,19 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = validate_data(self, X, dtype=np.float64, reset=False)
+        image: Callable[[np.ndarray], np.ndarray]
         if self.features_ is None:
-            image = ExponentialKernel(self.X_fit_, self.exponent_).with_rows
-            step, coef = BLOCK // len(self.X_fit_), self.dual_coef_
+            n, image = len(self.X_fit_), self._expansion()
+            step = BLOCK // n
         else:
-            image, coef = self.features_.transform, self.coef_.T
-            step = FEATURES // len(coef)
+            step = FEATURES // len(self.coef_.T)
+
+            def image(rows: np.ndarray) -> np.ndarray:
+                return self.features_.transform(rows) @ self.coef_.T
+
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = np.concatenate(
-                [
-                    image(points[rows]) @ coef
-                    for rows in gen_batches(len(points), max(1, step))
-                ]
+                [image(points[rows]) for rows in gen_batches(len(points), max(1, step))]
             )
         if not np.isfinite(predictions).all():
             sums = predictions.reshape(len(points), -1).sum(1)
@@ -293,6 +311,32 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "rows, in fit too."
             )
         return predictions
+
+    @property
+    def dual_coef_(self) -> np.ndarray:
+        """alpha, of shape (n,) or (n, k)."""
+        squares = row_norms(self.X_fit_, squared=True)
+        scale = np.exp(-(squares + squares.min()) / 2)
+        return (scale * self.gaussian_coef_.T).T
+
+    def _expansion(self) -> Callable[[np.ndarray], np.ndarray]:
+        """Return the map of points to predictions.
+
+        The largest entry of the kernel in a row becomes 1 before the sum: where it is
+        below the range of floating-point numbers, ``exp(|x|^2 / 2)`` makes up for it.
+        """
+        kernel = GaussianKernel(self.X_fit_)
+        least = row_norms(self.X_fit_, squared=True).min()
+
+        def predict(points: np.ndarray) -> np.ndarray:
+            exponents = kernel.exponents(points)
+            largest = exponents.max(axis=1)
+            exponents -= largest[:, None]
+            sums = np.exp(exponents, out=exponents) @ self.gaussian_coef_
+            half = (row_norms(points, squared=True) - least) / 2 + largest
+            return (np.exp(half) * sums.T).T
+
+        return predict
 
     def _check_options(self) -> None:
         if not isinstance(self.ridge, Real) or not 0 <= self.ridge < np.inf:
@@ -319,53 +363,60 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _fit_kernel(
         self, X: np.ndarray, y: np.ndarray, Y: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
-        """Return the dual coefficients of the targets Y, y balanced."""
+        """Return the Gaussian coefficients of the targets Y, y balanced."""
         longest = norms(X.T).max()
-        if longest > LONGEST:
+        if longest > np.sqrt(NO_DIGITS / EPS):
             raise ValueError(
                 f"The longest row has norm {longest:.4g}: its exponents have no digits "
                 "left. Scale the rows: attention divides them by d ** 0.25, "
                 "sklearn.preprocessing.normalize makes their norms 1."
             )
-        self.exponent_ = float(longest**2) if longest**2 > UNSCALED else 0.0
-        ridge = self.ridge * np.exp(-self.exponent_)
-        kernel = ExponentialKernel(X, self.exponent_)
         if self.ridge == 0:
             _refuse_repeated(X)
         self.X_fit_, self.features_ = X, None
+        kernel = GaussianKernel(X)
         F = self._factor(kernel, X, y, rng)
         self.rank_ = F.shape[1]
-        solve = shifted_inverse(F, kernel.diagonal(), ridge)
+        squares = row_norms(X, squared=True)
+        ridge = self.ridge * np.exp(-squares)
+        solve = shifted_inverse(F, ridge)
         del F
-        coef, left, self.n_iter_ = conjugate_gradients(
-            lambda P: kernel @ P + ridge * P,
-            Y,
+        small = np.exp((squares.min() - squares) / 2)  # D^-1, the largest made 1
+        held = small > np.finfo(float).tiny
+        weights = np.divide(1, small, out=np.zeros_like(small), where=held)
+        right = small[:, None] * Y
+        coef, gap, self.n_iter_ = conjugate_gradients(
+            lambda P: kernel @ P + ridge[:, None] * P,
+            right,
             solve,
             tol=self.tol,
             max_iter=self.max_iter,
+            weights=weights,
         )
+        left = np.where(held[:, None], weights[:, None] * gap, Y)
         self.residual_ = _largest_ratio(norms(left), norms(Y))
         self.preconditioned_residual_ = _largest_ratio(
-            *(np.sqrt(abs(np.einsum("ik,ik->k", R, solve(R)))) for R in (left, Y))
+            *(np.sqrt(abs(np.einsum("ik,ik->k", R, solve(R)))) for R in (gap, right))
         )
-        self._judge()
+        uneven = _largest_ratio(norms(gap), norms(right)) <= self.tol
+        self._judge(int(abs(left).max(axis=1).argmax()) if uneven else None)
         return coef
 
     def _factor(
         self,
-        kernel: ExponentialKernel,
+        kernel: GaussianKernel,
         X: np.ndarray,
         y: np.ndarray,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Return F with F F^T about the kernel matrix, shape (n, rank_)."""
+        """Return F with F F^T about the Gaussian kernel matrix, shape (n, rank_)."""
         if self.preconditioner is None:
             return np.empty((kernel.n, 0))
         if isinstance(self.preconditioner, str):
             return factor(kernel, self.preconditioner, min(self.rank, kernel.n), rng)
         F = clone(self.preconditioner).fit(X, y).transform(X)
         F = F.toarray() if scipy.sparse.issparse(F) else np.asarray(F)
-        F = F.astype(np.float64) * np.exp(-self.exponent_ / 2)
+        F = F * np.exp(-row_norms(X, squared=True) / 2)[:, None]
         if not np.isfinite(F).all():
             raise ValueError(
                 "The features of the preconditioner hold NaN or an infinity; for "
@@ -384,34 +435,64 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{Z.width} features of {len(X)} points are dependent: give a ridge "
                 "above 0."
             )
+        gram, right = Z.normal_equations(Y)
+        gram[np.diag_indices_from(gram)] += self.ridge
+        self.n_iter_ = 1
+        try:
+            solve, natural = _cholesky(gram)
+        except np.linalg.LinAlgError:
+            coef, self.preconditioned_residual_ = self._by_triangle(Z, Y, rng)
+            left = Z.left_over(Y, coef) - self.ridge * coef
+        else:
+            coef = solve(right)
+            left = Z.left_over(Y, coef) - self.ridge * coef
+            better = coef + solve(left)
+            coef, left = better, left - gram @ (better - coef)
+            self.preconditioned_residual_ = _largest_ratio(
+                norms(natural(left)), norms(Y)
+            )
+        self.residual_ = _largest_ratio(norms(left), norms(right))
+        self._judge()
+        return coef
+
+    def _by_triangle(
+        self, Z: _Features, Y: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        """Return the weights of features whose normal equations lose too many digits.
+
+        And their residual in the natural norm. By several passes over the features.
+        """
         rows: Iterable[Any] = Z
         targets = Y
         if self.ridge > 0:
             rows = _Stacked(Z, np.sqrt(self.ridge) * np.eye(Z.width))
             targets = np.vstack([Y, np.zeros((Z.width, Y.shape[1]))])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # see _judge
-            found = lstsq(rows, targets, tol=self.tol, rng=rng)
-        start, right, left = 0, np.zeros_like(found.x), -self.ridge * found.x
-        for part in Z:
-            some = Y[start : start + part.shape[0]]
-            start += part.shape[0]
-            right = right + part.T @ some
-            left = left + part.T @ (some - part @ found.x)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)  # _judge
+                found = lstsq(rows, targets, tol=self.tol, rng=rng)
+        except np.linalg.LinAlgError as error:
+            if self.ridge == 0:
+                raise
+            raise np.linalg.LinAlgError(
+                "The features are dependent to rounding error, beside the largest of "
+                "which the ridge is nothing. Take a larger `ridge`, or scale the rows "
+                "of X to norms about 1, all alike."
+            ) from error
         self.n_iter_ = max(found.iterations[0], 1)
-        self.residual_ = _largest_ratio(norms(left), norms(right))
-        self.preconditioned_residual_ = found.stage_residuals[0]
-        self._judge()
-        return found.x
+        return found.x, found.stage_residuals[0]
 
-    def _judge(self) -> None:
-        """Warn where the residual is above `tol`; refuse a singular system."""
+    def _judge(self, worst: int | None = None) -> None:
+        """Warn where the residual is above `tol`; refuse a singular system.
+
+        `worst` is the row with the largest residual, if its length is to blame.
+        """
         exact = self.features_ is None
         residual = self.residual_ if exact else self.preconditioned_residual_
         if residual <= self.tol:
             return
         stalled = exact and self.n_iter_ < self.max_iter
-        if stalled and self.ridge == 0 and residual > NO_DIGITS:
+        if stalled and self.ridge == 0 and worst is None and residual > NO_DIGITS:
             raise np.linalg.LinAlgError(
                 "The kernel matrix is singular to rounding error: conjugate gradients "
                 f"stopped at a relative residual of {residual:.1e}. Give a ridge, say "
@@ -423,6 +504,14 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "Raise `max_iter` or `rank`, take another `preconditioner`, or a "
                 "larger `ridge`"
             )
+        elif worst is not None:
+            lengths = norms(self.X_fit_.T)
+            reason = (
+                f"and largest in row {worst}, of norm {lengths[worst]:.3g}: beside the "
+                f"shortest, of norm {lengths.min():.3g}, its equation counts for so "
+                "little that rounding errors, or too small a `rank`, leave it unmet"
+            )
+            remedy = "Scale the rows to norms about 1, or leave out the long ones"
         else:
             reason = "and rounding lets it fall no further"
             remedy = "Take a larger `ridge`, or scale the rows to norms about 1"
@@ -449,6 +538,27 @@ class _Features:
     def _blocks(self) -> Iterator[Any]:
         for rows in gen_batches(len(self.X), max(1, FEATURES // self.width)):
             yield self.transform(self.X[rows])
+
+    def normal_equations(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return Z^T Z and Z^T Y, of one pass."""
+        gram = np.zeros((self.width, self.width))
+        right = np.zeros((self.width, Y.shape[1]))
+        start = 0
+        for part in self:
+            part = part.astype(np.float64, copy=False)
+            gram += part.T @ part
+            right += part.T @ Y[start : start + part.shape[0]]
+            start += part.shape[0]
+        return gram, right
+
+    def left_over(self, Y: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """Return Z^T (Y - Z coef)."""
+        start, left = 0, np.zeros_like(coef)
+        for part in self:
+            some = Y[start : start + part.shape[0]]
+            start += part.shape[0]
+            left += part.T @ (some - part @ coef)
+        return left
 
 
 class _Stacked:
@@ -591,6 +701,25 @@ def _independent(Z: np.ndarray, rng: int | np.random.Generator | None) -> np.nda
     _, sizes, V = np.linalg.svd(SZ, full_matrices=False)
     kept = sizes > max(SZ.shape) * EPS * sizes[0]
     return Z if kept.all() else Z @ V[kept].T
+
+
+def _cholesky(gram: np.ndarray) -> tuple[Linear, Linear]:
+    """Return the inverses of a Gram matrix and of its Cholesky factor R^T.
+
+    Of the columns divided by their norms, whose condition number is what counts.
+    """
+    sizes = np.sqrt(np.diag(gram))[:, None]
+    if not (sizes > 0).all() or not np.isfinite(gram).all():
+        raise np.linalg.LinAlgError("A feature is zero, or beyond measure.")
+    scaled = gram / sizes / sizes.T
+    R = scipy.linalg.cholesky(scaled)
+    share, _ = scipy.linalg.lapack.dpocon(R, np.linalg.norm(scaled, 1), uplo="U")
+    if share < SINGULAR:
+        raise np.linalg.LinAlgError(f"Its condition number is {1 / share:.1e}.")
+    return (
+        lambda B: scipy.linalg.cho_solve((R, False), B / sizes) / sizes,
+        lambda B: scipy.linalg.solve_triangular(R, B / sizes, trans="T"),
+    )
 
 
 def _column_ratio(X: np.ndarray, Y: np.ndarray) -> float:

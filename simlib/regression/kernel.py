@@ -1,69 +1,79 @@
-r"""The matrix exp(X X^T), which is never formed, and conjugate gradients with it.
+r"""The Gaussian kernel inside exp(X X^T), and conjugate gradients with it.
 
 .. math::
-    (G + \rho I) \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle - c} , \qquad
-    M = F F^\top + \rho I + \mu \operatorname{diag}(G)
+    G_{ij} = e^{\langle x_i, x_j \rangle} , \quad G = D K D , \quad
+    K_{ij} = e^{-\|x_i - x_j\|^2 / 2} , \quad D = \operatorname{diag} e^{\|x_i\|^2 / 2}
+    \qquad
+    (G + \rho I) \alpha = y \iff (K + \rho D^{-2}) \, D \alpha = D^{-1} y
 
-M, equation :eq:`eq:kernel-preconditioner` of the book, is the preconditioner, made of a
-thin F with :math:`F F^\top \approx G`, and mu the mean share of the diagonal of G that
-:math:`F F^\top` misses. Without the last term, rows of X of different norms, which give
-G a diagonal of many sizes, take hundreds of iterations; with it, no ridge is too small
-for M to be inverted.
+Equation :eq:`eq:attention-scaled` of the book. The right form has a diagonal of ones
+whatever the lengths of the rows of X, which G does not: one row of norm 6 holds nearly
+all of its trace. The preconditioner, equation :eq:`eq:kernel-preconditioner`, is
+
+.. math::
+    M = F F^\top + \mu I + \rho D^{-2} ,
+
+made of a thin F with :math:`F F^\top \approx K`; mu is the mean of the diagonal of K
+that :math:`F F^\top` misses, and leaves no ridge too small for M to be inverted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
+from sklearn.utils.extmath import row_norms
 
 from simlib.approximation.rpcholesky import rpcholesky
 from simlib.landmarks import uniform
 from simlib.regression.iterations import norms
 
-__all__ = ["ExponentialKernel", "conjugate_gradients", "factor", "shifted_inverse"]
+__all__ = ["GaussianKernel", "conjugate_gradients", "factor", "shifted_inverse"]
 
 EPS = np.finfo(float).eps
 
-BLOCK = 2**18  # entries of G at a time: they stay in the cache of the processor
-TINY = 1e-280  # diagonal entries below, beside the largest, are left out of M
+BLOCK = 2**17  # entries of K at a time: they stay in the cache of the processor
+KEPT = 2**26  # entries that are kept between products, of half of K; 512 MiB
 CHECK = 50  # steps after which the recursion for the residual is checked
 RESTART = 1e-2  # by which an iteration that starts again lessens the residual
 
 Linear = Callable[[np.ndarray], np.ndarray]
+Part = tuple[int, int, np.ndarray]
 
 
-class ExponentialKernel:
-    """The matrix of ``exp(<x_i, x_j> - exponent)``, evaluated wherever it is read.
+class GaussianKernel:
+    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, evaluated wherever it is read.
 
-    A `Source`, which `rpcholesky` reads; an entry costs so little here that it is
-    neither counted nor kept.
+    A `Source`, which `rpcholesky` reads; an entry costs so little here that it is not
+    counted. Products keep half of the matrix from the first on, where it is small.
 
     Parameters
     ----------
     X : array of float64, shape (n, d)
-    exponent : float
-        What to subtract so that nothing overflows.
     """
 
     symmetric = True
     dtype = np.dtype(np.float64)
     calls, limit = 0, None
 
-    def __init__(self, X: np.ndarray, exponent: float = 0.0):
-        self.X, self.exponent, self.n = X, exponent, len(X)
+    def __init__(self, X: np.ndarray):
+        self.centre = X.mean(axis=0)  # distances of rows far from 0 keep more digits
+        self.X = X - self.centre
+        self._left, self._right = _lifted(self.X)
+        self.n = len(X)
         self.shape = (self.n, self.n)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (n,)."""
-        return np.exp(np.einsum("kd,kd->k", self.X, self.X) - self.exponent)
+        return np.ones(self.n)
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return the entries (i[k], j[k])."""
-        one, other = self.X[np.asarray(i)], self.X[np.asarray(j)]
-        return np.exp(np.einsum("kd,kd->k", one, other) - self.exponent)
+        difference = self.X[np.asarray(i)] - self.X[np.asarray(j)]
+        return np.exp(-np.square(difference).sum(axis=1) / 2)
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return NaN for each entry: none is kept."""
@@ -75,38 +85,65 @@ class ExponentialKernel:
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         """Return the entries of some rows and columns."""
-        return self.with_rows(self.X[np.asarray(rows)], self.X[np.asarray(columns)])
+        block = self._left[np.asarray(rows)] @ self._right[np.asarray(columns)].T
+        return np.exp(block, out=block)
+
+    def exponents(self, points: np.ndarray) -> np.ndarray:
+        """Return ``-|x - x_i|^2 / 2`` for each of some points, shape (m, n)."""
+        return _lifted(points - self.centre)[0] @ self._right.T
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return whole columns, shape (n, len(columns))."""
-        return self.with_rows(self.X, self.X[np.asarray(columns)])
+        return self.block(np.arange(self.n), columns)
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return whole rows, shape (len(rows), n)."""
         return self.columns(rows).T
 
-    def with_rows(self, Y: np.ndarray, X: np.ndarray | None = None) -> np.ndarray:
-        """Return the kernel of the rows of Y with those of X, by default all."""
-        block = Y @ (self.X if X is None else X).T
-        if self.exponent:
-            block -= self.exponent
-        return np.exp(block, out=block)
-
     def __matmul__(self, P: np.ndarray) -> np.ndarray:
-        """Return the product with an array of shape (n, k); half of G is evaluated."""
+        """Return the product with an array of shape (n, k); half of K is evaluated."""
         out = np.zeros_like(P)
-        start = 0
-        while start < self.n:
-            stop = min(self.n, start + max(1, BLOCK // (self.n - start)))
-            block = self.with_rows(self.X[start:stop], self.X[start:])
+        for start, stop, block in self._kept or self._parts(max(BLOCK, self.n)):
             out[start:stop] += block @ P[start:]
             out[stop:] += block[:, stop - start :].T @ P[start:stop]
-            start = stop
         return out
+
+    @cached_property
+    def _kept(self) -> list[Part]:
+        """The parts of half of K, none if they are too large."""
+        size = sum((stop - start) * (self.n - start) for start, stop in self._ranges())
+        return list(self._parts(size)) if size <= KEPT else []
+
+    def _parts(self, size: int) -> Iterator[Part]:
+        """Yield rows from the diagonal on, in a buffer that is filled anew when full.
+
+        To allocate memory for each of them takes as long as to evaluate it.
+        """
+        buffer, at = np.empty(size), 0
+        for start, stop in self._ranges():
+            shape = stop - start, self.n - start
+            at = at if at + shape[0] * shape[1] <= size else 0
+            block = buffer[at : at + shape[0] * shape[1]].reshape(shape)
+            at += block.size
+            np.matmul(self._left[start:stop], self._right[start:].T, out=block)
+            yield start, stop, np.exp(block, out=block)
+
+    def _ranges(self) -> Iterator[tuple[int, int]]:
+        """Yield ranges of rows that have some BLOCK entries from the diagonal on."""
+        stop = 0
+        while stop < self.n:
+            start, stop = stop, min(self.n, stop + max(1, BLOCK // (self.n - stop)))
+            yield start, stop
+
+
+def _lifted(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return L and R, of two columns more, whose L R^T is -|x_i - x_j|^2 / 2."""
+    halves, ones = row_norms(X, squared=True)[:, None] / 2, np.ones((len(X), 1))
+    return np.hstack([X, -halves, ones]), np.hstack([X, ones, -halves])
 
 
 def factor(
-    kernel: ExponentialKernel,
+    kernel: GaussianKernel,
     method: str,
     rank: int,
     rng: int | np.random.Generator | None = None,
@@ -118,7 +155,7 @@ def factor(
     """
     if method == "rpcholesky":
         # entries have the relative rounding error of the exponents
-        tol = max(1e-11, 100 * EPS * norms(kernel.X.T).max() ** 2)
+        tol = max(1e-11, 100 * EPS * row_norms(kernel.X, squared=True).max())
         return rpcholesky(kernel, rank, tol=tol, rng=rng).left
     landmarks = uniform(kernel.n, rank, rng=rng)
     C = kernel.columns(landmarks)
@@ -127,26 +164,20 @@ def factor(
     return C @ (vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def shifted_inverse(F: np.ndarray, diagonal: np.ndarray, ridge: float) -> Linear:
-    r"""Return the inverse of M by the inversion lemma.
+def shifted_inverse(F: np.ndarray, ridge: np.ndarray) -> Linear:
+    r"""Return the inverse of M by the inversion lemma, for the ridge of each row.
 
-    With :math:`D = \rho I + \mu \operatorname{diag}(G)` and :math:`W = D^{-1/2} F`,
+    With the diagonal matrix :math:`S = \mu I + \rho D^{-2}` and :math:`W = S^{-1/2} F`,
 
     .. math::
-        M^{-1} = D^{-1/2} \bigl( I - W (I + W^\top W)^{-1} W^\top \bigr) D^{-1/2} .
+        M^{-1} = S^{-1/2} \bigl( I - W (I + W^\top W)^{-1} W^\top \bigr) S^{-1/2} .
 
     mu is kept so large, at 1000 n rounding units, that the inner matrix has a condition
     number below 1e13: no jitter is needed where F has dependent columns.
     """
-    shares = np.divide(
-        np.einsum("ik,ik->i", F, F),
-        diagonal,
-        out=np.ones_like(diagonal),
-        where=diagonal > 0,
-    )
-    missed = max(1 - shares.mean(), 1000 * EPS * shares.sum())
-    rest = (ridge + missed * diagonal)[:, None]
-    scale = np.divide(1, np.sqrt(rest), out=np.zeros_like(rest), where=rest > TINY)
+    explained = np.einsum("ik,ik->", F, F)
+    missed = max(1 - explained / len(F), 1000 * EPS * explained)
+    scale = ((ridge + missed) ** -0.5)[:, None]
     W = F * scale
     inner = scipy.linalg.cho_factor(np.eye(W.shape[1]) + W.T @ W)
 
@@ -165,31 +196,41 @@ def conjugate_gradients(
     *,
     tol: float,
     max_iter: int,
+    weights: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve A X = Y for a positive definite A; return X, Y - A X, and the iterations.
 
-    All columns go together, a finished one drops out. Where the recursion claims to be
-    done the residual is computed anew; if it is not as small, the iteration starts
-    again from it, as long as that halves it.
+    All columns go together, a finished one drops out: its residual is at most `tol` of
+    Y, both with the rows multiplied by `weights`. Where the recursion claims to be done
+    the residual is computed anew; if it is not as small, the iteration starts again
+    from it, as long as that halves it, with the weights or, up to `tol`, without.
     """
-    X, R = np.zeros_like(Y), Y.copy()
-    target, size, steps = tol * norms(Y), norms(Y), 0
+    rows = 1.0 if weights is None else weights[:, None]
+
+    def sizes(R: np.ndarray) -> np.ndarray:
+        return np.stack([norms(rows * R), norms(R)])
+
+    X, R, steps = np.zeros_like(Y), Y.copy(), 0
+    size = sizes(Y)
+    target, enough = tol * size
     aim = 0.99 * target
-    going = np.flatnonzero(size > target)
+    going = np.flatnonzero(size[0] > target)
     while going.size and steps < max_iter:
         move, taken = _run(
-            multiply, R[:, going], precondition, aim[going], max_iter - steps
+            multiply, R[:, going], precondition, rows, aim[going], max_iter - steps
         )
         trial = X[:, going] + move
         left = Y[:, going] - multiply(trial)
-        before, after = size[going], norms(left)
-        better = after < before
+        before, after = size[:, going], sizes(left)
+        better = (after < before).any(axis=0)
         if steps == 0:  # the steps lessen x^T A x / 2 - x^T y, which is 0 before
             better |= np.einsum("ik,ik->k", trial, Y[:, going] + left) > 0
         X[:, going[better]], R[:, going[better]] = trial[:, better], left[:, better]
-        going = going[(after > target[going]) & (after < before / 2)]
-        steps, size = steps + taken, norms(R)
-        aim = np.maximum(target / 2, RESTART * size)
+        halved = after < before / 2
+        halved[1] &= after[1] > enough[going]
+        going = going[(after[0] > target[going]) & halved.any(axis=0)]
+        steps, size = steps + taken, sizes(R)
+        aim = np.maximum(target / 2, RESTART * size[0])
     return X, R, steps
 
 
@@ -197,6 +238,7 @@ def _run(
     multiply: Linear,
     Y: np.ndarray,
     precondition: Linear,
+    rows: np.ndarray | float,
     target: np.ndarray,
     max_iter: int,
 ) -> tuple[np.ndarray, int]:
@@ -216,7 +258,7 @@ def _run(
         sound &= np.isfinite(move).all(axis=0) & np.isfinite(fall).all(axis=0)
         X[:, going[sound]] += move[:, sound]
         R = R - fall
-        keep = sound & (norms(R) > target[going])
+        keep = sound & (norms(rows * R) > target[going])
         if step % CHECK == CHECK - 1:
             gap = norms(Y[:, going] - multiply(X[:, going]) - R)
             keep &= gap < norms(R) / 2

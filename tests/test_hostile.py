@@ -916,6 +916,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.approximation.sampling_design": "called by estimate_error",
     "simlib.biharmonic.factorization": "called by interpolation",
     "simlib.biharmonic.selected_solve": "called by interpolation",
+    "simlib.blocks": "called by LowRank",
     "simlib.evaluation": "called by Similarity",
     "simlib.memory": "called by Similarity",
     "simlib.region": "called by Similarity",
@@ -923,6 +924,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.regression.kernel": "called by AttentionKernelRegressor",
     "simlib.regression.paper": "called by lstsq and its like",
     "simlib.regression.rows": "called by lstsq and its like",
+    "simlib.saved": "the folder of LowRank: test_saved",
     "simlib.text.bags": "called by the distances of documents",
 }
 INNER_NAMES = {

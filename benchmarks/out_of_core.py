@@ -1,16 +1,17 @@
 """An answer larger than its memory: what it asks of the memory, and how long it takes.
 
-Run with ``python benchmarks/out_of_core.py [folder]``, which needs 5 GiB on a disk and
-Linux. Two million items, rank 256, single precision, the factor in a file of 2 GiB. Each
-line is the processor time of a question over that of multiplying the factor and its
-transpose by a vector, block by block, and the most anonymous memory of the process in
-the meantime: neither the pages of files nor the answer itself where it is in a file.
+Run with ``python benchmarks/out_of_core.py [folder]`` on Linux; the folder needs 5 GiB
+on a disk. Two million items, rank 256, single precision: a factor of 2 GiB in a file.
+Each line is the processor time of a question over that of multiplying the factor and
+its transpose by a vector, block by block, and the most anonymous memory of the process
+in the meantime, which is all memory but the pages of files.
 """
 
 import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +69,9 @@ def make(folder):
 
 def main(folder):
     rng = np.random.default_rng(0)
-    made = make(folder)
     answer = folder / "answer"
-    saving = measured(lambda: made.save(answer))
+    saving = measured(partial(make(folder).save, answer))
     (folder / "made.npy").unlink()
-    del made
     K = LowRank.load(answer, mmap_mode="r")
     Z = on_disk(folder / "Z.npy", (N, RANK))
     x = rng.standard_normal(N, dtype=np.float32)

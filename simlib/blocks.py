@@ -23,19 +23,24 @@ __all__ = [
     "triangle",
 ]
 
-HELD = 2**24  # numbers made of a matrix at a time
+HELD = 2**21  # numbers made of a matrix at a time
 TALL = 8  # how many times as high as wide a block is at least
 GATHERED = 2**16  # numbers gathered of each matrix at a time: they stay in the cache
 
 
 def row_blocks(n: int, width: int, beside: int = 1) -> list[slice]:
-    """Return slices of n rows, the first of them maybe empty.
+    """Return slices of n rows, `height` each; without rows an empty one."""
+    step = height(width, beside)
+    return [slice(k, min(k + step, n)) for k in range(0, max(n, 1), step)]
+
+
+def height(width: int, beside: int = 1) -> int:
+    """Return of how many rows a block is.
 
     A block of the matrix, or of one of `beside` columns with as many rows, has `HELD`
     numbers at most; but it is tall, so that a small square each is less than all.
     """
-    step = max(HELD // max(1, width, beside), TALL * width, 1)
-    return [slice(k, min(k + step, n)) for k in range(0, max(n, 1), step)]
+    return max(HELD // max(1, width, beside), TALL * width, 1)
 
 
 def dense(matrix: Any) -> np.ndarray:
@@ -115,7 +120,7 @@ def entries(
     rows, row_at = _distinct(i, left.shape[0])
     columns, column_at = _distinct(j, right.shape[0])
     block = rows.size * columns.size <= 2 * i.size
-    step = row_blocks(left.shape[0], max(core.shape))[0].stop
+    step = height(max(core.shape))
     for index, named in ((i, rows), (j, columns))[: 1 + block]:
         if named.size > step:
             order = np.argsort(index, kind="stable")

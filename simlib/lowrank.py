@@ -421,15 +421,14 @@ class LowRank(Saved, LinearOperator):
         >>> from simlib import LowRank
         >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[4.0]]))
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     K.save(folder)
-        ...     mapped = LowRank.load(folder, mmap_mode="r")
+        ...     K.save(f"{folder}/K")
+        ...     mapped = LowRank.load(f"{folder}/K", mmap_mode="r")
         ...     shape = (2, mapped.embedding_map()[1].size)
-        ...     file = f"{folder}-Z.npy"
+        ...     file = f"{folder}/Z.npy"
         ...     out = np.lib.format.open_memmap(file, "w+", K.dtype, shape)
         ...     Z, signs = mapped.embedding(out=out)
-        >>> np.abs(Z)
-        memmap([[2.],
-                [4.]])
+        >>> print(abs(Z[:, 0]))
+        [2. 4.]
         """
         transform, signs = self.embedding_map()
         shape = (self.shape[0], signs.size)

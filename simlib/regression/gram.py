@@ -20,13 +20,19 @@ import scipy.sparse
 from scipy.linalg.lapack import dpocon
 
 from simlib.regression.columns import norms
-from simlib.regression.preconditioner import Preconditioner, condition_number
+from simlib.regression.preconditioner import (
+    SMALL,
+    Preconditioner,
+    condition_number,
+)
 from simlib.regression.rows import blocks
 
 __all__ = ["condition_of_rows", "gram_matrix", "gram_preconditioner"]
 
 UNIT = np.finfo(float).eps / 2
 SQUARES = 2.0**900  # beyond this and its inverse, squares of norms lose digits
+ILL = 1e-10  # reciprocal condition number of A^T A below which columns are scaled
+POWER_STEPS = 4  # which find the largest singular value to some percent
 NO_DIGITS = 1e-13  # quotient of singular values that rows may have by accident
 
 
@@ -59,28 +65,49 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         gram = gram_matrix(A)
-    squares, exponents = np.diag(gram), np.zeros(len(gram), int)
+    squares, exponents = np.diag(gram).copy(), np.zeros(len(gram), int)
     if not ((squares > 1 / SQUARES) & (squares < SQUARES)).all():
         parts = (abs(block).max(axis=0) for block in blocks(A))
         dense = (p.toarray() if scipy.sparse.issparse(p) else p for p in parts)
         exponents = np.frexp(np.max(list(dense), axis=0))[1]
         gram = gram_matrix(A, exponents)
-        squares = np.diag(gram)
+        squares = np.diag(gram).copy()
     if not (squares > 0).all():
         return None
     sizes = np.sqrt(squares)
-    gram = gram / sizes / sizes[:, None]
-    length = np.linalg.norm(gram, 1)
+    gram /= sizes
+    gram /= sizes[:, None]
+    norm = _norm_of_factor(gram, np.ldexp(sizes, exponents))
     try:
         triangle = scipy.linalg.cholesky(gram, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
-    reciprocal, _ = dpocon(triangle, length)
+    R = triangle * np.ldexp(sizes, exponents)
+    condition = condition_number(R, norm)
+    reciprocal = condition**-2
+    if reciprocal < ILL:  # perhaps for the lengths of the columns alone
+        lengths = np.linalg.norm(triangle, 1) * np.linalg.norm(triangle, np.inf)
+        reciprocal = max(reciprocal, float(dpocon(triangle, lengths)[0]))
     if reciprocal < len(gram) * UNIT:
         return None
-    R = np.asfortranarray(np.ldexp(triangle * sizes, exponents))
     distortion = min(UNIT / reciprocal, 0.5)
-    return Preconditioner(R, condition_number(R), distortion), float(reciprocal)
+    return Preconditioner(R, condition, distortion, _norm=norm), reciprocal
+
+
+def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
+    """Return about the norm of A, from A^T A with columns scaled by these sizes.
+
+    By a few power iterations; None for few columns, whose singular values are cheap.
+    """
+    if len(gram) <= SMALL:
+        return None
+    scale = sizes.max()
+    sizes = sizes / scale
+    x, norm = np.random.default_rng(0).standard_normal(len(gram)), 1.0
+    for _ in range(POWER_STEPS):
+        x = sizes * (gram @ (sizes * (x / norm)))
+        norm = np.linalg.norm(x)
+    return float(scale * np.sqrt(norm))
 
 
 def condition_of_rows(A: np.ndarray, rng: np.random.Generator) -> float:

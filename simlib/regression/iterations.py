@@ -31,7 +31,7 @@ WIDER = 1.07  # times eta, the bounds that hold for unlucky sketches too
 MARGIN = 1.15  # times eta, the factor a step that is counted on
 RELIABLE = 1e-24  # squared share of a residual whose steps tell singular values
 FIRST = 10  # steps before the pace of an iteration is judged
-HOPE = 3  # times too slow a pace may be, as most iterations gain speed
+HOPE = 1.2  # times too many steps its pace may foretell
 
 
 class Iterated(NamedTuple):
@@ -115,13 +115,14 @@ def _conjugate_gradients(
     residual = residual / np.where(size > 0, size, 1)
     Z, direction = np.zeros_like(residual), residual
     square = (residual**2).sum(axis=0)
-    lengths, ratios = [], []
+    lengths, ratios, shares = [], [], []
     for step in range(most + 1):
         going = square > target**2
         if not going.any() or (step == most and not impatient):
             break
         if impatient:
-            _judge_pace(step, float(np.sqrt(square.max())), target, most)
+            shares.append(float(np.sqrt(square.max())))
+            _judge_pace(shares, target, most)
         image = preconditioner.solve_transposed(
             multiply_transposed(A, multiply(A, preconditioner.solve(direction)))
         )
@@ -186,7 +187,7 @@ def _lsqr(
     V, alpha = _normalized(back(U))
     W, left, bar = V, beta, alpha
     largest, cosine = alpha, np.ones_like(alpha)
-    alphas, betas, first = [alpha], [], beta * alpha
+    alphas, betas, shares, first = [alpha], [], [], beta * alpha
     for step in range(most + 1):
         gap = left * alpha * abs(cosine)
         scale = largest * (left + largest * _lengths(Z))
@@ -194,8 +195,9 @@ def _lsqr(
         if done or (step == most and not impatient):
             break
         if impatient:
-            shares = np.divide(gap, scale, out=np.zeros_like(gap), where=scale > 0)
-            _judge_pace(step, float(shares.max()), target, most)
+            ratio = np.divide(gap, scale, out=np.zeros_like(gap), where=scale > 0)
+            shares.append(float(ratio.max()))
+            _judge_pace(shares, target, most)
         U, beta = _normalized(image(V) - alpha * U)
         V, alpha = _normalized(back(U) - beta * V)
         rho = np.hypot(bar, beta)
@@ -210,10 +212,19 @@ def _lsqr(
     return Iterated(Z, step, _extremes_of_bidiagonal(alphas, betas))
 
 
-def _judge_pace(step: int, share: float, target: float, most: int) -> None:
-    """Give up if the gain of the steps so far is far from what is needed."""
-    needed = step * np.log(target) / np.log(min(share, 0.99))
-    if step == most or (step >= FIRST and step % 10 == 0 and needed > HOPE * most):
+def _judge_pace(shares: list[float], target: float, most: int) -> None:
+    """Give up if at the gain of the later half of the steps there are too few.
+
+    Most iterations are fast first; on their last half they hardly ever gain speed.
+    """
+    step = len(shares) - 1
+    if step >= most:
+        raise TooManySteps
+    if step < FIRST or step % 5:
+        return
+    half = step // 2
+    gain = np.log(max(shares[half] / max(shares[-1], target), 1.001)) / (step - half)
+    if step + np.log(max(shares[-1] / target, 1)) / gain > HOPE * most:
         raise TooManySteps
 
 

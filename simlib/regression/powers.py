@@ -491,7 +491,7 @@ def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Attempt]:
     A, (n, d), k = problem.A, problem.A.shape, problem.B.shape[1]
     if n < d:
         return
-    step = (1.7 * A.nnz + 7.0 * n + 10.0 * d) * k + 1e5
+    step = (1.7 * A.nnz + 7.0 * n + 10.0 * d) * k + 2e5
     products = float((np.diff(A.indptr).astype(float) ** 2).sum())
     gram = 30 * products + 60 * A.nnz + 0.01 * d**3 + 20.0 * d**2
     most, impatient = int(gram / step / len(problem)), True

@@ -73,6 +73,7 @@ class Preconditioner:
     condition: float
     distortion: float
     _start: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    _norm: float | None = field(default=None, repr=False)
 
     @classmethod
     def from_matrix(
@@ -211,7 +212,7 @@ class Preconditioner:
     @cached_property
     def norm(self) -> float:
         """The largest singular value of R, which is that of A up to the distortion."""
-        return _norm(self.R)
+        return _norm(self.R) if self._norm is None else self._norm
 
     @property
     def rank(self) -> int:
@@ -370,29 +371,30 @@ def _dense(block: Any) -> np.ndarray:
     return block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
 
 
-def condition_number(R: np.ndarray) -> float:
+def condition_number(R: np.ndarray, norm: float | None = None) -> float:
     """Return the condition number of a triangle, at most 1e100: its square is a number.
 
-    For more than 500 columns within some percent.
+    For more than 500 columns within some percent; given the norm, if that is right.
     """
     if len(R) <= SMALL:
         values = scipy.linalg.svdvals(R)
         return float(values[0] / max(values[-1], 1e-100 * values[0]))
-    R = R / abs(R).max()
+    scale = float(R.diagonal().max())
+    T = np.asfortranarray(R / scale)
 
     def inverse(x: np.ndarray) -> np.ndarray:
-        x = solve_triangular(R, x, trans="T", check_finite=False)
-        return solve_triangular(R, x, check_finite=False)
+        x = solve_triangular(T, x, trans="T", check_finite=False)
+        return solve_triangular(T, x, check_finite=False)
 
-    least = 1 / max(_largest_eigenvalue(inverse, R), 1e-200)
-    return float(min(_norm(R) / np.sqrt(least), 1e100))
+    norm = _norm(R) if norm is None else norm
+    return float(min(norm / scale * np.sqrt(_largest_eigenvalue(inverse, T)), 1e100))
 
 
 def _norm(R: np.ndarray) -> float:
     """Return the largest singular value, for more than 500 columns about."""
     if len(R) <= SMALL:
         return float(np.linalg.norm(R, 2))
-    scale = abs(R).max()
+    scale = float(R.diagonal().max())
     T = R / scale
     return float(scale * np.sqrt(_largest_eigenvalue(lambda x: T.T @ (T @ x), T)))
 

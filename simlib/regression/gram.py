@@ -106,7 +106,7 @@ def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
     x, norm = np.random.default_rng(0).standard_normal(len(gram)), 1.0
     for _ in range(POWER_STEPS):
         x = sizes * (gram @ (sizes * (x / norm)))
-        norm = np.linalg.norm(x)
+        norm = float(np.linalg.norm(x))
     return float(scale * np.sqrt(norm))
 
 

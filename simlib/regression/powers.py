@@ -426,7 +426,10 @@ def _attempts(
 
 
 def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
-    """Solve with the triangle of A, and correct all answers by residuals with A."""
+    """Solve with the triangle of A, and correct all answers by residuals with A.
+
+    Where R is that of A to rounding, A^T A x = y has nothing to be corrected.
+    """
 
     def solve(Y: np.ndarray) -> np.ndarray:
         return R.solve(R.solve_transposed(Y))
@@ -438,7 +441,8 @@ def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
         R.norm,
     )
     gaps, before = chain.gaps(problem), np.inf
-    for _ in range(CORRECTIONS):
+    exact = not R.distortion and not problem.least_squares
+    for _ in range(0 if exact else CORRECTIONS):
         moves: list[np.ndarray] = []
         for k, back in enumerate(gaps[1]):
             carried = np.ldexp(moves[-1], -chain.exponents[k]) if k else 0
@@ -462,7 +466,7 @@ def _iterate(
     impatient: bool = False,
 ) -> Attempt:
     """Solve by LSQR, and by conjugate gradients where there is A^T A."""
-    target, extremes = UNIT, []
+    target, extremes = float(UNIT), []
     if isinstance(R, Preconditioner):
         target = max(tol / 100 * R.condition ** (-2 * problem.j - 1), UNIT)
 

@@ -63,7 +63,7 @@ CORRECTIONS = 10  # at most
 CORRECTABLE = 1e-12  # reciprocal condition number of A^T A from which corrections do
 ILL = 1e7  # condition number of some rows from which A^T A is not worth a try
 LARGEST_GRAM = 2**31  # bytes of A^T A that are made for a sparse A
-FEW = 10  # steps fewer than which are not worth a try
+FEW = 15  # steps fewer than which are not worth a try
 
 # A chain, what `Chain.gaps` says of it, the R it was solved with, and the method.
 Attempt = tuple[Chain, Any, Preconditioner | ColumnScaling, str]
@@ -497,7 +497,7 @@ def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Attempt]:
         return
     step = (1.7 * A.nnz + 7.0 * n + 10.0 * d) * k + 2e5
     products = float((np.diff(A.indptr).astype(float) ** 2).sum())
-    gram = 30 * products + 60 * A.nnz + 0.01 * d**3 + 20.0 * d**2
+    gram = (10 + d / 100) * products + 20.0 * A.nnz + 0.01 * d**3 + 20.0 * d**2
     most, impatient = int(gram / step / len(problem)), True
     if d * d * 8 > LARGEST_GRAM:
         most, impatient = 4 * d, False

@@ -11,8 +11,8 @@ Dense matrices are U diag(s) V^T with log-spaced s, so that the solution is know
 about kappa times the rounding unit, as the product is rounded. Sparse ones have twin
 columns that nearly agree, so that scaling columns does not help. CPU time on one BLAS
 thread, the contenders in turn, the least of some turns. A contender has the digits if
-its error is within ten times of the least of all but ours, or of kappa times the
-rounding unit if that is more. At the end the ratios for which there is a
+its error is within ten times of the least of all but ours, or of eight times kappa
+times the rounding unit if that is more. At the end the ratios for which there is a
 target. "no": breaks down, or diverges.
 """
 
@@ -182,7 +182,7 @@ def judged(times, errors, kappa, most, passes=0.0):
     `passes` are seconds that it may take besides `most` times the best.
     """
     least = min(error for name, error in errors.items() if name not in OURS)
-    least = max(least, kappa * np.finfo(float).eps / 2)
+    least = max(least, 4 * kappa * np.finfo(float).eps)
     rivals = [
         times[name]
         for name, error in errors.items()

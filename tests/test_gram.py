@@ -31,8 +31,8 @@ def sparse(n, d, entries, closeness=1.0, *, seed=0):
     return csr_array(scipy.sparse.hstack([first, first + second]))
 
 
-EASY = sparse(6000, 600, 8)
-WIDER = sparse(9000, 1500, 6)
+EASY = sparse(12000, 1200, 8)
+WIDER = sparse(16000, 2000, 8)
 
 
 # The triangle of A^T A
@@ -134,12 +134,12 @@ def test_corrected_the_gram_matrix_has_the_digits_of_qr(condition):
 
 @pytest.fixture
 def never_dense(monkeypatch):
-    """No method may turn a sparse matrix of 6000 rows into an array."""
+    """No method may turn a sparse matrix of 12000 rows into an array."""
     for kind in (scipy.sparse.csr_array, scipy.sparse.csc_array):
         plain = kind.toarray
 
         def toarray(self, *args, plain=plain, **options):
-            assert self.shape[0] < 6000, "made dense"
+            assert self.shape[0] < 12000, "made dense"
             return plain(self, *args, **options)
 
         monkeypatch.setattr(kind, "toarray", toarray)
@@ -150,9 +150,9 @@ def never_dense(monkeypatch):
 )
 @pytest.mark.parametrize("noise", [0.0, 1.0])
 def test_sparse_matrices_are_never_made_dense(never_dense, closeness, method, noise):
-    A, rng = sparse(6000, 600, 8, closeness), np.random.default_rng(1)
-    x = rng.standard_normal(600)
-    b = A @ x + noise * rng.standard_normal(6000)
+    A, rng = sparse(12000, 1200, 8, closeness), np.random.default_rng(1)
+    x = rng.standard_normal(1200)
+    b = A @ x + noise * rng.standard_normal(12000)
     found = lstsq(A, b, rng=0)
     assert found.method == method
     left = A.T @ (A @ found.x - b)
@@ -166,13 +166,13 @@ def test_sparse_matrices_are_never_made_dense(never_dense, closeness, method, no
 
 
 def test_sparse_powers(never_dense):
-    A, b = WIDER, vector(1500, 1)
+    A, b = WIDER, vector(2000, 1)
     G = (A.T @ A).todense()
     expected = np.linalg.solve(G, np.linalg.solve(G, b))
     found = even_power(A, b, 2, tol=1e-9, rng=0)
     assert found.method == "cg"
     assert relative(found.x, expected) < 1e-12
-    c = vector(9000, 2)
+    c = vector(16000, 2)
     found = odd_power(A, c, 1, tol=1e-9, rng=0)
     assert found.method == "lsqr, cg"
     expected = np.linalg.solve(G, np.linalg.solve(G, A.T @ c))
@@ -183,7 +183,7 @@ def test_sparse_powers(never_dense):
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150, 1e-300, 1e300])
 def test_sparse_scales(scale):
-    b = vector(6000, 1)
+    b = vector(12000, 1)
     expected = lstsq(EASY, b, rng=0)
     found = lstsq(EASY * scale, b, rng=0)
     assert found.method == "lsqr"
@@ -194,8 +194,8 @@ def test_sparse_scales(scale):
 
 
 def test_sparse_columns_of_very_different_lengths():
-    sizes = np.logspace(0, -100, 600)
-    b = vector(6000, 1)
+    sizes = np.logspace(0, -100, 1200)
+    b = vector(12000, 1)
     found = lstsq(EASY @ scipy.sparse.diags_array(sizes), b, rng=0)
     assert found.method == "lsqr"
     np.testing.assert_allclose(
@@ -204,41 +204,41 @@ def test_sparse_columns_of_very_different_lengths():
 
 
 def test_sparse_right_hand_sides_and_rows_of_nothing():
-    A = csr_array(scipy.sparse.vstack([WIDER, csr_array((500, 1500))]))
-    B = vector((9500, 3), 1)
+    A = csr_array(scipy.sparse.vstack([WIDER, csr_array((500, 2000))]))
+    B = vector((16500, 3), 1)
     B[:, 1] = 0
-    B[:, 2] = A @ np.ones(1500)
+    B[:, 2] = A @ np.ones(2000)
     found = lstsq(A.astype(np.float32), B, rng=0)
     assert found.method == "lsqr"
     found = lstsq(A, B, rng=0)
     np.testing.assert_array_equal(found.x[:, 1], 0)
     np.testing.assert_allclose(found.x[:, 2], 1, atol=1e-13)
-    expected = np.linalg.lstsq(WIDER.toarray(), B[:9000, 0])[0]
+    expected = np.linalg.lstsq(WIDER.toarray(), B[:16000, 0])[0]
     np.testing.assert_allclose(found.x[:, 0], expected, atol=1e-13)
-    nothing = lstsq(A, np.zeros(9500), rng=0)
+    nothing = lstsq(A, np.zeros(16500), rng=0)
     assert not nothing.x.any()
     assert nothing.residual == nothing.error_estimate == 0
 
 
 def test_sparse_columns_that_are_missing_or_repeated():
-    empty = csr_array(scipy.sparse.hstack([EASY, csr_array((6000, 1))]))
-    b = vector(6000, 1)
-    with pytest.raises(np.linalg.LinAlgError, match="Column 600 of A is zero"):
+    empty = csr_array(scipy.sparse.hstack([EASY, csr_array((12000, 1))]))
+    b = vector(12000, 1)
+    with pytest.raises(np.linalg.LinAlgError, match="Column 1200 of A is zero"):
         lstsq(empty, b, rng=0)
     twice = csr_array(scipy.sparse.hstack([EASY, EASY[:, [3]]]))
     found = lstsq(twice, b, rng=0)  # the x that is shortest in units of the columns
-    assert found.x[3] == pytest.approx(found.x[600])
+    assert found.x[3] == pytest.approx(found.x[1200])
     assert np.linalg.norm(twice.T @ (twice @ found.x - b)) < 1e-11
-    with pytest.raises(np.linalg.LinAlgError, match="rank 600"):
-        solve_gram(twice, vector(601, 1), rng=0)
-    with pytest.raises(ValueError, match="600 rows and 6000 columns"):
-        lstsq(EASY.T, vector(600, 1), rng=0)
+    with pytest.raises(np.linalg.LinAlgError, match="rank 1200"):
+        solve_gram(twice, vector(1201, 1), rng=0)
+    with pytest.raises(ValueError, match="1200 rows and 12000 columns"):
+        lstsq(EASY.T, vector(1200, 1), rng=0)
 
 
 def test_a_gram_matrix_that_does_not_fit_is_not_made(monkeypatch):
     monkeypatch.setattr(powers, "LARGEST_GRAM", 1000)
     monkeypatch.setattr(powers, "gram_preconditioner", None)
-    x = vector(600, 0)
+    x = vector(1200, 0)
     assert relative(lstsq(EASY, EASY @ x, rng=0).x, x) < 1e-12
     with pytest.warns(scipy.linalg.LinAlgWarning, match="'cg' ended"):
-        solve_gram(sparse(6000, 600, 8, 1e-7), x, rng=0)
+        solve_gram(sparse(12000, 1200, 8, 1e-7), x, rng=0)

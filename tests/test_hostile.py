@@ -50,7 +50,7 @@ from simlib.datasets import (
     swiss_roll,
     uniform_psd,
 )
-from simlib.regression.attention import sketched_solve
+from simlib.regression.paper import sketched_solve
 from simlib.text import bounds, features, wmd, wme
 from simlib.views import check_similarity
 

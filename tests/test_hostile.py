@@ -919,10 +919,13 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.evaluation": "called by Similarity",
     "simlib.memory": "called by Similarity",
     "simlib.region": "called by Similarity",
+    "simlib.regression.columns": "called by lstsq and its like",
+    "simlib.regression.gram": "called by lstsq and its like",
     "simlib.regression.iterations": "called by lstsq and its like",
     "simlib.regression.kernel": "called by AttentionKernelRegressor",
-    "simlib.regression.paper": "called by lstsq and its like",
+    "simlib.regression.paper": "checks as lstsq does; Algorithm 3 has its own cases",
     "simlib.regression.rows": "called by lstsq and its like",
+    "simlib.regression.systems": "called by lstsq and its like",
     "simlib.text.bags": "called by the distances of documents",
 }
 INNER_NAMES = {

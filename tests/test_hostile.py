@@ -929,6 +929,8 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.text.bags": "called by the distances of documents",
 }
 INNER_NAMES = {
+    "ColumnScaling": "called by lstsq and its like",
+    "condition_number": "called by Preconditioner",
     "as_square": "called by biharmonic_operator and interpolation",
     "as_symmetric": "called by biharmonic_operator and interpolation",
     "check_mesh": "called by mesh_laplacian and the geodesics",

@@ -358,7 +358,7 @@ def test_sparse_and_tall():
     assert relative(found.x, x) < 1e-13
     y = scipy.linalg.solve_triangular(R, x, trans="T")
     found = odd_power(A, b, 1, rng=1)
-    assert found.method == "lsqr, cg"
+    assert found.method == "gram"  # for two systems the iterations would take longer
     assert relative(found.x, scipy.linalg.solve_triangular(R, y)) < 1e-12
 
 

@@ -307,8 +307,8 @@ MUTANTS = [
     Mutant(
         "a preconditioner is never refined",
         "regression/preconditioner",
-        "return made.refined(A) if refine and distortion else made",
-        "return made",
+        "return sketched.refined(A) if refine and distortion else sketched",
+        "return sketched",
     ),
     Mutant(
         "refining sees the last block alone",
@@ -329,10 +329,11 @@ MUTANTS = [
         "if False:",
     ),
     Mutant(
-        "a power is one stage short",
-        "regression/powers",
-        "    for _ in range(j):\n        y, more = balanced(x)",
-        "    for _ in range(j - 1):\n        y, more = balanced(x)",
+        "a power is one solve short",
+        "regression/systems",
+        "for k in range(len(problem)):",
+        "for k in range(len(problem) - (problem.j > 1)):",
+        tests="powers",
     ),
     Mutant(
         "the ridge is not scaled with the kernel",

@@ -6,28 +6,37 @@ from numbers import Real
 from typing import Any, NoReturn
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, sparray, spmatrix
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from simlib._typing import Indices, MatrixLike
+from simlib.blocks import (
+    dense,
+    entries,
+    qr,
+    row_blocks,
+    times,
+    transposed_times,
+    triangle,
+)
 from simlib.landmarks import whole_number
+from simlib.saved import Saved
 
 __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
 CHUNK = 2**20  # entries of the rows computed at a time
-GATHERED = 2**16  # numbers gathered of each factor at a time: they stay in the cache
 
 
-class LowRank(LinearOperator):
+class LowRank(Saved, LinearOperator):
     r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and a residual E.
 
     The equation :eq:`eq:lowrank` of the book. It is a SciPy linear operator, so ``@``,
     ``.T``, sums and every iterative solver of `scipy.sparse.linalg` work on it. Nothing
-    of size n x n is formed except by `toarray`.
+    of size n x n is formed except by `toarray`, and beside an answer some rows of a
+    factor at most: factors may be maps of files that are larger than the memory.
 
     Parameters
     ----------
@@ -94,7 +103,9 @@ class LowRank(LinearOperator):
         method: str | None = None,
     ):
         self.left, self.core = _inexact(left), _inexact(np.asarray(core))
-        self._right = None if right is None else _inexact(right)
+        self._right = self.left if right is left else None
+        if right is not None and right is not left:
+            self._right = _inexact(right)
         rows, columns = self.left.shape, self.right.shape
         if self.core.shape != (rows[1], columns[1]):
             raise ValueError(
@@ -158,7 +169,7 @@ class LowRank(LinearOperator):
         return f"LowRank({name}{', '.join(parts)})"
 
     def _matmat(self, X: np.ndarray) -> np.ndarray:
-        result = self.left @ (self.core @ (self.right.T @ X))
+        result = times(self.left, self.core @ transposed_times(self.right, X))
         return result if self.residual is None else result + self.residual @ X
 
     def _rmatmat(self, X: np.ndarray) -> np.ndarray:
@@ -188,13 +199,7 @@ class LowRank(LinearOperator):
         i, j = _index(i, self.shape[0]), _index(j, self.shape[1])
         if i.size != j.size:
             raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
-        rows, row_at = _distinct(i, self.shape[0])
-        columns, column_at = _distinct(j, self.shape[1])
-        left = _dense(self.left[rows]) @ self.core
-        if rows.size * columns.size <= 2 * i.size:  # most of a block
-            values = (left @ _dense(self.right[columns]).T)[row_at, column_at]
-        else:
-            values = _inner_products(left, row_at, self.right, j)
+        values = entries(self.left, self.core, self.right, i, j)
         if self.residual is None:
             return values
         return values + _entries(self.residual, i, j)
@@ -202,15 +207,18 @@ class LowRank(LinearOperator):
     def rows(self, i: ArrayLike) -> np.ndarray:
         """Return the rows i as an array of shape (len(i), m)."""
         i = _index(i, self.shape[0])
-        values = (self.right @ (_dense(self.left[i]) @ self.core).T).T
+        values = times(self.right, (dense(self.left[i]) @ self.core).T).T
         return values if self.residual is None else values + _rows(self.residual, i)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (min(n, m),), at O(l r) flops an entry."""
-        k = min(self.shape)
-        product = self.left[:k] @ self.core
-        values = np.einsum("ka,ka->k", product, _dense(self.right[:k]))
+        parts = row_blocks(min(self.shape), max(self.core.shape))
+        values = np.concatenate([self._diagonal(part) for part in parts])
         return values if self.residual is None else values + self.residual.diagonal()
+
+    def _diagonal(self, part: slice) -> np.ndarray:
+        product = self.left[part] @ self.core
+        return np.einsum("ka,ka->k", product, dense(self.right[part]))
 
     def trace(self) -> float:
         """Return the sum of the diagonal."""
@@ -226,10 +234,9 @@ class LowRank(LinearOperator):
             return self._norm_of_rows()
         squared = whole = np.linalg.norm(self._small_core().astype(float)) ** 2
         if self.residual is not None:
-            entries = scipy.sparse.coo_array(self.residual)
-            i, j = entries.coords
-            factors = LowRank(self.left, self.core, self._right).entries(i, j)
-            squared += (entries.data * (2 * factors + entries.data)).sum()
+            E = scipy.sparse.coo_array(self.residual)
+            factors = entries(self.left, self.core, self.right, *E.coords)
+            squared += (E.data * (2 * factors + E.data)).sum()
             if squared < np.sqrt(np.finfo(self.dtype).eps) * whole:
                 return self._norm_of_rows()
         return float(np.sqrt(squared))
@@ -280,10 +287,15 @@ class LowRank(LinearOperator):
             start = np.random.default_rng(0).standard_normal(self.shape[0])
             values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
         else:
-            Q, R = np.linalg.qr(_dense(self.left))
-            values, vectors = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
-            vectors = Q @ vectors
-        order = np.argsort(-np.abs(values), kind="stable")[:k]
+            Q, R = qr(self.left)
+            values, small = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
+            order = np.argsort(-np.abs(values), kind="stable")[:k]
+            values, small = values[order], small[:, order]
+            vectors = np.empty((self.shape[0], k), small.dtype)
+            for part, rows in Q(small):
+                vectors[part] = rows
+            return values, vectors
+        order = np.argsort(-np.abs(values), kind="stable")
         return values[order], vectors[:, order]
 
     def solve(self, y: ArrayLike, ridge: float) -> np.ndarray:
@@ -318,8 +330,9 @@ class LowRank(LinearOperator):
 
         Notes
         -----
-        Costs O(n l^2) flops, in float64. The same as
-        ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
+        Costs O(n l^2) flops, in float64; with a residual n l numbers of memory. The
+        same as ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and
+        ``alpha = ridge``.
         """
         y = _numbers(y, "y")
         if not (isinstance(ridge, Real) and np.isfinite(ridge)):
@@ -336,10 +349,11 @@ class LowRank(LinearOperator):
                 "Without a residual the inversion lemma divides by the ridge; give one "
                 "that is not zero."
             )
-        Q, T = np.linalg.qr(_dense(self.left).astype(float))
+        Q, T = qr(self.left, float)
         core = T @ self.core
         if self.residual is None:
-            y_scaled, Q_scaled = y / ridge, Q / ridge
+            joint = T.T if self.symmetric else self._right_times(Q, len(T))  # R^T Q
+            y_scaled, joint = y / ridge, joint / ridge
         else:
             D = scipy.sparse.csc_array(self.residual, dtype=float)
             D = D + ridge * scipy.sparse.eye_array(self.shape[0], format="csc")
@@ -350,19 +364,36 @@ class LowRank(LinearOperator):
                     "The residual plus the ridge is singular; change the ridge."
                 ) from error
             y_scaled = factor.solve(y.astype(np.result_type(y, float)))
-            Q_scaled = factor.solve(Q)
-        system = np.eye(len(core)) + core @ (self.right.T @ Q_scaled)
+            Q_scaled = np.empty((self.shape[0], len(T)))
+            for part, rows in Q(np.eye(len(T))):
+                Q_scaled[part] = rows
+            Q_scaled = factor.solve(Q_scaled)
+            joint = self.right.T @ Q_scaled
+        system = np.eye(len(core)) + core @ joint
         sigma = np.linalg.svd(system, compute_uv=False)  # beside 1, away from Q
         if sigma.min(initial=1) < 100 * np.finfo(float).eps * sigma.max(initial=1):
             raise np.linalg.LinAlgError(
                 f"The matrix plus {ridge:g} I is singular to working precision: minus "
                 "the ridge is an eigenvalue. Change the ridge."
             )
-        weights = np.linalg.solve(system, core @ (self.right.T @ y_scaled))
-        return (y_scaled - Q_scaled @ weights).astype(np.result_type(self, y))
+        small = core @ transposed_times(self.right, y_scaled)
+        weights = np.linalg.solve(system, small)
+        if self.residual is not None:
+            return (y_scaled - Q_scaled @ weights).astype(np.result_type(self, y))
+        x = y_scaled.astype(np.result_type(self, y))
+        for part, rows in Q(weights.reshape(len(weights), -1)):
+            x[part] = y_scaled[part] - rows.reshape(y_scaled[part].shape) / ridge
+        return x
 
-    def embedding(self) -> tuple[np.ndarray, np.ndarray]:
+    def embedding(
+        self, *, out: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         r"""Return features whose signed inner products are the symmetrised factor part.
+
+        Parameters
+        ----------
+        out : array of shape (n, d), optional
+            Where to write Z: a map of a file, say.
 
         Returns
         -------
@@ -377,10 +408,45 @@ class LowRank(LinearOperator):
         Raises
         ------
         ValueError
-            The matrix is not square, or its residual is an operator.
+            The matrix is not square, its residual is an operator, or `out` has another
+            shape or takes no such numbers.
+
+        Examples
+        --------
+        A factor in a file gives features in a file, whatever the memory; d is known
+        from the map:
+
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from simlib import LowRank
+        >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[4.0]]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     K.save(f"{folder}/K")
+        ...     mapped = LowRank.load(f"{folder}/K", mmap_mode="r")
+        ...     shape = (2, mapped.embedding_map()[1].size)
+        ...     file = f"{folder}/Z.npy"
+        ...     out = np.lib.format.open_memmap(file, "w+", K.dtype, shape)
+        ...     Z, signs = mapped.embedding(out=out)
+        >>> print(abs(Z[:, 0]))
+        [2. 4.]
         """
         transform, signs = self.embedding_map()
-        return self._feature_columns() @ transform, signs
+        shape = (self.shape[0], signs.size)
+        out = np.empty(shape, self.dtype) if out is None else out
+        if not (
+            isinstance(out, np.ndarray)
+            and out.shape == shape
+            and out.flags.writeable
+            and np.can_cast(self.dtype, out.dtype, "same_kind")
+        ):
+            raise ValueError(
+                f"`out` must be a writable array of shape {shape} for {self.dtype}; "
+                f"got {getattr(out, 'dtype', type(out).__name__)} of shape "
+                f"{np.shape(out)}."
+            )
+        for part in row_blocks(shape[0], max(transform.shape)):
+            np.matmul(self._features(part), transform, out=np.asarray(out)[part])
+        return out, signs
 
     def embedding_map(self) -> tuple[np.ndarray, np.ndarray]:
         """Return what turns similarities to the landmarks into features.
@@ -476,7 +542,7 @@ class LowRank(LinearOperator):
                 f"The array would take {size / 2**30:.1f} GiB; pass force=True if you "
                 "want it, or ask for `rows`, `entries` or products instead."
             )
-        result = _dense(self.left @ self.core @ self.right.T)
+        result = dense(self.left @ self.core @ self.right.T)
         if self.residual is None:
             return result
         return result + _rows(self.residual, np.arange(self.shape[0]))
@@ -493,13 +559,31 @@ class LowRank(LinearOperator):
 
     def _small_core(self) -> np.ndarray:
         """Return a small matrix with the norm of the factor part."""
-        left = _triangle(self.left)
-        right = left if self.symmetric else _triangle(self.right)
+        left = triangle(self.left)
+        right = left if self.symmetric else triangle(self.right)
         return left @ self.core @ right.T
 
-    def _feature_columns(self) -> np.ndarray:
-        left = _dense(self.left)
-        return left if self.symmetric else np.hstack([left, _dense(self._right)])
+    def _right_times(self, Q: Any, k: int) -> np.ndarray:
+        """Return R^T Q for the right factor and a Q of `qr` with k columns."""
+        return sum(dense(self.right[part]).T @ rows for part, rows in Q(np.eye(k)))
+
+    def _features(self, part: slice) -> np.ndarray:
+        """Return some rows of the columns that `embedding_map` applies to."""
+        left = dense(self.left[part])
+        return left if self.symmetric else np.hstack([left, dense(self.right[part])])
+
+    def _parts(self) -> dict[str, Any]:
+        self._refuse_operator("be saved", "which makes factors of the residual")
+        return {
+            "left": self.left,
+            "core": self.core,
+            "right": self._right,
+            "residual": self.residual,
+            "landmarks": self.landmarks,
+            "row_landmarks": self.row_landmarks,
+            "calls": self.calls,
+            "method": self.method,
+        }
 
 
 class Closed(LowRank):
@@ -516,6 +600,9 @@ class Closed(LowRank):
     def __init__(self, *factors: Any, reason: str, **options: Any):
         super().__init__(*factors, **options)
         self.reason = reason
+
+    def _parts(self) -> dict[str, Any]:
+        return super()._parts() | {"reason": self.reason}
 
     def extend(self, columns: ArrayLike) -> NoReturn:
         raise ValueError(f"New items have no place in this matrix: {self.reason}")
@@ -566,47 +653,16 @@ def _numbers(values: ArrayLike, name: str) -> np.ndarray:
     return values
 
 
-def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct numbers below n and the place of each among them."""
-    if index.size < n // 16:
-        return np.unique(index, return_inverse=True)
-    there = np.zeros(n, dtype=bool)
-    there[index] = True
-    return np.flatnonzero(there), (np.cumsum(there) - 1)[index]
-
-
-def _inner_products(A: np.ndarray, i: np.ndarray, B: Any, j: np.ndarray) -> np.ndarray:
-    """Return the inner products of rows A[i[k]] and B[j[k]], some at a time."""
-    out = np.empty(i.size, np.result_type(A.dtype, B.dtype))
-    step = max(1, GATHERED // max(1, A.shape[1]))
-    if scipy.sparse.issparse(B):  # whose rows are found slowly, but take little memory
-        step = max(step, CHUNK // max(1, A.shape[1]))
-    for k in range(0, i.size, step):
-        part = slice(k, k + step)
-        out[part] = np.einsum("ka,ka->k", A[i[part]], _dense(B[j[part]]))
-    return out
-
-
-def _dense(factor: Any) -> np.ndarray:
-    return factor.toarray() if scipy.sparse.issparse(factor) else factor
-
-
-def _triangle(factor: Any) -> np.ndarray:
-    """Return R of the QR decomposition of a factor."""
-    # The stub has QRResult for every mode.
-    return np.linalg.qr(_dense(factor), mode="r")  # type: ignore[return-value]
-
-
 def _rows(residual: Any, i: np.ndarray) -> np.ndarray:
     if not scipy.sparse.issparse(residual):
         return residual.rows(i)
-    return _dense(residual[i])
+    return dense(residual[i])
 
 
 def _entries(residual: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     if not scipy.sparse.issparse(residual):
         return residual.entries(i, j)
-    return _dense(residual[i, j]).ravel()
+    return dense(residual[i, j]).ravel()
 
 
 def _symmetric(A: np.ndarray) -> np.ndarray:

@@ -249,6 +249,37 @@ MUTANTS = [
         "return columns[:, ::-1] @ transform",
     ),
     Mutant(
+        "a decomposition forgets the blocks before",
+        "blocks",
+        "V, rows = np.split(block @ V, [len(above[k])])",
+        "_, rows = np.split(block @ V, [len(above[k])])",
+    ),
+    Mutant(
+        "eigenvectors are written beside their place",
+        "blocks",
+        "yield parts[k], rows",
+        "yield parts[-1 - k], rows",
+    ),
+    Mutant(
+        "a changed byte is not noticed",
+        "saved",
+        'if mode is None and _checksum(path) != listed.get("crc32"):',
+        "if False:",
+    ),
+    Mutant(
+        "what was there is lost if saving is stopped",
+        "saved",
+        "if old.exists() and not folder.exists():",
+        "if False:",
+    ),
+    Mutant(
+        "a saved calibration is forgotten",
+        "approximation/anchored",
+        'if own["knots"] is not None:',
+        "if False:",
+        tests="saved",
+    ),
+    Mutant(
         "the transpose keeps the residual as it is",
         "lowrank",
         "residual = None if self.residual is None else self.residual.T",
@@ -276,8 +307,8 @@ MUTANTS = [
     Mutant(
         "a preconditioner is never refined",
         "regression/preconditioner",
-        "return made.refined(A) if refine and distortion else made",
-        "return made",
+        "return sketched.refined(A) if refine and distortion else sketched",
+        "return sketched",
     ),
     Mutant(
         "refining sees the last block alone",
@@ -298,10 +329,11 @@ MUTANTS = [
         "if False:",
     ),
     Mutant(
-        "a power is one stage short",
-        "regression/powers",
-        "    for _ in range(j):\n        y, more = balanced(x)",
-        "    for _ in range(j - 1):\n        y, more = balanced(x)",
+        "a power is one solve short",
+        "regression/systems",
+        "for k in range(len(problem)):",
+        "for k in range(len(problem) - (problem.j > 1)):",
+        tests="powers",
     ),
     Mutant(
         "the ridge is not scaled with the kernel",

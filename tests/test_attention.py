@@ -16,7 +16,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simlib import AttentionKernelRegressor
 from simlib.regression import ExponentialFeatures, attention, kernel
-from simlib.regression.attention import sketched_solve
 from simlib.regression.kernel import (
     GaussianKernel,
     conjugate_gradients,
@@ -760,9 +759,6 @@ def test_features_that_explain_nothing():
     X, y = np.array([[1.0], [-1]]), np.ones(2)
     model = Regressor(features=FunctionTransformer()).fit(X, y)
     np.testing.assert_array_equal(model.coef_, [0])
-    found = sketched_solve(np.zeros((5, 2)), np.ones(5), ridge=1.0)
-    np.testing.assert_array_equal(found.x, np.ones(5))
-    assert found.residual == found.error_estimate == 0
 
 
 # Memory
@@ -859,68 +855,3 @@ def test_a_sketch_may_be_worse_than_nothing():
     columns = iterations(X, ridge, "rpcholesky")
     assert columns < 0.8 * nothing
     assert sketch > 2 * nothing
-
-
-# A sketch in place of the kernel: T8, and Algorithm 3
-
-
-@pytest.mark.parametrize("shape", [(80, 7), (9, 30), (12, 12)])
-@pytest.mark.parametrize("ridge", [0.0, 0.5])
-@pytest.mark.parametrize("targets", [(), (3,)])
-def test_sketched_solution(shape, ridge, targets):
-    Z, y = normal(*shape), normal(shape[0], *targets)
-    found = sketched_solve(Z, y, ridge=ridge, rng=0)
-    K = Z @ Z.T + ridge * np.eye(shape[0])
-    expected = np.linalg.pinv(K, rcond=1e-10) @ y
-    np.testing.assert_allclose(found.x, expected, rtol=1e-6, atol=1e-9)
-    left = np.linalg.norm(K @ expected - y, axis=0) / np.linalg.norm(y, axis=0)
-    np.testing.assert_allclose(found.residual, left.max(), rtol=1e-6, atol=1e-10)
-    assert relative(found.x, expected) <= found.error_estimate + 1e-13
-
-
-def test_dependent_features():
-    """On the unit sphere the squares of the coordinates add up to the constant."""
-    X, y = sphere(200, 3), normal(200)
-    Z = ExponentialFeatures(10, kind="taylor").fit_transform(X)
-    assert np.linalg.matrix_rank(Z) == 9
-    found = sketched_solve(Z, y, rng=0)
-    np.testing.assert_allclose(
-        found.x, np.linalg.pinv(Z @ Z.T, rcond=1e-10) @ y, atol=1e-9
-    )
-
-
-def test_the_steps_of_the_paper():
-    Z, y = normal(3000, 6) * [1, 1, 2, 2, 3, 3], normal(3000)
-    for ridge in (0.0, 10.0):
-        steps = sketched_solve(Z, y, ridge=ridge, method="paper", rng=0)
-        direct = sketched_solve(Z, y, ridge=ridge, method="cholesky_qr", rng=0)
-        assert sum(steps.iterations) > 5
-        np.testing.assert_allclose(steps.x, direct.x, rtol=1e-6)
-
-
-def test_what_sketched_solve_refuses():
-    Z, y = normal(20, 4), normal(20)
-    with pytest.raises(ValueError, match="one row for each point"):
-        sketched_solve(Z[0], y)
-    with pytest.raises(ValueError, match="finite"):
-        sketched_solve(np.where(Z > 0, Z, np.nan), y)
-    with pytest.raises(ValueError, match="4 rows of Z"):
-        sketched_solve(Z.T, y)
-    with pytest.raises(ValueError, match="ridge must be"):
-        sketched_solve(Z, y, ridge=-1.0)
-
-
-@pytest.mark.filterwarnings("ignore:With a condition:scipy.linalg.LinAlgWarning")
-@pytest.mark.parametrize(
-    ("size", "sketched", "true"), [(500, 0.7, 1950), (8000, 0.0, 1.75)]
-)
-def test_the_sketched_problem_is_another_problem(size, sketched, true):
-    """T8b: fewer features than points leave a residual, more a false answer."""
-    X, y = sphere(1000), normal(1000, seed=1)
-    features = ExponentialFeatures(size, kind="shared_tree", random_state=0)
-    found = sketched_solve(features.fit_transform(X), y, rng=0)
-    np.testing.assert_allclose(found.residual, sketched, rtol=0.05, atol=1e-10)
-    residual = relative(gram(X) @ found.x, y)
-    assert 0.4 * true < residual < 2.5 * true
-    exact = Regressor(0.0).fit(X, y)
-    assert relative(gram(X) @ exact.dual_coef_, y) < 1e-10

@@ -50,7 +50,7 @@ from simlib.datasets import (
     swiss_roll,
     uniform_psd,
 )
-from simlib.regression.attention import sketched_solve
+from simlib.regression.paper import sketched_solve
 from simlib.text import bounds, features, wmd, wme
 from simlib.views import check_similarity
 
@@ -916,17 +916,24 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.approximation.sampling_design": "called by estimate_error",
     "simlib.biharmonic.factorization": "called by interpolation",
     "simlib.biharmonic.selected_solve": "called by interpolation",
+    "simlib.blocks": "called by LowRank",
     "simlib.evaluation": "called by Similarity",
     "simlib.memory": "called by Similarity",
     "simlib.region": "called by Similarity",
+    "simlib.regression.columns": "called by lstsq and its like",
+    "simlib.regression.gram": "called by lstsq and its like",
     "simlib.regression.iterations": "called by lstsq and its like",
     "simlib.regression.kernel": "called by AttentionKernelRegressor",
-    "simlib.regression.paper": "called by lstsq and its like",
+    "simlib.regression.paper": "checks as lstsq does; Algorithm 3 has its own cases",
     "simlib.regression.rows": "called by lstsq and its like",
+    "simlib.regression.systems": "called by lstsq and its like",
+    "simlib.saved": "the folder of LowRank: test_saved",
     "simlib.store": "called by Similarity",
     "simlib.text.bags": "called by the distances of documents",
 }
 INNER_NAMES = {
+    "ColumnScaling": "called by lstsq and its like",
+    "condition_number": "called by Preconditioner",
     "as_square": "called by biharmonic_operator and interpolation",
     "as_symmetric": "called by biharmonic_operator and interpolation",
     "check_mesh": "called by mesh_laplacian and the geodesics",

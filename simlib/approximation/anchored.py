@@ -12,8 +12,9 @@ items, f is a monotone function fitted to the evaluated entries of K, the weight
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -257,6 +258,30 @@ class Anchored(LowRank):
         self.weight, self.ridge = weight, ridge
         self.calibration, self.base_landmarks = calibration, base_landmarks
 
+    def _parts(self) -> dict[str, Any]:
+        knots, values = None, None
+        if isinstance(self.calibration, _Interpolation):
+            knots, values = self.calibration.knots, self.calibration.values
+        elif self.calibration is not np.asarray:
+            raise TypeError(
+                "A calibration that `anchored` has not made cannot be saved."
+            )
+        return super()._parts() | {
+            "weight": self.weight,
+            "ridge": self.ridge,
+            "base_landmarks": self.base_landmarks,
+            "knots": knots,
+            "values": values,
+        }
+
+    @classmethod
+    def _of_parts(cls, parts: dict[str, Any]) -> Self:
+        own = {name: parts.pop(name) for name in ("knots", "values", "method")}
+        f: Callable[[ArrayLike], np.ndarray] = np.asarray
+        if own["knots"] is not None:
+            f = _Interpolation(own["knots"], own["values"])
+        return cls(**parts, calibration=f)
+
     def extend(
         self, columns: ArrayLike, cheap_columns: ArrayLike | None = None
     ) -> np.ndarray:
@@ -428,7 +453,7 @@ def _calibration(G: Problem, K: Problem) -> Callable[[ArrayLike], np.ndarray]:
     x, y = np.append(x, _rounded(np.diag(G.A))), np.append(y, np.diag(K.A))
     fit = IsotonicRegression(increasing=bool(rising)).fit(x, y)
     knots, values = _thinned(fit.X_thresholds_, fit.y_thresholds_)
-    return partial(_interpolated, knots=knots, values=values)
+    return _Interpolation(knots, values)
 
 
 def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -445,8 +470,15 @@ def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     return knots[kept], values[kept]
 
 
-def _interpolated(x: ArrayLike, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
-    return np.interp(_rounded(x), knots, values)
+@dataclass(frozen=True)
+class _Interpolation:
+    """The monotone function that goes through the knots."""
+
+    knots: np.ndarray
+    values: np.ndarray
+
+    def __call__(self, x: ArrayLike) -> np.ndarray:
+        return np.interp(_rounded(x), self.knots, self.values)
 
 
 def _rounded(x: ArrayLike) -> np.ndarray:

@@ -8,7 +8,8 @@ Equation :eq:`eq:attention-kernel` of the book, solved as a system with the Gaus
 kernel inside G, :eq:`eq:attention-scaled`. The paper solves with a sketch in place
 of G. One that is spectrally close to G still leaves a residual that grows with the root
 of its condition number, so here a sketch is at most a preconditioner, and mostly a
-worse one than some columns of G itself. `sketched_solve` is what the paper does.
+worse one than some columns of G itself. `simlib.regression.paper.sketched_solve` is
+what the paper does.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -30,7 +30,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simlib.regression.iterations import balanced, norms
+from simlib.regression.columns import balanced, norms
 from simlib.regression.kernel import (
     BLOCK,
     GaussianKernel,
@@ -39,10 +39,9 @@ from simlib.regression.kernel import (
     factor,
     shifted_inverse,
 )
-from simlib.regression.powers import Method, Solution, lstsq, odd_power, solve_gram
-from simlib.sketch import sparse_sign
+from simlib.regression.powers import lstsq
 
-__all__ = ["AttentionKernelRegressor", "sketched_solve"]
+__all__ = ["AttentionKernelRegressor"]
 
 EPS = np.finfo(float).eps
 KEPT = 2**24  # features that are kept between passes; more are computed anew
@@ -480,7 +479,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "of X to norms about 1, all alike."
             ) from error
         self.n_iter_ = max(found.iterations[0], 1)
-        return found.x, found.stage_residuals[0]
+        return found.x, found.preconditioned_residuals[0]
 
     def _judge(self, worst: int | None = None) -> None:
         """Warn where the residual is above `tol`; refuse a singular system.
@@ -572,137 +571,6 @@ class _Stacked:
         yield self.below
 
 
-def sketched_solve(
-    Z: ArrayLike,
-    y: ArrayLike,
-    *,
-    ridge: float = 0.0,
-    tol: float = 1e-10,
-    method: Method = "auto",
-    rng: int | np.random.Generator | None = None,
-) -> Solution:
-    r"""Solve with Z Z^T in place of the kernel matrix, as the paper does.
-
-    .. math::
-        x = Z (Z^\top Z)^{-2} Z^\top y \quad \text{without a ridge,} \qquad
-        x = \rho^{-1} (y - Z v) , \quad (Z^\top Z + \rho I) v = Z^\top y
-
-    The first is the x of least norm that makes :math:`\|Z Z^\top x - y\|` least, an odd
-    power regression with Z; the second solves :math:`(Z Z^\top + \rho I) x = y`. With
-    more features than points both are :math:`(Z Z^\top + \rho I)^{-1} y`.
-
-    Here to show what comes of it: a small residual of the sketched system says nothing
-    about that of the kernel matrix. To solve that, see `AttentionKernelRegressor`.
-
-    Parameters
-    ----------
-    Z : array of shape (n, m)
-        Features of n points, as rows, with ``Z @ Z.T`` about ``exp(X @ X.T)``. The
-        paper has points as columns: its W is ``Z.T``.
-    y : array of shape (n,) or (n, k)
-        Right-hand side, or several as columns.
-    ridge : float, default=0.0
-        The ridge rho.
-    tol, method, rng
-        As in `lstsq`. "paper" takes the steps of the paper, which diverge for sketches
-        of fewer than 40 m rows; its own has 100 m.
-
-    Returns
-    -------
-    Solution
-        ``x`` has the shape of y. ``residual`` is that of the sketched system, relative
-        to y; ``stage_residuals``, ``iterations`` and ``condition`` are those of the
-        regression with Z, or with ``[Z; sqrt(ridge) I]``.
-
-    Raises
-    ------
-    ValueError
-        Shapes that do not match, NaN or an infinity, a negative ridge.
-    numpy.linalg.LinAlgError
-        Without a ridge and with more features than points: points whose features are
-        dependent. Or steps of "paper" that diverge.
-
-    Warns
-    -----
-    scipy.linalg.LinAlgWarning
-        As `odd_power` does: no x has a small residual in floating point.
-
-    Notes
-    -----
-    Cost: that of `odd_power` without a ridge, otherwise of `lstsq`, for an n x m
-    matrix. Source: Song, Yin and Zhang (2024), Algorithm 3 and Theorem 4.2. As printed
-    its sizes do not match: R has as many columns as there are features, and the unknown
-    as many entries as there are points. This is the reading in which they do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib.regression.attention import sketched_solve
-    >>> rng = np.random.default_rng(0)
-    >>> Z, y = rng.standard_normal((50, 4)), rng.standard_normal(50)
-    >>> x = sketched_solve(Z, y, ridge=2.0, rng=0).x
-    >>> bool(np.allclose(Z @ (Z.T @ x) + 2 * x, y))
-    True
-    """
-    Z, y = np.asarray(Z), np.asarray(y)
-    if Z.ndim != 2 or Z.dtype.kind not in "fiub" or not np.isfinite(Z).all():
-        raise ValueError(
-            "Z must be a real and finite matrix of shape (n, m), one row for each "
-            f"point; got {Z.dtype}, shape {Z.shape}."
-        )
-    if float(np.abs(Z).max(initial=0)) > 1e150:
-        raise ValueError(
-            "Z reaches beyond 1e150, where squares are no numbers: divide it, and what "
-            "is to be solved for is multiplied by the square."
-        )
-    if y.dtype.kind not in "fiubO" or y.shape[:1] != Z.shape[:1]:
-        raise ValueError(
-            f"y must be one real number for each of the {len(Z)} rows of Z; got "
-            f"{y.dtype}, shape {y.shape}."
-        )
-    if not 0 <= ridge < np.inf:
-        raise ValueError(f"ridge must be a number of at least 0; got {ridge}.")
-    n, m = Z.shape
-    options: dict[str, Any] = {"tol": tol, "method": method, "rng": rng}
-    A = Z if m <= n else Z.T
-    if m <= n and ridge == 0:
-        A = Z = _independent(Z, rng)
-    if ridge > 0:
-        A = np.vstack([A, np.sqrt(ridge) * np.eye(A.shape[1])])
-    if m > n:
-        found = solve_gram(A, y, **options)
-        x, stretch = found.x, 1.0
-    elif ridge > 0:
-        below = np.zeros((m, *y.shape[1:]))
-        found = lstsq(A, np.concatenate([y, below]), **options)
-        x, stretch = (y - Z @ found.x) / ridge, float(np.linalg.norm(Z)) / ridge
-    else:
-        found = odd_power(A, y, 1, **options)
-        x, stretch = Z @ found.x, float(np.linalg.norm(Z))
-    if m <= n:
-        stretch *= _column_ratio(found.x, x)
-    left = Z @ (Z.T @ x) + ridge * x - y
-    return replace(
-        found,
-        x=x,
-        residual=_column_ratio(left, y),
-        error_estimate=found.error_estimate * stretch,
-    )
-
-
-def _independent(Z: np.ndarray, rng: int | np.random.Generator | None) -> np.ndarray:
-    """Return a matrix Z V of independent columns with the same product Z V V^T Z^T.
-
-    On the sphere the features of degree 2 add up to that of degree 0. V is read off
-    a sketch, as R is in the paper.
-    """
-    n, m = Z.shape
-    SZ = sparse_sign(4 * m, n, rng=rng) @ Z if 4 * m < n else Z
-    _, sizes, V = np.linalg.svd(SZ, full_matrices=False)
-    kept = sizes > max(SZ.shape) * EPS * sizes[0]
-    return Z if kept.all() else Z @ V[kept].T
-
-
 def _cholesky(gram: np.ndarray) -> tuple[Linear, Linear]:
     """Return the inverses of a Gram matrix and of its Cholesky factor R^T.
 
@@ -720,12 +588,6 @@ def _cholesky(gram: np.ndarray) -> tuple[Linear, Linear]:
         lambda B: scipy.linalg.cho_solve((R, False), B / sizes) / sizes,
         lambda B: scipy.linalg.solve_triangular(R, B / sizes, trans="T"),
     )
-
-
-def _column_ratio(X: np.ndarray, Y: np.ndarray) -> float:
-    """Return the largest ratio of norms of columns."""
-    columns = [norms(A.reshape(len(A), -1).astype(float)) for A in (X, Y)]
-    return _largest_ratio(*columns)
 
 
 def _largest_ratio(parts: np.ndarray, wholes: np.ndarray) -> float:

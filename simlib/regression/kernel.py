@@ -29,7 +29,7 @@ from sklearn.utils.extmath import row_norms
 
 from simlib.approximation.rpcholesky import rpcholesky
 from simlib.landmarks import uniform
-from simlib.regression.iterations import norms
+from simlib.regression.columns import norms
 
 __all__ = ["GaussianKernel", "conjugate_gradients", "factor", "shifted_inverse"]
 

@@ -4,17 +4,22 @@ r"""Regression with a tall matrix, and with powers of its Gram matrix.
     \min_x \| A x - b \| , \qquad A^\top A\, x = y , \qquad
     (A^\top A)^j x = b , \qquad \min_x \| A (A^\top A)^j x - b \|
 
-The powers are equation :eq:`eq:powers` of the book. All four are stages, one after the
-other with the same preconditioner: a least-squares stage where the power of A is odd,
-and j stages x_{k+1} = (A^T A)^{-1} x_k.
+The powers are equation :eq:`eq:powers` of the book. All four are systems one after the
+other, with the same triangle R of A: least squares where the power of A is odd, and j
+times x_{k+1} = (A^T A)^{-1} x_k. Answers by a triangle are corrected,
+
+.. math::
+    x \leftarrow x + R^{-1} R^{-\top} A^\top (b - A x) , \qquad
+    x \leftarrow x + R^{-1} R^{-\top} (y - A^\top (A x)) ,
+
+all of the chain in one pass over A (equation :eq:`eq:corrected` of the book).
 """
 
 from __future__ import annotations
 
-import math
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -22,84 +27,46 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib.regression import paper
+from simlib.regression.columns import largest_ratio
+from simlib.regression.gram import condition_of_rows, gram_preconditioner
 from simlib.regression.iterations import (
-    balanced,
+    Iterated,
+    TooManySteps,
     conjugate_gradients,
-    heavy_ball,
     lsqr,
-    normal_heavy_ball,
-    norms,
 )
-from simlib.regression.preconditioner import Preconditioner
+from simlib.regression.preconditioner import ColumnScaling, Preconditioner
 from simlib.regression.rows import (
     Rows,
     as_rows,
-    blocks,
     is_blocks,
     multiply,
     multiply_transposed,
 )
+from simlib.regression.systems import (
+    Chain,
+    Problem,
+    Solution,
+    Solver,
+    arrived,
+    solution_of,
+    solve_in_turn,
+)
 
 __all__ = ["Solution", "even_power", "lstsq", "odd_power", "solve_gram"]
 
-Method = Literal["auto", "cholesky_qr", "gram", "heavy_ball", "cg", "lsqr", "paper"]
+Method = Literal["auto", "gram", "cholesky_qr", "lsqr"]
 METHODS = get_args(Method)
 UNIT = np.finfo(float).eps / 2
-TINY = np.finfo(float).tiny
 WIDE = 2000  # columns from which iterations cost less than matrix products
-NARROW = 64  # columns up to which a sketch may be far from what its size promises
-OVERSAMPLING = {"heavy_ball": 12, "cg": 12, "lsqr": 12, "paper": paper.OVERSAMPLING}
+CORRECTIONS = 10  # at most
+CORRECTABLE = 1e-12  # reciprocal condition number of A^T A from which corrections do
+ILL = 1e7  # condition number of some rows from which A^T A is not worth a try
+LARGEST_GRAM = 2**31  # bytes of A^T A that are made for a sparse A
+FEW = 15  # steps fewer than which are not worth a try
 
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """The answer to a regression, and what is known about it.
-
-    Attributes
-    ----------
-    x : ndarray of shape (d,) or (d, k)
-        The solution.
-    residual : float
-        Norm of what is left of b, relative to b: of ``A x - b``, of
-        ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns. By
-        "cholesky_qr" the powers are those of R^T R, which is A^T A to rounding.
-    stage_residuals : tuple of float
-        For each solve with A^T A, ``R^-T (A^T A x - y)`` relative to ``R^-T y``: the
-        backward error in the norm in which it can be made small, whatever the
-        condition. For a first least-squares stage, ``R^-T A^T (A x - b)`` over b.
-    iterations : tuple of int
-        Steps of each stage; 0 for direct ones.
-    condition : float
-        That of A, from R.
-    error_estimate : float
-        Estimate of the relative error of x, norm over norm: what each stage commits,
-        and what the later ones make of it. Seldom too small, often 50 times too large.
-        The largest of all columns; a column of exact zeros counts as exact.
-    method : str
-        The method taken.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib import lstsq
-    >>> A = np.random.default_rng(0).standard_normal((5000, 20))
-    >>> solution = lstsq(A, A[:, 0], rng=0)
-    >>> solution.x.round(9)[:2].tolist()
-    [1.0, 0.0]
-    >>> solution.residual < 1e-12, solution.error_estimate < 1e-12, solution.iterations
-    (True, True, (0,))
-    >>> round(solution.condition, 1)
-    2.3
-    """
-
-    x: np.ndarray
-    residual: float
-    stage_residuals: tuple[float, ...]
-    iterations: tuple[int, ...]
-    condition: float
-    error_estimate: float
-    method: str
+# A chain, what `Chain.gaps` says of it, the R it was solved with, and the method.
+Attempt = tuple[Chain, Any, Preconditioner | ColumnScaling, str]
 
 
 def lstsq(
@@ -124,17 +91,18 @@ def lstsq(
         its minimum, and of x. Rounding may not permit it: see
         ``Solution.error_estimate``.
     method : str, default="auto"
-        "cholesky_qr": the triangle of A in two passes, then triangular solves, for
-        least squares corrected once or thrice; digits as those of QR. "gram": A^T A and
-        its Cholesky decomposition, fastest, loses twice the digits of the condition
-        number. "heavy_ball", "lsqr", "cg": iterations, for sparse or very wide A ("cg"
-        is for stages with A^T A, and takes LSQR here; so do stages of "lsqr" take CG).
-        "heavy_ball" takes the triangle of A too up to 64 columns, as sketches of so few
-        may be bad ones. "paper": the algorithms as printed.
-        "auto": "gram" if the condition of the sketch permits it at this `tol`,
-        iterations for sparse A and beyond 2000 columns, otherwise "cholesky_qr".
+        "gram": the triangle of A^T A by Cholesky's decomposition, and corrections by
+        residuals with A, which have the digits of QR up to a condition number of some
+        10^6 and fail beyond 10^8. "cholesky_qr": that of A itself, by a sketch and two
+        more passes, and corrections; has the digits of QR. "lsqr": LSQR, and conjugate
+        gradients for A^T A, preconditioned by a sketch. "auto": for a dense A or for
+        blocks "gram", if the condition number of A^T A with columns of length one
+        permits it, otherwise "cholesky_qr", and "lsqr" beyond 2000 columns. For a
+        sparse A the iterations, without a sketch, for as long as "gram" would take;
+        then "gram"; then "lsqr".
     preconditioner : Preconditioner, optional
-        Of the same A, made before.
+        Of the same A, made before: "cholesky_qr" and "lsqr" then make none, and "auto"
+        takes one of these. "gram" makes its own.
     rng : int, Generator or None
         Source of randomness for the sketch, as in `numpy.random.default_rng`.
 
@@ -149,24 +117,29 @@ def lstsq(
         that does not exist, or a matrix or a solution beyond the range of
         floating-point numbers.
     numpy.linalg.LinAlgError
-        Dependent columns, a Gram matrix that is not positive definite to rounding, or
-        steps of "paper" that diverge.
+        Dependent columns, or by "gram" a Gram matrix that is not positive definite to
+        rounding. LSQR on a sparse A need not notice dependent columns, and then gives
+        the x for which the sum of ``(norm of column i * x_i)^2`` is least.
 
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        A stage ended above `tol`, and above what rounding explains.
+        The answer leaves more than `tol`, and more than rounding explains.
 
     See Also
     --------
-    numpy.linalg.lstsq : by the SVD; takes any rank, and about twice the time.
+    numpy.linalg.lstsq : by the SVD; takes any rank, and many times as long.
+    scipy.sparse.linalg.lsmr : for operators, and A of any rank.
+    simlib.regression.paper : the algorithms of Song, Yin and Zhang (2024).
 
     Notes
     -----
-    2 n d^2 flops and two passes for "cholesky_qr", n d^2 and one for "gram"; for
-    iterations a sketch of 12 d rows, 24 d^3, and some 30 products with A and A^T.
-    Source: Song, Yin and Zhang (2024), Algorithm 4, for "paper", whose unit steps
-    diverge for sketches of fewer than 11.7 d rows; the other routes are standard.
+    n d^2 flops for "gram" and 2 n d^2 and a sketch for "cholesky_qr", as products of
+    matrices; then two products of A and A^T with vectors for each correction, mostly
+    one. "lsqr": a sketch of 4 d rows, 8 d^3, and some 35 products with A and A^T. A
+    sparse A is never made dense, but for "cholesky_qr" in blocks, and for a sketch if
+    it has no more than 4 d rows. Corrected seminormal equations: Bjorck (1987);
+    preconditioned Cholesky QR: Fan, Guo, Lin (2021).
 
     Examples
     --------
@@ -177,8 +150,8 @@ def lstsq(
     >>> solution = lstsq(A, A @ np.ones(20), rng=0)
     >>> bool(np.allclose(solution.x, 1))
     True
-    >>> solution.error_estimate < 1e-8, solution.method
-    (True, 'cholesky_qr')
+    >>> solution.error_estimate < 1e-8, solution.method  # the columns differ in length
+    (True, 'gram')
     """
     return _solve(A, b, 0, True, tol, method, preconditioner, rng)
 
@@ -223,8 +196,7 @@ def solve_gram(
 
     Notes
     -----
-    The cost of `lstsq`, without a right-hand side of n numbers. Source: Song, Yin and
-    Zhang (2024), Algorithm 5, for "paper".
+    The cost of `lstsq`, without a right-hand side of n numbers.
 
     Examples
     --------
@@ -273,8 +245,8 @@ def even_power(
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        The condition number to the power 2 j times the rounding unit exceeds `tol`: for
-        most b, rounding x alone leaves a larger residual. x may have many digits all
+        The residual is above `tol`: where the condition number to the power 2 j is
+        large, rounding x alone leaves as much for most b. x may have many digits all
         the same: see ``Solution.error_estimate``.
 
     See Also
@@ -283,8 +255,9 @@ def even_power(
 
     Notes
     -----
-    The preconditioner is made once; by "cholesky_qr" a further stage costs 2 d^2 flops.
-    Source: Song, Yin and Zhang (2024), Algorithms 1, 5 and 7, for "paper".
+    The triangle is made once, and a further power costs 2 d^2 flops and one column more
+    in the products that correct and measure. Source of the problem: Song, Yin and Zhang
+    (2024); their Algorithms 1 and 7 are `simlib.regression.paper.even_power`.
 
     Examples
     --------
@@ -295,10 +268,9 @@ def even_power(
     >>> solution = even_power(A, b, 2, rng=0)
     >>> bool(np.allclose(solution.x, 1))
     True
-    >>> len(solution.stage_residuals), solution.method
+    >>> len(solution.preconditioned_residuals), solution.method
     (2, 'gram')
     """
-    _check_power(j)
     return _solve(A, b, j, False, tol, method, preconditioner, rng)
 
 
@@ -342,8 +314,9 @@ def odd_power(
 
     Notes
     -----
-    The cost of `lstsq`, and of j solves more. It warns as `even_power` does. Source:
-    Song, Yin and Zhang (2024), Algorithms 2 and 6, for "paper"; their Definitions A.5
+    The cost of `lstsq`, and of j solves more. It warns as `even_power` does. Source of
+    the problem: Song, Yin and Zhang (2024); their Algorithms 2 and 6 are
+    `simlib.regression.paper.odd_power`, and their Definitions A.5
     and A.6 are equivalent for symmetric positive definite W only.
 
     Examples
@@ -355,7 +328,6 @@ def odd_power(
     >>> bool(np.allclose(odd_power(A, b, 1, rng=0).x, 1))
     True
     """
-    _check_power(j)
     if weight is None:
         return _solve(A, b, j, True, tol, method, preconditioner, rng)
     if j != 1 or preconditioner is not None or is_blocks(A):
@@ -381,13 +353,10 @@ def odd_power(
         ) from error
     found = _solve(multiply(A, C), b, 1, True, tol, method, None, rng)
     x = C @ found.x
-    stretch = float(np.linalg.norm(C, 2)) * _relative(found.x, x)
+    stretch = float(np.linalg.norm(C, 2)) * largest_ratio(
+        *(v.reshape(len(v), -1) for v in (found.x, x))
+    )
     return replace(found, x=x, error_estimate=stretch * found.error_estimate)
-
-
-def _check_power(j: int) -> None:
-    if isinstance(j, bool) or not isinstance(j, int | np.integer) or j < 0:
-        raise ValueError(f"The power j must be an integer and at least 0; got {j!r}.")
 
 
 def _solve(
@@ -397,229 +366,161 @@ def _solve(
     least_squares: bool,
     tol: float,
     method: str,
-    made: Preconditioner | None,
+    preconditioner: Preconditioner | None,
     rng: int | np.random.Generator | None,
 ) -> Solution:
-    """Go through the stages; all four names are this loop."""
+    """Take the first method that arrives; all four names end here."""
     if method not in METHODS:
         raise ValueError(f"`method` is one of {', '.join(METHODS)}; got {method!r}.")
     if not 0 < tol < 1:
         raise ValueError(f"tol must lie between 0 and 1; got {tol}.")
-    A, b = as_rows(A), np.asarray(b)
-    if is_blocks(A) and iter(A) is A:
+    problem = Problem.from_input(A, b, j, least_squares)
+    d = problem.shape[0]
+    if preconditioner is not None and preconditioner.rank != d:
         raise ValueError(
-            "A generator gives its blocks once, and solving reads them many times: "
-            "pass a list, or an object whose __iter__ starts anew."
+            f"The preconditioner is of a matrix of {preconditioner.rank} columns; A "
+            f"has {d}."
         )
-    if (
-        b.dtype.kind not in "fiub"
-        or b.ndim not in (1, 2)
-        or b.size == 0
-        or not np.isfinite(b).all()
-    ):
-        raise ValueError(
-            "b must be real and finite, of one right-hand side or of several as "
-            f"columns; got {b.dtype}, shape {b.shape}."
-        )
-    method, made = _route(A, tol, method, made, rng)
-    d = made.rank
-    rows = sum(block.shape[0] for block in blocks(A)) if is_blocks(A) else A.shape[0]
-    if len(b) != (rows if least_squares else d):
-        raise ValueError(
-            f"b has {len(b)} entries, A shape {(rows, d)}: it must have "
-            f"{rows if least_squares else d}."
-        )
-    decay = made.condition ** (-2 * j)
-    if tol * decay < UNIT:
-        reach = 2 * j * math.log10(made.condition) + math.log10(UNIT)
-        warnings.warn(
-            f"With a condition number of {made.condition:.1e} the rounding of x alone "
-            f"leaves a residual of up to about 1e{reach:+.0f} of most b, and tol is "
-            f"{tol:.0e}. See error_estimate for the digits of x.",
-            scipy.linalg.LinAlgWarning,
-            stacklevel=3,
-        )
-    target = max(tol / 100 * decay / made.condition, UNIT)
-    first, stage = _stages(A, made, method, target)
-    B, scale = balanced(b.astype(np.float64).reshape(len(b), -1))
-    x, given, shift = B, B, np.zeros_like(scale)
-    gaps, steps, errors = [], [], np.zeros(B.shape[1])
-    largest = made.norm
-    if j and not 2.0**-511 <= largest <= 2.0**511:  # A^T A is out of range
-        raise _beyond(largest)
-    if least_squares:
-        x, taken = first(B)
-        left = multiply(A, x) - B
-        back = made.solve_transposed(multiply_transposed(A, left))
-        # A column of x may be 0 exactly, unless R^-1 back is more than 0 and too small.
-        lost = (norms(back) > 0) & (norms(back) < TINY * largest)
-        given = np.where(x.any(axis=0) | lost, B, 0)
-        gaps.append(_relative(back, B))
-        steps.append(taken)
-        ended = gaps[-1] * norms(B)
-        errors = _errors(errors, B, x, left, ended, made, largest, method)
-    for _ in range(j):
-        y, more = balanced(x)
-        shift = shift + more
-        x, taken = stage(y)
-        back = made.solve_transposed(multiply_transposed(A, multiply(A, x)) - y)
-        image = made.solve_transposed(y)
-        gaps.append(_relative(back, image))
-        steps.append(taken)
-        ended = gaps[-1] * norms(image)
-        errors = _errors(errors, y, x, image, ended, made, largest, method)
-    with np.errstate(over="ignore"):
-        x = np.ldexp(x, shift)
-        scaled = np.ldexp(x, scale)
-    if not all(_in_range(X, given) for X in (x, scaled)):
-        raise _beyond(largest)
-    floor = 100 * UNIT * made.condition ** (2 if method == "gram" else 1)
-    if max(gaps, default=0) > max(tol, floor):
-        warnings.warn(
-            f"By {method!r} the stages ended at residuals of up to {max(gaps):.0e}, "
-            f"and tol is {tol:.0e}. If the preconditioner is of this A, make it with "
-            'more oversampling, or take method="cholesky_qr".',
-            scipy.linalg.LinAlgWarning,
-            stacklevel=3,
-        )
-    return Solution(
-        x=scaled.reshape(d, *b.shape[1:]),
-        residual=_residual(A, B, x, j, least_squares, made, method),
-        stage_residuals=tuple(gaps),
-        iterations=tuple(steps),
-        condition=made.condition,
-        error_estimate=float(errors.max()),
-        method=method,
-    )
+    seeded = np.random.default_rng(rng)
+    for attempt in _attempts(problem, method, tol, preconditioner, seeded):
+        chain, gaps, R, _ = attempt
+        if arrived(problem, chain, gaps, R, tol):
+            break
+    chain, gaps, R, name = attempt
+    direct = name in ("gram", "cholesky_qr")
+    return solution_of(problem, chain, gaps, R, tol, name, direct=direct)
 
 
-def _route(
-    A: Any,
+def _attempts(
+    problem: Problem,
+    method: str,
     tol: float,
-    method: str,
-    made: Preconditioner | None,
-    rng: int | np.random.Generator | None,
-) -> tuple[str, Preconditioner]:
-    """Choose the method, and make what preconditioner it needs."""
+    R: Preconditioner | None,
+    rng: np.random.Generator,
+) -> Iterator[Attempt]:
+    """Solve by the method; by "auto", by one after the other, the cheapest first."""
+    A, d = problem.A, problem.shape[0]
     sparse = scipy.sparse.issparse(A)
-    width = next(blocks(A)).shape[1] if is_blocks(A) else A.shape[1]
-    if made is not None and made.rank != width:
-        raise ValueError(
-            f"The preconditioner is of a matrix of {made.rank} columns; A has {width}."
-        )
-    if method == "auto" and (sparse or width > WIDE):
-        method = "heavy_ball"
-    if made is None:
-        oversampling = OVERSAMPLING.get(method, 4)
-        made = Preconditioner.from_matrix(
-            A, oversampling=oversampling, refine=False, rng=rng
-        )
-    if method == "auto":
-        loses_little = made.condition**2 * UNIT < tol / 10
-        method = "gram" if loses_little else "cholesky_qr"
-    narrow = method == "heavy_ball" and width <= NARROW
-    if made.distortion and (method == "cholesky_qr" or narrow):
-        made = made.refined(A)
-    return method, made
-
-
-def _stages(
-    A: Any, made: Preconditioner, method: str, target: float
-) -> tuple[Callable, Callable]:
-    """Return the solvers of a least-squares stage and of a stage with A^T A."""
-
-    def direct(solve: Callable) -> tuple[Callable, Callable]:
-        def first(B: np.ndarray) -> tuple[np.ndarray, int]:
-            X = solve(multiply_transposed(A, B))
-            for _ in range(1 if made.condition < 1e8 else 3):
-                X = X + solve(multiply_transposed(A, B - multiply(A, X)))
-            return X, 0
-
-        return first, lambda Y: (solve(Y), 0)
-
-    if method == "cholesky_qr":
-        return direct(lambda Y: made.solve(made.solve_transposed(Y)))
+    automatic, tried = method == "auto", False
     if method == "gram":
-        scale = 2.0 ** np.round(np.log2(abs(made.R).max()))
-        gram = sum(part.T @ part for part in (block / scale for block in blocks(A)))
-        gram = gram.toarray() if scipy.sparse.issparse(gram) else gram
-        try:
-            factor = scipy.linalg.cho_factor(gram)
-        except np.linalg.LinAlgError as error:
-            raise np.linalg.LinAlgError(
-                "A^T A is not positive definite to rounding: the condition number of A "
-                f'is {made.condition:.1e}. Take method="cholesky_qr".'
-            ) from error
-        return direct(lambda Y: scipy.linalg.cho_solve(factor, Y / scale) / scale)
-    if method == "paper":
-        return paper.stages(A, made, target)
-    first = heavy_ball if method == "heavy_ball" else lsqr
-    stage = normal_heavy_ball if method == "heavy_ball" else conjugate_gradients
-    return (
-        lambda B: first(A, B, made, target),
-        lambda Y: stage(A, Y, made, target),
-    )
+        yield _direct(problem, _demand_gram(A, rng), "gram")
+        return
+    if automatic and R is None:
+        if sparse:
+            yield from _iterate_cheaply(problem, tol)
+            if d * d * 8 > LARGEST_GRAM:
+                return
+        if sparse or is_blocks(A) or condition_of_rows(A, rng) < ILL:
+            tried = True
+            yield from _try_gram(problem)
+    if R is None:
+        R = Preconditioner.from_matrix(A, refine=False, rng=rng)
+    if method == "lsqr" or (automatic and R.distortion and (sparse or d > WIDE)):
+        yield _iterate(problem, R, tol)
+        return
+    if R.distortion:
+        if automatic and not tried and R.condition < CORRECTABLE**-0.5:
+            yield from _try_gram(problem)
+        R = R.refined(A)
+    yield _direct(problem, R, "cholesky_qr")
 
 
-def _relative(gap: np.ndarray, reference: np.ndarray) -> float:
-    """Return the largest ratio of norms of columns; 0 where both vanish."""
-    gaps, sizes = norms(gap), norms(reference)
-    return float(np.divide(gaps, sizes, out=np.zeros_like(gaps), where=sizes > 0).max())
+def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
+    """Solve with the triangle of A, and correct all answers by residuals with A.
 
-
-def _residual(
-    A: Any,
-    B: np.ndarray,
-    x: np.ndarray,
-    j: int,
-    least_squares: bool,
-    made: Preconditioner,
-    method: str,
-) -> float:
-    for _ in range(j):
-        if method == "cholesky_qr":
-            x = made.R.T @ (made.R @ x)
-        else:
-            x = multiply_transposed(A, multiply(A, x))
-    return _relative((multiply(A, x) if least_squares else x) - B, B)
-
-
-def _errors(
-    errors: np.ndarray,
-    y: np.ndarray,
-    x: np.ndarray,
-    left: np.ndarray,
-    ended: np.ndarray,
-    made: Preconditioner,
-    largest: float,
-    method: str,
-) -> np.ndarray:
-    """Estimate the relative errors of x after a stage, from those of y before.
-
-    The stage multiplies what it is given by |y| / (sigma_min^2 |x|). It commits
-    2 u (kappa + kappa^2 |left| / (|A| |x|)), where left is A x - b in a least-squares
-    stage and otherwise R^-T y, by "gram" 2 u kappa^2 at least, and what iterations that
-    end early leave, (1 + eta)^2 ended / (sigma_min |x|).
+    Where R is that of A to rounding, A^T A x = y has nothing to be corrected.
     """
-    least = largest / made.condition
-    size = norms(x)
-    size = np.where(size > 0, size, np.inf)
-    commits = made.condition + made.condition**2 * (norms(left) / largest / size)
-    if method == "gram":
-        commits = np.maximum(commits, made.condition**2)
-    carried = errors / least * (norms(y) / size) / least
-    ended = (1 + made.distortion) ** 2 * (ended / least / size)
-    return np.where(size < np.inf, carried + 2 * UNIT * commits + ended, 0)
 
+    def solve(Y: np.ndarray) -> np.ndarray:
+        return R.solve(R.solve_transposed(Y))
 
-def _in_range(X: np.ndarray, given: np.ndarray) -> bool:
-    """Tell whether all columns are finite, and none vanish but those given as 0."""
-    sizes = abs(X).max(axis=0)
-    return bool(np.isfinite(X).all() and ((sizes >= TINY) | ~given.any(axis=0)).all())
-
-
-def _beyond(largest: float) -> ValueError:
-    return ValueError(
-        "The solution is beyond the range of floating-point numbers: divide A by its "
-        f"norm, about {largest:.0e}, and b by its own, and scale x afterwards."
+    chain = solve_in_turn(
+        problem,
+        lambda B: (solve(multiply_transposed(problem.A, B)), 0),
+        lambda Y: (solve(Y), 0),
+        R.norm,
     )
+    gaps, before = chain.gaps(problem), np.inf
+    exact = not R.distortion and not problem.least_squares
+    for _ in range(0 if exact else CORRECTIONS):
+        moves: list[np.ndarray] = []
+        for k, back in enumerate(gaps[1]):
+            carried = np.ldexp(moves[-1], -chain.exponents[k]) if k else 0
+            moves.append(solve(carried - back))
+        share = max(map(largest_ratio, moves, chain.answers), default=0)
+        if not 4 * UNIT < share <= before / 2:
+            break
+        chain.correct(moves)
+        gaps = chain.gaps(problem)
+        if share * min(share / before if before < np.inf else share, 1) < UNIT:
+            break
+        before = share
+    return chain, gaps, R, name
+
+
+def _iterate(
+    problem: Problem,
+    R: Preconditioner | ColumnScaling,
+    tol: float,
+    most: int | None = None,
+    impatient: bool = False,
+) -> Attempt:
+    """Solve by LSQR, and by conjugate gradients where there is A^T A."""
+    target, extremes = float(UNIT), []
+    if isinstance(R, Preconditioner):
+        target = max(tol / 100 * R.condition ** (-2 * problem.j - 1), UNIT)
+
+    def by(iteration: Callable[..., Iterated]) -> Solver:
+        def solve(Y: np.ndarray) -> tuple[np.ndarray, int]:
+            found = iteration(problem.A, Y, R, target, most, impatient)
+            extremes.append(found.extremes)
+            return found.x, found.steps
+
+        return solve
+
+    chain = solve_in_turn(problem, by(lsqr), by(conjugate_gradients), R.norm)
+    if isinstance(R, ColumnScaling):
+        R = R.with_extremes(extremes)
+    name = ", ".join(["lsqr"] * problem.least_squares + ["cg"] * (problem.j > 0))
+    return chain, chain.gaps(problem), R, name
+
+
+def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Attempt]:
+    """Iterate with nothing but A, for as long as a Gram matrix would take.
+
+    The times are those of a common processor, in nanoseconds: for each entry of A in a
+    product, for numbers of vectors, for a call; for products of two entries of a row,
+    for the transpose of A, for Cholesky's decomposition and what goes with it.
+    """
+    A, (n, d), k = problem.A, problem.A.shape, problem.B.shape[1]
+    if n < d:
+        return
+    step = (1.7 * A.nnz + 7.0 * n + 10.0 * d) * k + 2e5
+    products = float((np.diff(A.indptr).astype(float) ** 2).sum())
+    gram = (10 + d / 100) * products + 20.0 * A.nnz + 0.01 * d**3 + 20.0 * d**2
+    most, impatient = int(gram / step / len(problem)), True
+    if d * d * 8 > LARGEST_GRAM:
+        most, impatient = 4 * d, False
+    if most >= FEW:
+        scaling = ColumnScaling.from_matrix(A)
+        with suppress(TooManySteps):
+            yield _iterate(problem, scaling, tol, most, impatient)
+
+
+def _try_gram(problem: Problem) -> Iterator[Attempt]:
+    """Solve by A^T A, unless its condition number is too large for corrections."""
+    found = gram_preconditioner(problem.A)
+    if found is not None and found[1] > CORRECTABLE:
+        yield _direct(problem, found[0], "gram")
+
+
+def _demand_gram(A: Any, rng: np.random.Generator) -> Preconditioner:
+    """Return the triangle of A^T A, or say why there is none."""
+    found = gram_preconditioner(A)
+    if found is None:
+        condition = Preconditioner.from_matrix(A, refine=False, rng=rng).condition
+        raise np.linalg.LinAlgError(
+            "A^T A is not positive definite to rounding: the condition number of A is "
+            f'{condition:.1e}. Take method="cholesky_qr".'
+        )
+    return found[0]

@@ -23,15 +23,18 @@ import scipy.linalg
 import scipy.sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
-from scipy.sparse.linalg import LinearOperator
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from simlib import sketch as sketches
-from simlib.regression.iterations import norms
+from simlib.regression.columns import norms
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
-__all__ = ["Preconditioner"]
+__all__ = ["ColumnScaling", "Preconditioner", "condition_number"]
 
 LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
+SMALL = 500  # columns up to which all singular values are computed
+SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +61,10 @@ class Preconditioner:
     >>> from simlib.regression import Preconditioner
     >>> rng = np.random.default_rng(0)
     >>> A = rng.standard_normal((2000, 20)) * np.geomspace(1, 1e-6, 20)
-    >>> made = Preconditioner.from_matrix(A, rng=0)
-    >>> print(f"{made.condition:.0e}, {np.linalg.cond(A @ made.solve(np.eye(20))):.3f}")
+    >>> R = Preconditioner.from_matrix(A, rng=0)
+    >>> print(f"{R.condition:.0e}, {np.linalg.cond(A @ R.solve(np.eye(20))):.3f}")
     1e+06, 1.000
-    >>> solution = lstsq(A, A @ np.ones(20), preconditioner=made)
+    >>> solution = lstsq(A, A @ np.ones(20), preconditioner=R)
     >>> bool(np.allclose(solution.x, 1))
     True
     """
@@ -70,6 +73,7 @@ class Preconditioner:
     condition: float
     distortion: float
     _start: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    _norm: float | None = field(default=None, repr=False)
 
     @classmethod
     def from_matrix(
@@ -155,8 +159,8 @@ class Preconditioner:
         _demand_full_rank(R)
         start = partial(_start, R=R, SA=SA, sketch=sketch, heights=heights, seed=seed)
         distortion = float(np.sqrt(d / len(SA))) if len(SA) < n else 0.0
-        made = cls(R, _condition(R), distortion, start)
-        return made.refined(A) if refine and distortion else made
+        sketched = cls(R, condition_number(R), distortion, start)
+        return sketched.refined(A) if refine and distortion else sketched
 
     def refined(self, A: Rows) -> Preconditioner:
         """Return the triangle of A itself, by one more pass over A.
@@ -180,7 +184,9 @@ class Preconditioner:
                 Q = dtrmm(1.0, inverse, block.T, trans_a=True).T
             W += Q.T @ Q
         R = scipy.linalg.cholesky(W) @ self.R
-        return replace(self, R=R, condition=_condition(R), distortion=0.0, _start=None)
+        return replace(
+            self, R=R, condition=condition_number(R), distortion=0.0, _start=None
+        )
 
     def start(self, A: Any, B: np.ndarray) -> np.ndarray:
         """Return R x for the sketched, or once refined the normal, equations of Ax = B.
@@ -206,7 +212,7 @@ class Preconditioner:
     @cached_property
     def norm(self) -> float:
         """The largest singular value of R, which is that of A up to the distortion."""
-        return float(np.linalg.norm(self.R, 2))
+        return _norm(self.R) if self._norm is None else self._norm
 
     @property
     def rank(self) -> int:
@@ -215,11 +221,11 @@ class Preconditioner:
 
     def solve(self, B: np.ndarray) -> np.ndarray:
         """Return R^-1 B, for B of shape (d,) or (d, k)."""
-        return solve_triangular(self.R, B)
+        return solve_triangular(self.R, B, check_finite=False)
 
     def solve_transposed(self, B: np.ndarray) -> np.ndarray:
         """Return R^-T B, for B of shape (d,) or (d, k)."""
-        return solve_triangular(self.R, B, trans="T")
+        return solve_triangular(self.R, B, trans="T", check_finite=False)
 
     def as_linear_operator(self) -> LinearOperator:
         """Return R^-1 as an operator, by which A is to be multiplied from the right."""
@@ -231,6 +237,80 @@ class Preconditioner:
             rmatmat=self.solve_transposed,
             dtype=self.R.dtype,
         )
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnScaling:
+    """The diagonal R that makes the columns of A R^-1 have length one.
+
+    It costs one look at A, and makes do where A is well conditioned but for the lengths
+    of its columns. Its methods are those of `Preconditioner`.
+
+    Attributes
+    ----------
+    sizes : ndarray of float64, shape (d,)
+        The norms of the columns.
+    extremes : tuple of float
+        The least and the largest singular value of A R^-1, once an iteration has told.
+    """
+
+    sizes: np.ndarray
+    extremes: tuple[float, float] = (1.0, 1.0)
+
+    @classmethod
+    def from_matrix(cls, A: Any) -> ColumnScaling:
+        """Measure the columns of a sparse matrix; refuse those that are 0."""
+        (A,) = blocks(A)
+        with np.errstate(over="ignore"):
+            sizes = np.sqrt(_sums(A, A.data**2))
+        if not ((sizes > 1 / SQUARES) & (sizes < SQUARES)).all():
+            largest = abs(A).max(axis=0).toarray()
+            exponents = np.frexp(largest)[1]
+            squares = np.ldexp(A.data, -exponents[A.indices]) ** 2
+            sizes = np.ldexp(np.sqrt(_sums(A, squares)), exponents)
+        _demand_in_range(sizes)
+        return cls(sizes)
+
+    def with_extremes(self, extremes: list[tuple[float, float]]) -> ColumnScaling:
+        """Return the same with the singular values that iterations have told."""
+        told = [pair for pair in extremes if pair[1] > 0]
+        if not told:
+            return self
+        largest = max(high for _, high in told)
+        least = max(min(low for low, _ in told), 1e-16 * largest)
+        return replace(self, extremes=(least, largest))
+
+    @property
+    def norm(self) -> float:
+        """The largest singular value of A, at most."""
+        return float(self.extremes[1] * self.sizes.max())
+
+    @property
+    def condition(self) -> float:
+        """The condition number of A, at most."""
+        return self.norm / float(self.extremes[0] * self.sizes.min())
+
+    @property
+    def distortion(self) -> float:
+        """What takes the place of eta in an estimate of errors."""
+        return float(self.extremes[0] ** -0.5 - 1)
+
+    def start(self, A: Any, B: np.ndarray) -> np.ndarray:
+        """Return zeros: nothing is known of the solution of A x = B."""
+        return np.zeros((len(self.sizes), B.shape[1]))
+
+    def solve(self, B: np.ndarray) -> np.ndarray:
+        """Return R^-1 B, for B of shape (d, k)."""
+        return B / self.sizes[:, None]
+
+    def solve_transposed(self, B: np.ndarray) -> np.ndarray:
+        """Return R^-T B, for B of shape (d, k)."""
+        return self.solve(B)
+
+
+def _sums(A: csr_array, values: np.ndarray) -> np.ndarray:
+    """Return the sums over columns of values in the places of the entries of A."""
+    return np.bincount(A.indices, weights=values, minlength=A.shape[1])
 
 
 def _sketch(
@@ -246,18 +326,22 @@ def _sketch(
             '"sparse_sign".'
         )
     make, rng = getattr(sketches, sketch), np.random.default_rng(seed)
-    heights, kept, SA, m = [], [], np.zeros(()), 0
-    for block in [np.vstack(list(blocks(A)))] if sketch == "srht" else blocks(A):
+    heights, waiting, SA, m = [], [], np.zeros(()), 0
+    parts = blocks(A)
+    if sketch == "srht" and not scipy.sparse.issparse(A):
+        parts = iter([np.vstack(list(parts))])
+    for block in parts:
         m = m or int(np.ceil(oversampling * block.shape[1]))
         heights.append(block.shape[0])
-        kept.append(block)
+        waiting.append(block)
         if sum(heights) > m:
-            for part in kept:
+            for part in waiting:
                 SA = SA + _dense(make(m, part.shape[0], rng=rng) @ part)
-            kept = []
+            waiting = []
     if not heights:
         raise ValueError("A has no rows.")
-    return (np.vstack([_dense(k) for k in kept]) if sum(heights) <= m else SA), heights
+    short = sum(heights) <= m
+    return (np.vstack([_dense(part) for part in waiting]) if short else SA), heights
 
 
 def _start(
@@ -287,26 +371,48 @@ def _dense(block: Any) -> np.ndarray:
     return block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
 
 
-def _condition(R: np.ndarray) -> float:
-    """Return the condition number, 1e100 at most so that its square is in range."""
-    values = scipy.linalg.svdvals(R)
-    return float(values[0] / max(values[-1], 1e-100 * values[0]))
+def condition_number(R: np.ndarray, norm: float | None = None) -> float:
+    """Return the condition number of a triangle, at most 1e100: its square is a number.
+
+    For more than 500 columns within some percent; given the norm, if that is right.
+    """
+    if len(R) <= SMALL:
+        values = scipy.linalg.svdvals(R)
+        return float(values[0] / max(values[-1], 1e-100 * values[0]))
+    scale = float(R.diagonal().max())
+    T = np.asfortranarray(R / scale)
+
+    def inverse(x: np.ndarray) -> np.ndarray:
+        x = solve_triangular(T, x, trans="T", check_finite=False)
+        return solve_triangular(T, x, check_finite=False)
+
+    norm = _norm(R) if norm is None else norm
+    return float(min(norm / scale * np.sqrt(_largest_eigenvalue(inverse, T)), 1e100))
+
+
+def _norm(R: np.ndarray) -> float:
+    """Return the largest singular value, for more than 500 columns about."""
+    if len(R) <= SMALL:
+        return float(np.linalg.norm(R, 2))
+    scale = float(R.diagonal().max())
+    T = R / scale
+    return float(scale * np.sqrt(_largest_eigenvalue(lambda x: T.T @ (T @ x), T)))
+
+
+def _largest_eigenvalue(
+    image: Callable[[np.ndarray], np.ndarray], R: np.ndarray
+) -> float:
+    """Return the largest eigenvalue of a symmetric map, by some Lanczos steps."""
+    operator = LinearOperator(R.shape, matvec=image, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(len(R))
+    values = eigsh(operator, 1, v0=start, ncv=8, tol=0.1, return_eigenvectors=False)
+    return float(values[0])
 
 
 def _demand_full_rank(R: np.ndarray) -> None:
     """Refuse dependent columns, whatever their scales."""
     sizes = norms(R)
-    if (sizes == 0).any():
-        raise np.linalg.LinAlgError(
-            f"Column {np.argmin(sizes)} of A is zero: leave it out."
-        )
-    good = (sizes >= 1 / LARGEST) & (sizes <= LARGEST)
-    if not good.all():
-        raise ValueError(
-            f"Column {np.argmin(good)} of A has a norm of {sizes[~good][0]:.0e}, and "
-            f"from {1 / LARGEST:.0e} to {LARGEST:.0e} floating-point numbers have room "
-            "for products. Divide A, or such columns, by the norm, and scale x."
-        )
+    _demand_in_range(sizes)
     triangle, pivots = scipy.linalg.qr(R / sizes, mode="r", pivoting=True)
     sizes = abs(np.diag(triangle))
     least = max(len(R), 16) * np.finfo(float).eps * sizes[0]
@@ -318,4 +424,19 @@ def _demand_full_rank(R: np.ndarray) -> None:
             f"{some[:10].tolist()}{' and more' if some.size > 10 else ''} are "
             "combinations of the others. Leave them out, or take scipy.linalg.lstsq, "
             "or add a ridge."
+        )
+
+
+def _demand_in_range(sizes: np.ndarray) -> None:
+    """Refuse columns of which the norm is 0, or too small or large for products."""
+    if (sizes == 0).any():
+        raise np.linalg.LinAlgError(
+            f"Column {np.argmin(sizes)} of A is zero: leave it out."
+        )
+    good = (sizes >= 1 / LARGEST) & (sizes <= LARGEST)
+    if not good.all():
+        raise ValueError(
+            f"Column {np.argmin(good)} of A has a norm of {sizes[~good][0]:.0e}, and "
+            f"from {1 / LARGEST:.0e} to {LARGEST:.0e} floating-point numbers have room "
+            "for products. Divide A, or such columns, by the norm, and scale x."
         )

@@ -1,0 +1,162 @@
+"""Tall matrices, dense, sparse or mapped from a file, some rows at a time.
+
+What is made of one beside the result, a part in another precision say, is `HELD`
+numbers at most: a factor in a file may be larger than the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+__all__ = [
+    "dense",
+    "entries",
+    "qr",
+    "row_blocks",
+    "times",
+    "transposed_times",
+    "triangle",
+]
+
+HELD = 2**21  # numbers made of a matrix at a time
+TALL = 8  # how many times as high as wide a block is at least
+GATHERED = 2**16  # numbers gathered of each matrix at a time: they stay in the cache
+
+
+def row_blocks(n: int, width: int, beside: int = 1) -> list[slice]:
+    """Return slices of n rows, `height` each; without rows an empty one."""
+    step = height(width, beside)
+    return [slice(k, min(k + step, n)) for k in range(0, max(n, 1), step)]
+
+
+def height(width: int, beside: int = 1) -> int:
+    """Return of how many rows a block is.
+
+    A block of the matrix, or of one of `beside` columns with as many rows, has `HELD`
+    numbers at most; but it is tall, so that a small square each is less than all.
+    """
+    return max(HELD // max(1, width, beside), TALL * width, 1)
+
+
+def dense(matrix: Any) -> np.ndarray:
+    """Return a matrix as a plain array; of a map or an array it is a view."""
+    return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def times(A: Any, B: np.ndarray) -> np.ndarray:
+    """Return A B for a tall A and a small B, of one axis or two."""
+    if scipy.sparse.issparse(A):
+        return A @ B
+    A, k = np.asarray(A), B.shape[1:]
+    out = np.empty((len(A), *k), np.result_type(A.dtype, B.dtype))
+    for part in row_blocks(*A.shape, *k):
+        np.matmul(A[part], B, out=out[part])
+    return out
+
+
+def transposed_times(A: Any, X: Any) -> Any:
+    """Return A^T X for a tall A and an X of as many rows, of one axis or two."""
+    if scipy.sparse.issparse(A):
+        return A.T @ X
+    A, X = np.asarray(A), X.tocsr() if scipy.sparse.issparse(X) else X
+    parts = row_blocks(*A.shape, *X.shape[1:])
+    return reduce(lambda sum, more: sum + more, (A[p].T @ X[p] for p in parts))
+
+
+def triangle(A: Any) -> np.ndarray:
+    """Return R of the QR decomposition of a tall matrix."""
+    R = np.empty((0, A.shape[1]), A.dtype)
+    for part in row_blocks(*A.shape):
+        R = _triangle(np.vstack([R, dense(A[part])]))
+    return R
+
+
+def qr(
+    A: Any, dtype: Any = None
+) -> tuple[Callable[[np.ndarray], Iterator[tuple[slice, np.ndarray]]], np.ndarray]:
+    """Return the QR decomposition of a tall matrix: Q as a function, and R.
+
+    ``Q(V)`` yields the rows of Q V block by block, each with its place. Q is nowhere
+    kept but for its last block: those before are decomposed a second time, from the
+    last to the first, so that columns nearly dependent do no harm.
+
+    Notes
+    -----
+    Sequential TSQR: every block is decomposed below the R of those before it. Source:
+    Demmel, Grigori, Hoemmen and Langou (2012), section 4.
+    """
+    dtype = A.dtype if dtype is None else dtype
+    parts = row_blocks(*A.shape)
+    above = [np.empty((0, A.shape[1]), dtype)]  # R of the blocks before each
+
+    def stacked(k: int) -> np.ndarray:
+        return np.vstack([above[k], dense(A[parts[k]]).astype(dtype, copy=False)])
+
+    for k in range(len(parts) - 1):
+        above.append(_triangle(stacked(k)))
+    last, R = np.linalg.qr(stacked(-1))
+
+    def Q(V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        for k in reversed(range(len(parts))):
+            block = last if k == len(parts) - 1 else np.linalg.qr(stacked(k))[0]
+            V, rows = np.split(block @ V, [len(above[k])])
+            yield parts[k], rows
+
+    return Q, R
+
+
+def entries(
+    left: Any, core: np.ndarray, right: Any, i: np.ndarray, j: np.ndarray
+) -> np.ndarray:
+    """Return the entries (i[k], j[k]) of left core right^T, each row multiplied once.
+
+    Where they are most of a block of rows and columns, it is a product of matrices.
+    """
+    rows, row_at = _distinct(i, left.shape[0])
+    columns, column_at = _distinct(j, right.shape[0])
+    block = rows.size * columns.size <= 2 * i.size
+    step = height(max(core.shape))
+    for index, named in ((i, rows), (j, columns))[: 1 + block]:
+        if named.size > step:
+            order = np.argsort(index, kind="stable")
+            out = np.empty(i.size, np.result_type(left.dtype, core, right.dtype))
+            for part in np.split(
+                order, np.searchsorted(index[order], named[step::step])
+            ):
+                out[part] = entries(left, core, right, i[part], j[part])
+            return out
+    product = dense(left[rows]) @ core
+    if block:
+        return (product @ dense(right[columns]).T)[row_at, column_at]
+    return _inner_products(product, row_at, right, j)
+
+
+def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct numbers below n and the place of each among them."""
+    if index.size < n // 16:
+        return np.unique(index, return_inverse=True)
+    there = np.zeros(n, dtype=bool)
+    there[index] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[index]
+
+
+def _inner_products(A: np.ndarray, i: np.ndarray, B: Any, j: np.ndarray) -> np.ndarray:
+    """Return the inner products of rows A[i[k]] and B[j[k]], some at a time."""
+    out = np.empty(i.size, np.result_type(A.dtype, B.dtype))
+    step = max(1, GATHERED // max(1, A.shape[1]))
+    if scipy.sparse.issparse(B):  # whose rows are found slowly, but take little memory
+        step = max(step, 16 * GATHERED // max(1, A.shape[1]))
+    for k in range(0, i.size, step):
+        part = slice(k, k + step)
+        out[part] = np.einsum("ka,ka->k", A[i[part]], dense(B[j[part]]))
+    return out
+
+
+def _triangle(A: np.ndarray) -> np.ndarray:
+    # The stub has QRResult for every mode.
+    return np.linalg.qr(A, mode="r")  # type: ignore[return-value]

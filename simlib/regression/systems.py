@@ -1,0 +1,376 @@
+r"""The systems of a power, one after the other, and what is known of their answers.
+
+.. math::
+    \min_{x_0} \| A x_0 - b \| , \qquad A^\top A\, x_k = x_{k-1}
+
+A power of A^T A is a chain of such systems: each has the answer of the one before for
+its right-hand side. All answers are measured in one pass over A, in the norm in which
+residuals can be made small whatever the condition number is, that of R^-T.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+from numpy.typing import ArrayLike
+
+from simlib.regression.columns import balanced, largest_ratio, norms
+from simlib.regression.preconditioner import ColumnScaling, Preconditioner
+from simlib.regression.rows import (
+    as_rows,
+    blocks,
+    is_blocks,
+    multiply,
+    multiply_transposed,
+)
+
+__all__ = ["Chain", "Problem", "Solution", "arrived", "solution_of", "solve_in_turn"]
+
+UNIT = np.finfo(float).eps / 2
+TINY = np.finfo(float).tiny
+
+Gaps = tuple[np.ndarray | None, list[np.ndarray]]
+Solver = Callable[[np.ndarray], tuple[np.ndarray, int]]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """The answer to a regression, and what is known about it.
+
+    Attributes
+    ----------
+    x : ndarray of shape (d,) or (d, k)
+        The solution.
+    residual : float
+        Norm of what is left of b, relative to b: of ``A x - b``, of
+        ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns. By
+        "gram" and "cholesky_qr" the powers are those of R^T R, which is A^T A to
+        rounding.
+    preconditioned_residuals : tuple of float
+        For each solve with A^T A, ``R^-T (A^T A x - y)`` relative to ``R^-T y``: the
+        backward error in the norm in which it can be made small, whatever the
+        condition. For the least squares of an odd power, ``R^-T A^T (A x - b)`` over b.
+    iterations : tuple of int
+        Steps of each solve; 0 for direct ones.
+    condition : float
+        The condition number of A: that of R, or for LSQR and conjugate gradients on a
+        sparse A that needs no R what their steps tell, times the ratio of the longest
+        column to the shortest.
+    error_estimate : float
+        Estimate of the relative error of x, norm over norm: what each solve commits,
+        and what the later ones make of it. Seldom too small, often 50 times too large.
+        The largest of all columns; a column of exact zeros counts as exact.
+    method : str
+        What ran: "gram", "cholesky_qr", "lsqr", "cg", or "lsqr, cg" for odd powers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import lstsq
+    >>> A = np.random.default_rng(0).standard_normal((5000, 20))
+    >>> solution = lstsq(A, A[:, 0], rng=0)
+    >>> bool(np.allclose(solution.x, np.eye(20)[0]))
+    True
+    >>> solution.residual < 1e-12, solution.error_estimate < 1e-12, solution.iterations
+    (True, True, (0,))
+    >>> round(solution.condition, 1), solution.method
+    (1.1, 'gram')
+    """
+
+    x: np.ndarray
+    residual: float
+    preconditioned_residuals: tuple[float, ...]
+    iterations: tuple[int, ...]
+    condition: float
+    error_estimate: float
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A checked matrix and right-hand side, and the power: see `from_input`.
+
+    Attributes
+    ----------
+    A : float64 csr_array, array, or blocks of rows
+    B : ndarray of float64, shape (m, k)
+        The right-hand sides, each divided by the power of 2 in `exponents`.
+    exponents : ndarray of int, shape (k,)
+    shape : tuple of int
+        That of the solution.
+    j : int
+        How often A^T A is solved with.
+    least_squares : bool
+        Whether a least-squares problem comes before.
+    """
+
+    A: Any
+    B: np.ndarray
+    exponents: np.ndarray
+    shape: tuple[int, ...]
+    j: int
+    least_squares: bool
+
+    @classmethod
+    def from_input(cls, A: Any, b: ArrayLike, j: int, least_squares: bool) -> Problem:
+        """Check A and b; raises ValueError."""
+        if isinstance(j, bool) or not isinstance(j, int | np.integer) or j < 0:
+            raise ValueError(
+                f"The power j must be an integer and at least 0; got {j!r}."
+            )
+        A, b = as_rows(A), np.asarray(b)
+        if is_blocks(A) and iter(A) is A:
+            raise ValueError(
+                "A generator gives its blocks once, and solving reads them many times: "
+                "pass a list, or an object whose __iter__ starts anew."
+            )
+        if (
+            b.dtype.kind not in "fiub"
+            or b.ndim not in (1, 2)
+            or b.size == 0
+            or not np.isfinite(b).all()
+        ):
+            raise ValueError(
+                "b must be real and finite, of one right-hand side or of several as "
+                f"columns; got {b.dtype}, shape {b.shape}."
+            )
+        if scipy.sparse.issparse(A):
+            (A,) = blocks(A)
+        if is_blocks(A):
+            shapes = [block.shape for block in blocks(A)]
+            n, d = sum(height for height, _ in shapes), shapes[0][1] if shapes else 0
+        else:
+            n, d = A.shape
+        if len(b) != (n if least_squares else d):
+            raise ValueError(
+                f"b has {len(b)} entries, A shape {(n, d)}: it must have "
+                f"{n if least_squares else d}."
+            )
+        B, exponents = balanced(b.astype(np.float64).reshape(len(b), -1))
+        return cls(A, B, exponents, (d, *b.shape[1:]), int(j), least_squares)
+
+    def __len__(self) -> int:
+        """Return the number of systems."""
+        return self.j + self.least_squares
+
+
+@dataclass(eq=False)
+class Chain:
+    """Right-hand sides and answers of systems one after the other.
+
+    From the second on a right-hand side is the answer before, divided by powers of 2.
+    """
+
+    right_hand_sides: list[np.ndarray]
+    answers: list[np.ndarray]
+    exponents: list[np.ndarray]
+    steps: list[int]
+
+    def correct(self, moves: list[np.ndarray]) -> None:
+        """Add to the answers, and take the right-hand sides from them anew."""
+        self.answers = [x + move for x, move in zip(self.answers, moves, strict=True)]
+        for k in range(1, len(self.answers)):
+            self.right_hand_sides[k] = np.ldexp(self.answers[k - 1], -self.exponents[k])
+
+    def gaps(self, problem: Problem) -> Gaps:
+        """Return A x - b of the least squares, and for each system A^T (A x) - y.
+
+        A^T (A x - b) for the least squares. One pass over A, or two.
+        """
+        if not self.answers:
+            return None, []
+        A, k = problem.A, problem.B.shape[1]
+        images = multiply(A, np.hstack(self.answers))
+        left = None
+        if problem.least_squares:
+            left = images[:, :k] = images[:, :k] - problem.B
+        back = np.split(multiply_transposed(A, images), len(self.answers), axis=1)
+        for i in range(int(problem.least_squares), len(back)):
+            back[i] = back[i] - self.right_hand_sides[i]
+        return left, back
+
+
+def solve_in_turn(problem: Problem, first: Solver, then: Solver, norm: float) -> Chain:
+    """Solve least squares by `first`, and each system with A^T A by `then`.
+
+    `norm` is about that of A: where A^T A is out of range, it raises ValueError.
+    """
+    chain = Chain([], [], [], [])
+    if problem.j and not 2.0**-511 <= norm <= 2.0**511:
+        raise _beyond(norm)
+    right, exponents = problem.B, np.zeros_like(problem.exponents)
+    for k in range(len(problem)):
+        if k:
+            right, exponents = balanced(chain.answers[-1])
+        elif not problem.least_squares:
+            right, exponents = balanced(right)
+        X, steps = (first if k == 0 and problem.least_squares else then)(right)
+        chain.right_hand_sides.append(right)
+        chain.answers.append(X)
+        chain.exponents.append(exponents)
+        chain.steps.append(steps)
+    return chain
+
+
+def solution_of(
+    problem: Problem,
+    chain: Chain,
+    gaps: Gaps,
+    R: Preconditioner | ColumnScaling,
+    tol: float,
+    method: str,
+    *,
+    direct: bool = False,
+) -> Solution:
+    """Return the last answer and what is known of it; warn if it is not what was asked.
+
+    Raises ValueError if it is beyond the range of floating-point numbers.
+    """
+    left, _ = gaps
+    sizes, errors = [], np.zeros(problem.B.shape[1])
+    x, given = problem.B, problem.B
+    for k, (back, reference) in enumerate(_preconditioned(problem, chain, gaps, R)):
+        right, x = chain.right_hand_sides[k], chain.answers[k]
+        image = reference
+        if k == 0 and left is not None:
+            # A column of x may be 0 exactly, unless back is more than 0 and too small.
+            lost = (norms(back) > 0) & (norms(back) < TINY * R.norm)
+            given, image = np.where(x.any(axis=0) | lost, right, 0), left
+        sizes.append(largest_ratio(back, reference))
+        ended = sizes[-1] * norms(reference)
+        errors = _errors(errors, right, x, image, ended, R)
+    with np.errstate(over="ignore"):
+        x = np.ldexp(x, sum(chain.exponents, np.zeros_like(problem.exponents)))
+        scaled = np.ldexp(x, problem.exponents)
+    if not all(_in_range(X, given) for X in (x, scaled)):
+        raise _beyond(R.norm)
+    residual, excess = _residual(problem, chain, left, x, R if direct else None)
+    _warn(sizes, excess, R.condition, tol, method)
+    return Solution(
+        x=scaled.reshape(problem.shape),
+        residual=residual,
+        preconditioned_residuals=tuple(sizes),
+        iterations=tuple(chain.steps),
+        condition=R.condition,
+        error_estimate=float(errors.max()),
+        method=method,
+    )
+
+
+def arrived(
+    problem: Problem,
+    chain: Chain,
+    gaps: Gaps,
+    R: Preconditioner | ColumnScaling,
+    tol: float,
+) -> bool:
+    """Tell whether the preconditioned residuals are at most tol, or rounding."""
+    pairs = _preconditioned(problem, chain, gaps, R)
+    worst = max(
+        (largest_ratio(back, reference) for back, reference in pairs), default=0
+    )
+    return worst <= max(tol, 100 * UNIT * R.condition)
+
+
+def _preconditioned(
+    problem: Problem, chain: Chain, gaps: Gaps, R: Preconditioner | ColumnScaling
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return R^-T times what is left of each system, and what to compare it with."""
+    references = [R.solve_transposed(y) for y in chain.right_hand_sides[1:]]
+    for first in chain.right_hand_sides[:1]:
+        least_squares = problem.least_squares
+        references.insert(0, first if least_squares else R.solve_transposed(first))
+    backs = map(R.solve_transposed, gaps[1])
+    return list(zip(backs, references, strict=True))
+
+
+def _warn(
+    sizes: list[float], excess: float, condition: float, tol: float, method: str
+) -> None:
+    """Warn of a residual that is above `tol`, and say where that comes from."""
+    worst = max(sizes, default=0)
+    if not worst <= max(tol, 100 * UNIT * condition):
+        message = (
+            f"{method!r} ended at preconditioned residuals of up to {worst:.0e}, and "
+            f"tol is {tol:.0e}. If the preconditioner is of this A, make it with more "
+            'oversampling, or take method="cholesky_qr".'
+        )
+    elif excess > tol:
+        message = (
+            f"x leaves a residual of {excess:.0e} of b more than it must, and tol is "
+            f"{tol:.0e}: with a condition number of {condition:.1e} the rounding of x "
+            "alone may leave as much. See error_estimate for the digits of x."
+        )
+    else:
+        return
+    warnings.warn(message, scipy.linalg.LinAlgWarning, stacklevel=5)
+
+
+def _residual(
+    problem: Problem,
+    chain: Chain,
+    left: np.ndarray | None,
+    x: np.ndarray,
+    R: Preconditioner | ColumnScaling | None,
+) -> tuple[float, float]:
+    """Return the residual relative to b, and how far it is above the least.
+
+    With the triangle R of A in place of A^T A, if it is given.
+    """
+    A, B = problem.A, problem.B
+    for _ in range(problem.j):
+        if isinstance(R, Preconditioner):
+            x = R.R.T @ (R.R @ x)
+        else:
+            x = multiply_transposed(A, multiply(A, x))
+    if left is None:
+        gap = largest_ratio(x - B, B)
+        return gap, gap
+    if not problem.j:
+        return largest_ratio(left, B), 0.0
+    image = multiply(A, x) - B
+    return largest_ratio(image, B), largest_ratio(image - left, B)
+
+
+def _errors(
+    errors: np.ndarray,
+    y: np.ndarray,
+    x: np.ndarray,
+    left: np.ndarray,
+    ended: np.ndarray,
+    R: Preconditioner | ColumnScaling,
+) -> np.ndarray:
+    """Estimate the relative errors of x after a solve, from those of y before.
+
+    The solve multiplies what it is given by |y| / (sigma_min^2 |x|). It commits
+    2 u (kappa + kappa^2 |left| / (|A| |x|)), where left is A x - b for least squares
+    and otherwise R^-T y, and what iterations that end early leave,
+    (1 + eta)^2 ended / (sigma_min |x|).
+    """
+    condition, largest = R.condition, R.norm
+    least = largest / condition
+    size = norms(x)
+    size = np.where(size > 0, size, np.inf)
+    commits = condition + condition**2 * (norms(left) / largest / size)
+    carried = errors / least * (norms(y) / size) / least
+    ended = (1 + R.distortion) ** 2 * (ended / least / size)
+    return np.where(size < np.inf, carried + 2 * UNIT * commits + ended, 0)
+
+
+def _in_range(X: np.ndarray, given: np.ndarray) -> bool:
+    """Tell whether all columns are finite, and none vanish but those given as 0."""
+    sizes = abs(X).max(axis=0)
+    return bool(np.isfinite(X).all() and ((sizes >= TINY) | ~given.any(axis=0)).all())
+
+
+def _beyond(largest: float) -> ValueError:
+    return ValueError(
+        "The solution is beyond the range of floating-point numbers: divide A by its "
+        f"norm, about {largest:.0e}, and b by its own, and scale x afterwards."
+    )

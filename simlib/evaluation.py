@@ -480,7 +480,8 @@ class Evaluator:
                 ledger.hand_over(request.size)
                 yield number, self.function, self.batch, xs, ys
 
-        with closing(self._answers(calls(), workers, begun, ledger)) as answers:
+        most = inf if store is None else 2 * workers  # begun, and not yet written
+        with closing(self._answers(calls(), workers, most, begun, ledger)) as answers:
             for number, values, seconds, error in answers:
                 request = begun.pop(number)
                 failure = self._settle(
@@ -502,10 +503,15 @@ class Evaluator:
         self,
         calls: Iterator[tuple[Any, ...]],
         workers: int,
+        most: float,
         begun: dict[int, Request],
         ledger: Ledger,
     ) -> Generator[tuple[int, np.ndarray, float, BaseException | None], None, None]:
-        """Yield the answers as they come, from here or from the workers of joblib."""
+        """Yield the answers as they come, from here or from the workers of joblib.
+
+        Where answers are not taken as fast as they come, `most` requests are begun
+        before the workers wait.
+        """
         if workers == 1:
             for arguments in calls:
                 yield _call(*arguments)
@@ -516,8 +522,20 @@ class Evaluator:
             batch_size=1,
             pre_dispatch="n_jobs",
         )
+        more = True
+
+        def some() -> Iterator[Any]:
+            nonlocal more
+            while len(begun) < most:
+                each = next(calls, None)
+                if each is None:
+                    more = False
+                    return
+                yield joblib.delayed(partial(_call, *each))()
+
         try:
-            yield from parallel(joblib.delayed(_call)(*each) for each in calls)
+            while more:
+                yield from parallel(some())
         except Exception as error:
             raise _broken(begun, error, ledger) from error
 

@@ -83,7 +83,8 @@ class Similarity(SimilarityMatrix):
     store : str or path, optional
         A file that keeps what is evaluated, request by request as they finish, for the
         next process: an SQLite database, made if it is not there. One process at a time
-        opens it; copies sent to workers carry none.
+        opens it; copies sent to workers carry none. What kills it costs the requests
+        under way, two for each worker at most.
     function_id : str, optional
         Required with a store: names the function and its version. A store that was made
         with another one is refused; change it when you change what the function does.

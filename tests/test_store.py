@@ -494,7 +494,8 @@ def test_killed_at_any_moment(tmp_path, jobs):
     assert answer.read_text() == ask(sim)
     pairs = function.pairs()
     assert len(set(pairs)) == sim.calls
-    assert len(pairs) - sim.calls <= kills * jobs * 5
+    under_way = 1 if jobs == 1 else 2 * jobs  # finished, but not yet written, included
+    assert len(pairs) - sim.calls <= kills * under_way * 5
 
 
 def test_the_disk_is_full(tmp_path):

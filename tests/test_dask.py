@@ -1,0 +1,103 @@
+"""On a Dask cluster of processes: the same answers, also where a worker is killed."""
+
+import os
+import signal
+import time
+from collections import Counter
+from functools import partial
+
+import joblib
+import numpy as np
+import psutil
+import pytest
+from distributed import Client, LocalCluster
+
+from simlib import Similarity, tikhonov
+from simlib.store import digest
+
+N, BATCH, WORKERS = 24, 20, 2
+POINTS = np.random.default_rng(0).standard_normal((N, 200))
+TEXTS = ["".join(map(chr, row)) for row in (97 + (25 * abs(POINTS)) % 26).astype(int)]
+RUNS = int(os.environ.get("SIMLIB_DASK_RUNS", "1"))  # workers killed one by one
+
+
+@pytest.fixture
+def cluster():
+    """Return the client of a cluster of processes, the one joblib takes."""
+    options = {"threads_per_worker": 1, "dashboard_address": None}
+    workers = LocalCluster(n_workers=WORKERS, **options)
+    with workers, Client(workers) as client:
+        client.wait_for_workers(WORKERS, timeout=60)
+        yield client
+
+
+def alike(x, y):
+    """Compare two points, or two texts."""
+    if isinstance(x, str):
+        return sum(map(str.__eq__, x, y)) / len(x)
+    return float(np.tanh(x @ y / 20))
+
+
+def deadly(folder, victim, x, y):
+    """Note a pair in a file, and kill the worker that is first to meet the victim."""
+    time.sleep(0.001)
+    with open(folder / "asked", "ab", buffering=0) as asked:  # one write, appended
+        asked.write(digest([x, y]).encode() + b"\n")
+    if digest([x, y]) == victim and not (folder / "killed").exists():
+        (folder / "killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return alike(x, y)
+
+
+def test_the_answer_is_that_of_one_process(cluster):
+    forms = {
+        None: alike,
+        "pairs": lambda xs, ys: np.tanh(np.einsum("ij,ij->i", xs, ys) / 20),
+        "block": lambda xs, ys: np.tanh(xs @ ys.T / 20),
+    }
+    for batch, form in forms.items():
+        alone, parallel = (Similarity(POINTS, form, batch=batch) for _ in range(2))
+        expected = tikhonov(alone, 6, rng=0).toarray()
+        with joblib.parallel_config(backend="dask"):
+            K = tikhonov(parallel, 6, rng=0).toarray()
+        np.testing.assert_allclose(K, expected, rtol=1e-12, atol=1e-12)
+        assert parallel.calls == alone.calls
+
+
+@pytest.mark.parametrize("run", range(RUNS))
+@pytest.mark.parametrize(("items", "stored"), [(POINTS, False), (TEXTS, True)])
+def test_a_killed_worker_changes_nothing(cluster, tmp_path, items, stored, run):
+    """Arrays too, which joblib by itself leaves with a worker, to die with it."""
+    a, b = np.sort(np.random.default_rng(run).choice(N, 2, replace=False))
+    function = partial(deadly, tmp_path, digest([items[a], items[b]]))
+    options = {}
+    if stored:
+        options = {"store": tmp_path / "store", "function_id": "deadly"}
+    sim = Similarity(items, function, batch_size=BATCH, **options)
+    with joblib.parallel_config(backend="dask"):
+        K = sim.columns(np.arange(N))
+    assert (tmp_path / "killed").exists()
+    expected = Similarity(items, alike).columns(np.arange(N))
+    np.testing.assert_array_equal(K, expected)
+    assert (sim.calls, sim.failed) == (N * (N + 1) / 2, 0)
+    asked = Counter((tmp_path / "asked").read_bytes().splitlines())
+    assert len(asked) == sim.calls
+    again = sum(count > 1 for count in asked.values())
+    assert 0 < again <= WORKERS * BATCH  # pairs of the requests in flight
+    sim.close()
+    if stored:
+        sim = Similarity(items, function, **options)
+        np.testing.assert_array_equal(sim.columns(np.arange(N)), expected)
+        assert sim.calls == 0
+        sim.close()
+
+
+def test_nothing_listens_but_on_this_machine(cluster):
+    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+    addresses = {
+        connection.laddr.ip
+        for process in processes
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert addresses == {"127.0.0.1"}

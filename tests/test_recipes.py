@@ -1,0 +1,208 @@
+"""The recipes of the book, run as they stand on the page."""
+
+import json
+import re
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import ModuleType
+
+import numpy as np
+import pytest
+import tenacity
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+from simlib import Similarity, SimilarityError
+from simlib.press import Repository, read_chapter
+from simlib.press.chapters import tags
+
+N, LANDMARKS = 16, 4
+TEXTS = [f"text {k} of {k * k % 7}" for k in range(N)]
+HEADING = re.compile(r"## (.+)")
+SHOWN = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def sections():
+    """Return the code of each section of the page, shown or executed, in order."""
+    found, heading = {"": []}, ""
+    for cell in read_chapter(Repository.here().source("recipes")).cells:
+        if cell.cell_type == "code" and "remove-cell" not in tags(cell):
+            found[heading].append(cell.source)
+        elif cell.cell_type == "markdown":
+            for part in re.split(r"^(?=## )", cell.source, flags=re.MULTILINE):
+                if match := HEADING.match(part):
+                    heading = match[1]
+                    found[heading] = []
+                found[heading] += SHOWN.findall(part)
+    return found
+
+
+SECTIONS = sections()
+
+
+@pytest.fixture
+def names(tmp_path):
+    """Return what the top of the page defines, for a few items."""
+    names = {"__name__": "__main__"}  # as in a notebook
+    for code in SECTIONS[""]:
+        exec(code, names)
+    return names | {"n": N, "landmarks": LANDMARKS, "folder": tmp_path, "texts": TEXTS}
+
+
+def run(heading, names):
+    """Run a recipe, and return its similarity."""
+    for code in SECTIONS[heading]:
+        exec(compile(code, heading, "exec"), names)
+    assert names["K"].shape == (N, N)
+    return names["sim"]
+
+
+def check(sim, function):
+    """Compare all that is known with a function of two numbers of items; close."""
+    known = 0
+    for i, j, values in sim.known():
+        pairs = zip(i.tolist(), j.tolist(), strict=True)
+        expected = [function(a, b) for a, b in pairs]
+        np.testing.assert_allclose(values, expected, rtol=1e-6, atol=1e-9)
+        known += np.count_nonzero(i != j)
+    assert known >= (N - LANDMARKS) * LANDMARKS
+    sim.close()
+
+
+def alike(x, y):
+    return len(set(x) & set(y)) / len(set(x) | set(y))
+
+
+def test_a_recipe_has_ten_lines_at_most():
+    assert len(SECTIONS) == 6
+    for heading, cells in SECTIONS.items():
+        assert cells, heading
+        for code in cells:
+            assert len([line for line in code.splitlines() if line.strip()]) <= 10
+
+
+class CrossEncoder:
+    """The one of sentence-transformers, but that its scores are made up."""
+
+    asked = 0
+
+    def __init__(self, model_name_or_path, num_labels=None, max_length=None):
+        assert "/" in model_name_or_path
+
+    def predict(self, sentences, batch_size=32, show_progress_bar=None):
+        assert all(isinstance(text, str) for pair in sentences for text in pair)
+        CrossEncoder.asked += len(sentences)
+        return np.array([self.score(x, y) for x, y in sentences], dtype=np.float32)
+
+    @staticmethod
+    def score(x, y):
+        return alike(x, y) + len(x) / 100  # another one in the other order
+
+
+def test_a_cross_encoder(names, monkeypatch):
+    module = ModuleType("sentence_transformers")
+    module.CrossEncoder = CrossEncoder
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    sim = run("A cross-encoder", names)
+    assert sim.calls == CrossEncoder.asked < N * N
+    check(sim, lambda a, b: CrossEncoder.score(TEXTS[a], TEXTS[b]))
+    assert run("A cross-encoder", names).calls == 0  # all of it in the file
+    names["sim"].close()
+
+
+@pytest.fixture
+def service():
+    """A server that cannot answer at once for every fifth pair, or for none."""
+
+    class Service(BaseHTTPRequestHandler):
+        asked, answered, most, busy, down = [], 0, 0, 0, False
+        lock = threading.Lock()
+
+        def do_POST(self):
+            pair = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with self.lock:
+                first = pair not in self.asked
+                Service.asked.append(pair)
+                Service.busy += 1
+                Service.most = max(self.most, self.busy)
+            time.sleep(0.05)
+            place = TEXTS.index(pair["first"]) + TEXTS.index(pair["second"])
+            fails = self.down or (first and place % 5 == 0)
+            with self.lock:
+                Service.busy -= 1
+                Service.answered += not fails
+            self.send_response(503 if fails else 200)
+            self.end_headers()
+            score = alike(pair["first"], pair["second"])
+            self.wfile.write(json.dumps({"score": score}).encode())
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+        Service.url = f"http://127.0.0.1:{server.server_port}/"
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield Service
+        server.shutdown()
+        thread.join()
+
+
+def test_a_function_that_waits(names, service):
+    names["url"] = service.url
+    sim = run("A function that waits", names)
+    assert sim.calls == service.answered < N * (N + 1) / 2
+    assert len(service.asked) > sim.calls  # asked again
+    assert 2 < service.most <= 16
+    check(sim, lambda a, b: alike(TEXTS[a], TEXTS[b]))
+    names["judge"].retry.wait = tenacity.wait_none()
+    service.down, asked = True, len(service.asked)
+    sim = Similarity(TEXTS, names["judge"])
+    with pytest.raises(SimilarityError, match=r"503.* on items 0 and 1"):
+        sim.pairs([0], [1])
+    assert len(service.asked) == asked + 8
+    service.down = False
+    assert sim.pairs([0], [1]) == alike(TEXTS[0], TEXTS[1])
+
+
+def warped(x, y):
+    """Return the distance of dynamic time warping by its recursion."""
+    cost = np.full((len(x) + 1, len(y) + 1), np.inf)
+    cost[0, 0] = 0
+    for a, b in np.ndindex(len(x), len(y)):
+        best = min(cost[a, b], cost[a, b + 1], cost[a + 1, b])
+        cost[a + 1, b + 1] = (x[a] - y[b]) ** 2 + best
+    return cost[-1, -1] ** 0.5
+
+
+def test_series(names):
+    sim = run("Series of different lengths", names)
+    assert sim.calls == 0  # the second time
+    series = names["series"]
+    assert len({x.size for x in series}) > 1
+    check(sim, lambda a, b: warped(series[a], series[b]))
+
+
+def moved(x, y):
+    """Return the cost of transport by an assignment, each point as often as it takes.
+
+    Of x as many times as y has points and the reverse: then all weigh the same.
+    """
+    distances = cdist(np.repeat(x, len(y), axis=0), np.repeat(y, len(x), axis=0))
+    return distances[linear_sum_assignment(distances)].mean()
+
+
+def test_clouds_here_and_on_a_cluster(names, capsys):
+    sim = run("Clouds of points", names)
+    clouds, here = names["clouds"], names["K"].toarray()
+    calls = sim.calls
+    assert calls < N * (N - 1) / 2
+    exact = Similarity(clouds, moved, diagonal=0.0).columns(np.arange(N))
+    check(sim, lambda a, b: exact[a, b])
+    sim = run("A Dask cluster", names)
+    assert sim.calls == calls
+    np.testing.assert_allclose(names["K"].toarray(), here, rtol=1e-9, atol=1e-9)
+    check(sim, lambda a, b: exact[a, b])
+    assert not capsys.readouterr().err  # the page would show it

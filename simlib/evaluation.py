@@ -531,6 +531,8 @@ class Evaluator:
                 if each is None:
                     more = False
                     return
+                # Arguments of their own would be left with one worker of Dask, and lost
+                # with it.
                 yield joblib.delayed(partial(_call, *each))()
 
         try:

@@ -24,7 +24,7 @@ RUNS = int(os.environ.get("SIMLIB_DASK_RUNS", "1"))  # workers killed one by one
 @pytest.fixture
 def cluster():
     """Return the client of a cluster of processes, the one joblib takes."""
-    options = {"threads_per_worker": 1, "dashboard_address": None}
+    options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     workers = LocalCluster(n_workers=WORKERS, **options)
     with workers, Client(workers) as client:
         client.wait_for_workers(WORKERS, timeout=60)

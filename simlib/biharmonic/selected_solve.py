@@ -27,7 +27,7 @@ except ImportError as error:
         '"superlu" solves for whole columns.'
     ) from error
 
-__all__ = ["SelectedSolve", "selected_columns"]
+__all__ = ["selected_columns"]
 
 REACH = 4  # items looked at for each entry that is kept
 PROBES = 16  # random signs by item that tell how large the entries out of reach are

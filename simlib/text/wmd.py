@@ -101,8 +101,10 @@ class WordMoverDistance:
         """
         rows_x, weights_x = self._bag(x)
         rows_y, weights_y = self._bag(y)
-        points = self.vectors.array
-        return _transport(weights_x, weights_y, cdist(points[rows_x], points[rows_y]))
+        x, y = self.vectors.array[rows_x], self.vectors.array[rows_y]
+        exponent = common_exponent(x, y)
+        costs = cdist(np.ldexp(x, -exponent), np.ldexp(y, -exponent))
+        return _transport(weights_x, weights_y, np.ldexp(costs, exponent))
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return what `_bag` does, computed once for each document."""

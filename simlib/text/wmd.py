@@ -101,9 +101,9 @@ class WordMoverDistance:
         """
         rows_x, weights_x = self._bag(x)
         rows_y, weights_y = self._bag(y)
-        x, y = self.vectors.array[rows_x], self.vectors.array[rows_y]
-        exponent = common_exponent(x, y)
-        costs = cdist(np.ldexp(x, -exponent), np.ldexp(y, -exponent))
+        points_x, points_y = self.vectors.array[rows_x], self.vectors.array[rows_y]
+        exponent = common_exponent(points_x, points_y)
+        costs = cdist(np.ldexp(points_x, -exponent), np.ldexp(points_y, -exponent))
         return _transport(weights_x, weights_y, np.ldexp(costs, exponent))
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

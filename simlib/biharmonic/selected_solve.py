@@ -27,7 +27,7 @@ except ImportError as error:
         '"superlu" solves for whole columns.'
     ) from error
 
-__all__ = ["selected_columns"]
+__all__ = ["SelectedSolve", "selected_columns"]
 
 REACH = 4  # items looked at for each entry that is kept
 PROBES = 16  # random signs by item that tell how large the entries out of reach are
@@ -55,6 +55,18 @@ class SelectedSolve:
     ------
     ValueError
         M without the landmarks is singular to rounding error, or not positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import biharmonic
+    >>> from simlib.biharmonic.selected_solve import SelectedSolve
+    >>> path = np.eye(50, k=1) + np.eye(50, k=-1)
+    >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(path))
+    >>> system = SelectedSolve(M, np.array([10, 30]), probes=16)
+    >>> columns, _, beyond = system.columns(np.array([1]), kept=12)  # all in reach
+    >>> columns.nnz, bool(beyond[0] < 1e-12)
+    (12, True)
     """
 
     def __init__(self, M: csr_array, landmarks: np.ndarray, *, probes: int = 0):

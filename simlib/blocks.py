@@ -12,10 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrcon
 
 __all__ = [
     "dense",
     "entries",
+    "gram_qr",
     "qr",
     "row_blocks",
     "times",
@@ -25,6 +28,7 @@ __all__ = [
 
 HELD = 2**21  # numbers made of a matrix at a time
 TALL = 8  # how many times as high as wide a block is at least
+WELL_CONDITIONED = 1e-6  # A^T A of which the Cholesky factor serves for R
 GATHERED = 2**16  # numbers gathered of each matrix at a time: they stay in the cache
 
 
@@ -106,6 +110,29 @@ def qr(
             block = last if k == len(parts) - 1 else np.linalg.qr(stacked(k))[0]
             V, rows = np.split(block @ V, [len(above[k])])
             yield parts[k], rows
+
+    return Q, R
+
+
+def gram_qr(
+    A: Any,
+) -> (
+    tuple[Callable[[np.ndarray], Iterator[tuple[slice, np.ndarray]]], np.ndarray] | None
+):
+    """Return what `qr` does, in float64, for a sparse matrix, without a dense block.
+
+    R is the Cholesky factor of A^T A, and Q V = A (R^-1 V). None where the columns are
+    so near to dependent that Q would not be orthonormal to ten digits or so.
+    """
+    A = A.astype(float)
+    R, failed = dpotrf(dense(A.T @ A), clean=1)
+    if failed or not dtrcon(R, norm="1")[0] ** 2 > WELL_CONDITIONED:
+        return None
+
+    def Q(V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        V = solve_triangular(R, V)
+        for part in row_blocks(A.shape[0], V.shape[1]):
+            yield part, A[part] @ V
 
     return Q, R
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
+from scipy.linalg import lu_solve, solve_triangular
+from scipy.linalg.lapack import dgecon, dgetrf
 from scipy.sparse import csr_array, sparray, spmatrix
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
@@ -15,6 +17,7 @@ from simlib._typing import Indices, MatrixLike
 from simlib.blocks import (
     dense,
     entries,
+    gram_qr,
     qr,
     row_blocks,
     times,
@@ -28,6 +31,7 @@ __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
 CHUNK = 2**20  # entries of the rows computed at a time
+BLOCK = 32  # columns of a sparse factor that are dense at a time
 
 
 class LowRank(Saved, LinearOperator):
@@ -137,6 +141,7 @@ class LowRank(Saved, LinearOperator):
             None if row_landmarks is None else np.asarray(row_landmarks)
         )
         self.calls, self.method = calls, method
+        self._products: dict[str, Any] = {}  # of the factors, kept by `solve`
         parts = [self.left, self.core, self.right, self.residual]
         dtype = np.result_type(*(part.dtype for part in parts if part is not None))
         super().__init__(dtype, shape)
@@ -330,9 +335,13 @@ class LowRank(Saved, LinearOperator):
 
         Notes
         -----
-        Costs O(n l^2) flops, in float64; with a residual n l numbers of memory. The
-        same as ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and
-        ``alpha = ridge``.
+        In float64. The first time O(n l^2) flops, and with a residual n l numbers of
+        memory; a sparse L with well conditioned columns, such as the P of
+        `biharmonic_approximation`, is not made dense: T is then the Cholesky factor of
+        L^T L. This decomposition is kept for the next ridge, and for the matrices that
+        `with_core` makes; without a residual those take O(l^3) and two products of L.
+        Factors must not be changed in between. The same as
+        ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
         """
         y = _numbers(y, "y")
         if not (isinstance(ridge, Real) and np.isfinite(ridge)):
@@ -349,11 +358,10 @@ class LowRank(Saved, LinearOperator):
                 "Without a residual the inversion lemma divides by the ridge; give one "
                 "that is not zero."
             )
-        Q, T = qr(self.left, float)
+        Q, T = self._decomposed()
         core = T @ self.core
         if self.residual is None:
-            joint = T.T if self.symmetric else self._right_times(Q, len(T))  # R^T Q
-            y_scaled, joint = y / ridge, joint / ridge
+            y_scaled, joint = y / ridge, self._joint() / ridge
         else:
             D = scipy.sparse.csc_array(self.residual, dtype=float)
             D = D + ridge * scipy.sparse.eye_array(self.shape[0], format="csc")
@@ -364,26 +372,66 @@ class LowRank(Saved, LinearOperator):
                     "The residual plus the ridge is singular; change the ridge."
                 ) from error
             y_scaled = factor.solve(y.astype(np.result_type(y, float)))
-            Q_scaled = np.empty((self.shape[0], len(T)))
-            for part, rows in Q(np.eye(len(T))):
-                Q_scaled[part] = rows
-            Q_scaled = factor.solve(Q_scaled)
-            joint = self.right.T @ Q_scaled
+            joint = np.empty((self.right.shape[1], len(T)))
+            step = BLOCK if self._products["by_gram"] else max(1, len(T))
+            for start in range(0, len(T), step):
+                some = np.eye(len(T))[:, start : start + step]
+                Q_some = np.empty((self.shape[0], some.shape[1]))
+                for part, rows in Q(some):
+                    Q_some[part] = rows
+                joint[:, start : start + step] = self.right.T @ factor.solve(Q_some)
         system = np.eye(len(core)) + core @ joint
-        sigma = np.linalg.svd(system, compute_uv=False)  # beside 1, away from Q
-        if sigma.min(initial=1) < 100 * np.finfo(float).eps * sigma.max(initial=1):
+        lu, pivots, _ = dgetrf(system)
+        if _condition(system, lu) > 0.01 / np.finfo(float).eps:  # away from Q it is 1
             raise np.linalg.LinAlgError(
                 f"The matrix plus {ridge:g} I is singular to working precision: minus "
                 "the ridge is an eigenvalue. Change the ridge."
             )
         small = core @ transposed_times(self.right, y_scaled)
-        weights = np.linalg.solve(system, small)
-        if self.residual is not None:
-            return (y_scaled - Q_scaled @ weights).astype(np.result_type(self, y))
-        x = y_scaled.astype(np.result_type(self, y))
-        for part, rows in Q(weights.reshape(len(weights), -1)):
-            x[part] = y_scaled[part] - rows.reshape(y_scaled[part].shape) / ridge
-        return x
+        weights = lu_solve((lu, pivots), small) if small.size else small
+        gap = np.empty(y_scaled.shape, np.result_type(weights, float))
+        for part, rows in Q(weights[:, None] if weights.ndim == 1 else weights):
+            gap[part] = rows.reshape(gap[part].shape)
+        gap = gap / ridge if self.residual is None else factor.solve(gap)
+        return (y_scaled - gap).astype(np.result_type(self, y))
+
+    def with_core(self, core: ArrayLike) -> Self:
+        r"""Return the matrix with the same factors and residual, and another core.
+
+        Both share what `solve` keeps of the factors. One operator P serves any number
+        of similarity functions: :math:`P W_1 P^\top`, :math:`P W_2 P^\top` and so on.
+
+        Parameters
+        ----------
+        core : array of shape (l, r)
+            The joining matrix. Where it is not symmetric, neither is the matrix.
+
+        Returns
+        -------
+        LowRank
+            Of the same class. Its `calls` are None: where the core is from, only you
+            know.
+
+        Raises
+        ------
+        ValueError
+            The core has another shape, or is complex.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from simlib import LowRank
+        >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[3.0]]))
+        >>> K.with_core([[5.0]]).trace()
+        25.0
+        """
+        W, right = _inexact(np.asarray(core)), self._right
+        if right is None and W.shape == self.core.shape and not _is_symmetric(W):
+            right = self.left
+        changed = {"core": W, "right": right, "calls": None}
+        other = type(self)(**(self._arguments() | changed))
+        other._products = self._products
+        return other
 
     def embedding(
         self, *, out: np.ndarray | None = None
@@ -563,9 +611,31 @@ class LowRank(Saved, LinearOperator):
         right = left if self.symmetric else triangle(self.right)
         return left @ self.core @ right.T
 
-    def _right_times(self, Q: Any, k: int) -> np.ndarray:
-        """Return R^T Q for the right factor and a Q of `qr` with k columns."""
-        return sum(dense(self.right[part]).T @ rows for part, rows in Q(np.eye(k)))
+    def _decomposed(self) -> tuple[Any, np.ndarray]:
+        """Return the QR decomposition of the left factor in float64, made once."""
+        if "qr" not in self._products:
+            by_gram = gram_qr(self.left) if scipy.sparse.issparse(self.left) else None
+            self._products["qr"] = by_gram or qr(self.left, float)
+            self._products["by_gram"] = by_gram is not None
+        return self._products["qr"]
+
+    def _joint(self) -> np.ndarray:
+        """Return R^T Q for the right factor and Q of the left one, made once."""
+        Q, T = self._decomposed()
+        if self.right is self.left:
+            return T.T
+        if "joint" not in self._products:
+            if self._products["by_gram"]:
+                product = dense(self.left.astype(float).T @ self.right)
+                joint = solve_triangular(T, product, trans="T").T
+            else:
+                parts = Q(np.eye(len(T)))
+                joint = sum(self.right[part].T @ rows for part, rows in parts)
+            self._products["joint"] = joint
+        return self._products["joint"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_products": {}}
 
     def _features(self, part: slice) -> np.ndarray:
         """Return some rows of the columns that `embedding_map` applies to."""
@@ -574,6 +644,10 @@ class LowRank(Saved, LinearOperator):
 
     def _parts(self) -> dict[str, Any]:
         self._refuse_operator("be saved", "which makes factors of the residual")
+        return self._arguments()
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return what makes this matrix."""
         return {
             "left": self.left,
             "core": self.core,
@@ -601,8 +675,8 @@ class Closed(LowRank):
         super().__init__(*factors, **options)
         self.reason = reason
 
-    def _parts(self) -> dict[str, Any]:
-        return super()._parts() | {"reason": self.reason}
+    def _arguments(self) -> dict[str, Any]:
+        return super()._arguments() | {"reason": self.reason}
 
     def extend(self, columns: ArrayLike) -> NoReturn:
         raise ValueError(f"New items have no place in this matrix: {self.reason}")
@@ -618,6 +692,13 @@ def _inexact(factor: Any) -> Any:
         raise ValueError("LowRank is for real matrices; got a complex factor.")
     known = factor.dtype in (np.float32, np.float64)
     return factor if known else factor.astype(float)
+
+
+def _condition(A: np.ndarray, lu: np.ndarray) -> float:
+    """Return the condition of A beside the number 1, estimated in the 1-norm."""
+    norm = float(np.linalg.norm(A, 1)) if A.size else 0.0
+    inverse = dgecon(lu, norm)[0] * norm if A.size else 1  # 1 / |A^-1|
+    return float(max(norm, 1) / min(inverse, 1)) if inverse > 0 else np.inf
 
 
 def _is_symmetric(A: Any) -> bool:

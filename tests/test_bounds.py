@@ -180,3 +180,18 @@ def test_edit_distance_leans_on_qgrams():
     cheap = Similarity(words, qgram_distances, batch="block")
     answer = anchored(sim, 10, cheap, rng=0)
     assert relative_error(K, answer) < 0.9 * relative_error(K, tikhonov(sim, 10, rng=0))
+
+
+@pytest.mark.parametrize(
+    "distances", [relaxed_word_mover_distances, centroid_distances]
+)
+def test_a_word_of_weight_zero_is_not_there(distances):
+    points = np.array([[0.0], [5.0], [np.nan]])
+    stored = csr_array(([1.0, 0.0, 0.0], [0, 1, 2], [0, 3]), shape=(1, 3))
+    both = csr_array([[0.5, 0.5, 0.0]])
+    for x, y in (stored, both), (both, stored):
+        assert distances(x, y, points).tolist() == [[2.5]]
+    assert stored.nnz == 3
+    nothing = csr_array(([0.0], [0], [0, 1]), shape=(1, 3))
+    with pytest.raises(ValueError, match="A bag is empty"):
+        distances(nothing, both, points)

@@ -273,6 +273,28 @@ def test_impossible_meshes(geodesics, vertices, faces, message):
         geodesics(vertices, faces, [0])
 
 
+@pytest.mark.parametrize("axes", [[1, 2], [0, 1]])
+def test_heat_on_a_mesh_collapsed_to_a_line(axes):
+    mesh = bumpy_sphere(2)
+    vertices = mesh.vertices.copy()
+    vertices[:, axes] = 0
+    with pytest.raises(ValueError, match=r"162 of 162 vertices .* without area only"):
+        heat_geodesics(vertices, mesh.faces, [0])
+    collapsed = np.zeros_like(vertices)
+    collapsed[5] = 1
+    with pytest.raises(ValueError, match=r"without area only, vertex 0 is the first"):
+        heat_geodesics(collapsed, mesh.faces, [0])
+
+
+def test_heat_goes_round_a_triangle_without_area():
+    mesh = bumpy_sphere(3)
+    vertices, few = mesh.vertices.copy(), mesh.faces[100]
+    vertices[few] = vertices[few].mean(axis=0)
+    D = heat_geodesics(vertices, mesh.faces, [0])
+    expected = heat_geodesics(mesh.vertices, mesh.faces, [0])
+    assert abs(D - expected).max() < 0.1 * expected.max()
+
+
 @pytest.mark.parametrize(
     ("vertices", "faces", "message"),
     [

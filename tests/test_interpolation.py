@@ -18,6 +18,7 @@ from simlib.biharmonic import (
     mesh_laplacian,
     neighbor_graph,
 )
+from simlib.biharmonic.factorization import factorize
 from simlib.datasets import (
     bumpy_sphere,
     load_bunny,
@@ -372,6 +373,34 @@ def test_numbers_of_four_bytes():
         P = interpolation(M, [0, 50, 100], nnz_per_row=2, **options)
         assert P.indices.dtype == P.indptr.dtype == np.int32
         assert P.has_canonical_format
+
+
+def test_poor_rows_take_few_solves_with_the_one_factor(monkeypatch):
+    module = sys.modules["simlib.biharmonic.interpolation"]
+    factors, widths = [], []
+
+    def counted(A, solver):
+        solve = factorize(A, solver)
+        factors.append(A)
+
+        def wide(B):
+            widths.append(B.shape[1] if B.ndim == 2 else 1)
+            return solve(B)
+
+        return wide
+
+    monkeypatch.setattr(module, "factorize", counted)
+    M = surface_operator(bumpy_sphere(4))
+    landmarks = uniform(2562, 100, rng=0)
+    options = {"nnz_per_row": 1, "by": "column", "solver": "superlu"}
+    interpolation(M, landmarks, renormalize=False, **options)
+    raw = len(widths)
+    P = interpolation(M, landmarks, **options)
+    assert len(factors) == 2
+    extra = widths[2 * raw :]
+    assert sum(extra) > 100
+    assert len(extra) == -(-sum(extra) // 32)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-12)
 
 
 # Pieces

@@ -1,6 +1,7 @@
 """LowRank against exact answers, dense arrays, SciPy and scikit-learn."""
 
 import pickle
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from simlib import LowRank
+from simlib.lowrank import Closed
 
 # By hand: K = 3 (1, 2)^T (1, 2).
 
@@ -367,6 +369,99 @@ def test_solve_survives_a_pseudo_inverse_as_core(ridge, separate):
 
 def test_solve_accepts_a_negative_ridge(rank_one):
     assert_allclose(rank_one.solve(np.array([1.0, 2.0]), -5.0), [0.1, 0.2])
+
+
+def sparse_factor(n, k, seed=0):
+    """The identity on some rows, and a few weights of sum 1 in the others."""
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(n - k), 5)
+    weights = rng.dirichlet(np.ones(5), n - k).ravel()
+    P = scipy.sparse.coo_array(
+        (weights, (rows, rng.integers(0, k, rows.size))), shape=(n - k, k)
+    )
+    return scipy.sparse.vstack([scipy.sparse.eye_array(k), P], format="csr")
+
+
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("separate", [False, True])
+def test_solve_makes_no_sparse_factor_dense(residual, separate, monkeypatch):
+    n, k = 40000, 250
+    P, R, rng = sparse_factor(n, k), sparse_factor(n, k, 1), np.random.default_rng(0)
+    G = rng.standard_normal((k, k))
+    E = scipy.sparse.diags_array(rng.random(n)) if residual else None
+    K = LowRank(P, G @ G.T, R if separate else None, residual=E)
+    y = rng.standard_normal(n)
+    monkeypatch.setattr("simlib.lowrank.qr", None)
+    tracemalloc.start()
+    x = K.solve(y, 500.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    monkeypatch.undo()
+    assert peak < 0.75 * 8 * n * k
+    assert_allclose(K @ x + 500 * x, y, rtol=0, atol=1e-8)
+    dense = LowRank(P.toarray(), K.core, R.toarray() if separate else None, residual=E)
+    assert_allclose(x, dense.solve(y, 500.0), rtol=1e-6, atol=1e-10)
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 1], [0, 0, 0]])
+def test_solve_with_dependent_sparse_columns(columns):
+    """Of which the Gram matrix has no Cholesky factor."""
+    P = sparse_factor(40, 2)[:, columns]
+    P[:, [2]] *= 1e-9
+    K = LowRank(P, np.diag([1.0, 2, 3e9]))
+    y = np.random.default_rng(0).standard_normal(40)
+    expected = np.linalg.solve(K.toarray() + 0.1 * np.eye(40), y)
+    assert_allclose(K.solve(y, 0.1), expected, rtol=1e-9)
+    empty = LowRank(scipy.sparse.csr_array((40, 3)), np.eye(3))
+    assert_allclose(empty.solve(y, 0.1), y / 0.1)
+    none = LowRank(scipy.sparse.csr_array((40, 0)), np.eye(0))
+    assert_allclose(none.solve(y, 0.1), y / 0.1)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_another_core_shares_what_solving_takes(sparse, symmetric, monkeypatch):
+    K, _ = make(symmetric=symmetric, sparse=sparse)
+    y = np.random.default_rng(1).standard_normal(12)
+    K.solve(y, 50.0)
+    for name in "qr", "gram_qr":
+        monkeypatch.setattr(f"simlib.lowrank.{name}", None)
+    core = np.random.default_rng(2).standard_normal(K.core.shape)
+    other = K.with_core(core)
+    assert (other.core == core).all()
+    parts = [k.left.data if sparse else k.left for k in (K, other)]
+    assert np.shares_memory(*parts)
+    assert not other.symmetric
+    right = dense_array(K.right)
+    dense = dense_array(K.left) @ core @ right.T
+    assert_allclose(other.toarray(), dense, atol=1e-13)
+    expected = np.linalg.solve(dense + 70 * np.eye(12), y)
+    assert_allclose(other.solve(y, 70.0), expected, rtol=1e-10)
+    if symmetric:
+        again = other.with_core(core + core.T).with_core(np.eye(3))
+        expected = np.linalg.solve(right @ right.T + 70 * np.eye(12), y)
+        assert_allclose(again.solve(y, 70.0), expected, rtol=1e-10)
+    copy = pickle.loads(pickle.dumps(other))
+    monkeypatch.undo()
+    assert_allclose(copy.solve(y, 70.0), other.solve(y, 70.0), rtol=1e-10)
+
+
+def test_another_core_keeps_the_rest():
+    E = scipy.sparse.eye_array(4)
+    facts = {"residual": E, "landmarks": [1], "method": "mine", "reason": "none."}
+    K = Closed(np.ones((4, 1)), [[1.0]], calls=3, **facts)
+    other = K.with_core([[2]])
+    assert (type(other), other.method, other.calls) == (Closed, "mine", None)
+    assert other.symmetric
+    assert_allclose(other.toarray(), 2 + np.eye(4))
+    with pytest.raises(ValueError, match=r"must have shape \(1, 1\)"):
+        K.with_core(np.eye(2))
+    with pytest.raises(ValueError, match="complex"):
+        K.with_core([[1j]])
+
+
+def dense_array(factor):
+    return factor.toarray() if scipy.sparse.issparse(factor) else factor
 
 
 def test_solve_refuses_singular_systems(rank_one):

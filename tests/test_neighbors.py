@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import quick
 from scipy.optimize import brentq
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from simlib.biharmonic import neighbor_graph
@@ -168,6 +169,7 @@ def test_points_of_any_size(d):
     [
         (np.zeros(5), {}, r"shape \(n, d\); got shape \(5,\)"),
         (np.full((30, 2), np.nan), {}, "finite points"),
+        (csr_array(np.eye(30)), {}, r"got a sparse array. Take X.toarray\(\)"),
         (np.full((30, 2), 1j), {}, "real and finite points .* complex128"),
         (np.zeros((20, 2)), {}, "between 1 and 19, for 20 points; got 20"),
         (np.zeros((20, 2)), {"n_neighbors": 0}, "between 1 and 19"),

@@ -176,6 +176,15 @@ def test_units(scale):
     np.testing.assert_allclose(masses, scale**2 * mass, rtol=1e-9)
 
 
+@pytest.mark.parametrize("power", [-500, -300, 300, 500])
+def test_coordinates_of_any_size(power):
+    mesh = bumpy_sphere(2)
+    L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
+    scaled, masses = mesh_laplacian(np.ldexp(mesh.vertices, power), mesh.faces)
+    np.testing.assert_array_equal(scaled.toarray(), L.toarray())
+    np.testing.assert_array_equal(np.ldexp(masses, -2 * power), mass)
+
+
 def test_several_pieces_do_not_meet():
     vertices, faces = TETRAHEDRON
     L, mass = mesh_laplacian(np.vstack([vertices, vertices]), [*faces, *faces + 4])
@@ -225,6 +234,8 @@ def test_kinds_of_matrices():
         (np.eye(3), [[0, 1, 2], [0, 0, 1]], r"1 triangles have no area, face 1 .*0, 1"),
         ([[0, 0, 0], [1, 0, 0], [2, 0, 0]], [[0, 1, 2]], "no area, face 0"),
         (np.zeros((3, 3)), [[0, 1, 2]], "no area, face 0"),
+        (1e-160 * TETRAHEDRON[0], TETRAHEDRON[1], "range of numbers; take another"),
+        (1e160 * TETRAHEDRON[0], TETRAHEDRON[1], "range of numbers; take another"),
     ],
 )
 def test_impossible_meshes(vertices, faces, message):
@@ -248,6 +259,18 @@ def test_impossible_matrices(matrix, message):
     for function in graph_laplacian, biharmonic_operator:
         with pytest.raises(ValueError, match=message):
             function(matrix)
+
+
+def test_a_hub_joins_all_its_neighbors():
+    def star(leaves):
+        ones, center = np.ones(leaves), np.full(leaves, 2)
+        others = np.delete(np.arange(leaves + 1), 2)
+        half = coo_array((ones, (center, others)), shape=(leaves + 1,) * 2)
+        return graph_laplacian(half + half.T)
+
+    with pytest.raises(ValueError, match=r"Node 2 has 5000 neighbours.* 25010001 ent"):
+        biharmonic_operator(star(5000))
+    assert biharmonic_operator(star(500)).nnz == 501**2
 
 
 @pytest.mark.parametrize(

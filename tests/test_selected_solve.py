@@ -7,6 +7,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import quick
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 from test_interpolation import (
     by_dense_algebra,
@@ -22,8 +23,9 @@ from simlib.biharmonic import (
     interpolation,
     mesh_laplacian,
     neighbor_graph,
+    selected_solve,
 )
-from simlib.biharmonic.selected_solve import selected_columns
+from simlib.biharmonic.selected_solve import SelectedSolve, selected_columns
 from simlib.datasets import bumpy_sphere, load_bunny, load_road_graph, swiss_roll
 from simlib.landmarks import uniform
 
@@ -181,6 +183,104 @@ def test_two_threads():
         np.testing.assert_array_equal(touched_too, touched)
 
 
+# Where it is taken
+
+
+def hubs(n, joined, rng):
+    """A graph in which new nodes prefer those that have many edges."""
+    rng = np.random.default_rng(rng)
+    ends, edges = list(range(joined)), []
+    for node in range(joined, n):
+        others = set()
+        while len(others) < joined:
+            others.add(ends[rng.integers(len(ends))])
+        edges += [(node, other) for other in others]
+        ends += [*others, *[node] * joined]
+    i, j = np.transpose(edges)
+    half = coo_array((np.ones(i.size), (i, j)), shape=(n, n))
+    return graph_laplacian(half + half.T)
+
+
+@pytest.mark.parametrize("joined", [1, 3])
+@pytest.mark.parametrize("harmonic", [False, True])
+def test_hubs_take_whole_columns(joined, harmonic):
+    """Of which the items a few hops away are not the largest."""
+    L = hubs(2000, joined, rng=0)
+    M = L if harmonic else biharmonic_operator(L)
+    landmarks = uniform(2000, 200, rng=0)
+    exact, selected, auto = (
+        interpolation(M, landmarks, nnz_per_row=4, solver=solver, renormalize=False)
+        for solver in ("superlu", "selected", "auto")
+    )
+    size = np.sqrt(scipy.sparse.linalg.norm(exact) ** 2 - 200)  # of P_u
+    assert scipy.sparse.linalg.norm(selected - exact) > 0.1 * size
+    assert scipy.sparse.linalg.norm(auto - exact) < 0.02 * size
+
+
+def columns_by_reach(monkeypatch):
+    """Count the columns that are computed around their landmarks."""
+    counts, solve = [], selected_solve._solve
+
+    def counted(landmarks, *others):
+        counts.append(landmarks.size)
+        return solve(landmarks, *others)
+
+    monkeypatch.setattr(selected_solve, "_solve", counted)
+    return counts
+
+
+def test_whole_columns_where_nearly_all_is_kept(monkeypatch):
+    counts = columns_by_reach(monkeypatch)
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 60, rng=0)
+    interpolation(M, landmarks, nnz_per_row=20)
+    assert sum(counts) == 0
+    interpolation(M, landmarks, nnz_per_row=2)  # the ancestors are too many
+    assert sum(counts) == 32
+    interpolation(M, landmarks, nnz_per_row=2, solver="selected")
+    assert sum(counts) == 92
+
+
+@pytest.mark.parametrize(("n_landmarks", "nnz_per_row"), [(100, 50), (500, 100)])
+def test_whole_columns_on_the_bunny(data, n_landmarks, nnz_per_row, monkeypatch):
+    counts = columns_by_reach(monkeypatch)
+    landmarks = uniform(14290, n_landmarks, rng=0)
+    interpolation(surface_operator(load_bunny()), landmarks, nnz_per_row=nnz_per_row)
+    assert sum(counts) == 0
+
+
+def test_parts_of_columns_on_the_roads(data, monkeypatch):
+    """But for the columns of which too much is out of reach."""
+    counts = columns_by_reach(monkeypatch)
+    M, landmarks = roads(8000), uniform(8000, 400, rng=0)
+    options = {"nnz_per_row": 10, "renormalize": False}
+    P = interpolation(M, landmarks, **options)
+    assert sum(counts) == 400
+    exact, selected = (
+        interpolation(M, landmarks, solver=solver, **options)
+        for solver in ("superlu", "selected")
+    )
+    squares, best, missed = (
+        A.power(2).sum(axis=0) for A in (P, exact, exact - selected)
+    )
+    assert missed.max() > 0.3
+    assert (1 - squares / best).max() < 1e-3
+
+
+@pytest.mark.parametrize("reach", [30, 200])
+def test_what_is_out_of_reach(reach):
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 40, rng=0)
+    inside = selected_columns(M, landmarks, reach, reach=reach)[0].toarray()
+    outside = interpolation(M, landmarks, solver="superlu") - inside
+    outside[landmarks] = 0
+    exact = np.square(outside).sum(axis=0)
+    for probes in 16, 4000:
+        system = SelectedSolve(M, landmarks, probes=probes)
+        _, _, beyond = system.columns(np.arange(40), 10, reach)
+        np.testing.assert_allclose(beyond / exact, 1, atol=6 * (2 / probes) ** 0.5)
+
+
 # What it takes
 
 
@@ -225,7 +325,7 @@ def test_touched_on_spheres_grows_like_the_depth():
 def test_not_positive_definite():
     M = np.array([[2.0, -1, -1], [-1, 0, 1], [-1, 1, 0]])
     with pytest.raises(ValueError, match="not positive definite"):
-        interpolation(M, [0], nnz_per_row=2)
+        interpolation(M, [0], nnz_per_row=2, solver="selected")
     P = interpolation(M, [0], solver="superlu")
     np.testing.assert_allclose(P, np.ones((3, 1)), rtol=1e-15)
 
@@ -235,10 +335,9 @@ def test_without_numba(monkeypatch):
     P = interpolation(M, [0, 3], nnz_per_row=2).toarray()
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "simlib.biharmonic.selected_solve")
-    for solver in "auto", "selected":
-        with pytest.raises(ImportError, match=r"numba: pip install simlib\[mesh\]"):
-            interpolation(M, [0, 3], nnz_per_row=2, solver=solver)
-    others = {"solver": "superlu"}, {"by": "row"}
+    with pytest.raises(ImportError, match=r"numba: pip install simlib\[mesh\]"):
+        interpolation(M, [0, 3], nnz_per_row=2, solver="selected")
+    others = {}, {"solver": "superlu"}, {"by": "row"}
     for options in others:
         other = interpolation(M, [0, 3], nnz_per_row=2, **options)
         np.testing.assert_allclose(other.toarray(), P, rtol=1e-12, atol=1e-15)

@@ -493,3 +493,15 @@ def test_counts_matter_and_order_does_not():
     assert Counter(x) != Counter(set(x))
     assert distance(x, y) != pytest.approx(distance(["a", "b"], y))
     assert distance(x, y) == pytest.approx(distance(["b", "a", "a"], y))
+
+
+def test_vectors_keep_all_digits():
+    for large, small, distance in [
+        (16777217.0, 16777216.0, 1),
+        (16777217, 16777216, 1),
+        (1e39, 0.0, 1e39),
+        (1e300, -1e300, 2e300),
+        (1e-300, 0.0, 1e-300),
+    ]:
+        vectors = {"a": [large, 0], "b": [small, 0]}
+        assert word_mover_distance(["a"], ["b"], vectors) == distance

@@ -53,7 +53,8 @@ def heat_geodesics(
     ------
     ValueError
         Arrays of another shape or kind, coordinates that are not finite, no face or one
-        that names no vertex, or a mesh in several pieces.
+        that names no vertex, a mesh in several pieces, or a vertex all of whose
+        triangles have no area: heat has no place there.
     IndexError
         A source that is no vertex.
     ImportError
@@ -79,6 +80,7 @@ def heat_geodesics(
     [[0.0, 2.28], [2.28, 0.0]]
     """
     vertices, faces, exponent = _mesh(vertices, faces)
+    _demand_area(vertices, faces)
     sources = _sources(sources, len(vertices))
     try:
         from potpourri3d import MeshHeatMethodDistanceSolver
@@ -239,6 +241,21 @@ def _columns(
     for column, source in enumerate(sources):
         distances[:, column] = distances_from(source)
     return np.ldexp(distances, exponent, out=distances)
+
+
+def _demand_area(vertices: np.ndarray, faces: np.ndarray) -> None:
+    """Refuse where a vertex has no mass, as on a mesh collapsed to a line."""
+    corners = vertices[faces].astype(np.float64)
+    sides = np.roll(corners, -1, axis=1) - corners
+    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
+    flat = areas <= 1e-14 * (sides**2).sum(axis=2).max(axis=1)
+    without = np.setdiff1d(np.arange(len(vertices)), faces[~flat])
+    if without.size:
+        raise ValueError(
+            f"{without.size} of {len(vertices)} vertices are in triangles without area "
+            f"only, vertex {without[0]} is the first: merge the vertices that "
+            "coincide, and leave out such triangles."
+        )
 
 
 def _demand_surface(vertices: np.ndarray, faces: np.ndarray) -> None:

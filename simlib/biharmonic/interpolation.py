@@ -11,8 +11,8 @@ the others. Most of it is nearly 0, and a sparse P keeps what is large,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal, overload
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 import scipy.sparse
@@ -24,10 +24,16 @@ from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric, compact
 from simlib.landmarks import draw
 
+if TYPE_CHECKING:
+    from simlib.biharmonic.selected_solve import SelectedSolve
+
 __all__ = ["interpolation"]
 
 Solver = Literal["auto", "selected", "superlu", "cholmod"]
+Solve = Callable[[np.ndarray], np.ndarray]
 BLOCK = 32  # columns solved at a time: they stay in the cache of the processor
+TOUCHED = 0.2  # of all nodes: with more, whole columns are faster
+OUT_OF_REACH = 1e-3  # of the sum of squares of what is kept of a column
 SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
 
 
@@ -82,8 +88,10 @@ def interpolation(
     solver : {"auto", "selected", "superlu", "cholmod"}
         "selected" computes of each column only what is around its landmark, by
         `selected_columns`: see there what that can miss. The others solve for whole
-        columns. "auto" means "selected" for a sparse P by column; otherwise CHOLMOD if
-        scikit-sparse is installed, else SuperLU.
+        columns. "auto" takes the first for a sparse P by column where it is the faster,
+        and for the columns of which it is shown that nearly all of what is large lies
+        around the landmark (see the notes); for the others CHOLMOD if scikit-sparse is
+        installed, else SuperLU.
 
     Returns
     -------
@@ -102,6 +110,13 @@ def interpolation(
 
     Notes
     -----
+    "auto" computes 32 columns around their landmarks, and leaves it at that if they
+    need more than a fifth of the nodes of the elimination tree on average: then whole
+    columns are faster. Of each column, sixteen solves with random signs for all tell
+    how large the entries out of reach are. Where their sum of squares is more than a
+    thousandth of that of the entries kept, as on graphs with hubs, whose neighbourhoods
+    are not near, the whole column is solved for.
+
     No similarity calls: one P serves any number of similarity functions. A sparse
     factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves
     each; memory O(n l) dense, O(n (p_row + 32)) sparse. Source: Turek and Huth (2022),
@@ -136,33 +151,29 @@ def interpolation(
         )
     if nnz_per_row is not None and not 0 < nnz_per_row < np.inf:
         raise ValueError(f"nnz_per_row must be positive and finite; got {nnz_per_row}.")
-    selected = nnz_per_row is not None and by == "column"
-    if solver == "selected" and not selected:
+    by_column = nnz_per_row is not None and by == "column"
+    if solver == "selected" and not by_column:
         raise ValueError('solver="selected" is for a sparse P by column.')
 
     free = np.setdiff1d(np.arange(n), landmarks)
+    places = landmarks, np.arange(landmarks.size)
+    identity = coo_array((np.ones(landmarks.size), places), (n, landmarks.size))
     if nnz_per_row is None:
-        P = np.zeros((n, landmarks.size))
-        P[landmarks, np.arange(landmarks.size)] = 1
-        for columns, block in _solve_columns(M, free, landmarks, solver):
+        P = identity.toarray()
+        solve = _factorize(M, free, solver)
+        for columns, block in _solve_columns(M, free, landmarks, solve):
             P[free[:, None], columns] = block
         return P
-    if by == "row":
-        sparse = _largest_by_row(M, free, landmarks, nnz_per_row, solver)
-    else:
+    if free.size == 0:
+        return compact(csr_array(identity))
+    if by_column:
         kept = _entries_per_column(free.size, landmarks.size, nnz_per_row)
-        if solver in ("auto", "selected"):
-            from simlib.biharmonic.selected_solve import selected_columns
-
-            sparse = selected_columns(M, landmarks, kept)[0]
-        else:
-            sparse = _largest_by_column(M, free, landmarks, kept, solver)
+        sparse, solve = _largest_by_column(M, free, landmarks, kept, solver)
+    else:
+        solve = _factorize(M, free, solver)
+        sparse = _largest_by_row(M, free, landmarks, nnz_per_row, solve)
     if renormalize:
-        sparse = _renormalized(sparse, M, free, landmarks, nnz_per_row)
-    identity = coo_array(
-        (np.ones(landmarks.size), (landmarks, np.arange(landmarks.size))),
-        shape=sparse.shape,
-    )
+        sparse = _renormalized(sparse, M, free, landmarks, nnz_per_row, solve)
     return compact(csr_array(sparse + identity))
 
 
@@ -180,13 +191,17 @@ def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:
         )
 
 
+def _factorize(M: csr_array, free: np.ndarray, solver: str) -> Solve:
+    """Return the function B -> M_uu^-1 B."""
+    if free.size == 0:
+        return lambda B: B
+    return factorize(csc_array(M[free][:, free]), solver)
+
+
 def _solve_columns(
-    M: csr_array, free: np.ndarray, landmarks: np.ndarray, solver: str
+    M: csr_array, free: np.ndarray, landmarks: np.ndarray, solve: Solve
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield blocks of columns of P_u: their numbers, and their values."""
-    if free.size == 0:
-        return
-    solve = factorize(csc_array(M[free][:, free]), solver)
     right = csc_array(-M[free][:, landmarks])
     for start in range(0, landmarks.size, BLOCK):
         columns = np.arange(start, min(start + BLOCK, landmarks.size))
@@ -200,15 +215,62 @@ def _entries_per_column(n_free: int, n_landmarks: int, nnz_per_row: float) -> in
 
 def _largest_by_column(
     M: csr_array, free: np.ndarray, landmarks: np.ndarray, kept: int, solver: str
-) -> csr_array:
-    """Keep of each column the `kept` entries largest in magnitude (Algorithm 2)."""
-    rows, values = [], []
-    for _, block in _solve_columns(M, free, landmarks, solver):
+) -> tuple[csr_array, Solve]:
+    """Keep of each column the `kept` entries largest in magnitude (Algorithm 2).
+
+    Return them, and the function B -> M_uu^-1 B.
+    """
+    columns, values, rows = ([np.zeros(0, int)], [np.zeros(0)], [np.zeros(0, int)])
+    system = _selected_solve(M, landmarks, kept, solver)
+    whole = np.ones(landmarks.size, dtype=bool)
+    if system is None:
+        solve = _factorize(M, free, solver)
+    else:
+        solve = system.solve
+        for part in _sample_and_rest(landmarks.size):
+            found, touched, beyond = system.columns(part, kept)
+            sums = np.asarray(found.power(2).sum(axis=0)).ravel()
+            shown = (beyond <= OUT_OF_REACH * sums) | (solver == "selected")
+            found, whole[part] = found[:, shown].tocoo(), ~shown
+            columns.append(part[shown][found.col])
+            rows.append(found.row)
+            values.append(found.data)
+            pays = touched.mean() <= TOUCHED * free.size and shown.mean() >= 0.5
+            if not (pays or solver == "selected"):
+                break
+    numbers = np.flatnonzero(whole)
+    for some, block in _solve_columns(M, free, landmarks[numbers], solve):
         top = np.argpartition(-abs(block), kept - 1, axis=0)[:kept]
         rows.append(free[top].ravel("F"))
         values.append(np.take_along_axis(block, top, axis=0).ravel("F"))
-    columns = np.repeat(np.arange(landmarks.size), kept)
-    return _sparse(values, rows, [columns], (M.shape[0], landmarks.size))
+        columns.append(np.repeat(numbers[some], kept))
+    return _sparse(values, rows, columns, (M.shape[0], landmarks.size)), solve
+
+
+def _selected_solve(
+    M: csr_array, landmarks: np.ndarray, kept: int, solver: str
+) -> SelectedSolve | None:
+    """Return what computes parts of columns, or None where it cannot pay."""
+    if solver not in ("auto", "selected"):
+        return None
+    try:
+        from simlib.biharmonic.selected_solve import PROBES, REACH, SelectedSolve
+    except ImportError:
+        if solver == "selected":
+            raise
+        return None
+    if solver == "selected":
+        return SelectedSolve(M, landmarks)
+    if REACH * kept > TOUCHED * (M.shape[0] - landmarks.size):
+        return None
+    return SelectedSolve(M, landmarks, probes=PROBES)
+
+
+def _sample_and_rest(n: int) -> list[np.ndarray]:
+    """Return a block of the numbers below n, spread evenly, and the others."""
+    sample = np.linspace(0, n - 1, min(n, BLOCK)).astype(int)
+    rest = np.setdiff1d(np.arange(n), sample)
+    return [sample, rest] if rest.size else [sample]
 
 
 def _largest_by_row(
@@ -216,13 +278,13 @@ def _largest_by_row(
     free: np.ndarray,
     landmarks: np.ndarray,
     nnz_per_row: float,
-    solver: str,
+    solve: Solve,
 ) -> csr_array:
     """Keep of each row the entries largest in magnitude of all seen so far."""
     kept = min(max(round(nnz_per_row), 1), landmarks.size)
     values = np.zeros((free.size, 0))
     numbers = np.zeros((free.size, 0), dtype=np.intp)
-    for columns, block in _solve_columns(M, free, landmarks, solver):
+    for columns, block in _solve_columns(M, free, landmarks, solve):
         values = np.hstack([values, block])
         numbers = np.hstack([numbers, np.broadcast_to(columns, block.shape)])
         if values.shape[1] > kept:
@@ -236,21 +298,42 @@ def _largest_by_row(
 
 
 def _renormalized(
-    P: csr_array, M: csr_array, free: np.ndarray, landmarks: np.ndarray, kept: float
+    P: csr_array,
+    M: csr_array,
+    free: np.ndarray,
+    landmarks: np.ndarray,
+    kept: float,
+    solve: Solve,
 ) -> csr_array:
     """Divide each row by its sum; compute anew those whose sum is too small."""
-    P = csr_array(P)
-    poor = free[P[free].sum(axis=1) < SMALLEST_SUM]
+    poor = np.flatnonzero(P[free].sum(axis=1) < SMALLEST_SUM)  # places in free
     if poor.size:
-        at = np.full(M.shape[0], -1)
-        at[free] = np.arange(free.size)
-        solve = factorize(csc_array(M[free][:, free]), "auto")
-        to_landmarks = csr_array(-M[landmarks][:, free])
-        P = P.tolil()
-        for row in poor:
-            unit = np.zeros(free.size)
-            unit[at[row]] = 1
-            exact = to_landmarks @ solve(unit)
+        keep = np.ones(P.shape[0])
+        keep[free[poor]] = 0
+        rich = csr_array(scipy.sparse.diags_array(keep) @ P)
+        rich.eliminate_zeros()
+        P = rich + _exact_rows(poor, M, free, landmarks, max(round(kept), 1), solve)
+    sums = P.sum(axis=1)
+    sums[landmarks] = 1  # empty so far
+    return csr_array(scipy.sparse.diags_array(1 / sums) @ P)
+
+
+def _exact_rows(
+    poor: np.ndarray,
+    M: csr_array,
+    free: np.ndarray,
+    landmarks: np.ndarray,
+    kept: int,
+    solve: Solve,
+) -> csr_array:
+    """Return the largest entries of some rows of P_u, enough for their sums."""
+    to_landmarks = csr_array(-M[landmarks][:, free])
+    values, rows, columns = [], [], []
+    for start in range(0, poor.size, BLOCK):
+        some = poor[start : start + BLOCK]
+        units = np.zeros((free.size, some.size), order="F")
+        units[some, np.arange(some.size)] = 1
+        for row, exact in zip(free[some], (to_landmarks @ solve(units)).T, strict=True):
             order = np.argsort(-abs(exact))
             sums = exact[order].cumsum()
             if sums[-1] < SMALLEST_SUM:
@@ -258,15 +341,13 @@ def _renormalized(
                     f"All of the row of item {row} sums to {sums[-1]:.3g}, since the "
                     "rows of M do not sum to 0. Take renormalize=False."
                 )
-            size = max(round(kept), 1)
+            size = kept
             while sums[min(size, sums.size) - 1] < SMALLEST_SUM:
                 size *= 2
-            top = np.sort(order[:size])
-            P.rows[row], P.data[row] = top.tolist(), exact[top].tolist()
-        P = csr_array(P)
-    sums = P.sum(axis=1)
-    sums[landmarks] = 1  # empty so far
-    return csr_array(scipy.sparse.diags_array(1 / sums) @ P)
+            columns.append(order[:size])
+            values.append(exact[columns[-1]])
+            rows.append(np.full(values[-1].size, row))
+    return _sparse(values, rows, columns, (M.shape[0], landmarks.size))
 
 
 def _sparse(
@@ -275,7 +356,5 @@ def _sparse(
     columns: list[np.ndarray],
     shape: tuple[int, int],
 ) -> csr_array:
-    if not values:
-        return csr_array(shape)
     index = np.concatenate(rows), np.concatenate(columns)
     return coo_array((np.concatenate(values), index), shape=shape).tocsr()

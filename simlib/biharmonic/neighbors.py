@@ -12,6 +12,7 @@ same perplexity: the same effective number of neighbours.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 from sklearn.neighbors import NearestNeighbors
@@ -44,8 +45,8 @@ def neighbor_graph(
     Raises
     ------
     ValueError
-        Points of another shape, not real or not finite, as many neighbours as points,
-        or a perplexity below 1.
+        Points of another shape, sparse, not real or not finite, as many neighbours as
+        points, or a perplexity below 1.
 
     See Also
     --------
@@ -67,6 +68,11 @@ def neighbor_graph(
     >>> graph.shape, round(float(graph.sum()), 6)
     ((500, 500), 500.0)
     """
+    if scipy.sparse.issparse(X):
+        raise ValueError(
+            "`X` is dense here; got a sparse array. Take X.toarray(), or fewer "
+            "coordinates, by sklearn.decomposition.TruncatedSVD say."
+        )
     X = np.asarray(X, dtype=None if np.iscomplexobj(X) else np.float64)
     if np.iscomplexobj(X) or X.ndim != 2 or not np.isfinite(X).all():
         raise ValueError(

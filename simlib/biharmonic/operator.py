@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+HUB = 10**7  # entries of M that one node may be the cause of
+
+
 def mesh_laplacian(
     vertices: ArrayLike, faces: ArrayLike
 ) -> tuple[csr_array, np.ndarray]:
@@ -57,7 +60,8 @@ def mesh_laplacian(
     ------
     ValueError
         Arrays of another shape or kind, coordinates that are not finite, no face or one
-        that names no vertex, a vertex of no triangle, or a triangle without area.
+        that names no vertex, a vertex of no triangle, or a triangle without area; areas
+        too large or too small for numbers.
 
     See Also
     --------
@@ -91,12 +95,8 @@ def mesh_laplacian(
             f"{unused.size} vertices belong to no triangle, vertex {unused[0]} is the "
             "first: they have no mass. Leave them out and number the rest anew."
         )
-    if np.abs(vertices).max() > 1e75:
-        raise ValueError(
-            "Coordinates beyond 1e75 have areas whose squares are no numbers; take "
-            "another unit of length."
-        )
-    corners = vertices[faces]
+    exponent = int(np.frexp(abs(vertices).max())[1])
+    corners = np.ldexp(vertices, -exponent)[faces]  # or squares may not be numbers
     sides = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
     double = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
     longest = (sides**2).sum(axis=2).max(axis=1)
@@ -113,6 +113,13 @@ def mesh_laplacian(
     i, j = np.roll(faces, 1, axis=1).ravel(), np.roll(faces, -1, axis=1).ravel()
     A = coo_array((cotangents.ravel() / 2, (i, j)), shape=(n, n)).tocsr()
     mass = np.bincount(faces.ravel(), np.repeat(double / 6, 3), minlength=n)
+    with np.errstate(over="ignore"):
+        mass = np.ldexp(mass, 2 * exponent)
+    if mass.min() < np.finfo(float).tiny or mass.max() == np.inf:
+        raise ValueError(
+            f"Of coordinates up to {abs(vertices).max():.3g} the areas are beyond the "
+            "range of numbers; take another unit of length."
+        )
     return graph_laplacian(A + A.T), mass
 
 
@@ -178,7 +185,8 @@ def biharmonic_operator(
     ------
     ValueError
         A stiffness that is not square, real, finite and symmetric, or a mass of another
-        shape or not positive.
+        shape or not positive. A node of thousands of neighbours in a sparse graph: M
+        joins all of them to each other.
 
     Notes
     -----
@@ -205,6 +213,7 @@ def biharmonic_operator(
         )
     if mass.dtype.kind not in "fiub" or not ((mass > 0) & (mass < np.inf)).all():
         raise ValueError("Every mass must be real, finite and positive.")
+    _refuse_hub(L)
     half = csr_array(scipy.sparse.diags_array(mass.astype(np.float64) ** -0.5) @ L)
     M = csr_array(half.T @ half)
     if not np.isfinite(M.data).all():
@@ -213,6 +222,18 @@ def biharmonic_operator(
             "stiffness matrix by its largest entry."
         )
     return M
+
+
+def _refuse_hub(L: csr_array) -> None:
+    """M has a dense block of the neighbours of each node."""
+    sizes = np.diff(L.indptr)
+    largest = int(sizes.max(initial=0))
+    if largest**2 > max(HUB, 10 * L.nnz):
+        raise ValueError(
+            f"Node {sizes.argmax()} has {largest - 1} neighbours, and M joins all of "
+            f"them to each other: {largest**2} entries, where L has {L.nnz}. Leave out "
+            "such hubs, or give L itself to `interpolation`, which is then harmonic."
+        )
 
 
 def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

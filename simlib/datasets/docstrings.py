@@ -120,4 +120,5 @@ def _vectors(vocabulary: list[str], texts: list[str]) -> WordVectors:
     information = np.log(counts.data / expected).clip(min=0)
     matrix = csr_array((information, counts.coords), shape=counts.shape)
     svd = TruncatedSVD(DIMENSIONS, algorithm="arpack", random_state=0)
-    return WordVectors(tuple(vocabulary), normalize(svd.fit_transform(matrix)))
+    vectors = normalize(svd.fit_transform(matrix)).astype(np.float32)
+    return WordVectors(tuple(vocabulary), vectors)

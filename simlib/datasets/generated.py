@@ -282,7 +282,7 @@ def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
         Each image's pixels of intensity 8 (of 16) and more, by names as "3,5": row,
         column.
     vectors : WordVectors
-        The 64 pixel names and their coordinates, shape (64, 2).
+        The 64 pixel names and their coordinates, of float32, shape (64, 2).
     labels : ndarray of int, shape (1797,)
         The digits.
 
@@ -303,7 +303,7 @@ def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
     documents = [names[image >= 8].tolist() for image in digits.data]
     return (
         documents,
-        WordVectors(tuple(names.tolist()), np.array(pixels)),
+        WordVectors(tuple(names.tolist()), np.array(pixels, dtype=np.float32)),
         digits.target,
     )
 

@@ -20,8 +20,9 @@ class WordVectors(Mapping):
     ----------
     words : tuple of str
         The n words.
-    array : ndarray of float32, shape (m, d)
-        The vectors. Not copied if it already is contiguous float32.
+    array : ndarray of float32 or float64, shape (m, d)
+        The vectors, in float64 unless given in single or half precision. Not copied if
+        it already is contiguous and of that type.
     rows : ndarray of int, shape (n,)
         The row of each word's vector. If not given, word i has row i and m = n; several
         words, say the forms of one, may share a row.
@@ -55,8 +56,10 @@ class WordVectors(Mapping):
         words, given = tuple(self.words), np.asanyarray(self.array)
         if given.dtype.kind not in "fiub":
             raise ValueError(f"Vectors of words must be real; got {given.dtype}.")
+        single = given.dtype in (np.float16, np.float32)
+        kind = np.float32 if single else np.float64
         with np.errstate(over="ignore"):  # infinite vectors are told by their words
-            array = np.ascontiguousarray(given, dtype=np.float32).view()
+            array = np.ascontiguousarray(given, dtype=kind).view()
         array.flags.writeable = False
         rows = np.arange(len(array)) if self.rows is None else np.array(self.rows)
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):

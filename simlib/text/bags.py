@@ -21,7 +21,10 @@ TOLERANCE = 1e-6  # of the sum of a row of bags, which may be of float32
 
 
 def as_bags(bags: Any) -> csr_array:
-    """Return bags of words in float64, or raise if they are no real matrix."""
+    """Return bags of words in float64, or raise if they are no real matrix.
+
+    A word of weight zero is not in the bag.
+    """
     if not scipy.sparse.issparse(bags):
         bags = np.asarray(bags)
     if bags.ndim != 2 or bags.dtype.kind not in "fiub":
@@ -29,7 +32,11 @@ def as_bags(bags: Any) -> csr_array:
             "Bags of words are a real sparse array of shape (n, m), such as rows of "
             f"simlib.text.wmd.bags_of_words; got {bags.dtype} of shape {bags.shape}."
         )
-    return csr_array(bags, dtype=float)
+    bags = csr_array(bags, dtype=float)
+    if not bags.data.all():
+        bags = bags.copy()  # or it shares its entries with what was given
+        bags.eliminate_zeros()
+    return bags
 
 
 def as_points(points: ArrayLike) -> np.ndarray:

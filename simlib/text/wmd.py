@@ -101,8 +101,10 @@ class WordMoverDistance:
         """
         rows_x, weights_x = self._bag(x)
         rows_y, weights_y = self._bag(y)
-        points = self.vectors.array
-        return _transport(weights_x, weights_y, cdist(points[rows_x], points[rows_y]))
+        points_x, points_y = self.vectors.array[rows_x], self.vectors.array[rows_y]
+        exponent = common_exponent(points_x, points_y)
+        costs = cdist(np.ldexp(points_x, -exponent), np.ldexp(points_y, -exponent))
+        return _transport(weights_x, weights_y, np.ldexp(costs, exponent))
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return what `_bag` does, computed once for each document."""

@@ -144,7 +144,13 @@ class WordMoversEmbedding(
         self._check_options()
         _, known = self._bags(X)
         low, high = float(known.min()), float(known.max())
-        length = np.sqrt(np.square(known, dtype=float).sum(axis=1).mean())
+        with np.errstate(over="ignore"):
+            length = np.sqrt(np.square(known, dtype=float).sum(axis=1).mean())
+        if length == np.inf:
+            raise ValueError(
+                "The squared lengths of the vectors are beyond the largest number: "
+                "divide all vectors by one."
+            )
         if not length > 0:
             raise ValueError(
                 "The vectors of all words of these documents are zero, so random "
@@ -159,7 +165,7 @@ class WordMoversEmbedding(
             size = (rng.integers(1, self.max_length + 1), known.shape[1])
             directions = rng.uniform(low, high, size)
             norms = np.linalg.norm(directions, axis=1, keepdims=True)
-            self.components_.append((length / norms * directions).astype(np.float32))
+            self.components_.append((length * (directions / norms)).astype(known.dtype))
         return self
 
     def transform(self, X: Sequence[Sequence[str]]) -> np.ndarray:

@@ -470,6 +470,11 @@ class Evaluator:
                 if failures:
                     return
                 i, j = (request.i, request.j) if grids else request.pairs()
+                places = None
+                if not grids and workers > 1:  # an item is sent once
+                    i, a = np.unique(i, return_inverse=True)
+                    j, b = np.unique(j, return_inverse=True)
+                    places = a.astype(np.uint32), b.astype(np.uint32)
                 try:
                     xs, ys = fetch_x(i), fetch_y(j)
                 except Exception as error:  # raised here, joblib would wait for ever
@@ -478,7 +483,7 @@ class Evaluator:
                     return
                 begun[number] = request
                 ledger.hand_over(request.size)
-                yield number, self.function, self.batch, xs, ys
+                yield number, self.function, self.batch, xs, ys, places
 
         most = inf if store is None else 2 * workers  # begun, and not yet written
         with closing(self._answers(calls(), workers, most, begun, ledger)) as answers:
@@ -667,16 +672,24 @@ def _elements(items: Any, index: np.ndarray) -> list[Any]:
 
 
 def _call(
-    number: int, function: Callable[..., Any], batch: str | None, xs: Any, ys: Any
+    number: int,
+    function: Callable[..., Any],
+    batch: str | None,
+    xs: Any,
+    ys: Any,
+    places: tuple[np.ndarray, np.ndarray] | None,
 ) -> tuple[int, np.ndarray, float, BaseException | None]:
     """Evaluate one request, perhaps in another process.
 
+    `places` tells where among the items those of the pairs are, if not one by one.
     Returns its number, the values obtained, the seconds it took and what went wrong.
     The values are one-dimensional unless a block was asked for.
     """
     start = time.perf_counter()
     values: list[float] = []
     try:
+        if places is not None:
+            xs, ys = accessor(xs, batch)(places[0]), accessor(ys, batch)(places[1])
         if batch is None:
             for x, y in zip(xs, ys, strict=True):
                 values.append(float(function(x, y)))

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simlib import BudgetExceeded, LowRank, Similarity, SimilarityError
+from simlib import BudgetExceeded, LowRank, Similarity, SimilarityError, evaluation
 
 
 class Oracle:
@@ -1477,3 +1477,30 @@ def test_sparse_items_of_any_format(form):
 def test_sparse_matrices_are_refused():
     with pytest.raises(ValueError, match=r"pass K\.toarray"):
         Similarity.from_matrix(scipy.sparse.eye_array(3))
+
+
+@pytest.mark.parametrize("batch", [None, "pairs"])
+@pytest.mark.parametrize(
+    "items", [np.eye(60), [f"word {k}" for k in range(60)]], ids=["rows", "words"]
+)
+def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch):
+    call, sent = evaluation._call, []
+
+    def recorded(number, function, batch, xs, ys, places):
+        sent.append((len(xs), len(ys)))
+        return call(number, function, batch, xs, ys, places)
+
+    def alike(x, y):
+        return float(x == y) if isinstance(x, str) else float(np.dot(x, y))
+
+    function = (
+        alike if batch is None else lambda xs, ys: np.array(list(map(alike, xs, ys)))
+    )
+    expected = Similarity(items, function, batch=batch).columns([3, 5])
+    monkeypatch.setattr(evaluation, "_call", recorded)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        sim = Similarity(items, function, batch=batch, batch_size=50)
+        found = sim.columns([3, 5])
+    assert_array_equal(found, expected)
+    assert len(sent) > 2
+    assert max(right for _, right in sent) <= 2

@@ -19,7 +19,17 @@ __all__ = ["SimilarityMatrix", "check_similarity"]
 
 
 class SimilarityMatrix(Source):
-    """A `Source` with all that a method may ask of it besides."""
+    """A `Source` with all that a method may ask of it besides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity
+    >>> distance = Similarity([0.0, 1.0, 3.0], lambda x, y: abs(x - y))
+    >>> kernel = distance.map(np.negative).map(np.exp)  # on the same ledger
+    >>> kernel.columns([1])[:, 0].round(3).tolist(), distance.calls
+    ([0.368, 1.0, 0.135], 3)
+    """
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -81,7 +81,7 @@ def approximate_to(
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix. Its `limit` is heeded.
+        The n x n matrix. Its ``limit`` is heeded.
     target_error : float
         Relative error to be reached, above zero.
     method : str, default="tikhonov"

@@ -130,7 +130,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     diagonal of G is ``exp(|x|^2)``, and beyond 2 or so, in more than a few dimensions,
     G is nearly diagonal. Attention divides X by d^(1/4).
 
-    G = D K D with the Gaussian kernel K and D = diag exp(|x|^2 / 2). What is solved is
+    G = D K D with the Gaussian kernel K and ``D = diag(exp(|x|^2 / 2))``. Solved is
     (K + ridge D^-2) (D alpha) = D^-1 y, in which long rows do not outweigh the others
     and nothing overflows. A residual of row i is one of G multiplied by
     ``exp(-|x_i|^2 / 2)``, and it is that of G which has to fall below `tol`. In rows

@@ -188,7 +188,7 @@ def solve_gram(
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        As `even_power`, of which this is the case j = 1.
+        As `simlib.even_power`, of which this is the case j = 1.
 
     See Also
     --------

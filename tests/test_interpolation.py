@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import quick
 from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order
 from test_geodesics import flat_square
 
 from simlib.biharmonic import (
@@ -291,8 +292,10 @@ def test_rows_sum_to_one_on_scanned_surfaces(load, n_landmarks, data):
 
 
 def test_harmonic_weights_lie_between_0_and_1(data):
-    L = graph_laplacian(load_road_graph())
-    landmarks = uniform(L.shape[0], 2000, rng=0)
+    graph = load_road_graph()
+    near = breadth_first_order(graph, 0, return_predecessors=False)[:20000]
+    L = graph_laplacian(graph[near][:, near])
+    landmarks = uniform(L.shape[0], 200, rng=0)
     P = interpolation(L, landmarks, nnz_per_row=5, renormalize=False)
     assert P.data.min() > -1e-9
     assert P.data.max() < 1 + 1e-9

@@ -17,12 +17,11 @@ from collections.abc import Iterator
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from numpy.typing import ArrayLike
 from scipy.sparse import csc_array, diags_array
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
 
 from simlib._typing import Indices, MatrixLike
-from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_square
 
 try:
@@ -32,10 +31,14 @@ except ImportError as error:
         "Hub labels need numba: pip install simlib[mesh]. Without it, graph_distances "
         "measures from some nodes to all."
     ) from error
+try:
+    import pymetis
+except ImportError:
+    pymetis = None  # type: ignore[assignment]
 
 __all__ = ["HubLabels"]
 
-FARTHEST = 2**16 - 1  # what a label of two bytes can hold
+FARTHEST = 2**15 - 1  # from a hub: the sum of two fits into two bytes
 NONE = 2**30  # the weight of no edge
 SHIFT = 1e-9  # makes a Laplacian definite; with more, entries of its factor underflow
 
@@ -56,13 +59,13 @@ class HubLabels:
     depth : int
         The depth of the elimination tree, in nodes: no label is longer.
     nbytes : int
-        The size of the index.
+        Size of the index.
 
     Raises
     ------
     ValueError
         A matrix that is not square, real and finite, a graph without nodes or in
-        several pieces, or one with a distance beyond 65 535.
+        several pieces, or one with a node more than 32 767 edges away from a hub.
     ImportError
         From the module: numba is not installed.
 
@@ -73,9 +76,10 @@ class HubLabels:
 
     Notes
     -----
-    The order of elimination is SuperLU's minimum degree. The index takes two bytes for
-    each node and ancestor, about n times the mean depth, and d times that many steps,
-    where d is the mean number of higher neighbours. Cheap on graphs that small sets of
+    The order of elimination is METIS's nested dissection; without pymetis SuperLU's
+    minimum degree, whose labels are twice as long on road networks. The index takes two
+    bytes for each node and ancestor, and d times as many steps, where d is the mean
+    number of neighbours that are eliminated later. Cheap on graphs that small sets of
     nodes take apart, as roads do; on a graph with none, such as a random one, the depth
     approaches n. Source: hierarchical hub labels of Abraham et al. (2012) on the
     elimination tree, as in Dibbelt, Strasser and Wagner (2016); ours in the code.
@@ -96,6 +100,8 @@ class HubLabels:
         A = csc_array(A + A.T)
         A.data = np.ones(A.nnz)
         self.n = A.shape[0]
+        if self.n == 0:
+            raise ValueError("The graph has no node.")
         pieces, _ = connected_components(A, directed=False)
         if pieces != 1:
             raise ValueError(
@@ -103,15 +109,10 @@ class HubLabels:
                 "them is infinite. Measure in one at a time "
                 "(scipy.sparse.csgraph.connected_components finds them)."
             )
-        degree = A.sum(axis=0) + SHIFT
-        factor = factorize(csc_array(diags_array(degree) - A))
-        L = csc_array(factor.L)
-        L.sort_indices()
-        position = factor.perm_c
-        del factor
+        L, place = _eliminated(A)
         parent = _parents(L.indptr, L.indices)
         rank = _postorder(parent)
-        self._place = rank[position]  # of a node in the elimination, children first
+        self._place = rank[place]  # of a node in the elimination, children first
         self._parent, indptr, indices = _in_order(L.indptr, L.indices, parent, rank)
         del L
         weights = _edges(indptr, indices, A.indptr, A.indices, self._place)
@@ -124,13 +125,15 @@ class HubLabels:
             )
         self._start = np.concatenate([[0], np.cumsum(self._depth + 1)])
         self._labels = np.empty(self._start[-1], dtype=np.uint16)
-        farthest = _label(
-            indptr, indices, weights, self._depth, self._start, self._labels
-        )
-        _demand_near(farthest)
+        if not _label(indptr, indices, weights, self._depth, self._start, self._labels):
+            raise ValueError(
+                f"A node is more than {FARTHEST} edges away from a hub, which is more "
+                "than a label of two bytes may hold. Take graph_distances."
+            )
 
     @property
     def nbytes(self) -> int:
+        """The size of the index."""
         parts = self._labels, self._start, self._depth, self._parent, self._place
         return sum(part.nbytes for part in parts)
 
@@ -154,8 +157,6 @@ class HubLabels:
         ------
         IndexError
             A node that does not exist.
-        ValueError
-            A distance beyond 65 535.
 
         Notes
         -----
@@ -164,8 +165,7 @@ class HubLabels:
         """
         i, j = np.broadcast_arrays(self._nodes(i), self._nodes(j))
         index = self._labels, self._start, self._depth, self._parent
-        found, farthest = _pairs(*index, self._place[i].ravel(), self._place[j].ravel())
-        _demand_near(farthest)
+        found = _pairs(*index, self._place[i].ravel(), self._place[j].ravel())
         return found.reshape(i.shape)
 
     def rows(self, sources: Indices, targets: Indices | None = None) -> np.ndarray:
@@ -186,20 +186,18 @@ class HubLabels:
         ------
         IndexError
             A node that does not exist.
-        ValueError
-            A distance beyond 65 535.
 
         Notes
         -----
         A few dozen nanoseconds an entry on a road network, on the threads that
         ``joblib.parallel_config(n_jobs=...)`` allows.
         """
-        sources = self._place[self._nodes(sources).ravel()]
-        if targets is None:
-            targets = np.arange(self.n)
-        places = self._place[self._nodes(targets).ravel()]
+        first = self._place[self._nodes(sources).ravel()]
+        everything = np.arange(self.n)
+        nodes = everything if targets is None else self._nodes(targets).ravel()
+        places = self._place[nodes]
         order = np.argsort(places, kind="stable")
-        return self._between(sources, places[order], order)
+        return self._between(first, places[order], order)
 
     def blocks(
         self, landmarks: Indices, *, size: int = 1024
@@ -231,7 +229,7 @@ class HubLabels:
         IndexError
             A landmark that is no node.
         ValueError
-            A distance beyond 65 535, or a size below 1.
+            A size below 1.
 
         Examples
         --------
@@ -262,7 +260,7 @@ class HubLabels:
         index = self._labels, self._start, self._depth, self._parent
         shared = _shared(self._depth, self._parent, targets)
         n_chunks = max(1, min(4 * effective_n_jobs(), sources.size))
-        farthest = Parallel(require="sharedmem")(
+        Parallel(require="sharedmem")(
             delayed(_rows)(*index, some, targets, shared, columns, out)
             for some, out in zip(
                 np.array_split(sources, n_chunks),
@@ -270,11 +268,12 @@ class HubLabels:
                 strict=True,
             )
         )
-        _demand_near(max(farthest))
         return found
 
-    def _nodes(self, nodes: ArrayLike) -> np.ndarray:
-        nodes = np.asarray(nodes, dtype=None if np.size(nodes) else int)
+    def _nodes(self, nodes: Indices) -> np.ndarray:
+        nodes = np.asarray(nodes)
+        if nodes.size == 0:
+            nodes = nodes.astype(int)
         if nodes.dtype.kind not in "iu":
             raise IndexError(f"Nodes are integers; got {nodes.dtype}.")
         if nodes.size and not 0 <= nodes.min() <= nodes.max() < self.n:
@@ -285,12 +284,25 @@ class HubLabels:
         return nodes
 
 
-def _demand_near(farthest: int) -> None:
-    if farthest > FARTHEST:
-        raise ValueError(
-            f"Two nodes are {farthest} edges apart, and a label of two bytes holds "
-            f"{FARTHEST} at most. Take graph_distances."
-        )
+def _eliminated(A: csc_array) -> tuple[csc_array, np.ndarray]:
+    """Return a factor with an entry for each edge, and the place of each node in it."""
+    if pymetis is None or A.nnz == 0:
+        order, permc_spec = np.arange(A.shape[0]), "MMD_AT_PLUS_A"
+    else:
+        graph = pymetis.CSRAdjacency(A.indptr, A.indices)
+        order, permc_spec = np.array(pymetis.nested_dissection(graph)[0]), "NATURAL"
+    A = csc_array(A[order][:, order])
+    factor = splu(
+        csc_array(diags_array(A.sum(axis=0) + SHIFT) - A),
+        permc_spec=permc_spec,
+        diag_pivot_thresh=0,
+        options={"SymmetricMode": True},
+    )
+    L = csc_array(factor.L)
+    L.sort_indices()
+    place = np.empty_like(order)
+    place[order] = factor.perm_c
+    return L, place
 
 
 @njit(nogil=True, cache=True)
@@ -392,10 +404,9 @@ def _contract(indptr, indices, weights):
 
 @njit(nogil=True, cache=True)
 def _label(indptr, indices, weights, depth, start, labels):
-    """Fill in the distances to ancestors, from the root; return the largest."""
+    """Fill in the distances to ancestors, from the root; return whether all fit."""
     chain = np.empty(depth.max() + 1, np.int64)  # the ancestors of a node, by depth
     found = np.empty(depth.max() + 1, np.int32)
-    farthest = 0
     for q in range(depth.size - 1, -1, -1):
         d = depth[q]
         chain[d] = q
@@ -411,12 +422,11 @@ def _label(indptr, indices, weights, depth, start, labels):
                 beyond = np.int32(labels[start[chain[k]] + through])
                 found[k] = min(found[k], weight + beyond)
         for k in range(d):
-            farthest = max(farthest, found[k])
+            if found[k] > FARTHEST:
+                return False
             labels[start[q] + k] = found[k]
         labels[start[q] + d] = 0
-        if farthest > FARTHEST:
-            break
-    return farthest
+    return True
 
 
 @njit(nogil=True, cache=True)
@@ -433,22 +443,20 @@ def _meeting(depth, parent, p, q):
 @njit(nogil=True, cache=True)
 def _shortest(one, other):
     """Return the least sum of two labels, as far as they share ancestors."""
-    best = np.int32(NONE)
+    best = np.uint16(2 * FARTHEST)
     for k in range(one.size):
-        best = min(best, np.int32(np.int32(one[k]) + np.int32(other[k])))
+        best = min(best, np.uint16(one[k] + other[k]))
     return best
 
 
 @njit(nogil=True, cache=True)
 def _pairs(labels, start, depth, parent, i, j):
-    found, farthest = np.empty(i.size, np.uint16), 0
+    found = np.empty(i.size, np.uint16)
     for k in range(i.size):
         p, q = start[i[k]], start[j[k]]
         size = _meeting(depth, parent, i[k], j[k]) + 1
-        distance = _shortest(labels[p : p + size], labels[q : q + size])
-        farthest = max(farthest, distance)
-        found[k] = distance
-    return found, farthest
+        found[k] = _shortest(labels[p : p + size], labels[q : q + size])
+    return found
 
 
 @njit(nogil=True, cache=True)
@@ -462,11 +470,10 @@ def _shared(depth, parent, places):
 
 @njit(nogil=True, cache=True)
 def _rows(labels, start, depth, parent, sources, targets, shared, columns, out):
-    """Fill in distances to targets in ascending order; return the largest.
+    """Fill in distances to targets in ascending order.
 
     Seen from a source, the common ancestors become fewer to both sides.
     """
-    farthest = 0
     for a in range(sources.size):
         p = sources[a]
         own = labels[start[p] : start[p] + depth[p] + 1]
@@ -477,12 +484,9 @@ def _rows(labels, start, depth, parent, sources, targets, shared, columns, out):
                 continue
             common = _meeting(depth, parent, p, targets[b])
             while True:
-                q = start[targets[b]]
-                distance = _shortest(own[: common + 1], labels[q : q + common + 1])
-                out[a, columns[b]] = distance
-                farthest = max(farthest, distance)
+                q, size = start[targets[b]], common + 1
+                out[a, columns[b]] = _shortest(own[:size], labels[q : q + size])
                 b += step
                 if not 0 <= b < targets.size:
                     break
                 common = min(common, shared[b - 1 if step == 1 else b])
-    return farthest

@@ -1,4 +1,8 @@
+import signal
+import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -277,8 +281,89 @@ def test_what_is_out_of_reach(reach):
     exact = np.square(outside).sum(axis=0)
     for probes in 16, 4000:
         system = SelectedSolve(M, landmarks, probes=probes)
-        _, _, beyond = system.columns(np.arange(40), 10, reach)
+        *_, beyond = system.largest(np.arange(40), 10, reach)
         np.testing.assert_allclose(beyond / exact, 1, atol=6 * (2 / probes) ** 0.5)
+
+
+# A folder
+
+KILLED = """
+import os, sys
+
+from simlib.biharmonic.selected_solve import SelectedSolve
+import test_selected_solve as tests
+
+largest, calls = SelectedSolve.largest, []
+
+def deadly(self, *arguments):
+    calls.append(None)
+    if len(calls) == 3:
+        os.kill(os.getpid(), 9)
+    return largest(self, *arguments)
+
+SelectedSolve.largest = deadly
+tests.in_parts_of_nine(sys.argv[1], solver="selected")
+"""
+
+
+def in_parts_of_nine(folder, **options):
+    module = sys.modules["simlib.biharmonic.interpolation"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PART", 9)
+        M, landmarks = surface_operator(bumpy_sphere(3)), uniform(642, 60, rng=0)
+        return interpolation(M, landmarks, nnz_per_row=2, memory=folder, **options)
+
+
+@pytest.mark.parametrize("solver", ["selected", "superlu", "auto"])
+def test_a_stopped_run_goes_on_to_the_same_operator(tmp_path, monkeypatch, solver):
+    """Interrupted again and again: each time it comes two parts further."""
+    module = sys.modules["simlib.biharmonic.interpolation"]
+    expected = in_parts_of_nine(None, solver=solver)
+    turns, done = [], []
+
+    def stopping(function):
+        def stopped(*arguments):
+            if len(turns) == 2:
+                raise KeyboardInterrupt
+            turns.append(None)
+            done.append(None)
+            return function(*arguments)
+
+        return stopped
+
+    monkeypatch.setattr(SelectedSolve, "largest", stopping(SelectedSolve.largest))
+    monkeypatch.setattr(module, "_solve_columns", stopping(module._solve_columns))
+    for _ in range(4):
+        turns.clear()
+        with suppress(KeyboardInterrupt):
+            found = in_parts_of_nine(str(tmp_path), solver=solver)
+    assert len(done) == {"selected": 5, "superlu": 7, "auto": 8}[solver]
+    assert abs(found - expected).max() == 0
+    turns[:] = [None, None]  # nothing is left to compute
+    assert abs(in_parts_of_nine(str(tmp_path), solver=solver) - expected).max() == 0
+
+
+def test_a_killed_run_goes_on_to_the_same_operator(tmp_path):
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    folder = Path(__file__).parent
+    assert subprocess.run(command, cwd=folder).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.rglob("output.pkl"))) == 2
+    found = in_parts_of_nine(str(tmp_path), solver="selected")
+    assert abs(found - in_parts_of_nine(None, solver="selected")).max() == 0
+
+
+def test_another_operator_in_the_same_folder(tmp_path):
+    M, landmarks = surface_operator(bumpy_sphere(3)), uniform(642, 60, rng=0)
+    for operator, b in (M, landmarks), (2 * M @ M, landmarks), (M, landmarks[::-1]):
+        for solver in "selected", "auto", "superlu":
+            options = {"nnz_per_row": 2, "solver": solver}
+            found = interpolation(operator, b, memory=tmp_path, **options)
+            assert abs(found - interpolation(operator, b, **options)).max() == 0
+
+
+def test_progress(capsys):
+    in_parts_of_nine(None, solver="auto", progress=True)
+    assert "60.0/60.0" in capsys.readouterr().err
 
 
 # What it takes

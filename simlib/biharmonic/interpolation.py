@@ -12,13 +12,18 @@ the others. Most of it is nearly 0, and a sparse P keeps what is large,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from os import PathLike
 from typing import TYPE_CHECKING, Literal, get_args, overload
 
+import joblib
 import numpy as np
 import scipy.sparse
 from scipy.sparse import coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
+from sklearn.utils.validation import check_memory
 
+import simlib
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric, compact
@@ -32,6 +37,7 @@ __all__ = ["interpolation"]
 Solver = Literal["auto", "selected", "superlu"]
 Solve = Callable[[np.ndarray], np.ndarray]
 BLOCK = 32  # columns solved at a time: they stay in the cache of the processor
+PART = 1024  # columns computed, and kept in a folder, together
 TOUCHED = 0.2  # of all nodes: with more, whole columns are faster
 OUT_OF_REACH = 1e-3  # of the sum of squares of what is kept of a column
 SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
@@ -46,6 +52,8 @@ def interpolation(
     by: Literal["column", "row"] = "column",
     renormalize: bool = True,
     solver: Solver = "auto",
+    memory: str | PathLike[str] | joblib.Memory | None = None,
+    progress: bool = False,
 ) -> np.ndarray: ...
 @overload
 def interpolation(
@@ -56,6 +64,8 @@ def interpolation(
     by: Literal["column", "row"] = "column",
     renormalize: bool = True,
     solver: Solver = "auto",
+    memory: str | PathLike[str] | joblib.Memory | None = None,
+    progress: bool = False,
 ) -> csr_array: ...
 def interpolation(
     M: MatrixLike,
@@ -65,6 +75,8 @@ def interpolation(
     by: Literal["column", "row"] = "column",
     renormalize: bool = True,
     solver: Solver = "auto",
+    memory: str | PathLike[str] | joblib.Memory | None = None,
+    progress: bool = False,
 ) -> np.ndarray | csr_array:
     """Return the interpolation operator P of some landmarks.
 
@@ -91,6 +103,12 @@ def interpolation(
         columns. "auto" takes the first for a sparse P by column where it is the faster,
         and for the columns of which it is shown that nearly all of what is large lies
         around the landmark (see the notes), and the second for the others.
+
+    memory : path or joblib.Memory, optional
+        A folder that keeps the columns of a sparse P by column, a thousand at a time: a
+        run that was stopped is taken up again from there, to the same P.
+    progress : bool, default=False
+        Show a progress bar (tqdm) over the columns of a sparse P by column.
 
     Returns
     -------
@@ -167,7 +185,11 @@ def interpolation(
         return compact(csr_array(identity))
     if by_column:
         nnz = _nnz_per_column(free.size, landmarks.size, nnz_per_row)
-        sparse, solve = _largest_by_column(M, free, landmarks, nnz, solver)
+        memory = check_memory(str(memory) if isinstance(memory, PathLike) else memory)
+        with _bar(landmarks.size, progress) as bar:
+            sparse, solve = _largest_by_column(
+                M, free, landmarks, nnz, solver, memory, bar
+            )
     else:
         solve = _factorize(M, free)
         sparse = _largest_by_row(M, free, landmarks, nnz_per_row, solve)
@@ -212,38 +234,91 @@ def _nnz_per_column(n_free: int, n_landmarks: int, nnz_per_row: float) -> int:
     return min(max(round(n_free * nnz_per_row / n_landmarks), 1), n_free)
 
 
+@contextmanager
+def _bar(total: int, progress: bool) -> Iterator[Callable[[int], object]]:
+    """Yield what is told of columns that are finished."""
+    if not progress:
+        yield lambda count: None
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=total, unit=" columns", unit_scale=True) as bar:
+        yield bar.update
+
+
 def _largest_by_column(
-    M: csr_array, free: np.ndarray, landmarks: np.ndarray, nnz: int, solver: str
+    M: csr_array,
+    free: np.ndarray,
+    landmarks: np.ndarray,
+    nnz: int,
+    solver: str,
+    memory: joblib.Memory,
+    finished: Callable[[int], object],
 ) -> tuple[csr_array, Solve]:
     """Keep of each column the `nnz` entries largest in magnitude (Algorithm 2).
 
     Return them, and the function B -> M_uu^-1 B.
     """
-    columns, values, rows = ([np.zeros(0, int)], [np.zeros(0)], [np.zeros(0, int)])
+    n, n_landmarks = M.shape[0], landmarks.size
+    of_what = simlib.__version__, solver, M.data, M.indices, M.indptr, landmarks
+    of = joblib.hash(of_what)
+    rows = np.empty((n_landmarks, nnz), dtype=M.indices.dtype)
+    values = np.empty((n_landmarks, nnz))
+    counts = np.full(n_landmarks, nnz)
+    whole = np.ones(n_landmarks, dtype=bool)
     system = _selected_solve(M, landmarks, nnz, solver)
-    whole = np.ones(landmarks.size, dtype=bool)
     if system is None:
         solve = _factorize(M, free)
     else:
         solve = system.solve
-        for part in _sample_and_rest(landmarks.size):
-            found, touched, beyond = system.columns(part, nnz)
-            sums = np.asarray(found.power(2).sum(axis=0)).ravel()
+        part_of_columns = memory.cache(_parts_of_columns, ignore=["system"])
+        for numbers in _sample_and_rest(system.order):
+            *found, touched, beyond = part_of_columns(system, of, numbers, nnz)
+            sums = (found[1] ** 2).sum(axis=1)
             shown = (beyond <= OUT_OF_REACH * sums) | (solver == "selected")
-            found, whole[part] = found[:, shown].tocoo(), ~shown
-            columns.append(part[shown][found.col])
-            rows.append(found.row)
-            values.append(found.data)
+            for every, some in zip((rows, values, counts), found, strict=True):
+                every[numbers[shown]] = some[shown]
+            whole[numbers] = ~shown
+            finished(shown.sum())
             pays = touched.mean() <= TOUCHED * free.size and shown.mean() >= 0.5
-            if not (pays or solver == "selected"):
+            if numbers.size <= BLOCK and not (pays or solver == "selected"):
                 break
-    numbers = np.flatnonzero(whole)
-    for some, block in _solve_columns(M, free, landmarks[numbers], solve):
+    whole_columns = memory.cache(_whole_columns, ignore=["M", "free", "solve"])
+    for numbers in _parts(np.flatnonzero(whole)):
+        found = whole_columns(M, free, solve, of, landmarks[numbers], nnz)
+        rows[numbers], values[numbers] = found
+        finished(numbers.size)
+    filled = np.arange(nnz) < counts[:, None]
+    if not filled.all():
+        rows, values = rows[filled], values[filled]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    columns = csc_array((values.ravel(), rows.ravel(), indptr), (n, n_landmarks))
+    return columns.tocsr(), solve
+
+
+def _parts_of_columns(
+    system: SelectedSolve, of: str, numbers: np.ndarray, nnz: int
+) -> tuple[np.ndarray, ...]:
+    """Return what `largest` does; `of` tells one system from another."""
+    return system.largest(numbers, nnz)
+
+
+def _whole_columns(
+    M: csr_array,
+    free: np.ndarray,
+    solve: Solve,
+    of: str,
+    landmarks: np.ndarray,
+    nnz: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and values of the largest entries; `of` as above."""
+    rows = np.empty((landmarks.size, nnz), dtype=M.indices.dtype)
+    values = np.empty((landmarks.size, nnz))
+    for some, block in _solve_columns(M, free, landmarks, solve):
         top = np.argpartition(-abs(block), nnz - 1, axis=0)[:nnz]
-        rows.append(free[top].ravel("F"))
-        values.append(np.take_along_axis(block, top, axis=0).ravel("F"))
-        columns.append(np.repeat(numbers[some], nnz))
-    return _sparse(values, rows, columns, (M.shape[0], landmarks.size)), solve
+        rows[some] = free[top].T
+        values[some] = np.take_along_axis(block, top, axis=0).T
+    return rows, values
 
 
 def _selected_solve(
@@ -265,11 +340,14 @@ def _selected_solve(
     return SelectedSolve(M, landmarks, probes=PROBES)
 
 
-def _sample_and_rest(n: int) -> list[np.ndarray]:
-    """Return a block of the numbers below n, spread evenly, and the others."""
-    sample = np.linspace(0, n - 1, min(n, BLOCK)).astype(int)
-    rest = np.setdiff1d(np.arange(n), sample)
-    return [sample, rest] if rest.size else [sample]
+def _parts(numbers: np.ndarray) -> list[np.ndarray]:
+    return [numbers[k : k + PART] for k in range(0, numbers.size, PART)]
+
+
+def _sample_and_rest(numbers: np.ndarray) -> list[np.ndarray]:
+    """Return a block of some numbers, spread evenly, and the others in parts."""
+    spread = np.linspace(0, numbers.size - 1, min(numbers.size, BLOCK)).astype(int)
+    return [numbers[spread], *_parts(np.delete(numbers, spread))]
 
 
 def _largest_by_row(
@@ -305,7 +383,7 @@ def _renormalized(
     solve: Solve,
 ) -> csr_array:
     """Divide each row by its sum; compute anew those whose sum is too small."""
-    poor = np.flatnonzero(P[free].sum(axis=1) < SMALLEST_SUM)  # places in free
+    poor = np.flatnonzero(P.sum(axis=1)[free] < SMALLEST_SUM)  # places in free
     if poor.size:
         keep = np.ones(P.shape[0])
         keep[free[poor]] = 0
@@ -313,8 +391,8 @@ def _renormalized(
         rich.eliminate_zeros()
         P = rich + _exact_rows(poor, M, free, landmarks, nnz_per_row, solve)
     sums = P.sum(axis=1)
-    sums[landmarks] = 1  # empty so far
-    return csr_array(scipy.sparse.diags_array(1 / sums) @ P)
+    P.data /= np.repeat(sums, np.diff(P.indptr))
+    return P
 
 
 def _exact_rows(

@@ -48,6 +48,9 @@ class SelectedSolve:
 
     Attributes
     ----------
+    order : array of int, shape (l,)
+        The places of the landmarks, such that those near each other come together:
+        columns computed in this order find what they need in the cache.
     solve : callable
         B -> M_uu^-1 B.
 
@@ -64,9 +67,9 @@ class SelectedSolve:
     >>> path = np.eye(50, k=1) + np.eye(50, k=-1)
     >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(path))
     >>> system = SelectedSolve(M, np.array([10, 30]), probes=16)
-    >>> columns, _, beyond = system.columns(np.array([1]), nnz=12)  # all in reach
-    >>> columns.nnz, bool(beyond[0] < 1e-12)
-    (12, True)
+    >>> rows, values, *_, beyond = system.largest(np.array([1]), nnz=12)
+    >>> rows.shape, bool(beyond[0] < 1e-12)  # all in reach
+    ((1, 12), True)
     """
 
     def __init__(self, M: csr_array, landmarks: np.ndarray, *, probes: int = 0):
@@ -96,12 +99,15 @@ class SelectedSolve:
         self.item = free[order]
         signs = np.random.default_rng(0).integers(0, 2, (free.size, probes)) * 2.0 - 1
         self.signs = signs[order].astype(np.int8)
+        beside = csr_array(self.M[landmarks])
+        beside.data = self.node[beside.indices] + 1
+        self.order = np.argsort(beside.max(axis=1).toarray().ravel(), kind="stable")
         to_landmarks = csr_array(-self.M[landmarks][:, free])
         self.sums = to_landmarks @ self.solve(signs) if probes else signs[:0]
 
-    def columns(
+    def largest(
         self, numbers: np.ndarray, nnz: int, reach: int | None = None
-    ) -> tuple[csc_array, np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, ...]:
         """Return the `nnz` largest entries in reach of some columns of P_u.
 
         Parameters
@@ -113,8 +119,10 @@ class SelectedSolve:
 
         Returns
         -------
-        columns : csc_array, shape (n, k)
-            The entries kept.
+        rows, values : arrays of shape (k, nnz)
+            The entries kept, of each column in a row; what there is no entry for is 0.
+        counts : array of int, shape (k,)
+            How many there are: `nnz`, or all that are in reach.
         touched : array of int, shape (k,)
             Nodes of the elimination tree that each column needed.
         beyond : array, shape (k,)
@@ -123,35 +131,27 @@ class SelectedSolve:
             column and of what is in reach. It is unbiased, of relative deviation at
             most (2 / probes)^(1/2). Without probes zeros.
         """
-        M, L, node = self.M, self.L, self.node
-        n, m = node.size, self.item.size
+        M, L = self.M, self.L
+        m = self.item.size
         nnz = min(nnz, m)
         reach = min(max(REACH * nnz if reach is None else reach, nnz), m)
-        landmarks = self.landmarks[numbers]
 
         def some(chunk: np.ndarray) -> tuple[np.ndarray, ...]:
             return _solve(
                 chunk, M.indptr, M.indices, M.data, L.indptr, L.indices, L.data,
-                self.D, self.parent, node, self.item, self.signs, reach, nnz,
+                self.D, self.parent, self.node, self.item, self.signs, reach, nnz,
             )  # fmt: skip
 
-        beside = csr_array(M[landmarks])
-        beside.data = node[beside.indices] + 1
-        turn = np.argsort(beside.max(axis=1).toarray().ravel())  # neighbours in a row
-        n_chunks = min(4 * effective_n_jobs(), landmarks.size)
-        chunks = np.array_split(landmarks[turn], n_chunks)
+        n_chunks = max(1, min(4 * effective_n_jobs(), numbers.size))
+        chunks = np.array_split(self.landmarks[numbers], n_chunks)
         parts = Parallel(require="sharedmem")(delayed(some)(chunk) for chunk in chunks)
-        back = np.argsort(turn)
-        rows, values, counts, touched, sums = (
-            np.concatenate(part)[back] for part in zip(*parts, strict=True)
+        rows, values, counts, touched, sums = map(
+            np.concatenate, zip(*parts, strict=True)
         )
-        filled = np.arange(nnz) < counts[:, None]
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        columns = csc_array((values[filled], rows[filled], indptr), (n, numbers.size))
         beyond = np.zeros(numbers.size)
         if self.signs.shape[1]:
             beyond = np.square(self.sums[numbers] - sums).mean(axis=1)
-        return columns, touched, beyond
+        return rows, values, counts, touched, beyond
 
 
 def selected_columns(
@@ -210,8 +210,15 @@ def selected_columns(
     n, n_landmarks = M.shape[0], landmarks.size
     if n_landmarks == n:
         return csc_array((n, n_landmarks)), np.zeros(n_landmarks, dtype=np.int64)
-    every = np.arange(n_landmarks)
-    return SelectedSolve(M, landmarks).columns(every, nnz, reach)[:2]
+    system = SelectedSolve(M, landmarks)
+    back = np.argsort(system.order)
+    rows, values, counts, touched, _ = (
+        part[back] for part in system.largest(system.order, nnz, reach)
+    )
+    filled = np.arange(rows.shape[1]) < counts[:, None]
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    columns = csc_array((values[filled], rows[filled], indptr), (n, n_landmarks))
+    return columns, touched
 
 
 @njit(nogil=True, cache=True)
@@ -279,7 +286,7 @@ def _solve(
     forward, backward = np.empty(m, np.int64), np.empty(m, np.int64)
     path = np.empty(m, np.int64)
     neighbourhood = np.empty(reach, np.int64)
-    rows = np.zeros((landmarks.size, nnz), np.int64)
+    rows = np.zeros((landmarks.size, nnz), M_indices.dtype)
     values = np.zeros((landmarks.size, nnz))
     counts = np.zeros(landmarks.size, np.int64)
     touched = np.zeros(landmarks.size, np.int64)

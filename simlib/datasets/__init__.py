@@ -17,6 +17,7 @@ from simlib.datasets.corpora import (
 )
 from simlib.datasets.digit_pairs import PairScorer, bundled_digit_pairs
 from simlib.datasets.docstrings import bundled_docstrings
+from simlib.datasets.ecbplus import Mentions, load_ecbplus
 from simlib.datasets.generated import (
     bumpy_sphere,
     bundled_documents,
@@ -58,6 +59,7 @@ __all__ = [
     "Dataset",
     "Duplicates",
     "File",
+    "Mentions",
     "Mesh",
     "PairScorer",
     "WordVectors",
@@ -74,6 +76,7 @@ __all__ = [
     "load_bunny",
     "load_cortex",
     "load_cross_encoder",
+    "load_ecbplus",
     "load_newsgroups",
     "load_ohsumed",
     "load_recipes",

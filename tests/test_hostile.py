@@ -47,12 +47,22 @@ from simlib.datasets import (
     load_cross_encoder,
     load_ecbplus,
     load_word_vectors,
+    planted_mentions,
     sigmoid_kernel,
     swiss_roll,
     uniform_psd,
 )
 from simlib.regression.paper import sketched_solve
-from simlib.text import bounds, coreference, features, pair_network, wmd, wme
+from simlib.text import (
+    bounds,
+    coreference,
+    features,
+    mentions,
+    pair_network,
+    refinement,
+    wmd,
+    wme,
+)
 from simlib.views import check_similarity
 
 ERRORS = (ValueError, TypeError, IndexError, KeyError, MemoryError, ImportError)
@@ -579,6 +589,13 @@ TABLE: dict[str, list[Entry]] = {
             {"name": "name", "n": "size"},
         )
     ],
+    "planted_mentions": [
+        Entry(
+            lambda n_topics, size: planted_mentions(n_topics, size, rng=0).embeddings,
+            {"n_topics": 2, "size": 5},
+            {"n_topics": "size", "size": "size"},
+        )
+    ],
     "gaussian_psd": [generated(gaussian_psd, n=8)],
     "uniform_psd": [generated(uniform_psd, n=8)],
     "sigmoid_kernel": [generated(sigmoid_kernel, n=8)],
@@ -800,6 +817,38 @@ TABLE: dict[str, list[Entry]] = {
             linear=True,
         )
     ],
+    "refined": [
+        Entry(
+            seeded(refinement.refined),
+            {
+                "sim": Similarity.from_matrix(K),
+                "cheap": Similarity.from_matrix(K),
+                "n_calls": 20,
+                "choose": "clusters",
+                "threshold": 0.5,
+            },
+            {
+                "sim": "similarity",
+                "cheap": "similarity",
+                "n_calls": "count",
+                "choose": "name",
+                "threshold": "number",
+            },
+        )
+    ],
+    "cosines": [
+        Entry(mentions.cosines, {"embeddings": TALL[:, :2]}, {"embeddings": "array"})
+    ],
+    "approximations": [
+        Entry(
+            lambda K, share: mentions.approximations(
+                K, K, share, threshold=0.5, methods=["sicur", "refined"], rng=0
+            ),
+            {"K": K, "share": 0.5},
+            {"K": "array", "share": "number"},
+            linear=True,
+        )
+    ],
     "without_singletons": [
         Entry(
             coreference.without_singletons,
@@ -978,6 +1027,11 @@ EXCLUDED = {
     "bounds": "a module",
     "coreference": "a module",
     "pair_network": "a module",
+    "refinement": "a module",
+    "rescalings": "of a matrix and what sms_nystrom made of it",
+    "symmetric_scores": "of what load_ecbplus returns",
+    "clusters_of_topics": "average_linkage for each topic",
+    "outcomes": "an experiment on what load_ecbplus returns: test_mentions",
 }
 INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.approximation.companion": "called by anchored",

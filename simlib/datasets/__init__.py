@@ -17,7 +17,7 @@ from simlib.datasets.corpora import (
 )
 from simlib.datasets.digit_pairs import PairScorer, bundled_digit_pairs
 from simlib.datasets.docstrings import bundled_docstrings
-from simlib.datasets.ecbplus import Mentions, load_ecbplus
+from simlib.datasets.ecbplus import Mentions, load_ecbplus, planted_mentions
 from simlib.datasets.generated import (
     bumpy_sphere,
     bundled_documents,
@@ -85,6 +85,7 @@ __all__ = [
     "load_twitter",
     "load_word_vectors",
     "load_words",
+    "planted_mentions",
     "sigmoid_kernel",
     "swiss_roll",
     "uniform_psd",

@@ -5,14 +5,18 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
+from scipy.special import expit
 
 from simlib.datasets.registry import find
 
 KINDS = ("event", "entity")
 SPLITS = ("train", "dev", "test")
+DIMENSIONS = 32  # of each vector of a generated mention
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,3 +136,76 @@ def load_ecbplus(kind: str = "event", split: str = "test") -> Mentions:
 def _records(file: str) -> list[dict[str, Any]]:
     with gzip.open(find("ecbplus", file), "rt", encoding="utf8") as lines:
         return [json.loads(line) for line in lines]
+
+
+def planted_mentions(
+    n_topics: int = 10, size: int = 120, *, rng: int | np.random.Generator | None = None
+) -> Mentions:
+    """Make mentions whose clusters are known, with vectors and a noisy scorer.
+
+    In each topic a mention joins one of the clusters there are with a probability that
+    grows with their sizes, or is the first of a new one. Its vector is that of its
+    topic and its cluster, with noise. The scorer compares vectors with a noise of
+    their own, which depends on the order of the two.
+
+    Parameters
+    ----------
+    n_topics : int, default=10
+        Topics, numbered from 0.
+    size : int, default=120
+        Mentions of each.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    Mentions
+        Two vectors of 32 dimensions in place of two of 384; the words are numbers.
+
+    Raises
+    ------
+    ValueError
+        No topic, or fewer than two mentions.
+
+    Examples
+    --------
+    >>> from simlib.datasets import planted_mentions
+    >>> mentions = planted_mentions(3, 50, rng=0)
+    >>> mentions.embeddings.shape, mentions.scores[2].shape
+    ((150, 64), (50, 50))
+    """
+    whole = isinstance(n_topics, Integral) and isinstance(size, Integral)
+    if not (whole and n_topics >= 1 and size >= 2):
+        raise ValueError(
+            f"a topic or more, of two mentions or more, are needed; got {n_topics} of "
+            f"{size}."
+        )
+    rng = np.random.default_rng(rng)
+    clusters: list[np.ndarray] = []
+    vectors, scores = [], {}
+    for topic in range(n_topics):
+        labels = np.zeros(size, dtype=int)
+        for k in range(1, size):
+            fresh = rng.random() < 0.35
+            labels[k] = labels[:k].max() + 1 if fresh else rng.choice(labels[:k])
+        centres = rng.standard_normal((labels.max() + 1, DIMENSIONS))
+        centres += rng.standard_normal(DIMENSIONS)
+        exact = centres[labels]
+        read = [exact + 0.5 * rng.standard_normal(exact.shape) for _ in range(2)]
+        distances = cdist(*read, "sqeuclidean") / DIMENSIONS
+        noise = rng.standard_normal((size, size))
+        scores[topic] = expit(6 * (1.2 - distances) + 0.7 * noise)
+        seen = [exact + 0.7 * rng.standard_normal(exact.shape) for _ in range(2)]
+        vectors.append(np.hstack(seen).astype(np.float32))
+        clusters.append(labels + (max(map(np.max, clusters)) + 1 if clusters else 0))
+    n = n_topics * size
+    return Mentions(
+        texts=[str(k) for k in range(n)],
+        sentences=[[str(k)] for k in range(n)],
+        spans=np.zeros((n, 2), dtype=int),
+        documents=np.arange(n).astype(str),
+        topics=np.repeat(np.arange(n_topics), size),
+        clusters=np.concatenate(clusters),
+        embeddings=np.concatenate(vectors),
+        scores=scores,
+    )

@@ -37,6 +37,16 @@ def test_planted_mentions():
     np.testing.assert_array_equal(again.embeddings, mentions.embeddings)
 
 
+def test_mentions_of_some_topics():
+    part = TEST.of_topics([2, 0])
+    assert sorted(part.scores) == [0, 2]
+    assert part.embeddings.shape == (80, 64)
+    assert part.texts == TEST.texts[:40] + TEST.texts[80:]
+    kept = TEST.clusters[TEST.topics != 1]
+    assert conll_f1(kept, part.clusters) == pytest.approx(1)
+    assert part.clusters.max() == len(set(kept)) - 1
+
+
 def test_cosines_of_two_vectors():
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((5, 6))

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
@@ -60,6 +61,20 @@ class Mentions:
     clusters: np.ndarray
     embeddings: np.ndarray
     scores: dict[int, np.ndarray]
+
+    def of_topics(self, topics: ArrayLike) -> Mentions:
+        """Return the mentions of some topics, by their numbers."""
+        rows = np.flatnonzero(np.isin(self.topics, topics))
+        return Mentions(
+            texts=[self.texts[row] for row in rows],
+            sentences=[self.sentences[row] for row in rows],
+            spans=self.spans[rows],
+            documents=self.documents[rows],
+            topics=self.topics[rows],
+            clusters=np.unique(self.clusters[rows], return_inverse=True)[1],
+            embeddings=self.embeddings[rows],
+            scores={t: K for t, K in self.scores.items() if t in self.topics[rows]},
+        )
 
 
 def load_ecbplus(kind: str = "event", split: str = "test") -> Mentions:

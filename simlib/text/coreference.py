@@ -98,7 +98,7 @@ def muc(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
     >>> round(score.recall, 3), score.precision
     (0.667, 1.0)
     """
-    return _both(key, response, _links)
+    return _both(_links, *_contingency(key, response))
 
 
 def b_cubed(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
@@ -128,7 +128,7 @@ def b_cubed(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
     >>> b_cubed([0, 0, 0, 0], [0, 0, 1, 1])
     CoreferenceScore(recall=0.5, precision=1.0)
     """
-    return _both(key, response, _shared)
+    return _both(_shared, *_contingency(key, response))
 
 
 def ceaf_e(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
@@ -161,9 +161,7 @@ def ceaf_e(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
     >>> round(score.recall, 3), round(score.precision, 3)
     (0.667, 0.333)
     """
-    common, sizes, found = _contingency(key, response)
-    total = _best_pairing(common, sizes, found)
-    return CoreferenceScore(_ratio(total, sizes.size), _ratio(total, found.size))
+    return _paired(*_contingency(key, response))
 
 
 def lea(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
@@ -196,7 +194,7 @@ def lea(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
     >>> round(score.recall, 3), score.precision
     (0.333, 1.0)
     """
-    return _both(key, response, _resolved)
+    return _both(_resolved, *_contingency(key, response))
 
 
 def conll_f1(key: ArrayLike, response: ArrayLike) -> float:
@@ -226,7 +224,9 @@ def conll_f1(key: ArrayLike, response: ArrayLike) -> float:
     >>> conll_f1([0, 0, 1, 2], [3, 3, 1, 0])
     1.0
     """
-    return sum(metric(key, response).f1 for metric in (muc, b_cubed, ceaf_e)) / 3
+    table = _contingency(key, response)
+    scores = _both(_links, *table), _both(_shared, *table), _paired(*table)
+    return sum(score.f1 for score in scores) / 3
 
 
 def without_singletons(labels: ArrayLike) -> np.ndarray:
@@ -353,11 +353,19 @@ def _contingency(
 _Part = Callable[[csr_array, np.ndarray, np.ndarray], tuple[float, float]]
 
 
-def _both(key: ArrayLike, response: ArrayLike, part: _Part) -> CoreferenceScore:
+def _both(
+    part: _Part, common: csr_array, sizes: np.ndarray, found: np.ndarray
+) -> CoreferenceScore:
     """Return recall and precision: a measure with key and response, and exchanged."""
-    common, sizes, found = _contingency(key, response)
     recall = _ratio(*part(common, sizes, found))
     return CoreferenceScore(recall, _ratio(*part(common.T.tocsr(), found, sizes)))
+
+
+def _paired(
+    common: csr_array, sizes: np.ndarray, found: np.ndarray
+) -> CoreferenceScore:
+    total = _best_pairing(common, sizes, found)
+    return CoreferenceScore(_ratio(total, sizes.size), _ratio(total, found.size))
 
 
 def _links(
@@ -389,21 +397,24 @@ def _best_pairing(common: csr_array, sizes: np.ndarray, found: np.ndarray) -> fl
     likeness = common.tocoo()
     likeness.data *= 2 / (sizes[likeness.row] + found[likeness.col])
     n = sizes.size
-    edges = (likeness.row, likeness.col + n)
-    graph = coo_array((likeness.data, edges), shape=(n + found.size,) * 2)
+    ends = (likeness.row, likeness.col + n)
+    graph = coo_array((likeness.data, ends), shape=(n + found.size,) * 2)
     _, group = connected_components(graph, directed=False)
-    total = 0.0
-    order = np.argsort(group[likeness.row], kind="stable")
-    starts = np.flatnonzero(np.diff(group[likeness.row][order])) + 1
-    for part in np.split(order, starts):
-        if part.size == 1:
-            total += likeness.data[part[0]]
-        elif part.size:
-            rows, i = np.unique(likeness.row[part], return_inverse=True)
-            columns, j = np.unique(likeness.col[part], return_inverse=True)
-            block = np.zeros((rows.size, columns.size))
-            block[i, j] = likeness.data[part]
-            total += block[linear_sum_assignment(block, maximize=True)].sum()
+    of_edge = group[likeness.row]
+    members = np.zeros((2, group.max(initial=-1) + 1), dtype=int)
+    for side, part in zip(members, (group[:n], group[n:]), strict=True):
+        side += np.bincount(part, minlength=side.size)
+    best = np.zeros(members.shape[1])
+    np.maximum.at(best, of_edge, likeness.data)  # right where a side has one cluster
+    total = best.sum()
+    for one in np.flatnonzero(members.min(axis=0) > 1):
+        edges = np.flatnonzero(of_edge == one)
+        rows, i = np.unique(likeness.row[edges], return_inverse=True)
+        columns, j = np.unique(likeness.col[edges], return_inverse=True)
+        block = np.zeros((rows.size, columns.size))
+        block[i, j] = likeness.data[edges]
+        pairs = linear_sum_assignment(block, maximize=True)
+        total += block[pairs].sum() - best[one]
     return float(total)
 
 

@@ -49,6 +49,7 @@ from simlib.datasets import (
     load_bunny,
     load_cortex,
     load_cross_encoder,
+    load_ecbplus,
     load_newsgroups,
     load_ohsumed,
     load_recipes,
@@ -137,6 +138,7 @@ def test_registry_pins_every_source():
         "stsb",
         "mrpc",
         "rte",
+        "ecbplus",
         "words",
         "cortex",
         "cortex-full",
@@ -514,6 +516,7 @@ def test_fetch_of_our_own_matrices_says_how_they_were_computed(folders):
         ("ohsumed", ["7400 files", "text_gcn", "C01 to C23", "673dd35c"]),
         ("newsgroups", ["18846 files", "Latin-1", "20news_bydate.jsonl.xz"]),
         ("wordbridge-300", ["raw DEFLATE", "surface_row", "d76f9363"]),
+        ("ecbplus", ["982 XML files", "CROSS_DOC_COREF", "bac4bc20", "AdamW"]),
     ],
 )
 def test_fetch_of_a_corpus_says_how_to_make_it(folders, name, parts):
@@ -1030,6 +1033,70 @@ def test_cross_encoder_scores():
 def test_cross_encoder_of_another_set():
     with pytest.raises(ValueError, match="there are stsb, mrpc, rte"):
         load_cross_encoder("words")
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("kind", "split", "n", "clusters", "singletons", "topics"),
+    [
+        ("event", "train", 3808, 1527, 1116, 25),
+        ("event", "dev", 1245, 409, 280, 8),
+        ("event", "test", 1780, 805, 623, 10),
+        ("entity", "train", 4758, 1286, 814, 25),
+        ("entity", "dev", 1476, 330, 205, 8),
+        ("entity", "test", 2055, 608, 412, 10),
+    ],
+)
+def test_ecbplus_counts(kind, split, n, clusters, singletons, topics):
+    mentions = load_ecbplus(kind, split)
+    assert len(mentions.texts) == len(mentions.sentences) == n
+    assert mentions.embeddings.shape == (n, 768)
+    sizes = np.bincount(mentions.clusters)
+    assert (sizes.size, np.count_nonzero(sizes == 1)) == (clusters, singletons)
+    assert sizes.min() > 0
+    assert len(np.unique(mentions.topics)) == topics
+    assert np.all(np.diff(mentions.topics) >= 0)
+    documents = dict(zip(mentions.documents, mentions.topics, strict=True))
+    assert all(name.split("_")[0] == str(topic) for name, topic in documents.items())
+    of_topics = {t: int(np.sum(mentions.topics == t)) for t in mentions.scores}
+    assert {t: K.shape for t, K in mentions.scores.items()} == {
+        t: (m, m) for t, m in of_topics.items()
+    }
+    assert sum(of_topics.values()) == (0 if split == "train" else n)
+    for K in mentions.scores.values():
+        assert 0 <= K.min() < K.max() <= 1
+        assert not np.array_equal(K, K.T)
+
+
+@pytest.mark.usefixtures("data")
+def test_mentions_of_ecbplus_are_words_of_their_sentences():
+    mentions = load_ecbplus("event", "test")
+    for text, tokens, (first, last) in zip(
+        mentions.texts, mentions.sentences, mentions.spans, strict=True
+    ):
+        found = "".join(tokens[first : last + 1])
+        assert all(part in found for part in text.split())
+
+
+@pytest.mark.usefixtures("data")
+def test_scores_of_ecbplus_tell_who_is_who():
+    """The rows of scores and mentions agree: coreferent pairs have higher scores."""
+    for kind in ("event", "entity"):
+        mentions = load_ecbplus(kind, "dev")
+        for topic, K in mentions.scores.items():
+            clusters = mentions.clusters[mentions.topics == topic]
+            same = clusters[:, None] == clusters
+            np.fill_diagonal(same, False)
+            assert K[same].mean() > 2.5 * K[~same].mean()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("time",), "event, entity; got 'time'"), (("event", "x"), "train, dev, test")],
+)
+def test_ecbplus_of_another_kind(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        load_ecbplus(*arguments)
 
 
 # Surfaces and graphs

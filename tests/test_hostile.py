@@ -46,14 +46,25 @@ from simlib.datasets import (
     gaussian_psd,
     load_cortex,
     load_cross_encoder,
+    load_ecbplus,
     load_word_vectors,
     planar_roads,
+    planted_mentions,
     sigmoid_kernel,
     swiss_roll,
     uniform_psd,
 )
 from simlib.regression.paper import sketched_solve
-from simlib.text import bounds, features, wmd, wme
+from simlib.text import (
+    bounds,
+    coreference,
+    features,
+    mentions,
+    pair_network,
+    refinement,
+    wmd,
+    wme,
+)
 from simlib.views import check_similarity
 
 ERRORS = (ValueError, TypeError, IndexError, KeyError, MemoryError, ImportError)
@@ -236,6 +247,9 @@ def seeded(function):
     return lambda **arguments: function(**arguments, rng=0)
 
 
+NETWORK = pair_network.PairNetwork(
+    np.ones((3 * TALL.shape[1], 2)), np.zeros(2), np.ones(2), 0.0
+)
 ANSWER = methods.tikhonov(Similarity.from_matrix(K), 4, rng=0)
 
 
@@ -577,6 +591,13 @@ TABLE: dict[str, list[Entry]] = {
             {"name": "name", "n": "size"},
         )
     ],
+    "planted_mentions": [
+        Entry(
+            lambda n_topics, size: planted_mentions(n_topics, size, rng=0).embeddings,
+            {"n_topics": 2, "size": 5},
+            {"n_topics": "size", "size": "size"},
+        )
+    ],
     "gaussian_psd": [generated(gaussian_psd, n=8)],
     "uniform_psd": [generated(uniform_psd, n=8)],
     "sigmoid_kernel": [generated(sigmoid_kernel, n=8)],
@@ -622,12 +643,35 @@ TABLE: dict[str, list[Entry]] = {
             {"name": "name"},
         )
     ],
+    "load_ecbplus": [
+        Entry(
+            lambda kind, split: load_ecbplus(kind, split) and 0,
+            {"kind": "x", "split": "test"},
+            {"kind": "name", "split": "name"},
+        )
+    ],
     "load_word_vectors": [
         Entry(
             lambda name: load_word_vectors(name) and 0, {"name": "x"}, {"name": "name"}
         )
     ],
     # Text
+    **{
+        metric.__name__: [
+            Entry(
+                metric,
+                {"key": [0, 0, 1], "response": [0, 1, 1]},
+                {"key": "indices", "response": "indices"},
+            )
+        ]
+        for metric in (
+            coreference.muc,
+            coreference.b_cubed,
+            coreference.ceaf_e,
+            coreference.lea,
+            coreference.conll_f1,
+        )
+    },
     "WordMoverDistance": [
         Entry(
             lambda x, y: wmd.WordMoverDistance(VECTORS)(x, y),
@@ -774,6 +818,77 @@ TABLE: dict[str, list[Entry]] = {
         )
         for method in ("tikhonov", "raw", "optimal")
     ],
+    "average_linkage": [
+        Entry(
+            coreference.average_linkage,
+            {"K": K, "threshold": 0.5},
+            {"K": "array", "threshold": "number"},
+            linear=True,
+        )
+    ],
+    "refined": [
+        Entry(
+            seeded(refinement.refined),
+            {
+                "sim": Similarity.from_matrix(K),
+                "cheap": Similarity.from_matrix(K),
+                "n_calls": 20,
+                "choose": "clusters",
+                "threshold": 0.5,
+            },
+            {
+                "sim": "similarity",
+                "cheap": "similarity",
+                "n_calls": "count",
+                "choose": "name",
+                "threshold": "number",
+            },
+        )
+    ],
+    "cosines": [
+        Entry(mentions.cosines, {"embeddings": TALL[:, :2]}, {"embeddings": "array"})
+    ],
+    "approximations": [
+        Entry(
+            lambda K, share: mentions.approximations(
+                K, K, share, threshold=0.5, methods=["sicur", "refined"], rng=0
+            ),
+            {"K": K, "share": 0.5},
+            {"K": "array", "share": "number"},
+            linear=True,
+        )
+    ],
+    "without_singletons": [
+        Entry(
+            coreference.without_singletons,
+            {"labels": [0, 1, 1]},
+            {"labels": "indices"},
+        )
+    ],
+    "PairNetwork": [
+        Entry(
+            NETWORK,
+            {"x": TALL, "y": TALL[:3]},
+            {"x": "array", "y": "array"},
+            linear=True,
+        )
+    ],
+    "train_pair_network": [
+        Entry(
+            lambda X, **options: pair_network.train_pair_network(
+                X, np.repeat(np.arange(10), 4), np.repeat([0, 1], 20), **options
+            )(TALL, TALL),
+            {"X": TALL, "n_hidden": 3, "negatives": 2, "epochs": 1, "alpha": 0.1},
+            {
+                "X": "array",
+                "n_hidden": "size",
+                "negatives": "count",
+                "epochs": "size",
+                "alpha": "number",
+            },
+            linear=True,
+        )
+    ],
     "approximate": [
         Entry(
             seeded(features.approximate),
@@ -894,11 +1009,13 @@ WITHOUT = "takes no argument that could be hostile"
 EXCLUDED = {
     "AdaptiveResult": RECORD,
     "Anchored": RECORD,
+    "CoreferenceScore": RECORD,
     "Corpus": RECORD,
     "CrossEncoderData": RECORD,
     "Duplicates": RECORD,
     "ErrorEstimate": RECORD,
     "Example": RECORD,
+    "Mentions": RECORD,
     "Mesh": RECORD,
     "Solution": RECORD,
     "Spectrum": RECORD,
@@ -925,6 +1042,13 @@ EXCLUDED = {
     "wme": "a module",
     "wmd": "a module",
     "bounds": "a module",
+    "coreference": "a module",
+    "pair_network": "a module",
+    "refinement": "a module",
+    "rescalings": "of a matrix and what sms_nystrom made of it",
+    "symmetric_scores": "of what load_ecbplus returns",
+    "clusters_of_topics": "average_linkage for each topic",
+    "outcomes": "an experiment on what load_ecbplus returns: test_mentions",
 }
 INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.approximation.companion": "called by anchored",

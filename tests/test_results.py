@@ -34,6 +34,7 @@ from simlib.biharmonic import (
 )
 from simlib.datasets import (
     load_cortex,
+    load_ecbplus,
     load_recipes,
     load_twitter,
     load_word_vectors,
@@ -43,6 +44,13 @@ from simlib.landmarks import uniform
 from simlib.press import Repository, paper, provenance, recorded
 from simlib.press.chapters import parameters, parse_chapter
 from simlib.regression import ExponentialFeatures
+from simlib.text.coreference import conll_f1
+from simlib.text.mentions import (
+    approximations,
+    clusters_of_topics,
+    cosines,
+    symmetric_scores,
+)
 from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
 
 BOOK = Repository.here()
@@ -619,3 +627,49 @@ def test_a_coarse_threshold_alone_makes_biharmonic_approximation_overtake():
     assert lead[-1] < lead[-2] < lead[-3]
     floor = content["asymmetry"]["bunny"] ** 2
     assert papers[-1] < floor / 5
+
+
+COREFERENCE = ("nystrom", "sms_nystrom", "spectral", "skeleton", "sicur", "stacur")
+
+
+@pytest.mark.parametrize("kind", ["event", "entity"])
+def test_our_best_loses_half_of_what_the_best_of_the_paper_loses(kind):
+    """Or at most one point of CoNLL F1, with a threshold chosen on dev for each."""
+    results = recorded("coreference")
+    exact = results["exact"][f"{kind} scores"]["conll"]
+    for share in ("0.1", "0.2", "0.3", "0.4", "0.5"):
+        cells = results["curves"][kind][share]
+        assert len(cells) == 10
+        losses = {
+            method: 100 * (exact - np.mean([cell[method]["chosen"] for cell in cells]))
+            for method in cells[0]
+        }
+        theirs = min(losses[method] for method in COREFERENCE)
+        ours = min(losses[method] for method in ("tikhonov", "anchored", "refined"))
+        assert ours <= max(1, theirs / 2)
+        same = {
+            method: np.mean([cell[method]["same_kept"] for cell in cells])
+            for method in cells[0]
+        }
+        theirs = max(same[method] for method in COREFERENCE)
+        assert 1 - same["refined"] <= 0.7 * (1 - theirs)
+
+
+@pytest.mark.usefixtures("data")
+def test_a_cell_of_coreference_can_be_derived_again():
+    cell = recorded("coreference")["curves"]["event"]["0.2"][3]
+    mentions = load_ecbplus("event", "test")
+    exact = clusters_of_topics(mentions.topics, symmetric_scores(mentions), [0.5])
+    found = {}
+    for topic, K in symmetric_scores(mentions).items():
+        G = cosines(mentions.embeddings[mentions.topics == topic])
+        methods = ["sicur", "refined"]
+        answers = approximations(K, G, 0.2, threshold=0.5, methods=methods, rng=3)
+        for method, A in answers.items():
+            found.setdefault(method, {})[topic] = A
+    for method, matrices in found.items():
+        (labels,) = clusters_of_topics(mentions.topics, matrices, [0.5])
+        again = conll_f1(mentions.clusters, labels)
+        np.testing.assert_allclose(again, cell[method]["kept"], rtol=1e-6)
+        again = conll_f1(exact[0], labels)
+        np.testing.assert_allclose(again, cell[method]["same_kept"], rtol=1e-6)

@@ -17,6 +17,7 @@ from simlib.datasets.corpora import (
 )
 from simlib.datasets.digit_pairs import PairScorer, bundled_digit_pairs
 from simlib.datasets.docstrings import bundled_docstrings
+from simlib.datasets.ecbplus import Mentions, load_ecbplus, planted_mentions
 from simlib.datasets.generated import (
     bumpy_sphere,
     bundled_documents,
@@ -59,6 +60,7 @@ __all__ = [
     "Dataset",
     "Duplicates",
     "File",
+    "Mentions",
     "Mesh",
     "PairScorer",
     "WordVectors",
@@ -75,6 +77,7 @@ __all__ = [
     "load_bunny",
     "load_cortex",
     "load_cross_encoder",
+    "load_ecbplus",
     "load_newsgroups",
     "load_ohsumed",
     "load_recipes",
@@ -84,6 +87,7 @@ __all__ = [
     "load_word_vectors",
     "load_words",
     "planar_roads",
+    "planted_mentions",
     "sigmoid_kernel",
     "swiss_roll",
     "uniform_psd",

@@ -381,6 +381,42 @@ Derived by this project, not a copy: `vertices`, float32, 7502 x 3, and `faces`,
 decimation: fast_simplification 0.2.0, simplify(points_float32, faces,
 target_count=15000)."""
 
+_ECBPLUS = """\
+From the 982 XML files ECB+_LREC2014/ECB+/TOPIC/DOCUMENT.xml of GitHub
+tommasoc80/EventStoryLine, commit 46edefee5e82e0917b823abe0a18bf8c7770f15c (cltl/ecbPlus
+has them as one zip). train, dev (topics 2, 5, 12, 18, 21, 23, 34, 35) and test (36 to
+45) are the usual splits. """
+_ECBPLUS_MENTIONS = (
+    _ECBPLUS
+    + """\
+The 15122 mentions in the sentences that ECBplus_coreference_sentences.csv lists, sorted
+by split, topic, doc, sent and start, as JSON lines: split, doc, topic (a number),
+subtopic, sent, start and end (the first and last token in the sentence, from 0), text,
+kind (event for the tags ACTION_ and NEG_, otherwise entity), tag, cluster (the instance
+of its CROSS_DOC_COREF, else INTRA_RELATION_DOC, else SING_DOC_MENTION), relation
+(cross, intra, none), m_id, tokens (of the mentions in pieces) and cluster_name."""
+)
+_ECBPLUS_SENTENCES = (
+    _ECBPLUS
+    + """\
+The 16314 sentences as JSON lines: split, doc, topic, subtopic, sent, validated (whether
+it is in that list) and tokens."""
+)
+_MENTION_EMBEDDINGS = """\
+Computed by this project, not a copy. Arrays `span` and `text`, float16, 15122 x 384, in
+the order of ecbplus_mentions.jsonl: by all-MiniLM-L6-v2, not fine-tuned, the mean of
+the last hidden states over the tokens of the mention, within its sentence and up to 30
+words of the sentences before and after; and the mean-pooled vector of its text."""
+_PAIR_SCORES = """\
+Computed by this project, not a copy. For each topic T of dev and test an array dev_T or
+test_T, float16: the score in 0 to 1 of every ordered pair of its {kind} mentions; and
+dev_T_mentions, test_T_mentions, int32, their rows in ecbplus_mentions.jsonl. The
+scorer: a = [span, text] / norm of mention_embeddings.npz, standardised over all
+mentions; input [a, b, a * b], dropout .2, 256 ReLU units, dropout .3, a logit, the
+logistic function; trained on the pairs within the topics of train (all positive ones
+and at most 20 times as many others, orders swapped at random) by AdamW (1e-3, weight
+decay .01), batches of 512, seed 0, {epochs} epochs."""
+
 _SETS = (
     Dataset(
         name="twitter",
@@ -618,6 +654,47 @@ _SETS = (
                 "f627c13e516d6a77798fbb68ddf6491b752270bcc5c4d55223ba11d33d8a57c9",
                 recipe=_BI_ENCODER.format(n=539),
                 content_sha256="5b9816c36b4ea8ea53f7ad5642ea369078ffea9ad8267ad1de35f10e02638602",
+            ),
+        ),
+    ),
+    Dataset(
+        name="ecbplus",
+        folder="ecbplus",
+        title="ECB+: 15122 mentions of events and entities in news, and pair scores",
+        source="GitHub tommasoc80/EventStoryLine, commit "
+        "46edefee5e82e0917b823abe0a18bf8c7770f15c, ECB+_LREC2014; embeddings and "
+        "scores are our own",
+        licence="annotation CC BY 3.0 (Cybulska and Vossen, 2014)",
+        files=(
+            File(
+                "ecbplus_mentions.jsonl.gz",
+                "bac4bc2005e13a8ee352a97eedd088560e74c3c43e77f940443e71310f03cde5",
+                recipe=_ECBPLUS_MENTIONS,
+                content_sha256="868eb26f9c0942e398b1f4f4ce4b9e288ec142ac1f735a164530dc7c6a5f130d",
+            ),
+            File(
+                "ecbplus_sentences.jsonl.gz",
+                "3b44b460ca8ef2db4f61f4ac8e1dcfdd6fe2558ccc28f8cdab295ceaab113995",
+                recipe=_ECBPLUS_SENTENCES,
+                content_sha256="ae5711ccf6881b9e263bd266f283f990ec12223072ab9ea42e15e532b63a8548",
+            ),
+            File(
+                "mention_embeddings.npz",
+                "3f3679bc8a25291c1b14067de8f1426807ff086a521a1a597ec7aa47d99f13cf",
+                recipe=_MENTION_EMBEDDINGS,
+                content_sha256="e390a6e1cd0f2dfb3627c19e6bb71ea5f55ff8e919ef916194bc4b464b2f2cb5",
+            ),
+            File(
+                "pair_scores_event.npz",
+                "2098075d93fc2aa82171fd0a106055e4c1f9331bde792a95063e1b09be559089",
+                recipe=_PAIR_SCORES.format(kind="event", epochs=6),
+                content_sha256="64c9a8f06ee3aff67e5e5077e68ded873fad2bcc77341a0f6a660ab783903ac9",
+            ),
+            File(
+                "pair_scores_entity.npz",
+                "c2938e72d8d0592f624ef5408cd73296e7227cca6e2f230c3556cc6f5f1423ee",
+                recipe=_PAIR_SCORES.format(kind="entity", epochs=3),
+                content_sha256="55354b6ca492769fe4d2c4fb2c6093522e9e85b929bf4238d79ea406a58cbf83",
             ),
         ),
     ),

@@ -5,9 +5,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simlib.text import bounds, wmd, wme
+    from simlib.text import bounds, coreference, pair_network, refinement, wmd, wme
 
-__all__ = ["bounds", "wmd", "wme"]
+__all__ = ["bounds", "coreference", "pair_network", "refinement", "wmd", "wme"]
 
 
 if not TYPE_CHECKING:  # for which every name would be a module

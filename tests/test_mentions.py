@@ -1,0 +1,126 @@
+"""The experiment on mentions: its parts, and what must come out at the ends."""
+
+import numpy as np
+import pytest
+
+from simlib import Similarity, sms_nystrom
+from simlib.datasets import planted_mentions
+from simlib.text.coreference import average_linkage, conll_f1
+from simlib.text.mentions import (
+    approximations,
+    clusters_of_topics,
+    cosines,
+    outcomes,
+    rescalings,
+    symmetric_scores,
+)
+
+DEV, TEST = planted_mentions(3, 40, rng=1), planted_mentions(3, 40, rng=2)
+THRESHOLDS = [0.2, 0.4, 0.5, 0.6, 0.8]
+
+
+def test_planted_mentions():
+    mentions = planted_mentions(4, 50, rng=0)
+    assert len(mentions.texts) == 200
+    sizes = np.bincount(mentions.clusters)
+    assert sizes.min() == 1  # singletons, as in the corpus
+    assert sizes.max() > 5
+    for topic, K in mentions.scores.items():
+        labels = mentions.clusters[mentions.topics == topic]
+        assert not set(labels) & set(mentions.clusters[mentions.topics != topic])
+        same = labels[:, None] == labels
+        np.fill_diagonal(same, False)
+        assert K[same].mean() > 3 * K[~same].mean()
+        assert not np.array_equal(K, K.T)
+        assert np.linalg.eigvalsh((K + K.T) / 2)[0] < -0.1  # indefinite
+    again = planted_mentions(4, 50, rng=0)
+    np.testing.assert_array_equal(again.embeddings, mentions.embeddings)
+
+
+def test_mentions_of_some_topics():
+    part = TEST.of_topics([2, 0])
+    assert sorted(part.scores) == [0, 2]
+    assert part.embeddings.shape == (80, 64)
+    assert part.texts == TEST.texts[:40] + TEST.texts[80:]
+    kept = TEST.clusters[TEST.topics != 1]
+    assert conll_f1(kept, part.clusters) == pytest.approx(1)
+    assert part.clusters.max() == len(set(kept)) - 1
+
+
+def test_cosines_of_two_vectors():
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((5, 6))
+    for i in range(5):
+        for j in range(5):
+            parts = [(Z[i, p], Z[j, p]) for p in (slice(3), slice(3, 6))]
+            expected = np.mean(
+                [x @ y / np.linalg.norm(x) / np.linalg.norm(y) for x, y in parts]
+            )
+            assert cosines(Z)[i, j] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="even length"):
+        cosines(Z[:, :5])
+
+
+def test_topics_are_clustered_by_themselves():
+    exact = symmetric_scores(TEST)
+    labels = clusters_of_topics(TEST.topics, exact, [0.5, 0.99])
+    for topic, K in exact.items():
+        part = labels[0, TEST.topics == topic]
+        assert conll_f1(average_linkage(K, 0.5), part) == 1
+        assert not set(part) & set(labels[0, TEST.topics != topic])
+
+
+def test_rescalings_are_those_of_the_formulas():
+    K = symmetric_scores(TEST)[0]
+    sim = Similarity.from_matrix(K)
+    answer = sms_nystrom(sim.fork(), 10, rng=4)
+    found = rescalings(K, answer)
+    for rule in ("spectral", "frobenius"):
+        scaled = sms_nystrom(sim.fork(), 10, rescale=rule, rng=4).toarray()
+        np.testing.assert_allclose(answer.toarray() / found[rule], scaled, rtol=1e-6)
+    S2 = np.random.default_rng(4).permutation(40)[:20]
+    e = -1.5 * np.linalg.eigvalsh(K[np.ix_(S2, S2)])[0]
+    W = K[np.ix_(answer.landmarks, answer.landmarks)]
+    norms = [np.linalg.norm(W + k * e * np.eye(10)) for k in (1, 2)]
+    assert found["twice"] == pytest.approx(norms[0] / norms[1])
+
+
+def test_every_method_makes_the_calls_of_its_share(monkeypatch):
+    K, G = symmetric_scores(TEST)[0], cosines(TEST.embeddings[TEST.topics == 0])
+    made, from_matrix = [], Similarity.from_matrix
+
+    def kept(matrix, **options):
+        made.append((matrix is G, from_matrix(matrix, **options)))
+        return made[-1][1]
+
+    monkeypatch.setattr(Similarity, "from_matrix", kept)
+    answers = approximations(K, G, 0.3, threshold=0.5, rng=0)
+    budget = 0.3 * 40 * 41 / 2
+    calls = [sim.calls for cheap, sim in made if not cheap]
+    assert len(calls) == len(answers) - 3  # rescaled answers read nothing
+    assert all(0.6 * budget < spent <= budget for spent in calls)
+    for A in answers.values():
+        np.testing.assert_array_equal(A, A.T)
+
+
+def test_all_pairs_give_the_exact_clusters():
+    exact = clusters_of_topics(TEST.topics, symmetric_scores(TEST), [0.5])[0]
+    found = outcomes(DEV, TEST, 1.0, kept=0.5, thresholds=THRESHOLDS, rng=0)
+    for method in ("nystrom", "sicur", "stacur", "tikhonov", "refined", "highest"):
+        assert found[method]["same_kept"] == pytest.approx(1, abs=1e-9)
+        assert found[method]["kept"] == pytest.approx(conll_f1(TEST.clusters, exact))
+        assert found[method]["wrong"] == 0
+    assert found["sms_nystrom"]["error"] > 0.01  # the shift stays
+
+
+def test_outcomes_are_seeded_and_choose_on_dev():
+    options = {"kept": 0.5, "thresholds": THRESHOLDS, "rng": 3}
+    found = outcomes(DEV, TEST, 0.3, **options)
+    assert outcomes(DEV, TEST, 0.3, **options) == found
+    swapped = outcomes(TEST, DEV, 0.3, **options)
+    for method, values in found.items():
+        assert values["threshold"] in THRESHOLDS
+        assert values["wrong"] >= 0
+        assert set(values) == set(swapped[method])
+    with pytest.raises(ValueError, match="one of the thresholds"):
+        outcomes(DEV, TEST, 0.3, kept=0.55, thresholds=THRESHOLDS)

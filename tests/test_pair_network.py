@@ -1,0 +1,84 @@
+"""The network on pairs: what it computes, what it learns, and what it refuses."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from simlib import Similarity
+from simlib.text.pair_network import PairNetwork, train_pair_network
+
+rng = np.random.default_rng(0)
+NETWORK = PairNetwork(
+    rng.standard_normal((15, 4)).astype(np.float32),
+    rng.standard_normal(4).astype(np.float32),
+    rng.standard_normal(4).astype(np.float32),
+    0.3,
+)
+X, Y = rng.standard_normal((7, 5)), rng.standard_normal((3, 5))
+
+
+def test_the_formula_pair_by_pair():
+    scores = NETWORK(X, Y)
+    assert scores.dtype == np.float32
+    for i, x in enumerate(X):
+        for j, y in enumerate(Y):
+            hidden = np.concatenate([x, y, x * y]) @ NETWORK.hidden + NETWORK.bias
+            expected = expit(hidden.clip(min=0) @ NETWORK.output + NETWORK.offset)
+            assert scores[i, j] == pytest.approx(expected, abs=1e-5)
+
+
+def test_an_asymmetric_similarity():
+    sim = Similarity(X, NETWORK, symmetric=False, batch="block")
+    full = NETWORK(X, X)
+    np.testing.assert_allclose(sim.columns([2, 4]), full[:, [2, 4]], rtol=1e-6)
+    assert not np.allclose(full, full.T)
+    again = pickle.loads(pickle.dumps(NETWORK))
+    np.testing.assert_array_equal(again(X, Y), NETWORK(X, Y))
+
+
+def groups_of_points(seed=1):
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(60), 4)
+    points = rng.standard_normal((60, 6))[labels]
+    return points + 0.1 * rng.standard_normal((240, 6)), labels, labels // 12
+
+
+def test_it_learns_from_some_groups_what_holds_in_others():
+    points, labels, groups = groups_of_points()
+    train = groups < 4
+    network = train_pair_network(
+        points[train], labels[train], groups[train], n_hidden=32, epochs=30
+    )
+    scores = network(points[~train], points[~train])
+    same = labels[~train, None] == labels[~train]
+    others = ~np.eye(len(same), dtype=bool)
+    assert scores[same & others].mean() > 5 * scores[~same].mean()
+    again = train_pair_network(
+        points[train], labels[train], groups[train], n_hidden=32, epochs=30
+    )
+    np.testing.assert_array_equal(again.hidden, network.hidden)
+
+
+def test_pairs_across_groups_are_not_looked_at():
+    points, labels, groups = groups_of_points()
+    labels = np.where(groups == 1, labels - 12, labels)  # the same names as group 0
+    options = {"n_hidden": 4, "epochs": 1}
+    one = train_pair_network(points, labels, groups, **options)
+    two = train_pair_network(points, labels + 100 * groups, groups, **options)
+    np.testing.assert_array_equal(one.hidden, two.hidden)
+
+
+def test_what_it_refuses():
+    points, labels, groups = groups_of_points()
+    with pytest.raises(ValueError, match="240 vectors need as many"):
+        train_pair_network(points, labels[:-1], groups)
+    with pytest.raises(ValueError, match="nothing to tell"):
+        train_pair_network(points, np.zeros(240, int), groups)
+    with pytest.raises(ValueError, match="vectors of 5 entries"):
+        NETWORK(X, Y[:, :4])
+    with pytest.raises(ValueError, match="2D array"):
+        NETWORK(X[0], Y)
+    with pytest.raises(ValueError, match="epochs must be at least 1"):
+        train_pair_network(points, labels, groups, epochs=0)

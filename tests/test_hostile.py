@@ -51,7 +51,7 @@ from simlib.datasets import (
     uniform_psd,
 )
 from simlib.regression.paper import sketched_solve
-from simlib.text import bounds, features, wmd, wme
+from simlib.text import bounds, features, labelled_pairs, wmd, wme
 from simlib.views import check_similarity
 
 ERRORS = (ValueError, TypeError, IndexError, KeyError, MemoryError, ImportError)
@@ -782,6 +782,46 @@ TABLE: dict[str, list[Entry]] = {
             {"Z": 0.0},
         )
     ],
+    "out_of_fold_decisions": [
+        Entry(
+            labelled_pairs.out_of_fold_decisions,
+            {
+                "scores": TALL[:30, 0],
+                "labels": np.arange(30) % 2.0,
+                "metric": "f1",
+                "n_splits": 3,
+            },
+            {
+                "scores": "array",
+                "labels": "array",
+                "metric": "name",
+                "n_splits": "count",
+            },
+            {"scores": 0.0},
+        )
+    ],
+    "paired_bootstrap": [
+        Entry(
+            lambda **arguments: labelled_pairs.paired_bootstrap(
+                labelled_pairs.pearson, **arguments, rng=0
+            ),
+            {
+                "scores": TALL[:30, :3].T.copy(),
+                "reference": TALL[:30, 3],
+                "labels": TALL[10:, 0],
+                "n_resamples": 10,
+                "confidence": 0.9,
+            },
+            {
+                "scores": "array",
+                "reference": "array",
+                "labels": "array",
+                "n_resamples": "count",
+                "confidence": "number",
+            },
+            {"scores": 0.0, "reference": 0.0, "labels": 0.0},
+        )
+    ],
     "heat_geodesics": [on_mesh(heat_geodesics)],
     "exact_geodesics": [on_mesh(exact_geodesics)],
     "graph_distances": [
@@ -878,6 +918,7 @@ EXCLUDED = {
     "AdaptiveResult": RECORD,
     "Anchored": RECORD,
     "Corpus": RECORD,
+    "Difference": RECORD,
     "CrossEncoderData": RECORD,
     "Duplicates": RECORD,
     "ErrorEstimate": RECORD,
@@ -890,6 +931,7 @@ EXCLUDED = {
     "MatrixLike": "a name for types",
     "content_sha256": "reads a file; what it cannot read has no hash",
     "PairScorer": "made by bundled_digit_pairs, whose tests give it other images",
+    "bundled_cross_encoder": WITHOUT,
     "bundled_digit_pairs": WITHOUT,
     "bundled_docstrings": WITHOUT,
     "bundled_documents": WITHOUT,
@@ -930,6 +972,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.saved": "the folder of LowRank: test_saved",
     "simlib.store": "called by Similarity",
     "simlib.text.bags": "called by the distances of documents",
+    "simlib.text.sentences": "experiments on data of ours; what it calls checks",
 }
 INNER_NAMES = {
     "ColumnScaling": "called by lstsq and its like",
@@ -938,6 +981,10 @@ INNER_NAMES = {
     "as_symmetric": "called by biharmonic_operator and interpolation",
     "check_mesh": "called by mesh_laplacian and the geodesics",
     "sample_size": "called by draw and the plans",
+    "accuracy": "called by paired_bootstrap",
+    "f1": "called by paired_bootstrap",
+    "pearson": "called by paired_bootstrap",
+    "spearman": "called by paired_bootstrap",
 } | {
     name: "what METHODS prices and the method reads"
     for name in dir(methods)

@@ -15,7 +15,11 @@ from simlib.datasets.corpora import (
     load_stop_words,
     load_twitter,
 )
-from simlib.datasets.digit_pairs import PairScorer, bundled_digit_pairs
+from simlib.datasets.digit_pairs import (
+    PairScorer,
+    bundled_cross_encoder,
+    bundled_digit_pairs,
+)
 from simlib.datasets.docstrings import bundled_docstrings
 from simlib.datasets.generated import (
     bumpy_sphere,
@@ -63,6 +67,7 @@ __all__ = [
     "WordVectors",
     "available",
     "bumpy_sphere",
+    "bundled_cross_encoder",
     "bundled_digit_pairs",
     "bundled_docstrings",
     "bundled_documents",

@@ -150,6 +150,43 @@ class CrossEncoderData:
     scores: np.ndarray
     dev_rows: np.ndarray
 
+    def first(self, n: int) -> CrossEncoderData:
+        """Return the first sentences, and the labelled pairs among them.
+
+        Parameters
+        ----------
+        n : int
+            At least 1; where there are fewer, all are returned.
+
+        Returns
+        -------
+        CrossEncoderData
+
+        Raises
+        ------
+        ValueError
+            n is less than 1.
+
+        Examples
+        --------
+        >>> from simlib.datasets import bundled_cross_encoder
+        >>> data = bundled_cross_encoder().first(100)
+        >>> data.matrix.shape, len(data.pairs)
+        ((100, 100), 50)
+        """
+        if not n >= 1:
+            raise ValueError(f"n must be at least 1; got {n}.")
+        n = int(n)
+        inside = (self.pairs < n).all(axis=1)
+        return CrossEncoderData(
+            matrix=self.matrix[:n, :n],
+            sentences=self.sentences[:n],
+            embeddings=self.embeddings[:n],
+            pairs=self.pairs[inside],
+            scores=self.scores[inside],
+            dev_rows=self.dev_rows[inside],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Mesh:

@@ -940,6 +940,7 @@ EXCLUDED = {
     "load_bunny": WITHOUT,
     "load_road_graph": WITHOUT,
     "load_stop_words": WITHOUT,
+    "load_stsb_train": WITHOUT,
     "load_words": WITHOUT,
     "load_newsgroups": "reads a file of ours; the vocabulary is any container",
     "load_ohsumed": "reads a file of ours; the vocabulary is any container",

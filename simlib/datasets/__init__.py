@@ -39,6 +39,7 @@ from simlib.datasets.loaders import (
     load_cortex,
     load_cross_encoder,
     load_road_graph,
+    load_stsb_train,
     load_word_vectors,
     load_words,
 )
@@ -84,6 +85,7 @@ __all__ = [
     "load_recipes",
     "load_road_graph",
     "load_stop_words",
+    "load_stsb_train",
     "load_twitter",
     "load_word_vectors",
     "load_words",

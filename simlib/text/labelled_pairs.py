@@ -16,7 +16,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
-from sklearn.metrics import roc_curve
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 
@@ -231,9 +230,8 @@ def out_of_fold_decisions(
     cut = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
     decisions = np.empty(rows.shape, dtype=bool)
     for rest, fold in cut.split(truth, truth):
-        for row, decided in zip(rows, decisions, strict=True):
-            threshold = _best_threshold(row[rest], truth[rest], metric)
-            decided[fold] = row[fold] > threshold
+        thresholds = _best_thresholds(rows[:, rest], truth[rest], metric)
+        decisions[:, fold] = rows[:, fold] > thresholds[:, None]
     return decisions.reshape(np.shape(scores))
 
 
@@ -323,16 +321,20 @@ def _centred(values: ArrayLike) -> np.ndarray:
     return x - x.mean(axis=-1, keepdims=True)
 
 
-def _best_threshold(scores: np.ndarray, labels: np.ndarray, metric: str) -> float:
-    """Return the threshold above which saying yes is best."""
-    false, true, at = roc_curve(labels, scores, drop_intermediate=False)
-    hits, misses = true * labels.sum(), false * (~labels).sum()
-    found = {
-        "accuracy": hits - misses,
-        "f1": hits / (hits + misses + labels.sum()),
-    }[metric]
-    k = int(np.argmax(np.round(found, 12)))
-    return float((at[k] + at[k + 1]) / 2) if k + 1 < at.size else -np.inf
+def _best_thresholds(rows: np.ndarray, labels: np.ndarray, metric: str) -> np.ndarray:
+    """Return for each row of scores the threshold above which saying yes is best."""
+    order = np.argsort(rows, axis=1)[:, ::-1]
+    ends = np.full((len(rows), 1), np.inf)
+    ranked = np.hstack([ends, np.take_along_axis(rows, order, axis=1), -ends])
+    said = np.arange(labels.size + 1)  # how many are said to be true
+    hits = np.hstack([np.zeros_like(ends), labels[order].cumsum(axis=1)])
+    found = 2 * hits - said if metric == "accuracy" else hits / (said + labels.sum())
+    found = np.round(found, 12)
+    found[ranked[:, 1:] == ranked[:, :-1]] = -np.inf  # between equal scores
+    best = found.argmax(axis=1)[:, None]
+    above, below = (np.take_along_axis(ranked, best + k, axis=1) for k in (0, 1))
+    middle = above / 2 + below / 2
+    return middle[:, 0]
 
 
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

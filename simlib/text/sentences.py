@@ -192,7 +192,7 @@ def outcomes(
     True
     """
     K, Z = data.matrix, data.embeddings.astype(float)
-    mean = (K + K.T) / 2
+    mean, skew = (K + K.T) / 2, (K - K.T) / 2
     i, j = data.pairs.T
     found = {}
     for name, s in n_landmarks.items():
@@ -216,10 +216,13 @@ def outcomes(
         def outcome(
             A: np.ndarray, M: np.ndarray = M, read: np.ndarray = read
         ) -> Outcome:
+            difference = mean - A
+            symmetrised = np.linalg.norm(difference) / np.linalg.norm(mean)
+            difference += skew
             return Outcome(
                 scores=A[i, j],
-                raw=_error(K, A),
-                symmetrised=_error(mean, A),
+                raw=float(np.linalg.norm(difference) / np.linalg.norm(K)),
+                symmetrised=float(symmetrised),
                 labelled=_error(M[i, j], A[i, j]),
                 share=float(read.mean()),
                 read=read[i, j],

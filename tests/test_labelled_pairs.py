@@ -43,6 +43,7 @@ def test_agreement_of_decisions_is_that_of_scikit_learn(ours, theirs):
 
 def test_what_tells_nothing_has_no_agreement():
     assert pearson(np.ones(M), LABELS) == 0
+    assert pearson(np.ones((2, 0)), []).tolist() == [0, 0]
     assert spearman(SCORES, np.zeros(M)).tolist() == [0] * 4
     assert f1(np.zeros(3, bool), np.zeros(3, bool)) == 0
 

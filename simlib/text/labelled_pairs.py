@@ -64,7 +64,7 @@ def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     Returns
     -------
     ndarray of shape (...)
-        0 where the scores or the labels are all alike.
+        0 where the scores or the labels are all alike, or there are none.
 
     See Also
     --------
@@ -316,6 +316,8 @@ def paired_bootstrap(
 def _centred(values: ArrayLike) -> np.ndarray:
     """Return rows less their means, in units of their largest entries."""
     x = np.asarray(values, dtype=float)
+    if x.size == 0:
+        return x
     largest = np.abs(x).max(axis=-1, keepdims=True, initial=0)
     x = np.divide(x, largest, out=np.zeros(x.shape), where=largest > 0)
     return x - x.mean(axis=-1, keepdims=True)

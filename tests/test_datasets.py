@@ -136,6 +136,7 @@ def test_registry_pins_every_source():
         "stop-words",
         "wordbridge-300",
         "stsb",
+        "stsb-train",
         "mrpc",
         "rte",
         "ecbplus",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import f1_score
 from sklearn.svm import LinearSVC
 
 from simlib import (
@@ -34,6 +35,7 @@ from simlib.biharmonic import (
 )
 from simlib.datasets import (
     load_cortex,
+    load_cross_encoder,
     load_ecbplus,
     load_recipes,
     load_twitter,
@@ -45,12 +47,14 @@ from simlib.press import Repository, paper, provenance, recorded
 from simlib.press.chapters import parameters, parse_chapter
 from simlib.regression import ExponentialFeatures
 from simlib.text.coreference import conll_f1
+from simlib.text.labelled_pairs import out_of_fold_decisions
 from simlib.text.mentions import (
     approximations,
     clusters_of_topics,
     cosines,
     symmetric_scores,
 )
+from simlib.text.sentences import equal_calls, outcomes
 from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
 
 BOOK = Repository.here()
@@ -627,6 +631,91 @@ def test_a_coarse_threshold_alone_makes_biharmonic_approximation_overtake():
     assert lead[-1] < lead[-2] < lead[-3]
     floor = content["asymmetry"]["bunny"] ** 2
     assert papers[-1] < floor / 5
+
+
+SENTENCES = ("stsb", "mrpc", "rte")
+# How good a score is, of each set: the first one of the chapter.
+SCORES = {"stsb": "pearson", "mrpc": "f1", "rte": "accuracy"}
+
+
+def sentences(name, where, form, what="symmetrised"):
+    """Mean and standard error of recorded draws."""
+    draws = provenance("sentences")["parameters"]["draws"]
+    mean, spread, _ = recorded("sentences")["results"][name][where][form][what]
+    return mean, spread / np.sqrt(draws)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.4])
+@pytest.mark.parametrize(
+    ("form", "rival"),
+    [("tikhonov", "sms_nystrom"), ("tikhonov", "sicur"), ("anchored", "tikhonov")],
+)
+def test_at_equal_calls_the_order_of_errors_on_sentences(name, share, form, rival):
+    ours, theirs = (sentences(name, f"calls {share:g}", f) for f in (form, rival))
+    assert ours[0] <= theirs[0] + np.hypot(ours[1], theirs[1])
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_form_on_sentences_has_its_figures(name):
+    forms = {"nystrom", "sms_nystrom", "sicur", "stacur", "companion", "optimal"}
+    for form in ("tikhonov", "nugget", "anchored", "tikhonov_both", "anchored_both"):
+        forms |= {form, f"{form}_kept"}
+    cells = recorded("sentences")["results"][name]
+    ranks = [f"landmarks {s}" for s in paper(f"sms_{name}").value]
+    assert set(cells) == {*ranks, *(f"calls {b}" for b in (0.05, 0.1, 0.2, 0.4))}
+    skew = recorded("sentences")["about"][name]["skew"]
+    for some in cells.values():
+        assert set(some) == forms
+        for form, facts in some.items():
+            assert -1 <= facts[SCORES[name]][0] <= 1
+            if "both" not in form and form not in ("sicur", "stacur"):
+                assert facts["raw"][0] >= skew - 1e-4
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_differences_of_scores_lie_in_their_intervals(name):
+    content = recorded("sentences")
+    for where, some in content["intervals"][name].items():
+        for form, gaps in some.items():
+            value, low, high = gaps[f"{SCORES[name]} network"]
+            assert low <= value <= high
+            mean = content["results"][name][where][form][SCORES[name]][0]
+            known = content["references"][name]["network"][SCORES[name]]
+            assert value == pytest.approx(mean - known, abs=1e-3)
+
+
+@pytest.mark.usefixtures("data")
+def test_scores_of_sentences_can_be_derived_again():
+    data = load_cross_encoder("mrpc")
+    found = outcomes(data, equal_calls(807, 0.1, ["sicur", "tikhonov"]), rng=0)
+    for form in ("sicur", "tikhonov", "tikhonov_kept"):
+        cell = recorded("sentences")["results"]["mrpc"]["calls 0.1"][form]
+        kept = cell["symmetrised"][2]
+        assert found[form].symmetrised == pytest.approx(kept, rel=1e-4)
+        decisions = out_of_fold_decisions(found[form].scores, data.scores, "f1")
+        again = f1_score(data.scores, decisions)
+        assert again == pytest.approx(cell["f1"][2], abs=0.01)
+
+
+@pytest.mark.usefixtures("data")
+def test_what_the_network_says_of_sentences_can_be_derived_again():
+    data = load_cross_encoder("stsb")
+    i, j = data.pairs.T
+    known = recorded("sentences")["references"]["stsb"]
+    cosines = (data.embeddings[i] * data.embeddings[j]).sum(axis=1)
+    for who, scores in (("network", data.matrix[i, j]), ("bi_encoder", cosines)):
+        again = spearmanr(scores, data.scores).statistic
+        assert known[who]["spearman"] == pytest.approx(again, abs=1e-4)
+
+
+def test_no_approximation_from_the_network_alone_reaches_the_bi_encoder():
+    """In Pearson's correlation on STS-B, with up to 40 % of the calls."""
+    bi_encoder = recorded("sentences")["references"]["stsb"]["bi_encoder"]["pearson"]
+    for share in (0.05, 0.1, 0.2, 0.4):
+        for form in ("sms_nystrom", "sicur", "tikhonov", "nugget_kept"):
+            mean, _ = sentences("stsb", f"calls {share:g}", form, "pearson")
+            assert mean < bi_encoder - 0.2
 
 
 COREFERENCE = ("nystrom", "sms_nystrom", "spectral", "skeleton", "sicur", "stacur")

@@ -15,7 +15,11 @@ from simlib.datasets.corpora import (
     load_stop_words,
     load_twitter,
 )
-from simlib.datasets.digit_pairs import PairScorer, bundled_digit_pairs
+from simlib.datasets.digit_pairs import (
+    PairScorer,
+    bundled_cross_encoder,
+    bundled_digit_pairs,
+)
 from simlib.datasets.docstrings import bundled_docstrings
 from simlib.datasets.ecbplus import Mentions, load_ecbplus, planted_mentions
 from simlib.datasets.generated import (
@@ -37,6 +41,7 @@ from simlib.datasets.loaders import (
     load_cortex,
     load_cross_encoder,
     load_road_graph,
+    load_stsb_train,
     load_word_vectors,
     load_words,
 )
@@ -66,6 +71,7 @@ __all__ = [
     "WordVectors",
     "available",
     "bumpy_sphere",
+    "bundled_cross_encoder",
     "bundled_digit_pairs",
     "bundled_docstrings",
     "bundled_documents",
@@ -83,6 +89,7 @@ __all__ = [
     "load_recipes",
     "load_road_graph",
     "load_stop_words",
+    "load_stsb_train",
     "load_twitter",
     "load_word_vectors",
     "load_words",

@@ -18,6 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
+
+from simlib.datasets.loaders import CrossEncoderData
 
 N_TRAIN = 297  # images from which the network learned
 SEED = 20220222  # of the order of the images and of the pairs
@@ -115,6 +118,48 @@ def bundled_digit_pairs() -> tuple[np.ndarray, PairScorer, np.ndarray]:
     """
     images, labels, _ = _shuffled()
     return images[N_TRAIN:], _shipped(), labels[N_TRAIN:]
+
+
+def bundled_cross_encoder() -> CrossEncoderData:
+    """Return a stand-in for `load_cross_encoder`: images in place of sentences.
+
+    Returns
+    -------
+    CrossEncoderData
+        Of 1000 images: the scores of the network of `bundled_digit_pairs` for all
+        ordered pairs, the pixels in place of embeddings, and 500 labelled pairs, whose
+        label is 1 where both images show the same digit. As in a development set an
+        image is in one pair, and half of the pairs are alike.
+
+    Examples
+    --------
+    >>> from simlib.datasets import bundled_cross_encoder
+    >>> data = bundled_cross_encoder()
+    >>> data.matrix.shape, data.pairs.shape, data.scores.mean().item()
+    ((1000, 1000), (500, 2), 0.5)
+    >>> data.sentences[0]
+    'an image of 4'
+    """
+    images, scorer, labels = bundled_digit_pairs()
+    waiting = list(range(len(images)))
+    order: list[int] = []
+    while len(order) < 1000:  # a pair of one digit, then one of two
+        first, alike = waiting.pop(0), len(order) % 4 == 0
+        order += [
+            first,
+            next(k for k in waiting if (labels[k] == labels[first]) == alike),
+        ]
+        waiting.remove(order[-1])
+    images, labels = images[order], labels[order]
+    pairs = np.arange(1000).reshape(-1, 2)
+    return CrossEncoderData(
+        matrix=scorer(images, images).astype(float),
+        sentences=[f"an image of {digit}" for digit in labels],
+        embeddings=normalize(images).astype(np.float32),
+        pairs=pairs,
+        scores=(labels[pairs[:, 0]] == labels[pairs[:, 1]]).astype(float),
+        dev_rows=np.arange(len(pairs)),
+    )
 
 
 def train() -> PairScorer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -150,6 +151,43 @@ class CrossEncoderData:
     scores: np.ndarray
     dev_rows: np.ndarray
 
+    def first(self, n: int) -> CrossEncoderData:
+        """Return the first sentences, and the labelled pairs among them.
+
+        Parameters
+        ----------
+        n : int
+            At least 1; where there are fewer, all are returned.
+
+        Returns
+        -------
+        CrossEncoderData
+
+        Raises
+        ------
+        ValueError
+            n is less than 1.
+
+        Examples
+        --------
+        >>> from simlib.datasets import bundled_cross_encoder
+        >>> data = bundled_cross_encoder().first(100)
+        >>> data.matrix.shape, len(data.pairs)
+        ((100, 100), 50)
+        """
+        if not n >= 1:
+            raise ValueError(f"n must be at least 1; got {n}.")
+        n = int(n)
+        inside = (self.pairs < n).all(axis=1)
+        return CrossEncoderData(
+            matrix=self.matrix[:n, :n],
+            sentences=self.sentences[:n],
+            embeddings=self.embeddings[:n],
+            pairs=self.pairs[inside],
+            scores=self.scores[inside],
+            dev_rows=self.dev_rows[inside],
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
@@ -268,6 +306,36 @@ def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
         scores=table[:, 2],
         dev_rows=table[:, 3].astype(np.intp),
     )
+
+
+def load_stsb_train() -> tuple[list[tuple[str, str]], np.ndarray]:
+    """Load the training pairs of STS-B, from which a cross-encoder learns.
+
+    Returns
+    -------
+    pairs : list of tuple of str
+        5749 pairs of sentences. None of the development set is among them.
+    scores : ndarray of float64, shape (5749,)
+        How alike people found them, 0 to 5.
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_stsb_train
+    >>> pairs, scores = load_stsb_train()
+    >>> pairs[0]
+    ('A plane is taking off.', 'An air plane is taking off.')
+    >>> float(scores[0])
+    5.0
+    """
+    with gzip.open(find("stsb-train", "sts-train.csv.gz"), "rt", encoding="utf8") as f:
+        rows = [line.rstrip("\n").split("\t") for line in f]
+    scores = np.array([float(row[4]) for row in rows])
+    return [(row[5].strip(), row[6].strip()) for row in rows], scores
 
 
 def load_words() -> list[str]:

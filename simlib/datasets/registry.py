@@ -279,6 +279,7 @@ _STSB = (
     "c55a72f51bd15a8bd75114247c06984b432050f9",
     "data/stsbenchmark/sts-dev.csv",
 )
+_STSB_TRAIN = (*_STSB[:2], "data/stsbenchmark/sts-train.csv")
 _RTE = ("Ji-Yishan/MIEC-FYP", "250635701007f7f2dc00b63ce2cbc3dfe104b4e0", "RTE/dev.tsv")
 _STOP_WORDS = (
     "archanray/approximate_similarities",
@@ -575,6 +576,23 @@ _SETS = (
                 "98ea95c1860bc81e9fdbfc9e8079dcc1e30f77e8c1d938315c3860f25ecd50be",
                 recipe=_BI_ENCODER.format(n=2910),
                 content_sha256="632b4e9080d057df529be82fc988e98953d5e0e7b3c184b0a252358e32f19f6b",
+            ),
+        ),
+    ),
+    Dataset(
+        name="stsb-train",
+        folder="stsb",
+        title="STS-B train: 5749 scored pairs of sentences",
+        source=f"GitHub {_STSB_TRAIN[0]}, commit {_STSB_TRAIN[1]}, {_STSB_TRAIN[2]}",
+        licence="scores CC BY-SA 4.0; each text source keeps its own",
+        files=(
+            File(
+                "sts-train.csv.gz",
+                "c8f7386eb489cf22d04b65331f63746483473e81d0e7a2003777e79109072c3c",
+                url=_github(*_STSB_TRAIN),
+                raw_sha256="0f71910b59aa1ad973c5897f0791f3b0965a92b8f82b1a95f3eea9f4162fda82",
+                convert=convert.zipped,
+                content_sha256="0f71910b59aa1ad973c5897f0791f3b0965a92b8f82b1a95f3eea9f4162fda82",
             ),
         ),
     ),

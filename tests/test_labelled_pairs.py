@@ -1,0 +1,171 @@
+"""What scores of labelled pairs are worth."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn import metrics
+
+from simlib.text.labelled_pairs import (
+    accuracy,
+    f1,
+    out_of_fold_decisions,
+    paired_bootstrap,
+    pearson,
+    spearman,
+)
+
+M = 60
+RNG = np.random.default_rng(0)
+SCORES = RNG.standard_normal((4, M)).round(1)  # with ties
+LABELS = SCORES[0] + RNG.standard_normal(M) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(pearson, stats.pearsonr), (spearman, stats.spearmanr)]
+)
+def test_correlations_are_those_of_scipy(ours, theirs):
+    y = np.random.default_rng(1).integers(0, 6, M)
+    expected = [theirs(row, y).statistic for row in SCORES]
+    np.testing.assert_allclose(ours(SCORES, y), expected, atol=1e-12)
+    assert ours(SCORES[0], y) == pytest.approx(expected[0])
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"), [(accuracy, metrics.accuracy_score), (f1, metrics.f1_score)]
+)
+def test_agreement_of_decisions_is_that_of_scikit_learn(ours, theirs):
+    decisions = SCORES > 0.3
+    expected = [theirs(LABELS, row) for row in decisions]
+    np.testing.assert_allclose(ours(decisions, LABELS), expected, atol=1e-12)
+
+
+def test_what_tells_nothing_has_no_agreement():
+    assert pearson(np.ones(M), LABELS) == 0
+    assert pearson(np.ones((2, 0)), []).tolist() == [0, 0]
+    assert spearman(SCORES, np.zeros(M)).tolist() == [0] * 4
+    assert f1(np.zeros(3, bool), np.zeros(3, bool)) == 0
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1"])
+def test_a_threshold_is_the_best_of_all_for_the_other_folds(metric):
+    """Against a search through every threshold, fold by fold."""
+    from sklearn.model_selection import StratifiedKFold
+
+    score = {"accuracy": metrics.accuracy_score, "f1": metrics.f1_score}[metric]
+    cut = StratifiedKFold(5, shuffle=True, random_state=3)
+    for row in SCORES:
+        found = out_of_fold_decisions(row, LABELS, metric, random_state=3)
+        for rest, fold in cut.split(row, LABELS):
+            values = np.unique(row[rest])[::-1]
+            middles = [np.inf, *(values[:-1] + values[1:]) / 2, -np.inf]
+            said = [score(LABELS[rest], row[rest] > t) for t in middles]
+            threshold = middles[int(np.argmax(np.round(said, 12)))]
+            np.testing.assert_array_equal(found[fold], row[fold] > threshold)
+
+
+@given(st.integers(0, 2**31), st.floats(0.1, 10), st.floats(-5, 5))
+def test_decisions_do_not_depend_on_the_scale_of_the_scores(seed, scale, shift):
+    scores = np.random.default_rng(seed).standard_normal(M)
+    found = out_of_fold_decisions(scores, LABELS)
+    again = out_of_fold_decisions(scale * scores + shift, LABELS)
+    np.testing.assert_array_equal(found, again)
+
+
+def test_a_decision_does_not_know_its_own_label():
+    """Scores that tell nothing do no better than the more frequent label."""
+    rng = np.random.default_rng(5)
+    labels = np.arange(400) % 4 > 0
+    found = [
+        accuracy(out_of_fold_decisions(rng.standard_normal(400), labels), labels)
+        for _ in range(20)
+    ]
+    assert np.mean(found) < 0.75
+
+
+def test_all_rows_are_decided_as_each_alone():
+    together = out_of_fold_decisions(SCORES, LABELS, "f1")
+    for row, decided in zip(SCORES, together, strict=True):
+        alone = out_of_fold_decisions(row, LABELS, "f1")
+        np.testing.assert_array_equal(alone, decided)
+
+
+def test_of_one_draw_the_bootstrap_is_that_of_scipy():
+    x, z = SCORES[:2]
+    y = x + np.random.default_rng(2).standard_normal(M)
+
+    def difference(x, z, y, axis=-1):
+        return stats.pearsonr(x, y).statistic - stats.pearsonr(z, y).statistic
+
+    theirs = stats.bootstrap(
+        (x, z, y),
+        difference,
+        paired=True,
+        vectorized=False,
+        n_resamples=2000,
+        method="percentile",
+        rng=0,
+    ).confidence_interval
+    ours = paired_bootstrap(pearson, x, z, y, n_resamples=2000, rng=0)
+    assert ours.value == pytest.approx(difference(x, z, y))
+    assert ours.low == pytest.approx(theirs.low, abs=0.03)
+    assert ours.high == pytest.approx(theirs.high, abs=0.03)
+
+
+def test_scores_do_not_differ_from_themselves():
+    found = paired_bootstrap(pearson, SCORES[0], SCORES[0], LABELS, rng=0)
+    assert found == (0, 0, 0)
+    assert not found.told
+
+
+def test_draws_are_drawn_again_too():
+    """Draws that differ widen the interval."""
+    y = np.random.default_rng(3).standard_normal(2000)
+    noise = np.random.default_rng(4).standard_normal((3, 2000))
+    rows = y + np.array([[0.1], [1.0], [3.0]]) * noise
+    narrow = paired_bootstrap(pearson, rows[1], y, y, n_resamples=200, rng=0)
+    wide = paired_bootstrap(pearson, rows, y, y, n_resamples=200, rng=0)
+    assert wide.high - wide.low > 5 * (narrow.high - narrow.low)
+
+
+def test_intervals_cover_at_their_level():
+    """A true difference of zero, between scores of equal noise."""
+    rng = np.random.default_rng(6)
+    covered = 0
+    for _ in range(100):
+        y = rng.standard_normal(80)
+        x, z = y + rng.standard_normal((2, 80))
+        found = paired_bootstrap(pearson, x, z, y, n_resamples=200, rng=rng)
+        covered += not found.told
+    assert 86 <= covered <= 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"metric": "recall"}, "metric must be"),
+        ({"scores": SCORES[:, 1:]}, "as many scores"),
+        ({"scores": SCORES * np.nan}, "NaN"),
+        ({"labels": np.arange(M)}, "true or false"),
+        ({"labels": np.arange(M) < 3}, "folds"),
+        ({"n_splits": 1}, "folds"),
+    ],
+)
+def test_decisions_refuse_what_they_cannot_use(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        out_of_fold_decisions(**{"scores": SCORES, "labels": LABELS} | arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_resamples": 1}, "n_resamples"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"reference": SCORES[:, 1:]}, "as many scores"),
+    ],
+)
+def test_the_bootstrap_refuses_what_it_cannot_use(arguments, message):
+    good = {"scores": SCORES, "reference": SCORES[0], "labels": LABELS}
+    with pytest.raises(ValueError, match=message):
+        paired_bootstrap(pearson, **good | arguments)

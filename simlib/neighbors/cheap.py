@@ -15,12 +15,13 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
+from simlib.approximation.anchored import _companion as as_companion
 from simlib.approximation.companion import InnerProducts
 from simlib.approximation.tikhonov import tikhonov
 from simlib.similarity import SimilarityError
 from simlib.views import SimilarityMatrix
 
-__all__ = ["Companion", "features", "neighbor_lists", "rising"]
+__all__ = ["Companion", "as_companion", "features", "neighbor_lists", "rising"]
 
 LEVELS = 2**16
 STRIP = 2**22  # entries of the companion computed at a time
@@ -40,7 +41,7 @@ class Companion:
 
     def __init__(self, cheap: SimilarityMatrix, sign: int):
         self.cheap, self.sign, self.n = cheap, sign, cheap.n
-        self.low, self.step = 0.0, 1.0
+        self.low, self.step, self.fresh = 0.0, 1.0, True
         self.table = np.zeros(LEVELS, np.float32)
         self._codes: np.ndarray | None = None
 
@@ -58,6 +59,7 @@ class Companion:
 
     def set_range(self, values: np.ndarray) -> None:
         """Spread the table over the range of some values."""
+        self.fresh = False
         low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
         if high > low:
             margin = (high - low) / 8

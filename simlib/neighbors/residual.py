@@ -22,32 +22,34 @@ SAMPLE = 500  # rows by which the ridge is chosen
 
 
 class RowFits:
-    """Ridge fits of n rows on the same features.
+    """Ridge fits of rows on the same features.
 
     Parameters
     ----------
     V : array of shape (n, r)
-        Features of the items, as large as the residuals that they explain.
+        Features of the columns, as large as the residuals that they explain.
     variance : float
         Of the residuals, the unit of the ridge.
+    n_rows : int, optional
+        Rows, n unless told.
     """
 
-    def __init__(self, V: np.ndarray, variance: float):
+    def __init__(self, V: np.ndarray, variance: float, n_rows: int | None = None):
         self.V = V.astype(np.float32)
         self._variance, self.ridge = max(variance, np.finfo(np.float32).tiny), 1.0
         self._a, self._b = np.triu_indices(V.shape[1])
         self._squares = self.V[:, self._a] * self.V[:, self._b]
-        self._gram = np.zeros_like(self._squares)
+        shape = (n_rows or len(V), self._a.size)
+        self._gram = np.zeros(shape, np.float32)
 
     def see(self, new: csr_array, all_of_them: csr_array) -> None:
-        """Take new residuals, and all up to now, as symmetric matrices.
+        """Take new residuals, and all up to now, as sparse matrices.
 
         The ridge becomes the one by which fits without the new ones predict these best,
         in some of the rows.
         """
         if self._gram.any():
-            n = len(self.V)
-            rows = np.random.default_rng(0).permutation(n)[:SAMPLE]
+            rows = np.random.default_rng(0).permutation(len(self._gram))[:SAMPLE]
             some = coo_array(new[rows])
             right = (all_of_them[rows] - new[rows]) @ self.V
             errors = [
@@ -60,8 +62,8 @@ class RowFits:
         self._gram += ones @ self._squares
 
     def fit(self, residuals: csr_array) -> np.ndarray:
-        """Return A of shape (n, r), whose rows are the fits to all residuals."""
-        every = np.arange(len(self.V))
+        """Return A, whose rows are the fits to all residuals, shape (n_rows, r)."""
+        every = np.arange(len(self._gram))
         return self._solve(every, residuals.astype(np.float32) @ self.V, self.ridge)
 
     def _solve(self, rows: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:

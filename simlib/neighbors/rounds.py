@@ -12,9 +12,14 @@ from math import ceil
 
 import numpy as np
 
-from simlib.approximation.anchored import _companion
 from simlib.landmarks import uniform, whole_number
-from simlib.neighbors.cheap import Companion, features, neighbor_lists, rising
+from simlib.neighbors.cheap import (
+    Companion,
+    as_companion,
+    features,
+    neighbor_lists,
+    rising,
+)
 from simlib.neighbors.choice import divide, first, mask, pick, strips
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.residual import RowFits, leading
@@ -25,7 +30,7 @@ from simlib.views import SimilarityMatrix, check_similarity
 __all__ = ["LARGEST", "Rounds", "checked"]
 
 LARGEST = 20_000  # items of which all pairs are predicted
-N_ROUNDS = 8
+N_ROUNDS = 11
 PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns
 RANK = 30  # of the residual columns
 DIRECTIONS = 20  # of the companion
@@ -73,7 +78,7 @@ class Rounds:
             )
         self.sign = -1 if distance else 1
         self.rng = np.random.default_rng(rng)
-        self.cheap = None if cheap is None else _companion(cheap, sim)
+        self.cheap = None if cheap is None else as_companion(cheap, sim)
         self.paid = Paid(self.n, self.k)
         self.history: list[dict[str, tuple[int, float]]] = []
         self._exponent: int | None = None

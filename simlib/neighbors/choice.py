@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
-__all__ = ["divide", "first", "mask", "pick", "strips"]
+__all__ = ["among", "divide", "first", "mask", "pick", "strips"]
 
 STRIP = 2**22  # entries of a prediction held at a time
 FLOOR = 0.08  # of the calls of a round, for each predictor
@@ -94,3 +94,10 @@ def mask(matrix: csr_array, rows: np.ndarray) -> np.ndarray:
     degree = np.diff(matrix.indptr[rows[0] : rows[-1] + 2])
     dense[np.repeat(np.arange(rows.size), degree), matrix.indices[start:stop]] = True
     return dense
+
+
+def among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Tell which keys are among sorted ones."""
+    if known.size == 0:
+        return np.zeros(keys.size, bool)
+    return known.take(np.searchsorted(known, keys), mode="clip") == keys

@@ -20,7 +20,7 @@ from simlib.neighbors.cheap import (
     neighbor_lists,
     rising,
 )
-from simlib.neighbors.choice import divide, first, mask, pick, strips
+from simlib.neighbors.choice import among, divide, first, mask, pick, strips
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.residual import RowFits, leading
 from simlib.similarity import BudgetExceeded
@@ -199,7 +199,7 @@ class Rounds:
         values = new[i, c]
         keys = np.minimum(i, j) * self.n + np.maximum(i, j)
         paid = np.sort(self.paid.i * self.n + self.paid.j)
-        fresh = ~_among(keys, paid)
+        fresh = ~among(keys, paid)
         low, high = np.divmod(keys[fresh], self.n)
         self._add(low, high, values[fresh])
         new[S, np.arange(S.size)] = np.nan
@@ -209,7 +209,7 @@ class Rounds:
         """Return so many random pairs that are not paid for, or somewhat fewer."""
         i, j = self.rng.integers(self.n, size=(2, 2 * number + 16))
         keys = np.unique((np.minimum(i, j) * self.n + np.maximum(i, j))[i != j])
-        keys = keys[~_among(keys, np.sort(self.paid.i * self.n + self.paid.j))]
+        keys = keys[~among(keys, np.sort(self.paid.i * self.n + self.paid.j))]
         return self.rng.permutation(keys)[:number]
 
     def _direction(self) -> None:
@@ -341,7 +341,7 @@ class Rounds:
                 product = (graph[rows] @ graph).toarray()
                 counts = np.take_along_axis(product, columns, axis=1)
                 no_pair = columns == own
-            counts += np.clip((predicted - low) * unit, 0, 0.5)
+            counts += (predicted - low) * unit
             scores = {"residual": predicted, "shared": counts}
             if self.companion is not None:
                 cheap = codes.reshape(predicted.shape).astype(np.float32)
@@ -350,7 +350,7 @@ class Rounds:
                 score = scores[name]
                 score[no_pair] = -np.inf
                 keep = ceil(4 * number / n) + 4
-                depth = ceil(4 * paid.i.size / n) + 2 * keep
+                depth = ceil(2 * paid.i.size / n) + 2 * keep
                 kept = score.copy() if name == "shared" else score
                 a, places, ranks = first(
                     kept, taken, keep, depth, among_all=name != "shared"
@@ -366,7 +366,7 @@ class Rounds:
         taken_keys = np.zeros(0, np.int64)
         for place in np.argsort(-numbers, kind="stable"):
             keys, ranks, score = map(np.concatenate, found[self.names[place]])
-            new = ~_among(keys, taken_keys)
+            new = ~among(keys, taken_keys)
             keys = pick(keys[new], ranks[new], score[new], numbers[place])
             chosen[place] = keys
             taken_keys = np.sort(np.append(taken_keys, keys))
@@ -429,7 +429,7 @@ class Rounds:
             i, j = a.ravel(), b.ravel()
             keys = (np.minimum(i, j) * self.n + np.maximum(i, j))[i != j]
             keys = np.unique(keys)
-            keys = keys[~_among(keys, np.sort(self.paid.i * self.n + self.paid.j))]
+            keys = keys[~among(keys, np.sort(self.paid.i * self.n + self.paid.j))]
             keys = self.rng.permutation(keys)
             # No item twice at a time, so that none gets more than it lacks.
             i, j = np.divmod(keys, self.n)
@@ -437,10 +437,3 @@ class Rounds:
             _, two = np.unique(j[one], return_index=True)
             keys = keys[one[two]]
             self._pay(keys[np.isin(keys, keys)])
-
-
-def _among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Tell which keys are among sorted ones."""
-    if known.size == 0:
-        return np.zeros(keys.size, bool)
-    return known.take(np.searchsorted(known, keys), mode="clip") == keys

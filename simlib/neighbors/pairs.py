@@ -31,7 +31,6 @@ from simlib.neighbors.paid import Paid
 from simlib.neighbors.residual import RowFits, leading
 from simlib.neighbors.rounds import LARGEST, checked
 from simlib.source import Source
-from simlib.views import SimilarityMatrix
 
 __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
 
@@ -425,7 +424,7 @@ class _Hunt:
         """
         U, cut = self.n_pairs - self.keys.size, self._cut()
         s = x = 0
-        while U > s:
+        while s < U:
             self.looks += 1
             alpha = 6 * self.alpha / (pi * self.looks) ** 2
             hits = self._hits()

@@ -83,7 +83,8 @@ class Rounds:
         self.history: list[dict[str, tuple[int, float]]] = []
         self._exponent: int | None = None
         self._take_known()
-        self._calls, self.limit = sim.calls, self._affordable(limit)
+        self._calls = sim.calls
+        self.limit = np.inf if limit is None else self._affordable(limit)
 
     @property
     def left(self) -> float:
@@ -400,7 +401,8 @@ class Rounds:
             i, j = np.divmod(keys, self.n)
             if i.size:
                 values = np.ldexp(
-                    self.sign * self.sim.peek(i, j).astype(float), -(self._exponent or 0)
+                    self.sign * self.sim.peek(i, j).astype(float),
+                    -(self._exponent or 0),
                 )
                 enters = (values >= self.paid.values[i, k - 1]) | (
                     values >= self.paid.values[j, k - 1]

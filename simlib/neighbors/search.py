@@ -181,7 +181,9 @@ def search(
         explained, residuals = guess.explained(met, nearness)
         if fits is None:
             fits, old = RowFits(*guess.features(), n_rows=m), 0
-        fits.see(_sparse(met[:, old:], residuals[:, old:], n), _sparse(met, residuals, n))
+        fits.see(
+            _sparse(met[:, old:], residuals[:, old:], n), _sparse(met, residuals, n)
+        )
         old = met.shape[1]
         predicted = explained + fits.fit(_sparse(met, residuals, n)) @ fits.V.T
         np.put_along_axis(predicted, met, -np.inf, axis=1)
@@ -237,9 +239,7 @@ class _Guess:
         self.pairs = np.arange(n)[:, None] != S
         self.companion: Companion | None = None
 
-    def help(
-        self, cheap: SimilarityMatrix, cheap_new: Any, new_items: Any
-    ) -> None:
+    def help(self, cheap: SimilarityMatrix, cheap_new: Any, new_items: Any) -> None:
         """Take a companion, at first as it comes."""
         n, every = self.n, np.arange(self.n)
         if isinstance(base := getattr(cheap, "base", None), InnerProducts):

@@ -96,7 +96,7 @@ def filter_and_refine(
             at = int(np.argmax(wrong))
             raise ValueError(
                 f"The companion is no lower bound: items {i[at]} and {j[at]} have the "
-                f"distance {values[at]:.6g}, and the bound says {low[i[at], j[at]]:.6g}."
+                f"distance {values[at]:.6g}, less than {low[i[at], j[at]]:.6g}."
             )
         paid.add(i, j, -values)
         low[i, j] = low[j, i] = np.inf

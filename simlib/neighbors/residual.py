@@ -48,7 +48,7 @@ class RowFits:
         The ridge becomes the one by which fits without the new ones predict these best,
         in some of the rows.
         """
-        if self._gram.any():
+        if self._gram.any() and new.nnz:
             rows = np.random.default_rng(0).permutation(len(self._gram))[:SAMPLE]
             some = coo_array(new[rows])
             right = (all_of_them[rows] - new[rows]) @ self.V
@@ -77,6 +77,8 @@ class RowFits:
 def _squared_error(some: coo_array, A: np.ndarray, V: np.ndarray) -> float:
     """Return the mean squared error of A V^T at the places of a sparse matrix."""
     i, j = some.coords
+    if some.nnz == 0:
+        return 0.0
     return float(np.mean((some.data - np.einsum("kr,kr->k", A[i], V[j])) ** 2))
 
 

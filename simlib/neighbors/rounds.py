@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import ceil
 
 import numpy as np
+from scipy.sparse import coo_array
 
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import (
@@ -80,6 +81,7 @@ class Rounds:
         self.rng = np.random.default_rng(rng)
         self.cheap = None if cheap is None else as_companion(cheap, sim)
         self.paid = Paid(self.n, self.k)
+        self.lists: np.ndarray | None = None  # of candidates, where items are many
         self.history: list[dict[str, tuple[int, float]]] = []
         self._exponent: int | None = None
         self._take_known()
@@ -98,20 +100,32 @@ class Rounds:
 
     def run(self) -> None:
         """Spend the limit."""
+        n, every = self.n, self.n * (self.n - 1) // 2 - self.paid.i.size
+        if self.left >= self.price * every:
+            i, j = np.triu_indices(n, 1)
+            keys = i * n + j
+            self._pay(keys[~among(keys, np.sort(self.paid.i * n + self.paid.j))])
+            return
         self._landmarks()
         shares = np.full(len(self.names), 1 / len(self.names))
         for t in range(N_ROUNDS):
-            if self.paid.complete() or self.left < 1:
-                break
             if t == N_ROUNDS - 1:
                 self._fill()
-            budget = min(self.left / (N_ROUNDS - t), self.left - self._reserve())
-            budget /= self.price
-            if budget < 1:
-                continue
+            budget = self.left / (N_ROUNDS - t) / self.price
             chosen = self._choose(np.floor(shares * budget).astype(int))
-            self._pay(np.concatenate(list(chosen)))
-            shares = divide(self._success(chosen, t))
+            while (keys := np.concatenate(chosen)).size and not self._spares(keys):
+                chosen = [some[: some.size // 2] for some in chosen]
+            if keys.size:
+                self._pay(keys)
+                shares = divide(self._success(chosen, t))
+
+    def _spares(self, keys: np.ndarray) -> bool:
+        """Tell whether after these every item can still be given k neighbours."""
+        i, j = np.divmod(keys, self.n)
+        degree = self.paid.degree + np.bincount(np.append(i, j), minlength=self.n)
+        missing = int(np.maximum(self.k - degree, 0).sum())
+        reserve = ceil(missing / 2) + (self.k * self.k if missing else 0)
+        return self.left - self.price * keys.size >= self.price * reserve
 
     def _affordable(self, limit: float) -> float:
         """Return the limit; raise if it is too low."""
@@ -127,17 +141,12 @@ class Rounds:
                 f"{self.n} items: it must be at least {needed}."
             )
         if limit > self.sim.remaining:
-            if self.sim.remaining >= self.price * self._unpaid():
-                return float(self.sim.remaining)
             raise BudgetExceeded(
                 f"limit={limit} is more than the {self.sim.remaining} calls that the "
                 f"limit of the Similarity, {self.sim.limit}, leaves. Nothing was "
                 "evaluated."
             )
         return float(limit)
-
-    def _unpaid(self) -> int:
-        return self.n * (self.n - 1) // 2 - self.paid.i.size
 
     def _unknown_pairs(self):
         """Yield a pair that is not known, if one is found soon."""
@@ -172,7 +181,7 @@ class Rounds:
         n, pairs = self.n, self.left / self.price
         order = uniform(n, n, rng=self.rng)
         S = order[: min(n, max(1, int(PILOT * pairs / n)))]
-        if S.size * n > pairs / 4:
+        if S.size * n > pairs / 4 or pairs < 0.75 * n * self.k:
             S = order[:0]
             self._pay(self._random(int(pairs / 10)))
         columns = [self._column_nearness(S)]
@@ -222,7 +231,6 @@ class Rounds:
         values = companion.pairs(i, j)
         companion.sign = 1 if rising(values, paid.nearness[some]) else -1
         self.companion = companion
-        self.lists = None
         if self.n <= LARGEST:
             companion.read()
         else:
@@ -309,8 +317,6 @@ class Rounds:
         A, V = self.fits.fit(residuals), self.fits.V
         left, right = np.hstack([A, V]) / 2, np.hstack([V, A])
         i, c = np.nonzero(paid.indices >= 0)
-        from scipy.sparse import coo_array
-
         shape = (n, n)
         graph = coo_array(
             (np.ones(i.size, np.float32), (i, paid.indices[i, c])), shape=shape
@@ -319,7 +325,7 @@ class Rounds:
         low, high = paid.nearness.min(), paid.nearness.max()
         unit = 0.5 / (high - low) if high > low else 0.0
         found = {name: ([], [], []) for name in self.names}
-        width = n if self.lists_or_none() is None else n // 16
+        width = n if self.lists is None else n // 16
         for rows in strips(n, width):
             columns = self._candidates(rows, graph)
             taken = mask(residuals, rows)
@@ -373,11 +379,8 @@ class Rounds:
             taken_keys = np.sort(np.append(taken_keys, keys))
         return chosen
 
-    def lists_or_none(self):
-        return getattr(self, "lists", None)
-
     def _candidates(self, rows, graph):
-        lists = self.lists_or_none()
+        lists = self.lists
         if lists is None:
             return None
         product = (graph[rows] @ graph).tocsr()
@@ -418,24 +421,27 @@ class Rounds:
 
     # The end
 
-    def _reserve(self) -> float:
-        """Return what it takes to give every item k neighbours."""
-        missing = np.maximum(self.k - self.paid.degree, 0).sum()
-        return self.price * (ceil(missing / 2) + (self.k * self.k if missing else 0))
-
     def _fill(self) -> None:
-        """Give every item k neighbours, whichever."""
+        """Give every item k neighbours, those that lack some to each other first."""
+        others_too = False
         while (short := np.flatnonzero(self.paid.degree < self.k)).size:
-            others = short if short.size > self.k + 1 else np.arange(self.n)
-            a, b = np.meshgrid(short, self.rng.permutation(others)[: 4 * self.k])
-            i, j = a.ravel(), b.ravel()
-            keys = (np.minimum(i, j) * self.n + np.maximum(i, j))[i != j]
-            keys = np.unique(keys)
+            others = np.arange(self.n) if others_too else short
+            order = self.rng.permutation(others)[: 4 * self.k + 1]
+            a, b = np.meshgrid(short, order)
+            i, j = np.minimum(a, b)[a != b], np.maximum(a, b)[a != b]
+            keys = np.unique(i * self.n + j)
             keys = keys[~among(keys, np.sort(self.paid.i * self.n + self.paid.j))]
             keys = self.rng.permutation(keys)
-            # No item twice at a time, so that none gets more than it lacks.
-            i, j = np.divmod(keys, self.n)
-            _, one = np.unique(i, return_index=True)
-            _, two = np.unique(j[one], return_index=True)
-            keys = keys[one[two]]
-            self._pay(keys[np.isin(keys, keys)])
+            i, j = np.divmod(
+                keys, self.n
+            )  # no item twice: none gets more than it lacks
+            i, one = np.unique(i, return_index=True)
+            j, two = np.unique(j[one], return_index=True)
+            alone = ~np.isin(j, i) | (i.size == 1)
+            keys = keys[one[two]][alone] if alone.any() else keys[:1]
+            before = self.paid.i.size
+            self._pay(keys)
+            if self.paid.i.size == before:
+                if others_too:
+                    break
+                others_too = True

@@ -99,13 +99,13 @@ def test_pictures_of_the_graph(blobs):
 def test_umap(blobs):
     umap = pytest.importorskip("umap")
     X, truth = blobs
-    graph = neighbors(15, limit=2400).fit_transform(X)
+    graph = neighbors(15, limit=2400).fit(X).graph_.to_csr(symmetric=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = umap.UMAP(
             n_neighbors=15, metric="precomputed", n_epochs=50, random_state=0
         )
-        Y = model.fit_transform(graph)
+        Y = model.fit_transform(graph.tocsr())
     centers = np.array([Y[truth == label].mean(axis=0) for label in range(3)])
     near = np.linalg.norm(Y[:, None] - centers, axis=2).argmin(axis=1)
     assert np.mean(near == truth) > 0.95

@@ -7,9 +7,9 @@ What takes a precomputed sparse graph of distances takes this one's:
     SpectralClustering(affinity="precomputed_nearest_neighbors").fit(graph)
     TSNE(perplexity=30, metric="precomputed", init="random").fit_transform(graph)
     Isomap(n_neighbors=10, metric="precomputed").fit_transform(graph)
-    UMAP(n_neighbors=10, metric="precomputed").fit_transform(graph)
+    UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
 
-with ``graph = SimilarityNeighbors(...).fit_transform(items)``. t-SNE wants at least
+with ``graph = estimator.fit_transform(items)``. t-SNE wants at least
 3 perplexity + 1 neighbours, the others as many as they are told.
 """
 

@@ -2,8 +2,8 @@
 
 python benchmarks/neighbors.py [--draws 5] [--time 10000 100000]
 
-An item counts as found if it is at least as near as the exact tenth. The second table is
-the processor time of our own for each paid pair, by a cheap vectorised function.
+An item counts as found if it is at least as near as the exact tenth. First comes the
+processor time of our own for each paid pair, by a cheap vectorised function.
 """
 
 import argparse

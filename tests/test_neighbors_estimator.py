@@ -105,7 +105,7 @@ def test_umap(blobs):
         model = umap.UMAP(
             n_neighbors=15, metric="precomputed", n_epochs=50, random_state=0
         )
-        Y = model.fit_transform(graph.tocsr())
+        Y = model.fit_transform(graph)
     centers = np.array([Y[truth == label].mean(axis=0) for label in range(3)])
     near = np.linalg.norm(Y[:, None] - centers, axis=2).argmin(axis=1)
     assert np.mean(near == truth) > 0.95

@@ -12,6 +12,7 @@ contender returns the k nearest of all items among what it has evaluated.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -120,9 +121,7 @@ def adacur(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
     rows = np.array(sim.columns(R)).T
     number = int((limit - sim.calls) / n)
     for q in range(n):
-        adacur_scores(
-            rows, lambda j, q=q: sim.pairs(np.full(j.size, q), j), number, rng
-        )
+        adacur_scores(rows, partial(_row, sim, q), number, rng)
     return _best(sim, k)
 
 
@@ -175,6 +174,11 @@ CONTENDERS: dict[str, Callable[..., np.ndarray]] = {
     "Tikhonov": tikhonov_alone,
     "anchored": anchored_alone,
 }
+
+
+def _row(sim: SimilarityMatrix, q: int, items: np.ndarray) -> np.ndarray:
+    """Return the similarities of one item to some."""
+    return sim.pairs(np.full(items.size, q), items)
 
 
 def _ranked(sim, k, limit, scores, rng) -> np.ndarray:

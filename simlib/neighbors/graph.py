@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import scipy.stats
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from simlib.landmarks import whole_number
@@ -108,7 +108,7 @@ class NeighborGraph:
         *,
         symmetric: bool = False,
         connected: bool = False,
-    ) -> csr_array:
+    ) -> csr_matrix:
         """Return the graph as a sparse matrix, for scikit-learn and its like.
 
         Parameters
@@ -126,7 +126,7 @@ class NeighborGraph:
 
         Returns
         -------
-        csr_array of shape (n, n)
+        csr_matrix of shape (n, n)
             Indices are int32; each row ascends by distance, or falls by similarity, as
             scikit-learn expects; where symmetric rows are sorted by column. Zero
             distances are stored.
@@ -153,12 +153,12 @@ class NeighborGraph:
         entries = self._entries(values, mode)
         if not (symmetric or connected):
             indptr = np.arange(0, n * k + 1, k, dtype=np.int32)
-            return csr_array((entries, j.astype(np.int32), indptr), shape=(n, n))
+            return csr_matrix((entries, j.astype(np.int32), indptr), shape=(n, n))
         keys = np.append(i * n + j, j * n + i)
         keys, first = np.unique(keys, return_index=True)
         i, j = (side.astype(np.int32) for side in np.divmod(keys, n))
         entries = np.tile(entries, 2)[first]
-        return csr_array(coo_array((entries, (i, j)), shape=(n, n)))
+        return csr_matrix(coo_array((entries, (i, j)), shape=(n, n)))
 
     def _entries(self, values: np.ndarray, mode: str) -> np.ndarray:
         if mode == "connectivity":

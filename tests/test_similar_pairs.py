@@ -47,10 +47,10 @@ def test_all_of_them(n, threshold, distance):
 
 
 def test_the_promise_is_kept():
-    """Two hundred small runs, of which ten may fail, and more would by chance."""
+    """A tenth of small runs may fail."""
     kept = reached = 0
-    for seed in range(200):
-        K, G = noisy(70, seed=seed)
+    for seed in range(80):
+        K, G = noisy(60, seed=seed)
         sim = Similarity.from_matrix(K)
         cheap = Similarity.from_matrix(G) if seed % 2 else None
         pairs = pairs_above(
@@ -61,8 +61,8 @@ def test_the_promise_is_kept():
         assert found(pairs) <= truth
         kept += share >= pairs.recall
         reached += pairs.reached
-    assert kept >= 180
-    assert reached == 200
+    assert kept >= 72
+    assert reached == 80
 
 
 def test_it_pays_for_few():

@@ -37,7 +37,7 @@ __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
 START = 0.005  # of the pairs, at random and in whole columns at first, each
 ROUND = 0.003  # of the pairs, in a round
 N_LANDMARKS, RANK, DIRECTIONS = 20, 20, 20
-SAMPLE = 2**18  # pairs by which the cut of a round is found
+SAMPLE = 2**16  # pairs by which the cut of a round is found
 
 
 class SimilarPairs(NamedTuple):
@@ -384,7 +384,7 @@ class _Hunt:
         A, V = self.fits.fit(residuals), self.fits.V
         left, right = np.hstack([A, V]) / 2, np.hstack([V, A])
         number = min(number, self.n_pairs - self.keys.size)
-        i, j = self.rng.integers(n, size=(2, SAMPLE))
+        i, j = self.rng.integers(n, size=(2, min(SAMPLE, 8 * self.n_pairs)))
         keys = np.minimum(i, j) * n + np.maximum(i, j)
         free = self._allowed(i, j) & ~among(keys, self.keys)
         some = self._predicted(i[free], j[free], left, right)

@@ -12,6 +12,7 @@ P_i are the items to which i was compared, by the choice of `Rounds`, and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -285,8 +286,8 @@ def nearest(
     rng = np.random.default_rng(rng)
     if exact:
         return _exact(sim, k, limit, cheap, distance)
-    if limit is None:
-        raise ValueError("Give the most calls that may be made: limit.")
+    if not isinstance(limit, Real) or np.isnan(limit):
+        raise ValueError(f"limit is the most calls, a number; got {limit!r}.")
     start = sim.calls
     price = check * sim.n
     rounds = Rounds(sim, k, limit - price, cheap, distance, rng)

@@ -49,7 +49,7 @@ def test_all_of_them(n, threshold, distance):
 def test_the_promise_is_kept():
     """A tenth of small runs may fail."""
     kept = reached = 0
-    for seed in range(80):
+    for seed in range(40):
         K, G = noisy(60, seed=seed)
         sim = Similarity.from_matrix(K)
         cheap = Similarity.from_matrix(G) if seed % 2 else None
@@ -61,18 +61,18 @@ def test_the_promise_is_kept():
         assert found(pairs) <= truth
         kept += share >= pairs.recall
         reached += pairs.reached
-    assert kept >= 72
-    assert reached == 80
+    assert kept >= 36
+    assert reached == 40
 
 
 def test_it_pays_for_few():
-    K, G = noisy(500)
+    K, G = noisy(300)
     truth = above(K, 0.3)
     sim = Similarity.from_matrix(K)
     pairs = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), rng=0)
     assert pairs.reached
     assert len(found(pairs)) >= 0.95 * len(truth)
-    assert pairs.calls == sim.calls < 0.25 * 500 * 499 / 2
+    assert pairs.calls == sim.calls < 0.25 * 300 * 299 / 2
 
 
 def test_two_tables():
@@ -86,10 +86,10 @@ def test_two_tables():
 
 
 def test_a_limit_tells_how_far_it_came():
-    K, G = noisy(300)
+    K, G = noisy(150)
     sim = Similarity.from_matrix(K)
-    pairs = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), limit=3000, rng=0)
-    assert pairs.calls == sim.calls <= 3000
+    pairs = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), limit=900, rng=0)
+    assert pairs.calls == sim.calls <= 900
     assert not pairs.reached
     assert len(found(pairs)) / len(above(K, 0.3)) >= pairs.recall
     more = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), rng=0)

@@ -309,7 +309,7 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
         k = min(k, n)
         limit = min(n, max(int(SHARE * n), LEAST * k))
         if isinstance(self.kernel, Source):
-            return self._rows(items, k)
+            return self._rows(self.kernel, items, k)
         cheap_new = None
         if self._cheap is not None:
             cheap_new = self._cheap.between(self._cheap_items(items), np.arange(n))
@@ -325,9 +325,11 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
         )
         return self._distances(result.values), result.indices
 
-    def _rows(self, items: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _rows(
+        self, sim: Source, items: np.ndarray, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the neighbours of items of one Similarity, by whole rows."""
-        values = self.kernel.block(items, self._fitted)
+        values = sim.block(items, self._fitted)
         order = np.argsort(values if self.distance else -values, axis=1, kind="stable")
         order = order[:, :k]
         return self._distances(np.take_along_axis(values, order, axis=1)), order

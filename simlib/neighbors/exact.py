@@ -56,7 +56,11 @@ def filter_and_refine(
     low = np.empty((n, n), np.float32)
     for rows in strips(n, n):
         block = bound.blank().block(rows, np.arange(n))
-        low[rows] = np.nextafter(block.astype(np.float32), np.float32(-np.inf))
+        low[rows] = block
+        above = low[rows] > block
+        low[rows] = np.where(
+            above, np.nextafter(low[rows], np.float32(-np.inf)), low[rows]
+        )
     low[np.arange(n), np.arange(n)] = np.inf
     low[paid.i, paid.j] = low[paid.j, paid.i] = np.inf  # these need no asking
     active = np.arange(n)

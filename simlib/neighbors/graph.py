@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.stats
@@ -157,9 +157,9 @@ class NeighborGraph:
             return csr_matrix((entries, j.astype(np.int32), indptr), shape=(n, n))
         keys = np.append(i * n + j, j * n + i)
         keys, first = np.unique(keys, return_index=True)
-        i, j = (side.astype(np.int32) for side in np.divmod(keys, n))
+        places = np.stack(np.divmod(keys, n)).astype(np.int32)
         entries = np.tile(entries, 2)[first]
-        return csr_matrix(coo_array((entries, (i, j)), shape=(n, n)))
+        return csr_matrix(coo_array((entries, tuple(places)), shape=(n, n)))
 
     def _entries(self, values: np.ndarray, mode: str) -> np.ndarray:
         if mode == "connectivity":
@@ -299,7 +299,9 @@ def nearest(
     return _graph(sim, indices, calls, recall, distance, rounds.history)
 
 
-def _exact(sim, k, limit, cheap, distance) -> NeighborGraph:
+def _exact(
+    sim: SimilarityMatrix, k: int, limit: float | None, cheap: Any, distance: bool
+) -> NeighborGraph:
     if cheap is None or not distance:
         raise ValueError(
             "Exact neighbours need distance=True and, as `cheap`, a distance that is "
@@ -313,11 +315,19 @@ def _exact(sim, k, limit, cheap, distance) -> NeighborGraph:
     start = sim.calls
     limit = sim.remaining if limit is None else min(limit, sim.remaining)
     rounds = Rounds(sim, k, None, cheap, distance, 0)
+    assert rounds.cheap is not None
     filter_and_refine(sim, rounds.paid, rounds.cheap, limit)
     return _graph(sim, rounds.paid.indices, sim.calls - start, None, distance, [])
 
 
-def _graph(sim, indices, calls, recall, distance, history) -> NeighborGraph:
+def _graph(
+    sim: SimilarityMatrix,
+    indices: np.ndarray,
+    calls: int,
+    recall: RecallEstimate | None,
+    distance: bool,
+    history: list[dict[str, tuple[int, float]]],
+) -> NeighborGraph:
     n, k = indices.shape
     values = sim.peek(np.repeat(np.arange(n), k), indices.ravel()).reshape(n, k)
     return NeighborGraph(

@@ -18,7 +18,7 @@ still holds, less what was found since.
 from __future__ import annotations
 
 from math import pi
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -217,7 +217,16 @@ def most_similar(
 class _Hunt:
     """The state of either function."""
 
-    def __init__(self, sim, confidence, limit, cheap, groups, distance, rng):
+    def __init__(
+        self,
+        sim: Source,
+        confidence: float,
+        limit: float | None,
+        cheap: Any,
+        groups: ArrayLike | None,
+        distance: bool,
+        rng: int | np.random.Generator | None,
+    ):
         self.sim = sim = checked(sim)
         self.n = n = sim.n
         if n > LARGEST:

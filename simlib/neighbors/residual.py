@@ -36,7 +36,8 @@ class RowFits:
 
     def __init__(self, V: np.ndarray, variance: float, n_rows: int | None = None):
         self.V = V.astype(np.float32)
-        self._variance, self.ridge = max(variance, np.finfo(np.float32).tiny), 1.0
+        self._variance = max(float(variance), float(np.finfo(np.float32).tiny))
+        self.ridge = 1.0
         self._a, self._b = np.triu_indices(V.shape[1])
         self._squares = self.V[:, self._a] * self.V[:, self._b]
         shape = (n_rows or len(V), self._a.size)

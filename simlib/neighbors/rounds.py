@@ -8,10 +8,12 @@ ones that entered a list of nearest.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
+from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import (
@@ -70,7 +72,15 @@ class Rounds:
         Source of randomness.
     """
 
-    def __init__(self, sim, k, limit, cheap, distance, rng):
+    def __init__(
+        self,
+        sim: SimilarityMatrix,
+        k: int,
+        limit: float | None,
+        cheap: Any,
+        distance: bool,
+        rng: int | np.random.Generator | None,
+    ):
         self.sim, self.n = sim, sim.n
         self.k = whole_number(k, "k")
         if not 1 <= self.k < self.n:
@@ -82,6 +92,7 @@ class Rounds:
         self.cheap = None if cheap is None else as_companion(cheap, sim)
         self.paid = Paid(self.n, self.k)
         self.lists: np.ndarray | None = None  # of candidates, where items are many
+        self.companion: Companion | None = None
         self.history: list[dict[str, tuple[int, float]]] = []
         self._exponent: int | None = None
         self._take_known()
@@ -148,7 +159,7 @@ class Rounds:
             )
         return float(limit)
 
-    def _unknown_pairs(self):
+    def _unknown_pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield a pair that is not known, if one is found soon."""
         i, j = self.rng.integers(self.n, size=(2, 1000))
         unknown = (i != j) & np.isnan(self.sim.peek(i, j))
@@ -185,7 +196,6 @@ class Rounds:
             S = order[:0]
             self._pay(self._random(int(pairs / 10)))
         columns = [self._column_nearness(S)]
-        self.companion = None
         missed = 1.0
         if self.cheap is not None:
             self._direction()
@@ -227,6 +237,7 @@ class Rounds:
         paid = self.paid
         some = self.rng.permutation(paid.i.size)[: 2**16]
         i, j = paid.i[some], paid.j[some]
+        assert self.cheap is not None
         companion = Companion(self.cheap, 1)
         values = companion.pairs(i, j)
         companion.sign = 1 if rising(values, paid.nearness[some]) else -1
@@ -241,6 +252,7 @@ class Rounds:
         if S.size == 0:
             return 1.0
         every = np.repeat(np.arange(self.n), S.size)
+        assert self.companion is not None
         values = self.companion.pairs(every, np.tile(S, self.n))
         cheap = np.where(np.isnan(columns), -np.inf, values.reshape(self.n, S.size))
         exact = np.where(np.isnan(columns), -np.inf, columns)
@@ -324,7 +336,9 @@ class Rounds:
         graph = graph.maximum(graph.T).tocsr()
         low, high = paid.nearness.min(), paid.nearness.max()
         unit = 0.5 / (high - low) if high > low else 0.0
-        found = {name: ([], [], []) for name in self.names}
+        found: dict[str, tuple[list, list, list]] = {
+            name: ([], [], []) for name in self.names
+        }
         width = n if self.lists is None else n // 16
         for rows in strips(n, width):
             columns = self._candidates(rows, graph)
@@ -379,7 +393,7 @@ class Rounds:
             taken_keys = np.sort(np.append(taken_keys, keys))
         return chosen
 
-    def _candidates(self, rows, graph):
+    def _candidates(self, rows: np.ndarray, graph: csr_array) -> np.ndarray | None:
         lists = self.lists
         if lists is None:
             return None

@@ -104,7 +104,7 @@ def adacur_scores(
     Source: Yadav et al. (2023), the variant that takes the first of each round.
     """
     n, anchors, known = rows.shape[1], np.zeros(0, np.int64), np.zeros(0)
-    predicted: np.ndarray = rng.random(n)
+    predicted = np.array(rng.random(n))
     for part in np.array_split(np.arange(number), N_ROUNDS):
         predicted[anchors] = -np.inf
         new = np.argsort(-predicted, kind="stable")[: part.size]

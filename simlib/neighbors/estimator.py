@@ -95,7 +95,7 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
     ...     return len(set(x) & set(y)) / len(set(x) | set(y))
     >>> neighbors = SimilarityNeighbors(jaccard, n_neighbors=2, random_state=0)
     >>> neighbors.fit(words).kneighbors(return_distance=False)[2].tolist()
-    [3, 1]
+    [1, 3]
     >>> neighbors.n_calls_
     21
     """

@@ -5,7 +5,7 @@ r"""The k nearest items of every item, from few calls.
     \text{recall} = \frac{1}{n k} \sum_i \big| \{ j \in N_k(i) :
     K_{ij} \ge K_{i (k)} \} \big|
 
-P_i are the items to which i was compared, by the choice of `Rounds`, and
+P_i are the items to which i was compared, in rounds, and
 :math:`K_{i(k)}` is the k-th largest similarity of i to any other item.
 """
 
@@ -51,7 +51,7 @@ class RecallEstimate(NamedTuple):
     >>> from simlib.neighbors import nearest
     >>> x = np.random.default_rng(0).random((60, 2))
     >>> sim = Similarity(x, lambda a, b: -np.sum((a - b) ** 2))
-    >>> graph = nearest(sim, 3, limit=900, check=60, rng=0)
+    >>> graph = nearest(sim, 3, limit=1500, check=10, rng=0)
     >>> graph.recall.low <= graph.recall.value <= graph.recall.high
     True
     """
@@ -231,7 +231,7 @@ def nearest(
     exact : bool, default=False
         With ``distance=True`` and a companion that is never larger than the distance,
         such as those of `simlib.text.bounds`: pay for all that this bound does not
-        exclude. The neighbours are then certain, see `filter_and_refine`.
+        exclude. The neighbours are then certain (Seidl and Kriegel 1998).
     check : int, default=0
         Items whose whole rows are evaluated afterwards, to estimate the recall: n calls
         for each, taken from `limit` beforehand.

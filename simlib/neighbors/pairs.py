@@ -138,12 +138,14 @@ def pairs_above(
     Examples
     --------
     >>> import numpy as np
+    >>> from scipy.spatial.distance import cdist
     >>> from simlib import Similarity
     >>> from simlib.neighbors import pairs_above
     >>> x = np.random.default_rng(0).standard_normal((400, 3))
     >>> noise = np.random.default_rng(1).standard_normal((400, 2)) / 10
     >>> K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2)) + noise @ noise.T
-    >>> pairs = pairs_above(Similarity.from_matrix(K), 0.5, cheap=x, rng=0)
+    >>> cheap = Similarity(x, cdist, batch="block")
+    >>> pairs = pairs_above(Similarity.from_matrix(K), 0.3, cheap=cheap, rng=0)
     >>> pairs.reached, pairs.calls < 0.5 * 400 * 399 / 2
     (True, True)
     """
@@ -239,7 +241,7 @@ class _Hunt:
         if limit is not None and not limit >= 0:
             raise ValueError(f"limit must be a number from 0 on; got {limit}.")
         self.groups = None if groups is None else _labels(groups, n)
-        sizes = np.ones(n) if groups is None else np.bincount(self.groups)
+        sizes = np.ones(n) if self.groups is None else np.bincount(self.groups)
         self.n_pairs = (n * n - int(np.square(sizes).sum())) // 2
         if self.n_pairs == 0:
             raise ValueError("All items are of one group: there are no pairs.")
@@ -367,7 +369,7 @@ class _Hunt:
         scale = scale or 1.0
         parts = [np.full((n, 1), scale)]
         parts.append(leading(paid.matrix(residuals)[:, S].toarray(), RANK))
-        if self.companion is not None:
+        if self.companion is not None and self.cheap is not None:
             Z, _ = features(self.cheap, self.companion.sign)
             directions = leading(Z - Z.mean(axis=0), DIRECTIONS)
             size = np.sqrt(np.square(directions).sum(axis=1).mean())

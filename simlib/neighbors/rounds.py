@@ -278,13 +278,13 @@ class Rounds:
         if S.size:
             parts.append(leading(np.nan_to_num(columns - explained), RANK))
         Z = None
-        if self.companion is not None:
+        if self.companion is not None and self.cheap is not None:
             Z, signs = features(self.cheap, self.companion.sign)
             directions = leading(Z - Z.mean(axis=0), DIRECTIONS)
             size = np.sqrt(np.square(directions).sum(axis=1).mean())
             parts.append(directions * (scale / size if size > 0 else 0))
         self.fits = RowFits(np.hstack(parts), scale**2)
-        self.names = ("residual", "shared")
+        self.names: tuple[str, ...] = ("residual", "shared")
         if self.companion is not None:
             self.names = ("companion", *self.names)
         if n > LARGEST:

@@ -363,8 +363,8 @@ MUTANTS = [
     Mutant(
         "the largest entries of a column are those without a sign",
         "biharmonic/interpolation",
-        "top = np.argpartition(-abs(block), kept - 1, axis=0)[:kept]",
-        "top = np.argpartition(-block, kept - 1, axis=0)[:kept]",
+        "top = np.argpartition(-abs(block), nnz - 1, axis=0)[:nnz]",
+        "top = np.argpartition(-block, nnz - 1, axis=0)[:nnz]",
     ),
     # Data
     Mutant(

@@ -165,7 +165,7 @@ def test_more_columns_than_points_are_exact():
 @pytest.mark.parametrize("kept", [0, 10**6])
 def test_products_in_blocks(monkeypatch, block, kept):
     monkeypatch.setattr(kernel, "BLOCK", block)
-    monkeypatch.setattr(kernel, "KEPT", kept)
+    monkeypatch.setattr(kernel, "LARGEST_CACHE", kept)
     X, P, shifted = normal(90, 4) / 2, normal(90, 3), normal(90, 4) / 2 + 100
     K = GaussianKernel(X)
     for _ in range(2):
@@ -193,7 +193,7 @@ def test_the_kernel_is_evaluated_once_where_it_is_kept(monkeypatch):
     monkeypatch.setattr(kernel, "BLOCK", 5000)
     evaluated = {}
     for kept in (0, 10**6):
-        monkeypatch.setattr(kernel, "KEPT", kept)
+        monkeypatch.setattr(kernel, "LARGEST_CACHE", kept)
         counts.clear()
         model = Regressor(1e-3, preconditioner=None).fit(sphere(300), normal(300))
         evaluated[kept] = sum(counts) / 300**2
@@ -347,7 +347,7 @@ class Counted(ExponentialFeatures):
 
 @pytest.mark.parametrize("ridge", [1e-3, 1.0])
 def test_two_passes_over_features_that_are_not_kept(monkeypatch, ridge):
-    monkeypatch.setattr(attention, "KEPT", 0)
+    monkeypatch.setattr(attention, "LARGEST_CACHE", 0)
     monkeypatch.setattr(attention, "FEATURES", 10_000)
     X, y = sphere(1000), normal(1000)
     Counted.rows = 0
@@ -393,7 +393,7 @@ def test_features_in_blocks_and_sparse_ones(monkeypatch):
     whole = Regressor(1.0, features=encoder).fit(X, y)
     other = Ridge(1.0, fit_intercept=False).fit(encoder.fit_transform(X).toarray(), y)
     np.testing.assert_allclose(whole.coef_, other.coef_, rtol=1e-9)
-    monkeypatch.setattr(attention, "KEPT", 0)
+    monkeypatch.setattr(attention, "LARGEST_CACHE", 0)
     monkeypatch.setattr(attention, "FEATURES", 500)
     parts = Regressor(1.0, features=encoder).fit(X, y)
     np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-12)
@@ -776,7 +776,7 @@ def peak(run):
 @pytest.mark.parametrize("preconditioner", [None, "rpcholesky", "nystroem"])
 def test_no_kernel_matrix_is_kept_where_it_is_large(monkeypatch, preconditioner):
     """It would have 288 MB; columns have 3, and a block of entries 2."""
-    monkeypatch.setattr(kernel, "KEPT", 0)
+    monkeypatch.setattr(kernel, "LARGEST_CACHE", 0)
     n, rank = 6000, 64
     X, y = sphere(n), normal(n)
     model = Regressor(0.1 * n, preconditioner=preconditioner, rank=rank)

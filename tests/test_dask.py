@@ -21,14 +21,19 @@ TEXTS = ["".join(map(chr, row)) for row in (97 + (25 * abs(POINTS)) % 26).astype
 RUNS = int(os.environ.get("SIMLIB_DASK_RUNS", "1"))  # workers killed one by one
 
 
-@pytest.fixture
-def cluster():
+@pytest.fixture(scope="module")
+def processes():
     """Return the client of a cluster of processes, the one joblib takes."""
     options = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     workers = LocalCluster(n_workers=WORKERS, **options)
     with workers, Client(workers) as client:
-        client.wait_for_workers(WORKERS, timeout=60)
         yield client
+
+
+@pytest.fixture
+def cluster(processes):
+    """Wait for the worker that replaces a killed one: joblib starts none by itself."""
+    processes.wait_for_workers(WORKERS, timeout=60)
 
 
 def alike(x, y):

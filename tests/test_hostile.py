@@ -44,6 +44,7 @@ from simlib.biharmonic import (
     mesh_laplacian,
     neighbor_graph,
 )
+from simlib.biharmonic.hub_labels import HubLabels
 from simlib.datasets import (
     WordVectors,
     available,
@@ -54,6 +55,7 @@ from simlib.datasets import (
     load_cortex,
     load_cross_encoder,
     load_word_vectors,
+    planar_roads,
     sigmoid_kernel,
     swiss_roll,
     uniform_psd,
@@ -643,6 +645,13 @@ TABLE: dict[str, list[Entry]] = {
     "sigmoid_kernel": [generated(sigmoid_kernel, n=8)],
     "cross_encoder_like": [generated(cross_encoder_like, n=40)],
     "swiss_roll": [generated(swiss_roll, n=8)],
+    "planar_roads": [
+        Entry(
+            seeded(lambda n, rng: planar_roads(n, rng=rng)[0].toarray()),
+            {"n": 8},
+            {"n": "size"},
+        )
+    ],
     "bumpy_sphere": [
         Entry(
             lambda n_subdivisions: bumpy_sphere(n_subdivisions).vertices,
@@ -853,6 +862,14 @@ TABLE: dict[str, list[Entry]] = {
             {"adjacency": PATH, "sources": [0, 3]},
             {"adjacency": "array", "sources": "indices"},
             {"adjacency": 1.0},
+        )
+    ],
+    "HubLabels": [
+        Entry(
+            lambda adjacency, sources: HubLabels(adjacency).rows(sources),
+            {"adjacency": PATH, "sources": [0, 3]},
+            {"adjacency": "array", "sources": "indices"},
+            {"adjacency": 0.0},
         )
     ],
     # Sketches

@@ -1,5 +1,4 @@
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import quick
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.linalg import splu
+from scipy.sparse.csgraph import breadth_first_order
 from test_geodesics import flat_square
 
 from simlib.biharmonic import (
@@ -293,8 +292,10 @@ def test_rows_sum_to_one_on_scanned_surfaces(load, n_landmarks, data):
 
 
 def test_harmonic_weights_lie_between_0_and_1(data):
-    L = graph_laplacian(load_road_graph())
-    landmarks = uniform(L.shape[0], 2000, rng=0)
+    graph = load_road_graph()
+    near = breadth_first_order(graph, 0, return_predecessors=False)[:20000]
+    L = graph_laplacian(graph[near][:, near])
+    landmarks = uniform(L.shape[0], 200, rng=0)
     P = interpolation(L, landmarks, nnz_per_row=5, renormalize=False)
     assert P.data.min() > -1e-9
     assert P.data.max() < 1 + 1e-9
@@ -379,17 +380,16 @@ def test_poor_rows_take_few_solves_with_the_one_factor(monkeypatch):
     module = sys.modules["simlib.biharmonic.interpolation"]
     factors, widths = [], []
 
-    def counted(A, solver):
-        solve = factorize(A, solver)
-        factors.append(A)
+    class Counted:
+        def __init__(self, A):
+            factors.append(A)
+            self.factor = factorize(A)
 
-        def wide(B):
+        def solve(self, B):
             widths.append(B.shape[1] if B.ndim == 2 else 1)
-            return solve(B)
+            return self.factor.solve(B)
 
-        return wide
-
-    monkeypatch.setattr(module, "factorize", counted)
+    monkeypatch.setattr(module, "factorize", Counted)
     M = surface_operator(bumpy_sphere(4))
     landmarks = uniform(2562, 100, rng=0)
     options = {"nnz_per_row": 1, "by": "column", "solver": "superlu"}
@@ -509,7 +509,7 @@ def test_impossible_landmarks(landmarks, message):
         ({"nnz_per_row": np.nan}, "got nan"),
         ({"nnz_per_row": np.inf}, "got inf"),
         ({"nnz_per_row": 1, "by": "rows"}, '"column" or "row"; got \'rows\''),
-        ({"solver": "lu"}, "got 'lu'"),
+        ({"solver": "cholmod"}, "\"superlu\"; got 'cholmod'"),
         ({"solver": "selected"}, "for a sparse P by column"),
         ({"solver": "selected", "by": "row", "nnz_per_row": 1}, "sparse P by column"),
     ],
@@ -517,50 +517,6 @@ def test_impossible_landmarks(landmarks, message):
 def test_impossible_options(options, message):
     with pytest.raises(ValueError, match=message):
         interpolation(path(1, 1, 1), [0], **options)
-
-
-@pytest.mark.parametrize("nnz_per_row", [None, 1])
-def test_without_scikit_sparse(nnz_per_row, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sksparse", None)
-    M = path(1, 1, 1)
-    with pytest.raises(ImportError, match='or take solver="superlu"'):
-        interpolation(M, [0], nnz_per_row=nnz_per_row, solver="cholmod")
-    np.testing.assert_allclose(interpolation(M, [0]), np.ones((4, 1)))
-
-
-@pytest.mark.parametrize("solver", ["auto", "cholmod"])
-@pytest.mark.parametrize("version", [0.4, 0.5])
-def test_with_scikit_sparse(version, solver, monkeypatch):
-    """Since version 0.5 `cholesky` returns the factor, not a function that solves."""
-    used = []
-
-    def cholesky(A):
-        used.append(A)
-        return splu(A).solve
-
-    def cho_factor(A):
-        used.append(A)
-        return splu(A)
-
-    cholmod = SimpleNamespace(cholesky=cholesky, CholmodError=ZeroDivisionError)
-    if version == 0.5:
-        cholmod.cholesky, cholmod.cho_factor = None, cho_factor
-    monkeypatch.setitem(sys.modules, "sksparse", SimpleNamespace(cholmod=cholmod))
-    P = interpolation(path(1, 1, 1), [0, 3], solver=solver)
-    np.testing.assert_allclose(P[:, 0], [1, 2 / 3, 1 / 3, 0], atol=1e-15)
-    assert len(used) == 1
-
-
-def test_with_the_real_scikit_sparse():
-    pytest.importorskip("sksparse.cholmod")
-    M = surface_operator(bumpy_sphere(3))
-    landmarks = uniform(642, 60, rng=0)
-    for options in {}, {"nnz_per_row": 5}, {"nnz_per_row": 5, "by": "row"}:
-        P = interpolation(M, landmarks, solver="superlu", **options)
-        other = interpolation(M, landmarks, solver="cholmod", **options)
-        np.testing.assert_allclose(_dense(other), _dense(P), atol=1e-9)
-    with pytest.raises(ValueError, match="singular to rounding"):
-        interpolation(path(1, 1, 1e-20, 1, 1), [0], solver="cholmod")
 
 
 def _dense(P):

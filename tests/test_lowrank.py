@@ -385,7 +385,7 @@ def sparse_factor(n, k, seed=0):
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("separate", [False, True])
 def test_solve_makes_no_sparse_factor_dense(residual, separate, monkeypatch):
-    n, k = 40000, 250
+    n, k = 10000, 250
     P, R, rng = sparse_factor(n, k), sparse_factor(n, k, 1), np.random.default_rng(0)
     G = rng.standard_normal((k, k))
     E = scipy.sparse.diags_array(rng.random(n)) if residual else None

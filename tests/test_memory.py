@@ -86,8 +86,10 @@ def moments(action):
     return sorted({*first.values(), *last.values()})
 
 
-@pytest.mark.parametrize("batch", [None, "pairs", "block"])
-@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize(
+    ("batch", "symmetric"),
+    [(None, True), ("pairs", True), ("pairs", False), ("block", True)],
+)
 def test_an_interrupt_before_any_line_loses_one_request_at_most(batch, symmetric):
     K = np.arange(144.0).reshape(12, 12)
     K = K + K.T if symmetric else K

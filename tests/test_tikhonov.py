@@ -492,7 +492,7 @@ def test_order_of_the_methods_on_tweets(budget, tweets):
 
 @pytest.fixture(scope="module")
 def tweets():
-    return gallery.load("twitter", 500).matrix
+    return gallery.load("twitter", 300).matrix
 
 
 def test_large_numbers_in_single_precision():

@@ -1,4 +1,4 @@
-"""What mypy tells a user of simlib; `test_types` runs it on this file.
+"""What mypy tells a user of simlib; `make lint` runs it on this file.
 
 An `ignore` stands where a mistake has to be found: one that finds nothing is an error.
 """

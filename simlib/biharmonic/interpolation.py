@@ -12,7 +12,7 @@ the others. Most of it is nearly 0, and a sparse P keeps what is large,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Literal, get_args, overload
 
 import numpy as np
 import scipy.sparse
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["interpolation"]
 
-Solver = Literal["auto", "selected", "superlu", "cholmod"]
+Solver = Literal["auto", "selected", "superlu"]
 Solve = Callable[[np.ndarray], np.ndarray]
 BLOCK = 32  # columns solved at a time: they stay in the cache of the processor
 TOUCHED = 0.2  # of all nodes: with more, whole columns are faster
@@ -85,13 +85,12 @@ def interpolation(
     renormalize : bool, default=True
         Divide each row of a sparse P by its sum. The rows of the dense P sum to 1, and
         most of the error of thresholding is the loss of that.
-    solver : {"auto", "selected", "superlu", "cholmod"}
+    solver : {"auto", "selected", "superlu"}
         "selected" computes of each column only what is around its landmark, by
-        `selected_columns`: see there what that can miss. The others solve for whole
+        `selected_columns`: see there what that can miss. "superlu" solves for whole
         columns. "auto" takes the first for a sparse P by column where it is the faster,
         and for the columns of which it is shown that nearly all of what is large lies
-        around the landmark (see the notes); for the others CHOLMOD if scikit-sparse is
-        installed, else SuperLU.
+        around the landmark (see the notes), and the second for the others.
 
     Returns
     -------
@@ -106,7 +105,7 @@ def interpolation(
         exist. A piece that is joined too weakly for the rows of P to sum to 1 within
         0.001. Rows that cannot be divided by their sums, as those of M do not sum to 0.
     ImportError
-        "selected" without numba, "cholmod" without scikit-sparse.
+        "selected" without numba.
 
     Notes
     -----
@@ -145,9 +144,9 @@ def interpolation(
     _demand_landmark_in_each_piece(M, landmarks)
     if by not in ("column", "row"):
         raise ValueError(f'`by` is "column" or "row"; got {by!r}.')
-    if solver not in ("auto", "selected", "superlu", "cholmod"):
+    if solver not in get_args(Solver):
         raise ValueError(
-            f'`solver` is "auto", "selected", "superlu" or "cholmod"; got {solver!r}.'
+            f'`solver` is "auto", "selected" or "superlu"; got {solver!r}.'
         )
     if nnz_per_row is not None and not 0 < nnz_per_row < np.inf:
         raise ValueError(f"nnz_per_row must be positive and finite; got {nnz_per_row}.")
@@ -160,17 +159,17 @@ def interpolation(
     identity = coo_array((np.ones(landmarks.size), places), (n, landmarks.size))
     if nnz_per_row is None:
         P = identity.toarray()
-        solve = _factorize(M, free, solver)
+        solve = _factorize(M, free)
         for columns, block in _solve_columns(M, free, landmarks, solve):
             P[free[:, None], columns] = block
         return P
     if free.size == 0:
         return compact(csr_array(identity))
     if by_column:
-        kept = _entries_per_column(free.size, landmarks.size, nnz_per_row)
-        sparse, solve = _largest_by_column(M, free, landmarks, kept, solver)
+        nnz = _nnz_per_column(free.size, landmarks.size, nnz_per_row)
+        sparse, solve = _largest_by_column(M, free, landmarks, nnz, solver)
     else:
-        solve = _factorize(M, free, solver)
+        solve = _factorize(M, free)
         sparse = _largest_by_row(M, free, landmarks, nnz_per_row, solve)
     if renormalize:
         sparse = _renormalized(sparse, M, free, landmarks, nnz_per_row, solve)
@@ -191,44 +190,44 @@ def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:
         )
 
 
-def _factorize(M: csr_array, free: np.ndarray, solver: str) -> Solve:
+def _factorize(M: csr_array, free: np.ndarray) -> Solve:
     """Return the function B -> M_uu^-1 B."""
     if free.size == 0:
         return lambda B: B
-    return factorize(csc_array(M[free][:, free]), solver)
+    return factorize(csc_array(M[free][:, free])).solve
 
 
 def _solve_columns(
     M: csr_array, free: np.ndarray, landmarks: np.ndarray, solve: Solve
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield blocks of columns of P_u: their numbers, and their values."""
-    right = csc_array(-M[free][:, landmarks])
+    right_hand_sides = csc_array(-M[free][:, landmarks])
     for start in range(0, landmarks.size, BLOCK):
         columns = np.arange(start, min(start + BLOCK, landmarks.size))
-        yield columns, solve(right[:, columns].toarray(order="F"))
+        yield columns, solve(right_hand_sides[:, columns].toarray(order="F"))
 
 
-def _entries_per_column(n_free: int, n_landmarks: int, nnz_per_row: float) -> int:
+def _nnz_per_column(n_free: int, n_landmarks: int, nnz_per_row: float) -> int:
     """Return p = (n - l) p_row / l, at least 1 and at most all."""
     return min(max(round(n_free * nnz_per_row / n_landmarks), 1), n_free)
 
 
 def _largest_by_column(
-    M: csr_array, free: np.ndarray, landmarks: np.ndarray, kept: int, solver: str
+    M: csr_array, free: np.ndarray, landmarks: np.ndarray, nnz: int, solver: str
 ) -> tuple[csr_array, Solve]:
-    """Keep of each column the `kept` entries largest in magnitude (Algorithm 2).
+    """Keep of each column the `nnz` entries largest in magnitude (Algorithm 2).
 
     Return them, and the function B -> M_uu^-1 B.
     """
     columns, values, rows = ([np.zeros(0, int)], [np.zeros(0)], [np.zeros(0, int)])
-    system = _selected_solve(M, landmarks, kept, solver)
+    system = _selected_solve(M, landmarks, nnz, solver)
     whole = np.ones(landmarks.size, dtype=bool)
     if system is None:
-        solve = _factorize(M, free, solver)
+        solve = _factorize(M, free)
     else:
         solve = system.solve
         for part in _sample_and_rest(landmarks.size):
-            found, touched, beyond = system.columns(part, kept)
+            found, touched, beyond = system.columns(part, nnz)
             sums = np.asarray(found.power(2).sum(axis=0)).ravel()
             shown = (beyond <= OUT_OF_REACH * sums) | (solver == "selected")
             found, whole[part] = found[:, shown].tocoo(), ~shown
@@ -240,15 +239,15 @@ def _largest_by_column(
                 break
     numbers = np.flatnonzero(whole)
     for some, block in _solve_columns(M, free, landmarks[numbers], solve):
-        top = np.argpartition(-abs(block), kept - 1, axis=0)[:kept]
+        top = np.argpartition(-abs(block), nnz - 1, axis=0)[:nnz]
         rows.append(free[top].ravel("F"))
         values.append(np.take_along_axis(block, top, axis=0).ravel("F"))
-        columns.append(np.repeat(numbers[some], kept))
+        columns.append(np.repeat(numbers[some], nnz))
     return _sparse(values, rows, columns, (M.shape[0], landmarks.size)), solve
 
 
 def _selected_solve(
-    M: csr_array, landmarks: np.ndarray, kept: int, solver: str
+    M: csr_array, landmarks: np.ndarray, nnz: int, solver: str
 ) -> SelectedSolve | None:
     """Return what computes parts of columns, or None where it cannot pay."""
     if solver not in ("auto", "selected"):
@@ -261,7 +260,7 @@ def _selected_solve(
         return None
     if solver == "selected":
         return SelectedSolve(M, landmarks)
-    if REACH * kept > TOUCHED * (M.shape[0] - landmarks.size):
+    if REACH * nnz > TOUCHED * (M.shape[0] - landmarks.size):
         return None
     return SelectedSolve(M, landmarks, probes=PROBES)
 
@@ -281,14 +280,14 @@ def _largest_by_row(
     solve: Solve,
 ) -> csr_array:
     """Keep of each row the entries largest in magnitude of all seen so far."""
-    kept = min(max(round(nnz_per_row), 1), landmarks.size)
+    nnz = min(max(round(nnz_per_row), 1), landmarks.size)
     values = np.zeros((free.size, 0))
     numbers = np.zeros((free.size, 0), dtype=np.intp)
     for columns, block in _solve_columns(M, free, landmarks, solve):
         values = np.hstack([values, block])
         numbers = np.hstack([numbers, np.broadcast_to(columns, block.shape)])
-        if values.shape[1] > kept:
-            top = np.argpartition(-abs(values), kept - 1, axis=1)[:, :kept]
+        if values.shape[1] > nnz:
+            top = np.argpartition(-abs(values), nnz - 1, axis=1)[:, :nnz]
             values = np.take_along_axis(values, top, axis=1)
             numbers = np.take_along_axis(numbers, top, axis=1)
     rows = np.repeat(free, values.shape[1])
@@ -302,7 +301,7 @@ def _renormalized(
     M: csr_array,
     free: np.ndarray,
     landmarks: np.ndarray,
-    kept: float,
+    nnz_per_row: float,
     solve: Solve,
 ) -> csr_array:
     """Divide each row by its sum; compute anew those whose sum is too small."""
@@ -312,7 +311,7 @@ def _renormalized(
         keep[free[poor]] = 0
         rich = csr_array(scipy.sparse.diags_array(keep) @ P)
         rich.eliminate_zeros()
-        P = rich + _exact_rows(poor, M, free, landmarks, max(round(kept), 1), solve)
+        P = rich + _exact_rows(poor, M, free, landmarks, nnz_per_row, solve)
     sums = P.sum(axis=1)
     sums[landmarks] = 1  # empty so far
     return csr_array(scipy.sparse.diags_array(1 / sums) @ P)
@@ -323,7 +322,7 @@ def _exact_rows(
     M: csr_array,
     free: np.ndarray,
     landmarks: np.ndarray,
-    kept: int,
+    nnz_per_row: float,
     solve: Solve,
 ) -> csr_array:
     """Return the largest entries of some rows of P_u, enough for their sums."""
@@ -341,7 +340,7 @@ def _exact_rows(
                     f"All of the row of item {row} sums to {sums[-1]:.3g}, since the "
                     "rows of M do not sum to 0. Take renormalize=False."
                 )
-            size = kept
+            size = max(round(nnz_per_row), 1)
             while sums[min(size, sums.size) - 1] < SMALLEST_SUM:
                 size *= 2
             columns.append(order[:size])

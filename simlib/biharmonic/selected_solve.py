@@ -5,9 +5,9 @@ r"""Columns of the interpolation operator, computed only around their landmarks.
 
 Equation :eq:`eq:selected` of the book. In the elimination tree the parent of a node is
 the first row below the diagonal in its column of L, and all other rows of that column
-are ancestors. Hence z lives on the paths from the few entries of the right side to the
-root, and x on a set S of nodes needs no more than x on S and the ancestors of S: exact
-values, at a cost that depends on S and the depth of the tree and not on n.
+are ancestors. Hence z lives on the paths from the few entries of the right-hand side to
+the root, and x on a set S of nodes needs no more than x on S and the ancestors of S:
+exact values, at a cost that depends on S and the depth of the tree and not on n.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csc_array, csr_array
 
-from simlib.biharmonic.factorization import superlu
+from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import compact
 
 try:
@@ -43,8 +43,8 @@ class SelectedSolve:
     landmarks : array of int, shape (l,)
         Distinct items, but not all.
     probes : int, default=0
-        Right sides of random signs solved for beforehand, by which `columns` tells what
-        is out of reach.
+        Right-hand sides of random signs solved for beforehand, by which `columns` tells
+        what is out of reach.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class SelectedSolve:
     >>> path = np.eye(50, k=1) + np.eye(50, k=-1)
     >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(path))
     >>> system = SelectedSolve(M, np.array([10, 30]), probes=16)
-    >>> columns, _, beyond = system.columns(np.array([1]), kept=12)  # all in reach
+    >>> columns, _, beyond = system.columns(np.array([1]), nnz=12)  # all in reach
     >>> columns.nnz, bool(beyond[0] < 1e-12)
     (12, True)
     """
@@ -75,7 +75,7 @@ class SelectedSolve:
         n = self.M.shape[0]
         free = np.setdiff1d(np.arange(n), landmarks)
         A = csc_array(self.M[free][:, free])
-        factor = superlu(A)
+        factor = factorize(A)
         if not np.array_equal(factor.perm_r, factor.perm_c):
             raise ValueError(
                 "M without the landmarks is not positive definite, and not M_uu = L D "
@@ -100,15 +100,15 @@ class SelectedSolve:
         self.sums = to_landmarks @ self.solve(signs) if probes else signs[:0]
 
     def columns(
-        self, numbers: np.ndarray, kept: int, reach: int | None = None
+        self, numbers: np.ndarray, nnz: int, reach: int | None = None
     ) -> tuple[csc_array, np.ndarray, np.ndarray]:
-        """Return the `kept` largest entries in reach of some columns of P_u.
+        """Return the `nnz` largest entries in reach of some columns of P_u.
 
         Parameters
         ----------
         numbers : array of int, shape (k,)
             Which columns: places among the landmarks.
-        kept, reach
+        nnz, reach
             Those of `selected_columns`.
 
         Returns
@@ -125,14 +125,14 @@ class SelectedSolve:
         """
         M, L, node = self.M, self.L, self.node
         n, m = node.size, self.item.size
-        kept = min(kept, m)
-        reach = min(max(REACH * kept if reach is None else reach, kept), m)
+        nnz = min(nnz, m)
+        reach = min(max(REACH * nnz if reach is None else reach, nnz), m)
         landmarks = self.landmarks[numbers]
 
         def some(chunk: np.ndarray) -> tuple[np.ndarray, ...]:
             return _solve(
                 chunk, M.indptr, M.indices, M.data, L.indptr, L.indices, L.data,
-                self.D, self.parent, node, self.item, self.signs, reach, kept,
+                self.D, self.parent, node, self.item, self.signs, reach, nnz,
             )  # fmt: skip
 
         beside = csr_array(M[landmarks])
@@ -145,7 +145,7 @@ class SelectedSolve:
         rows, values, counts, touched, sums = (
             np.concatenate(part)[back] for part in zip(*parts, strict=True)
         )
-        filled = np.arange(kept) < counts[:, None]
+        filled = np.arange(nnz) < counts[:, None]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         columns = csc_array((values[filled], rows[filled], indptr), (n, numbers.size))
         beyond = np.zeros(numbers.size)
@@ -155,9 +155,9 @@ class SelectedSolve:
 
 
 def selected_columns(
-    M: csr_array, landmarks: np.ndarray, kept: int, *, reach: int | None = None
+    M: csr_array, landmarks: np.ndarray, nnz: int, *, reach: int | None = None
 ) -> tuple[csc_array, np.ndarray]:
-    r"""Return the `kept` largest entries of each column of P_u, and what that took.
+    r"""Return the `nnz` largest entries of each column of P_u, and what that took.
 
     Parameters
     ----------
@@ -165,17 +165,17 @@ def selected_columns(
         The operator, symmetric, with a landmark in each piece.
     landmarks : array of int, shape (l,)
         Distinct items.
-    kept : int
+    nnz : int
         How many entries of each column to keep, the largest in magnitude.
     reach : int, optional
         How many items around each landmark to look at: those that M joins to it, those
-        that it joins to these, and so on, until there are as many. None means 4 kept.
+        that it joins to these, and so on, until there are as many. None means 4 nnz.
 
     Returns
     -------
     columns : csc_array, shape (n, l)
         The entries kept, 0 at the landmarks themselves. Each is that of the whole
-        column to rounding. One that is among the `kept` largest but out of reach is
+        column to rounding. One that is among the `nnz` largest but out of reach is
         missed, and a smaller one kept instead.
     touched : array of int, shape (l,)
         Nodes of the elimination tree that each column needed.
@@ -200,7 +200,7 @@ def selected_columns(
     >>> from simlib.biharmonic.selected_solve import selected_columns
     >>> path = np.eye(50, k=1) + np.eye(50, k=-1)
     >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(path))
-    >>> columns, touched = selected_columns(M, np.array([10, 30]), kept=8)
+    >>> columns, touched = selected_columns(M, np.array([10, 30]), nnz=8)
     >>> i, j = columns.nonzero()
     >>> i.size
     16
@@ -211,7 +211,7 @@ def selected_columns(
     if n_landmarks == n:
         return csc_array((n, n_landmarks)), np.zeros(n_landmarks, dtype=np.int64)
     every = np.arange(n_landmarks)
-    return SelectedSolve(M, landmarks).columns(every, kept, reach)[:2]
+    return SelectedSolve(M, landmarks).columns(every, nnz, reach)[:2]
 
 
 @njit(nogil=True, cache=True)
@@ -268,7 +268,7 @@ def _climb(q, parent, mark, stamp, order, size, path):
 @njit(nogil=True, cache=True)
 def _solve(
     landmarks, M_indptr, M_indices, M_data, L_indptr, L_indices, L_data, D,
-    parent, node, item, signs, reach, kept,
+    parent, node, item, signs, reach, nnz,
 ):  # fmt: skip
     """Rows, values and number of entries kept, nodes touched, and sums by signs."""
     n, m = node.size, item.size
@@ -278,19 +278,19 @@ def _solve(
     queue = np.empty(n, np.int64)
     forward, backward = np.empty(m, np.int64), np.empty(m, np.int64)
     path = np.empty(m, np.int64)
-    around = np.empty(reach, np.int64)
-    rows = np.zeros((landmarks.size, kept), np.int64)
-    values = np.zeros((landmarks.size, kept))
+    neighbourhood = np.empty(reach, np.int64)
+    rows = np.zeros((landmarks.size, nnz), np.int64)
+    values = np.zeros((landmarks.size, nnz))
     counts = np.zeros(landmarks.size, np.int64)
     touched = np.zeros(landmarks.size, np.int64)
     sums = np.zeros((landmarks.size, signs.shape[1]))
     for c in range(landmarks.size):
         start = landmarks[c]
 
-        # What is around the landmark, breadth first.
+        # The neighbourhood of the landmark, breadth first.
         queue[0], seen[start] = start, c
-        first, last, near = 0, 1, 0
-        while first < last and near < reach:
+        first, last, n_near = 0, 1, 0
+        while first < last and n_near < reach:
             i = queue[first]
             first += 1
             for k in range(M_indptr[i], M_indptr[i + 1]):
@@ -299,11 +299,11 @@ def _solve(
                     seen[j] = c
                     queue[last] = j
                     last += 1
-                    if node[j] >= 0 and near < reach:
-                        around[near] = node[j]
-                        near += 1
+                    if node[j] >= 0 and n_near < reach:
+                        neighbourhood[n_near] = node[j]
+                        n_near += 1
 
-        # L z = -M_ub e_j, along the paths from the entries of the right side.
+        # L z = -M_ub e_j, along the paths from the entries of the right-hand side.
         n_forward = 0
         for k in range(M_indptr[start], M_indptr[start + 1]):
             q = node[M_indices[k]]
@@ -316,11 +316,11 @@ def _solve(
                 if L_indices[e] != q:
                     x[L_indices[e]] -= L_data[e] * x[q]
 
-        # L^T x = D^-1 z, on what is around and its ancestors.
+        # L^T x = D^-1 z, on the neighbourhood and its ancestors.
         n_backward = 0
-        for k in range(near):
+        for k in range(n_near):
             n_backward = _climb(
-                around[k], parent, mark, 2 * c + 1, backward, n_backward, path
+                neighbourhood[k], parent, mark, 2 * c + 1, backward, n_backward, path
             )
         for k in range(n_backward):
             q = backward[k]
@@ -331,20 +331,20 @@ def _solve(
             x[q] = total
 
         # The largest, those first found where several are as large as the least.
-        magnitudes = np.abs(x[around[:near]])
-        count = min(kept, near)
-        least = np.partition(magnitudes, near - count)[near - count]
+        magnitudes = np.abs(x[neighbourhood[:n_near]])
+        count = min(nnz, n_near)
+        least = np.partition(magnitudes, n_near - count)[n_near - count]
         ties = count - (magnitudes > least).sum()
-        for k in range(near):
+        for k in range(n_near):
             if magnitudes[k] > least or (magnitudes[k] == least and ties > 0):
                 ties -= magnitudes[k] == least
-                rows[c, counts[c]] = item[around[k]]
-                values[c, counts[c]] = x[around[k]]
+                rows[c, counts[c]] = item[neighbourhood[k]]
+                values[c, counts[c]] = x[neighbourhood[k]]
                 counts[c] += 1
 
-        for k in range(near):
+        for k in range(n_near):
             for s in range(signs.shape[1]):
-                sums[c, s] += signs[around[k], s] * x[around[k]]
+                sums[c, s] += signs[neighbourhood[k], s] * x[neighbourhood[k]]
 
         touched[c] = n_backward
         for k in range(n_forward):

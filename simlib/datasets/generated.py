@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from scipy.spatial import ConvexHull
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial import ConvexHull, Delaunay
 
 from simlib.datasets.loaders import Mesh, WordVectors
 
 Seed = int | np.random.Generator | None
+ROADS = 1.41  # edges for each node, on the roads of California
 
 
 def gaussian_psd(n: int, *, rng: Seed = None) -> np.ndarray:
@@ -241,6 +244,60 @@ def swiss_roll(n: int = 5000, *, rng: Seed = None) -> tuple[np.ndarray, np.ndarr
 
     seed = int(np.random.default_rng(rng).integers(2**32))
     return make_swiss_roll(n, random_state=seed)
+
+
+def planar_roads(n: int = 10000, *, rng: Seed = None) -> tuple[csr_array, np.ndarray]:
+    """Make a planar graph that looks like a road network, and where its nodes are.
+
+    The shortest tree that spans n points uniform in the unit square, and of the other
+    edges of their Delaunay triangulation as many, at random, as make 1.41 edges a node:
+    as many as the roads of California have (SNAP's roadNet-CA). For time and memory:
+    distances in it are not those of a country.
+
+    Parameters
+    ----------
+    n : int, default=10000
+        Number of nodes, at least 4.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    adjacency : csr_array of float64, shape (n, n)
+        Symmetric, of ones: in one piece.
+    points : ndarray, shape (n, 2)
+        The nodes. Those that lie near each other have numbers near each other.
+
+    Raises
+    ------
+    ValueError
+        n < 4.
+
+    Examples
+    --------
+    >>> from simlib.datasets import planar_roads
+    >>> adjacency, points = planar_roads(1000, rng=0)
+    >>> adjacency.nnz // 2, points.shape
+    (1410, (1000, 2))
+    """
+    if n < 4:
+        raise ValueError(f"n must be at least 4, for a triangulation; got {n}")
+    rng = np.random.default_rng(rng)
+    points = rng.random((n, 2))
+    cells = np.floor(points * np.sqrt(n) / 4)
+    points = points[np.lexsort((points[:, 1], cells[:, 0]))]
+    triangles = Delaunay(points).simplices.astype(np.int64)
+    ends = np.sort(triangles[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2))
+    edges = np.unique(ends @ [n, 1])
+    i, j = np.divmod(edges, n)
+    lengths = np.linalg.norm(points[i] - points[j], axis=1)
+    tree = minimum_spanning_tree(csr_array((lengths, (i, j)), shape=(n, n))).tocoo()
+    tree = np.sort(np.array(tree.coords, dtype=np.int64), axis=0).T @ [n, 1]
+    others = rng.permutation(np.setdiff1d(edges, tree))
+    edges = np.concatenate([tree, others[: round(ROADS * n) - tree.size]])
+    i, j = np.divmod(edges, n)
+    half = csr_array((np.ones(i.size), (i, j)), shape=(n, n))
+    return csr_array(half + half.T), points
 
 
 def bundled_words() -> list[str]:

@@ -44,7 +44,7 @@ from simlib.regression.powers import lstsq
 __all__ = ["AttentionKernelRegressor"]
 
 EPS = np.finfo(float).eps
-KEPT = 2**24  # features that are kept between passes; more are computed anew
+LARGEST_CACHE = 2**24  # features that are kept between passes; more are computed anew
 FEATURES = 2**20  # features computed at a time
 NO_DIGITS = 1e-6  # residual or rounding error above which there is no answer
 SINGULAR = 1e-11  # reciprocal condition number from which Z^T Z is not factored
@@ -105,8 +105,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Iterations; 1 where least squares are solved directly.
     residual_ : float
         What is left of ``y - (G + ridge I) alpha``, or with features of their normal
-        equations, computed from the answer, relative to the right side in the l2 norm.
-        The largest of all targets.
+        equations, computed from the answer, relative to the right-hand side in the l2
+        norm. The largest of all targets.
     preconditioned_residual_ : float
         The same of ``(K + ridge D^-2) D alpha`` and ``D^-1 y`` in the norm of M^-1,
         where M is the preconditioner. It bounds the error of f in the natural norm,
@@ -383,10 +383,10 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         small = np.exp((squares.min() - squares) / 2)  # D^-1, the largest made 1
         held = small > np.finfo(float).tiny
         weights = np.divide(1, small, out=np.zeros_like(small), where=held)
-        right = small[:, None] * Y
+        right_hand_side = small[:, None] * Y
         coef, gap, self.n_iter_ = conjugate_gradients(
             lambda P: kernel @ P + ridge[:, None] * P,
-            right,
+            right_hand_side,
             solve,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -395,9 +395,12 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         left = np.where(held[:, None], weights[:, None] * gap, Y)
         self.residual_ = _largest_ratio(norms(left), norms(Y))
         self.preconditioned_residual_ = _largest_ratio(
-            *(np.sqrt(abs(np.einsum("ik,ik->k", R, solve(R)))) for R in (gap, right))
+            *(
+                np.sqrt(abs(np.einsum("ik,ik->k", R, solve(R))))
+                for R in (gap, right_hand_side)
+            )
         )
-        uneven = _largest_ratio(norms(gap), norms(right)) <= self.tol
+        uneven = _largest_ratio(norms(gap), norms(right_hand_side)) <= self.tol
         self._judge(int(abs(left).max(axis=1).argmax()) if uneven else None)
         return coef
 
@@ -434,7 +437,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"{Z.width} features of {len(X)} points are dependent: give a ridge "
                 "above 0."
             )
-        gram, right = Z.normal_equations(Y)
+        gram, right_hand_side = Z.normal_equations(Y)
         gram[np.diag_indices_from(gram)] += self.ridge
         self.n_iter_ = 1
         try:
@@ -443,14 +446,14 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             coef, self.preconditioned_residual_ = self._by_triangle(Z, Y, rng)
             left = Z.left_over(Y, coef) - self.ridge * coef
         else:
-            coef = solve(right)
+            coef = solve(right_hand_side)
             left = Z.left_over(Y, coef) - self.ridge * coef
             better = coef + solve(left)
             coef, left = better, left - gram @ (better - coef)
             self.preconditioned_residual_ = _largest_ratio(
                 norms(natural(left)), norms(Y)
             )
-        self.residual_ = _largest_ratio(norms(left), norms(right))
+        self.residual_ = _largest_ratio(norms(left), norms(right_hand_side))
         self._judge()
         return coef
 
@@ -528,11 +531,11 @@ class _Features:
     def __init__(self, transform: Callable[[np.ndarray], Any], X: np.ndarray):
         self.transform, self.X = transform, X
         self.width = transform(X[:1]).shape[1]
-        few = len(X) * self.width <= KEPT
-        self.kept = list(self._blocks()) if few else None
+        few = len(X) * self.width <= LARGEST_CACHE
+        self.cached = list(self._blocks()) if few else None
 
     def __iter__(self) -> Iterator[Any]:
-        return self._blocks() if self.kept is None else iter(self.kept)
+        return self._blocks() if self.cached is None else iter(self.cached)
 
     def _blocks(self) -> Iterator[Any]:
         for rows in gen_batches(len(self.X), max(1, FEATURES // self.width)):
@@ -541,14 +544,14 @@ class _Features:
     def normal_equations(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return Z^T Z and Z^T Y, of one pass."""
         gram = np.zeros((self.width, self.width))
-        right = np.zeros((self.width, Y.shape[1]))
+        right_hand_side = np.zeros((self.width, Y.shape[1]))
         start = 0
         for part in self:
             part = part.astype(np.float64, copy=False)
             gram += part.T @ part
-            right += part.T @ Y[start : start + part.shape[0]]
+            right_hand_side += part.T @ Y[start : start + part.shape[0]]
             start += part.shape[0]
-        return gram, right
+        return gram, right_hand_side
 
     def left_over(self, Y: np.ndarray, coef: np.ndarray) -> np.ndarray:
         """Return Z^T (Y - Z coef)."""

@@ -36,7 +36,7 @@ __all__ = ["GaussianKernel", "conjugate_gradients", "factor", "shifted_inverse"]
 EPS = np.finfo(float).eps
 
 BLOCK = 2**17  # entries of K at a time: they stay in the cache of the processor
-KEPT = 2**26  # entries that are kept between products, of half of K; 512 MiB
+LARGEST_CACHE = 2**26  # entries that are kept between products, of half of K; 512 MiB
 CHECK = 50  # steps after which the recursion for the residual is checked
 RESTART = 1e-2  # by which an iteration that starts again lessens the residual
 
@@ -112,7 +112,7 @@ class GaussianKernel:
     def _kept(self) -> list[Part]:
         """The parts of half of K, none if they are too large."""
         size = sum((stop - start) * (self.n - start) for start, stop in self._ranges())
-        return list(self._parts(size)) if size <= KEPT else []
+        return list(self._parts(size)) if size <= LARGEST_CACHE else []
 
     def _parts(self, size: int) -> Iterator[Part]:
         """Yield rows from the diagonal on, in a buffer that is filled anew when full.
@@ -160,8 +160,8 @@ def factor(
     landmarks = uniform(kernel.n, rank, rng=rng)
     C = kernel.columns(landmarks)
     values, vectors = np.linalg.eigh(C[landmarks])
-    kept = values > rank * EPS * values[-1]
-    return C @ (vectors[:, kept] / np.sqrt(values[kept]))
+    significant = values > rank * EPS * values[-1]
+    return C @ (vectors[:, significant] / np.sqrt(values[significant]))
 
 
 def shifted_inverse(F: np.ndarray, ridge: np.ndarray) -> Linear:

@@ -190,16 +190,18 @@ def fast_psd_regression(
     A: Any, Y: np.ndarray, R: Preconditioner, target: float
 ) -> tuple[np.ndarray, int]:
     """Return Algorithm 5's solutions of A^T A X = Y, and the number of steps."""
-    right = R.solve_transposed(Y)
+    right_hand_side = R.solve_transposed(Y)
 
     def image(Z: np.ndarray) -> np.ndarray:
         product = multiply_transposed(A, multiply(A, R.solve(Z)))
         return R.solve_transposed(product)
 
     def step(Z: np.ndarray) -> np.ndarray:
-        return image(right - image(Z))
+        return image(right_hand_side - image(Z))
 
-    return _descend(step, np.zeros_like(right), R, target, norms(right))
+    return _descend(
+        step, np.zeros_like(right_hand_side), R, target, norms(right_hand_side)
+    )
 
 
 def sketched_solve(
@@ -327,8 +329,8 @@ def _independent(Z: np.ndarray, rng: int | np.random.Generator | None) -> np.nda
     n, m = Z.shape
     SZ = sparse_sign(4 * m, n, rng=rng) @ Z if 4 * m < n else Z
     _, sizes, V = np.linalg.svd(SZ, full_matrices=False)
-    kept = sizes > max(SZ.shape) * EPS * sizes[0]
-    return Z if kept.all() else Z @ V[kept].T
+    significant = sizes > max(SZ.shape) * EPS * sizes[0]
+    return Z if significant.all() else Z @ V[significant].T
 
 
 def _descend(

@@ -204,14 +204,15 @@ def solve_in_turn(problem: Problem, first: Solver, then: Solver, norm: float) ->
     chain = Chain([], [], [], [])
     if problem.j and not 2.0**-511 <= norm <= 2.0**511:
         raise _beyond(norm)
-    right, exponents = problem.B, np.zeros_like(problem.exponents)
+    right_hand_side, exponents = problem.B, np.zeros_like(problem.exponents)
     for k in range(len(problem)):
         if k:
-            right, exponents = balanced(chain.answers[-1])
+            right_hand_side, exponents = balanced(chain.answers[-1])
         elif not problem.least_squares:
-            right, exponents = balanced(right)
-        X, steps = (first if k == 0 and problem.least_squares else then)(right)
-        chain.right_hand_sides.append(right)
+            right_hand_side, exponents = balanced(right_hand_side)
+        solve = first if k == 0 and problem.least_squares else then
+        X, steps = solve(right_hand_side)
+        chain.right_hand_sides.append(right_hand_side)
         chain.answers.append(X)
         chain.exponents.append(exponents)
         chain.steps.append(steps)
@@ -234,21 +235,21 @@ def solution_of(
     """
     left, _ = gaps
     sizes, errors = [], np.zeros(problem.B.shape[1])
-    x, given = problem.B, problem.B
+    x, target = problem.B, problem.B
     for k, (back, reference) in enumerate(_preconditioned(problem, chain, gaps, R)):
-        right, x = chain.right_hand_sides[k], chain.answers[k]
+        right_hand_side, x = chain.right_hand_sides[k], chain.answers[k]
         image = reference
         if k == 0 and left is not None:
             # A column of x may be 0 exactly, unless back is more than 0 and too small.
             lost = (norms(back) > 0) & (norms(back) < TINY * R.norm)
-            given, image = np.where(x.any(axis=0) | lost, right, 0), left
+            target, image = np.where(x.any(axis=0) | lost, right_hand_side, 0), left
         sizes.append(largest_ratio(back, reference))
         ended = sizes[-1] * norms(reference)
-        errors = _errors(errors, right, x, image, ended, R)
+        errors = _errors(errors, right_hand_side, x, image, ended, R)
     with np.errstate(over="ignore"):
         x = np.ldexp(x, sum(chain.exponents, np.zeros_like(problem.exponents)))
         scaled = np.ldexp(x, problem.exponents)
-    if not all(_in_range(X, given) for X in (x, scaled)):
+    if not all(_in_range(X, target) for X in (x, scaled)):
         raise _beyond(R.norm)
     residual, excess = _residual(problem, chain, left, x, R if direct else None)
     _warn(sizes, excess, R.condition, tol, method)
@@ -363,10 +364,10 @@ def _errors(
     return np.where(size < np.inf, carried + 2 * UNIT * commits + ended, 0)
 
 
-def _in_range(X: np.ndarray, given: np.ndarray) -> bool:
-    """Tell whether all columns are finite, and none vanish but those given as 0."""
+def _in_range(X: np.ndarray, target: np.ndarray) -> bool:
+    """Tell whether all columns are finite, and none vanish save those of target 0."""
     sizes = abs(X).max(axis=0)
-    return bool(np.isfinite(X).all() and ((sizes >= TINY) | ~given.any(axis=0)).all())
+    return bool(np.isfinite(X).all() and ((sizes >= TINY) | ~target.any(axis=0)).all())
 
 
 def _beyond(largest: float) -> ValueError:

@@ -42,7 +42,8 @@ mutants: $(READY)
 lock: $(READY)
 	$(PIP) install uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 \
-		--extra text --extra mesh --extra data --extra book --extra test \
+		--extra text --extra mesh --extra data --extra neighbors \
+		--extra book --extra test \
 		--fork-strategy fewest --quiet --output-file requirements.lock pyproject.toml
 
 # How long all this takes, for the colophon; on a machine with nothing else to do.

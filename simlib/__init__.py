@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from simlib import biharmonic as biharmonic
     from simlib import datasets as datasets
     from simlib import gallery as gallery
+    from simlib import neighbors as neighbors
     from simlib import press as press
     from simlib import sketch as sketch
     from simlib import text as text
@@ -82,6 +83,7 @@ _SUBPACKAGES = (
     "biharmonic",
     "datasets",
     "gallery",
+    "neighbors",
     "press",
     "regression",
     "sketch",

@@ -23,7 +23,15 @@ from matrices import psd, rbf
 from scipy.sparse.linalg import LinearOperator
 
 import simlib
-from simlib import LowRank, Similarity, gallery, landmarks, regression, sketch
+from simlib import (
+    LowRank,
+    Similarity,
+    gallery,
+    landmarks,
+    neighbors,
+    regression,
+    sketch,
+)
 from simlib import approximation as methods
 from simlib.biharmonic import (
     biharmonic_approximation,
@@ -214,6 +222,7 @@ POINTS = RNG.standard_normal((12, 3))
 DISTANCES = np.sqrt(np.square(POINTS[:, None] - POINTS[:8]).sum(axis=2))
 TALL = RNG.standard_normal((40, 4))
 SPHERE = bumpy_sphere(1)
+SIM = Similarity.from_matrix(K)
 PATH = np.diag(np.ones(11), 1) + np.diag(np.ones(11), -1)
 VECTORS = {letter: np.array([k, k % 3, 1.0]) for k, letter in enumerate("abcdefgh")}
 DOCUMENTS = [["a", "b"], ["c"], ["d", "e", "a"], ["b", "b", "h"]]
@@ -268,6 +277,17 @@ def features_of(X, n_landmarks, **options):
         warnings.simplefilter("ignore", UserWarning)  # n_landmarks is clipped
         Z = model.fit_transform(X)
     return (Z * model.signs_) @ Z.T
+
+
+def nearest_of(sim, **options):
+    return neighbors.nearest(sim, rng=0, **options).values
+
+
+def neighbor_distances(X, kernel):
+    model = neighbors.SimilarityNeighbors(kernel, 2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # n_neighbors is clipped
+        return model.fit(X).kneighbors()[0]
 
 
 def attention_of(X, y, **options):
@@ -573,6 +593,49 @@ TABLE: dict[str, list[Entry]] = {
             lambda items: features_of(items, 2, kernel=Similarity.from_matrix(K)),
             {"items": [1, 5, 3]},
             {"items": "indices"},
+        ),
+    ],
+    # Neighbours
+    "nearest": [
+        Entry(
+            lambda sim, k, limit, cheap: nearest_of(sim, k=k, limit=limit, cheap=cheap),
+            {"sim": SIM, "k": 2, "limit": 50, "cheap": POINTS},
+            {"sim": "similarity", "k": "count", "limit": "count", "cheap": "array"},
+        )
+    ],
+    "search": [
+        Entry(
+            lambda sim, k, limit: (
+                neighbors.search(sim, [3, 4], k, limit=limit, rng=0).values
+            ),
+            {"sim": SIM, "k": 2, "limit": 5},
+            {"sim": "similarity", "k": "count", "limit": "count"},
+        )
+    ],
+    "pairs_above": [
+        Entry(
+            lambda sim, threshold: neighbors.pairs_above(sim, threshold, rng=0).values,
+            {"sim": SIM, "threshold": 0.5},
+            {"sim": "similarity", "threshold": "number"},
+        )
+    ],
+    "most_similar": [
+        Entry(
+            lambda sim, m: neighbors.most_similar(sim, m, rng=0).values,
+            {"sim": SIM, "m": 3},
+            {"sim": "similarity", "m": "count"},
+        )
+    ],
+    "SimilarityNeighbors": [
+        Entry(
+            lambda X: neighbor_distances(X, "rbf"),
+            {"X": POINTS},
+            {"X": "array"},
+        ),
+        Entry(
+            lambda items, function: neighbor_distances(items, function),
+            {"items": ["a", "bc", "def"], "function": lambda x, y: 1.0},
+            {"items": "items", "function": "function"},
         ),
     ],
     # Matrices
@@ -1059,6 +1122,10 @@ EXCLUDED = {
     "Example": RECORD,
     "Mentions": RECORD,
     "Mesh": RECORD,
+    "NeighborGraph": RECORD,
+    "RecallEstimate": RECORD,
+    "SearchResult": RECORD,
+    "SimilarPairs": RECORD,
     "Solution": RECORD,
     "Spectrum": RECORD,
     "Dataset": "an entry of the registry, written by us",
@@ -1105,6 +1172,13 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.evaluation": "called by Similarity",
     "simlib.memory": "called by Similarity",
     "simlib.region": "called by Similarity",
+    "simlib.neighbors.cheap": "called by nearest and its like",
+    "simlib.neighbors.choice": "called by nearest and its like",
+    "simlib.neighbors.contenders": "for the chapter and the benchmark alone",
+    "simlib.neighbors.exact": "called by nearest",
+    "simlib.neighbors.paid": "called by nearest and its like",
+    "simlib.neighbors.residual": "called by nearest and its like",
+    "simlib.neighbors.rounds": "called by nearest",
     "simlib.regression.columns": "called by lstsq and its like",
     "simlib.regression.gram": "called by lstsq and its like",
     "simlib.regression.iterations": "called by lstsq and its like",
@@ -1118,6 +1192,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.text.sentences": "experiments on data of ours; what it calls checks",
 }
 INNER_NAMES = {
+    "OfItems": "what SimilarityFeatures and SimilarityNeighbors have in common",
     "ColumnScaling": "called by lstsq and its like",
     "condition_number": "called by Preconditioner",
     "as_square": "called by biharmonic_operator and interpolation",

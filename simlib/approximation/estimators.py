@@ -38,16 +38,83 @@ from simlib.similarity import Similarity, SimilarityError
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, View, check_similarity
 
-__all__ = ["SimilarityFeatures"]
+__all__ = ["OfItems", "SimilarityFeatures"]
 
 BASE_RANK = 1000  # features of a cheap kernel, unless told
 
 Kernel = str | Callable[..., Any] | Source
 
 
-class SimilarityFeatures(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class OfItems(BaseEstimator):
+    """An estimator on items of any kind: what `kernel`, `cheap` and `batch` may be."""
+
+    kernel: Kernel
+    cheap: Kernel | None
+    batch: Literal["pairs", "block"] | None
+    kernel_params: dict[str, Any] | None = None
+    n_jobs: int | None = None
+
+    def _items(self, X: Any, *, reset: bool) -> Any:
+        """Check X as far as its kind allows; rows of a data frame become arrays."""
+        if isinstance(X, str | bytes):
+            raise TypeError(f"X is a sequence of items, got one of them: pass [{X!r}].")
+        if isinstance(self.kernel, Source):
+            return _numbers(X)
+        if not callable(self.kernel):
+            return validate_data(
+                self,
+                X,
+                accept_sparse="csr" if self.kernel != "precomputed" else False,
+                dtype=[np.float64, np.float32],
+                reset=reset,
+            )
+        if len(getattr(X, "shape", ())) == 2:
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        return X.to_numpy() if hasattr(X, "to_numpy") else X
+
+    def _cheap_items(self, items: Any) -> Any:
+        """Return the items as the cheap kernel takes them."""
+        if not isinstance(self.cheap, str):
+            return items
+        return check_array(items, accept_sparse="csr", dtype=[np.float64, np.float32])
+
+    def _similarity(self, items: Any, kernel: Kernel) -> SimilarityMatrix:
+        """Return the similarity of the items to each other under a kernel."""
+        params = self.kernel_params if kernel is self.kernel else None
+        if isinstance(kernel, Source):
+            if params:
+                raise ValueError(
+                    "kernel_params are for functions; of a Similarity use `map`."
+                )
+            return _Subset(check_similarity(kernel), items)
+        if kernel == "precomputed":
+            return Similarity.from_matrix(items)
+        if callable(kernel):
+            return Similarity(
+                items,
+                partial(kernel, **(params or {})),
+                batch=self.batch if kernel is self.kernel else None,
+                n_jobs=self.n_jobs,
+            )
+        if kernel not in kernel_metrics():
+            raise ValueError(
+                'kernel must be a callable, a Similarity, "precomputed" or one of '
+                f"{', '.join(sorted(kernel_metrics()))}; got {kernel!r}."
+            )
+        function = partial(pairwise_kernels, metric=kernel, **(params or {}))
+        return Similarity(
+            items, function, batch="block", dtype=items.dtype, n_jobs=self.n_jobs
+        )
+
+    def _between(self, items: Any, landmarks: Any, kernel: Kernel) -> np.ndarray:
+        """Return the similarities of items to landmarks under a kernel."""
+        if isinstance(kernel, Source):
+            return kernel.block(items, landmarks)
+        sim = self._similarity(landmarks, kernel)
+        return sim.between(items, np.arange(sim.n))
+
+
+class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
     r"""Features of items of any kind, from their similarities to some landmarks.
 
     Strings, lists of words, rows of numbers: whatever a similarity is defined for.
@@ -343,65 +410,6 @@ class SimilarityFeatures(
                 "fitted matrix, which is no function of an item."
             )
         return named(name, options).function, options
-
-    def _items(self, X: Any, *, reset: bool) -> Any:
-        """Check X as far as its kind allows; rows of a data frame become arrays."""
-        if isinstance(X, str | bytes):
-            raise TypeError(f"X is a sequence of items, got one of them: pass [{X!r}].")
-        if isinstance(self.kernel, Source):
-            return _numbers(X)
-        if not callable(self.kernel):
-            return validate_data(
-                self,
-                X,
-                accept_sparse="csr" if self.kernel != "precomputed" else False,
-                dtype=[np.float64, np.float32],
-                reset=reset,
-            )
-        if len(getattr(X, "shape", ())) == 2:
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        return X.to_numpy() if hasattr(X, "to_numpy") else X
-
-    def _cheap_items(self, items: Any) -> Any:
-        """Return the items as the cheap kernel takes them."""
-        if not isinstance(self.cheap, str):
-            return items
-        return check_array(items, accept_sparse="csr", dtype=[np.float64, np.float32])
-
-    def _similarity(self, items: Any, kernel: Kernel) -> SimilarityMatrix:
-        """Return the similarity of the items to each other under a kernel."""
-        params = self.kernel_params if kernel is self.kernel else None
-        if isinstance(kernel, Source):
-            if params:
-                raise ValueError(
-                    "kernel_params are for functions; of a Similarity use `map`."
-                )
-            return _Subset(check_similarity(kernel), items)
-        if kernel == "precomputed":
-            return Similarity.from_matrix(items)
-        if callable(kernel):
-            return Similarity(
-                items,
-                partial(kernel, **(params or {})),
-                batch=self.batch if kernel is self.kernel else None,
-                n_jobs=self.n_jobs,
-            )
-        if kernel not in kernel_metrics():
-            raise ValueError(
-                'kernel must be a callable, a Similarity, "precomputed" or one of '
-                f"{', '.join(sorted(kernel_metrics()))}; got {kernel!r}."
-            )
-        function = partial(pairwise_kernels, metric=kernel, **(params or {}))
-        return Similarity(
-            items, function, batch="block", dtype=items.dtype, n_jobs=self.n_jobs
-        )
-
-    def _between(self, items: Any, landmarks: Any, kernel: Kernel) -> np.ndarray:
-        """Return the similarities of items to landmarks under a kernel."""
-        if isinstance(kernel, Source):
-            return kernel.block(items, landmarks)
-        sim = self._similarity(landmarks, kernel)
-        return sim.between(items, np.arange(sim.n))
 
     @property
     def _n_features_out(self) -> int:

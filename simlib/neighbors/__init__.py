@@ -1,0 +1,22 @@
+"""Nearest items, similar pairs and clusters from few calls of an expensive similarity.
+
+`nearest` finds the neighbours of every item, `search` those of new ones, `pairs_above`
+and `most_similar` pairs; `SimilarityNeighbors` is the first for scikit-learn.
+"""
+
+from simlib.neighbors.estimator import SimilarityNeighbors
+from simlib.neighbors.graph import NeighborGraph, RecallEstimate, nearest
+from simlib.neighbors.pairs import SimilarPairs, most_similar, pairs_above
+from simlib.neighbors.search import SearchResult, search
+
+__all__ = [
+    "NeighborGraph",
+    "RecallEstimate",
+    "SearchResult",
+    "SimilarPairs",
+    "SimilarityNeighbors",
+    "most_similar",
+    "nearest",
+    "pairs_above",
+    "search",
+]

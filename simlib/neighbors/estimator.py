@@ -1,0 +1,368 @@
+"""The neighbour graph as a scikit-learn transformer.
+
+What takes a precomputed sparse graph of distances takes this one's:
+
+    DBSCAN(eps, metric="precomputed").fit(graph)
+    HDBSCAN(metric="precomputed").fit(estimator.graph_.to_csr(connected=True))
+    SpectralClustering(affinity="precomputed_nearest_neighbors").fit(graph)
+    TSNE(perplexity=30, metric="precomputed", init="random").fit_transform(graph)
+    Isomap(n_neighbors=10, metric="precomputed").fit_transform(graph)
+    UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
+
+with ``graph = estimator.fit_transform(items)``. t-SNE wants at least
+3 perplexity + 1 neighbours, the others as many as they are told.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from simlib.approximation.estimators import Kernel, OfItems
+from simlib.landmarks import whole_number
+from simlib.neighbors.graph import nearest
+from simlib.neighbors.search import search
+from simlib.source import Source
+
+__all__ = ["SimilarityNeighbors"]
+
+SHARE = 0.05  # of the pairs, unless told
+LEAST = 4  # calls for each neighbour of an item, unless told
+
+
+class SimilarityNeighbors(TransformerMixin, OfItems):
+    """The nearest neighbours of items of any kind, from few calls.
+
+    Parameters
+    ----------
+    kernel : str, callable or Similarity, default="rbf"
+        As in `SimilarityFeatures`: a name for
+        `sklearn.metrics.pairwise.pairwise_kernels`, a symmetric function of items, or a
+        symmetric `Similarity` over all items, X then being numbers of items. Not
+        "precomputed": pass ``Similarity.from_matrix(K)``.
+    n_neighbors : int, default=10
+        How many neighbours. Where there are not more items, a warning says so, and all
+        others are neighbours.
+    limit : int, optional
+        Most calls in `fit`. None means 5 % of the pairs, and no fewer than four for
+        each neighbour of an item, or all pairs where these are fewer.
+    cheap : str, callable or Similarity, optional
+        A companion that costs little, of the same form as `kernel`.
+    distance : bool, default=False
+        Whether the kernel is a distance: small means near.
+    batch : None, "pairs" or "block", default=None
+        Form of a callable kernel, as in `Similarity`.
+    random_state : int, RandomState or None
+        Source of randomness.
+
+    Attributes
+    ----------
+    graph_ : NeighborGraph
+        The neighbours of the fitted items.
+    n_calls_ : int
+        Evaluations in `fit`.
+    n_samples_fit_ : int
+        Fitted items.
+    n_features_in_ : int
+        Number of columns, where the data is a table.
+    feature_names_in_ : array of str
+        Their names, where all are strings.
+
+    See Also
+    --------
+    sklearn.neighbors.KNeighborsTransformer : compares all pairs, or uses a metric.
+    simlib.neighbors.nearest : the function.
+
+    Notes
+    -----
+    A similarity s counts as the distance m - s, where m is the largest similarity that
+    was found in `fit`; of a new item no distance is below zero. New items cost a
+    twentieth of the fitted ones each in calls, at least four for each neighbour, and in
+    `transform` or `kneighbors` with items up to 60 columns among the fitted ones, once
+    for a `Similarity`.
+
+    Examples
+    --------
+    >>> from simlib.neighbors import SimilarityNeighbors
+    >>> words = ["similar", "simile", "smile", "mile", "kernel", "colonel", "colon"]
+    >>> def jaccard(x, y):
+    ...     return len(set(x) & set(y)) / len(set(x) | set(y))
+    >>> neighbors = SimilarityNeighbors(jaccard, n_neighbors=2, random_state=0)
+    >>> neighbors.fit(words).kneighbors(return_distance=False)[2].tolist()
+    [1, 3]
+    >>> neighbors.n_calls_
+    21
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = "rbf",
+        n_neighbors: int = 10,
+        *,
+        limit: int | None = None,
+        cheap: Kernel | None = None,
+        distance: bool = False,
+        batch: Literal["pairs", "block"] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.kernel = kernel
+        self.n_neighbors = n_neighbors
+        self.limit = limit
+        self.cheap = cheap
+        self.distance = distance
+        self.batch = batch
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the neighbours.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), or a sequence of n items
+            Numbers for a named kernel, dense or sparse; items of any kind for a
+            callable; integers for a `Similarity`.
+        y : ignored
+            Here so that pipelines can pass it.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As `nearest`; a precomputed kernel.
+        SimilarityError
+            The callable raised, or returned something that is no number.
+        """
+        if self.kernel == "precomputed":
+            raise ValueError(
+                "Of a matrix that exists pass kernel=Similarity.from_matrix(K), and as "
+                "X the numbers of its rows."
+            )
+        items = self._items(X, reset=True)
+        sim = self._similarity(items, self.kernel)
+        n, k = sim.n, whole_number(self.n_neighbors, "n_neighbors")
+        if n < 2:
+            raise ValueError(f"n_samples={n}: a single item has no neighbours.")
+        if k >= n:
+            warnings.warn(
+                f"n_neighbors={k} is not less than the {n} items: all others become "
+                "neighbours.",
+                UserWarning,
+                stacklevel=2,
+            )
+            k = n - 1
+        cheap = None
+        if self.cheap is not None:
+            cheap = self._similarity(self._cheap_items(items), self.cheap)
+        limit = self.limit
+        if limit is None:
+            pairs = n * (n - 1) // 2
+            limit = min(pairs, max(int(SHARE * pairs), LEAST * k * n))
+        self.graph_ = nearest(
+            sim,
+            k,
+            limit=limit,
+            cheap=cheap,
+            distance=self.distance,
+            rng=self._seed(),
+        )
+        self._fitted, self._sim, self._cheap = items, sim, cheap
+        self._far = float(self.graph_.values.max())
+        self.n_calls_, self.n_samples_fit_ = self.graph_.calls, n
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> csr_matrix:
+        """Fit, and return the graph of the fitted items.
+
+        Parameters and errors are those of `fit`.
+
+        Returns
+        -------
+        csr_matrix of shape (n, n)
+            As `transform`.
+        """
+        return self.fit(X).transform(X)
+
+    def transform(self, X: Any) -> csr_matrix:
+        """Return the distances of items to their neighbours among the fitted ones.
+
+        Parameters
+        ----------
+        X : array of shape (m, d), or a sequence of m items
+            Those that were fitted, or others.
+
+        Returns
+        -------
+        csr_matrix of shape (m, n)
+            Each row with ``n_neighbors + 1`` entries, as scikit-learn has it: the first
+            of a fitted item is the item itself, at the distance zero.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError, SimilarityError
+            As `fit`.
+        """
+        check_is_fitted(self, "graph_")
+        items = self._items(X, reset=False)
+        k = self.graph_.indices.shape[1]
+        if _same(items, self._fitted):
+            distances, indices = self._known(k)
+            own = np.arange(len(indices))[:, None]
+            indices = np.hstack([own, indices])
+            distances = np.hstack([np.zeros_like(distances[:, :1]), distances])
+        else:
+            distances, indices = self._found(items, k + 1)
+        return self._csr(distances, indices)
+
+    def kneighbors(
+        self,
+        X: Any = None,
+        n_neighbors: int | None = None,
+        return_distance: bool = True,
+    ) -> tuple[np.ndarray, np.ndarray] | np.ndarray:
+        """Return the neighbours of items.
+
+        Parameters
+        ----------
+        X : sequence of m items, optional
+            None means the fitted ones, of which none is its own neighbour.
+        n_neighbors : int, optional
+            How many; of the fitted items at most those of `fit`.
+        return_distance : bool, default=True
+            Whether the distances are returned too.
+
+        Returns
+        -------
+        distances : array of shape (m, k)
+            Where `return_distance`.
+        indices : array of int, shape (m, k)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            More neighbours than were found in `fit`, or than there are items.
+        """
+        check_is_fitted(self, "graph_")
+        found = self.graph_.indices.shape[1]
+        k = found if n_neighbors is None else whole_number(n_neighbors, "n_neighbors")
+        if X is None:
+            if not 1 <= k <= found:
+                raise ValueError(
+                    f"`fit` found {found} neighbours of each item, and {k} are asked "
+                    "for: fit with more."
+                )
+            distances, indices = self._known(k)
+        else:
+            distances, indices = self._found(self._items(X, reset=False), k)
+        return (distances, indices) if return_distance else indices
+
+    def kneighbors_graph(
+        self,
+        X: Any = None,
+        n_neighbors: int | None = None,
+        mode: Literal["connectivity", "distance"] = "connectivity",
+    ) -> csr_matrix:
+        """Return the graph of the neighbours of items, as scikit-learn does.
+
+        Parameters
+        ----------
+        X, n_neighbors
+            As in `kneighbors`.
+        mode : "connectivity" or "distance", default="connectivity"
+            Ones or distances.
+
+        Returns
+        -------
+        csr_matrix of shape (m, n)
+
+        Raises
+        ------
+        ValueError
+            No such mode, or as in `kneighbors`.
+        """
+        if mode not in ("connectivity", "distance"):
+            raise ValueError(
+                f'mode must be "connectivity" or "distance"; got {mode!r}.'
+            )
+        distances, indices = self.kneighbors(X, n_neighbors)
+        if mode == "connectivity":
+            distances = np.ones_like(distances)
+        return self._csr(distances, indices)
+
+    def _known(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return self._distances(self.graph_.values[:, :k]), self.graph_.indices[:, :k]
+
+    def _found(self, items: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+        n = self.n_samples_fit_
+        k = min(k, n)
+        limit = min(n, max(int(SHARE * n), LEAST * k))
+        if isinstance(self.kernel, Source):
+            return self._rows(self.kernel, items, k)
+        cheap_new = None
+        if self._cheap is not None:
+            cheap_new = self._cheap.between(self._cheap_items(items), np.arange(n))
+        result = search(
+            self._sim,
+            items,
+            k,
+            limit=limit,
+            cheap=self._cheap,
+            cheap_new=cheap_new,
+            distance=self.distance,
+            rng=self._seed(),
+        )
+        return self._distances(result.values), result.indices
+
+    def _rows(
+        self, sim: Source, items: np.ndarray, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the neighbours of items of one Similarity, by whole rows."""
+        values = sim.block(items, self._fitted)
+        order = np.argsort(values if self.distance else -values, axis=1, kind="stable")
+        order = order[:, :k]
+        return self._distances(np.take_along_axis(values, order, axis=1)), order
+
+    def _distances(self, values: np.ndarray) -> np.ndarray:
+        return values if self.distance else np.maximum(self._far - values, 0)
+
+    def _csr(self, distances: np.ndarray, indices: np.ndarray) -> csr_matrix:
+        m, k = indices.shape
+        indptr = np.arange(0, m * k + 1, k, dtype=np.int32)
+        entries = distances.ravel(), indices.ravel().astype(np.int32), indptr
+        return csr_matrix(entries, shape=(m, self.n_samples_fit_))
+
+    def _seed(self) -> np.random.Generator:
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**31)
+        return np.random.default_rng(seed)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _same(X: Any, Y: Any) -> bool:
+    """Tell whether two collections hold the same items."""
+    if X is Y:
+        return True
+    if hasattr(X, "shape") and hasattr(Y, "shape"):
+        if X.shape != Y.shape:
+            return False
+        same = X == Y if not hasattr(X, "nnz") else (X != Y).nnz == 0
+        return bool(np.all(same))
+    return type(X) is type(Y) and len(X) == len(Y) and bool(X == Y)

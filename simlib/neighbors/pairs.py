@@ -1,0 +1,496 @@
+r"""All pairs at least so similar, and how sure it is that few are missing.
+
+.. math::
+    \text{recall} \ge \frac{F}{F + M_\ell - x_\ell} , \qquad
+    M_\ell = \max \{ M : P(X \le x_\ell \mid U, M, s) \ge \alpha_\ell \} , \qquad
+    \alpha_\ell = \frac{6 \, (1 - \text{confidence})}{\pi^2 \ell^2}
+
+Promising pairs are paid for in rounds. Then a uniform sample of s of the U pairs not
+paid for is: X, the hits in it, is hypergeometric if M of the U pairs are hits, whatever
+was paid for before and why. So each look errs with probability :math:`\alpha_\ell` at
+most; these add up to 1 - confidence, and all bounds hold together, however often one
+looks and whenever one stops. F counts all hits found, those of the sample too. A sample
+that was not enough is continued, which is one more look at a larger one; once pairs
+are paid for by choice the next sample is of what is left then, and an earlier bound
+still holds, less what was found since.
+"""
+
+from __future__ import annotations
+
+from math import pi
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import chi2, hypergeom
+
+from simlib.landmarks import uniform, whole_number
+from simlib.neighbors.cheap import Companion, as_companion, features, rising
+from simlib.neighbors.choice import among, mask, strips
+from simlib.neighbors.paid import Paid
+from simlib.neighbors.residual import RowFits, leading
+from simlib.neighbors.rounds import LARGEST, checked
+from simlib.source import Source
+
+__all__ = ["SimilarPairs", "most_similar", "pairs_above"]
+
+START = 0.005  # of the pairs, at random and in whole columns at first, each
+ROUND = 0.003  # of the pairs, in a round
+N_LANDMARKS, RANK, DIRECTIONS = 20, 20, 20
+SAMPLE = 2**16  # pairs by which the cut of a round is found
+
+
+class SimilarPairs(NamedTuple):
+    """Pairs of similar items, from the most similar on, and what is promised of them.
+
+    Attributes
+    ----------
+    i, j : arrays of int, shape (m,)
+        Items, i < j.
+    values : array of shape (m,)
+        Their similarities, or distances.
+    recall : float
+        Lower bound of the share that was found, at the confidence that was asked for.
+    reached : bool
+        Whether that is the recall that was asked for; if not, the limit was too low.
+    calls : int
+        Evaluations.
+
+    Examples
+    --------
+    >>> from simlib import Similarity
+    >>> from simlib.neighbors import pairs_above
+    >>> sim = Similarity([0.0, 1.0, 1.5, 9.0], lambda x, y: -abs(x - y))
+    >>> pairs = pairs_above(sim, -1.0, rng=0)
+    >>> list(zip(pairs.i.tolist(), pairs.j.tolist())), pairs.recall, pairs.reached
+    ([(1, 2), (0, 1)], 1.0, True)
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    values: np.ndarray
+    recall: float
+    reached: bool
+    calls: int
+
+
+def pairs_above(
+    sim: Source,
+    threshold: float,
+    *,
+    recall: float = 0.95,
+    confidence: float = 0.95,
+    limit: float | None = None,
+    cheap: Source | ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    distance: bool = False,
+    rng: int | np.random.Generator | None = None,
+) -> SimilarPairs:
+    """Find the pairs that are at least so similar: duplicates, links of two tables.
+
+    Parameters
+    ----------
+    sim : Similarity
+        n items under a symmetric similarity, 20 000 at most.
+    threshold : float
+        The least similarity, with `distance` the largest distance.
+    recall : float, default=0.95
+        Share of these pairs to be found. 1 evaluates all pairs.
+    confidence : float, default=0.95
+        Probability with which that is true where ``reached`` says so.
+    limit : int, optional
+        Most calls. None means as many as it takes.
+    cheap : Similarity, or array or sparse array of shape (n, d), optional
+        A companion, as in `simlib.anchored`.
+    groups : array of shape (n,), optional
+        Only pairs of different groups count: the tables to be linked.
+    distance : bool, default=False
+        Whether small means near.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    SimilarPairs
+        ``i``, ``j``, ``values``, ``recall``, ``reached``, ``calls``.
+
+    Raises
+    ------
+    ValueError
+        An asymmetric similarity, more than 20 000 items, a share that is none, a
+        threshold that is no number, groups of another number of items.
+    BudgetExceeded, SimilarityError
+        As for any request to `sim` or `cheap`.
+
+    See Also
+    --------
+    most_similar : the m most similar pairs, whatever their similarity.
+    nearest : of each item.
+
+    Notes
+    -----
+    If F pairs are found, that no more than F / 20 are missing takes a random sample of
+    about 70 / F of the other pairs, however good the predictions: of few pairs among
+    very many nothing can be promised cheaply. Pairs that `sim` knows already are free.
+    Flops: O(n^2 r) for a round, r at most 41. Source: ours; the bound of a look is that
+    of Clopper and Pearson (1934) for a finite population.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.spatial.distance import cdist
+    >>> from simlib import Similarity
+    >>> from simlib.neighbors import pairs_above
+    >>> x = np.random.default_rng(0).standard_normal((400, 3))
+    >>> noise = np.random.default_rng(1).standard_normal((400, 2)) / 10
+    >>> K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2)) + noise @ noise.T
+    >>> cheap = Similarity(x, cdist, batch="block")
+    >>> pairs = pairs_above(Similarity.from_matrix(K), 0.3, cheap=cheap, rng=0)
+    >>> pairs.reached, pairs.calls < 0.5 * 400 * 399 / 2
+    (True, True)
+    """
+    threshold = float(threshold)
+    if not np.isfinite(threshold):
+        raise ValueError(f"threshold must be a finite number; got {threshold}.")
+    hunt = _Hunt(sim, confidence, limit, cheap, groups, distance, rng)
+    hunt.threshold = -threshold if distance else threshold
+    return hunt.run(recall)
+
+
+def most_similar(
+    sim: Source,
+    m: int,
+    *,
+    recall: float = 0.95,
+    confidence: float = 0.95,
+    limit: float | None = None,
+    cheap: Source | ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    distance: bool = False,
+    rng: int | np.random.Generator | None = None,
+) -> SimilarPairs:
+    """Find the m most similar pairs.
+
+    Parameters
+    ----------
+    sim : Similarity
+        n items under a symmetric similarity, 20 000 at most.
+    m : int
+        How many pairs, from 1 to all of them.
+    recall, confidence, limit, cheap, groups, distance, rng
+        As in `pairs_above`; `recall` is the share of the m pairs that are among the m
+        most similar ones.
+
+    Returns
+    -------
+    SimilarPairs
+        m pairs, or fewer where the limit did not pay for m.
+
+    Raises
+    ------
+    ValueError, BudgetExceeded, SimilarityError
+        As in `pairs_above`, and for another m.
+
+    See Also
+    --------
+    pairs_above : all pairs that are similar enough.
+
+    Notes
+    -----
+    Those missing are among the unpaid pairs that are more similar than the m-th found
+    when a sample is drawn, which is bounded as in `pairs_above`.
+
+    Examples
+    --------
+    >>> from simlib import Similarity
+    >>> from simlib.neighbors import most_similar
+    >>> sim = Similarity([0.0, 1.0, 1.5, 9.0], lambda x, y: -abs(x - y))
+    >>> pairs = most_similar(sim, 1, rng=0)
+    >>> pairs.i.tolist(), pairs.j.tolist(), pairs.values.tolist()
+    ([1], [2], [-0.5])
+    """
+    hunt = _Hunt(sim, confidence, limit, cheap, groups, distance, rng)
+    hunt.m = whole_number(m, "m")
+    if not 1 <= hunt.m <= hunt.n_pairs:
+        raise ValueError(f"m must be between 1 and {hunt.n_pairs} pairs; got {m}.")
+    return hunt.run(recall)
+
+
+class _Hunt:
+    """The state of either function."""
+
+    def __init__(
+        self,
+        sim: Source,
+        confidence: float,
+        limit: float | None,
+        cheap: Any,
+        groups: ArrayLike | None,
+        distance: bool,
+        rng: int | np.random.Generator | None,
+    ):
+        self.sim = sim = checked(sim)
+        self.n = n = sim.n
+        if n > LARGEST:
+            raise ValueError(
+                f"Pairs are hunted among {LARGEST} items at most; these are {n}. Take "
+                "the pairs of `nearest`, whose values are exact."
+            )
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
+        if limit is not None and not limit >= 0:
+            raise ValueError(f"limit must be a number from 0 on; got {limit}.")
+        self.groups = None if groups is None else _labels(groups, n)
+        sizes = np.ones(n) if self.groups is None else np.bincount(self.groups)
+        self.n_pairs = (n * n - int(np.square(sizes).sum())) // 2
+        if self.n_pairs == 0:
+            raise ValueError("All items are of one group: there are no pairs.")
+        self.alpha, self.looks = 1 - confidence, 0
+        self.sign = -1 if distance else 1
+        self.rng = np.random.default_rng(rng)
+        self.cheap = None if cheap is None else as_companion(cheap, sim)
+        self.paid, self.keys = Paid(n, 1), np.zeros(0, np.int64)
+        self.before = sim.calls
+        self.limit = min(np.inf if limit is None else limit, sim.remaining)
+        self.threshold, self.m = np.inf, 0
+        self.bound = np.inf  # of the hits that are not found
+        for i, j, values in sim.known():
+            self._add(i, j, values)
+
+    def run(self, recall: float) -> SimilarPairs:
+        if not 0 < recall <= 1:
+            raise ValueError(f"recall must be above 0 and at most 1; got {recall}.")
+        self._start()
+        size = max(100, int(ROUND * self.n_pairs))
+        while self._promised() < recall and self.keys.size < self.n_pairs:
+            before, cut = self._hits(), self._cut()
+            if recall < 1 and self._pay(self._promising(size)) == 0:
+                break
+            gain = self._hits(cut) - before
+            allowed = self._hits() * (1 - recall) / recall
+            if recall < 1 and gain > allowed / 4:
+                continue
+            if not self._sample(recall):
+                break
+        return self._result(recall)
+
+    def _cut(self) -> float:
+        """Return the least nearness of a hit, as far as it is known."""
+        if self.m == 0:
+            return self.threshold
+        if self.paid.i.size < self.m:
+            return -np.inf
+        place = self.paid.i.size - self.m
+        return float(np.partition(self.paid.nearness, place)[place])
+
+    def _hits(self, cut: float | None = None) -> int:
+        cut = self._cut() if cut is None else cut
+        return int(np.count_nonzero(self.paid.nearness >= cut))
+
+    def _promised(self) -> float:
+        """Return the lower bound of the recall."""
+        if self.keys.size == self.n_pairs:
+            return 1.0
+        if self.m:
+            found = 0 if self.paid.i.size < self.m else self.m
+            return max(0.0, 1 - self.bound / self.m) if found else 0.0
+        hits = self._hits()
+        return hits / (hits + self.bound) if hits else 0.0
+
+    # Paying
+
+    def _add(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
+        i, j = np.minimum(i, j), np.maximum(i, j)
+        right = self._allowed(i, j)
+        i, j, values = i[right], j[right], values[right]
+        self.paid.add(i, j, self.sign * values.astype(float))
+        self.keys = np.sort(np.append(self.keys, i * self.n + j))
+
+    def _allowed(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        if self.groups is None:
+            return i != j
+        return self.groups[i] != self.groups[j]
+
+    def _pay(self, keys: np.ndarray) -> int:
+        """Evaluate new pairs as far as the limit goes; return how many."""
+        i, j = np.divmod(keys, self.n)
+        left = self.limit - (self.sim.calls - self.before)
+        price = self.sim.cost(pairs=(i, j)) if np.isfinite(left) else 0
+        if price > left:
+            some = int(left * keys.size / price)
+            i, j = i[:some], j[:some]
+        if i.size:
+            found = self._hits()
+            self._add(i, j, self.sim.pairs(i, j))
+            self.bound -= self._hits() - found if not self.m else 0
+        return int(i.size)
+
+    def _draw(self, number: int) -> np.ndarray:
+        """Draw pairs that are not paid for, uniformly without replacement."""
+        n = self.n
+        number = min(number, self.n_pairs - self.keys.size)
+        if self.n_pairs <= max(2**22, 4 * (self.keys.size + number)):
+            i, j = np.triu_indices(n, 1)
+            right = self._allowed(i, j)
+            keys = i[right] * n + j[right]
+            keys = keys[~among(keys, self.keys)]
+            return self.rng.permutation(keys)[:number]
+        drawn = np.zeros(0, np.int64)
+        while drawn.size < number:
+            i, j = self.rng.integers(n, size=(2, 2 * number))
+            keys = np.minimum(i, j) * n + np.maximum(i, j)
+            keys = keys[self._allowed(i, j) & ~among(keys, self.keys)]
+            keys = np.append(drawn, keys)
+            _, first = np.unique(keys, return_index=True)
+            drawn = keys[np.sort(first)]
+        return drawn[:number]
+
+    # Promising pairs
+
+    def _start(self) -> None:
+        """Pay for some random pairs and columns, and make the features."""
+        n, number = self.n, max(20, int(START * self.n_pairs))
+        S = uniform(n, n, rng=self.rng)[: min(n, N_LANDMARKS, max(1, number // n))]
+        i, j = np.repeat(np.arange(n), S.size), np.tile(S, n)
+        right = self._allowed(i, j)
+        keys = (np.minimum(i, j) * n + np.maximum(i, j))[right]
+        keys = np.unique(keys)
+        self._pay(np.append(keys[~among(keys, self.keys)], np.zeros(0, np.int64)))
+        self._pay(self._draw(number))
+        paid = self.paid
+        self.companion = None
+        if self.cheap is not None and paid.i.size:
+            self.companion = Companion(self.cheap, 1)
+            values = self.companion.pairs(paid.i, paid.j)
+            self.companion.sign = 1 if rising(values, paid.nearness) else -1
+            self.companion.read()
+        residuals = paid.nearness - self._explained()
+        scale = float(np.sqrt(np.mean(residuals**2))) if residuals.size else 1.0
+        scale = scale or 1.0
+        parts = [np.full((n, 1), scale)]
+        parts.append(leading(paid.matrix(residuals)[:, S].toarray(), RANK))
+        if self.companion is not None and self.cheap is not None:
+            Z, _ = features(self.cheap, self.companion.sign)
+            directions = leading(Z - Z.mean(axis=0), DIRECTIONS)
+            size = np.sqrt(np.square(directions).sum(axis=1).mean())
+            parts.append(directions * (scale / size if size > 0 else 0))
+        self.fits, self.seen = RowFits(np.hstack(parts), scale**2), 0
+
+    def _explained(self) -> np.ndarray:
+        paid = self.paid
+        if self.companion is None:
+            self.constant = float(paid.nearness.mean()) if paid.i.size else 0.0
+            return np.full(paid.i.size, self.constant)
+        codes = self.companion.codes_at(paid.i, paid.j)
+        self.companion.calibrate(codes, paid.nearness)
+        return self.companion.table[codes]
+
+    def _promising(self, number: int) -> np.ndarray:
+        """Return the keys of so many unpaid pairs of the largest prediction."""
+        n, paid = self.n, self.paid
+        differences = paid.nearness - self._explained()
+        residuals = paid.matrix(differences)
+        self.fits.see(paid.matrix(differences[self.seen :], self.seen), residuals)
+        self.seen = paid.i.size
+        A, V = self.fits.fit(residuals), self.fits.V
+        left, right = np.hstack([A, V]) / 2, np.hstack([V, A])
+        number = min(number, self.n_pairs - self.keys.size)
+        i, j = self.rng.integers(n, size=(2, min(SAMPLE, 8 * self.n_pairs)))
+        keys = np.minimum(i, j) * n + np.maximum(i, j)
+        free = self._allowed(i, j) & ~among(keys, self.keys)
+        some = self._predicted(i[free], j[free], left, right)
+        share = 1.5 * number / (self.n_pairs - self.keys.size)
+        cut = -np.inf
+        if share < 1 and some.size:
+            cut = np.quantile(some, 1 - share)
+        found, scores = [], []
+        for rows in strips(n, n):
+            predicted = left[rows] @ right.T
+            if self.companion is not None:
+                predicted += self.companion.table[self.companion.rows(rows)]
+            good = predicted >= cut - (0 if self.companion else self.constant)
+            good &= ~mask(residuals, rows) & (rows[:, None] < np.arange(n))
+            if self.groups is not None:
+                good &= self.groups[rows][:, None] != self.groups
+            a, j = good.nonzero()
+            found.append(rows[a] * n + j)
+            scores.append(predicted[a, j])
+        keys, score = np.concatenate(found), np.concatenate(scores)
+        return keys[np.argsort(-score, kind="stable")[:number]]
+
+    def _predicted(
+        self, i: np.ndarray, j: np.ndarray, left: np.ndarray, right: np.ndarray
+    ) -> np.ndarray:
+        rest = np.einsum("kr,kr->k", left[i], right[j])
+        if self.companion is None:
+            return rest + self.constant
+        return rest + self.companion.table[self.companion.codes_at(i, j)]
+
+    # Looking
+
+    def _sample(self, recall: float) -> bool:
+        """Look at random samples until enough is promised or it is hopeless.
+
+        Returns whether anything was evaluated.
+        """
+        U, cut = self.n_pairs - self.keys.size, self._cut()
+        s = x = 0
+        while s < U:
+            self.looks += 1
+            alpha = 6 * self.alpha / (pi * self.looks) ** 2
+            hits = self._hits()
+            goal = self.m * (1 - recall) if self.m else hits * (1 - recall) / recall
+            wanted = _sample_size(U, x, goal, alpha) if goal > 0 else U
+            if s and wanted <= s:
+                wanted = s + max(1, s // 10)
+            before = self._hits(cut)
+            got = self._pay(self._draw(wanted - s))
+            if got == 0:
+                return s > 0
+            s, x = s + got, x + self._hits(cut) - before
+            self.bound = min(self.bound, _most_hits(U, x, s, alpha) - x)
+            if self._promised() >= recall or self.sim.calls - self.before >= self.limit:
+                return True
+            if x / s * (U - s) > goal:
+                return True
+        return True
+
+    def _result(self, recall: float) -> SimilarPairs:
+        paid = self.paid
+        hits = np.flatnonzero(paid.nearness >= self._cut())
+        order = np.lexsort((paid.j[hits], paid.i[hits], -paid.nearness[hits]))
+        hits = hits[order][: self.m or None]
+        promised = self._promised()
+        return SimilarPairs(
+            paid.i[hits],
+            paid.j[hits],
+            (self.sign * paid.nearness[hits]).astype(self.sim.dtype),
+            promised,
+            promised >= recall,
+            self.sim.calls - self.before,
+        )
+
+
+def _labels(groups: ArrayLike, n: int) -> np.ndarray:
+    groups = np.asarray(groups)
+    if groups.shape != (n,):
+        raise ValueError(
+            f"`groups` must name one for each of {n} items; got shape {groups.shape}."
+        )
+    return np.unique(groups, return_inverse=True)[1]
+
+
+def _most_hits(U: int, x: int, s: int, alpha: float) -> int:
+    """Return the most hits among U pairs of which a sample of s would show so few."""
+    low, high = x, U - s + x
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = hypergeom.cdf(x, U, middle, s) >= alpha
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _sample_size(U: int, x: int, goal: float, alpha: float) -> int:
+    """Return a sample that promises no more misses than that, if it shows x hits."""
+    events = chi2.ppf(1 - alpha, 2 * (x + 1)) / 2
+    return int(np.ceil(U * -np.expm1(-1.02 * events / (np.floor(goal) + x + 0.5)))) + 1

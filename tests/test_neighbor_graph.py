@@ -1,0 +1,343 @@
+"""The nearest items of every item: graph, certified ones, contenders."""
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import Recorder, asymmetric, quick, rbf
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
+from sklearn.neighbors import kneighbors_graph
+
+from simlib import BudgetExceeded, Similarity, SimilarityError, gallery
+from simlib.neighbors import contenders, nearest
+from simlib.neighbors import rounds as module
+from simlib.neighbors.cheap import neighbor_lists
+from simlib.neighbors.choice import divide
+
+
+def points(n, d=4, *, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def brute(K, k, *, distance=False):
+    """Return the k best values of each row, its own left out."""
+    others = np.array(K if distance else -K, dtype=float)
+    np.fill_diagonal(others, np.inf)
+    best = np.sort(others, axis=1)[:, :k]
+    return best if distance else -best
+
+
+def recall(K, indices):
+    values = np.take_along_axis(K, indices.astype(int), axis=1)
+    return np.mean(values >= brute(K, indices.shape[1])[:, -1:])
+
+
+# Exact answers
+
+
+@pytest.mark.parametrize("companion", [False, True])
+@pytest.mark.parametrize("distance", [False, True])
+def test_all_pairs_give_the_neighbours(companion, distance):
+    K = rbf(30)
+    K = -np.log(K) if distance else K
+    sim = Similarity.from_matrix(K)
+    graph = nearest(
+        sim, 4, limit=435, cheap=points(30) if companion else None, distance=distance
+    )
+    np.testing.assert_array_equal(graph.values, brute(K, 4, distance=distance))
+    assert graph.calls == sim.calls == 435
+    assert graph.indices.dtype == np.int32
+
+
+@given(
+    st.integers(2, 40), st.integers(1, 6), st.floats(0, 1), st.booleans(), st.booleans()
+)
+@quick
+def test_neighbours_are_others_and_paid_for(n, k, share, companion, distance):
+    k = min(k, n - 1)
+    K = rbf(n, seed=n)
+    record = Recorder(K)
+    sim = Similarity(range(n), record, diagonal=1.0)
+    pairs = n * (n - 1) // 2
+    least = min(pairs, -(-n * k // 2) + k * k)
+    limit = least + int(share * (pairs - least))
+    cheap = points(n, 3) if companion else None
+    graph = nearest(sim, k, limit=limit, cheap=cheap, distance=distance, rng=0)
+    assert sim.calls == graph.calls <= limit
+    assert len(set(record.unordered)) == len(record.asked)
+    assert (graph.indices != np.arange(n)[:, None]).all()
+    assert all(np.unique(row).size == k for row in graph.indices)
+    np.testing.assert_array_equal(
+        graph.values, np.take_along_axis(K, graph.indices.astype(int), axis=1)
+    )
+    steps = np.diff(graph.values, axis=1)
+    assert (steps >= 0).all() if distance else (steps <= 0).all()
+    peeked = sim.peek(np.repeat(range(n), k), graph.indices.ravel())
+    assert not np.isnan(peeked).any()
+
+
+def test_what_is_known_costs_nothing():
+    sim = Similarity.from_matrix(rbf(40))
+    sim.columns(range(40))
+    graph = nearest(sim, 3, limit=0)
+    np.testing.assert_array_equal(graph.values, brute(rbf(40), 3))
+    assert graph.calls == 0
+
+
+def test_float32_and_scale():
+    K = rbf(60).astype(np.float32)
+    graph = nearest(Similarity.from_matrix(K), 3, limit=700, cheap=K, rng=0)
+    assert graph.values.dtype == np.float32
+    same = nearest(
+        Similarity.from_matrix(rbf(60) * 2.0**900), 3, limit=700, cheap=rbf(60), rng=0
+    )
+    one = nearest(Similarity.from_matrix(rbf(60)), 3, limit=700, cheap=rbf(60), rng=0)
+    np.testing.assert_array_equal(same.indices, one.indices)
+
+
+def test_symmetrized_pays_twice():
+    K = asymmetric(30)
+    with pytest.raises(ValueError, match="symmetrized"):
+        nearest(Similarity.from_matrix(K), 2, limit=400)
+    sim = Similarity.from_matrix(K)
+    graph = nearest(sim.symmetrized(), 2, limit=500, rng=0)
+    assert sim.calls == graph.calls <= 500
+    found = np.take_along_axis((K + K.T) / 2, graph.indices.astype(int), axis=1)
+    np.testing.assert_allclose(graph.values, found)
+
+
+def test_a_companion_that_tells_everything():
+    """A falling function of the similarity, and a distance of it."""
+    K = rbf(200)
+    for cheap in (np.exp(-K), K):
+        sim = Similarity.from_matrix(K)
+        graph = nearest(sim, 5, limit=2200, cheap=Similarity.from_matrix(cheap), rng=0)
+        assert recall(K, graph.indices) > 0.99
+
+
+def test_many_items_are_predicted_from_candidates(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynndescent", None)
+    monkeypatch.setattr(module, "LARGEST", 100)
+    monkeypatch.setattr(module, "CANDIDATES", 2**14)
+    X = points(400, 6)
+    D = cdist(X, X)
+    nearly = Similarity(X[:, :5], cdist, batch="block")
+    for cheap, least in ((nearly, 0.9), (None, 0.3)):
+        sim = Similarity.from_matrix(D)
+        graph = nearest(sim, 5, limit=8000, cheap=cheap, distance=True, rng=0)
+        assert sim.calls <= 8000
+        assert recall(-D, graph.indices) > least
+
+
+@pytest.mark.parametrize("library", ["pynndescent", None])
+def test_lists_of_candidates(library, monkeypatch):
+    if library is None:
+        monkeypatch.setitem(sys.modules, "pynndescent", None)
+    else:
+        pytest.importorskip(library)
+    Z, signs = points(300, 5), np.array([1, 1, -1, 1, 1])
+    lists = neighbor_lists(Z, signs, 20)
+    scores = (Z * signs) @ Z.T
+    best = np.argsort(-scores, axis=1)[:, :20]
+    hits = [np.isin(best[i], lists[i]).mean() for i in range(300)]
+    assert np.mean(hits) > 0.9
+
+
+def test_division_of_the_calls():
+    np.testing.assert_allclose(divide(np.array([0.5, 0.5, 0.0])).min(), 0.08 / 1.08)
+    np.testing.assert_allclose(divide(np.zeros(2)), 0.5)
+
+
+# The graph
+
+
+def test_as_scikit_learn_has_it():
+    X = points(50)
+    sim = Similarity.from_matrix(cdist(X, X))
+    graph = nearest(sim, 5, limit=1225, distance=True)
+    ours, theirs = graph.to_csr(), kneighbors_graph(X, 5, mode="distance")
+    np.testing.assert_allclose(ours.toarray(), theirs.toarray())
+    assert ours.indices.dtype == ours.indptr.dtype == np.int32
+    ones = graph.to_csr("connectivity")
+    np.testing.assert_array_equal(ones.toarray(), kneighbors_graph(X, 5).toarray())
+    both = graph.to_csr(symmetric=True)
+    np.testing.assert_array_equal(
+        both.toarray(), np.maximum(ours.toarray(), ours.T.toarray())
+    )
+    near = graph.to_csr("similarity")
+    np.testing.assert_allclose(near.data, graph.values.max() - ours.data)
+
+
+def test_components_are_joined():
+    X = np.vstack([points(20) + 20 * c for c in range(4)])
+    sim = Similarity.from_matrix(cdist(X, X))
+    graph = nearest(sim, 3, limit=3160, distance=True)
+    assert connected_components(graph.to_csr())[0] >= 4
+    sim = Similarity(range(80), Recorder(cdist(X, X)))
+    graph = nearest(sim, 3, limit=1500, cheap=X, distance=True, rng=0)
+    before = sim.calls
+    joined = graph.to_csr(connected=True)
+    assert connected_components(joined)[0] == 1
+    assert (joined != joined.T).nnz == 0
+    assert sim.calls > before
+    i, j = joined.nonzero()
+    np.testing.assert_allclose(joined.data, cdist(X, X)[i, j])
+
+
+def test_the_recall_is_estimated():
+    K = rbf(300)
+    errors, inside = [], 0
+    for seed in range(8):
+        sim = Similarity.from_matrix(K)
+        graph = nearest(sim, 5, limit=6000, check=10, rng=seed)
+        assert sim.calls <= 6000
+        assert sim.calls == graph.calls + graph.recall.calls
+        truth = recall(K, graph.indices)
+        errors.append(graph.recall.value - truth)
+        inside += graph.recall.low <= truth <= graph.recall.high
+    assert inside >= 7
+    assert abs(np.mean(errors)) < 0.08
+    assert nearest(Similarity.from_matrix(K), 5, limit=6000).recall is None
+
+
+# Certain neighbours
+
+
+@pytest.mark.parametrize("n", [2, 40, 150])
+def test_certain_neighbours(n):
+    X = points(n, 6)
+    D = cdist(X, X)
+    bound = Similarity.from_matrix(cdist(X[:, :4], X[:, :4]))
+    sim, k = Similarity.from_matrix(D), min(5, n - 1)
+    graph = nearest(sim, k, limit=None, cheap=bound, distance=True, exact=True)
+    np.testing.assert_array_equal(graph.values, brute(D, k, distance=True))
+    assert graph.calls == sim.calls
+    if n == 150:
+        assert graph.calls < 0.5 * n * (n - 1) / 2
+        needed = cdist(X[:, :4], X[:, :4]) < brute(D, k, distance=True)[:, -1:]
+        needed = np.triu(needed | needed.T, 1).sum()
+        assert needed <= graph.calls <= 1.3 * needed
+
+
+def test_certain_edit_distances():
+    pytest.importorskip("rapidfuzz")
+    sim = gallery.load("edit_plain", 200).similarity
+    D = -np.log(np.array(sim.columns(range(200))))
+    sim = Similarity.from_matrix((D + D.T) / 2)
+    bound = gallery.companions("edit_plain", 200)["q-gram distance"]
+    graph = nearest(sim, 3, limit=None, cheap=bound, distance=True, exact=True)
+    np.testing.assert_allclose(graph.values, brute(D, 3, distance=True), atol=1e-9)
+    assert graph.calls < 19900
+
+
+def test_certainty_is_refused():
+    X = points(60)
+    sim = Similarity.from_matrix(cdist(X, X))
+    good, bad = (Similarity.from_matrix(c * cdist(X, X)) for c in (0.9, 1.1))
+    options = {"distance": True, "exact": True}
+    with pytest.raises(ValueError, match="no lower bound"):
+        nearest(sim.fork(), 3, limit=None, cheap=bad, **options)
+    with pytest.raises(ValueError, match="never larger"):
+        nearest(sim, 3, limit=None, exact=True)
+    with pytest.raises(BudgetExceeded, match="uncertain"):
+        nearest(
+            Similarity.from_matrix(cdist(X, X)), 3, limit=100, cheap=good, **options
+        )
+
+
+# Refusals
+
+
+def test_refusals():
+    sim = Similarity.from_matrix(rbf(20))
+    with pytest.raises(ValueError, match="k must be between 1 and 19"):
+        nearest(sim, 20, limit=190)
+    with pytest.raises(ValueError, match="at least 39"):
+        nearest(sim, 3, limit=38)
+    assert nearest(sim.fork(), 3, limit=39, rng=0).calls <= 39
+    with pytest.raises(ValueError, match="must have the same items"):
+        nearest(sim, 3, limit=100, cheap=Similarity.from_matrix(rbf(19)))
+    with pytest.raises(ValueError, match="single item"):
+        nearest(Similarity.from_matrix([[1.0]]), 1, limit=1)
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        nearest(sim.fork(limit=50), 3, limit=100)
+    with pytest.raises(ValueError, match="limit"):
+        nearest(sim, 3, limit=None)
+    assert sim.calls == 0
+
+
+def test_nan_is_met_and_the_rest_is_kept():
+    K = rbf(40)
+    K[3, 7] = K[7, 3] = np.nan
+    sim = Similarity(range(40), lambda i, j: K[i, j])
+    with pytest.raises(SimilarityError, match=r"items (3 and 7|7 and 3)"):
+        nearest(sim, 5, limit=780)
+    assert 0 < sim.calls < 780
+    cheap = Similarity(range(40), lambda i, j: np.nan)
+    with pytest.raises(SimilarityError, match="cheap similarity"):
+        nearest(Similarity.from_matrix(rbf(40)), 5, limit=500, cheap=cheap)
+
+
+# Contenders
+
+
+def test_anncur_by_hand():
+    rows = np.array([[2.0, 0.0, 4.0], [0.0, 1.0, 3.0]])
+    scores = contenders.anncur_scores(rows, np.array([0, 1]), np.array([[4.0, 5.0]]))
+    np.testing.assert_allclose(scores, [[4.0, 5.0, 2 * 4.0 + 5 * 3.0]])
+
+
+def test_adacur_by_hand():
+    """Of rank one: after the first anchor all is known, and the best ones come next."""
+    v = np.array([1.0, 3.0, 2.0, 5.0, 4.0])
+    asked = []
+
+    def ask(items):
+        asked.extend(items.tolist())
+        return 2 * v[items]
+
+    scores, anchors = contenders.adacur_scores(
+        v[None, :], ask, 5, np.random.default_rng(0)
+    )
+    np.testing.assert_allclose(scores, 2 * v)
+    assert anchors.tolist() == asked
+    assert asked[1:] == [i for i in [3, 4, 1, 2, 0] if i != asked[0]]
+
+
+@pytest.mark.parametrize("name", contenders.CONTENDERS)
+def test_contenders_keep_to_the_calls(name):
+    K = rbf(60)
+    sim = Similarity.from_matrix(K)
+    found = contenders.CONTENDERS[name](sim, 3, 600, K, rng=0)
+    assert found.shape == (60, 3)
+    assert sim.calls <= 600
+    if name in ("re-ranking", "NN-descent"):
+        assert recall(K, found) == 1
+    full = contenders.CONTENDERS[name](Similarity.from_matrix(K), 3, 1770, K, rng=0)
+    assert recall(K, full) > 0.85
+
+
+# Figures
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "key", "share", "least"),
+    [
+        ("stsb", 1400, "bi-encoder cosine", 0.02, 0.53),
+        ("mrpc", None, "bi-encoder cosine", 0.05, 0.45),
+    ],
+)
+def test_figures(data, name, n, key, share, least):
+    K = gallery.load(name, n).matrix
+    sim = Similarity.from_matrix(K)
+    cheap = gallery.companions(name, n)[key]
+    assert spearmanr(cheap.columns([0])[:, 0], K[:, 0])[0] > 0
+    limit = int(share * len(K) * (len(K) - 1) / 2)
+    graph = nearest(sim, 10, limit=limit, cheap=cheap, rng=0)
+    assert recall(K, graph.indices) > least
+    assert scipy.sparse.issparse(graph.to_csr())

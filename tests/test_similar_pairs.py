@@ -1,0 +1,220 @@
+"""Similar pairs, with a promise that is kept; and the neighbours of new items."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matrices import asymmetric, quick, rbf
+from scipy.spatial.distance import cdist
+from scipy.stats import hypergeom
+
+from simlib import BudgetExceeded, Similarity
+from simlib.neighbors import most_similar, pairs_above, search
+from simlib.neighbors.pairs import _most_hits
+
+
+def noisy(n, *, seed=0):
+    """Return a similarity, and a companion that nearly agrees."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 3))
+    noise = rng.standard_normal((n, 3)) / 4
+    G = np.exp(-cdist(x, x, "sqeuclidean"))
+    return G + noise @ noise.T / 3, G
+
+
+def above(K, threshold):
+    i, j = np.triu_indices(len(K), 1)
+    good = K[i, j] >= threshold
+    return set(zip(i[good].tolist(), j[good].tolist(), strict=True))
+
+
+def found(pairs):
+    return set(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True))
+
+
+@given(st.integers(2, 30), st.floats(0, 1), st.booleans())
+@quick
+def test_all_of_them(n, threshold, distance):
+    K = rbf(n, seed=n)
+    sim = Similarity.from_matrix(-K if distance else K)
+    level = -threshold if distance else threshold
+    pairs = pairs_above(sim, level, recall=1, distance=distance, rng=0)
+    assert found(pairs) == above(K, threshold)
+    assert pairs.reached
+    assert pairs.recall == 1
+    np.testing.assert_array_equal(abs(pairs.values), K[pairs.i, pairs.j])
+    assert (np.diff(K[pairs.i, pairs.j]) <= 0).all()
+
+
+def test_the_promise_is_kept():
+    """A tenth of small runs may fail."""
+    kept = reached = 0
+    for seed in range(40):
+        K, G = noisy(60, seed=seed)
+        sim = Similarity.from_matrix(K)
+        cheap = Similarity.from_matrix(G) if seed % 2 else None
+        pairs = pairs_above(
+            sim, 0.45, recall=0.8, confidence=0.9, cheap=cheap, rng=seed
+        )
+        truth = above(K, 0.45)
+        share = len(found(pairs)) / len(truth)
+        assert found(pairs) <= truth
+        kept += share >= pairs.recall
+        reached += pairs.reached
+    assert kept >= 36
+    assert reached == 40
+
+
+def test_it_pays_for_few():
+    K, G = noisy(300)
+    truth = above(K, 0.3)
+    sim = Similarity.from_matrix(K)
+    pairs = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), rng=0)
+    assert pairs.reached
+    assert len(found(pairs)) >= 0.95 * len(truth)
+    assert pairs.calls == sim.calls < 0.25 * 300 * 299 / 2
+
+
+def test_two_tables():
+    K, G = noisy(60)
+    groups = np.repeat(["a", "b"], 30)
+    sim = Similarity.from_matrix(K)
+    cheap = Similarity.from_matrix(G)
+    pairs = pairs_above(sim, 0.2, recall=1, cheap=cheap, groups=groups, rng=0)
+    assert found(pairs) == {(i, j) for i, j in above(K, 0.2) if i < 30 <= j}
+    assert sim.calls <= 900 + 60  # whole columns have items with themselves
+
+
+def test_a_limit_tells_how_far_it_came():
+    K, G = noisy(150)
+    sim = Similarity.from_matrix(K)
+    pairs = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), limit=900, rng=0)
+    assert pairs.calls == sim.calls <= 900
+    assert not pairs.reached
+    assert len(found(pairs)) / len(above(K, 0.3)) >= pairs.recall
+    more = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), rng=0)
+    assert more.reached
+    assert sim.calls == pairs.calls + more.calls
+
+
+def test_the_most_similar():
+    K, G = noisy(200)
+    i, j = np.triu_indices(200, 1)
+    best = np.sort(K[i, j])[::-1]
+    sim = Similarity.from_matrix(K)
+    pairs = most_similar(sim, 400, cheap=Similarity.from_matrix(G), rng=0)
+    assert pairs.reached
+    assert pairs.i.size == 400
+    assert np.mean(pairs.values >= best[399]) >= 0.95
+    assert sim.calls < 19900
+    whole = most_similar(Similarity.from_matrix(K), 7, recall=1)
+    np.testing.assert_array_equal(whole.values, best[:7])
+
+
+@pytest.mark.parametrize(("U", "s"), [(50, 20), (400, 60)])
+def test_the_bound_is_the_largest_that_fits(U, s):
+    for x in range(4):
+        most = _most_hits(U, x, s, 0.05)
+        assert hypergeom.cdf(x, U, most, s) >= 0.05
+        assert hypergeom.cdf(x, U, most + 1, s) < 0.05
+
+
+def test_pairs_are_refused():
+    sim = Similarity.from_matrix(rbf(10))
+    with pytest.raises(ValueError, match="finite number"):
+        pairs_above(sim, np.nan)
+    with pytest.raises(ValueError, match="recall must be"):
+        pairs_above(sim, 0.5, recall=0)
+    with pytest.raises(ValueError, match="confidence must be"):
+        pairs_above(sim, 0.5, confidence=1)
+    with pytest.raises(ValueError, match="groups"):
+        pairs_above(sim, 0.5, groups=[1, 2])
+    with pytest.raises(ValueError, match="one group"):
+        pairs_above(sim, 0.5, groups=[1] * 10)
+    with pytest.raises(ValueError, match="m must be"):
+        most_similar(sim, 46)
+    with pytest.raises(ValueError, match="symmetrized"):
+        pairs_above(Similarity.from_matrix(asymmetric(9)), 0.5)
+
+
+# New items
+
+
+def split(n, m, **options):
+    """Return a similarity of n items, m new ones, and both matrices of both."""
+    K, G = noisy(n + m)
+    sim = Similarity(range(n), lambda i, j: K[i, j], batch="pairs", **options)
+    return sim, np.arange(n, n + m), K, G
+
+
+def test_all_calls_find_the_nearest():
+    sim, new, K, _ = split(80, 6)
+    result = search(sim, new, 5, limit=80, fit_limit=0)
+    best = -np.sort(-K[80:, :80], axis=1)[:, :5]
+    np.testing.assert_array_equal(result.values, best)
+    assert (result.calls, result.fit_calls) == (480, 0)
+
+
+def test_few_calls_find_most():
+    sim, new, K, G = split(400, 50)
+    cheap = Similarity.from_matrix(G[:400, :400])
+    result = search(
+        sim, new, 5, limit=40, fit_limit=8000, cheap=cheap, cheap_new=G[400:, :400]
+    )
+    kth = -np.sort(-K[400:, :400], axis=1)[:, 4]
+    assert np.mean(result.values >= kth[:, None]) > 0.9
+    assert result.calls == 50 * 40
+    assert 0 < result.fit_calls <= 8000
+    assert sim.calls == result.calls + result.fit_calls
+    np.testing.assert_array_equal(result.values, K[new[:, None], result.indices])
+
+
+def test_a_factor_and_a_distance():
+    x = np.random.default_rng(0).standard_normal((130, 5))
+    D = cdist(x, x)
+    sim = Similarity(range(100), lambda i, j: D[i, j], batch="pairs")
+    cheap = Similarity(x[:100, :4], cdist, batch="block")
+    result = search(
+        sim,
+        range(100, 130),
+        3,
+        limit=25,
+        cheap=cheap,
+        cheap_new=cdist(x, x)[100:, :100],
+        distance=True,
+        rng=0,
+    )
+    best = np.sort(D[100:, :100], axis=1)[:, :3]
+    assert np.mean(result.values <= best[:, -1:]) > 0.95
+    z = search(
+        sim,
+        range(100, 130),
+        3,
+        limit=25,
+        cheap=x[:100],
+        cheap_new=x[100:],
+        distance=True,
+        rng=0,
+    )
+    assert z.indices.shape == (30, 3)
+
+
+def test_searches_are_refused():
+    sim, new, _, G = split(30, 4)
+    with pytest.raises(ValueError, match="limit=2 does not pay"):
+        search(sim, new, 3, limit=2)
+    with pytest.raises(ValueError, match="k must be between"):
+        search(sim, new, 31, limit=40)
+    with pytest.raises(ValueError, match="cheap_new"):
+        search(sim, new, 3, limit=9, cheap=G[:30, :5])
+    with pytest.raises(ValueError, match="4 new items"):
+        search(
+            sim,
+            new,
+            3,
+            limit=9,
+            cheap=Similarity.from_matrix(G[:30, :30]),
+            cheap_new=G[:5, :30],
+        )
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        search(split(30, 4, limit=50)[0], new, 3, limit=9)

@@ -357,8 +357,8 @@ MUTANTS = [
     Mutant(
         "sparse rows are not renormalised",
         "biharmonic/interpolation",
-        "return csr_array(scipy.sparse.diags_array(1 / sums) @ P)",
-        "return P",
+        "P.data /= np.repeat(sums, np.diff(P.indptr))",
+        "np.repeat(sums, np.diff(P.indptr))",
     ),
     Mutant(
         "the largest entries of a column are those without a sign",

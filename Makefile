@@ -12,7 +12,7 @@ ASK := import os, sys; print("%s%d.%d.%d%s %s %s" % ( \
 	+ (getattr(sys, "abiflags", ""), getattr(sys, "base_prefix", ""), os.getcwd())))
 ASKED := $(shell $(PYTHON) -c '$(ASK)' 2>/dev/null)
 
-.PHONY: book quick full test lint pytest mutants lock times clean
+.PHONY: book quick full test lint pytest slow mutants lock times clean
 
 book: $(READY)
 	$(BIN)/press --profile $(PROFILE) --jobs $(JOBS)
@@ -32,6 +32,10 @@ lint: $(READY)
 
 pytest: $(READY)
 	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+
+# What waits for other libraries to be compiled.
+slow: $(READY)
+	$(BIN)/pytest -m slow
 
 # Small wrongs that the tests have to notice.
 mutants: $(READY)

@@ -134,7 +134,9 @@ def test_many_items_are_predicted_from_candidates(monkeypatch):
         assert recall(-D, graph.indices) > least
 
 
-@pytest.mark.parametrize("library", ["pynndescent", None])
+@pytest.mark.parametrize(
+    "library", [pytest.param("pynndescent", marks=pytest.mark.slow), None]
+)
 def test_lists_of_candidates(library, monkeypatch):
     if library is None:
         monkeypatch.setitem(sys.modules, "pynndescent", None)

@@ -96,6 +96,7 @@ def test_pictures_of_the_graph(blobs):
         assert np.mean(near == truth) > 0.95
 
 
+@pytest.mark.slow
 def test_umap(blobs):
     umap = pytest.importorskip("umap")
     X, truth = blobs

@@ -209,7 +209,7 @@ def print_targets(crossings, columns, labels, full):
     """Print what has a target; those are for the sizes of --full."""
     rows = []
     for size, value in crossings.items():
-        if size in CROSSINGS:
+        if full:
             rows.append((f"crossing, l = {size}", value, "<=", CROSSINGS[size]))
     (_, n, size), value = list(columns.items())[-1]
     rows.append(

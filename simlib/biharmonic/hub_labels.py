@@ -50,7 +50,8 @@ class HubLabels:
     ----------
     adjacency : sparse or dense array, shape (n, n)
         What is not 0 is an edge, in both directions. Its value and the diagonal do not
-        count: for edges of different lengths take `graph_distances`. In one piece.
+        count: for edges of different lengths take `simlib.biharmonic.graph_distances`.
+        In one piece.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class HubLabels:
 
     See Also
     --------
-    graph_distances : edges of any lengths, from some nodes to all.
+    simlib.biharmonic.graph_distances : edges of any lengths, from some nodes to all.
     scipy.sparse.csgraph.breadth_first_order : one node after another.
 
     Notes

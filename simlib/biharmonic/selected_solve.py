@@ -43,7 +43,7 @@ class SelectedSolve:
     landmarks : array of int, shape (l,)
         Distinct items, but not all.
     probes : int, default=0
-        Right-hand sides of random signs solved for beforehand, by which `columns` tells
+        Right-hand sides of random signs solved for beforehand, by which `largest` tells
         what is out of reach.
 
     Attributes

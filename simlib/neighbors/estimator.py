@@ -1,6 +1,6 @@
 """The neighbour graph as a scikit-learn transformer.
 
-What takes a precomputed sparse graph of distances takes this one's:
+What takes a precomputed sparse graph of distances takes this one's::
 
     DBSCAN(eps, metric="precomputed").fit(graph)
     HDBSCAN(metric="precomputed").fit(estimator.graph_.to_csr(connected=True))

@@ -205,7 +205,8 @@ def approximations(
     dict
         Name to a symmetric array of shape (n, n). "truncated" is Nyström with the
         cut-off 0.01; "spectral", "frobenius" and "twice" are SMS-Nyström divided by its
-        `rescalings`; "highest", "nearest" and "refined" are choices of `refined`.
+        `rescalings`; "highest", "nearest" and "refined" are choices of
+        `simlib.text.refinement.refined`.
 
     Raises
     ------

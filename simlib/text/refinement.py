@@ -4,7 +4,7 @@ r"""Exact similarities where the clustering of items will look for them.
     \tilde K_{ij} = \begin{cases} K_{ij} & \text{where evaluated,} \\
     f(G_{ij}) & \text{elsewhere} \end{cases}
 
-Equation :eq:`eq:refined` of the book: G is a cheap similarity, f a monotone function
+Equation :eq:`eq:refining` of the book: G is a cheap similarity, f a monotone function
 fitted to a random sample of pairs, and what is left of the budget goes, in rounds, to
 the pairs that an average linkage of the present answer puts into one cluster first.
 """

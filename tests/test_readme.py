@@ -1,5 +1,7 @@
 """The examples that a reader sees first run as they stand."""
 
+import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -21,6 +23,17 @@ def test_python_examples_run(page, capsys):
         if "sim" in names:
             sim = names["sim"]
             assert sim.calls < sim.n * (sim.n + 1) / 2 * 0.9, "it evaluates everything"
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/index.md"])
+def test_output_that_is_shown_is_what_the_example_prints(page, capsys):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pattern = r"^```python\n(.*?)^```\n\n```text\n(.*?)^```"
+    shown = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+    assert shown
+    for block, output in shown:
+        exec(compile(block, page, "exec"), {})
+        assert capsys.readouterr().out == output
 
 
 def test_the_grid_search_evaluates_no_pair_twice(monkeypatch):
@@ -60,3 +73,15 @@ def test_files_that_the_readme_links_exist():
     linked = re.findall(r"\]\((?!https?:)([^)]+)\)", text)
     assert linked
     assert all((ROOT / file).is_file() for file in linked)
+
+
+def test_the_picture_shows_the_recorded_results():
+    from PIL import Image
+
+    spec = importlib.util.spec_from_file_location(
+        "picture", ROOT / "benchmarks" / "picture.py"
+    )
+    picture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(picture)
+    with Image.open(picture.PICTURE) as image:
+        assert json.loads(image.text["Description"]) == picture.points()

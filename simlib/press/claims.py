@@ -29,6 +29,10 @@ KINDS = ("error", "limit", "remark", "holds")
 _BOOK = Path(__file__).resolve().parents[2] / "book"
 
 
+class UnrecordedError(LookupError):
+    """A chapter of which no results are recorded yet."""
+
+
 class Records(Mapping[str, Any]):
     """The names of an expression: each chapter's recorded results, and the papers'.
 
@@ -50,7 +54,7 @@ class Records(Mapping[str, Any]):
             return self._paper
         found = self._read(name)
         if found is None:
-            raise KeyError(f"nothing is recorded of {name!r}")
+            raise UnrecordedError(f"nothing is recorded of {name}")
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -109,10 +113,19 @@ class Claim:
             raise ValueError(f"the test of {self.name!r} is no condition: {found}")
         return found
 
+    @cached_property
+    def unrecorded(self) -> str:
+        """The record that is missing for a verdict, or nothing."""
+        try:
+            self.cases, fill(self.found, self.records)
+        except UnrecordedError as error:
+            return str(error.args[0])
+        return ""
+
     @property
     def verdict(self) -> str:
         """Whether it holds, in part or not at all, or is not tested."""
-        if not self.test:
+        if not self.test or self.unrecorded:
             return "not tested"
         if all(self.cases):
             return "holds"
@@ -128,7 +141,7 @@ class Claim:
     @property
     def measured(self) -> str:
         """What was found, with its numbers."""
-        return fill(self.found, self.records)
+        return self.unrecorded or fill(self.found, self.records)
 
     @property
     def entry(self) -> tuple[str, str]:
@@ -187,6 +200,8 @@ class Item:
             return "reproduced"
         if verdicts == {"does not hold"}:
             return "does not hold"
+        if not verdicts and any(claim.unrecorded for claim in self.claims):
+            return "not recorded"
         if not verdicts:
             raise ValueError(f"{self.paper}, {self.number}: no claim tells its status")
         return "reproduced in part"
@@ -194,7 +209,10 @@ class Item:
     @property
     def beside(self) -> tuple[str, str]:
         """The paper's numbers and ours."""
-        return fill(self.theirs, self.records), fill(self.ours, self.records)
+        try:
+            return fill(self.theirs, self.records), fill(self.ours, self.records)
+        except UnrecordedError as error:
+            return "", str(error.args[0])
 
 
 def read_claims(book: Path = _BOOK) -> list[Claim]:

@@ -149,7 +149,7 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
 def _item(container: Any, key: Any) -> Any:
     """Return what a mapping or a list has under a key; objects have nothing."""
     if isinstance(container, Mapping):
-        return container[str(key)]
+        return container[key if key in container else str(key)]
     if isinstance(container, list) and isinstance(key, int):
         return container[key]
     raise LookupError(f"{key!r} in a {type(container).__name__}")

@@ -195,7 +195,7 @@ class Item:
             return "not to be had here"
         if self.corrected:
             return "corrected"
-        verdicts = {claim.verdict for claim in self.claims if claim.test}
+        verdicts = {claim.verdict for claim in self.claims} - {"not tested"}
         if verdicts == {"holds"}:
             return "reproduced"
         if verdicts == {"does not hold"}:

@@ -29,10 +29,6 @@ KINDS = ("error", "limit", "remark", "holds")
 _BOOK = Path(__file__).resolve().parents[2] / "book"
 
 
-class UnrecordedError(LookupError):
-    """A chapter of which no results are recorded yet."""
-
-
 class Records(Mapping[str, Any]):
     """The names of an expression: each chapter's recorded results, and the papers'.
 
@@ -54,7 +50,7 @@ class Records(Mapping[str, Any]):
             return self._paper
         found = self._read(name)
         if found is None:
-            raise UnrecordedError(f"nothing is recorded of {name}")
+            raise KeyError(name)
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -115,11 +111,11 @@ class Claim:
 
     @cached_property
     def unrecorded(self) -> str:
-        """The record that is missing for a verdict, or nothing."""
+        """What is not recorded, or not yet, of what the claim reads; or nothing."""
         try:
             self.cases, fill(self.found, self.records)
-        except UnrecordedError as error:
-            return str(error.args[0])
+        except LookupError as error:
+            return f"Not recorded: {error.args[0]}"
         return ""
 
     @property
@@ -211,8 +207,8 @@ class Item:
         """The paper's numbers and ours."""
         try:
             return fill(self.theirs, self.records), fill(self.ours, self.records)
-        except UnrecordedError as error:
-            return "", str(error.args[0])
+        except LookupError as error:
+            return "", f"not recorded: {error.args[0]}"
 
 
 def read_claims(book: Path = _BOOK) -> list[Claim]:

@@ -29,46 +29,26 @@ ITEMS = read_items()
 PAGES = "".join(path.read_text("utf-8") for path in sorted(BOOK.glob("*.md")))
 
 # What the papers' texts number, read there and not in numbered.yml.
+THEOREMS = """
+Theorem 1.4, Theorem 1.5, Theorem 1.6, Theorem 4.1, Theorem 4.2, Fact A.3, Fact B.3,
+Lemma B.4, Lemma C.4, Fact D.1, Lemma D.2, Lemma D.3, Lemma D.4, Lemma E.1, Lemma E.2,
+Lemma F.1, Lemma F.2, Lemma G.1, Theorem G.2, Theorem G.3, Theorem H.1, Lemma H.2,
+Theorem H.4, Theorem H.5, Theorem H.6, Theorem H.7
+"""
 NUMBERED = {
-    "ray2022": ["Algorithm 1"]
-    + [f"Table {k}" for k in range(1, 8)]
-    + [f"Figure {k}" for k in range(1, 10)],
-    "song2024": [f"Algorithm {k}" for k in range(1, 9)]
-    + [
-        f"Theorem {k}"
-        for k in [
-            "1.4",
-            "1.5",
-            "1.6",
-            "4.1",
-            "4.2",
-            "G.2",
-            "G.3",
-            "H.1",
-            "H.4",
-            "H.5",
-            "H.6",
-            "H.7",
-        ]
-    ]
-    + [
-        f"Lemma {k}"
-        for k in [
-            "B.4",
-            "C.4",
-            "D.2",
-            "D.3",
-            "D.4",
-            "E.1",
-            "E.2",
-            "F.1",
-            "F.2",
-            "G.1",
-            "H.2",
-        ]
-    ]
-    + [f"Fact {k}" for k in ["A.3", "B.3", "D.1"]],
-    "turek2022": ["Algorithm 1", "Algorithm 2"] + [f"Figure {k}" for k in range(1, 9)],
+    "ray2022": [
+        "Algorithm 1",
+        *(f"Table {k}" for k in range(1, 8)),
+        *(f"Figure {k}" for k in range(1, 10)),
+    ],
+    "song2024": [
+        *(f"Algorithm {k}" for k in range(1, 9)),
+        *(" ".join(name.split()) for name in THEOREMS.split(",")),
+    ],
+    "turek2022": [
+        *(f"Algorithm {k}" for k in (1, 2)),
+        *(f"Figure {k}" for k in range(1, 9)),
+    ],
 }
 
 NAMES = {"cur": {"e": [0.5, 0.25], "stsb": {"a b": 2, "250": None}}, "n": 3}

@@ -168,6 +168,8 @@ def _bindings(
             bound = [name]
         case ast.Tuple(elts=parts):
             bound = [part.id for part in parts if isinstance(part, ast.Name)]
+        case target:
+            raise ValueError(f"{ast.unparse(target)!r} cannot be bound")
     for item in _value(first.iter, names):
         parts = [item] if isinstance(first.target, ast.Name) else item
         inner = ChainMap(dict(zip(bound, parts, strict=True)), names)  # type: ignore[arg-type]

@@ -98,6 +98,10 @@ class Claim:
     found: str
     test: tuple[str, ...] = ()
 
+    def names(self, number: str) -> bool:
+        """Tell whether it stands in a numbered item, such as "Algorithm 1, step 6"."""
+        return any(place.partition(", ")[0] == number for place in self.where)
+
     @cached_property
     def cases(self) -> list[bool]:
         """The conditions of the test, one after the other."""
@@ -227,7 +231,7 @@ def read_items(book: Path = _BOOK) -> list[Item]:
     items = []
     for paper, entries in _load(book / "numbered.yml").items():
         for number, entry in entries.items():
-            about = [c for c in claims if c.paper == paper and number in c.where]
+            about = [c for c in claims if c.paper == paper and c.names(number)]
             fields = _fields(entry)
             items.append(Item(records, paper, number, claims=tuple(about), **fields))
     return items

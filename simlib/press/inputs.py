@@ -122,7 +122,8 @@ class Checkout:
     def displayed(self, path: str) -> bool:
         """Tell whether a file only says what a chapter displays."""
         press = f"{self.repository.package}/press/"
-        return path.startswith(("book/results/", "book/papers.yml", press))
+        lists = ("book/papers.yml", "book/claims.yml", "book/numbered.yml")
+        return path.startswith(("book/results/", *lists, press))
 
     @cached_property
     def data(self) -> dict[str, str | None]:

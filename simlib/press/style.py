@@ -13,6 +13,7 @@ from typing import Any
 __all__ = [
     "COLOURS",
     "CURVES",
+    "definition_list",
     "figure_style",
     "markdown_table",
     "plain_log",
@@ -101,6 +102,20 @@ def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
 
     lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
     return Markdown("\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines))
+
+
+def definition_list(entries: Iterable[tuple[str, str]]) -> Any:
+    """Return a Markdown definition list to glue, which fits a page of any width.
+
+    Parameters
+    ----------
+    entries : iterable of pairs of str
+        Terms and what is said of them, each of one paragraph.
+    """
+    from IPython.display import Markdown
+
+    lines = (f"{' '.join(t.split())}\n: {' '.join(d.split())}" for t, d in entries)
+    return Markdown("\n\n".join(lines))
 
 
 def plus_minus(values: Sequence[float]) -> str:

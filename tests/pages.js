@@ -19,20 +19,18 @@ function screens() {
   return [height([article()]), height(code)];
 }
 
-/** Code, tables and equations of which a part is beyond an edge. */
+/** Code, tables and equations of which a part is beyond an edge, and by how much. */
 function clipped() {
-  return all("pre, table, mjx-container[display=true]")
-    .filter((element) => {
-      const left = element.getBoundingClientRect().left;
-      const right = left + Math.max(element.scrollWidth, element.offsetWidth);
-      for (let box = element; box !== article(); box = box.parentElement) {
-        const edge = box.getBoundingClientRect().left + box.clientLeft + box.clientWidth;
-        const clips = getComputedStyle(box).overflowX !== "visible";
-        if (clips && right > edge + 1) return true;
-      }
-      return right > article().getBoundingClientRect().right + 1;
-    })
-    .map(told);
+  return all("pre, table, mjx-container[display=true]").flatMap((element) => {
+    const left = element.getBoundingClientRect().left;
+    const right = left + Math.max(element.scrollWidth, element.offsetWidth);
+    const edges = [article().getBoundingClientRect().right];
+    for (let box = element; box !== article(); box = box.parentElement)
+      if (getComputedStyle(box).overflowX !== "visible")
+        edges.push(box.getBoundingClientRect().left + box.clientLeft + box.clientWidth);
+    const beyond = Math.ceil(right - Math.min(...edges));
+    return beyond > 1 ? [`${beyond} px of ${told(element)}`] : [];
+  });
 }
 
 /** How much wider than the window a page is, and what sticks out. */
@@ -147,11 +145,9 @@ function scheme(name) {
   document.documentElement.dataset.theme = name;
 }
 
-/** Places of the figures: [x, y, width, height] on the page, and the page's colour. */
-function figures() {
-  const boxes = all("figure img, .frames img").map((img) => {
-    const box = img.getBoundingClientRect();
-    return [box.x + scrollX, box.y + scrollY, box.width, box.height];
-  });
-  return [boxes, ground(article()).slice(0, 3)];
-}
+/** The figures, and the colour on which they should stand. */
+const figures = () => [all("figure img, .frames img"), ground(article()).slice(0, 3)];
+
+/** Bring an element to where all of it is seen. */
+const bring = (element) =>
+  element.scrollIntoView({ block: "center", behavior: "instant" });

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matrices import quick
 
 import simlib
 from simlib.press import Repository, frames, read_chapter, recorded
@@ -61,6 +62,7 @@ def test_a_row_for_each_value_and_a_column_for_each_level():
     assert table({"n": []}) == [["result", "value", "text"]]
 
 
+@quick
 @given(VALUES)
 def test_every_value_is_found_under_its_path_and_nothing_else(values):
     found = [*rows(values)]
@@ -72,7 +74,7 @@ def test_every_value_is_found_under_its_path_and_nothing_else(values):
     for line, (path, value) in zip(lines, found, strict=True):
         assert tuple(line[: len(path)]) == path
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        assert line[-2] == (value if number else "")
+        assert line[-2] is (value if number else "")
 
 
 def test_the_tables_of_the_book_are_as_they_are_described(tmp_path):
@@ -140,28 +142,29 @@ def test_the_command_sets_the_parameters_that_it_shows(tmp_path):
 
 
 def test_a_chapter_ends_with_its_own_command(tmp_path):
-    def notebook(**values):
-        return nbformat.from_dict(
-            {
-                "cells": [],
-                "metadata": {
-                    "source_map": [7],
-                    "press": {"inputs": {"parameters": values}},
-                },
-            }
+    def notebook(*code, **values):
+        cells = [
+            nbformat.v4.new_code_cell(line, metadata={"tags": ["parameters"]})
+            for line in code
+        ]
+        made = nbformat.v4.new_notebook(cells=cells)
+        made.metadata = nbformat.from_dict(
+            {"source_map": [7], "press": {"inputs": {"parameters": values}}}
         )
+        return made
 
     page = tmp_path / "executed/quick/cur.ipynb"
-    chapter = notebook()
-    _append_box(chapter, notebook(n=40), page)
-    [box] = chapter.cells
-    assert "papermill book/cur.md cur.ipynb -p n 40\n" in box.source
+    chapter = notebook("n: int = 90\ndraws: int = 3")
+    _append_box(chapter, notebook(draws=3, n=40), page)
+    _, box = chapter.cells
+    assert "papermill book/cur.md cur.ipynb -p n 40 -p draws 3\n" in box.source
     assert box.cell_type == "markdown"
     assert chapter.metadata.source_map == [7, 7]
     assert "cur.csv" not in box.source
     assert "../results/cur.csv" in run_it("cur", {"n": 40}, recorded=True)
-    _append_box(chapter, notebook(), page)  # the colophon has no parameters
-    assert chapter.cells == [box]
+    colophon = notebook()  # has no parameters
+    _append_box(colophon, notebook(), page)
+    assert colophon.cells == []
 
 
 def test_only_the_preloading_of_fonts_is_left_out(tmp_path):

@@ -39,7 +39,7 @@ Promise.all([window.MathJax?.startup?.promise, ...images]).then(() => done());
 RAW = {
     "raw TeX": r"\\[a-zA-Z]+\b|\\[()\[\]]|\$\$|\$[^$\n]{1,60}\$",
     "a role that is none": r"\{[a-z][\w:-]*\}`|:[a-z]+:`|\{[a-z][\w-]*\} *\n",
-    "a failure": r"Traceback|<function|<class '|\bnan\b|\bNone\b",
+    "a failure": r"Traceback|<function|<class '",
 }
 pytestmark = pytest.mark.browser
 
@@ -74,7 +74,7 @@ class Visit:
         window(driver, 1300)
         driver.get((HTML / f"{page}.html").as_uri())
         driver.execute_async_script(READY)
-        self.driver = driver
+        self.driver, self.name = driver, page
         self.screens = self.ask("screens")
         self.clipped = self.ask("clipped")
         self.prose = self.ask("prose")
@@ -102,18 +102,16 @@ class Visit:
 
     def unfit_figures(self):
         """Yield figures on a ground that is not the page's, or that are hard to see."""
-        places, page = self.ask("figures")
-        for number, (x, y, width, height) in enumerate(places, 1):
-            clip = {"x": x, "y": y, "width": width, "height": height, "scale": 0.5}
-            options = {"clip": clip, "captureBeyondViewport": True}
-            shot = self.driver.execute_cdp_cmd("Page.captureScreenshot", options)
-            pixels = image(shot["data"])
+        figures, page = self.ask("figures")
+        for number, figure in enumerate(figures, 1):
+            self.ask("bring", figure)
+            pixels = image(figure.screenshot_as_base64)
             corners = pixels[[1, 1, -2, -2], [1, -2, 1, -2]]
             if abs(corners - np.array(page)).max() > 8:
-                yield f"figure {number} stands on {corners[0]}, the page is {page}"
-            low, high = np.percentile(luminance(pixels), [0.1, 99.9])
-            if (high + 0.05) / (low + 0.05) < 4.5:
-                yield f"figure {number} has a contrast of {(high + 0.05) / (low + 0.05)}"
+                yield f"figure {number} is on {corners.tolist()}, the page on {page}"
+            low, high = np.percentile(luminance(pixels), [0.1, 99.9]) + 0.05
+            if high < 4.5 * low:
+                yield f"figure {number} has a contrast of {high / low:.1f}"
 
 
 def window(driver, width):
@@ -145,12 +143,19 @@ def visits(driver, request):
         return found[page]
 
     yield visit
-    write = request.config.pluginmanager.get_plugin("terminalreporter").write_line
-    write("\n\nScreens of 1300 x 820, folds closed: all of the page, visible code")
-    for page in PAGES:
-        if page in found:
-            body, code = found[page].screens
-            write(f"{body:6.1f} {code:5.1f}  {page}")
+    lines = [
+        "",
+        "",
+        "Screens of 1300 x 820, folds closed: all of the page, visible code",
+    ]
+    lines += [
+        f"{found[page].screens[0]:6.1f} {found[page].screens[1]:5.1f}  {page}"
+        for page in PAGES
+        if page in found
+    ]
+    plugins = request.config.pluginmanager
+    with plugins.get_plugin("capturemanager").global_and_fixture_disabled():
+        plugins.get_plugin("terminalreporter").write("\n".join(lines))
 
 
 @pytest.fixture(params=PAGES)
@@ -168,6 +173,10 @@ def test_its_text_holds_nothing_raw(page):
         what: re.findall(f".{{0,30}}(?:{pattern}).{{0,30}}", page.prose)
         for what, pattern in RAW.items()
     }
+    if page.name != "book/api":
+        found["a value that is missing"] = re.findall(
+            r".{0,30}\b(?:nan|None)\b", page.prose
+        )
     assert {what: places for what, places in found.items() if places} == {}
     assert page.failed == []
 

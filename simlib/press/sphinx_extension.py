@@ -12,7 +12,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from .chapters import code_cells, parse_chapter, tags
+from .chapters import code_cells, parameters, parse_chapter, tags
 from .downloads import RecordedResults, run_it
 from .execution import press, select
 from .freshness import Status, describe, status
@@ -120,7 +120,8 @@ def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) 
     """End a chapter that has parameters with the command that executes it again."""
     from nbformat.v4 import new_markdown_cell
 
-    values = executed.metadata["press"]["inputs"]["parameters"]
+    kept = executed.metadata["press"]["inputs"]["parameters"]
+    values = {name: kept[name] for name in parameters(notebook)}
     if not values:
         return
     results = read_results(Repository(page.parents[2]).book, page.stem)

@@ -1,6 +1,7 @@
 """What a reader takes home: tables of recorded results, a command, pictures to move."""
 
 import csv
+import io
 import json
 import re
 import shlex
@@ -11,15 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import quick
+from sphinx.util.docutils import docutils_namespace
 
 import simlib
 from simlib.press import Repository, frames, read_chapter, recorded
 from simlib.press.downloads import WIDTH, command, run_it
 from simlib.press.references import uses
-from simlib.press.sphinx_extension import _append_box, _leave_out_preloads
+from simlib.press.sphinx_extension import Frames, _append_box, _leave_out_preloads
 from simlib.press.tables import FIELDS, rows, table, write_tables
 
 BOOK = Repository.here()
+HEAD = """---
+jupytext:
+  text_representation: {extension: .md, format_name: myst}
+kernelspec: {name: python3, display_name: Python 3, language: python}
+---
+
+"""
 LEAF = (
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 )
@@ -177,14 +186,22 @@ def test_only_the_preloading_of_fonts_is_left_out(tmp_path):
     assert path.read_text() == kept
 
 
-def test_functions_know_the_chapters_that_import_them():
-    found = uses(BOOK)
-    assert "cur" in found[id(simlib.sicur)]
-    pages = BOOK.pages()
-    for chapters in found.values():
-        assert chapters == sorted(set(chapters), key=pages.index)
-    text = BOOK.source("cur").read_text(encoding="utf-8")
-    assert ("cur" in found.get(id(simlib.lstsq), [])) == ("import lstsq" in text)
+def test_functions_know_the_chapters_that_import_them(tmp_path):
+    chapters = {
+        "one": "from simlib import sicur, tikhonov as core\nimport numpy",
+        "two": "from simlib.approximation import sicur",
+        "words": None,
+    }
+    (tmp_path / "book").mkdir()
+    for name, code in chapters.items():
+        text = f"```{{code-cell}} ipython3\n{code}\n```\n" if code else "Words.\n"
+        (tmp_path / "book" / f"{name}.md").write_text(f"{HEAD}{text}", encoding="utf-8")
+    toc = "root: book/words\nchapters: [{file: book/one}, {file: book/two}]\n"
+    (tmp_path / "_toc.yml").write_text(toc, encoding="utf-8")
+    assert uses(Repository(tmp_path)) == {
+        id(simlib.sicur): ["one", "two"],
+        id(simlib.tikhonov): ["one"],
+    }
 
 
 def test_pictures_wait_under_a_slider_and_the_last_is_seen():
@@ -208,3 +225,42 @@ def test_pictures_wait_under_a_slider_and_the_last_is_seen():
 def test_a_slider_needs_a_picture():
     with pytest.raises(ValueError, match="no picture"):
         frames({}, name="landmarks", alt="Nothing")
+
+
+def built(folder, text):
+    """What Sphinx makes of a page with the directive `frames`, and what it warns of."""
+    from sphinx.application import Sphinx
+
+    pages = folder / "book"
+    pages.mkdir()
+    (pages / "index.rst").write_text(f"A page\n======\n\n{text}", encoding="utf-8")
+    for name in ("10.webp", "9.webp", "other.png"):
+        (pages / "_static" / name).parent.mkdir(exist_ok=True)
+        (pages / "_static" / name).touch()
+    said = io.StringIO()
+    with docutils_namespace():
+        app = Sphinx(
+            folder, None, folder / "out", folder / "out", "html", status=None,
+            warning=said, confoverrides={"root_doc": "book/index"},
+        )  # fmt: skip
+        app.add_directive("frames", Frames, override=True)
+        app.build()
+    return (folder / "out/book/index.html").read_text(encoding="utf-8"), said.getvalue()
+
+
+def test_files_wait_under_a_slider_in_the_order_of_their_numbers(tmp_path):
+    page, said = built(
+        tmp_path, ".. frames:: *.webp\n   :slider: n\n   :alt: Dots\n\n   *Below.*\n"
+    )
+    assert said == ""
+    assert '<img src="../_static/10.webp" alt="Dots">' in page
+    assert '[["9", "../_static/9.webp"], ["10", "../_static/10.webp"]]' in page
+    assert "<em>Below.</em>" in page
+
+
+@pytest.mark.parametrize(
+    "text", ["*.webp\n   :slider: n", "*.jpg\n   :slider: n\n   :alt: a"]
+)
+def test_a_slider_says_what_it_wants(tmp_path, text):
+    _, said = built(tmp_path, f".. frames:: {text}\n")
+    assert "wants :slider:, :alt: and a pattern" in said

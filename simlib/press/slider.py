@@ -5,10 +5,10 @@ import hashlib
 import html
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["frames"]
+__all__ = ["frames", "with_slider"]
 
 _PAGE = """\
 <div class="frames" id="{id}">
@@ -35,6 +35,31 @@ _PAGE = """\
 </script>
 </div>
 """
+
+
+def with_slider(drawn: Sequence[tuple[str, str]], name: str, alt: str) -> str:
+    """Return the HTML of pictures under a slider.
+
+    Parameters
+    ----------
+    drawn : sequence of pairs
+        Label and address of each picture, in the order of the slider.
+    name : str
+        What the slider changes.
+    alt : str
+        What is seen, for who does not.
+    """
+    label, last = drawn[-1]
+    every = json.dumps(drawn).replace("<", r"\u003c")
+    return _PAGE.format(
+        id=f"frames-{hashlib.sha256(every.encode()).hexdigest()[:8]}",
+        last=html.escape(last),
+        alt=html.escape(alt),
+        name=html.escape(name),
+        label=html.escape(label),
+        most=len(drawn) - 1,
+        pictures=every,
+    )
 
 
 def frames(pictures: Mapping[Any, Any], *, name: str, alt: str, dpi: int = 110) -> Any:
@@ -76,19 +101,8 @@ def frames(pictures: Mapping[Any, Any], *, name: str, alt: str, dpi: int = 110) 
 
     if not pictures:
         raise ValueError("there is no picture to show")
-    drawn = [[str(label), _source(figure, dpi)] for label, figure in pictures.items()]
-    label, last = drawn[-1]
-    every = json.dumps(drawn).replace("<", r"\u003c")
-    page = _PAGE.format(
-        id=f"frames-{hashlib.sha256(every.encode()).hexdigest()[:8]}",
-        last=last,
-        alt=html.escape(alt),
-        name=html.escape(name),
-        label=html.escape(label),
-        most=len(drawn) - 1,
-        pictures=every,
-    )
-    return HTML(page)
+    drawn = [(str(label), _source(figure, dpi)) for label, figure in pictures.items()]
+    return HTML(with_slider(drawn, name, alt))
 
 
 def _source(figure: Any, dpi: int) -> str:

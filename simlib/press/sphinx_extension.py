@@ -6,9 +6,10 @@ import shutil
 from datetime import datetime
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
@@ -19,6 +20,7 @@ from .freshness import Status, describe, status
 from .job import ChapterError, stored_metadata
 from .repository import Repository
 from .results import MIME, read_results
+from .slider import with_slider
 from .tables import write_tables
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def setup(app: "Sphinx") -> dict[str, Any]:
     """Register the press with Sphinx."""
     app.add_directive("press-status", PressStatus)
     app.add_directive("recorded-results", RecordedResults)
+    app.add_directive("frames", Frames)
     app.connect("config-inited", _configure)
     app.connect("builder-inited", _execute)
     app.connect("env-get-outdated", _find_outdated)
@@ -67,6 +70,45 @@ class PressStatus(SphinxDirective):
         table = nodes.container()
         self.state.nested_parse(StringList(lines, ""), self.content_offset, table)
         return table.children
+
+
+class Frames(SphinxDirective):
+    """The directive ``frames``: pictures in files under a slider.
+
+    The argument is a pattern such as ``landmarks/*.webp`` for files in
+    ``book/_static/``; what its star stands for is the label of a picture and, if these
+    are numbers, their order. Option ``slider`` says what it changes, ``alt`` what is
+    seen, and the content stands below.
+    """
+
+    required_arguments = 1
+    has_content = True
+    option_spec: ClassVar = {
+        "slider": directives.unchanged_required,
+        "alt": directives.unchanged_required,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Return the slider and what stands below it."""
+        static = _repository(self.env.app).book / "_static"
+        pattern = self.arguments[0]
+        before, _, after = pattern.rpartition("/")[2].partition("*")
+        found = {
+            path.name.removeprefix(before).removesuffix(after): path
+            for path in sorted(static.glob(pattern))
+        }
+        if not found or not {"slider", "alt"} <= self.options.keys():
+            raise self.error("wants :slider:, :alt: and a pattern of files in _static")
+        number = all(label.isdecimal() for label in found)
+        labels = sorted(found, key=int) if number else [*found]
+        base = "../" * self.env.docname.count("/") + "_static/"
+        drawn = [
+            (name, base + found[name].relative_to(static).as_posix()) for name in labels
+        ]
+        text = with_slider(drawn, self.options["slider"], self.options["alt"])
+        below = nodes.container(classes=["frames-caption"])
+        self.state.nested_parse(self.content, self.content_offset, below)
+        return [nodes.raw("", text, format="html"), below]
 
 
 def _row(row: Status) -> str:

@@ -111,7 +111,7 @@ def uses(repository: Repository) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for chapter in select(repository):
         imported = {
-            id(getattr(import_module(node.module), name.name))
+            id(getattr(import_module(node.module), name.name, None))
             for cell in code_cells(read_chapter(repository.source(chapter)))
             for node in ast.walk(ast.parse(cell_code(cell.source) or ""))
             if isinstance(node, ast.ImportFrom) and node.module

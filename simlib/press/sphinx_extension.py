@@ -168,7 +168,6 @@ def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) 
         return
     results = read_results(Repository(page.parents[2]).book, page.stem)
     cell = new_markdown_cell(run_it(page.stem, values, recorded=bool(results)))
-    cell.metadata = {"tags": []}
     notebook.cells.append(cell)
     lines = notebook.metadata.source_map
     lines.append(lines[-1])

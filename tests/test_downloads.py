@@ -19,6 +19,7 @@ from simlib.press import Repository, frames, read_chapter, recorded
 from simlib.press.downloads import WIDTH, command, run_it
 from simlib.press.references import uses
 from simlib.press.sphinx_extension import Frames, _append_box, _leave_out_preloads
+from simlib.press.style import markdown_table
 from simlib.press.tables import FIELDS, rows, table, write_tables
 
 BOOK = Repository.here()
@@ -264,3 +265,8 @@ def test_files_wait_under_a_slider_in_the_order_of_their_numbers(tmp_path):
 def test_a_slider_says_what_it_wants(tmp_path, text):
     _, said = built(tmp_path, f".. frames:: {text}\n")
     assert "wants :slider:, :alt: and a pattern" in said
+
+
+def test_numbers_in_tables_have_a_minus_at_which_no_line_breaks():
+    data = markdown_table(["x", "y"], [[-0.5, 4.6e-06], ["a-b", None]]).data
+    assert "| −0.500 | 4.60e−06 |\n| a-b | – |" in data

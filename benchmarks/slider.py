@@ -50,7 +50,7 @@ def draw(mesh, share, landmarks, title, path):
     ax.scatter(*dots.T, color="white", edgecolor="black", s=size, depthshade=False)
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
-    ax.set_box_aspect(high - low, zoom=1.5)
+    ax.set_box_aspect(high - low, zoom=1.35)
     ax.view_init(elev=12, azim=-15, vertical_axis="y")
     ax.set_axis_off()
     fig.suptitle(title)

@@ -12,7 +12,7 @@ ASK := import os, sys; print("%s%d.%d.%d%s %s %s" % ( \
 	+ (getattr(sys, "abiflags", ""), getattr(sys, "base_prefix", ""), os.getcwd())))
 ASKED := $(shell $(PYTHON) -c '$(ASK)' 2>/dev/null)
 
-.PHONY: book quick full test lint pytest slow mutants lock times clean
+.PHONY: book quick full check test lint pytest slow mutants lock times clean
 
 book: $(READY)
 	$(BIN)/press --profile $(PROFILE) --jobs $(JOBS)
@@ -22,6 +22,10 @@ quick: PROFILE := quick
 full: PROFILE := full
 full: JOBS := 1
 quick full: book
+
+# The pages that were built, in Chromium, if that and its chromedriver are on PATH.
+check: $(READY)
+	$(BIN)/pytest -m browser tests/test_pages.py
 
 test: lint pytest
 

@@ -1,7 +1,7 @@
 r"""All pairs at least so similar, and how sure it is that few are missing.
 
 .. math::
-    \text{recall} \ge \frac{F}{F + M_\ell - x_\ell} , \qquad
+    \text{recall} \ge \frac{F}{F + M_\ell - x_\ell} , \\
     M_\ell = \max \{ M : P(X \le x_\ell \mid U, M, s) \ge \alpha_\ell \} , \qquad
     \alpha_\ell = \frac{6 \, (1 - \text{confidence})}{\pi^2 \ell^2}
 

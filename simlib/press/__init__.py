@@ -15,6 +15,7 @@ _MODULES = {
     "ChapterReader": "simlib.press.chapters",
     "Repository": "simlib.press.repository",
     "figure_style": "simlib.press.style",
+    "frames": "simlib.press.slider",
     "main": "simlib.press.cli",
     "paper": "simlib.press.results",
     "press": "simlib.press.execution",

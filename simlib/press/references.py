@@ -1,15 +1,23 @@
 """The Sphinx side of docstrings: names between backticks become links.
 
 A name of a parameter or an attribute of what a docstring describes stays as it is. Any
-other is looked up among all that the reference documents, and has to be there.
+other is looked up among all that the reference documents, and has to be there. Under a
+function or a class stand the chapters that import it.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+from importlib import import_module
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
+
+from .chapters import cell_code, code_cells, read_chapter
+from .execution import select
+from .repository import Repository
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -21,7 +29,9 @@ _FIELDS = re.compile(r"^ *(\w+(?:, \w+)*) : ", re.MULTILINE)
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the links with Sphinx."""
+    app.connect("builder-inited", _find_uses)
     app.connect("autodoc-process-docstring", _link, priority=400)  # before Napoleon
+    app.connect("autodoc-process-docstring", _tell_uses, priority=600)  # after it
     app.connect("autodoc-skip-member", _skip)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -79,3 +89,49 @@ def _skip(
     """Leave out the fields of named tuples, which the class explains."""
     alias = (inspect.getdoc(member) or "").startswith("Alias for field number")
     return True if alias else None
+
+
+# The chapters that import an object, by its identity.
+_uses: dict[int, list[str]] = {}
+
+
+def uses(repository: Repository) -> dict[int, list[str]]:
+    """Return the chapters that import something from the package.
+
+    Parameters
+    ----------
+    repository : Repository
+        The book and its package.
+
+    Returns
+    -------
+    dict
+        Identity of what is imported -> names of chapters, in the order of the book.
+    """
+    found: dict[int, list[str]] = {}
+    for chapter in select(repository):
+        imported = {
+            id(getattr(import_module(node.module), name.name, None))
+            for cell in code_cells(read_chapter(repository.source(chapter)))
+            for node in ast.walk(ast.parse(cell_code(cell.source) or ""))
+            if isinstance(node, ast.ImportFrom) and node.module
+            if node.module.split(".")[0] == repository.package
+            for name in node.names
+        }
+        for identity in imported:
+            found.setdefault(identity, []).append(chapter)
+    return found
+
+
+def _find_uses(app: Sphinx) -> None:
+    _uses.clear()
+    _uses.update(uses(Repository(Path(app.srcdir))))
+
+
+def _tell_uses(
+    app: Sphinx, what: str, name: str, described: Any, options: Any, lines: list[str]
+) -> None:
+    chapters = _uses.get(id(described), [])
+    if what in ("function", "class", "exception") and chapters:
+        links = ", ".join(f":doc:`/book/{chapter}`" for chapter in chapters)
+        lines += ["", ".. container:: used-in", "", f"   Used in {links}.", ""]

@@ -1,22 +1,27 @@
 """The Sphinx side: pages get the outputs of the executed notebooks."""
 
 import os
+import re
 import shutil
 from datetime import datetime
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from .chapters import code_cells, parse_chapter, tags
+from .chapters import code_cells, parameters, parse_chapter, tags
+from .downloads import RecordedResults, run_it
 from .execution import press, select
 from .freshness import Status, describe, status
 from .job import ChapterError, stored_metadata
 from .repository import Repository
-from .results import MIME
+from .results import MIME, read_results
+from .slider import with_slider
+from .tables import write_tables
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 # MathJax with its commonest fonts and the TeX extensions it loads on demand.
 _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/*", "input/tex/extensions/*.js")
 
+_PRELOAD = re.compile(r' *<link rel="preload" as="font"[^>]*>\n')
+
 # The page that Sphinx is reading; myst-nb hands its reader the text alone.
 _page: Path | None = None
 
@@ -32,11 +39,17 @@ _page: Path | None = None
 def setup(app: "Sphinx") -> dict[str, Any]:
     """Register the press with Sphinx."""
     app.add_directive("press-status", PressStatus)
+    app.add_directive("recorded-results", RecordedResults)
+    app.add_directive("frames", Frames)
     app.connect("config-inited", _configure)
     app.connect("builder-inited", _execute)
     app.connect("env-get-outdated", _find_outdated)
     app.connect("source-read", _note_page)
+    app.connect("html-page-context", _offer_notebook)
+    app.connect("html-page-context", _leave_out_thebe)
+    app.connect("build-finished", _leave_out_preloads)
     app.connect("build-finished", _copy_mathjax)
+    app.connect("build-finished", _write_downloads)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -57,6 +70,45 @@ class PressStatus(SphinxDirective):
         table = nodes.container()
         self.state.nested_parse(StringList(lines, ""), self.content_offset, table)
         return table.children
+
+
+class Frames(SphinxDirective):
+    """The directive ``frames``: pictures in files under a slider.
+
+    The argument is a pattern such as ``landmarks/*.webp`` for files in
+    ``book/_static/``; what its star stands for is the label of a picture and, if these
+    are numbers, their order. Option ``slider`` says what it changes, ``alt`` what is
+    seen, and the content stands below.
+    """
+
+    required_arguments = 1
+    has_content = True
+    option_spec: ClassVar = {
+        "slider": directives.unchanged_required,
+        "alt": directives.unchanged_required,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Return the slider and what stands below it."""
+        static = _repository(self.env.app).book / "_static"
+        pattern = self.arguments[0]
+        before, _, after = pattern.rpartition("/")[2].partition("*")
+        found = {
+            path.name.removeprefix(before).removesuffix(after): path
+            for path in sorted(static.glob(pattern))
+        }
+        if not found or not {"slider", "alt"} <= self.options.keys():
+            raise self.error("wants :slider:, :alt: and a pattern of files in _static")
+        number = all(label.isdecimal() for label in found)
+        labels = sorted(found, key=int) if number else [*found]
+        base = "../" * self.env.docname.count("/") + "_static/"
+        drawn = [
+            (name, base + found[name].relative_to(static).as_posix()) for name in labels
+        ]
+        text = with_slider(drawn, self.options["slider"], self.options["alt"])
+        below = nodes.container(classes=["frames-caption"])
+        self.state.nested_parse(self.content, self.content_offset, below)
+        return [nodes.raw("", text, format="html"), below]
 
 
 def _row(row: Status) -> str:
@@ -81,7 +133,9 @@ def read_page(text: str) -> "NotebookNode":
 
     notebook = parse_chapter(text)
     if code_cells(notebook) and _page is not None:
-        merge(notebook, nbformat.read(_page, as_version=4))
+        executed = nbformat.read(_page, as_version=4)
+        merge(notebook, executed)
+        _append_box(notebook, executed, _page)
     return notebook
 
 
@@ -102,6 +156,21 @@ def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
             notebook.cells.insert(at + 1, injected)
             lines = notebook.metadata.source_map
             lines.insert(at + 1, lines[at])
+
+
+def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) -> None:
+    """End a chapter that has parameters with the command that executes it again."""
+    from nbformat.v4 import new_markdown_cell
+
+    kept = executed.metadata["press"]["inputs"]["parameters"]
+    values = {name: kept[name] for name in parameters(notebook)}
+    if not values:
+        return
+    results = read_results(Repository(page.parents[2]).book, page.stem)
+    cell = new_markdown_cell(run_it(page.stem, values, recorded=bool(results)))
+    notebook.cells.append(cell)
+    lines = notebook.metadata.source_map
+    lines.append(lines[-1])
 
 
 def _configure(app: "Sphinx", config: Any) -> None:
@@ -176,3 +245,43 @@ def _copy_mathjax(app: "Sphinx", exception: Exception | None) -> None:
             target = Path(app.outdir, "_static/mathjax", file.relative_to(source))
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
+
+
+def _offer_notebook(
+    app: "Sphinx", page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Let the theme's button offer the executed notebook of a page."""
+    if page in getattr(app.env, "press_keys", {}):
+        context["ipynb_source"] = f"{page}.ipynb"
+
+
+def _leave_out_thebe(
+    app: "Sphinx", page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Leave out the scripts of live code, which no page has and which are in twice."""
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "thebe" not in f"{script.filename} {script.attributes.get('body')}".lower()
+    ]
+
+
+def _leave_out_preloads(app: "Sphinx", exception: Exception | None) -> None:
+    """Leave out the theme's preloading of fonts, an error in pages opened as files."""
+    if exception or app.builder.format != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(_PRELOAD.sub("", text), encoding="utf-8")
+
+
+def _write_downloads(app: "Sphinx", exception: Exception | None) -> None:
+    if exception or app.builder.format != "html":
+        return
+    repository, folder = _repository(app), Path(app.outdir)
+    write_tables(repository, folder / "results")
+    for page in getattr(app.env, "press_keys", {}):
+        notebook = repository.notebook(repository.chapter_name(page), _profile())
+        target = folder / "_sources" / f"{page}.ipynb"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(notebook, target)

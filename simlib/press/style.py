@@ -97,7 +97,8 @@ def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
         if value is None:
             return "–"
         if isinstance(value, float):
-            return f"{value:#.3g}".rstrip(".")
+            # A hyphen would be a place to break the line.
+            return f"{value:#.3g}".rstrip(".").replace("-", "−")
         return str(value).replace("|", r"\|")
 
     lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]

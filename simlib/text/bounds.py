@@ -2,9 +2,9 @@ r"""Cheap distances that bound expensive ones from below.
 
 .. math::
     \Big\| \sum_i p_i v_i - \sum_j r_j v_j \Big\|_2
-    \;\le\; \mathrm{WMD} , \qquad
+    \;\le\; \mathrm{WMD} , \\
     \max \Big( \sum_i p_i \min_j \|v_i - v_j\|_2 ,\;
-    \sum_j r_j \min_i \|v_i - v_j\|_2 \Big) \;\le\; \mathrm{WMD} , \qquad
+    \sum_j r_j \min_i \|v_i - v_j\|_2 \Big) \;\le\; \mathrm{WMD} , \\
     \frac{1}{2q} \sum_g |x_g - y_g| \;\le\; \text{edit distance}
 
 Equation :eq:`eq:bounds` of the book: p and r are the word frequencies of two documents

@@ -1,6 +1,7 @@
 """The nearest items of every item: graph, certified ones, contenders."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.neighbors import kneighbors_graph
 
-from simlib import BudgetExceeded, Similarity, SimilarityError, gallery
+from simlib import BudgetExceeded, Similarity, SimilarityError, datasets, gallery
 from simlib.neighbors import contenders, nearest
 from simlib.neighbors import rounds as module
 from simlib.neighbors.cheap import neighbor_lists
 from simlib.neighbors.choice import divide
+from simlib.text import bounds
 
 
 def points(n, d=4, *, seed=0):
@@ -235,6 +237,37 @@ def test_certain_edit_distances():
     graph = nearest(sim, 3, limit=None, cheap=bound, distance=True, exact=True)
     np.testing.assert_allclose(graph.values, brute(D, 3, distance=True), atol=1e-9)
     assert graph.calls < 19900
+
+
+@pytest.mark.parametrize("bound", ["relaxed_word_mover", "centroid"])
+@pytest.mark.parametrize("name", ["tweets", "questions"])
+def test_certain_word_mover_distances(name, bound, data):
+    """Those of all pairs, from as few calls as the bound allows, or nearly."""
+    wmd = pytest.importorskip("simlib.text.wmd")
+    if name == "tweets":
+        vectors = datasets.load_word_vectors("glove-twitter-25")
+        corpus = datasets.load_twitter(vectors)
+    else:
+        vectors = datasets.load_word_vectors("wordbridge-300")
+        corpus, _ = datasets.load_banking77(vectors)
+        assert corpus.n_dropped == 12  # such have no distances, and are left out
+        corpus = corpus.take(~corpus.train)
+    n, k = 200, 5
+    bags = wmd.bags_of_words(corpus.documents[:n], vectors)
+    lower = partial(getattr(bounds, f"{bound}_distances"), points=vectors.array)
+    exact = partial(wmd.paired_word_mover_distances, points=vectors.array)
+    sim = Similarity(bags, exact, batch="pairs", diagonal=0.0)
+    cheap = Similarity(bags, lower, batch="block")
+    graph = nearest(sim, k, limit=None, cheap=cheap, distance=True, exact=True)
+    D = wmd.pairwise_word_mover_distances(bags, bags, vectors.array)
+    best = brute(D, k, distance=True)
+    np.testing.assert_allclose(graph.values, best, atol=1e-6)
+    assert graph.calls == sim.calls
+    needed = lower(bags, bags) < best[:, -1:] - 1e-6
+    needed = np.triu(needed | needed.T, 1).sum()
+    assert needed <= graph.calls <= 1.3 * needed + n * k
+    most = 1 if bound == "centroid" else 0.5
+    assert graph.calls < most * n * (n - 1) / 2
 
 
 def test_certainty_is_refused():

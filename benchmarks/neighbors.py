@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 from simlib import Similarity, gallery
 from simlib.neighbors import nearest
-from simlib.neighbors.contenders import CONTENDERS
+from simlib.neighbors.trials import METHODS, trial
 
 MATRICES = {
     "stsb": ("bi-encoder cosine", 1400),
@@ -29,26 +29,7 @@ SHARES = (0.02, 0.05, 0.1)
 K = 10
 
 
-def recall(matrix, indices):
-    others = matrix.copy()
-    np.fill_diagonal(others, -np.inf)
-    kth = -np.sort(-others, axis=1)[:, K - 1]
-    values = np.take_along_axis(others, np.maximum(indices, 0).astype(int), axis=1)
-    return float(((values >= kth[:, None]) & (indices >= 0)).mean())
-
-
-def ours(sim, k, limit, cheap, rng):
-    return nearest(
-        sim, k, limit=limit, cheap=Similarity.from_matrix(cheap), rng=rng
-    ).indices
-
-
-def alone(sim, k, limit, cheap, rng):
-    return nearest(sim, k, limit=limit, rng=rng).indices
-
-
 def compare(draws):
-    methods = {"ours": ours, "ours, no companion": alone} | CONTENDERS
     for name, (key, n) in MATRICES.items():
         companions = gallery.companions(name, n)
         if key not in companions:
@@ -60,19 +41,15 @@ def compare(draws):
         upper = np.triu_indices(n, 1)
         if spearmanr(cheap[upper], matrix[upper])[0] < 0:
             cheap = -cheap
-        for label, method in methods.items():
+        for method in METHODS:
             row = []
             for share in SHARES:
-                limit = int(share * upper[0].size)
                 found = [
-                    recall(
-                        matrix,
-                        method(Similarity.from_matrix(matrix), K, limit, cheap, rng),
-                    )
+                    trial(method, matrix, cheap, share, (K,), rng=rng)
                     for rng in range(draws)
                 ]
                 row.append(f"{np.mean(found):.3f}")
-            print(f"{name:12} {label:20} {'  '.join(row)}", flush=True)
+            print(f"{name:12} {method:20} {'  '.join(row)}", flush=True)
 
 
 def measure(sizes):

@@ -16,6 +16,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,7 @@ from simlib.datasets import (
     docstrings,
     find,
     fingerprint,
+    load_banking77,
     load_bunny,
     load_cortex,
     load_cross_encoder,
@@ -133,6 +135,7 @@ def test_registry_pins_every_source():
         "recipes",
         "ohsumed",
         "newsgroups",
+        "banking77",
         "stop-words",
         "wordbridge-300",
         "stsb",
@@ -379,14 +382,18 @@ def test_converters_reproduce_the_stored_files():
         "bunny": "".join(points + triangles).encode(),
         "stop-words": find("stop-words", "stop_words_115.txt").read_bytes(),
     }
+    for part in ("train", "test"):
+        stored = find("banking77", f"{part}.csv.gz").read_bytes()
+        raws[f"banking77 {part}"] = gzip.decompress(stored)
     converted = 0
-    for name, raw in raws.items():
+    for key, raw in raws.items():
+        name, _, part = key.partition(" ")
         for file in REGISTRY[name].files:
-            if file.url:
+            if file.url and file.name.startswith(part):
                 assert sha256(raw) == file.raw_sha256
                 assert file.identify(io.BytesIO(file.convert(raw))) == file.sha256
                 converted += 1
-    assert converted == 7
+    assert converted == 9
 
 
 # Fetching
@@ -528,6 +535,30 @@ def test_fetch_of_a_corpus_says_how_to_make_it(folders, name, parts):
         assert part in message
 
 
+def test_fetch_of_the_questions_says_how_to_make_their_vectors(
+    folders, server, monkeypatch
+):
+    public, address = server
+    (public / "train.csv").write_bytes(TWEETS)
+    dataset = REGISTRY["banking77"]
+    part = File(
+        "train.csv.gz",
+        sha256(convert.zipped(TWEETS)),
+        f"{address}/train.csv",
+        sha256(TWEETS),
+        convert.zipped,
+        content_sha256=sha256(TWEETS),
+    )
+    files = (part, dataset.files[-1])
+    monkeypatch.setitem(REGISTRY, "banking77", replace(dataset, files=files))
+    with pytest.raises(DataNotFoundError) as caught:
+        fetch("banking77")
+    message = " ".join(str(caught.value).split())
+    for words in "13083 x 384", "then of test.csv", "de7ac264":
+        assert words in message
+    assert gzip.decompress(find("banking77", "train.csv.gz").read_bytes()) == TWEETS
+
+
 def test_fetch_without_pooch_names_the_extra(folders, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "pooch", None)
     assert main(["fetch", "twitter"]) == 1
@@ -611,6 +642,11 @@ def counted_duplicates(bags, labels, train):
     )
 
 
+def banking77(vocabulary=None):
+    """Load the questions without their vectors."""
+    return load_banking77(vocabulary)[0]
+
+
 class Facts(NamedTuple):
     """What SOURCE.md says of a corpus, and what the loaders make of it."""
 
@@ -685,6 +721,20 @@ CORPORA = {
         n_words=19820,
         distinct=82.25,
     ),
+    "banking77": Facts(
+        banking77,
+        n=13083,
+        split=(10003, 3080),
+        n_classes=77,
+        largest=("card_payment_fee_charged", 227),
+        first_words="still waiting card",
+        in_letters=(None, None, None, None),
+        in_words=(1043, 3225, 775, 82),
+        in_known_words=(1093, 3486, 832, 134),
+        n_dropped=12,
+        n_words=2166,
+        distinct=5.08,
+    ),
 }
 
 
@@ -758,6 +808,21 @@ def test_stop_words_of_the_corpora(loaded):
     assert {"the", "i'm", "twas", "your"} < stop
     words = {word for document in corpus.documents for word in document}
     assert bool(words & stop) == (facts.load is load_twitter)
+
+
+def test_vectors_of_the_questions(wordbridge):
+    """Each text keeps its own where others are left out, and near texts near ones."""
+    corpus, vectors = load_banking77()
+    known, kept = load_banking77(wordbridge)
+    assert (vectors.shape, vectors.dtype) == ((13083, 384), np.float32)
+    assert len(set(corpus.texts)) == 13072
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+    of_text = dict(zip(corpus.texts, vectors, strict=True))
+    np.testing.assert_array_equal([of_text[text] for text in known.texts], kept)
+    same = [k for k, text in enumerate(corpus.texts) if text == corpus.texts[0]]
+    nearest = np.argsort(-(vectors @ vectors[0]))[1 : 1 + 10]
+    assert same == [0]
+    assert np.mean(corpus.labels[nearest] == corpus.labels[0]) > 0.5
 
 
 @pytest.mark.usefixtures("data")

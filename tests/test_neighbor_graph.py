@@ -1,6 +1,7 @@
 """The nearest items of every item: graph, certified ones, contenders."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,11 +14,12 @@ from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
 from sklearn.neighbors import kneighbors_graph
 
-from simlib import BudgetExceeded, Similarity, SimilarityError, gallery
+from simlib import BudgetExceeded, Similarity, SimilarityError, datasets, gallery
 from simlib.neighbors import contenders, nearest
 from simlib.neighbors import rounds as module
 from simlib.neighbors.cheap import neighbor_lists
 from simlib.neighbors.choice import divide
+from simlib.text import bounds
 
 
 def points(n, d=4, *, seed=0):
@@ -235,6 +237,50 @@ def test_certain_edit_distances():
     graph = nearest(sim, 3, limit=None, cheap=bound, distance=True, exact=True)
     np.testing.assert_allclose(graph.values, brute(D, 3, distance=True), atol=1e-9)
     assert graph.calls < 19900
+
+
+@pytest.mark.parametrize("name", ["tweets", "questions"])
+def test_certain_word_mover_distances(name, data):
+    """Those of all pairs, from about as few calls as the bound allows."""
+    wmd = pytest.importorskip("simlib.text.wmd")
+    if name == "tweets":
+        vectors = datasets.load_word_vectors("glove-twitter-25")
+        corpus = datasets.load_twitter(vectors)
+    else:
+        vectors = datasets.load_word_vectors("wordbridge-300")
+        corpus, _ = datasets.load_banking77(vectors)
+        assert corpus.n_dropped == 12  # such have no distances, and are left out
+        corpus = corpus.take(~corpus.train)
+    n, k, pairs = 120, 3, 7140
+    bags = wmd.bags_of_words(corpus.documents[:n], vectors)
+    D = wmd.pairwise_word_mover_distances(bags, bags, vectors.array)
+    best = brute(D, k, distance=True)
+    calls = []
+    for bound in (bounds.relaxed_word_mover_distances, bounds.centroid_distances):
+        sim = Similarity(
+            bags,
+            partial(wmd.paired_word_mover_distances, points=vectors.array),
+            batch="pairs",
+        )
+        lower = partial(bound, points=vectors.array)
+        cheap = Similarity(bags, lower, batch="block")
+        graph = nearest(sim, k, limit=None, cheap=cheap, distance=True, exact=True)
+        np.testing.assert_allclose(graph.values, best, atol=1e-6)
+        needed = lower(bags, bags) < best[:, -1:] - 1e-6
+        needed = np.triu(needed | needed.T, 1).sum()
+        assert needed <= graph.calls == sim.calls <= 1.3 * needed + n * k
+        calls.append(graph.calls)
+    assert calls[0] < 0.3 * pairs
+    assert calls[0] < calls[1] < pairs
+
+
+def test_bounds_of_equal_items_may_be_off_by_rounding():
+    X = np.repeat(points(20), 2, axis=0)
+    D = cdist(X, X)
+    bound = Similarity.from_matrix(0.9 * D + 1e-15 * (1 - np.eye(40)))
+    sim = Similarity.from_matrix(D)
+    graph = nearest(sim, 3, limit=None, cheap=bound, distance=True, exact=True)
+    np.testing.assert_array_equal(graph.values, brute(D, 3, distance=True))
 
 
 def test_certainty_is_refused():

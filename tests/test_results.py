@@ -762,3 +762,51 @@ def test_a_cell_of_coreference_can_be_derived_again():
         np.testing.assert_allclose(again, cell[method]["kept"], rtol=1e-6)
         again = conll_f1(exact[0], labels)
         np.testing.assert_allclose(again, cell[method]["same_kept"], rtol=1e-6)
+
+
+ISSUE = {"stsb": 1400, "mrpc": 807, "twitter": 1200, "edit": 1200}
+
+
+@pytest.mark.skipif(not recorded("neighbors"), reason="nothing is recorded yet")
+def test_no_contender_finds_two_points_more_than_the_rounds():
+    """Of the ten nearest, from .02, .05 and .1 of the pairs, at equal calls."""
+    results = recorded("neighbors")
+    least = {
+        "stsb": (0.55, 0.82, 0.94),
+        "mrpc": (0.24, 0.45, 0.72),
+        "twitter": (0.79, 0.95, 0.99),
+        "edit": (0, 0, 0),
+    }
+    for name, n in ISSUE.items():
+        assert results["items"][name] == n
+        for share, bound in zip(("0.02", "0.05", "0.1"), least[name], strict=True):
+            cells = {
+                method: np.array(of[share])
+                for method, of in results["curves"][name].items()
+            }
+            assert len(cells["rounds"]) == 5
+            found = {method: cell[:, 1].mean() for method, cell in cells.items()}
+            ours = found.pop("rounds")
+            del found["rounds alone"]
+            assert len(found) == 6
+            assert ours > max(found.values()) - 0.02
+            assert ours >= bound
+            if name == "edit":
+                assert ours > found["NN-descent"]
+
+
+@pytest.mark.skipif(not recorded("neighbors"), reason="nothing is recorded yet")
+def test_certain_neighbours_cost_a_small_part_of_the_pairs():
+    certain = recorded("neighbors")["certain"]
+    assert certain["whole"]["items"] == 13071
+    assert certain["whole"]["share"] < 0.003
+    for name, found in certain.items():
+        if name != "whole":
+            assert found["off"] < 1e-6
+            assert found["needed"] <= found["share"] < 1.3 * found["needed"] + 0.01
+    for name in ("twitter", "banking77"):
+        relaxed, centroid = (
+            certain[f"{name} {bound} distance"]["share"]
+            for bound in ("relaxed", "centroid")
+        )
+        assert relaxed < centroid < 1

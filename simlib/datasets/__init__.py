@@ -9,6 +9,7 @@ Examples
 from simlib.datasets.corpora import (
     Corpus,
     Duplicates,
+    load_banking77,
     load_newsgroups,
     load_ohsumed,
     load_recipes,
@@ -80,6 +81,7 @@ __all__ = [
     "find",
     "fingerprint",
     "gaussian_psd",
+    "load_banking77",
     "load_bunny",
     "load_cortex",
     "load_cross_encoder",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
 import lzma
 import re
@@ -321,6 +323,62 @@ def load_newsgroups(vocabulary: Container[str] | None = None) -> Corpus:
     rare = {word for word, count in counts.items() if count < RAREST}
     kept = _without(load_stop_words() | rare, documents)
     return _corpus(records, texts, kept, vocabulary, longest=LONGEST)
+
+
+def load_banking77(
+    vocabulary: Container[str] | None = None,
+) -> tuple[Corpus, np.ndarray]:
+    """Load 13083 questions to a bank with their 77 intents, and vectors of them.
+
+    Runs of letters, lower case, without the words of `load_stop_words`; 10003 questions
+    for training and then 3080 for the test, as in the source.
+
+    Parameters
+    ----------
+    vocabulary : container of str, optional
+        Keep these words only, and drop the questions left empty: 12 with the vectors
+        of "wordbridge-300".
+
+    Returns
+    -------
+    corpus : Corpus
+        The questions.
+    embeddings : ndarray of float32, shape (n, 384)
+        Unit vectors of their texts by a bi-encoder.
+
+    Raises
+    ------
+    DataNotFoundError, CorruptDataError
+        As `find`.
+
+    Notes
+    -----
+    Source: Casanueva et al. (2020).
+
+    Examples
+    --------
+    >>> from simlib.datasets import load_banking77
+    >>> corpus, embeddings = load_banking77()
+    >>> corpus.texts[0], str(corpus.labels[0])
+    ('I am still waiting on my card?', 'card_arrival')
+    >>> int(corpus.train.sum()), int((~corpus.train).sum()), embeddings.shape
+    (10003, 3080, (13083, 384))
+    """
+    records = []
+    for split in ("train", "test"):
+        path = find("banking77", f"{split}.csv.gz")
+        with gzip.open(path, "rt", encoding="utf8", newline="") as rows:
+            for row in csv.DictReader(rows):
+                records.append(row | {"split": split, "label": row["category"]})
+    texts = [record["text"].strip() for record in records]
+    documents = list(_without(load_stop_words(), map(_letters, texts)))
+    kept = [
+        vocabulary is None or any(word in vocabulary for word in words)
+        for words in documents
+    ]
+    with np.load(find("banking77", "bi_encoder.npz")) as stored:
+        embeddings = stored["embeddings"][kept].astype(np.float32)
+    return _corpus(records, texts, documents, vocabulary), embeddings
 
 
 def load_stop_words() -> frozenset[str]:

@@ -286,6 +286,10 @@ _STOP_WORDS = (
     "6d8f544d27c1b79c39f4c5926d314757ea16a84b",
     "WME/data_proc/stop_words_115.txt",
 )
+_BANKING = (
+    "PolyAI-LDN/task-specific-datasets",
+    "57ec275d8078af65b7731c2a98be812d844a6d6b",
+)
 _BUNNY = (
     "GeometryCollective/geometry-processing-js",
     "c7ea47ae808979a5361e3fcd61bf921a194bf897",
@@ -306,6 +310,11 @@ From msr_paraphrase_train.txt (GitHub wasiahmad/paraphrase_identification, commi
 408 dev pairs (ju-resplande/PLUE, commit 7603970b7aa43b91ce5f0841aa42e6770dd6369f,
 datasets/MRPC/dev.tsv): take the pairs in the order of random.Random(0).shuffle(
 list(range(408))), strip spaces, number the sentences in order of first use."""
+_BANKING_VECTORS = """\
+Computed by this project, not a copy: array `embeddings`, float16, 13083 x 384, a row
+for each question of train.csv, then of test.csv: all-MiniLM-L6-v2
+(sentence-transformers, Apache-2.0) of the text without blanks at its ends, mean-pooled,
+L2-normalised."""
 _BI_ENCODER = """\
 Computed by this project, not a copy: array `embeddings`, float16, {n} x 384, a row for
 each line of cross_encoder_sentences.tsv: all-MiniLM-L6-v2 (sentence-transformers,
@@ -510,6 +519,38 @@ _SETS = (
                 )
                 + _LINES,
                 content_sha256="6b06632200480ec3ec560841c52ab4bbe41079630fa7c772b9cbc7dd15858779",
+            ),
+        ),
+    ),
+    Dataset(
+        name="banking77",
+        folder="banking77",
+        title="13083 customers' questions to a bank in 77 intents, and their vectors",
+        source=f"GitHub {_BANKING[0]}, commit {_BANKING[1]}, banking_data; embeddings "
+        "are our own",
+        licence="CC BY 4.0 (Casanueva et al., 2020)",
+        files=(
+            File(
+                "train.csv.gz",
+                "eec5f16d49941f140cc6eb7b31c721615609908d6211ecc9993781589fb87b2e",
+                _github(*_BANKING, "banking_data/train.csv"),
+                "b06e26ac675513959a63135f11b94ea7786ed02da65db93a5650d8838cbc664b",
+                convert.zipped,
+                content_sha256="b06e26ac675513959a63135f11b94ea7786ed02da65db93a5650d8838cbc664b",
+            ),
+            File(
+                "test.csv.gz",
+                "e90d8ab60d56afe35565762114f3e276f458921b11d09ed0baaf2adc44a13894",
+                _github(*_BANKING, "banking_data/test.csv"),
+                "d12d6e3bc4c3103966ae786dc435913c0c563dfa328f5a3646d0e62cfeeb474d",
+                convert.zipped,
+                content_sha256="d12d6e3bc4c3103966ae786dc435913c0c563dfa328f5a3646d0e62cfeeb474d",
+            ),
+            File(
+                "bi_encoder.npz",
+                "de7ac26497ed2beb33ac7c2565d0da1951b7046389ae10606985aed0f6690da8",
+                recipe=_BANKING_VECTORS,
+                content_sha256="10838f86f8c205b65ae2e6d64da2ab726781e85c4743b48f9323eb1674062c01",
             ),
         ),
     ),

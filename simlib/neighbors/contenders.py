@@ -109,7 +109,7 @@ def adacur_scores(
         predicted[anchors] = -np.inf
         new = np.argsort(-predicted, kind="stable")[: part.size]
         anchors, known = np.append(anchors, new), np.append(known, ask(new))
-        predicted = known @ (np.linalg.pinv(rows[:, anchors]) @ rows)
+        predicted = (known @ np.linalg.pinv(rows[:, anchors])) @ rows
     return predicted, anchors
 
 

@@ -54,8 +54,10 @@ def filter_and_refine(
     """
     n, k, before = sim.n, paid.k, sim.calls
     low = np.empty((n, n), np.float32)
+    largest = 0.0
     for rows in strips(n, n):
         block = bound.blank().block(rows, np.arange(n))
+        largest = max(largest, float(block.max()))
         low[rows] = block
         above = low[rows] > block
         low[rows] = np.where(
@@ -94,8 +96,8 @@ def filter_and_refine(
                 "known is kept; or take exact=False."
             )
         values = sim.pairs(i, j).astype(float)
-        scale = 1e-6 * np.abs(values) + np.finfo(np.float32).tiny
-        wrong = values + scale < low[i, j]
+        rounding = 1e-6 * np.abs(values) + 1e-9 * largest  # equal items may differ
+        wrong = values + rounding < low[i, j]
         if wrong.any():
             at = int(np.argmax(wrong))
             raise ValueError(

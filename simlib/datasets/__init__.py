@@ -45,6 +45,12 @@ from simlib.datasets.loaders import (
     load_word_vectors,
     load_words,
 )
+from simlib.datasets.records import (
+    Records,
+    load_abt_buy,
+    load_early_childhood,
+    planted_records,
+)
 from simlib.datasets.registry import (
     REGISTRY,
     CorruptDataError,
@@ -68,6 +74,7 @@ __all__ = [
     "Mentions",
     "Mesh",
     "PairScorer",
+    "Records",
     "WordVectors",
     "available",
     "bumpy_sphere",
@@ -80,9 +87,11 @@ __all__ = [
     "find",
     "fingerprint",
     "gaussian_psd",
+    "load_abt_buy",
     "load_bunny",
     "load_cortex",
     "load_cross_encoder",
+    "load_early_childhood",
     "load_ecbplus",
     "load_newsgroups",
     "load_ohsumed",
@@ -95,6 +104,7 @@ __all__ = [
     "load_words",
     "planar_roads",
     "planted_mentions",
+    "planted_records",
     "sigmoid_kernel",
     "swiss_roll",
     "uniform_psd",

@@ -451,8 +451,7 @@ class _Hunt:
             alpha = 6 * self.alpha / (pi * self.looks) ** 2
             goal = self._goal(recall)
             wanted = _sample_size(U, x, goal, alpha) if goal > 0 else U
-            if s and wanted <= s:
-                wanted = s + max(1, s // 10)
+            wanted = max(wanted, s + s // 4, s + 1)  # each look costs confidence
             before = self._hits(cut)
             got = self._pay(self._draw(wanted - s))
             if got == 0:
@@ -461,7 +460,7 @@ class _Hunt:
             self.bound = min(self.bound, _most_hits(U, x, s, alpha) - x)
             if self._promised() >= recall or self.sim.calls - self.before >= self.limit:
                 return True
-            if x / s * (U - s) > goal:
+            if _sample_size(U, x, goal, alpha) > 2 * s:  # too many are missing
                 return True
         return True
 

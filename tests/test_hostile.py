@@ -1159,6 +1159,7 @@ EXCLUDED = {
     "load_ohsumed": "reads a file of ours; the vocabulary is any container",
     "load_recipes": "reads a file of ours; the vocabulary is any container",
     "load_twitter": "reads a file of ours; the vocabulary is any container",
+    "SoftTokens": "of strings and their numbers: test_soft_tokens",
     "Source": "a protocol",
     "SimilarityMatrix": "abstract",
     "wme": "a module",

@@ -48,9 +48,11 @@ from simlib.datasets import (
     find,
     fingerprint,
     load_banking77,
+    load_abt_buy,
     load_bunny,
     load_cortex,
     load_cross_encoder,
+    load_early_childhood,
     load_ecbplus,
     load_newsgroups,
     load_ohsumed,
@@ -60,6 +62,7 @@ from simlib.datasets import (
     load_twitter,
     load_word_vectors,
     load_words,
+    planted_records,
 )
 from simlib.datasets.__main__ import main
 from simlib.datasets.content import content_sha256
@@ -143,6 +146,8 @@ def test_registry_pins_every_source():
         "mrpc",
         "rte",
         "ecbplus",
+        "abt-buy",
+        "early-childhood",
         "words",
         "cortex",
         "cortex-full",
@@ -1163,6 +1168,60 @@ def test_scores_of_ecbplus_tell_who_is_who():
 def test_ecbplus_of_another_kind(arguments, message):
     with pytest.raises(ValueError, match=message):
         load_ecbplus(*arguments)
+
+
+# Records
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("load", "tables", "n_entities", "pairs", "between"),
+    [
+        (load_abt_buy, [1081, 1092], 1092, 1086, 1081),
+        (
+            load_early_childhood,
+            [1328, 388, 574, 39, 134, 18, 519, 18, 319],
+            1162,
+            6608,
+            None,
+        ),
+    ],
+)
+def test_records_and_their_matches(load, tables, n_entities, pairs, between):
+    records = load()
+    assert len(records.texts) == len(records.entities) == sum(tables)
+    assert sorted(np.bincount(records.tables)) == sorted(tables)
+    assert len(np.unique(records.entities)) == n_entities
+    assert all(len(column) == sum(tables) for column in records.fields.values())
+    assert all(
+        text and text == " ".join(text.lower().split()) for text in records.texts
+    )
+    i, j = records.matches()
+    assert (i < j).all()
+    assert i.size == pairs
+    if between is not None:
+        assert records.matches(between=True)[0].size == between
+
+
+def test_matches_are_all_pairs_of_equal_numbers():
+    records = planted_records(40, rng=1)
+    equal = np.triu(records.entities[:, None] == records.entities, 1)
+    for between in (False, True):
+        if between:
+            equal &= records.tables[:, None] != records.tables
+        found = np.stack(records.matches(between=between), axis=1)
+        np.testing.assert_array_equal(found, np.argwhere(equal))
+    assert len(np.unique(records.texts[:40])) == 40
+    some = records.take([3, 50, 3])
+    assert some.texts == [records.texts[k] for k in (3, 50, 3)]
+    assert some.entities.tolist() in ([0, 1, 0], [1, 0, 1])
+    assert some.fields["name"] == some.texts
+    few = records.take(records.tables == 1)
+    assert few.matches(between=True)[0].size == 0
+    with pytest.raises(ValueError, match="mask of"):
+        records.take([True, False])
+    with pytest.raises(ValueError, match="two things or more"):
+        planted_records(1)
 
 
 # Surfaces and graphs

@@ -58,6 +58,7 @@ from simlib.datasets import (
     load_word_vectors,
     planar_roads,
     planted_mentions,
+    planted_records,
     sigmoid_kernel,
     swiss_roll,
     uniform_psd,
@@ -662,6 +663,13 @@ TABLE: dict[str, list[Entry]] = {
             {"n_topics": "size", "size": "size"},
         )
     ],
+    "planted_records": [
+        Entry(
+            lambda n_entities: planted_records(n_entities, rng=0).entities,
+            {"n_entities": 5},
+            {"n_entities": "size"},
+        )
+    ],
     "gaussian_psd": [generated(gaussian_psd, n=8)],
     "uniform_psd": [generated(uniform_psd, n=8)],
     "sigmoid_kernel": [generated(sigmoid_kernel, n=8)],
@@ -1124,6 +1132,7 @@ EXCLUDED = {
     "Mesh": RECORD,
     "NeighborGraph": RECORD,
     "RecallEstimate": RECORD,
+    "Records": RECORD,
     "SearchResult": RECORD,
     "SimilarPairs": RECORD,
     "Solution": RECORD,
@@ -1139,7 +1148,9 @@ EXCLUDED = {
     "bundled_documents": WITHOUT,
     "bundled_words": WITHOUT,
     "fingerprint": WITHOUT,
+    "load_abt_buy": WITHOUT,
     "load_bunny": WITHOUT,
+    "load_early_childhood": WITHOUT,
     "load_road_graph": WITHOUT,
     "load_stop_words": WITHOUT,
     "load_stsb_train": WITHOUT,
@@ -1149,6 +1160,7 @@ EXCLUDED = {
     "load_ohsumed": "reads a file of ours; the vocabulary is any container",
     "load_recipes": "reads a file of ours; the vocabulary is any container",
     "load_twitter": "reads a file of ours; the vocabulary is any container",
+    "SoftTokens": "of strings and their numbers: test_soft_tokens",
     "Source": "a protocol",
     "SimilarityMatrix": "abstract",
     "wme": "a module",

@@ -10,7 +10,7 @@ from scipy.stats import hypergeom
 
 from simlib import BudgetExceeded, Similarity
 from simlib.neighbors import most_similar, pairs_above, search
-from simlib.neighbors.pairs import _most_hits
+from simlib.neighbors.pairs import _Hunt, _most_hits
 
 
 def noisy(n, *, seed=0):
@@ -73,6 +73,34 @@ def test_it_pays_for_few():
     assert pairs.reached
     assert len(found(pairs)) >= 0.95 * len(truth)
     assert pairs.calls == sim.calls < 0.25 * 300 * 299 / 2
+
+
+def test_looks_are_few():
+    """Each costs confidence: a sample is continued by a quarter at least."""
+    K, G = noisy(120)
+    hunt = _Hunt(
+        Similarity.from_matrix(K), 0.95, None, Similarity.from_matrix(G), None, False, 0
+    )
+    hunt.threshold = 0.3
+    assert hunt.run(0.9).reached
+    assert hunt.looks <= 15
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_samples_are_new_pairs_each_once(groups):
+    """Drawn in vain or permuted: of what is not paid for, and nothing else."""
+    n, labels = 40, np.arange(40) % 2
+    sim = Similarity.from_matrix(rbf(n))
+    hunt = _Hunt(sim, 0.95, None, None, labels if groups else None, False, 0)
+    hunt._pay(hunt._draw(100))
+    for number in (20, 150, 10**6):
+        keys = hunt._draw(number)
+        assert keys.size == min(number, hunt.n_pairs - 100)
+        assert np.unique(keys).size == keys.size
+        i, j = np.divmod(keys, n)
+        assert (i < j).all()
+        assert not np.isin(keys, hunt.keys).any()
+        assert not groups or (labels[i] != labels[j]).all()
 
 
 def test_two_tables():

@@ -46,6 +46,12 @@ from simlib.datasets.loaders import (
     load_word_vectors,
     load_words,
 )
+from simlib.datasets.records import (
+    Records,
+    load_abt_buy,
+    load_early_childhood,
+    planted_records,
+)
 from simlib.datasets.registry import (
     REGISTRY,
     CorruptDataError,
@@ -69,6 +75,7 @@ __all__ = [
     "Mentions",
     "Mesh",
     "PairScorer",
+    "Records",
     "WordVectors",
     "available",
     "bumpy_sphere",
@@ -82,9 +89,11 @@ __all__ = [
     "fingerprint",
     "gaussian_psd",
     "load_banking77",
+    "load_abt_buy",
     "load_bunny",
     "load_cortex",
     "load_cross_encoder",
+    "load_early_childhood",
     "load_ecbplus",
     "load_newsgroups",
     "load_ohsumed",
@@ -97,6 +106,7 @@ __all__ = [
     "load_words",
     "planar_roads",
     "planted_mentions",
+    "planted_records",
     "sigmoid_kernel",
     "swiss_roll",
     "uniform_psd",

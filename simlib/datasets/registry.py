@@ -290,6 +290,7 @@ _BANKING = (
     "PolyAI-LDN/task-specific-datasets",
     "57ec275d8078af65b7731c2a98be812d844a6d6b",
 )
+_DEDUPE = ("dedupeio/dedupe-examples", "48916bf09205756a2948a30ec0275ac2e394288d")
 _BUNNY = (
     "GeometryCollective/geometry-processing-js",
     "c7ea47ae808979a5361e3fcd61bf921a194bf897",
@@ -754,6 +755,51 @@ _SETS = (
                 "c2938e72d8d0592f624ef5408cd73296e7227cca6e2f230c3556cc6f5f1423ee",
                 recipe=_PAIR_SCORES.format(kind="entity", epochs=3),
                 content_sha256="55354b6ca492769fe4d2c4fb2c6093522e9e85b929bf4238d79ea406a58cbf83",
+            ),
+        ),
+    ),
+    Dataset(
+        name="abt-buy",
+        folder="record_linkage",
+        title="Abt-Buy: 1081 and 1092 products of two shops, with their matches",
+        source=f"GitHub {_DEDUPE[0]}, commit {_DEDUPE[1]}, record_linkage_example/ "
+        "(from the entity-resolution benchmark of Leipzig's database group)",
+        licence="MIT (the repository); public benchmark data",
+        files=(
+            File(
+                "AbtBuy_Abt.csv.gz",
+                "5c6f6ded88769483bfb3f11bc2a365579a90d94c58e242aef2c47cac48e1e7b4",
+                url=_github(*_DEDUPE, "record_linkage_example/AbtBuy_Abt.csv"),
+                raw_sha256="98ee245f1c831138525f48d7cf31394e53c97e9520301116dccb171666942ebe",
+                convert=convert.zipped,
+                content_sha256="98ee245f1c831138525f48d7cf31394e53c97e9520301116dccb171666942ebe",
+            ),
+            File(
+                "AbtBuy_Buy.csv.gz",
+                "ff824b7bb21e5dc759c09ae7f7a61ef37aa0c8c8ee4ed74ee4add5fac92a3ced",
+                url=_github(*_DEDUPE, "record_linkage_example/AbtBuy_Buy.csv"),
+                raw_sha256="a31023d7f02fd696d424d246f988fe5b80b41ab24b020592a6b1442c1ea26299",
+                convert=convert.zipped,
+                content_sha256="a31023d7f02fd696d424d246f988fe5b80b41ab24b020592a6b1442c1ea26299",
+            ),
+        ),
+    ),
+    Dataset(
+        name="early-childhood",
+        folder="record_linkage",
+        title="3337 records of 1162 early-childhood sites in Chicago, from nine lists",
+        source=f"GitHub {_DEDUPE[0]}, commit {_DEDUPE[1]}, csv_example/",
+        licence="MIT (the repository); public data of the city",
+        files=(
+            File(
+                "csv_example_input_with_true_ids.csv.gz",
+                "f8462efaa2decd4b6566163f5182aea45cfecec24cca6e6fa4eb9db12148e1a9",
+                url=_github(
+                    *_DEDUPE, "csv_example/csv_example_input_with_true_ids.csv"
+                ),
+                raw_sha256="13cbb7b939c4b201f92b09b6e800ae034f1f783d825dda7095fdaccb2793edaa",
+                convert=convert.zipped,
+                content_sha256="13cbb7b939c4b201f92b09b6e800ae034f1f783d825dda7095fdaccb2793edaa",
             ),
         ),
     ),

@@ -35,7 +35,9 @@ from simlib.source import Source
 __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
 
 START = 0.005  # of the pairs, at random and in whole columns at first, each
-ROUND = 0.003  # of the pairs, in a round
+ROUND = 0.003  # of the pairs, in a round, or
+GROWTH = 0.1  # of those paid for, if that is more
+SPARED = 16  # U / goal^2 calls that a sample is smaller by for each hit found before
 N_LANDMARKS, RANK, DIRECTIONS = 20, 20, 20
 SAMPLE = 2**16  # pairs by which the cut of a round is found
 
@@ -261,18 +263,25 @@ class _Hunt:
         if not 0 < recall <= 1:
             raise ValueError(f"recall must be above 0 and at most 1; got {recall}.")
         self._start()
-        size = max(100, int(ROUND * self.n_pairs))
         while self._promised() < recall and self.keys.size < self.n_pairs:
-            before, cut = self._hits(), self._cut()
-            if recall < 1 and self._pay(self._promising(size)) == 0:
-                break
-            gain = self._hits(cut) - before
-            allowed = self._hits() * (1 - recall) / recall
-            if recall < 1 and gain > allowed / 4:
+            size = max(100, ROUND * self.n_pairs, GROWTH * self.keys.size)
+            before, cut, paid = self._hits(), self._cut(), 0
+            if recall < 1:
+                paid = self._pay(self._promising(int(size)))
+                if paid == 0:
+                    break
+            left, goal = self.n_pairs - self.keys.size, self._goal(recall)
+            if SPARED * left * (self._hits(cut) - before) > paid * goal**2:
                 continue
             if not self._sample(recall):
                 break
         return self._result(recall)
+
+    def _goal(self, recall: float) -> float:
+        """Return how many hits may be missing."""
+        if self.m:
+            return self.m * (1 - recall)
+        return self._hits() * (1 - recall) / recall
 
     def _cut(self) -> float:
         """Return the least nearness of a hit, as far as it is known."""
@@ -304,7 +313,8 @@ class _Hunt:
         right = self._allowed(i, j)
         i, j, values = i[right], j[right], values[right]
         self.paid.add(i, j, self.sign * values.astype(float))
-        self.keys = np.sort(np.append(self.keys, i * self.n + j))
+        keys = np.append(self.keys, np.sort(i * self.n + j))
+        self.keys = np.sort(keys, kind="stable")  # merges both
 
     def _allowed(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         if self.groups is None:
@@ -327,9 +337,9 @@ class _Hunt:
 
     def _draw(self, number: int) -> np.ndarray:
         """Draw pairs that are not paid for, uniformly without replacement."""
-        n = self.n
-        number = min(number, self.n_pairs - self.keys.size)
-        if self.n_pairs <= max(2**22, 4 * (self.keys.size + number)):
+        n, left = self.n, self.n_pairs - self.keys.size
+        number = min(number, left)
+        if number > left / 4 or left < n * n / 40:  # too many would be drawn in vain
             i, j = np.triu_indices(n, 1)
             right = self._allowed(i, j)
             keys = i[right] * n + j[right]
@@ -337,7 +347,8 @@ class _Hunt:
             return self.rng.permutation(keys)[:number]
         drawn = np.zeros(0, np.int64)
         while drawn.size < number:
-            i, j = self.rng.integers(n, size=(2, 2 * number))
+            tries = int(number * n * n / left) + 100
+            i, j = self.rng.integers(n, size=(2, tries))
             keys = np.minimum(i, j) * n + np.maximum(i, j)
             keys = keys[self._allowed(i, j) & ~among(keys, self.keys)]
             keys = np.append(drawn, keys)
@@ -438,11 +449,9 @@ class _Hunt:
         while s < U:
             self.looks += 1
             alpha = 6 * self.alpha / (pi * self.looks) ** 2
-            hits = self._hits()
-            goal = self.m * (1 - recall) if self.m else hits * (1 - recall) / recall
+            goal = self._goal(recall)
             wanted = _sample_size(U, x, goal, alpha) if goal > 0 else U
-            if s and wanted <= s:
-                wanted = s + max(1, s // 10)
+            wanted = max(wanted, s + s // 4, s + 1)  # each look costs confidence
             before = self._hits(cut)
             got = self._pay(self._draw(wanted - s))
             if got == 0:
@@ -451,7 +460,7 @@ class _Hunt:
             self.bound = min(self.bound, _most_hits(U, x, s, alpha) - x)
             if self._promised() >= recall or self.sim.calls - self.before >= self.limit:
                 return True
-            if x / s * (U - s) > goal:
+            if _sample_size(U, x, goal, alpha) > 2 * s:  # too many are missing
                 return True
         return True
 

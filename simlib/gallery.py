@@ -22,7 +22,7 @@ from simlib.similarity import Similarity
 from simlib.text import bounds
 from simlib.views import SimilarityMatrix
 
-__all__ = ["FAMILIES", "NAMES", "Example", "companions", "load"]
+__all__ = ["FAMILIES", "NAMES", "TITLES", "Example", "companions", "load"]
 
 FAMILIES = {
     "psd": ("gaussian", "uniform"),
@@ -33,6 +33,24 @@ FAMILIES = {
     "edit": ("edit", "edit_plain"),
 }
 NAMES = tuple(name for names in FAMILIES.values() for name in names)
+TITLES = {  # in figures; a stand-in has another
+    "gaussian": "Gaussian PSD",
+    "uniform": "Uniform PSD",
+    "twitter": "Twitter, WMD",
+    "twitter_narrow": "Twitter, WMD, narrow",
+    "twitter_squared": "Twitter, WMD, squared",
+    "docstrings": "Docstrings, WMD",
+    "simulated": "Simulated cross-encoder",
+    "pairs": "Digit pairs, network",
+    "stsb": "STS-B",
+    "mrpc": "MRPC",
+    "rte": "RTE",
+    "swiss_roll": "Swiss roll, shortest paths",
+    "cortex": "Cortex, geodesic",
+    "sigmoid": "Sigmoid kernel",
+    "edit": "Edit distance",
+    "edit_plain": "Edit distance, plain",
+}
 GAMMA = 0.3  # exp(-GAMMA * distance) for the Word Mover's Distance
 SEED = 20220222  # of the choice of items and of generated matrices
 
@@ -258,45 +276,46 @@ def _psd(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     make = {"gaussian": datasets.gaussian_psd, "uniform": datasets.uniform_psd}[name]
     K = make(n or 1000, rng=SEED)
     source = f"generated: Z Zᵀ with {name} numbers"
-    return f"{name.capitalize()} PSD", source, False, Similarity.from_matrix(K)
+    return TITLES[name], source, False, Similarity.from_matrix(K)
 
 
 def _sigmoid(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     K = datasets.sigmoid_kernel(n or 1000, rng=SEED)
     source = "generated: tanh of inner products of normal vectors"
-    return "Sigmoid kernel", source, False, Similarity.from_matrix(K)
+    return TITLES[name], source, False, Similarity.from_matrix(K)
 
 
-# What follows the title; gamma and power of exp(-(gamma * distance)^power).
+# gamma and power of exp(-(gamma * distance)^power)
 _TWEETS = {
-    "twitter": ("", GAMMA, 1),
-    "twitter_narrow": (", narrow", 2 * GAMMA, 1),
-    "twitter_squared": (", squared", GAMMA, 2),
+    "twitter": (GAMMA, 1),
+    "twitter_narrow": (2 * GAMMA, 1),
+    "twitter_squared": (GAMMA, 2),
 }
 # Pixels are nearer to each other than word vectors.
 _DIGITS = {
-    "twitter": ("", GAMMA, 1),
-    "twitter_narrow": (", narrow", 8 * GAMMA, 1),
-    "twitter_squared": (", squared", 4 * GAMMA, 2),
+    "twitter": (GAMMA, 1),
+    "twitter_narrow": (8 * GAMMA, 1),
+    "twitter_squared": (4 * GAMMA, 2),
 }
 
 
 def _twitter(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     if real := _present("twitter", "glove-twitter-25"):
-        variant, gamma, power = _TWEETS[name]
-        title, distances = "Twitter, WMD", _tweets(n, n_jobs)
+        gamma, power = _TWEETS[name]
+        title, distances = TITLES[name], _tweets(n, n_jobs)
         source = "tweets, GloVe-Twitter vectors of 25 dimensions"
     else:
-        variant, gamma, power = _DIGITS[name]
-        title, distances = "Digits, earth mover's", _digits(n, n_jobs)
+        gamma, power = _DIGITS[name]
+        title = TITLES[name].replace("Twitter, WMD", "Digits, earth mover's")
+        distances = _digits(n, n_jobs)
         source = "stand-in: scikit-learn's digit images as bags of pixels"
-    return title + variant, source, real, _kernel(distances, gamma, power)
+    return title, source, real, _kernel(distances, gamma, power)
 
 
 def _docstrings(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     distances = _word_mover_distances(*_docstring_documents(n), n_jobs)
     source = "docstrings of NumPy, SciPy and scikit-learn, vectors from the same"
-    return "Docstrings, WMD", source, True, _kernel(distances, 1)
+    return TITLES[name], source, True, _kernel(distances, 1)
 
 
 def _kernel(
@@ -346,15 +365,14 @@ def _sentences(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     if not _present(name):
         return _simulated(name, n, n_jobs)
     K = datasets.load_cross_encoder(name).matrix[:n, :n]
-    title = {"stsb": "STS-B", "mrpc": "MRPC", "rte": "RTE"}[name]
     source = "GLUE sentences, cross-encoder, mean of both orders"
-    return title, source, True, _mean_of_both_orders(K)
+    return TITLES[name], source, True, _mean_of_both_orders(K)
 
 
 def _simulated(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     kind = ("stsb", "mrpc", "rte", "simulated").index(name)
     K = datasets.cross_encoder_like(n or 1000, rng=SEED + kind)
-    title, source = "Simulated cross-encoder", "generated: "
+    title, source = TITLES["simulated"], "generated: "
     if name != "simulated":
         title, source = f"{title} {kind + 1}", "stand-in: generated, "
     source += "low rank with six negative directions and noise"
@@ -366,7 +384,7 @@ def _pairs(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     images = images[: n or 1000]
     K = scorer(images, images)
     source = "pairs of scikit-learn's digit images, a network, mean of both orders"
-    return "Digit pairs, network", source, True, _mean_of_both_orders(K)
+    return TITLES[name], source, True, _mean_of_both_orders(K)
 
 
 def _swiss_roll(name: str, n: int | None, n_jobs: int | None) -> _Parts:
@@ -377,7 +395,7 @@ def _swiss_roll(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     graph = kneighbors_graph(points, 8, mode="distance")
     D = graph_distances(graph, sources)[sources]
     source = "generated: shortest paths between points on a swiss roll"
-    return "Swiss roll, shortest paths", source, False, _mean_of_both_orders(D)
+    return TITLES[name], source, False, _mean_of_both_orders(D)
 
 
 def _swiss_roll_points() -> np.ndarray:
@@ -389,7 +407,7 @@ def _swiss_roll_points() -> np.ndarray:
 def _cortex(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     real = _present("cortex")
     if real:
-        title = "Cortex, geodesic"
+        title = TITLES[name]
         source = "heat distances on a cortical surface of 7502 vertices"
     else:
         title = "Bumpy sphere, geodesic"
@@ -410,11 +428,13 @@ def _words(name: str, n: int | None, n_jobs: int | None) -> _Parts:
         source = "words of news and review corpora"
     else:
         source = "stand-in: words of scikit-learn's data descriptions"
-    title, function = {
-        "edit": ("Edit distance", _edit_similarity),
-        "edit_plain": ("Edit distance, plain", _plain_edit_similarity),
-    }[name]
-    return title, source, real, Similarity(_some_words(n), function, batch="block")
+    function = {"edit": _edit_similarity, "edit_plain": _plain_edit_similarity}[name]
+    return (
+        TITLES[name],
+        source,
+        real,
+        Similarity(_some_words(n), function, batch="block"),
+    )
 
 
 def _some_words(n: int | None) -> list[str]:

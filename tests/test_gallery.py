@@ -185,6 +185,7 @@ def test_real_matrices(name):
     example = gallery.load(name, 25)
     check(name, example)
     assert example.real == (name not in GENERATED)
+    assert example.title == gallery.TITLES[name]
     assert "stand-in" not in example.source
 
 

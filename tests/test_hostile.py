@@ -448,7 +448,7 @@ TABLE: dict[str, list[Entry]] = {
         )
     ],
     # Methods
-    "nystrom": method("nystrom"),
+    "nystrom": method("nystrom") + method("nystrom", rcond="cv"),
     "sms_nystrom": method("sms_nystrom", oversampling=2.0),
     "skeleton": method("skeleton"),
     "sicur": method("sicur", oversampling=2.0),

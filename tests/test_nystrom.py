@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 from matrices import asymmetric, error, indefinite, orthogonal, psd, quick, rbf
 from sklearn.kernel_approximation import Nystroem
 
-from simlib import LowRank, Similarity, nystrom
+from simlib import LowRank, Similarity, nystrom, tikhonov
 from simlib.datasets import gaussian_psd, uniform_psd
+from simlib.landmarks import draw
 
 # Exact answers
 
@@ -119,7 +120,84 @@ def test_rcond_is_relative_to_the_largest_magnitude():
         assert np.linalg.matrix_rank(core) == rank
 
 
+# The cut-off chosen by the block
+
+
+def candidates(K, S, block):
+    """Yield each cut-off's answer and its squared error in the block."""
+    sim, rest = Similarity.from_matrix(K), np.setdiff1d(block, S)
+    for rcond in (None, *np.logspace(-5, 0, 21)[:-1]):
+        answer = nystrom(sim, landmarks=S, rcond=rcond).toarray()
+        E = (K - answer)[np.ix_(rest, rest)]
+        yield answer, np.square(E).sum() - np.square(np.diag(E)).sum()
+
+
+@pytest.mark.parametrize("kind", ["clean", "noisy", "asymmetric"])
+def test_the_cutoff_is_the_best_for_the_block(kind):
+    """By brute force, from another route through the public function."""
+    K = asymmetric(60) if kind == "asymmetric" else indefinite(60, rank=10)
+    if kind == "noisy":
+        noise = np.random.default_rng(3).standard_normal(K.shape)
+        K = K + 0.02 * np.linalg.norm(K) / 60 * (noise + noise.T)
+    found = nystrom(Similarity.from_matrix(K), 15, rcond="cv", rng=4)
+    S, block = draw(60, 15, 2, rng=4)
+    np.testing.assert_array_equal(found.landmarks, S)
+    answers, errors = zip(*candidates(K, S, block), strict=True)
+    bound = np.sqrt(60 / 15 * (np.sum(K[:, S] ** 2) + np.sum(K[S] ** 2)) / 2)
+    sizes = np.array([np.linalg.norm(answer) for answer in answers])
+    errors = np.where(sizes <= 2 * bound, errors, np.inf)
+    best = answers[int(np.argmin(errors))]
+    np.testing.assert_allclose(found.toarray(), best, atol=1e-8 * np.abs(K).max())
+
+
+def test_a_cutoff_that_is_chosen_tames_an_indefinite_matrix():
+    """The tail of each draw is cut; on a semidefinite matrix nothing is lost."""
+    x = np.random.default_rng(0).standard_normal((200, 5))
+    K = np.tanh(x @ x.T / 2)
+    sim = Similarity.from_matrix(K)
+    for k in range(5):
+        plain = error(K, nystrom(sim, 60, rng=k))
+        assert error(K, nystrom(sim, 60, rcond="cv", rng=k)) < 0.2 < 0.5 * plain
+    K = psd(60, rank=7)
+    assert error(K, nystrom(Similarity.from_matrix(K), 12, rcond="cv", rng=0)) < 1e-8
+
+
+@pytest.mark.parametrize(("n", "s"), [(1, 1), (6, 6), (6, 5)])
+def test_without_a_block_there_is_nothing_to_choose(n, s):
+    K = indefinite(n)
+    sim = Similarity.from_matrix(K)
+    plain = nystrom(sim.fork(), s, rng=0)
+    chosen = nystrom(sim.fork(), s, rcond="cv", rng=0)
+    np.testing.assert_array_equal(chosen.core, plain.core)
+    assert chosen.calls == n * (n + 1) // 2
+
+
+def test_nystrom_with_a_chosen_cutoff_reads_what_tikhonov_reads():
+    one, other = (Similarity.from_matrix(indefinite(40)) for _ in range(2))
+    nystrom(one, 8, rcond="cv", rng=3)
+    tikhonov(other, 8, rng=3)
+    assert one.calls == other.calls
+    tikhonov(one, 8, rng=3)
+    assert one.calls == other.calls
+
+
+def test_a_word_that_is_no_cutoff():
+    with pytest.raises(ValueError, match='rcond must be "cv" or a number'):
+        nystrom(Similarity.from_matrix(np.eye(6)), 2, rcond="best")
+
+
 # Properties
+
+
+@given(st.integers(0, 100), st.sampled_from([1e-200, 1e-3, 1e200]))
+@quick
+def test_the_chosen_cutoff_does_not_depend_on_the_scale(seed, scale):
+    K = indefinite(15, seed=seed)
+    one, other = (
+        nystrom(Similarity.from_matrix(c * K), 4, rcond="cv", rng=seed).toarray() / c
+        for c in (1.0, scale)
+    )
+    np.testing.assert_allclose(other, one, atol=1e-9 * np.abs(one).max())
 
 
 @given(st.integers(0, 100), st.sampled_from([1e-20, 1e-3, 1e15]))

@@ -54,6 +54,7 @@ COLUMNS = N * S - S * (S - 1) // 2
     [
         ("nystrom", {}, COLUMNS),
         ("nystrom", {"rcond": 1e-15}, COLUMNS),
+        ("nystrom", {"rcond": "cv"}, COLUMNS + 10 * 11 // 2),
         ("sms_nystrom", {}, COLUMNS + 10 * 11 // 2),
         ("sms_nystrom", {"oversampling": 3}, COLUMNS + 20 * 21 // 2),
         ("sms_nystrom", {"oversampling": 1.5}, COLUMNS + 5 * 6 // 2),
@@ -108,6 +109,7 @@ OPTIONS = [
     {"nested": False},
     {"same_rows": False},
     {"shift": 1.0},
+    {"rcond": "cv"},
 ]
 
 

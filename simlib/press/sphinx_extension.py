@@ -142,8 +142,8 @@ def read_page(text: str) -> "NotebookNode":
 def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
     """Give the cells of a chapter the outputs of its executed notebook.
 
-    The cell with a profile's parameters is put in place; recorded values, which are
-    for the press alone, are left out.
+    The cell with a profile's parameters is put in place, folded as the chapter's own;
+    recorded values, which are for the press alone, are left out.
     """
     for cell, done in zip(code_cells(notebook), code_cells(executed), strict=True):
         cell.execution_count = done.execution_count
@@ -153,6 +153,8 @@ def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
             at = next(
                 i for i, cell in enumerate(notebook.cells) if "parameters" in tags(cell)
             )
+            folded = [tag for tag in tags(notebook.cells[at]) if tag != "parameters"]
+            injected.metadata["tags"] = ["injected-parameters", *folded]
             notebook.cells.insert(at + 1, injected)
             lines = notebook.metadata.source_map
             lines.insert(at + 1, lines[at])

@@ -33,6 +33,12 @@ COLOURS = {
 
 CURVES = {
     "nystrom": {"label": "Nyström", "color": COLOURS["grey"], "marker": "s"},
+    "nystrom_cv": {
+        "label": "Nyström, cut-off by CV",
+        "color": COLOURS["sky"],
+        "marker": "s",
+        "linestyle": "--",
+    },
     "sms_nystrom": {"label": "SMS-Nyström", "color": COLOURS["blue"], "marker": "o"},
     "skeleton": {"label": "Skeleton", "color": COLOURS["purple"], "marker": "x"},
     "sicur": {"label": "SiCUR", "color": COLOURS["orange"], "marker": "^"},

@@ -129,10 +129,10 @@ def interpolation(
     -----
     "auto" computes 32 columns around their landmarks, and leaves it at that if they
     need more than two fifths of the nodes of the elimination tree on average: then
-    whole columns are faster. Of each column, sixteen solves with random signs for all tell
-    how large the entries out of reach are. Where their sum of squares is more than a
-    thousandth of that of the entries kept, as on graphs with hubs, whose neighbourhoods
-    are not near, the whole column is solved for.
+    whole columns are faster. Of each column, sixteen solves with random signs for all
+    tell how large the entries out of reach are. Where their sum of squares is more than
+    a thousandth of that of the entries kept, as on graphs with hubs, whose
+    neighbourhoods are not near, the whole column is solved for.
 
     No similarity calls: one P serves any number of similarity functions. A sparse
     factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves

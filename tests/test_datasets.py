@@ -22,6 +22,7 @@ from typing import NamedTuple
 import joblib
 import numpy as np
 import pytest
+from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from scipy.stats import kstest

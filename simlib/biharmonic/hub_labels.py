@@ -37,6 +37,7 @@ except ImportError as error:
 __all__ = ["HubLabels"]
 
 FARTHEST = 2**15 - 1  # from a hub: the sum of two fits into two bytes
+TILE = 64  # nodes whose labels are compared with those of all sources
 NONE = 2**30  # the weight of no edge
 SHIFT = 1e-9  # makes a Laplacian definite; with more, entries of its factor underflow
 
@@ -407,23 +408,29 @@ def _shared(depth, parent, places):
 
 @njit(nogil=True, cache=True)
 def _rows(labels, start, depth, parent, sources, targets, shared, columns, out):
-    """Fill in distances to targets in ascending order.
+    """Fill in distances to targets in ascending order, a tile of them at a time.
 
-    Seen from a source, the common ancestors become fewer to both sides.
+    Seen from a source, the common ancestors become fewer to both sides. The labels of a
+    tile stay in the cache while all sources are compared with them.
     """
-    for a in range(sources.size):
-        p = sources[a]
-        own = labels[start[p] : start[p] + depth[p] + 1]
-        middle = np.searchsorted(targets, p)
-        for step in (1, -1):
-            b = middle if step == 1 else middle - 1
-            if not 0 <= b < targets.size:
-                continue
-            common = _meeting(depth, parent, p, targets[b])
-            while True:
-                q, size = start[targets[b]], common + 1
-                out[a, columns[b]] = _shortest(own[:size], labels[q : q + size])
-                b += step
-                if not 0 <= b < targets.size:
-                    break
-                common = min(common, shared[b - 1 if step == 1 else b])
+    n = targets.size
+    middle = np.searchsorted(targets, sources)
+    common = np.empty(sources.size, np.int64)
+    for step in (1, -1):
+        for tile in range(0, n, TILE):
+            low, high = tile, min(tile + TILE, n)
+            if step == -1:
+                low, high = n - high, n - low
+            for a in range(sources.size):
+                p, m = sources[a], middle[a]
+                own = labels[start[p] : start[p] + depth[p] + 1]
+                b = max(low, m) if step == 1 else min(high, m) - 1
+                while low <= b < high:
+                    if b == (m if step == 1 else m - 1):
+                        common[a] = _meeting(depth, parent, p, targets[b])
+                    else:
+                        beside = shared[b - 1 if step == 1 else b]
+                        common[a] = min(common[a], beside)
+                    q, size = start[targets[b]], common[a] + 1
+                    out[a, columns[b]] = _shortest(own[:size], labels[q : q + size])
+                    b += step

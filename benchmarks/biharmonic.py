@@ -148,7 +148,7 @@ def compare_columns(cases):
             nnz = min(round(free.size * NNZ_PER_ROW / b.size), free.size)
             some = np.linspace(0, b.size - 1, COLUMNS).astype(int)
             system = SelectedSolve(M, b)
-            took, (_, touched, _) = timed(system.columns, some, nnz)
+            took, (*_, touched, _) = timed(system.largest, some, nnz)
             B = -M[free][:, b[some[::2]]]
             slow, _ = timed(whole_columns, system, B, nnz)
             took, slow = 1e3 * took / COLUMNS, 1e3 * slow / B.shape[1]
@@ -200,7 +200,7 @@ def compare_labels(A, sizes):
 def warm_up():
     """Compile, so that no time contains it."""
     M = surface("sphere")[1]
-    SelectedSolve(M, np.arange(0, M.shape[0], 20)).columns(np.arange(4), 50)
+    SelectedSolve(M, np.arange(0, M.shape[0], 20)).largest(np.arange(4), 50)
     labels = HubLabels(planar_roads(1000, rng=0)[0])
     list(labels.blocks(np.arange(0, 900, 3)))
 

@@ -8,9 +8,8 @@ from matrices import quick
 from scipy.sparse import csr_array, random_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-import simlib.biharmonic.hub_labels
 from simlib import Similarity
-from simlib.biharmonic import graph_distances
+from simlib.biharmonic import factorization, graph_distances
 from simlib.biharmonic.hub_labels import HubLabels
 from simlib.datasets import bumpy_sphere, load_road_graph, planar_roads
 
@@ -34,7 +33,7 @@ def whole(labels, landmarks, size):
 @pytest.fixture(params=["nested dissection", "minimum degree"])
 def _order(request, monkeypatch):
     if request.param == "minimum degree":
-        monkeypatch.setattr(simlib.biharmonic.hub_labels, "pymetis", None)
+        monkeypatch.setattr(factorization, "pymetis", None)
     else:
         pytest.importorskip("pymetis", reason="needs pymetis, of the extra mesh")
 

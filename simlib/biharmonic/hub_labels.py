@@ -19,26 +19,25 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csc_array, diags_array
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import splu
 
 from simlib._typing import Indices, MatrixLike
+from simlib.biharmonic.factorization import eliminate
 from simlib.biharmonic.operator import as_square
 
 try:
     from numba import njit
+
+    from simlib.biharmonic.elimination_tree import depths, elimination_tree, postorder
 except ImportError as error:
     raise ImportError(
         "Hub labels need numba: pip install simlib[mesh]. Without it, graph_distances "
         "measures from some nodes to all."
     ) from error
-try:
-    import pymetis
-except ImportError:
-    pymetis = None  # type: ignore[assignment]
 
 __all__ = ["HubLabels"]
 
 FARTHEST = 2**15 - 1  # from a hub: the sum of two fits into two bytes
+TILE = 64  # nodes whose labels are compared with those of all sources
 NONE = 2**30  # the weight of no edge
 SHIFT = 1e-9  # makes a Laplacian definite; with more, entries of its factor underflow
 
@@ -110,14 +109,15 @@ class HubLabels:
                 "them is infinite. Measure in one at a time "
                 "(scipy.sparse.csgraph.connected_components finds them)."
             )
-        L, place = _eliminated(A)
-        parent = _parents(L.indptr, L.indices)
-        rank = _postorder(parent)
+        factor = eliminate(csc_array(diags_array(A.sum(axis=0) + SHIFT) - A))
+        place, L = factor.place, factor.superlu.L
+        parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
+        rank = postorder(parent)
         self._place = rank[place]  # of a node in the elimination, children first
         self._parent, indptr, indices = _in_order(L.indptr, L.indices, parent, rank)
-        del L
+        del factor, L
         weights = _edges(indptr, indices, A.indptr, A.indices, self._place)
-        self._depth = _depths(self._parent)
+        self._depth = depths(self._parent)
         self.depth = int(self._depth.max()) + 1
         if not _contract(indptr, indices, weights):
             raise ValueError(
@@ -285,60 +285,6 @@ class HubLabels:
         return nodes
 
 
-def _eliminated(A: csc_array) -> tuple[csc_array, np.ndarray]:
-    """Return a factor with an entry for each edge, and the place of each node in it."""
-    if pymetis is None or A.nnz == 0:
-        order, permc_spec = np.arange(A.shape[0]), "MMD_AT_PLUS_A"
-    else:
-        graph = pymetis.CSRAdjacency(A.indptr, A.indices)
-        order, permc_spec = np.array(pymetis.nested_dissection(graph)[0]), "NATURAL"
-    A = csc_array(A[order][:, order])
-    factor = splu(
-        csc_array(diags_array(A.sum(axis=0) + SHIFT) - A),
-        permc_spec=permc_spec,
-        diag_pivot_thresh=0,
-        options={"SymmetricMode": True},
-    )
-    L = csc_array(factor.L)
-    L.sort_indices()
-    place = np.empty_like(order)
-    place[order] = factor.perm_c
-    return L, place
-
-
-@njit(nogil=True, cache=True)
-def _parents(indptr, indices):
-    """Return the first row below the diagonal of each column, -1 where none is."""
-    n = indptr.size - 1
-    parent = np.full(n, -1, np.int64)
-    for q in range(n):
-        for e in range(indptr[q], indptr[q + 1]):
-            if indices[e] > q:
-                parent[q] = indices[e]
-                break
-    return parent
-
-
-@njit(nogil=True, cache=True)
-def _postorder(parent):
-    """Return new numbers, by which the nodes below any one come just before it."""
-    n = parent.size
-    below = np.zeros(n, np.int64)
-    for q in range(n):
-        if parent[q] != -1:
-            below[parent[q]] += below[q] + 1
-    rank, taken, roots = np.empty(n, np.int64), np.zeros(n, np.int64), n
-    for q in range(n - 1, -1, -1):
-        p = parent[q]
-        if p == -1:
-            rank[q] = roots - 1
-            roots -= below[q] + 1
-        else:
-            rank[q] = rank[p] - 1 - taken[p]
-            taken[p] += below[q] + 1
-    return rank
-
-
 @njit(nogil=True, cache=True)
 def _in_order(indptr, indices, parent, rank):
     """Return parents and higher neighbours of each node by the new numbers."""
@@ -373,15 +319,6 @@ def _edges(indptr, indices, A_indptr, A_indices, place):
                 k = first + np.searchsorted(indices[first : indptr[q + 1]], r)
                 weights[k] = 1
     return weights
-
-
-@njit(nogil=True, cache=True)
-def _depths(parent):
-    depth = np.zeros(parent.size, np.int64)
-    for q in range(parent.size - 1, -1, -1):
-        if parent[q] != -1:
-            depth[q] = depth[parent[q]] + 1
-    return depth
 
 
 @njit(nogil=True, cache=True)
@@ -471,23 +408,29 @@ def _shared(depth, parent, places):
 
 @njit(nogil=True, cache=True)
 def _rows(labels, start, depth, parent, sources, targets, shared, columns, out):
-    """Fill in distances to targets in ascending order.
+    """Fill in distances to targets in ascending order, a tile of them at a time.
 
-    Seen from a source, the common ancestors become fewer to both sides.
+    Seen from a source, the common ancestors become fewer to both sides. The labels of a
+    tile stay in the cache while all sources are compared with them.
     """
-    for a in range(sources.size):
-        p = sources[a]
-        own = labels[start[p] : start[p] + depth[p] + 1]
-        middle = np.searchsorted(targets, p)
-        for step in (1, -1):
-            b = middle if step == 1 else middle - 1
-            if not 0 <= b < targets.size:
-                continue
-            common = _meeting(depth, parent, p, targets[b])
-            while True:
-                q, size = start[targets[b]], common + 1
-                out[a, columns[b]] = _shortest(own[:size], labels[q : q + size])
-                b += step
-                if not 0 <= b < targets.size:
-                    break
-                common = min(common, shared[b - 1 if step == 1 else b])
+    n = targets.size
+    middle = np.searchsorted(targets, sources)
+    common = np.empty(sources.size, np.int64)
+    for step in (1, -1):
+        for tile in range(0, n, TILE):
+            low, high = tile, min(tile + TILE, n)
+            if step == -1:
+                low, high = n - high, n - low
+            for a in range(sources.size):
+                p, m = sources[a], middle[a]
+                own = labels[start[p] : start[p] + depth[p] + 1]
+                b = max(low, m) if step == 1 else min(high, m) - 1
+                while low <= b < high:
+                    if b == (m if step == 1 else m - 1):
+                        common[a] = _meeting(depth, parent, p, targets[b])
+                    else:
+                        beside = shared[b - 1 if step == 1 else b]
+                        common[a] = min(common[a], beside)
+                    q, size = start[targets[b]], common[a] + 1
+                    out[a, columns[b]] = _shortest(own[:size], labels[q : q + size])
+                    b += step

@@ -38,7 +38,7 @@ Solver = Literal["auto", "selected", "superlu"]
 Solve = Callable[[np.ndarray], np.ndarray]
 BLOCK = 32  # columns solved at a time: they stay in the cache of the processor
 PART = 1024  # columns computed, and kept in a folder, together
-TOUCHED = 0.2  # of all nodes: with more, whole columns are faster
+TOUCHED = 0.4  # of all nodes: with more, whole columns are faster
 OUT_OF_REACH = 1e-3  # of the sum of squares of what is kept of a column
 SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
 
@@ -128,11 +128,11 @@ def interpolation(
     Notes
     -----
     "auto" computes 32 columns around their landmarks, and leaves it at that if they
-    need more than a fifth of the nodes of the elimination tree on average: then whole
-    columns are faster. Of each column, sixteen solves with random signs for all tell
-    how large the entries out of reach are. Where their sum of squares is more than a
-    thousandth of that of the entries kept, as on graphs with hubs, whose neighbourhoods
-    are not near, the whole column is solved for.
+    need more than two fifths of the nodes of the elimination tree on average: then
+    whole columns are faster. Of each column, sixteen solves with random signs for all
+    tell how large the entries out of reach are. Where their sum of squares is more than
+    a thousandth of that of the entries kept, as on graphs with hubs, whose
+    neighbourhoods are not near, the whole column is solved for.
 
     No similarity calls: one P serves any number of similarity functions. A sparse
     factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves

@@ -21,6 +21,8 @@ from simlib.biharmonic.operator import compact
 
 try:
     from numba import njit
+
+    from simlib.biharmonic.elimination_tree import elimination_tree, postorder
 except ImportError as error:
     raise ImportError(
         "The selected solve needs numba: pip install simlib[mesh]. Without it, solver="
@@ -30,6 +32,7 @@ except ImportError as error:
 __all__ = ["SelectedSolve", "selected_columns"]
 
 REACH = 4  # items looked at for each entry that is kept
+WIDTH = 16  # columns solved together, which read L once
 PROBES = 16  # random signs by item that tell how large the entries out of reach are
 
 
@@ -79,23 +82,25 @@ class SelectedSolve:
         free = np.setdiff1d(np.arange(n), landmarks)
         A = csc_array(self.M[free][:, free])
         factor = factorize(A)
-        if not np.array_equal(factor.perm_r, factor.perm_c):
+        if not np.array_equal(factor.superlu.perm_r, factor.superlu.perm_c):
             raise ValueError(
                 "M without the landmarks is not positive definite, and not M_uu = L D "
                 'L^T. Take solver="superlu".'
             )
-        self.solve = factor.solve
-        L, D, position = factor.L, factor.U.diagonal(), factor.perm_c.astype(np.int64)
-        parent = _elimination_tree(A.indptr, A.indices, position, np.argsort(position))
-        rank = _postorder(parent)
+        self.solve, place = factor.solve, factor.place
+        L, D = factor.superlu.L, factor.superlu.U.diagonal()
+        parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
+        rank = postorder(parent)
         order = np.argsort(rank)
         # With subtrees side by side in memory, neighbours on the surface are too.
-        self.L, self.D, position = L[:, order], D[order], rank[position]
+        self.L, self.D, place = L[:, order], D[order], rank[place]
         self.L.indices = rank[self.L.indices].astype(self.L.indices.dtype)
+        self.L.setdiag(0)  # what is left are the entries below the ones
+        self.L.eliminate_zeros()
         self.parent = np.where(parent[order] < 0, -1, rank[parent[order]])
         self.node = np.full(n, -1, dtype=np.int64)  # an item's place in the elimination
-        self.node[free] = position
-        order = np.argsort(position)
+        self.node[free] = place
+        order = np.argsort(place)
         self.item = free[order]
         signs = np.random.default_rng(0).integers(0, 2, (free.size, probes)) * 2.0 - 1
         self.signs = signs[order].astype(np.int8)
@@ -137,14 +142,20 @@ class SelectedSolve:
         reach = min(max(REACH * nnz if reach is None else reach, nnz), m)
 
         def some(chunk: np.ndarray) -> tuple[np.ndarray, ...]:
+            space = np.zeros((m, min(WIDTH, chunk.size)))
+            marks = [np.zeros(size, dtype=np.int32) for size in (m, m, m, M.shape[0])]
             return _solve(
                 chunk, M.indptr, M.indices, M.data, L.indptr, L.indices, L.data,
                 self.D, self.parent, self.node, self.item, self.signs, reach, nnz,
+                space, *marks,
             )  # fmt: skip
 
-        n_chunks = max(1, min(4 * effective_n_jobs(), numbers.size))
-        chunks = np.array_split(self.landmarks[numbers], n_chunks)
-        parts = Parallel(require="sharedmem")(delayed(some)(chunk) for chunk in chunks)
+        n_batches = -(-numbers.size // WIDTH)
+        size = WIDTH * max(1, -(-n_batches // (4 * effective_n_jobs())))
+        parts = Parallel(require="sharedmem")(
+            delayed(some)(self.landmarks[numbers[k : k + size]])
+            for k in range(0, max(1, numbers.size), size)
+        )
         rows, values, counts, touched, sums = map(
             np.concatenate, zip(*parts, strict=True)
         )
@@ -190,7 +201,9 @@ def selected_columns(
     Notes
     -----
     Two triangular solves along the tree for each landmark, in machine code, on the
-    threads that ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; the theory
+    threads that ``joblib.parallel_config(n_jobs=...)`` allows. Sixteen landmarks near
+    each other are solved for together: they need much the same of L, which is read once
+    for all of them. Source: ours; the theory
     of the elimination tree is in Davis (2006), chapters 3 and 4.
 
     Examples
@@ -222,141 +235,149 @@ def selected_columns(
 
 
 @njit(nogil=True, cache=True)
-def _elimination_tree(indptr, indices, position, order):
-    """Parent of each node, -1 at a root (Liu, with path compression)."""
-    m = order.size
-    parent, ancestor = np.full(m, -1, np.int64), np.full(m, -1, np.int64)
-    for q in range(m):
-        for k in range(indptr[order[q]], indptr[order[q] + 1]):
-            i = position[indices[k]]
-            while i != -1 and i < q:
-                above = ancestor[i]
-                ancestor[i] = q
-                if above == -1:
-                    parent[i] = q
-                i = above
-    return parent
+def _near(start, stamp, M_indptr, M_indices, node, seen, queue, near):
+    """Fill `near` with the nodes of the items around one, breadth first; count them."""
+    queue[0], seen[start] = start, stamp
+    first, last, count = 0, 1, 0
+    while first < last and count < near.size:
+        i = queue[first]
+        first += 1
+        for k in range(M_indptr[i], M_indptr[i + 1]):
+            j = M_indices[k]
+            if seen[j] != stamp:
+                seen[j] = stamp
+                queue[last] = j
+                last += 1
+                if node[j] >= 0 and count < near.size:
+                    near[count] = node[j]
+                    count += 1
+    return count
 
 
 @njit(nogil=True, cache=True)
-def _postorder(parent):
-    """Return new numbers, by which the nodes below any one come just before it."""
-    m = parent.size
-    below = np.zeros(m, np.int64)
-    for q in range(m):
-        if parent[q] != -1:
-            below[parent[q]] += below[q] + 1
-    rank, taken, roots = np.empty(m, np.int64), np.zeros(m, np.int64), m
-    for q in range(m - 1, -1, -1):
-        p = parent[q]
-        if p == -1:
-            rank[q] = roots - 1
-            roots -= below[q] + 1
-        else:
-            rank[q] = rank[p] - 1 - taken[p]
-            taken[p] += below[q] + 1
-    return rank
+def _climb(q, stamp, parent, mark, batch, taken, path, order, size):
+    """Go from q to the root, as far as it is new to this column.
 
-
-@njit(nogil=True, cache=True)
-def _climb(q, parent, mark, stamp, order, size, path):
-    """Add the nodes from q to the root that are new, ancestors before descendants."""
-    length = 0
+    Add to `order` what is new to its batch, ancestors before descendants; return the
+    new size of that, and how many nodes are new to the column.
+    """
+    length, new, fresh = 0, 0, 0
     while q != -1 and mark[q] != stamp:
+        fresh += mark[q] != stamp - 1  # nor did the right-hand side come through
         mark[q] = stamp
-        path[length] = q
+        if taken[q] != batch:
+            taken[q] = batch
+            path[new] = q
+            new += 1
         length += 1
         q = parent[q]
-    for k in range(length):
-        order[size + k] = path[length - 1 - k]
-    return size + length
+    for k in range(new):
+        order[size + k] = path[new - 1 - k]
+    return size + new, fresh
+
+
+@njit(nogil=True, cache=True)
+def _forward(order, L_indptr, L_indices, L_data, x):
+    """L z = x, in place, on nodes in ascending order."""
+    width = x.shape[1]
+    for q in order:
+        for e in range(L_indptr[q], L_indptr[q + 1]):
+            r, value = L_indices[e], L_data[e]
+            for s in range(width):
+                x[r, s] -= value * x[q, s]
+
+
+@njit(nogil=True, cache=True)
+def _backward(order, L_indptr, L_indices, L_data, D, x):
+    """L^T x = D^-1 z, in place, on nodes each of which comes after its ancestors."""
+    width = x.shape[1]
+    total = np.empty(width)
+    for q in order:
+        for s in range(width):
+            total[s] = x[q, s] / D[q]
+        for e in range(L_indptr[q], L_indptr[q + 1]):
+            r, value = L_indices[e], L_data[e]
+            for s in range(width):
+                total[s] -= value * x[r, s]
+        for s in range(width):
+            x[q, s] = total[s]
+
+
+@njit(nogil=True, cache=True)
+def _keep(near, x, item, rows, values):
+    """Fill in the largest; where several are as large as the least, the first found."""
+    magnitudes = np.empty(near.size)
+    for k in range(near.size):
+        magnitudes[k] = abs(x[near[k]])
+    count = min(rows.size, near.size)
+    least = np.partition(magnitudes, near.size - count)[near.size - count]
+    ties = count - (magnitudes > least).sum()
+    kept = 0
+    for k in range(near.size):
+        if magnitudes[k] > least or (magnitudes[k] == least and ties > 0):
+            ties -= magnitudes[k] == least
+            rows[kept] = item[near[k]]
+            values[kept] = x[near[k]]
+            kept += 1
+    return kept
 
 
 @njit(nogil=True, cache=True)
 def _solve(
     landmarks, M_indptr, M_indices, M_data, L_indptr, L_indices, L_data, D,
-    parent, node, item, signs, reach, nnz,
+    parent, node, item, signs, reach, nnz, x, mark, first, second, seen,
 ):  # fmt: skip
-    """Rows, values and number of entries kept, nodes touched, and sums by signs."""
-    n, m = node.size, item.size
-    x = np.zeros(m)
-    mark = np.full(m, -1, np.int64)  # the last path that came through a node
-    seen = np.full(n, -1, np.int64)
-    queue = np.empty(n, np.int64)
-    forward, backward = np.empty(m, np.int64), np.empty(m, np.int64)
-    path = np.empty(m, np.int64)
-    neighbourhood = np.empty(reach, np.int64)
+    """Rows, values and number of entries kept, nodes touched, and sums by signs.
+
+    The last five are zeros: the columns of a batch side by side, for each node the last
+    column and the last batches that came through it, and for each item the last column.
+    """
+    m, width = x.shape
+    queue = np.empty(seen.size, node.dtype)
+    forward, backward = np.empty(m, node.dtype), np.empty(m, node.dtype)
+    path = np.empty(m, node.dtype)
+    near, sizes = np.empty((width, reach), node.dtype), np.zeros(width, np.int64)
     rows = np.zeros((landmarks.size, nnz), M_indices.dtype)
     values = np.zeros((landmarks.size, nnz))
     counts = np.zeros(landmarks.size, np.int64)
     touched = np.zeros(landmarks.size, np.int64)
     sums = np.zeros((landmarks.size, signs.shape[1]))
-    for c in range(landmarks.size):
-        start = landmarks[c]
-
-        # The neighbourhood of the landmark, breadth first.
-        queue[0], seen[start] = start, c
-        first, last, n_near = 0, 1, 0
-        while first < last and n_near < reach:
-            i = queue[first]
-            first += 1
-            for k in range(M_indptr[i], M_indptr[i + 1]):
-                j = M_indices[k]
-                if seen[j] != c:
-                    seen[j] = c
-                    queue[last] = j
-                    last += 1
-                    if node[j] >= 0 and n_near < reach:
-                        neighbourhood[n_near] = node[j]
-                        n_near += 1
-
-        # L z = -M_ub e_j, along the paths from the entries of the right-hand side.
-        n_forward = 0
-        for k in range(M_indptr[start], M_indptr[start + 1]):
-            q = node[M_indices[k]]
-            if q >= 0:
-                x[q] = -M_data[k]
-                n_forward = _climb(q, parent, mark, 2 * c, forward, n_forward, path)
-        for k in range(n_forward - 1, -1, -1):
-            q = forward[k]
-            for e in range(L_indptr[q], L_indptr[q + 1]):
-                if L_indices[e] != q:
-                    x[L_indices[e]] -= L_data[e] * x[q]
-
-        # L^T x = D^-1 z, on the neighbourhood and its ancestors.
-        n_backward = 0
-        for k in range(n_near):
-            n_backward = _climb(
-                neighbourhood[k], parent, mark, 2 * c + 1, backward, n_backward, path
+    for start in range(0, landmarks.size, width):
+        stop = min(start + width, landmarks.size)
+        batch, n_forward, n_backward = start + 1, 0, 0
+        for c in range(start, stop):
+            s, landmark = c - start, landmarks[c]
+            for k in range(M_indptr[landmark], M_indptr[landmark + 1]):
+                q = node[M_indices[k]]
+                if q >= 0:
+                    x[q, s] = -M_data[k]
+                    n_forward, fresh = _climb(
+                        q, 3 * c + 2, parent, mark, batch, first, path, forward,
+                        n_forward,
+                    )  # fmt: skip
+                    touched[c] += fresh
+            sizes[s] = _near(
+                landmark, c + 1, M_indptr, M_indices, node, seen, queue, near[s]
             )
-        for k in range(n_backward):
-            q = backward[k]
-            total = x[q] / D[q]
-            for e in range(L_indptr[q], L_indptr[q + 1]):
-                if L_indices[e] != q:
-                    total -= L_data[e] * x[L_indices[e]]
-            x[q] = total
+            for k in range(sizes[s]):
+                n_backward, fresh = _climb(
+                    near[s, k], 3 * c + 3, parent, mark, batch, second, path, backward,
+                    n_backward,
+                )  # fmt: skip
+                touched[c] += fresh
 
-        # The largest, those first found where several are as large as the least.
-        magnitudes = np.abs(x[neighbourhood[:n_near]])
-        count = min(nnz, n_near)
-        least = np.partition(magnitudes, n_near - count)[n_near - count]
-        ties = count - (magnitudes > least).sum()
-        for k in range(n_near):
-            if magnitudes[k] > least or (magnitudes[k] == least and ties > 0):
-                ties -= magnitudes[k] == least
-                rows[c, counts[c]] = item[neighbourhood[k]]
-                values[c, counts[c]] = x[neighbourhood[k]]
-                counts[c] += 1
-
-        for k in range(n_near):
-            for s in range(signs.shape[1]):
-                sums[c, s] += signs[neighbourhood[k], s] * x[neighbourhood[k]]
-
-        touched[c] = n_backward
-        for k in range(n_forward):
-            touched[c] += mark[forward[k]] != 2 * c + 1
-            x[forward[k]] = 0
-        for k in range(n_backward):
-            x[backward[k]] = 0
+        forward[:n_forward].sort()
+        _forward(forward[:n_forward], L_indptr, L_indices, L_data, x)
+        _backward(backward[:n_backward], L_indptr, L_indices, L_data, D, x)
+        for c in range(start, stop):
+            s = c - start
+            some = near[s, : sizes[s]]
+            counts[c] = _keep(some, x[:, s], item, rows[c], values[c])
+            for q in some:
+                for k in range(signs.shape[1]):
+                    sums[c, k] += signs[q, k] * x[q, s]
+        for q in forward[:n_forward]:
+            x[q] = 0
+        for q in backward[:n_backward]:
+            x[q] = 0
     return rows, values, counts, touched, sums

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from os import PathLike
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
-from simlib.datasets.registry import find
+from simlib.datasets.registry import CorruptDataError, find
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -427,23 +430,30 @@ def load_bunny() -> Mesh:
     return Mesh(vertices.astype(np.float64), faces.astype(np.intp))
 
 
-def load_road_graph(*, weighted: bool = False) -> csr_array:
-    """Load the roads of New York City: 264346 nodes and 365050 edges, in one piece.
+def load_road_graph(name: str = "new-york", *, weighted: bool = False) -> csr_array:
+    """Load the roads of New York City, or of a state of which SNAP has them.
 
     Parameters
     ----------
+    name : {"new-york", "roadnet-ca", "roadnet-pa", "roadnet-tx"}
+        New York has 264346 nodes and 365050 edges, in one piece. The states are
+        California, the graph of the paper's largest experiment, Pennsylvania and Texas:
+        the largest piece of each. ``python -m simlib.datasets fetch roadnet-ca`` asks
+        SNAP's server; the hashes of those files are not known to simlib.
     weighted : bool
-        Whether an edge has its length in the DIMACS file, or 1.
+        Whether an edge has its length in the DIMACS file, or 1. SNAP has no lengths.
 
     Returns
     -------
-    csr_array of float64, shape (264346, 264346)
+    csr_array of float64, shape (n, n)
         Symmetric: each edge is stored in both directions.
 
     Raises
     ------
     DataNotFoundError, CorruptDataError
         As `find`.
+    ValueError
+        No such graph, or lengths where there are none.
 
     Examples
     --------
@@ -452,6 +462,15 @@ def load_road_graph(*, weighted: bool = False) -> csr_array:
     >>> graph.shape, graph.nnz // 2
     ((264346, 264346), 365050)
     """
+    states = {f"roadnet-{state.lower()}": state for state in ("CA", "PA", "TX")}
+    if name in states:
+        if weighted:
+            raise ValueError(f"{name} has no lengths: leave weighted=False.")
+        return load_edge_list(find(name, f"roadNet-{states[name]}.txt.gz"))
+    if name != "new-york":
+        raise ValueError(
+            f"no roads of {name!r}; there are new-york, {', '.join(states)}"
+        )
     with np.load(find("road-network", "dimacs_ny.npz")) as stored:
         n, edges = int(stored["n"]), (stored["u"], stored["v"])
         lengths = stored["weight"].astype(np.float64)
@@ -459,3 +478,60 @@ def load_road_graph(*, weighted: bool = False) -> csr_array:
         lengths[:] = 1
     graph = coo_array((lengths, edges), shape=(n, n)).tocsr()
     return graph + graph.T
+
+
+def load_edge_list(path: str | PathLike[str]) -> csr_array:
+    r"""Read the largest piece of a graph from a file as SNAP has them.
+
+    Parameters
+    ----------
+    path : path
+        Text, compressed or not: lines of two numbers of nodes, and others that begin
+        with #. An edge may stand there once or in both directions.
+
+    Returns
+    -------
+    csr_array of float64, shape (n, n)
+        The adjacency matrix, symmetric, of ones. Nodes come in the order of their
+        numbers; numbers that no edge has are left out, and edges from a node to itself.
+
+    Raises
+    ------
+    FileNotFoundError
+        No such file.
+    CorruptDataError
+        A line that is not two whole numbers, or no edge.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from simlib.datasets import load_edge_list
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+    ...     print("# a path, and two others\n7 3\n3 9\n20 21", file=file)
+    ...     file.flush()
+    ...     graph = load_edge_list(file.name)
+    >>> graph.toarray().astype(int)
+    array([[0, 1, 1],
+           [1, 0, 0],
+           [1, 0, 0]])
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "loadtxt: input contained no data")
+            edges = np.loadtxt(path, dtype=np.int64, comments="#", ndmin=2)
+    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+        raise CorruptDataError(f"{path} is no list of edges: {error}.") from error
+    edges = edges[edges[:, 0] != edges[:, -1]]
+    if edges.size == 0 or edges.shape[1] != 2:
+        raise CorruptDataError(
+            f"{path} is no list of edges: wanted are lines of two different numbers of "
+            f"nodes, got {edges.shape[0]} lines of {edges.shape[1]}."
+        )
+    numbers, ends = np.unique(edges, return_inverse=True)
+    i, j = ends.reshape(edges.shape).T
+    half = coo_array((np.ones(i.size), (i, j)), shape=(numbers.size,) * 2).tocsr()
+    graph = csr_array(half + half.T)
+    graph.data[:] = 1
+    _, piece = connected_components(graph, directed=False)
+    largest = np.flatnonzero(piece == np.bincount(piece).argmax())
+    return graph[largest][:, largest]

@@ -39,7 +39,8 @@ class File:
     name : str
         File name inside the data set's folder.
     sha256 : str
-        Hash of the file that simlib reads, in its first compression.
+        Hash of the file that simlib reads, in its first compression. Empty where we
+        have never had the file: then what is there is taken as it is.
     url : str, optional
         The public raw file, pinned to a commit.
     raw_sha256 : str, optional
@@ -169,7 +170,7 @@ def find(dataset: str, file: str) -> Path:
             f"no {looked}. Run {command}, or set SIMLIB_DATA to the folder that holds "
             f"{entry.folder}/{file}."
         )
-    if (found := _sha256(path, known[file])) != known[file].sha256:
+    if (found := _sha256(path, known[file])) != known[file].sha256 != "":
         raise CorruptDataError(
             f"{path} holds something else than the registry says (SHA-256 {found}, "
             f"not {known[file].sha256}). Delete it and run {command}."
@@ -893,6 +894,28 @@ _SETS = (
                 content_sha256="5d273b40b6e4b996cbf3ab6f8b3d4688e6d1ce4f791d9742242f31b7faa60952",
             ),
         ),
+    ),
+    *(
+        Dataset(
+            name=f"roadnet-{state.lower()}",
+            folder="roadnet",
+            title=f"the roads of {name}, as SNAP has them (roadNet-{state})",
+            source=f"SNAP, snap.stanford.edu/data/roadNet-{state}.html (Leskovec et "
+            "al., 2009)",
+            licence="none stated; cite the source",
+            files=(
+                File(
+                    f"roadNet-{state}.txt.gz",
+                    sha256="",
+                    url=f"https://snap.stanford.edu/data/roadNet-{state}.txt.gz",
+                ),
+            ),
+        )
+        for state, name in (
+            ("CA", "California"),
+            ("PA", "Pennsylvania"),
+            ("TX", "Texas"),
+        )
     ),
 )
 

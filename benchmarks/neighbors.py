@@ -15,11 +15,9 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from simlib import Similarity, gallery
-from simlib.neighbors import nearest
-from simlib.neighbors.trials import METHODS, trial
 from simlib import Similarity, datasets, gallery
 from simlib.neighbors import nearest, pairs_above
+from simlib.neighbors.trials import METHODS, trial
 from simlib.text.soft_tokens import SoftTokens
 
 MATRICES = {

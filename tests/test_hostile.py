@@ -1151,7 +1151,6 @@ EXCLUDED = {
     "load_abt_buy": WITHOUT,
     "load_bunny": WITHOUT,
     "load_early_childhood": WITHOUT,
-    "load_road_graph": WITHOUT,
     "load_edge_list": "reads a file; test_datasets has those that are none",
     "load_road_graph": "a name and a flag: test_datasets",
     "load_stop_words": WITHOUT,

@@ -20,6 +20,7 @@ from simlib import (
     estimate_error,
     gallery,
     largest,
+    nystrom,
     relative_error,
     sicur,
     sms_nystrom,
@@ -162,6 +163,25 @@ def test_the_tables_of_the_tikhonov_core_can_be_derived_again():
         again = relative_error(example.matrix, answer)
         known = recorded("tikhonov")[table]["edit"][label][0]
         np.testing.assert_allclose(again, known, rtol=1e-4)
+
+
+@pytest.mark.usefixtures("data")
+def test_a_chosen_cutoff_can_be_derived_again():
+    kept = recorded("nystrom")["swept"]["stsb"]
+    example = gallery.load("stsb", 2176)
+    for options, known in (({"rcond": "cv"}, "cv"), ({"rcond": 1e-2}, "cutoffs")):
+        answer = nystrom(example.similarity.fork(), 200, rng=0, **options)
+        again = relative_error(example.matrix, answer)
+        expected = kept[known][0] if known == "cv" else kept[known][6][0]
+        np.testing.assert_allclose(again, expected, rtol=1e-6)
+
+
+def test_choosing_the_cutoff_costs_little():
+    """Against the best of the sweep in hindsight, by medians of the recorded draws."""
+    for name, sweep in recorded("nystrom")["swept"].items():
+        best = np.median(sweep["cutoffs"], axis=1).min()
+        assert np.median(sweep["cv"]) < 1.05 * best, name
+        assert np.median(sweep["tikhonov"]) < 1.01 * np.median(sweep["cv"]), name
 
 
 @pytest.mark.usefixtures("data")

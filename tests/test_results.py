@@ -762,3 +762,17 @@ def test_a_cell_of_coreference_can_be_derived_again():
         np.testing.assert_allclose(again, cell[method]["kept"], rtol=1e-6)
         again = conll_f1(exact[0], labels)
         np.testing.assert_allclose(again, cell[method]["same_kept"], rtol=1e-6)
+
+
+def test_similar_pairs_keep_their_promise():
+    results = recorded("duplicates")
+    if not results:
+        pytest.skip("not recorded yet")
+    for cell in results["promise"].values():
+        found = np.array(cell["recall"])
+        assert found.size == 200
+        assert all(cell["reached"])
+        assert np.sum(found >= 0.95) >= 182
+        assert np.sum(found >= cell["bound"]) >= 182
+    for curve in results["curves"].values():
+        assert np.mean(curve["calls"]) <= 0.1

@@ -830,3 +830,17 @@ def test_certain_neighbours_cost_a_small_part_of_the_pairs():
             for bound in ("relaxed", "centroid")
         )
         assert relaxed < centroid < 1
+
+
+def test_similar_pairs_keep_their_promise():
+    results = recorded("duplicates")
+    if not results:
+        pytest.skip("not recorded yet")
+    for cell in results["promise"].values():
+        found = np.array(cell["recall"])
+        assert found.size == 200
+        assert all(cell["reached"])
+        assert np.sum(found >= 0.95) >= 182
+        assert np.sum(found >= cell["bound"]) >= 182
+    for curve in results["curves"].values():
+        assert np.mean(curve["calls"]) <= 0.1

@@ -1190,6 +1190,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.neighbors.cheap": "called by nearest and its like",
     "simlib.neighbors.choice": "called by nearest and its like",
     "simlib.neighbors.contenders": "for the chapter and the benchmark alone",
+    "simlib.neighbors.trials": "for the chapter and the benchmark alone",
     "simlib.neighbors.exact": "called by nearest",
     "simlib.neighbors.paid": "called by nearest and its like",
     "simlib.neighbors.residual": "called by nearest and its like",

@@ -158,7 +158,7 @@ def load_early_childhood() -> Records:
     -------
     Records
         With all columns of the source, such as ``Site name``, ``Zip`` and ``Phone``;
-        `tables` numbers the lists by their names.
+        ``tables`` numbers the lists by their names.
 
     Raises
     ------

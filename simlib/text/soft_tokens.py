@@ -48,12 +48,12 @@ class SoftTokens:
 
     See Also
     --------
-    rapidfuzz.fuzz.token_set_ratio : of two texts, words alike or not at all.
     sklearn.feature_extraction.text.TfidfVectorizer : the companion of which it is soft.
 
     Notes
     -----
-    The words are compared once: V^2 similarities, 4 V^2 bytes. A pair then costs as
+    With ``token_set_ratio`` of rapidfuzz.fuzz words are alike or not at all. Here the
+    words are compared once: V^2 similarities, 4 V^2 bytes. A pair then costs as
     many look-ups as it has pairs of words. Source: Monge and Elkan (1996) with the
     similarity of words of Cohen, Ravikumar and Fienberg (2003); mean of both ways.
 

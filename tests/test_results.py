@@ -787,7 +787,6 @@ def test_a_cell_of_coreference_can_be_derived_again():
 ISSUE = {"stsb": 1400, "mrpc": 807, "twitter": 1200, "edit": 1200}
 
 
-@pytest.mark.skipif(not recorded("neighbors"), reason="nothing is recorded yet")
 def test_no_contender_finds_two_points_more_than_the_rounds():
     """Of the ten nearest, from .02, .05 and .1 of the pairs, at equal calls."""
     results = recorded("neighbors")
@@ -815,7 +814,6 @@ def test_no_contender_finds_two_points_more_than_the_rounds():
                 assert ours > found["NN-descent"]
 
 
-@pytest.mark.skipif(not recorded("neighbors"), reason="nothing is recorded yet")
 def test_certain_neighbours_cost_a_small_part_of_the_pairs():
     certain = recorded("neighbors")["certain"]
     assert certain["whole"]["items"] == 13071

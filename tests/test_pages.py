@@ -82,6 +82,7 @@ class Visit:
         self.pictures = self.ask("pictures")
         self.links = self.ask("links")
         self.faint, self.plates = {}, {}
+        window(driver, 1300, 2400)  # no figure is behind the bar at the top
         for scheme in ("light", "dark"):
             self.ask("scheme", scheme)
             self.faint[scheme] = self.ask("faint")
@@ -114,8 +115,9 @@ class Visit:
                 yield f"figure {number} has a contrast of {high / low:.1f}"
 
 
-def window(driver, width):
-    metrics = {"width": width, "height": 820, "deviceScaleFactor": 1, "mobile": False}
+def window(driver, width, height=820):
+    metrics = {"width": width, "height": height, "mobile": False}
+    metrics["deviceScaleFactor"] = 1
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 

@@ -9,9 +9,11 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import Recorder, asymmetric, quick, rbf
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
+from sklearn.cluster import HDBSCAN
+from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
 from simlib import BudgetExceeded, Similarity, SimilarityError, datasets, gallery
@@ -389,3 +391,18 @@ def test_figures(data, name, n, key, share, least):
     graph = nearest(sim, 10, limit=limit, cheap=cheap, rng=0)
     assert recall(K, graph.indices) > least
     assert scipy.sparse.issparse(graph.to_csr())
+
+
+def test_a_connected_graph_of_repeated_items_is_one_for_trees():
+    """Its zeros would be no edges: HDBSCAN then never ended."""
+    x = np.repeat(np.random.default_rng(0).random((40, 2)), 5, axis=0)
+    sim = Similarity(x, lambda a, b: np.sum((a - b) ** 2))
+    graph = nearest(sim, 5, limit=4000, cheap=x, distance=True, rng=0)
+    joined = graph.to_csr(connected=True)
+    assert 0 < joined.data.min() < 1e-12
+    tree = minimum_spanning_tree(joined)
+    assert tree.nnz == len(x) - 1
+    model = HDBSCAN(min_cluster_size=3, min_samples=3, metric="precomputed", copy=True)
+    labels = model.fit_predict(joined)
+    assert adjusted_rand_score(np.repeat(np.arange(40), 5), labels) == 1
+    assert (graph.to_csr().data == 0).any()

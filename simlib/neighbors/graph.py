@@ -130,7 +130,8 @@ class NeighborGraph:
         csr_matrix of shape (n, n)
             Indices are int32; each row ascends by distance, or falls by similarity, as
             scikit-learn expects; where symmetric rows are sorted by column. Zero
-            distances are stored.
+            distances are stored, with `connected` as numbers next to zero: the trees of
+            `scipy.sparse.csgraph`, and HDBSCAN's, have no edge where a zero is.
 
         Raises
         ------
@@ -159,6 +160,9 @@ class NeighborGraph:
         keys, first = np.unique(keys, return_index=True)
         places = np.stack(np.divmod(keys, n)).astype(np.int32)
         entries = np.tile(entries, 2)[first]
+        if connected and mode == "distance":
+            tiny = np.finfo(entries.dtype)
+            entries[entries == 0] = max(tiny.eps * entries.max(initial=0), tiny.tiny)
         return csr_matrix(coo_array((entries, tuple(places)), shape=(n, n)))
 
     def _entries(self, values: np.ndarray, mode: str) -> np.ndarray:

@@ -32,13 +32,13 @@ from threadpoolctl import threadpool_limits
 from simlib import LowRank
 from simlib.approximation.nystrom import pinv
 from simlib.biharmonic import (
+    HubLabels,
     biharmonic_operator,
     graph_distances,
     graph_laplacian,
     interpolation,
     mesh_laplacian,
 )
-from simlib.biharmonic.hub_labels import HubLabels
 from simlib.biharmonic.selected_solve import SelectedSolve
 from simlib.datasets import (
     available,

@@ -34,6 +34,7 @@ from simlib import (
 )
 from simlib import approximation as methods
 from simlib.biharmonic import (
+    HubLabels,
     biharmonic_approximation,
     biharmonic_operator,
     exact_geodesics,
@@ -44,7 +45,6 @@ from simlib.biharmonic import (
     mesh_laplacian,
     neighbor_graph,
 )
-from simlib.biharmonic.hub_labels import HubLabels
 from simlib.datasets import (
     WordVectors,
     available,

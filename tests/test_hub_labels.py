@@ -9,8 +9,7 @@ from scipy.sparse import csr_array, random_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from simlib import Similarity
-from simlib.biharmonic import factorization, graph_distances
-from simlib.biharmonic.hub_labels import HubLabels
+from simlib.biharmonic import HubLabels, factorization, graph_distances
 from simlib.datasets import bumpy_sphere, load_road_graph, planar_roads
 
 
@@ -191,4 +190,4 @@ def test_numba_is_named_where_it_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "simlib.biharmonic.hub_labels")
     with pytest.raises(ImportError, match=r"pip install simlib\[mesh\]"):
-        import simlib.biharmonic.hub_labels  # noqa: F401
+        from simlib.biharmonic import HubLabels  # noqa: F401

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import hypergeom
 
 from simlib import BudgetExceeded, Similarity
-from simlib.neighbors import most_similar, pairs_above, search
+from simlib.neighbors import most_similar, nearest, pairs_above, search
 from simlib.neighbors.pairs import _Hunt, _most_hits
 
 
@@ -246,3 +246,18 @@ def test_searches_are_refused():
         )
     with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
         search(split(30, 4, limit=50)[0], new, 3, limit=9)
+
+
+def test_results_are_told_in_a_line():
+    sim = Similarity(np.arange(5.0), lambda x, y: abs(x - y))
+    pairs = pairs_above(sim, 1.0, distance=True, rng=0)
+    told = "SimilarPairs(4 pairs, recall at least 1.000 (reached), calls=10)"
+    assert repr(pairs) == told
+    found = search(sim, [1.2, 3.4], 1, limit=5, distance=True, rng=0)
+    told = "SearchResult(1 nearest of 2 items, calls=10, fit_calls=5)"  # the diagonal
+    assert repr(found) == told
+    graph = nearest(sim, 2, limit=10, distance=True, rng=0)
+    assert repr(graph) == "NeighborGraph(2 nearest of 5 items, calls=0)"
+    graph = nearest(sim, 2, limit=10, distance=True, check=2, rng=0)
+    told = "NeighborGraph(2 nearest of 5 items, calls=0, recall 1.00 (0.00 to 1.00))"
+    assert repr(graph) == told

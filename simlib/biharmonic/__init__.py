@@ -4,6 +4,11 @@ vertices, graph or points -> Laplacian -> biharmonic operator M -> P, once
 -> a `LowRank` for each similarity function.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from simlib.biharmonic.approximation import biharmonic_approximation
 from simlib.biharmonic.geodesics import (
     exact_geodesics,
@@ -18,7 +23,11 @@ from simlib.biharmonic.operator import (
     mesh_laplacian,
 )
 
+if TYPE_CHECKING:
+    from simlib.biharmonic.hub_labels import HubLabels
+
 __all__ = [
+    "HubLabels",
     "biharmonic_approximation",
     "biharmonic_operator",
     "exact_geodesics",
@@ -29,3 +38,15 @@ __all__ = [
     "mesh_laplacian",
     "neighbor_graph",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name != "HubLabels":  # it alone needs numba
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return importlib.import_module("simlib.biharmonic.hub_labels").HubLabels
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

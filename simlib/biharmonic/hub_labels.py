@@ -87,7 +87,7 @@ class HubLabels:
     Examples
     --------
     >>> import numpy as np
-    >>> from simlib.biharmonic.hub_labels import HubLabels
+    >>> from simlib.biharmonic import HubLabels
     >>> labels = HubLabels(np.eye(100, k=1))  # a path
     >>> labels.distances([0, 10], [99, 10])
     array([99,  0], dtype=uint16)
@@ -235,7 +235,7 @@ class HubLabels:
         Examples
         --------
         >>> import numpy as np
-        >>> from simlib.biharmonic.hub_labels import HubLabels
+        >>> from simlib.biharmonic import HubLabels
         >>> labels, W = HubLabels(np.eye(100, k=1)), np.zeros((30, 30))
         >>> for rows, columns, block in labels.blocks(np.arange(0, 90, 3), size=8):
         ...     W[rows[:, None], columns] = block

@@ -103,6 +103,14 @@ class NeighborGraph:
     history: list[dict[str, tuple[int, float]]]
     sim: SimilarityMatrix
 
+    def __repr__(self) -> str:
+        n, k = self.indices.shape
+        parts = [f"{k} nearest of {n} items", f"calls={self.calls}"]
+        if self.recall is not None:
+            value, low, high, _ = self.recall
+            parts.append(f"recall {value:.2f} ({low:.2f} to {high:.2f})")
+        return f"NeighborGraph({', '.join(parts)})"
+
     def to_csr(
         self,
         mode: Literal["distance", "similarity", "connectivity"] = "distance",

@@ -75,6 +75,13 @@ class SimilarPairs(NamedTuple):
     reached: bool
     calls: int
 
+    def __repr__(self) -> str:
+        promise = "reached" if self.reached else "not reached"
+        return (
+            f"SimilarPairs({len(self.i)} pairs, recall at least {self.recall:.3f} "
+            f"({promise}), calls={self.calls})"
+        )
+
 
 def pairs_above(
     sim: Source,

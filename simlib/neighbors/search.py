@@ -70,6 +70,13 @@ class SearchResult(NamedTuple):
     calls: int
     fit_calls: int
 
+    def __repr__(self) -> str:
+        m, k = self.indices.shape
+        return (
+            f"SearchResult({k} nearest of {m} items, calls={self.calls}, "
+            f"fit_calls={self.fit_calls})"
+        )
+
 
 def search(
     sim: Source,

@@ -37,9 +37,9 @@ lint: $(READY)
 pytest: $(READY)
 	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-# What waits for other libraries to be compiled.
+# What takes seconds: real data at size, training, the compilation of other libraries.
 slow: $(READY)
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # Small wrongs that the tests have to notice.
 mutants: $(READY)

@@ -238,6 +238,7 @@ def test_target_met_means_met(kind):
     assert ratios.max() < 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("name", ["stsb", "edit"])
 def test_target_met_means_met_on_real_matrices(name):

@@ -736,6 +736,7 @@ def test_cross_encoders_with_bi_encoder_cosines(name, budget, figure):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_cortex_with_euclidean_distances():
     """They hurt: the trial's figures, without selection, are above the core's."""
@@ -748,6 +749,7 @@ def test_cortex_with_euclidean_distances():
         assert cell((D + D.T) / 2, cheap, budget, 3) <= figure
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_tweets_with_bounds_of_their_distance():
     """exp(-0.5 WMD); the trial had 1000 tweets, and was told the diagonal."""

@@ -205,6 +205,7 @@ def test_more_landmarks_help_and_harmonic_ones_less():
     assert many < harmonic / 4
 
 
+@pytest.mark.slow
 def test_sparse_bunny_loses_little(data):
     """With 15 entries in a row, whose sum has to be mended."""
     mesh = load_bunny()

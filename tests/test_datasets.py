@@ -778,7 +778,16 @@ def with_all_words(load):
     return load()
 
 
-@pytest.fixture(scope="module", params=CORPORA)
+LARGE = "newsgroups"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name == LARGE else ())
+        for name in CORPORA
+    ],
+)
 def loaded(request, wordbridge):
     """The facts, all words, and those that have vectors; one corpus after another."""
     facts = CORPORA[request.param]
@@ -1265,7 +1274,9 @@ def check_closed_surface(mesh, n):
 
 
 @pytest.mark.usefixtures("data")
-@pytest.mark.parametrize("name", ["fiducial", "white", "full"])
+@pytest.mark.parametrize(
+    "name", ["fiducial", "white", pytest.param("full", marks=pytest.mark.slow)]
+)
 def test_cortex(name):
     mesh = load_cortex(name)
     check_closed_surface(mesh, 151487 if name == "full" else 7502)
@@ -1468,6 +1479,7 @@ def test_word_vectors_travel():
     np.testing.assert_array_equal(copy["b"], vectors["b"])
 
 
+@pytest.mark.slow
 def test_word_vectors_reach_workers_memory_mapped():
     vectors = WordVectors(tuple(map(str, range(1000))), np.ones((1000, 300)))
 
@@ -1552,6 +1564,7 @@ def test_bundled_digit_pairs():
     assert scorer(images[:0], images).shape == (0, 1500)
 
 
+@pytest.mark.slow
 def test_digit_pairs_are_those_of_the_network_of_scikit_learn(monkeypatch):
     """The scores by its own `predict_proba`; the weights shipped, from the recipe."""
     networks = []

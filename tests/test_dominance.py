@@ -122,6 +122,7 @@ def test_scorers_with_later_sentences():
     check("scorer", ratios((K + K.T) / 2), cross_encoder(), digit_pairs())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_other_tweets_and_words():
     from rapidfuzz.distance import Levenshtein

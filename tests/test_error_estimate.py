@@ -456,6 +456,7 @@ def test_coverage(kind):
     check_coverage(GENERATED[kind]())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("name", ["twitter_narrow", "mrpc", "edit_plain"])
 def test_coverage_on_real_matrices(name):

@@ -180,6 +180,7 @@ def test_positive_features():
     assert (Z > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*SKETCHES[:2], "positive"])
 def test_features_in_expectation(kind):
     """Over 300 draws within 4 standard errors: all but the paper's are unbiased."""

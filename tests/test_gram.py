@@ -221,6 +221,7 @@ def test_sparse_right_hand_sides_and_rows_of_nothing():
     assert nothing.residual == nothing.error_estimate == 0
 
 
+@pytest.mark.slow
 def test_sparse_columns_that_are_missing_or_repeated():
     empty = csr_array(scipy.sparse.hstack([EASY, csr_array((12000, 1))]))
     b = vector(12000, 1)

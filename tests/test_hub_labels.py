@@ -103,6 +103,7 @@ def test_a_mesh_and_a_plane():
         assert labels.depth < 12 * np.sqrt(labels.n)
 
 
+@pytest.mark.slow
 def test_roads(data):
     graph = load_road_graph()
     labels = HubLabels(graph)

@@ -375,6 +375,7 @@ def test_contenders_keep_to_the_calls(name):
 # Figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "key", "share", "least"),
     [

@@ -237,6 +237,7 @@ def toy(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_method_of_contributing(toy):
     run(sys.executable, "-m", "ruff", "check", folder=toy)
     run(sys.executable, "-m", "ruff", "format", "--check", folder=toy)

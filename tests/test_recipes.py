@@ -194,6 +194,7 @@ def moved(x, y):
     return distances[linear_sum_assignment(distances)].mean()
 
 
+@pytest.mark.slow
 def test_clouds_here_and_on_a_cluster(names, capsys):
     sim = run("Clouds of points", names)
     clouds, here = names["clouds"], names["K"].toarray()

@@ -344,6 +344,7 @@ def test_the_printed_formula_finds_the_transpose():
         assert np.mean(raw["transposed"][-1]) < 0.2 * asymmetry**2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_the_errors_on_the_cortex_can_be_derived_again():
     """Two numbers of landmarks, on fewer rows, from distances of those alone."""
@@ -494,6 +495,7 @@ def score(Z, labels, m, C):
     return 100 * machine.score(Z[m:], labels[m:])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_accuracies_on_tweets_can_be_derived_again():
@@ -626,6 +628,7 @@ def test_many_landmarks_continue_the_small_ranks():
         assert small == pytest.approx(np.mean(few[method]), abs=1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_recorded_accuracy_of_words_on_recipes_can_be_derived_again():
     corpus = load_recipes(load_word_vectors("wordbridge-300"))

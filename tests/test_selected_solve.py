@@ -382,6 +382,7 @@ def test_touched():
     np.testing.assert_array_equal(every, 2462)
 
 
+@pytest.mark.slow
 def test_touched_on_the_roads_does_not_grow(data):
     """A graph of 16 times as many nodes takes at most 4 times the ancestors."""
     touched = []

@@ -1412,6 +1412,7 @@ print(sim.calls, status("VmHWM") - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_a_million_items_stay_below_one_gibibyte():
     result = subprocess.run(

@@ -16,6 +16,7 @@ from simlib.regression.gram import (
     gram_matrix,
     gram_preconditioner,
 )
+from simlib.regression.rows import gap_and_back
 
 
 def sparse(n, d, entries, closeness=1.0, *, seed=0):
@@ -244,3 +245,24 @@ def test_a_gram_matrix_that_does_not_fit_is_not_made(monkeypatch):
     assert relative(lstsq(EASY, EASY @ x, rng=0).x, x) < 1e-12
     with pytest.warns(scipy.linalg.LinAlgWarning, match="'cg' ended"):
         solve_gram(sparse(12000, 1200, 8, 1e-7), x, rng=0)
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "blocks", "wide"])
+def test_one_pass_for_both_products(kind):
+    n, d = (300, 900) if kind == "wide" else (5000, 30)
+    rng = np.random.default_rng(0)
+    dense = rng.integers(-9, 10, (n, d)).astype(float)
+    X, B = rng.integers(-9, 10, (d, 3)), rng.integers(-9, 10, (n, 2))
+    A = {
+        "dense": dense,
+        "float32": dense.astype(np.float32),
+        "sparse": csr_array(dense),
+        "blocks": [dense[:7], csr_array(dense[7:3000]), dense[3000:]],
+        "wide": dense,
+    }[kind]
+    gap, back = gap_and_back(A, X.astype(float), B.astype(float))
+    expected = dense @ X - np.hstack([B, np.zeros((n, 1))])
+    np.testing.assert_array_equal(gap, expected)  # integers: no rounding
+    np.testing.assert_array_equal(back, dense.T @ expected)
+    np.testing.assert_array_equal(gap_and_back(A, X)[1], dense.T @ (dense @ X))
+    np.testing.assert_array_equal(gram_matrix(A), dense.T @ dense)

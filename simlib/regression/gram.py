@@ -25,7 +25,7 @@ from simlib.regression.preconditioner import (
     Preconditioner,
     condition_number,
 )
-from simlib.regression.rows import blocks
+from simlib.regression.rows import CACHED, blocks
 
 __all__ = ["condition_of_rows", "gram_matrix", "gram_preconditioner"]
 
@@ -42,7 +42,7 @@ def gram_matrix(A: Any, exponents: np.ndarray | int = 0) -> np.ndarray:
     One pass over A, which may be sparse or in blocks: see `simlib.regression.rows`.
     """
     total = np.zeros(())
-    for block in blocks(A):
+    for block in blocks(A, size=CACHED):
         if np.any(exponents):
             block = block @ scipy.sparse.diags_array(np.ldexp(1.0, -exponents))
         product = block.T @ block

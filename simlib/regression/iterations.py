@@ -21,7 +21,7 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 from simlib.regression.columns import norms
 from simlib.regression.preconditioner import ColumnScaling, Preconditioner
-from simlib.regression.rows import multiply, multiply_transposed
+from simlib.regression.rows import gap_and_back, multiply, multiply_transposed
 
 __all__ = ["Iterated", "TooManySteps", "conjugate_gradients", "heavy_ball", "lsqr"]
 
@@ -64,8 +64,9 @@ def heavy_ball(
     alpha = (1 - beta) ** 2
     first = np.inf
     for step in range(steps):
-        gap = B - multiply(A, preconditioner.solve(Z))
-        residual = preconditioner.solve_transposed(multiply_transposed(A, gap))
+        residual = -preconditioner.solve_transposed(
+            gap_and_back(A, preconditioner.solve(Z), B)[1]
+        )
         left = np.max(norms(residual), initial=0)
         first = min(first, left)
         if not left <= max(1e3 * first, size.max()):
@@ -97,7 +98,7 @@ def conjugate_gradients(
     X, steps, extremes = _conjugate_gradients(
         A, Y, preconditioner, target, most or MOST, impatient
     )
-    gap = Y - multiply_transposed(A, multiply(A, X))
+    gap = Y - gap_and_back(A, X)[1]
     more, again, _ = _conjugate_gradients(A, gap, preconditioner, RESTART, MOST, False)
     return Iterated(X + more, steps + again, extremes)
 
@@ -124,7 +125,7 @@ def _conjugate_gradients(
             shares.append(float(np.sqrt(square.max())))
             _judge_pace(shares, target, most)
         image = preconditioner.solve_transposed(
-            multiply_transposed(A, multiply(A, preconditioner.solve(direction)))
+            gap_and_back(A, preconditioner.solve(direction))[1]
         )
         curvature = (direction * image).sum(axis=0)
         length = np.divide(square, curvature, out=np.zeros_like(square), where=going)

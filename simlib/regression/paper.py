@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from simlib.regression.columns import largest_ratio, norms
 from simlib.regression.preconditioner import Preconditioner
-from simlib.regression.rows import Rows, multiply, multiply_transposed
+from simlib.regression.rows import Rows, gap_and_back
 from simlib.regression.systems import Problem, Solution, solution_of, solve_in_turn
 from simlib.sketch import sparse_sign
 
@@ -180,8 +180,7 @@ def fast_linear_regression(
     """Return Algorithm 4's solutions of A X = B, and the number of steps."""
 
     def step(Z: np.ndarray) -> np.ndarray:
-        gap = B - multiply(A, R.solve(Z))
-        return R.solve_transposed(multiply_transposed(A, gap))
+        return -R.solve_transposed(gap_and_back(A, R.solve(Z), B)[1])
 
     return _descend(step, R.start(A, B), R, target, norms(B))
 
@@ -193,8 +192,7 @@ def fast_psd_regression(
     right_hand_side = R.solve_transposed(Y)
 
     def image(Z: np.ndarray) -> np.ndarray:
-        product = multiply_transposed(A, multiply(A, R.solve(Z)))
-        return R.solve_transposed(product)
+        return R.solve_transposed(gap_and_back(A, R.solve(Z))[1])
 
     def step(Z: np.ndarray) -> np.ndarray:
         return image(right_hand_side - image(Z))

@@ -11,11 +11,22 @@ from scipy.sparse import csr_array
 
 from simlib._typing import MatrixLike
 
-__all__ = ["Rows", "as_rows", "blocks", "is_blocks", "multiply", "multiply_transposed"]
+__all__ = [
+    "CACHED",
+    "Rows",
+    "as_rows",
+    "blocks",
+    "gap_and_back",
+    "is_blocks",
+    "multiply",
+    "multiply_transposed",
+]
 
 Rows: TypeAlias = MatrixLike | Iterable[MatrixLike]  # one matrix, or its blocks
 
 BLOCK = 2**22  # entries of a dense block of rows
+CACHED = 2**16  # of one that stays in the cache of a processor
+LEAST = 64  # rows of such a one
 
 
 def as_rows(A: Any) -> Any:
@@ -41,8 +52,14 @@ def is_blocks(A: Any) -> bool:
     return isinstance(A, Iterable)
 
 
-def blocks(A: Any, *, cut_sparse: bool = False) -> Iterator[np.ndarray | csr_array]:
-    """Yield blocks of rows in float64, dense ones of moderate size, all finite."""
+def blocks(
+    A: Any, *, cut_sparse: bool = False, size: int = BLOCK
+) -> Iterator[np.ndarray | csr_array]:
+    """Yield blocks of rows in float64, all finite.
+
+    Dense ones have about so many entries; more, up to `BLOCK`, where they would have
+    less than four times as many rows as columns.
+    """
     if is_blocks(A):
         width = None
         for part in A:
@@ -52,18 +69,19 @@ def blocks(A: Any, *, cut_sparse: bool = False) -> Iterator[np.ndarray | csr_arr
                 raise ValueError(
                     f"The blocks of A have {width} columns and {part.shape[1]}."
                 )
-            yield from blocks(part, cut_sparse=cut_sparse)
+            yield from blocks(part, cut_sparse=cut_sparse, size=size)
         return
     sparse = scipy.sparse.issparse(A)
     whole = sparse and not cut_sparse
-    step = A.shape[0] if whole else max(1, BLOCK // A.shape[1])
-    for start in range(0, A.shape[0], step):
+    n, d = A.shape
+    step = n if whole else max(size // d, min(4 * d, BLOCK // d), 1)
+    for start in range(0, n, step):
         block = A if whole else A[start : start + step]
         block = block.astype(np.float64, copy=False)
         if not np.isfinite(block.data if sparse else block).all():
             raise ValueError(
                 f"A holds NaN or an infinity in rows {start} to "
-                f"{min(start + step, A.shape[0]) - 1}."
+                f"{min(start + step, n) - 1}."
             )
         yield block
 
@@ -80,6 +98,28 @@ def multiply_transposed(A: Any, Y: np.ndarray) -> np.ndarray:
         total = total + part.T @ Y[start : start + part.shape[0]]
         start += part.shape[0]
     return total
+
+
+def gap_and_back(
+    A: Any, X: np.ndarray, B: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return A X, less B in the first columns, and A^T times that, by one pass over A.
+
+    A dense block is read from memory once for both products.
+    """
+    gaps, back, start = [], np.zeros(()), 0
+    for part in _parts(A):
+        n = part.shape[0]
+        step = n if scipy.sparse.issparse(part) else max(LEAST, CACHED // part.shape[1])
+        for first in range(0, n, step):
+            block = part[first : first + step] if step < n else part
+            gap = block @ X
+            if B is not None:
+                gap[:, : B.shape[1]] -= B[start : start + len(gap)]
+            gaps.append(gap)
+            back = back + block.T @ gap
+            start += len(gap)
+    return np.concatenate(gaps), back
 
 
 def _parts(A: Any) -> Iterator[Any]:

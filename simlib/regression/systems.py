@@ -25,9 +25,9 @@ from simlib.regression.preconditioner import ColumnScaling, Preconditioner
 from simlib.regression.rows import (
     as_rows,
     blocks,
+    gap_and_back,
     is_blocks,
     multiply,
-    multiply_transposed,
 )
 
 __all__ = ["Chain", "Problem", "Solution", "arrived", "solution_of", "solve_in_turn"]
@@ -185,12 +185,10 @@ class Chain:
         """
         if not self.answers:
             return None, []
-        A, k = problem.A, problem.B.shape[1]
-        images = multiply(A, np.hstack(self.answers))
-        left = None
-        if problem.least_squares:
-            left = images[:, :k] = images[:, :k] - problem.B
-        back = np.split(multiply_transposed(A, images), len(self.answers), axis=1)
+        B = problem.B if problem.least_squares else None
+        images, products = gap_and_back(problem.A, np.hstack(self.answers), B)
+        left = None if B is None else images[:, : B.shape[1]]
+        back = np.split(products, len(self.answers), axis=1)
         for i in range(int(problem.least_squares), len(back)):
             back[i] = back[i] - self.right_hand_sides[i]
         return left, back
@@ -329,7 +327,7 @@ def _residual(
         if isinstance(R, Preconditioner):
             x = R.R.T @ (R.R @ x)
         else:
-            x = multiply_transposed(A, multiply(A, x))
+            x = gap_and_back(A, x)[1]
     if left is None:
         gap = largest_ratio(x - B, B)
         return gap, gap

@@ -441,6 +441,49 @@ MUTANTS = [
         "        pass\n",
         "press",
     ),
+    # The cut-off, one pass for two products, the bound of the pairs, the claims
+    Mutant(
+        "the cut-off is judged by the diagonal, too",
+        "approximation/nystrom",
+        "        np.fill_diagonal(error, 0)\n",
+        "",
+        "nystrom",
+    ),
+    Mutant(
+        "a cut-off may blow the answer up",
+        "approximation/nystrom",
+        "np.flatnonzero(squares <= 4 * norm)",
+        "range(cutoffs.size)",
+        "nystrom",
+    ),
+    Mutant(
+        "every block is taken from the first rows of b",
+        "regression/rows",
+        "            start += len(gap)\n",
+        "",
+        "gram",
+    ),
+    Mutant(
+        "so few hits are taken for as likely as this very number",
+        "neighbors/pairs",
+        "hypergeom.cdf(x, U, middle, s)",
+        "hypergeom.pmf(x, U, middle, s)",
+        "similar_pairs",
+    ),
+    Mutant(
+        "a claim that holds in one case holds",
+        "press/claims",
+        "        if all(self.cases):",
+        "        if any(self.cases):",
+        "claims",
+    ),
+    Mutant(
+        "a run that came to nothing counts as the best",
+        "press/expressions",
+        "math.inf if v is None",
+        "-math.inf if v is None",
+        "claims",
+    ),
 ]
 
 

@@ -132,18 +132,33 @@ def candidates(K, S, block):
         yield answer, np.square(E).sum() - np.square(np.diag(E)).sum()
 
 
-@pytest.mark.parametrize("kind", ["clean", "noisy", "asymmetric"])
+def case(kind):
+    """A matrix, a number of landmarks and a seed."""
+    if kind == "asymmetric":
+        return asymmetric(60), 15, 4
+    if kind == "few":  # where an answer far too large fits the block best
+        rng = np.random.default_rng(21)
+        x = rng.standard_normal((60, 3))
+        return np.tanh(x @ x.T / 2), 3, 21
+    K = indefinite(60, rank=10)
+    unit = np.linalg.norm(K) / 60
+    noise = np.random.default_rng(3).standard_normal(K.shape)
+    if kind != "clean":
+        K = K + 0.02 * unit * (noise + noise.T)
+    if kind == "spikes":  # where the diagonal would choose another
+        return K + np.diag(3 * unit * noise[0]), 15, 4
+    return K, 15, 4
+
+
+@pytest.mark.parametrize("kind", ["clean", "noisy", "asymmetric", "spikes", "few"])
 def test_the_cutoff_is_the_best_for_the_block(kind):
     """By brute force, from another route through the public function."""
-    K = asymmetric(60) if kind == "asymmetric" else indefinite(60, rank=10)
-    if kind == "noisy":
-        noise = np.random.default_rng(3).standard_normal(K.shape)
-        K = K + 0.02 * np.linalg.norm(K) / 60 * (noise + noise.T)
-    found = nystrom(Similarity.from_matrix(K), 15, rcond="cv", rng=4)
-    S, block = draw(60, 15, 2, rng=4)
+    K, s, seed = case(kind)
+    found = nystrom(Similarity.from_matrix(K), s, rcond="cv", rng=seed)
+    S, block = draw(60, s, 2, rng=seed)
     np.testing.assert_array_equal(found.landmarks, S)
     answers, errors = zip(*candidates(K, S, block), strict=True)
-    bound = np.sqrt(60 / 15 * (np.sum(K[:, S] ** 2) + np.sum(K[S] ** 2)) / 2)
+    bound = np.sqrt(60 / s * (np.sum(K[:, S] ** 2) + np.sum(K[S] ** 2)) / 2)
     sizes = np.array([np.linalg.norm(answer) for answer in answers])
     errors = np.where(sizes <= 2 * bound, errors, np.inf)
     best = answers[int(np.argmin(errors))]

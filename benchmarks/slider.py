@@ -40,14 +40,19 @@ def draw(mesh, share, landmarks, title, path):
     seen = facing > 0
     ax.add_collection3d(
         Poly3DCollection(
-            corners[seen], facecolors=colours[seen], linewidths=0, antialiaseds=False
+            corners[seen],
+            facecolors=colours[seen],
+            linewidths=0,
+            antialiaseds=False,
+            clip_on=False,  # the tail is outside the square of the axes
         )
     )
     near = np.zeros(len(mesh.vertices), dtype=bool)
     near[mesh.faces[facing > 0.3]] = True
     dots = mesh.vertices[landmarks[near[landmarks]]] + 0.01 * viewer
     size = 60 / np.sqrt(len(landmarks))
-    ax.scatter(*dots.T, color="white", edgecolor="black", s=size, depthshade=False)
+    look = {"color": "white", "edgecolor": "black", "depthshade": False}
+    ax.scatter(*dots.T, s=size, clip_on=False, **look)
     low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
     ax.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]), zlim=(low[2], high[2]))
     ax.set_box_aspect(high - low, zoom=1.35)

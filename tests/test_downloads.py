@@ -223,9 +223,22 @@ def test_pictures_wait_under_a_slider_and_the_last_is_seen():
     assert frames(again, name="<landmarks>", alt='A "plain" square').data == page
 
 
+def test_another_picture_may_be_seen_first():
+    from matplotlib.figure import Figure
+
+    pictures = {n: Figure(figsize=(1, 1)) for n in (1, 2, 3)}
+    page = frames(pictures, name="landmarks", alt="Nothing", first=2).data
+    kept = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert f'<img src="{json.loads(kept[1])[1][1]}"' in page
+    assert 'max="2" value="1"' in page
+    assert "<output>2</output>" in page
+
+
 def test_a_slider_needs_a_picture():
     with pytest.raises(ValueError, match="no picture"):
         frames({}, name="landmarks", alt="Nothing")
+    with pytest.raises(ValueError, match="no picture with the label 3"):
+        frames({2: None}, name="landmarks", alt="Nothing", first=3)
 
 
 def built(folder, text):

@@ -12,8 +12,8 @@ __all__ = ["frames", "with_slider"]
 
 _PAGE = """\
 <div class="frames" id="{id}">
-<img src="{last}" alt="{alt}">
-<label hidden>{name} <input type="range" min="0" max="{most}" value="{most}" step="1">
+<img src="{first}" alt="{alt}">
+<label hidden>{name} <input type="range" min="0" max="{most}" value="{at}" step="1">
 <output>{label}</output></label>
 <script type="application/json">{pictures}</script>
 <script>
@@ -37,7 +37,9 @@ _PAGE = """\
 """
 
 
-def with_slider(drawn: Sequence[tuple[str, str]], name: str, alt: str) -> str:
+def with_slider(
+    drawn: Sequence[tuple[str, str]], name: str, alt: str, at: int | None = None
+) -> str:
     """Return the HTML of pictures under a slider.
 
     Parameters
@@ -48,12 +50,16 @@ def with_slider(drawn: Sequence[tuple[str, str]], name: str, alt: str) -> str:
         What the slider changes.
     alt : str
         What is seen, for who does not.
+    at : int, optional
+        Which picture is seen first; the last if not given.
     """
-    label, last = drawn[-1]
+    at = len(drawn) - 1 if at is None else at
+    label, first = drawn[at]
     every = json.dumps(drawn).replace("<", r"\u003c")
     return _PAGE.format(
         id=f"frames-{hashlib.sha256(every.encode()).hexdigest()[:8]}",
-        last=html.escape(last),
+        first=html.escape(first),
+        at=at,
         alt=html.escape(alt),
         name=html.escape(name),
         label=html.escape(label),
@@ -62,12 +68,19 @@ def with_slider(drawn: Sequence[tuple[str, str]], name: str, alt: str) -> str:
     )
 
 
-def frames(pictures: Mapping[Any, Any], *, name: str, alt: str, dpi: int = 110) -> Any:
+def frames(
+    pictures: Mapping[Any, Any],
+    *,
+    name: str,
+    alt: str,
+    first: Any = None,
+    dpi: int = 110,
+) -> Any:
     """Return pictures under a slider, to be the output of a cell.
 
     All are in the page, which needs no network. The slider is an ordinary one: arrow
     keys move it, and a screen reader says the label of the picture. Without JavaScript
-    there is the last picture, and no slider.
+    there is the first picture that is seen, and no slider.
 
     Parameters
     ----------
@@ -77,6 +90,8 @@ def frames(pictures: Mapping[Any, Any], *, name: str, alt: str, dpi: int = 110) 
         What the slider changes.
     alt : str
         What is seen, for who does not.
+    first : optional
+        Label of the picture that is seen first; the last if not given.
     dpi : int
         Pixels in an inch of a figure.
 
@@ -87,7 +102,7 @@ def frames(pictures: Mapping[Any, Any], *, name: str, alt: str, dpi: int = 110) 
     Raises
     ------
     ValueError
-        No picture.
+        No picture, or none with the label `first`.
 
     Examples
     --------
@@ -101,8 +116,11 @@ def frames(pictures: Mapping[Any, Any], *, name: str, alt: str, dpi: int = 110) 
 
     if not pictures:
         raise ValueError("there is no picture to show")
+    if first is not None and first not in pictures:
+        raise ValueError(f"there is no picture with the label {first!r}")
+    at = None if first is None else list(pictures).index(first)
     drawn = [(str(label), _source(figure, dpi)) for label, figure in pictures.items()]
-    return HTML(with_slider(drawn, name, alt))
+    return HTML(with_slider(drawn, name, alt, at))
 
 
 def _source(figure: Any, dpi: int) -> str:

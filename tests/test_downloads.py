@@ -281,5 +281,6 @@ def test_a_slider_says_what_it_wants(tmp_path, text):
 
 
 def test_numbers_in_tables_have_a_minus_at_which_no_line_breaks():
-    data = markdown_table(["x", "y"], [[-0.5, 4.6e-06], ["a-b", None]]).data
-    assert "| −0.500 | 4.60e−06 |\n| a-b | – |" in data
+    data = markdown_table(["x", "y"], [[-0.5, 4.6e-06], ["a-b", "4e-15 (2)"]]).data
+    assert "| −0.500 | 4.60e−06 |\n| a-b | 4e−15 (2) |" in data
+    assert "| – |" in markdown_table(["x"], [[None]]).data

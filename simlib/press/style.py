@@ -6,6 +6,7 @@ blindness tell apart; every curve has a marker of its own besides.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -102,10 +103,10 @@ def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
     def cell(value: Any) -> str:
         if value is None:
             return "–"
+        # A hyphen would be a place to break the line.
         if isinstance(value, float):
-            # A hyphen would be a place to break the line.
             return f"{value:#.3g}".rstrip(".").replace("-", "−")
-        return str(value).replace("|", r"\|")
+        return re.sub(r"(?<=\de)-(?=\d)", "−", str(value)).replace("|", r"\|")
 
     lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
     return Markdown("\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines))

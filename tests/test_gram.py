@@ -247,7 +247,9 @@ def test_a_gram_matrix_that_does_not_fit_is_not_made(monkeypatch):
         solve_gram(sparse(12000, 1200, 8, 1e-7), x, rng=0)
 
 
-@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "blocks", "wide"])
+@pytest.mark.parametrize(
+    "kind", ["dense", "columns", "float32", "sparse", "blocks", "wide"]
+)
 def test_one_pass_for_both_products(kind):
     n, d = (300, 900) if kind == "wide" else (5000, 30)
     rng = np.random.default_rng(0)
@@ -255,6 +257,7 @@ def test_one_pass_for_both_products(kind):
     X, B = rng.integers(-9, 10, (d, 3)), rng.integers(-9, 10, (n, 2))
     A = {
         "dense": dense,
+        "columns": np.asfortranarray(dense),
         "float32": dense.astype(np.float32),
         "sparse": csr_array(dense),
         "blocks": [dense[:7], csr_array(dense[7:3000]), dense[3000:]],

@@ -105,12 +105,13 @@ def gap_and_back(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return A X, less B in the first columns, and A^T times that, by one pass over A.
 
-    A dense block is read from memory once for both products.
+    A dense matrix whose rows lie together is read from memory once for both products.
     """
     gaps, back, start = [], np.zeros(()), 0
     for part in _parts(A):
         n = part.shape[0]
-        step = n if scipy.sparse.issparse(part) else max(LEAST, CACHED // part.shape[1])
+        cut = not scipy.sparse.issparse(part) and part.flags.c_contiguous
+        step = max(LEAST, CACHED // part.shape[1]) if cut else n
         for first in range(0, n, step):
             block = part[first : first + step] if step < n else part
             gap = block @ X

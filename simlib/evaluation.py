@@ -521,7 +521,10 @@ class Evaluator:
             for arguments in calls:
                 yield _call(*arguments)
             return
-        parallel = joblib.Parallel(
+        # Another one each time: joblib deletes the large arrays of a call when it is over,
+        # and a second call of the same Parallel would find them half the way gone.
+        parallel = partial(
+            joblib.Parallel,
             self.n_jobs,
             return_as="generator_unordered",
             batch_size=1,
@@ -542,7 +545,7 @@ class Evaluator:
 
         try:
             while more:
-                yield from parallel(some())
+                yield from parallel()(some())
         except Exception as error:
             raise _broken(begun, error, ledger) from error
 

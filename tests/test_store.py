@@ -498,6 +498,25 @@ def test_killed_at_any_moment(tmp_path, jobs):
     assert len(pairs) - sim.calls <= kills * under_way * 5
 
 
+def test_no_large_array_is_deleted_under_the_workers(tmp_path, monkeypatch):
+    # Joblib deletes the memory maps of a call after it, and meanwhile a second call of
+    # the same Parallel takes them to be there still (three waves in a hundred failed).
+    used = []
+    call = joblib.Parallel.__call__
+
+    def noted(self, calls):
+        used.append(self)
+        return call(self, calls)
+
+    monkeypatch.setattr(joblib.Parallel, "__call__", noted)
+    sim = opened(tmp_path / "s", "pairs", batch_size=10)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        K = sim.columns(np.arange(N))
+    np.testing.assert_allclose(K, table(POINTS, POINTS), rtol=1e-12)
+    assert len(used) > 3
+    assert len({id(parallel) for parallel in used}) == len(used)
+
+
 def test_the_disk_is_full(tmp_path):
     """A file may not grow: what is finished is kept, and written when there is room."""
     path, function = tmp_path / "s", Paid(tmp_path / "log")

@@ -27,6 +27,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 from scipy.stats import kstest
+from sklearn.cluster import KMeans
 from sklearn.datasets import make_swiss_roll
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.neural_network import MLPClassifier
@@ -1514,8 +1515,26 @@ def test_generated_matrices_are_symmetric_and_seeded(name, n):
     np.testing.assert_array_equal(k, k.T)
     np.testing.assert_array_equal(k, make(n, rng=np.random.default_rng(3)))
     assert not np.array_equal(k, make(n, rng=4))
-    with pytest.raises(ValueError, match="n >= 1"):
+    with pytest.raises(ValueError, match="n must be at least 1"):
         make(0)
+
+
+def test_point_clouds():
+    clouds = datasets.point_clouds(300, rng=3)
+    again = datasets.point_clouds(300, rng=np.random.default_rng(3))
+    shapes = {}
+    for name, X in clouds.items():
+        np.testing.assert_array_equal(X, again[name])
+        radius = float(name.rpartition("= ")[2])
+        np.testing.assert_allclose(np.linalg.norm(X, axis=1), radius, rtol=1e-12)
+        shapes[name] = X.shape[1], int(np.linalg.matrix_rank(X))
+        assert datasets.point_clouds(1)[name].shape == (1, X.shape[1])
+    assert list(shapes.values()) == [(16, 16), (16, 16), (64, 64), (64, 3)]
+    clusters = clouds["clusters, d = 64, r = 2"]
+    found = KMeans(20, n_init=5, random_state=0).fit(clusters)
+    assert found.inertia_ < 0.15 * ((clusters - clusters.mean(axis=0)) ** 2).sum()
+    with pytest.raises(ValueError, match="n must be at least 1"):
+        datasets.point_clouds(0)
 
 
 @pytest.mark.parametrize("name", MATRICES[:2])

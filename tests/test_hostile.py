@@ -59,6 +59,7 @@ from simlib.datasets import (
     planar_roads,
     planted_mentions,
     planted_records,
+    point_clouds,
     sigmoid_kernel,
     swiss_roll,
     uniform_psd,
@@ -661,6 +662,13 @@ TABLE: dict[str, list[Entry]] = {
             lambda n_topics, size: planted_mentions(n_topics, size, rng=0).embeddings,
             {"n_topics": 2, "size": 5},
             {"n_topics": "size", "size": "size"},
+        )
+    ],
+    "point_clouds": [
+        Entry(
+            seeded(lambda n, rng: np.hstack(list(point_clouds(n, rng=rng).values()))),
+            {"n": 8},
+            {"n": "size"},
         )
     ],
     "planted_records": [

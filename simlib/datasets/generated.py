@@ -83,6 +83,58 @@ def uniform_psd(n: int, *, rng: Seed = None) -> np.ndarray:
     return z @ z.T
 
 
+def point_clouds(n: int, *, rng: Seed = None) -> dict[str, np.ndarray]:
+    """Make the points of four geometries, on which sketches of kernels differ.
+
+    Two spheres, of radius 1 and 2, in 16 dimensions; twenty clusters on a sphere of
+    radius 2 in 64 dimensions, of width .3; a sphere of radius 1 in a random
+    subspace of dimension 3 of 64.
+
+    Parameters
+    ----------
+    n : int
+        Points of each, at least 1.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n, 16) or (n, 64)
+        The points, one a row, by the name of their geometry.
+
+    Raises
+    ------
+    ValueError
+        n < 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.datasets import point_clouds
+    >>> for name, X in point_clouds(100, rng=0).items():
+    ...     print(name, X.shape, np.linalg.norm(X, axis=1).mean().round(3))
+    sphere, d = 16, r = 1 (100, 16) 1.0
+    sphere, d = 16, r = 2 (100, 16) 2.0
+    clusters, d = 64, r = 2 (100, 64) 2.0
+    subspace of dimension 3, r = 1 (100, 64) 1.0
+    """
+    rng = _generator(n, rng)
+    unit, wide = (rng.standard_normal((n, 16)) for _ in range(2))
+    centres = rng.standard_normal((20, 64))[rng.integers(20, size=n)]
+    clusters = centres + 0.3 * rng.standard_normal((n, 64))
+    subspace = np.linalg.qr(rng.standard_normal((64, 3)))[0]
+    clouds = {
+        "sphere, d = 16, r = 1": (1, unit),
+        "sphere, d = 16, r = 2": (2, wide),
+        "clusters, d = 64, r = 2": (2, clusters),
+        "subspace of dimension 3, r = 1": (1, rng.standard_normal((n, 3)) @ subspace.T),
+    }
+    return {
+        name: radius * X / np.linalg.norm(X, axis=1, keepdims=True)
+        for name, (radius, X) in clouds.items()
+    }
+
+
 def cross_encoder_like(n: int, *, rng: Seed = None) -> np.ndarray:
     """Build an indefinite matrix with the spectrum of a symmetrised cross-encoder.
 
@@ -367,5 +419,5 @@ def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
 
 def _generator(n: int, rng: Seed) -> np.random.Generator:
     if n < 1:
-        raise ValueError(f"a matrix needs n >= 1, got {n}")
+        raise ValueError(f"n must be at least 1; got {n}.")
     return np.random.default_rng(rng)

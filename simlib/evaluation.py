@@ -521,8 +521,8 @@ class Evaluator:
             for arguments in calls:
                 yield _call(*arguments)
             return
-        # Another one each time: when a call is over joblib deletes its large arrays, and
-        # a second call of the same Parallel would take them to be there still.
+        # Another one each time: joblib deletes the large arrays of a call when it is
+        # over, and the next call of the same Parallel would take them to be there.
         parallel = partial(
             joblib.Parallel,
             self.n_jobs,

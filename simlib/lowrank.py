@@ -122,7 +122,7 @@ class LowRank(Saved, LinearOperator):
             )
         shape = (rows[0], columns[0])
         sparse = scipy.sparse.issparse(residual)
-        self.residual = _inexact(residual) if sparse else residual
+        self.residual = _unique(_inexact(residual)) if sparse else residual
         if residual is not None and not (sparse or hasattr(residual, "entries")):
             raise TypeError(
                 "The residual is a sparse matrix, or an operator with the methods of "
@@ -237,20 +237,26 @@ class LowRank(Saved, LinearOperator):
         """
         if self._has_operator():
             return self._norm_of_rows()
-        squared = whole = np.linalg.norm(self._small_core().astype(float)) ** 2
-        if self.residual is not None:
-            E = scipy.sparse.coo_array(self.residual)
-            factors = entries(self.left, self.core, self.right, *E.coords)
-            squared += (E.data * (2 * factors + E.data)).sum()
-            if squared < np.sqrt(np.finfo(self.dtype).eps) * whole:
-                return self._norm_of_rows()
-        return float(np.sqrt(squared))
+        small = self._small_core().astype(float)
+        if self.residual is None:
+            return _norm(small)
+        E = scipy.sparse.coo_array(self.residual)
+        factors = entries(self.left, self.core, self.right, *E.coords).astype(float)
+        added, exponent = E.data.astype(float), _exponent(small, E.data)
+        small, factors, added = (
+            np.ldexp(part, -exponent) for part in (small, factors, added)
+        )
+        whole = np.linalg.norm(small) ** 2
+        squared = whole + (added * (2 * factors + added)).sum()
+        if squared < np.sqrt(np.finfo(self.dtype).eps) * whole:
+            return self._norm_of_rows()
+        return float(np.ldexp(np.sqrt(squared), exponent))
 
     def _norm_of_rows(self) -> float:
         n, step = self.shape[0], max(1, CHUNK // self.shape[1])
         parts = np.split(np.arange(n), range(step, n, step))
         rows = (self.rows(i).astype(float) for i in parts)
-        return float(np.linalg.norm([np.linalg.norm(part) for part in rows]))
+        return _norm(np.array([_norm(part) for part in rows]))
 
     def eigh(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the k eigenvalues largest in magnitude and their eigenvectors.
@@ -287,7 +293,13 @@ class LowRank(Saved, LinearOperator):
         most = min(self.left.shape) if self.residual is None else self.shape[0] - 1
         k = min(self.rank, most) if k is None else whole_number(k, "k")
         if not 1 <= k <= most:
-            raise ValueError(f"k must be between 1 and {most}; got {k}.")
+            every = (
+                ""
+                if self.residual is None
+                else " eigsh of SciPy, which serves a residual, finds no more; "
+                "numpy.linalg.eigh(K.toarray()) finds all."
+            )
+            raise ValueError(f"k must be between 1 and {most}; got {k}.{every}")
         if self.residual is not None:
             start = np.random.default_rng(0).standard_normal(self.shape[0])
             values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
@@ -330,8 +342,8 @@ class LowRank(Saved, LinearOperator):
             The system is singular to working precision: minus the ridge is an
             eigenvalue.
         ValueError
-            The matrix is not square, y has another length, or the residual is an
-            operator.
+            The matrix is not square, y has another length, the residual is an operator,
+            or a factor holds NaN or an infinity.
 
         Notes
         -----
@@ -348,8 +360,11 @@ class LowRank(Saved, LinearOperator):
             raise ValueError(f"The ridge is a finite number; got {ridge!r}.")
         if self.shape[0] != self.shape[1]:
             raise ValueError(f"Only a square matrix can be solved; shape {self.shape}.")
-        if y.shape[:1] != self.shape[:1]:
-            raise ValueError(f"y has {len(y)} rows, the matrix has {self.shape[0]}.")
+        n = self.shape[0]
+        if y.ndim not in (1, 2):
+            raise ValueError(f"y has shape ({n},) or ({n}, k); got {y.shape}.")
+        if len(y) != n:
+            raise ValueError(f"y has {len(y)} rows, the matrix has {n}.")
         self._refuse_operator(
             "solve", "or give it to an iterative solver, scipy.sparse.linalg.minres say"
         )
@@ -358,7 +373,14 @@ class LowRank(Saved, LinearOperator):
                 "Without a residual the inversion lemma divides by the ridge; give one "
                 "that is not zero."
             )
-        Q, T = self._decomposed()
+        if np.iscomplexobj(y):
+            columns = y.reshape(n, -1)
+            both = self.solve(np.hstack([columns.real, columns.imag]), ridge)
+            real, imaginary = np.hsplit(both, 2)
+            return (real + 1j * imaginary).reshape(y.shape)
+        dtype = np.result_type(self, y)
+        y = y.astype(np.result_type(y, float), copy=False)  # before anything cancels
+        Q, T, by_gram = self._decomposed()
         core = T @ self.core
         if self.residual is None:
             y_scaled, joint = y / ridge, self._joint() / ridge
@@ -371,17 +393,22 @@ class LowRank(Saved, LinearOperator):
                 raise np.linalg.LinAlgError(
                     "The residual plus the ridge is singular; change the ridge."
                 ) from error
-            y_scaled = factor.solve(y.astype(np.result_type(y, float)))
+            y_scaled = factor.solve(y)
             joint = np.empty((self.right.shape[1], len(T)))
-            step = BLOCK if self._products["by_gram"] else max(1, len(T))
+            step = BLOCK if by_gram else max(1, len(T))
             for start in range(0, len(T), step):
                 some = np.eye(len(T))[:, start : start + step]
-                Q_some = np.empty((self.shape[0], some.shape[1]))
+                Q_some = np.empty((n, some.shape[1]))
                 for part, rows in Q(some):
                     Q_some[part] = rows
                 joint[:, start : start + step] = self.right.T @ factor.solve(Q_some)
         system = np.eye(len(core)) + core @ joint
-        lu, pivots, _ = dgetrf(system)
+        if not np.isfinite(system).all():
+            raise ValueError(
+                "A factor, the core or the residual holds NaN or an infinity, or they "
+                "are so large, or the ridge so small, that their products overflow."
+            )
+        lu, pivots = dgetrf(system)[:2] if system.size else (system, np.empty(0))
         if _condition(system, lu) > 0.01 / np.finfo(float).eps:  # away from Q it is 1
             raise np.linalg.LinAlgError(
                 f"The matrix plus {ridge:g} I is singular to working precision: minus "
@@ -393,7 +420,7 @@ class LowRank(Saved, LinearOperator):
         for part, rows in Q(weights[:, None] if weights.ndim == 1 else weights):
             gap[part] = rows.reshape(gap[part].shape)
         gap = gap / ridge if self.residual is None else factor.solve(gap)
-        return (y_scaled - gap).astype(np.result_type(self, y))
+        return (y_scaled - gap).astype(dtype)
 
     def with_core(self, core: ArrayLike) -> Self:
         r"""Return the matrix with the same factors and residual, and another core.
@@ -611,21 +638,24 @@ class LowRank(Saved, LinearOperator):
         right = left if self.symmetric else triangle(self.right)
         return left @ self.core @ right.T
 
-    def _decomposed(self) -> tuple[Any, np.ndarray]:
-        """Return the QR decomposition of the left factor in float64, made once."""
+    def _decomposed(self) -> tuple[Any, np.ndarray, bool]:
+        """Return the QR decomposition of the left factor in float64, made once.
+
+        And whether it is that of `gram_qr`.
+        """
         if "qr" not in self._products:
             by_gram = gram_qr(self.left) if scipy.sparse.issparse(self.left) else None
-            self._products["qr"] = by_gram or qr(self.left, float)
-            self._products["by_gram"] = by_gram is not None
+            Q, T = by_gram or qr(self.left, float)
+            self._products["qr"] = Q, T, by_gram is not None
         return self._products["qr"]
 
     def _joint(self) -> np.ndarray:
         """Return R^T Q for the right factor and Q of the left one, made once."""
-        Q, T = self._decomposed()
+        Q, T, by_gram = self._decomposed()
         if self.right is self.left:
             return T.T
         if "joint" not in self._products:
-            if self._products["by_gram"]:
+            if by_gram:
                 product = dense(self.left.astype(float).T @ self.right)
                 joint = solve_triangular(T, product, trans="T").T
             else:
@@ -694,6 +724,29 @@ def _inexact(factor: Any) -> Any:
     return factor if known else factor.astype(float)
 
 
+def _unique(matrix: csr_array) -> csr_array:
+    """Return a sparse matrix in which no entry stands twice, the given one untouched.
+
+    SciPy would add up in place what stands twice.
+    """
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _exponent(*arrays: np.ndarray) -> int:
+    """Return the binary exponent of the largest number."""
+    largest = max(np.abs(array).max(initial=0) for array in arrays)
+    return int(np.frexp(largest)[1])
+
+
+def _norm(A: np.ndarray) -> float:
+    """Return the Frobenius norm, where squares would overflow or vanish too."""
+    exponent = _exponent(A)
+    return float(np.ldexp(np.linalg.norm(np.ldexp(A, -exponent)), exponent))
+
+
 def _condition(A: np.ndarray, lu: np.ndarray) -> float:
     """Return the condition of A beside the number 1, estimated in the 1-norm."""
     norm = float(np.linalg.norm(A, 1)) if A.size else 0.0
@@ -726,6 +779,8 @@ def _index(i: ArrayLike, n: int) -> np.ndarray:
 
 def _numbers(values: ArrayLike, name: str) -> np.ndarray:
     """Return an array of finite numbers, or raise."""
+    if scipy.sparse.issparse(values):
+        raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
     values = np.asarray(values)
     if values.dtype.kind == "O":
         values = values.astype(float)

@@ -480,6 +480,61 @@ def test_solve_refuses_singular_systems(rank_one):
     ):
         LowRank(np.ones((2, 1)), [[1.0]], np.ones((3, 1))).solve(y, 1.0)
 
+    with pytest.raises(ValueError, match=r"shape \(2,\) or \(2, k\); got \(\)"):
+        rank_one.solve(3.0, 1.0)
+    with pytest.raises(ValueError, match=r"got \(2, 1, 1\)"):
+        rank_one.solve(np.ones((2, 1, 1)), 1.0)
+    for question in (lambda y: rank_one.solve(y, 1.0), rank_one.extend):
+        with pytest.raises(ValueError, match=r"sparse one: toarray\(\) it"):
+            question(scipy.sparse.csr_array([[1.0], [2.0]]))
+    unknown = LowRank(np.array([[1.0], [np.nan]]), [[3.0]])
+    with pytest.raises(ValueError, match="holds NaN or an infinity"):
+        unknown.solve(y, 1.0)
+
+
+@pytest.mark.parametrize("with_residual", [True, False])
+@pytest.mark.parametrize("shape", [(300,), (300, 2)])
+def test_solve_in_float64_whatever_the_type_of_y(with_residual, shape):
+    rng = np.random.default_rng(0)
+    points = rng.standard_normal((300, 2))
+    G = rbf_kernel(points, gamma=0.125).astype(np.float32)
+    residual = scipy.sparse.eye_array(300) if with_residual else None
+    left, core = G[:, :20], np.linalg.pinv(G[:20, :20], 1e-4, True)
+    answer = LowRank(left, core, residual=residual)
+    dense = left.astype(float) @ core @ left.T + (1e-4 + with_residual) * np.eye(300)
+    y = (G[:, :3].sum(1) * np.ones(shape[::-1])).T.astype(np.float32)
+    expected = np.linalg.solve(dense, y.astype(float))
+    tolerance = 1e-4 * np.abs(expected).max()
+    x = answer.solve(y, 1e-4)
+    assert x.dtype == answer.dtype
+    assert_allclose(x, expected, atol=tolerance)
+    x = answer.solve(y + 2j * y, 1e-4)
+    assert_allclose(x, expected + 2j * expected, atol=3 * tolerance)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 0)])
+def test_solve_without_a_rank(shape, capfd):
+    answer = LowRank(np.ones(shape), np.ones((0, 0)))
+    assert_array_equal(answer.solve(np.ones(shape[0]), 0.5), np.full(shape[0], 2))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_solve_after_an_interrupt():
+    """Whatever of its decomposition is kept is whole."""
+    one = np.ones((2, 1))
+    answer = LowRank(one, [[1.0]], one.copy())
+
+    class Interrupted(dict):
+        def __setitem__(self, name, value):
+            super().__setitem__(name, value)
+            raise KeyboardInterrupt
+
+    answer._products = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        answer.solve(np.ones(2), 1.0)
+    answer._products = dict(answer._products)
+    assert_allclose(answer.solve(np.ones(2), 1.0), [1 / 3, 1 / 3])
+
 
 # What it refuses.
 
@@ -521,6 +576,9 @@ def test_refusals_of_questions(rank_one):
     for k in (0, 2):
         with pytest.raises(ValueError, match=f"k must be between 1 and 1; got {k}"):
             rank_one.eigh(k)
+    one = LowRank([[2.0]], [[1.0]], residual=scipy.sparse.eye_array(1))
+    with pytest.raises(ValueError, match=r"numpy.linalg.eigh\(K.toarray\(\)\) finds"):
+        one.eigh()
     with pytest.raises(ValueError, match="to 1 landmarks; got 2"):
         rank_one.extend([[1.0, 2.0]])
     with pytest.raises(ValueError, match=r"(?i)dimension mismatch"):
@@ -616,6 +674,32 @@ def test_norm_of_single_precision_neither_vanishes_nor_overflows(scale):
     left = np.float32([[3.0], [4.0]]) * np.float32(scale)
     answer = LowRank(left, np.eye(1, dtype=np.float32), np.float32([[1.0], [0.0]]))
     assert answer.norm() == pytest.approx(5 * scale, rel=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [(np.float32, 25), (np.float64, 200)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_norm_with_a_residual_at_any_scale(dtype, digits, sign):
+    one, scale = np.ones((1, 1), dtype), 10.0 ** (sign * digits)
+    left = np.array([[2.0], [1.0]], dtype) * dtype(scale)
+    for entry, expected in ((0.0, 5), (1.0, 10), (-2.0, 1)):
+        residual = scipy.sparse.csr_array([[entry], [0]] * np.full((2, 1), scale))
+        answer = LowRank(left, one, one, residual=residual.astype(dtype))
+        assert answer.norm() == pytest.approx(np.sqrt(expected) * scale, rel=1e-6)
+    if dtype == np.float64:
+        half = LowRank(np.sqrt(left), one)
+        assert half.norm() == pytest.approx(3 * scale)
+
+
+def test_a_residual_in_which_an_entry_stands_twice():
+    parts = np.ones(3), np.array([0, 0, 1]), np.array([0, 2, 3])
+    for part in parts:
+        part.flags.writeable = False
+    residual = scipy.sparse.csr_array(parts, (2, 2))
+    for right in (None, np.ones((2, 1))):
+        answer = LowRank(np.ones((2, 1)), [[1.0]], right, residual=residual)
+        assert answer.norm() == pytest.approx(np.linalg.norm([[3, 1], [1, 2]]))
+        assert_array_equal(answer.toarray(), [[3, 1], [1, 2]])
+    assert residual.nnz == 3
 
 
 def test_norm_of_a_residual_that_cancels_the_factors():

@@ -4,7 +4,9 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.sparse
 import scipy.spatial
+from sklearn import config_context
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_approximation import RBFSampler
@@ -177,7 +179,8 @@ def test_products_in_blocks(monkeypatch, block, kept):
     np.testing.assert_allclose(K.rows(places), gaussian(X)[places])
     np.testing.assert_allclose(K.pairs(places, places[::-1])[0], 1)
     np.testing.assert_allclose(K.pairs(places[:1], places[1:2]), gaussian(X)[3, 80])
-    np.testing.assert_allclose(np.exp(K.exponents(X[:7])), gaussian(X)[:7])
+    halves = ((X[:7] - X.mean(axis=0)) ** 2).sum(axis=1, keepdims=True) / 2
+    np.testing.assert_allclose(np.exp(K.exponents(X[:7]) - halves), gaussian(X)[:7])
 
 
 def test_the_kernel_is_evaluated_once_where_it_is_kept(monkeypatch):
@@ -405,6 +408,16 @@ def test_features_in_blocks_and_sparse_ones(monkeypatch):
     )
 
 
+def test_features_in_a_data_frame():
+    X, y = sphere(80, 3), normal(80)
+    features = ExponentialFeatures(20, kind="taylor")
+    plain = Regressor(0.1, features=features).fit(X, y)
+    with config_context(transform_output="pandas"):
+        framed = Regressor(0.1, features=features).fit(X, y)
+        np.testing.assert_array_equal(framed.coef_, plain.coef_)
+        np.testing.assert_array_equal(framed.predict(X), plain.predict(X))
+
+
 def test_without_a_ridge_features_must_be_independent():
     X, y = sphere(100, 4), normal(100)
     features = ExponentialFeatures(40, kind="positive", random_state=0)
@@ -447,6 +460,16 @@ def test_predictions_for_rows_far_from_all_points():
         model.predict(900 * X[:2])
     with pytest.raises(ValueError, match="row 1 overflows"):
         model.predict([X[0], 1e200 * X[0]])
+
+
+@pytest.mark.parametrize("length", [1e2, 5e7, 1e200])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_predictions_for_long_rows_that_are_orthogonal_to_the_points(length, shift):
+    X, y = np.c_[sphere(60, 3) + shift, np.zeros(60)], normal(60)
+    model = Regressor(0.1).fit(X, y)
+    np.testing.assert_allclose(
+        model.predict(np.add(X, [0, 0, 0, length])), model.predict(X), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("norm", [0, 1e-8, 6.0, 16.9, 40.0, 1e3])
@@ -668,6 +691,7 @@ def test_float32_data_is_computed_in_float64():
         ({"ridge": -1.0}, "ridge must be"),
         ({"ridge": np.nan}, "ridge must be"),
         ({"ridge": np.inf}, "ridge must be"),
+        ({"ridge": 10**400}, "ridge must be"),
         ({"ridge": "large"}, "ridge must be"),
         ({"rank": 0}, "rank must be"),
         ({"rank": 2.5}, "rank must be"),
@@ -681,6 +705,11 @@ def test_float32_data_is_computed_in_float64():
 def test_options_out_of_range(options, match):
     with pytest.raises(ValueError, match=match):
         Regressor(**options).fit(sphere(10), normal(10))
+
+
+def test_sparse_targets_are_refused():
+    with pytest.raises(ValueError, match=r"pass y\.toarray\(\)"):
+        Regressor().fit(sphere(10), scipy.sparse.csr_array(normal(10, 2)))
 
 
 def test_nan_is_refused():

@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from numbers import Integral, Real
+from sys import float_info
 from typing import Any, Self
 
 import numpy as np
@@ -242,6 +243,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any) -> None:
         """Set the attributes of a model that has none."""
         self._check_options()
+        if scipy.sparse.issparse(y):
+            raise ValueError("y is sparse, and its solution is not: pass y.toarray().")
         X, y = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
         )
@@ -295,7 +298,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             step = FEATURES // len(self.coef_.T)
 
             def image(rows: np.ndarray) -> np.ndarray:
-                return self.features_.transform(rows) @ self.coef_.T
+                return _transformed(self.features_, rows) @ self.coef_.T
 
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = np.concatenate(
@@ -321,25 +324,29 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _expansion(self) -> Callable[[np.ndarray], np.ndarray]:
         """Return the map of points to predictions.
 
-        The largest entry of the kernel in a row becomes 1 before the sum: where it is
-        below the range of floating-point numbers, ``exp(|x|^2 / 2)`` makes up for it.
+        The largest entry of the kernel in a row becomes 1 before the sum, and what it
+        was goes with ``exp(|x|^2 / 2)``, of which no square of x is left.
         """
         kernel = GaussianKernel(self.X_fit_)
+        centre = kernel.centre
         least = row_norms(self.X_fit_, squared=True).min()
+        constant = (centre @ centre + least) / 2
 
         def predict(points: np.ndarray) -> np.ndarray:
             exponents = kernel.exponents(points)
             largest = exponents.max(axis=1)
             exponents -= largest[:, None]
             sums = np.exp(exponents, out=exponents) @ self.gaussian_coef_
-            half = (row_norms(points, squared=True) - least) / 2 + largest
-            return (np.exp(half) * sums.T).T
+            scale = np.exp(points @ centre - constant + largest)
+            return (scale * sums.T).T
 
         return predict
 
     def _check_options(self) -> None:
-        if not isinstance(self.ridge, Real) or not 0 <= self.ridge < np.inf:
-            raise ValueError(f"ridge must be a number of at least 0; got {self.ridge}.")
+        if not isinstance(self.ridge, Real) or not 0 <= self.ridge <= float_info.max:
+            raise ValueError(
+                f"ridge must be a finite number of at least 0; got {self.ridge!r}."
+            )
         for name in ("rank", "max_iter"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or value < 1:
@@ -416,8 +423,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return np.empty((kernel.n, 0))
         if isinstance(self.preconditioner, str):
             return factor(kernel, self.preconditioner, min(self.rank, kernel.n), rng)
-        F = clone(self.preconditioner).fit(X, y).transform(X)
-        F = F.toarray() if scipy.sparse.issparse(F) else np.asarray(F)
+        F = _transformed(clone(self.preconditioner).fit(X, y), X)
+        F = F.toarray() if scipy.sparse.issparse(F) else F
         F = F * np.exp(-row_norms(X, squared=True) / 2)[:, None]
         if not np.isfinite(F).all():
             raise ValueError(
@@ -431,7 +438,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ) -> np.ndarray:
         """Return the weights of the features for the targets Y, y balanced."""
         self.features_ = clone(self.features).fit(X, y)
-        Z = _Features(self.features_.transform, X)
+        Z = _Features(self.features_, X)
         if self.ridge == 0 and len(X) < Z.width:
             raise ValueError(
                 f"{Z.width} features of {len(X)} points are dependent: give a ridge "
@@ -528,9 +535,9 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 class _Features:
     """Features in blocks of rows, kept if they are few, otherwise anew each time."""
 
-    def __init__(self, transform: Callable[[np.ndarray], Any], X: np.ndarray):
-        self.transform, self.X = transform, X
-        self.width = transform(X[:1]).shape[1]
+    def __init__(self, transformer: Any, X: np.ndarray):
+        self.transformer, self.X = transformer, X
+        self.width = _transformed(transformer, X[:1]).shape[1]
         few = len(X) * self.width <= LARGEST_CACHE
         self.cached = list(self._blocks()) if few else None
 
@@ -539,7 +546,7 @@ class _Features:
 
     def _blocks(self) -> Iterator[Any]:
         for rows in gen_batches(len(self.X), max(1, FEATURES // self.width)):
-            yield self.transform(self.X[rows])
+            yield _transformed(self.transformer, self.X[rows])
 
     def normal_equations(self, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return Z^T Z and Z^T Y, of one pass."""
@@ -572,6 +579,12 @@ class _Stacked:
     def __iter__(self) -> Iterator[Any]:
         yield from self.blocks
         yield self.below
+
+
+def _transformed(transformer: Any, X: np.ndarray) -> Any:
+    """Return the features of rows, dense or sparse, of a transformer that may frame."""
+    Z = transformer.transform(X)
+    return Z if scipy.sparse.issparse(Z) else np.asarray(Z)
 
 
 def _cholesky(gram: np.ndarray) -> tuple[Linear, Linear]:

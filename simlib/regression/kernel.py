@@ -89,8 +89,14 @@ class GaussianKernel:
         return np.exp(block, out=block)
 
     def exponents(self, points: np.ndarray) -> np.ndarray:
-        """Return ``-|x - x_i|^2 / 2`` for each of some points, shape (m, n)."""
-        return _lifted(points - self.centre)[0] @ self._right.T
+        """Return ``|x - m|^2 / 2 - |x - x_i|^2 / 2`` for points, shape (m, n).
+
+        With m the centre, these are ``<x - m, x_i - m> - |x_i - m|^2 / 2``, and points
+        far from all lose no digits by the square of their distance.
+        """
+        exponents = (points - self.centre) @ self.X.T
+        exponents += self._right[:, -1]
+        return exponents
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return whole columns, shape (n, len(columns))."""

@@ -58,6 +58,32 @@ def test_strips_change_nothing(monkeypatch):
     assert sim.calls == 10
 
 
+def test_a_long_text_costs_its_own_pairs_alone():
+    class Counted(np.ndarray):
+        def __getitem__(self, at):
+            found = np.asarray(self)[at]
+            looked_up.append(found.size)
+            return found
+
+    long = " ".join(f"word{k}" for k in range(300))
+    texts = [*TEXTS, long]
+    function, looked_up = SoftTokens(texts), []
+    function._theta = function._theta.view(Counted)
+    i, j = np.triu_indices(6)
+    found = function(i, j)
+    expected = [by_loops(texts, a, b, 0.9) for a, b in zip(i, j, strict=True)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert sum(looked_up) < 300**2 + 5 * 8 * 310 + 15 * 8**2  # of 21 * 300**2
+    alone = [function(i[[k]], j[[k]])[0] for k in range(i.size)]
+    np.testing.assert_array_equal(found, alone)
+
+
+def test_texts_may_come_one_by_one():
+    function = SoftTokens(text for text in TEXTS)
+    assert len(function) == 5
+    np.testing.assert_array_equal(function([0], [1]), SoftTokens(TEXTS)([0], [1]))
+
+
 def test_texts_are_refused():
     with pytest.raises(ValueError, match="Text 1 has no word"):
         SoftTokens(["one", "?!"])
@@ -72,6 +98,8 @@ def test_texts_are_refused():
     for i, j in (([0], [0, 1]), ([0.5], [1.0]), (0, 1)):
         with pytest.raises(ValueError, match="as many integers"):
             function(i, j)
-    with pytest.raises(IndexError):
-        function([0], [2])
-    assert function(np.zeros(0, int), np.zeros(0, int)).shape == (0,)
+    for i, j in (([0], [2]), ([-1], [0])):
+        with pytest.raises(IndexError, match="from 0 to 1"):
+            function(i, j)
+    for one in (function, SoftTokens([])):
+        assert one(np.zeros(0, int), np.zeros(0, int)).shape == (0,)

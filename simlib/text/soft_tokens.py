@@ -13,7 +13,7 @@ the square of such weights too.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ class SoftTokens:
 
     Parameters
     ----------
-    texts : sequence of str
+    texts : iterable of str
         n records. Words are runs of letters and digits, in lower case.
     cut : float, default=0.9
         The least similarity of two words that counts, from 0 to 1.
@@ -54,7 +54,8 @@ class SoftTokens:
     -----
     With ``token_set_ratio`` of rapidfuzz.fuzz words are alike or not at all. Here the
     words are compared once: V^2 similarities, 4 V^2 bytes. A pair then costs as
-    many look-ups as it has pairs of words. Source: Monge and Elkan (1996) with the
+    many look-ups as it has pairs of words, whose numbers are rounded up to eights.
+    Source: Monge and Elkan (1996) with the
     similarity of words of Cohen, Ravikumar and Fienberg (2003); mean of both ways.
 
     Examples
@@ -67,13 +68,13 @@ class SoftTokens:
     [0.98, 0.0]
     """
 
-    def __init__(self, texts: Sequence[str], *, cut: float = 0.9):
+    def __init__(self, texts: Iterable[str], *, cut: float = 0.9):
         if not 0 <= cut <= 1:
             raise ValueError(f"cut must be between 0 and 1; got {cut}.")
-        wrong = [k for k, text in enumerate(texts) if not isinstance(text, str)]
-        if isinstance(texts, str) or wrong:
+        given = list(texts)
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in given):
             raise ValueError("`texts` is a sequence of strings, one for each record.")
-        bags = [sorted(set(TOKEN.findall(text.lower()))) for text in texts]
+        bags = [sorted(set(TOKEN.findall(text.lower()))) for text in given]
         empty = [k for k, bag in enumerate(bags) if not bag]
         if empty:
             raise ValueError(
@@ -82,7 +83,11 @@ class SoftTokens:
         self.words = sorted(set().union(*bags))
         place = {word: k for k, word in enumerate(self.words)}
         n, V = len(bags), len(self.words)
-        self._tokens = np.full((n, max(map(len, bags), default=0)), V, np.int32)
+        lengths = np.array([len(bag) for bag in bags], dtype=np.int64)
+        longest = lengths.max(initial=1)
+        # Sums of eights do not depend on how many zeros follow, to the last bit
+        self._widths = np.minimum(-(-lengths // 8) * 8, longest)
+        self._tokens = np.full((n, longest), V, np.int32)
         for row, bag in zip(self._tokens, bags, strict=True):
             row[: len(bag)] = [place[word] for word in bag]
         count = np.bincount(self._tokens.ravel(), minlength=V + 1)[:V]
@@ -123,17 +128,29 @@ class SoftTokens:
                 "i and j are as many integers; got shapes "
                 f"{i.shape} and {j.shape} of {i.dtype} and {j.dtype}."
             )
-        longest = self._tokens.shape[1]
-        step = max(1, STRIP // longest**2)
+        n = len(self)
+        numbers = np.concatenate([i, j])
+        wrong = numbers[(numbers < 0) | (numbers >= n)]
+        if wrong.size:
+            raise IndexError(f"Texts are numbered from 0 to {n - 1}; got {wrong[0]}.")
+        shapes = self._widths[i] * (self._tokens.shape[1] + 1) + self._widths[j]
+        order = np.argsort(shapes, kind="stable")
         found = np.empty(i.size)
-        for k in range(0, i.size, step):
-            a, b = i[k : k + step], j[k : k + step]
-            theta = self._theta[self._tokens[a][:, :, None], self._tokens[b][:, None]]
-            found[k : k + step] = (
-                np.einsum("kw,kw->k", self._weights[a], theta.max(axis=2))
-                + np.einsum("kw,kw->k", self._weights[b], theta.max(axis=1))
-            ) / 2
+        for alike in np.split(order, np.flatnonzero(np.diff(shapes[order])) + 1):
+            p, q = (self._widths[side[alike]].max(initial=1) for side in (i, j))
+            step = max(1, STRIP // (p * q))
+            for k in range(0, alike.size, step):
+                at = alike[k : k + step]
+                found[at] = self._strip(i[at], j[at], p, q)
         return found
+
+    def _strip(self, a: np.ndarray, b: np.ndarray, p: int, q: int) -> np.ndarray:
+        """Return the similarities of pairs of texts of at most p and q words."""
+        words_a, words_b = self._tokens[:, :p][a], self._tokens[:, :q][b]
+        theta = self._theta[words_a[:, :, None], words_b[:, None]]
+        of_a = np.einsum("kw,kw->k", self._weights[:, :p][a], theta.max(axis=2))
+        of_b = np.einsum("kw,kw->k", self._weights[:, :q][b], theta.max(axis=1))
+        return (of_a + of_b) / 2
 
 
 def _likeness(words: list[str], cut: float) -> np.ndarray:

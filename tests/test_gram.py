@@ -238,6 +238,15 @@ def test_sparse_columns_that_are_missing_or_repeated():
         lstsq(EASY.T, vector(1200, 1), rng=0)
 
 
+def test_equal_columns_where_no_gram_matrix_is_made(monkeypatch):
+    monkeypatch.setattr(powers, "LARGEST_GRAM", 1000)
+    A = EASY[:, :200]
+    twice, y = csr_array(scipy.sparse.hstack([A, A[:, [3]]])), np.zeros(201)
+    y[[3, 200]] = 1, -1
+    with pytest.raises(np.linalg.LinAlgError, match="depend on each other"):
+        solve_gram(twice, y, rng=0)
+
+
 def test_a_gram_matrix_that_does_not_fit_is_not_made(monkeypatch):
     monkeypatch.setattr(powers, "LARGEST_GRAM", 1000)
     monkeypatch.setattr(powers, "gram_preconditioner", None)

@@ -162,6 +162,15 @@ def test_a_failed_sketch_is_told(oversampling):
         heavy_ball(A, b, R, 1e-13)
 
 
+@pytest.mark.parametrize(
+    ("impatient", "error"), [(True, TooManySteps), (False, np.linalg.LinAlgError)]
+)
+def test_conjugate_gradients_with_equal_columns(impatient, error):
+    A, y = np.repeat(column(50, 0), 2, axis=1), np.array([[1.0], [-1]])
+    with pytest.raises(error):
+        conjugate_gradients(A, y, unpreconditioned(2), 1e-12, 100, impatient)
+
+
 def test_conjugate_gradients_recover_what_their_recursion_loses():
     A, y = matrix(4096, 50, 1e8), column(50, 1)
     R = sketched(A, 12)

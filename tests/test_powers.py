@@ -17,6 +17,7 @@ from simlib.regression import (
     even_power,
     lstsq,
     odd_power,
+    paper,
     solve_gram,
 )
 
@@ -219,6 +220,13 @@ def test_several_right_hand_sides_are_those_one_at_a_time(method):
     np.testing.assert_array_equal(together.x[:, 2], 0)
     one = odd_power(A, B[:, :1], 1, method=method, rng=2)
     assert one.x.shape == (70, 1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_the_power_0_of_the_gram_matrix_is_one(method, kind):
+    A, b = kind(matrix(500, 8, 10)), vector(8, 1)
+    np.testing.assert_array_equal(even_power(A, b, 0, method=method, rng=0).x, b)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -772,6 +780,17 @@ def test_weights_that_are_none(options, message):
         odd_power(**options)
 
 
+def test_weights_of_small_integers():
+    A, b, W = matrix(50, 2, 5), vector(50, 0), np.array([[120, -60], [-60, 120]])
+    expected = odd_power(A, b, 1, weight=W.astype(float), rng=0).x
+    narrow = odd_power(A, b, 1, weight=W.astype(np.int8), rng=0).x
+    np.testing.assert_array_equal(narrow, expected)
+    unit = odd_power(A, b, 1, weight=np.eye(2, dtype=bool), rng=0).x
+    np.testing.assert_allclose(unit, odd_power(A, b, 1, rng=0).x, rtol=1e-12)
+    with pytest.raises(ValueError, match="symmetric"):
+        odd_power(A, b, 1, weight=np.array([[100, -128], [0, 127]], np.int8))
+
+
 def test_an_indefinite_weight():
     W = np.diag([1.0, -2, 1])
     with pytest.raises(np.linalg.LinAlgError, match=r"weight W .* eigenvalue is -2\.0"):
@@ -788,3 +807,24 @@ def test_a_preconditioner_of_another_width():
     made = Preconditioner.from_matrix(matrix(50, 4, 5), rng=0)
     with pytest.raises(ValueError, match="of 4 columns; A has 3"):
         lstsq(matrix(50, 3, 5), np.ones(50), preconditioner=made)
+    with pytest.raises(ValueError, match="of 4 columns; A has 3"):
+        paper.even_power(matrix(50, 3, 5), np.ones(3), 1, preconditioner=made)
+
+
+@pytest.mark.parametrize("method", ["auto", "cholesky_qr", "lsqr"])
+@pytest.mark.parametrize("oversampling", [4, 20])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_numbers_that_are_none_beside_a_preconditioner(method, oversampling, wrong):
+    A = matrix(50, 3, 5)
+    made = Preconditioner.from_matrix(A, oversampling=oversampling, rng=0)
+    A[3, 2] = wrong
+    for function, right_hand in (lstsq, np.ones(50)), (solve_gram, np.ones(3)):
+        with pytest.raises(ValueError, match="NaN or an infinity in rows 0 to 49"):
+            function(A, right_hand, method=method, preconditioner=made)
+
+
+@pytest.mark.parametrize("d", [300, 17000])
+def test_sparse_and_wide(d):
+    A = scipy.sparse.random_array((10, d), density=0.01, rng=0, format="csr")
+    with pytest.raises(ValueError, match=f"10 rows and {d} columns"):
+        lstsq(A, np.ones(10), rng=0)

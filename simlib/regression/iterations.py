@@ -93,7 +93,8 @@ def conjugate_gradients(
 
     In the variable R x, with a short restart from the residual computed anew, which
     recovers the digits that the recursion loses. `most` steps, 500 if None; impatient,
-    it raises `TooManySteps` as soon as their pace says that more will be needed.
+    it raises `TooManySteps` as soon as their pace says that more will be needed. So it
+    does for dependent columns, which otherwise are a `numpy.linalg.LinAlgError`.
     """
     X, steps, extremes = _conjugate_gradients(
         A, Y, preconditioner, target, most or MOST, impatient
@@ -128,6 +129,13 @@ def _conjugate_gradients(
             gap_and_back(A, preconditioner.solve(direction))[1]
         )
         curvature = (direction * image).sum(axis=0)
+        if (going & (curvature <= 0)).any():
+            if impatient:
+                raise TooManySteps
+            raise np.linalg.LinAlgError(
+                "Columns of A depend on each other to rounding error: A x = 0 for an x "
+                "that conjugate gradients have met. Leave some out, or add a ridge."
+            )
         length = np.divide(square, curvature, out=np.zeros_like(square), where=going)
         Z = Z + length * direction
         residual = residual - length * image

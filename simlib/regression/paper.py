@@ -158,7 +158,7 @@ def _solve(
     """Solve one system after the other; both names end here."""
     if not 0 < tol < 1:
         raise ValueError(f"tol must lie between 0 and 1; got {tol}.")
-    problem = Problem.from_input(A, b, j, least_squares)
+    problem = Problem.from_input(A, b, j, least_squares, preconditioner)
     R = preconditioner
     if R is None:
         R = Preconditioner.from_matrix(

@@ -30,7 +30,7 @@ from simlib import sketch as sketches
 from simlib.regression.columns import norms
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
-__all__ = ["ColumnScaling", "Preconditioner", "condition_number"]
+__all__ = ["ColumnScaling", "Preconditioner", "condition_number", "demand_tall"]
 
 LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
 SMALL = 500  # columns up to which all singular values are computed
@@ -147,12 +147,7 @@ class Preconditioner:
         seed = int(np.random.default_rng(rng).integers(2**63))
         SA, heights = _sketch(A, sketch, oversampling, seed)
         n, d = sum(heights), SA.shape[1]
-        if n < d:
-            raise ValueError(
-                f"A has {n} rows and {d} columns, and must have at least as many rows: "
-                "otherwise A^T A is singular. Take A.T, or scipy.linalg.lstsq for the "
-                "solution of least norm."
-            )
+        demand_tall(n, d)
         # The stub has QRResult for every mode.
         R: np.ndarray = np.linalg.qr(SA, mode="r")  # type: ignore[assignment]
         R *= np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]
@@ -187,6 +182,13 @@ class Preconditioner:
         return replace(
             self, R=R, condition=condition_number(R), distortion=0.0, _start=None
         )
+
+    def demand_width(self, d: int) -> None:
+        """Refuse a matrix of another number of columns."""
+        if d != self.rank:
+            raise ValueError(
+                f"The preconditioner is of a matrix of {self.rank} columns; A has {d}."
+            )
 
     def start(self, A: Any, B: np.ndarray) -> np.ndarray:
         """Return R x for the sketched, or once refined the normal, equations of Ax = B.
@@ -407,6 +409,16 @@ def _largest_eigenvalue(
     start = np.random.default_rng(0).standard_normal(len(R))
     values = eigsh(operator, 1, v0=start, ncv=8, tol=0.1, return_eigenvectors=False)
     return float(values[0])
+
+
+def demand_tall(n: int, d: int) -> None:
+    """Refuse fewer rows than columns."""
+    if n < d:
+        raise ValueError(
+            f"A has {n} rows and {d} columns, and must have at least as many rows: "
+            "otherwise A^T A is singular. Take A.T, or scipy.linalg.lstsq for the "
+            "solution of least norm."
+        )
 
 
 def _demand_full_rank(R: np.ndarray) -> None:

@@ -21,7 +21,11 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib.regression.columns import balanced, largest_ratio, norms
-from simlib.regression.preconditioner import ColumnScaling, Preconditioner
+from simlib.regression.preconditioner import (
+    ColumnScaling,
+    Preconditioner,
+    demand_tall,
+)
 from simlib.regression.rows import (
     as_rows,
     blocks,
@@ -118,8 +122,15 @@ class Problem:
     least_squares: bool
 
     @classmethod
-    def from_input(cls, A: Any, b: ArrayLike, j: int, least_squares: bool) -> Problem:
-        """Check A and b; raises ValueError."""
+    def from_input(
+        cls,
+        A: Any,
+        b: ArrayLike,
+        j: int,
+        least_squares: bool,
+        preconditioner: Preconditioner | None,
+    ) -> Problem:
+        """Check A and b, and that the preconditioner can be of A; raises ValueError."""
         if isinstance(j, bool) or not isinstance(j, int | np.integer) or j < 0:
             raise ValueError(
                 f"The power j must be an integer and at least 0; got {j!r}."
@@ -147,6 +158,12 @@ class Problem:
             n, d = sum(height for height, _ in shapes), shapes[0][1] if shapes else 0
         else:
             n, d = A.shape
+        demand_tall(n, d)
+        if preconditioner is not None:
+            preconditioner.demand_width(d)
+            if isinstance(A, np.ndarray):  # which otherwise is read to make one
+                for _ in blocks(A):
+                    pass
         if len(b) != (n if least_squares else d):
             raise ValueError(
                 f"b has {len(b)} entries, A shape {(n, d)}: it must have "

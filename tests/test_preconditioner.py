@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from matrices import orthogonal, quick
 
 from simlib.regression import Preconditioner
+from simlib.regression.gram import gram_preconditioner
 from simlib.regression.preconditioner import ColumnScaling
 
 
@@ -199,6 +200,23 @@ def test_columns_of_very_different_scales_are_not_dependent():
 # What it refuses
 
 
+def test_refining_by_what_is_no_longer_there():
+    A = matrix(300, 8, 10)
+    R = Preconditioner.from_matrix(A, refine=False, rng=0)
+    with pytest.raises(ValueError, match="no rows left: a generator"):
+        R.refined(iter([]))
+    with pytest.raises(ValueError, match="of 8 columns; A has 3"):
+        R.refined(A[:, :3])
+
+
+def test_the_start_wants_as_many_rows():
+    A = matrix(400, 8, 10)
+    R = Preconditioner.from_matrix([A[:200], A[200:]], refine=False, rng=0)
+    for height in 150, 300, 500:
+        with pytest.raises(ValueError, match=f"of 400 rows; A has {height}"):
+            R.start(A, np.ones((height, 1)))
+
+
 def test_dependent_columns_are_named():
     A = matrix(500, 8, 10)
     with pytest.raises(np.linalg.LinAlgError, match=r"rank 8 .* columns \[\d\]"):
@@ -256,6 +274,31 @@ def test_many_columns_have_an_estimated_condition():
     values = scipy.linalg.svdvals(R.R)
     assert R.condition == pytest.approx(values[0] / values[-1], rel=0.1)
     assert R.norm == pytest.approx(values[0], rel=0.1)
+
+
+@pytest.mark.parametrize("d", [8, 501])
+def test_the_order_of_columns_does_not_matter(d):
+    rng = np.random.default_rng(0)
+    scales = np.ones(d)
+    scales[3] = 1e-25
+    A = rng.standard_normal((2 * d, d)) * scales
+    R = Preconditioner.from_matrix(A, refine=False, rng=0)
+    sorted_ = Preconditioner.from_matrix(A[:, np.argsort(-scales)], rng=0)
+    assert 1e24 < R.condition < 1e29
+    assert R.condition == pytest.approx(sorted_.condition, rel=0.1)
+
+
+def test_lengths_in_rising_order():
+    A = matrix(500, 8, 10)
+    for scales in np.logspace(-60, 0, 8), np.logspace(0, -60, 8):
+        R = Preconditioner.from_matrix(A * scales, rng=0)
+        assert 1e59 < R.condition < 1e61
+
+
+def test_many_columns_of_lengths_far_apart():
+    A = np.vstack([np.eye(501), np.eye(501)]) * np.logspace(-250, 0, 501)
+    assert Preconditioner.from_matrix(A, rng=0).condition == 1e100
+    assert gram_preconditioner(A)[0].condition == 1e100
 
 
 def test_columns_of_length_one():

@@ -33,6 +33,7 @@ from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_tr
 __all__ = ["ColumnScaling", "Preconditioner", "condition_number", "demand_tall"]
 
 LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
+GRADED = 1e-10  # quotient of singular values whose digits rounding errors touch
 SMALL = 500  # columns up to which all singular values are computed
 SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
 
@@ -169,15 +170,28 @@ class Preconditioner:
         -------
         Preconditioner
             Of distortion 0. Costs 2 n d^2 flops in matrix products.
+
+        Raises
+        ------
+        ValueError
+            NaN or an infinity, no rows, or not as many columns.
         """
         inverse = self.solve(np.eye(self.rank))
         W = np.zeros_like(self.R)
+        height = 0
         for block in blocks(as_rows(A), cut_sparse=True):
+            height += block.shape[0]
+            self.demand_width(block.shape[1])
             if scipy.sparse.issparse(block):
                 Q = block @ inverse
             else:  # a product with a triangle
                 Q = dtrmm(1.0, inverse, block.T, trans_a=True).T
             W += Q.T @ Q
+        if not height:
+            raise ValueError(
+                "A has no rows left: a generator gives its blocks once. Pass a list, "
+                "or an object whose __iter__ starts anew."
+            )
         R = scipy.linalg.cholesky(W) @ self.R
         return replace(
             self, R=R, condition=condition_number(R), distortion=0.0, _start=None
@@ -356,6 +370,10 @@ def _start(
     seed: int,
 ) -> np.ndarray:
     """Return R x for the sketched equations S A x = S B, S made again from the seed."""
+    if len(B) != sum(heights):
+        raise ValueError(
+            f"The preconditioner is of a matrix of {sum(heights)} rows; A has {len(B)}."
+        )
     SB = _apply(B, sketch, len(SA), heights, seed) if len(SA) < len(B) else B
     return solve_triangular(R, SA.T @ SB, trans="T")
 
@@ -377,11 +395,18 @@ def condition_number(R: np.ndarray, norm: float | None = None) -> float:
     """Return the condition number of a triangle, at most 1e100: its square is a number.
 
     For more than 500 columns within some percent; given the norm, if that is right.
+    A least singular value that may be rounding error is taken of the triangle for
+    columns in falling order of length, in which lengths alone cost it no digits.
     """
     if len(R) <= SMALL:
         values = scipy.linalg.svdvals(R)
+        if values[-1] < GRADED * values[0]:
+            falling = R[:, np.argsort(-norms(R), kind="stable")]
+            values = scipy.linalg.svdvals(np.linalg.qr(falling, mode="r"))
         return float(values[0] / max(values[-1], 1e-100 * values[0]))
     scale = float(R.diagonal().max())
+    if scale >= 1e100 * R.diagonal().min():  # which the condition number is above
+        return 1e100
     T = np.asfortranarray(R / scale)
 
     def inverse(x: np.ndarray) -> np.ndarray:

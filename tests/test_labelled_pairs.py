@@ -48,6 +48,34 @@ def test_what_tells_nothing_has_no_agreement():
     assert f1(np.zeros(3, bool), np.zeros(3, bool)) == 0
 
 
+@pytest.mark.parametrize("measure", [pearson, spearman, accuracy, f1])
+@pytest.mark.parametrize(
+    ("scores", "labels"), [([1, 0, 1], [1]), ([[1], [0]], [1, 0]), ([1], [[1]])]
+)
+def test_scores_are_as_many_as_labels(measure, scores, labels):
+    with pytest.raises(ValueError, match="as many scores"):
+        measure(scores, labels)
+
+
+@pytest.mark.parametrize("measure", [pearson, spearman])
+def test_correlations_of_what_is_no_number_are_refused(measure):
+    for scores, labels in (([np.nan, 1, 2], [1, 2, 3]), ([1, 2, 3], [1, np.nan, 3])):
+        with pytest.raises(ValueError, match="finite"):
+            measure(scores, labels)
+    with pytest.raises(ValueError, match="finite"):
+        pearson([np.inf, 1, 2], [1, 2, 3])
+    assert spearman([np.inf, 1, 2], [1, 2, 3]) == pytest.approx(-0.5)  # ranks are
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "f1"])
+def test_scores_that_are_neighbours_among_the_numbers_are_told_apart(metric):
+    """Their middle is one of them, the upper one between these."""
+    labels = np.arange(40) >= 20
+    scores = 1 + np.finfo(float).eps * (1 + labels)
+    found = out_of_fold_decisions(scores, labels, metric)
+    np.testing.assert_array_equal(found, labels)
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "f1"])
 def test_a_threshold_is_the_best_of_all_for_the_other_folds(metric):
     """Against a search through every threshold, fold by fold."""

@@ -66,6 +66,11 @@ def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     ndarray of shape (...)
         0 where the scores or the labels are all alike, or there are none.
 
+    Raises
+    ------
+    ValueError
+        Scores that are not as many as the labels, or either not finite.
+
     See Also
     --------
     scipy.stats.pearsonr : of one row, with a test.
@@ -76,7 +81,7 @@ def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     >>> pearson([[0.1, 0.2, 0.3], [3, 2, 1]], [1, 2, 3]).round(6).tolist()
     [1.0, -1.0]
     """
-    x, y = _centred(scores), _centred(labels)
+    x, y = map(_centred, _paired(scores, labels))
     size = np.linalg.norm(x, axis=-1) * np.linalg.norm(y)
     return np.divide(x @ y, size, out=np.zeros(x.shape[:-1]), where=size > 0)
 
@@ -95,6 +100,11 @@ def spearman(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     ndarray of shape (...)
         0 where the scores or the labels are all alike.
 
+    Raises
+    ------
+    ValueError
+        Scores that are not as many as the labels; NaN. Infinities have ranks.
+
     See Also
     --------
     scipy.stats.spearmanr : of one row, with a test.
@@ -105,7 +115,8 @@ def spearman(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     >>> float(spearman([1, 10, 100], [1, 2, 3]).round(6))
     1.0
     """
-    return pearson(rankdata(scores, axis=-1), rankdata(labels))
+    rows, truth = _paired(scores, labels)
+    return pearson(rankdata(rows, axis=-1), rankdata(truth))
 
 
 def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
@@ -120,6 +131,11 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     -------
     ndarray of shape (...)
 
+    Raises
+    ------
+    ValueError
+        Decisions that are not as many as the labels.
+
     See Also
     --------
     sklearn.metrics.accuracy_score : of one row.
@@ -130,7 +146,8 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     >>> float(accuracy([True, True, False, False], [True, False, False, False]))
     0.75
     """
-    return (np.asarray(decisions) == np.asarray(labels)).mean(axis=-1)
+    said, true = _paired(decisions, labels)
+    return (said == true).mean(axis=-1)
 
 
 def f1(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
@@ -146,6 +163,11 @@ def f1(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     ndarray of shape (...)
         0 where nothing is true and nothing said to be.
 
+    Raises
+    ------
+    ValueError
+        Decisions that are not as many as the labels.
+
     See Also
     --------
     sklearn.metrics.f1_score : of one row.
@@ -156,7 +178,7 @@ def f1(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     >>> float(f1([True, True, False, False], [True, False, True, False]))
     0.5
     """
-    said, true = np.asarray(decisions, dtype=bool), np.asarray(labels, dtype=bool)
+    said, true = (one.astype(bool) for one in _paired(decisions, labels))
     both = 2 * (said & true).sum(axis=-1)
     total = said.sum(axis=-1) + true.sum()
     return np.divide(both, total, out=np.zeros(said.shape[:-1]), where=total > 0)
@@ -313,11 +335,26 @@ def paired_bootstrap(
     return Difference(float(value), float(low), float(high))
 
 
-def _centred(values: ArrayLike) -> np.ndarray:
+def _paired(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores or decisions of as many pairs as there are labels."""
+    rows, truth = np.asarray(scores), np.asarray(labels)
+    if truth.ndim != 1 or rows.shape[-1:] != truth.shape:
+        raise ValueError(
+            "Labels are one row, and need as many scores in each row; got shapes "
+            f"{truth.shape} and {rows.shape}."
+        )
+    return rows, truth
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
     """Return rows less their means, in units of their largest entries."""
-    x = np.asarray(values, dtype=float)
+    x = values.astype(float)
     if x.size == 0:
         return x
+    if not np.isfinite(x).all():
+        raise ValueError(
+            "Scores and labels must be finite: leave out those that are not."
+        )
     largest = np.abs(x).max(axis=-1, keepdims=True, initial=0)
     x = np.divide(x, largest, out=np.zeros(x.shape), where=largest > 0)
     return x - x.mean(axis=-1, keepdims=True)
@@ -336,7 +373,7 @@ def _best_thresholds(rows: np.ndarray, labels: np.ndarray, metric: str) -> np.nd
     best = found.argmax(axis=1)[:, None]
     above, below = (np.take_along_axis(ranked, best + k, axis=1) for k in (0, 1))
     middle = above / 2 + below / 2
-    return middle[:, 0]
+    return np.minimum(middle, np.nextafter(above, -np.inf))[:, 0]  # it may round up
 
 
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -84,6 +84,41 @@ def test_single_precision_stays():
     assert answer.dtype == np.float32
 
 
+def test_a_companion_in_single_precision_of_large_similarities():
+    """The regression would take the similarities in the companion's type."""
+    single = given_matrix(G.astype(np.float32))
+    answer = refined(given_matrix(K * 1e50), single, 300, rng=0)
+    np.testing.assert_allclose(
+        answer, 1e50 * refined(given_matrix(K), single, 300, rng=0)
+    )
+
+
+def test_the_mean_of_both_orders_is_paid_twice_unless_it_is_known():
+    scores = MENTIONS.scores[0]
+    short = Similarity.from_matrix(scores, symmetric=False).fork(limit=599)
+    with pytest.raises(BudgetExceeded, match="up to 600 evaluations"):
+        refined(short.symmetrized(), given_matrix(G), 300, rng=0)
+    assert short.calls == 0
+    short.limit = None
+    i, j = np.triu_indices(60, 1)
+    short.pairs(i[59:], j[59:])  # one order, of all but the first item
+    short.limit = short.calls + 358
+    with pytest.raises(BudgetExceeded, match="up to 359 evaluations"):
+        refined(short.symmetrized(), given_matrix(G), 300, rng=0)
+    short.limit += 1
+    refined(short.symmetrized(), given_matrix(G), 300, rng=0)
+
+
+def test_what_is_known_is_free():
+    sim = given_matrix(K)
+    sim.columns(range(60))
+    sim.limit = sim.calls
+    answer = refined(sim, given_matrix(G), 300, rng=0)
+    np.testing.assert_array_equal(
+        answer, refined(given_matrix(K), given_matrix(G), 300, rng=0)
+    )
+
+
 def test_what_it_refuses():
     sim, cheap = given_matrix(K), given_matrix(G)
     with pytest.raises(ValueError, match="clusters, highest, nearest"):

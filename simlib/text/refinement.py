@@ -23,7 +23,7 @@ from sklearn.isotonic import IsotonicRegression
 from simlib.landmarks import whole_number
 from simlib.similarity import BudgetExceeded
 from simlib.source import Source
-from simlib.views import check_similarity
+from simlib.views import SimilarityMatrix, check_similarity
 
 __all__ = ["refined"]
 
@@ -50,7 +50,8 @@ def refined(
     cheap : Similarity
         A cheap similarity of the same items, symmetric; all its pairs are asked for.
     n_calls : int
-        How many pairs of K to evaluate, 4 to n (n - 1) / 2.
+        How many pairs of K to evaluate, 4 to n (n - 1) / 2; of ``sim.symmetrized()``
+        each is two calls.
     choose : "clusters", "highest" or "nearest", default="clusters"
         Which pairs are evaluated after the random ones: those that are joined first in
         an average linkage, their estimate added; those of the highest estimate; those
@@ -114,9 +115,10 @@ def refined(
     n_calls = whole_number(n_calls, "n_calls")
     if not 4 <= n_calls <= i.size:
         raise ValueError(f"n_calls must be between 4 and {i.size}; got {n_calls}.")
-    if n_calls > sim.remaining:
+    price = 0 if sim.limit is None else _price(sim, i, j, n_calls)
+    if price > sim.remaining:
         raise BudgetExceeded(
-            f"This takes up to {n_calls} evaluations, and of the limit of {sim.limit} "
+            f"This takes up to {price} evaluations, and of the limit of {sim.limit} "
             f"only {sim.remaining} are left. Nothing was evaluated for it: raise "
             "`limit` on this Similarity, or ask for fewer."
         )
@@ -127,7 +129,7 @@ def refined(
     sample = rng.choice(i.size, max(2, round(SAMPLE * n_calls)), replace=False)
     evaluated[sample] = True
     values = sim.pairs(i[sample], j[sample])
-    seen = G[i[sample], j[sample]]
+    seen = G[i[sample], j[sample]].astype(float)  # the type of the regression
     ranks = rankdata(seen) - (sample.size + 1) / 2
     rising = bool(ranks @ rankdata(values) >= 0)
     f = IsotonicRegression(out_of_bounds="clip", increasing=rising).fit(seen, values)
@@ -145,6 +147,17 @@ def refined(
     K = squareform(answer)
     np.fill_diagonal(K, f.predict(np.diagonal(G)))
     return K
+
+
+def _price(sim: SimilarityMatrix, i: np.ndarray, j: np.ndarray, n_pairs: int) -> int:
+    """Return the most calls that so many of the pairs can take.
+
+    One for each that is not known, and another one for those of which a mean of both
+    orders needs both.
+    """
+    unknown = int(np.isnan(sim.peek(i, j)).sum())
+    twice = sim.cost(pairs=(i, j)) - unknown
+    return min(n_pairs, unknown) + min(n_pairs, twice)
 
 
 def _merit(

@@ -214,6 +214,13 @@ def test_similarities_above_one_and_below_zero():
     assert average_linkage(K, 0.9).tolist() == [1, 1, 2]
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-17, 1e-10, 1, 1e100])
+def test_clusters_do_not_depend_on_the_unit(scale):
+    K = scale * np.array([[0, 9.0, 2.0], [9.0, 0, 3.0], [2.0, 3.0, 0]])
+    found = average_linkage(K, [5 * scale, 2 * scale])
+    assert found.tolist() == [[1, 1, 2], [1, 1, 1]]
+
+
 def test_what_the_clusters_refuse():
     with pytest.raises(ValueError, match="square"):
         average_linkage(np.ones((3, 2)), 0.5)

@@ -70,6 +70,12 @@ def test_topics_are_clustered_by_themselves():
         assert not set(part) & set(labels[0, TEST.topics != topic])
 
 
+def test_a_topic_of_one_mention_is_one_cluster():
+    matrices = {1: np.ones((2, 2)), 2: np.ones((1, 1)), 3: np.eye(2)}
+    labels = clusters_of_topics(np.array([1, 1, 2, 3, 3]), matrices, [0.5, 2.0])
+    assert labels.tolist() == [[1, 1, 3, 4, 5], [1, 2, 3, 4, 5]]
+
+
 def test_rescalings_are_those_of_the_formulas():
     K = symmetric_scores(TEST)[0]
     sim = Similarity.from_matrix(K)

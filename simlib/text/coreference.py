@@ -286,7 +286,8 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
 
     Notes
     -----
-    `scipy.cluster.hierarchy.linkage` of 1 - K, cut at each threshold. Flops: O(n^2).
+    `scipy.cluster.hierarchy.linkage` of max K - K, cut at each threshold. Flops:
+    O(n^2).
 
     Examples
     --------
@@ -310,7 +311,7 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
         raise ValueError(f"`threshold` has one axis; got shape {thresholds.shape}.")
     mean = given / 2 + given.T / 2
     np.fill_diagonal(mean, 0)
-    highest = max(1.0, mean.max())  # SciPy wants distances that are not negative
+    highest = mean.max()  # SciPy wants distances that are not negative
     tree = linkage(squareform(highest - mean, checks=False), "average")
     cuts = [fcluster(tree, highest - one, "distance") for one in np.ravel(thresholds)]
     return np.array(cuts, dtype=int).reshape(*thresholds.shape, len(mean))

@@ -130,7 +130,8 @@ def clusters_of_topics(
     labels = np.zeros((len(thresholds), len(topics)), dtype=int)
     used = 0
     for topic, K in matrices.items():
-        labels[:, topics == topic] = used + average_linkage(K, thresholds)
+        found = average_linkage(K, thresholds) if len(K) > 1 else 1
+        labels[:, topics == topic] = used + found
         used += len(K)
     return labels
 

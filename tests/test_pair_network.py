@@ -70,6 +70,15 @@ def test_pairs_across_groups_are_not_looked_at():
     np.testing.assert_array_equal(one.hidden, two.hidden)
 
 
+def test_whole_floats_are_numbers():
+    points, labels, groups = groups_of_points()
+    options = {"n_hidden": 4, "negatives": 2, "epochs": 1}
+    one = train_pair_network(points, labels, groups, **options)
+    floats = {name: float(number) for name, number in options.items()}
+    two = train_pair_network(points, labels, groups, **floats)
+    np.testing.assert_array_equal(one.hidden, two.hidden)
+
+
 def test_what_it_refuses():
     points, labels, groups = groups_of_points()
     with pytest.raises(ValueError, match="240 vectors need as many"):

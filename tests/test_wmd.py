@@ -199,6 +199,13 @@ def test_forms_of_a_word_are_one_word():
     assert apart(["tomato", "salt"], ["tomatoes"]) == pytest.approx(0.5**0.5)
 
 
+@pytest.mark.parametrize("kind", [set, tuple, iter])
+def test_documents_of_any_kind(kind):
+    bags = bags_of_words([kind(["a"]), kind(["b", "a"])], VECTORS)
+    expected = bags_of_words([["a"], ["b", "a"]], VECTORS)
+    np.testing.assert_array_equal(bags.toarray(), expected.toarray())
+
+
 @pytest.mark.parametrize("document", [["unknown", "words"], []])
 def test_bags_name_the_document_without_a_known_word(document):
     with pytest.raises(ValueError, match="No word of document 2 has a vector"):

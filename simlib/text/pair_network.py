@@ -166,10 +166,9 @@ def train_pair_network(
         )
     if not 0 <= alpha < np.inf:
         raise ValueError(f"alpha must be a number >= 0; got {alpha}.")
-    numbers = {"n_hidden": n_hidden, "negatives": negatives, "epochs": epochs}
-    for name, number in numbers.items():
-        if whole_number(number, name) < 1:
-            raise ValueError(f"{name} must be at least 1; got {number}.")
+    n_hidden = _positive(n_hidden, "n_hidden")
+    negatives = _positive(negatives, "negatives")
+    epochs = _positive(epochs, "epochs")
     rng = np.random.default_rng(random_state)
     pairs = np.concatenate(
         [
@@ -192,6 +191,13 @@ def train_pair_network(
     return PairNetwork(
         weights[0], bias.astype(np.float32), weights[1][:, 0], float(offset[0])
     )
+
+
+def _positive(value: float, name: str) -> int:
+    number = whole_number(value, name)
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1; got {number}.")
+    return number
 
 
 def _pairs(

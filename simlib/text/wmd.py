@@ -165,13 +165,13 @@ def word_mover_distance(
 
 
 def bags_of_words(
-    documents: Iterable[Sequence[str]], vectors: Mapping[str, ArrayLike]
+    documents: Iterable[Iterable[str]], vectors: Mapping[str, ArrayLike]
 ) -> csr_array:
     """Return documents as normalised bags of words.
 
     Parameters
     ----------
-    documents : iterable of n sequences of str
+    documents : iterable of n iterables of str
         Words; those without a vector are left out.
     vectors : mapping from str to array of shape (d,)
         Word vectors, best a `simlib.datasets.WordVectors`: its words that share one of
@@ -377,7 +377,7 @@ def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
 
 
 def _bag(
-    document: Sequence[str], vectors: WordVectors, name: str = "this document"
+    document: Iterable[str], vectors: WordVectors, name: str = "this document"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return rows of the vectors and their weights, which add up to one."""
     if isinstance(document, str):
@@ -385,6 +385,7 @@ def _bag(
             f"A document is a list of words; got the string {document[:40]!r}. Split "
             "it into words."
         )
+    document = tuple(document)
     index = vectors.index
     counts = Counter(index[word] for word in document if word in index)
     first = ", ".join(map(repr, document[:10]))

@@ -13,6 +13,7 @@ import contextlib
 import csv
 import hashlib
 import os
+import shutil
 import sqlite3
 import sys
 import warnings
@@ -28,6 +29,9 @@ __all__ = ["Record", "Store", "StoreError", "StoreWarning", "digest", "main"]
 
 FORMAT = 1
 STEP = 2**16  # lines printed at a time
+LARGEST = 2**20  # values of a row of the file, at most: SQLite takes 1e9 bytes
+SMALLEST = 16  # bytes of such a row, at least
+HASHED = 2**20  # bytes of an array that are hashed at a time
 APPLICATION = 0x53694D4C  # "SiML", in the header of the file
 TABLES = """
 CREATE TABLE manifest (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -102,7 +106,7 @@ class Store:
     """
 
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, str]):
-        self.path = Path(os.path.abspath(path))
+        self.path = Path(os.path.realpath(path))  # a link stays one
         self.pending: list[Record] = []
         self._process = os.getpid()
         self._wide = int(manifest["n"]) > 2**32
@@ -126,7 +130,7 @@ class Store:
     def hand(self, record: Record) -> None:
         """Take a finished request, to be written by `flush`."""
         if self._writes:
-            self.pending.append(record)
+            self.pending += _cut(record)
 
     def flush(self) -> None:
         """Write what is pending, each request in a transaction of its own.
@@ -148,13 +152,17 @@ class Store:
             del self.pending[0]
 
     def close(self) -> None:
-        """Write what is pending, and let go of the file."""
-        try:
-            self.flush()
-        finally:
-            if self._connection is not None and self._writes:
-                self._connection.close()
-                self._connection = None
+        """Write what is pending, and let go of the file.
+
+        Raises
+        ------
+        StoreError
+            As from `flush`; then the file stays open.
+        """
+        self.flush()
+        if self._connection is not None and self._writes:
+            self._connection.close()
+            self._connection = None
 
     def _read(self, manifest: dict[str, str]) -> list[Record]:
         """Compare the manifests, or write one; return the requests of the file."""
@@ -163,7 +171,7 @@ class Store:
             _begin(self._connection, manifest)
             return []
         _check(self.path, _manifest(self._connection, self.path), manifest)
-        rows, lost, torn = _rows(self._connection)
+        rows, lost, torn = _rows(self._connection, self.path)
         records = [_record(row, self._wide, self._dtype) for row in rows]
         whole = [record for record in records if record is not None]
         lost += len(records) - len(whole)
@@ -181,9 +189,13 @@ class Store:
         return whole
 
     def _rescue(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Put a new file with what can be read in the place of a damaged one."""
+        """Put a new file with what can be read in the place of a damaged one.
+
+        At any moment there is a file in that place.
+        """
         assert self._connection is not None
         manifest = _manifest(self._connection, self.path)
+        aside = _aside(self.path)
         fresh = self.path.with_name(self.path.name + ".rescued")
         fresh.unlink(missing_ok=True)
         copy = _opened(fresh)
@@ -192,7 +204,11 @@ class Store:
             transaction.executemany(INSERT, rows)
         copy.close()
         self._connection.close()
-        os.replace(self.path, _aside(self.path))
+        aside.unlink(missing_ok=True)
+        try:
+            os.link(self.path, aside)
+        except OSError:  # not every file system has links
+            shutil.copyfile(self.path, aside)
         os.replace(fresh, self.path)
         self._connection = _opened(self.path)
 
@@ -265,13 +281,13 @@ def _parts(value: Any) -> Iterator[bytes]:
     elif scipy.sparse.issparse(value):
         matrix = value.tocsr().sorted_indices()
         yield b"m%d,%d:" % matrix.shape
-        for array in (matrix.indptr.astype("<i8"), matrix.indices.astype("<i8")):
-            yield array.tobytes()
+        for array in (matrix.indptr, matrix.indices):
+            yield from _bytes(array, np.dtype("<i8"))
         yield from _parts(matrix.data)
     elif isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
-        array = value.astype(value.dtype.newbyteorder("<"))
-        yield f"a{array.dtype.str}{array.shape}:".encode()
-        yield np.ascontiguousarray(array).tobytes()
+        dtype = value.dtype.newbyteorder("<")
+        yield f"a{dtype.str}{value.shape}:".encode()
+        yield from _bytes(value, dtype)
     elif isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.ndim == 1:
         yield from _parts(value.tolist())
     elif isinstance(value, np.generic) and value.dtype.kind in "biufc":
@@ -283,6 +299,29 @@ def _parts(value: Any) -> Iterator[bytes]:
             f"There is no digest of a {type(value).__name__}: pass items_id, a text "
             "that changes whenever the items do."
         )
+
+
+def _bytes(array: np.ndarray, dtype: np.dtype) -> Iterator[bytes]:
+    """Yield the bytes of an array of this type, some rows at a time."""
+    rows = np.atleast_1d(array)
+    step = max(1, HASHED // max(1, rows[:1].nbytes))
+    for k in range(0, len(rows), step):
+        yield np.ascontiguousarray(rows[k : k + step], dtype).tobytes()
+
+
+def _cut(record: Record) -> list[Record]:
+    """Cut a record into some of at most `LARGEST` values."""
+    i, j, values, grid = record
+    if values.size <= LARGEST:
+        return [record]
+    if not grid:
+        parts = [slice(k, k + LARGEST) for k in range(0, i.size, LARGEST)]
+        return [Record(i[part], j[part], values[part], False) for part in parts]
+    width = min(j.size, LARGEST)
+    height = LARGEST // width
+    rows = [slice(k, k + height) for k in range(0, i.size, height)]
+    columns = [slice(k, k + width) for k in range(0, j.size, width)]
+    return [Record(i[a], j[b], values[a, b], True) for a in rows for b in columns]
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -361,7 +400,9 @@ def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
             )
 
 
-def _rows(connection: sqlite3.Connection) -> tuple[list[tuple[Any, ...]], int, bool]:
+def _rows(
+    connection: sqlite3.Connection, path: Path
+) -> tuple[list[tuple[Any, ...]], int, bool]:
     """Return the requests, how many are lost, and whether the file is torn."""
     every = "SELECT grid, rows, columns, entries, checksum FROM requests"
     try:
@@ -369,8 +410,10 @@ def _rows(connection: sqlite3.Connection) -> tuple[list[tuple[Any, ...]], int, b
     except sqlite3.DatabaseError:
         pass
     rows, lost, last = [], 0, 0
+    most = path.stat().st_size // SMALLEST  # a number beyond is damaged
+    greatest = "SELECT max(number) FROM requests WHERE number <= ?"
     try:
-        [last] = connection.execute("SELECT max(number) FROM requests").fetchone()
+        [last] = connection.execute(greatest, (most,)).fetchone()
     except sqlite3.DatabaseError:
         lost = 1
     for number in range(1, (last or 0) + 1):
@@ -382,6 +425,8 @@ def _rows(connection: sqlite3.Connection) -> tuple[list[tuple[Any, ...]], int, b
             lost += 1
         else:
             rows.append(row)
+    with contextlib.suppress(sqlite3.DatabaseError):
+        rows.extend(connection.execute(every + " WHERE number > ?", (most,)))
     return rows, lost, True
 
 
@@ -484,7 +529,7 @@ def _look(verb: str, path: Path) -> int:
         if not _is_store(connection, path):
             raise StoreError(f"{path} is empty.")
         manifest = _manifest(connection, path)
-        rows, lost, torn = _rows(connection)
+        rows, lost, torn = _rows(connection, path)
     wide, dtype = int(manifest["n"]) > 2**32, np.dtype(manifest["dtype"])
     found = [_record(row, wide, dtype.newbyteorder("<")) for row in rows]
     whole = [record for record in found if record is not None]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import traceback
+import tracemalloc
 import warnings
 
 import joblib
@@ -21,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import indefinite
 
-from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom
+from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom, store
 from simlib.memory import Memory
 from simlib.store import Record, Store, digest, main
 
@@ -426,6 +427,89 @@ def test_a_file_that_was_cut(tmp_path, share):
     assert "Restore a copy, or move it away" in said or "is damaged" in said
 
 
+def changed(path, statement):
+    """Change a closed store behind its back."""
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+SPOILT = "UPDATE requests SET entries = zeroblob(8) WHERE number = 1"
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", ["link", "replace"])
+def test_an_interrupt_of_a_rescue(tmp_path, monkeypatch, step, after):
+    sim = opened(tmp_path / "s", batch_size=20)
+    sim.columns([0, 1])
+    sim.close()
+    changed(tmp_path / "s", SPOILT)
+    function = getattr(os, step)
+
+    def interrupted(*names):
+        function(*names) if after else None
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        opened(tmp_path / "s")
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", store.StoreWarning)
+        sim = opened(tmp_path / "s")
+    assert len(everything(sim)) == sim.n + sim.n - 1 - 20
+    sim.close()
+    assert (tmp_path / "s.damaged").exists()
+
+
+def test_a_rescue_without_hard_links_and_through_a_link(tmp_path, monkeypatch):
+    def link(*names):
+        raise OSError("no links here")
+
+    (tmp_path / "disk").mkdir()
+    path, real = tmp_path / "s", tmp_path / "disk" / "s"
+    path.symlink_to(real)
+    for trouble in (False, True):
+        sim = opened(path, batch_size=20)
+        sim.columns([0, 1])
+        sim.close()
+        changed(real, SPOILT)
+        before = real.read_bytes()
+        monkeypatch.setattr(os, "link", link) if trouble else None
+        with pytest.warns(store.StoreWarning, match="is damaged"):
+            opened(path).close()
+        assert path.is_symlink()
+        assert real.with_name("s.damaged").read_bytes() == before
+        assert not (tmp_path / "s.damaged").exists()
+
+
+def test_a_number_beyond_all_reason(tmp_path):
+    """It is not counted up to, and what stands there is known."""
+    path = tmp_path / "s"
+    sim = opened(path, batch_size=20)
+    sim.columns(np.arange(N))
+    sim.close()
+    changed(path, "UPDATE requests SET number = 1 << 40 WHERE number = 1")
+    connection = sqlite3.connect(path)
+    [size] = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    data = bytearray(path.read_bytes())
+    data[4 * size : 5 * size] = b"\xff" * size
+    path.write_bytes(data)
+    previous = signal.signal(signal.SIGALRM, lambda *_: sys.exit("it counts"))
+    signal.alarm(20)
+    try:
+        with pytest.warns(store.StoreWarning, match="is damaged"):
+            sim = opened(path)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+    assert not np.isnan(sim.peek([0], [4])).any()
+    assert N < len(everything(sim)) < N * (N + 1) / 2
+    sim.close()
+
+
 # The disk is full, an interrupt, a kill
 
 
@@ -550,6 +634,45 @@ def test_the_disk_is_full(tmp_path):
     sim.close()
 
 
+def test_a_store_that_cannot_be_written_stays_open(tmp_path):
+    sim = opened(tmp_path / "s", batch_size=20)
+    sim.columns([0])
+    connection = sim._store._connection
+    [pages] = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="disk is full"):
+        sim.columns(np.arange(N))
+    for _ in range(2):
+        with pytest.raises(StoreError, match="disk is full"):
+            sim.close()
+    connection.execute(f"PRAGMA max_page_count = {2**30}")
+    before = everything(sim)
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert everything(sim) == before
+    sim.close()
+
+
+def test_more_values_than_a_row_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "LARGEST", 50)
+    sim = opened(tmp_path / "s", symmetric=False)
+    sim._store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1000)
+    K = table(POINTS, POINTS)
+    i, j = np.repeat(np.arange(20), N), np.tile(np.arange(N), 20)
+    sim.tell(i, j, K[i, j])
+    sim.close()
+    for n, m in ((3, 20), (1, 120), (7, 9)):
+        values, again = np.arange(1.0 * n * m).reshape(n, m), np.zeros((n, m))
+        for part in store._cut(Record(np.arange(n), np.arange(m), values, True)):
+            assert part.values.size <= 50
+            again[np.ix_(part.i, part.j)] = part.values
+        np.testing.assert_array_equal(again, values)
+    sim = opened(tmp_path / "s", symmetric=False)
+    np.testing.assert_array_equal(sim.rows(np.arange(20)), K[:20])
+    assert sim.calls == 0
+    sim.close()
+
+
 @pytest.mark.parametrize("place", ["hand", "flush"])
 def test_an_interrupt_between_two_lines(tmp_path, monkeypatch, place):
     sim = opened(tmp_path / "s", batch_size=10)
@@ -623,9 +746,20 @@ def test_digests_of_arrays():
     assert digest(sparse) == digest(scipy.sparse.csc_array(X)) != digest(X)
     assert digest(np.array(["a", "b"], dtype=object)) == digest(["a", "b"])
     assert digest([np.float64(1.0)]) == digest([1.0])
+    kept = "6cf512bd4e403ef2236c81a7b7db54d6f8f3a2d051bc1a77b2803193ee4b0907"
+    assert digest([X, X[:, ::2], sparse, np.array(2.0), X[:0]]) == kept
     for items in ([object()], [{"a": 1}], {"a"}, [None]):
         with pytest.raises(TypeError, match="pass items_id"):
             digest(items)
+
+
+def test_a_digest_of_an_array_makes_no_copy_of_it():
+    X = np.zeros((2**12, 2**10))
+    tracemalloc.start()
+    digest(X[:, 1:])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < X.nbytes / 8
 
 
 # The command line

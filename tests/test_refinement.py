@@ -84,6 +84,15 @@ def test_single_precision_stays():
     assert answer.dtype == np.float32
 
 
+@pytest.mark.parametrize("scale", [2.0**-60, 2.0**-1000, 2.0**1000])
+def test_the_unit_of_the_companion_does_not_matter(scale):
+    """The regression takes what differs by less than 1e-15 for the same."""
+    answer = refined(given_matrix(K), given_matrix(scale * G), 300, rng=0)
+    np.testing.assert_array_equal(
+        answer, refined(given_matrix(K), given_matrix(G), 300, rng=0)
+    )
+
+
 def test_a_companion_in_single_precision_of_large_similarities():
     """The regression would take the similarities in the companion's type."""
     single = given_matrix(G.astype(np.float32))

@@ -123,13 +123,14 @@ def refined(
             "`limit` on this Similarity, or ask for fewer."
         )
     items = np.arange(sim.n)
-    G = cheap.block(items, items)
+    G = cheap.block(items, items).astype(float)
+    G = np.ldexp(G, -np.frexp(np.abs(G[i, j]).max())[1])  # 1e-15 is none to a fit
     rng = np.random.default_rng(rng)
     evaluated = np.zeros(i.size, dtype=bool)
     sample = rng.choice(i.size, max(2, round(SAMPLE * n_calls)), replace=False)
     evaluated[sample] = True
     values = sim.pairs(i[sample], j[sample])
-    seen = G[i[sample], j[sample]].astype(float)  # the type of the regression
+    seen = G[i[sample], j[sample]]
     ranks = rankdata(seen) - (sample.size + 1) / 2
     rising = bool(ranks @ rankdata(values) >= 0)
     f = IsotonicRegression(out_of_bounds="clip", increasing=rising).fit(seen, values)

@@ -57,6 +57,8 @@ def test_cosines_of_two_vectors():
                 [x @ y / np.linalg.norm(x) / np.linalg.norm(y) for x, y in parts]
             )
             assert cosines(Z)[i, j] == pytest.approx(expected)
+    for exponent in (-1000, 1000):  # squares are no numbers
+        np.testing.assert_array_equal(cosines(np.ldexp(Z, exponent)), cosines(Z))
     with pytest.raises(ValueError, match="even length"):
         cosines(Z[:, :5])
 
@@ -74,6 +76,19 @@ def test_a_topic_of_one_mention_is_one_cluster():
     matrices = {1: np.ones((2, 2)), 2: np.ones((1, 1)), 3: np.eye(2)}
     labels = clusters_of_topics(np.array([1, 1, 2, 3, 3]), matrices, [0.5, 2.0])
     assert labels.tolist() == [[1, 1, 3, 4, 5], [1, 2, 3, 4, 5]]
+
+
+def test_topics_have_matrices_of_their_mentions():
+    matrices = {1: np.ones((2, 2)), 2: np.eye(2)}
+    for topics in ([1, 1, 2, 2, 3], [1, 1, 2], [1, 1, 2, 2, 2], [1, 1]):
+        with pytest.raises(ValueError, match="as large as its mentions are many"):
+            clusters_of_topics(np.array(topics), matrices, [0.5])
+
+
+def test_methods_that_are_none_are_refused():
+    K = symmetric_scores(TEST)[0]
+    with pytest.raises(ValueError, match="'nystroem'"):
+        approximations(K, K, 0.2, threshold=0.5, methods=["nystrom", "nystroem"])
 
 
 def test_rescalings_are_those_of_the_formulas():

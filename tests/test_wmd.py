@@ -393,6 +393,11 @@ def test_vectors_that_are_not_finite(value):
     assert found == paired_word_mover_distances(bags[[0]], bags[[2]], POINTS)
 
 
+def test_vectors_of_several_lengths():
+    with pytest.raises(ValueError, match=r"'b' has shape \(1,\), that of 'a' \(2,\)"):
+        word_mover_distance(["a"], ["b"], {"a": [1.0, 2.0], "b": [1.0]})
+
+
 def test_complex_vectors():
     with pytest.raises(ValueError, match="real; got complex128"):
         WordMoverDistance({"a": [1j], "b": [0]})

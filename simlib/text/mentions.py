@@ -20,6 +20,7 @@ from simlib.approximation.methods import METHODS, largest
 from simlib.datasets.ecbplus import Mentions
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity
+from simlib.text.bags import common_exponent
 from simlib.text.coreference import average_linkage, conll_f1
 from simlib.text.refinement import Choice, refined
 
@@ -77,6 +78,7 @@ def cosines(embeddings: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"Pairs of vectors are rows of even length; got shape {embeddings.shape}."
         )
+    embeddings = np.ldexp(embeddings, -common_exponent(embeddings))
     first, second = map(normalize, np.split(embeddings, 2, axis=1))
     return (first @ first.T + second @ second.T) / 2
 
@@ -117,7 +119,7 @@ def clusters_of_topics(
     Raises
     ------
     ValueError
-        As `average_linkage`.
+        As `average_linkage`; a topic without a matrix of its mentions.
 
     Examples
     --------
@@ -127,6 +129,14 @@ def clusters_of_topics(
     >>> clusters_of_topics(np.array([1, 1, 2, 2]), matrices, [0.5]).tolist()
     [[1, 1, 3, 4]]
     """
+    mentions = dict(zip(*np.unique(topics, return_counts=True), strict=True))
+    sizes = {topic: len(K) for topic, K in matrices.items()}
+    for topic in mentions | sizes:
+        if mentions.get(topic, 0) != sizes.get(topic, 0):
+            raise ValueError(
+                f"Topic {topic} has {mentions.get(topic, 0)} mentions, and a matrix of "
+                f"{sizes.get(topic, 0)}: it is as large as its mentions are many."
+            )
     labels = np.zeros((len(thresholds), len(topics)), dtype=int)
     used = 0
     for topic, K in matrices.items():
@@ -197,7 +207,7 @@ def approximations(
     threshold : float
         Of the clustering.
     methods : sequence of str, optional
-        Names of the answer; all if not given.
+        Names of the answer, without those of `rescalings`; all if not given.
     rng : int, optional
         Seed; the same landmarks for all methods.
 
@@ -212,8 +222,8 @@ def approximations(
     Raises
     ------
     ValueError
-        The share is no share, or does not pay for one landmark; matrices that are not
-        finite, or not symmetric.
+        The share is no share, or does not pay for one landmark; no such method;
+        matrices that are not finite, or not symmetric.
 
     Examples
     --------
@@ -228,6 +238,10 @@ def approximations(
     G = check_array(G, dtype=np.float64, input_name="G")
     if not (isinstance(share, Real) and 0 < share <= 1):
         raise ValueError(f"share is above 0 and at most 1; got {share!r}.")
+    names = (*LANDMARK_METHODS, "anchored", *REFINED)
+    unknown = [name for name in methods or () if name not in names]
+    if unknown:
+        raise ValueError(f"methods are of {', '.join(names)}; got {unknown[0]!r}.")
     n = len(K)
     calls = int(share * n * (n + 1) / 2)
     fresh = partial(Similarity.from_matrix, K, symmetric=True)

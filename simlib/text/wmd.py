@@ -370,7 +370,15 @@ def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
             f"WordVectors; got {type(vectors).__name__}."
         )
     words = tuple(vectors)
-    array = np.array([vectors[word] for word in words])
+    listed = [np.asarray(vectors[word]) for word in words]
+    for word, vector in zip(words, listed, strict=True):
+        if vector.shape != listed[0].shape:
+            raise ValueError(
+                "Vectors of words are as long as each other; that of "
+                f"{word!r} has shape {vector.shape}, that of {words[0]!r} "
+                f"{listed[0].shape}."
+            )
+    array = np.array(listed)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"Vectors of words must be real; got {array.dtype}.")
     return WordVectors(words, array)

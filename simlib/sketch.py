@@ -684,7 +684,7 @@ def hadamard_transform(X: ArrayLike) -> np.ndarray:
             f"The number of rows must be a power of 2; got shape {Y.shape}. Add rows "
             "of zeros."
         )
-    Y = Y.astype(_inexact_type(Y), copy=False)
+    Y = Y.astype(_inexact_type(Y), copy=len(Y) == 1)
     n, shape, done = len(Y), Y.shape, 1
     while done < n:
         H = scipy.linalg.hadamard(min(n // done, SIDE), dtype=Y.dtype)

@@ -109,6 +109,15 @@ def test_monomials_of_scikit_learn(d, degree):
     np.testing.assert_allclose(Z, theirs.transform(X) / np.sqrt(weights), rtol=1e-12)
 
 
+def test_monomials_are_listed_in_fit_alone(monkeypatch):
+    X = sphere(30, 3)
+    maps = ExponentialFeatures(20, kind="taylor", degree=3).fit(X)
+    expected = maps.transform(X)
+    monkeypatch.setattr(features, "BLOCK", 100)
+    monkeypatch.setattr(features, "combinations_with_replacement", None)
+    np.testing.assert_array_equal(maps.transform(X), expected)
+
+
 @pytest.mark.parametrize("kind", ["taylor", *SKETCHES[:2]])
 @pytest.mark.parametrize("r", [0.1, 1, 2])
 def test_few_columns_need_no_sketch(kind, r):

@@ -250,8 +250,15 @@ def test_what_sketched_solve_refuses():
         sketched_solve(np.where(Z > 0, Z, np.nan), y)
     with pytest.raises(ValueError, match="of the 4 rows of Z"):
         sketched_solve(Z.T, y)
-    with pytest.raises(ValueError, match="ridge must be"):
-        sketched_solve(Z, y, ridge=-1.0)
+    for ridge in -1.0, 10**400:
+        with pytest.raises(ValueError, match="ridge must be"):
+            sketched_solve(Z, y, ridge=ridge)
+    for wrong in np.full(20, "a", object), np.full(20, np.nan), np.ones((20, 2, 2)):
+        with pytest.raises(ValueError, match="y must be real and finite"):
+            sketched_solve(Z, wrong, ridge=1.0)
+    whole = y.round()
+    found = sketched_solve(Z, whole.astype(object), ridge=1.0, rng=0)
+    np.testing.assert_array_equal(found.x, sketched_solve(Z, whole, ridge=1.0, rng=0).x)
 
 
 @pytest.mark.filterwarnings("ignore:x leaves a residual:scipy.linalg.LinAlgWarning")

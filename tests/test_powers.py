@@ -340,6 +340,24 @@ def test_a_data_frame_is_a_matrix():
     frame = pandas.DataFrame(A, columns=list("abcd"))
     found = lstsq(frame, pandas.Series(b), rng=0)
     np.testing.assert_allclose(found.x, lstsq(A, b, rng=0).x, rtol=1e-13)
+    nullable = lstsq(frame.astype("Float64"), pandas.Series(b, dtype="Float64"), rng=0)
+    np.testing.assert_array_equal(nullable.x, found.x)
+    mixed = frame.assign(d=frame["d"] > 0)
+    expected = lstsq(mixed.astype(float), b, rng=0).x
+    for kind in (mixed, [mixed[:40], mixed[40:]]):
+        np.testing.assert_allclose(lstsq(kind, b, rng=0).x, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="A must be a real matrix"):
+        lstsq(frame.astype("Float64").mask(A > 0, pandas.NA), b)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_blocks_without_rows(method):
+    A, b = matrix(300, 4, 3), vector(300, 0)
+    expected = lstsq([A[:50], A[50:]], b, method=method, rng=0).x
+    sparse = scipy.sparse.csr_array((0, 4))
+    for parts in ([A[:0], A[:50], A[50:50], A[50:]], [A[:50], sparse, A[50:]]):
+        found = lstsq(parts, b, method=method, rng=0).x
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("method", METHODS)

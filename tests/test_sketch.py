@@ -94,6 +94,11 @@ def test_hadamard_transform(n):
     assert hadamard_transform(X.astype(np.float32)).dtype == np.float32
 
 
+def test_hadamard_transform_of_one_row_is_a_copy():
+    X = np.ones((1, 3))
+    assert not np.shares_memory(hadamard_transform(X), X)
+
+
 def test_hadamard_transform_of_another_length():
     for n in 0, 12, 48:
         with pytest.raises(ValueError, match=rf"power of 2; got shape \({n}, 2\)"):

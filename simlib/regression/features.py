@@ -213,7 +213,7 @@ class ExponentialFeatures(
         self.degree_ = len(self.budget_) - 1
         self.n_components_ = int(self.budget_.sum())
         self._parts = [
-            partial(_monomials, degree=p)
+            partial(_monomials, chosen=_variables(X.shape[1], p))
             if size == counts[p] and (p < 2 or self.kind != "shared_tree")
             else self._sketch(X, p, int(size), source)
             for p, size in enumerate(self.budget_)
@@ -381,12 +381,16 @@ def _weighted_budget(
     return np.where(exact, counts, np.minimum(sizes, counts))
 
 
-def _monomials(X: Any, *, degree: int) -> np.ndarray:
-    """Return x^alpha / sqrt(alpha!) for all alpha of a degree."""
-    if degree == 0:
+def _variables(d: int, degree: int) -> np.ndarray:
+    """Return the variables of all monomials of a degree in d, shape (count, degree)."""
+    return np.array(list(combinations_with_replacement(range(d), degree)), dtype=int)
+
+
+def _monomials(X: Any, *, chosen: np.ndarray) -> np.ndarray:
+    """Return x^alpha / sqrt(alpha!) for the alpha that count some variables."""
+    if not chosen.size:  # degree 0
         return np.ones((X.shape[0], 1), X.dtype)
     columns = np.ascontiguousarray((X.toarray() if issparse(X) else X).T)
-    chosen = np.array(list(combinations_with_replacement(range(len(columns)), degree)))
     Z = np.ones((len(chosen), columns.shape[1]), X.dtype)
     last, power = -1, np.ones(len(chosen), dtype=int)
     for variable in chosen.T:

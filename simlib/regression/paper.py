@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from numpy.typing import ArrayLike
 
 from simlib.regression.columns import largest_ratio, norms
 from simlib.regression.preconditioner import Preconditioner
-from simlib.regression.rows import Rows, gap_and_back
+from simlib.regression.rows import Rows, as_numbers, gap_and_back
 from simlib.regression.systems import Problem, Solution, solution_of, solve_in_turn
 from simlib.sketch import sparse_sign
 
@@ -272,7 +273,7 @@ def sketched_solve(
     >>> bool(np.allclose(Z @ (Z.T @ x) + 2 * x, y))
     True
     """
-    Z, y = np.asarray(Z), np.asarray(y)
+    Z, y = as_numbers(Z), as_numbers(y)
     if Z.ndim != 2 or Z.dtype.kind not in "fiub" or not np.isfinite(Z).all():
         raise ValueError(
             "Z must be a real and finite matrix of shape (n, m), one row for each "
@@ -283,13 +284,19 @@ def sketched_solve(
             "Z reaches beyond 1e150, where squares are no numbers: divide it, and what "
             "is to be solved for is multiplied by the square."
         )
-    if y.dtype.kind not in "fiubO" or y.shape[:1] != Z.shape[:1]:
+    if (
+        y.dtype.kind not in "fiub"
+        or y.ndim not in (1, 2)
+        or y.shape[:1] != Z.shape[:1]
+        or not np.isfinite(y).all()
+    ):
         raise ValueError(
-            f"y must be one real number for each of the {len(Z)} rows of Z; got "
-            f"{y.dtype}, shape {y.shape}."
+            "y must be real and finite, one number for each of the "
+            f"{len(Z)} rows of Z, or several as columns; got {y.dtype}, shape "
+            f"{y.shape}."
         )
-    if not 0 <= ridge < np.inf:
-        raise ValueError(f"ridge must be a number of at least 0; got {ridge}.")
+    if not 0 <= ridge <= float_info.max:
+        raise ValueError(f"ridge must be a finite number of at least 0; got {ridge}.")
     n, m = Z.shape
     options: dict[str, Any] = {"tol": tol, "rng": rng}
     A = Z if m <= n else Z.T

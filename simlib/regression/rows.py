@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from simlib._typing import MatrixLike
 __all__ = [
     "CACHED",
     "Rows",
+    "as_numbers",
     "as_rows",
     "blocks",
     "gap_and_back",
@@ -33,11 +35,20 @@ def as_rows(A: Any) -> Any:
     """Return a matrix as a real array or csr_array, an iterable of blocks as it is."""
     if is_blocks(A):
         return A
-    A = csr_array(A) if scipy.sparse.issparse(A) else np.asarray(A)
+    A = csr_array(A) if scipy.sparse.issparse(A) else as_numbers(A)
     if A.ndim != 2 or 0 in A.shape or A.dtype.kind not in "fiub":
         raise ValueError(
             f"A must be a real matrix of shape (n, d); got {A.dtype}, shape {A.shape}."
         )
+    return A
+
+
+def as_numbers(A: Any) -> np.ndarray:
+    """Return an array; in float64 where objects, as of a mixed frame, are numbers."""
+    A = np.asarray(A)
+    if A.dtype == object:
+        with suppress(TypeError, ValueError, OverflowError):
+            return A.astype(np.float64)
     return A
 
 
@@ -62,8 +73,7 @@ def blocks(
     """
     if is_blocks(A):
         width = None
-        for part in A:
-            part = as_rows(part)
+        for part in _members(A):
             width = part.shape[1] if width is None else width
             if part.shape[1] != width:
                 raise ValueError(
@@ -126,8 +136,15 @@ def gap_and_back(
 def _parts(A: Any) -> Iterator[Any]:
     """Yield A itself if it can be multiplied with as it is, else blocks of rows."""
     if is_blocks(A):
-        yield from map(as_rows, A)
+        yield from _members(A)
     elif scipy.sparse.issparse(A) or A.dtype == np.float64:
         yield A
     else:
         yield from blocks(A)
+
+
+def _members(A: Iterable[Any]) -> Iterator[Any]:
+    """Yield the blocks of an iterable, but for those without rows."""
+    for part in A:
+        if np.shape(part)[:1] != (0,):
+            yield as_rows(part)

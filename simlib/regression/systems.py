@@ -27,6 +27,7 @@ from simlib.regression.preconditioner import (
     demand_tall,
 )
 from simlib.regression.rows import (
+    as_numbers,
     as_rows,
     blocks,
     gap_and_back,
@@ -135,7 +136,7 @@ class Problem:
             raise ValueError(
                 f"The power j must be an integer and at least 0; got {j!r}."
             )
-        A, b = as_rows(A), np.asarray(b)
+        A, b = as_rows(A), as_numbers(b)
         if is_blocks(A) and iter(A) is A:
             raise ValueError(
                 "A generator gives its blocks once, and solving reads them many times: "

@@ -134,6 +134,15 @@ def test_weights_diagonal_and_direction_do_not_count():
         assert abs(other - before).max() == 0
 
 
+def test_an_edge_of_opposite_values():
+    """The sum of both directions is 0, and yet it is an edge."""
+    ring = np.eye(10, k=1)
+    ring[9, 0], ring[0, 9] = 1, -1
+    assert HubLabels(ring).distances(0, 9) == 1
+    skew = csr_array(np.eye(5, k=1) - np.eye(5, k=-1))
+    assert HubLabels(skew).distances(0, 4) == 4
+
+
 def test_nothing_asked_for():
     labels = HubLabels(np.ones((4, 4)))
     assert labels.rows([]).shape == (0, 4)

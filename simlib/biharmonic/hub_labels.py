@@ -97,6 +97,7 @@ class HubLabels:
         A = as_square(adjacency, "An adjacency matrix")
         A.setdiag(0)
         A.eliminate_zeros()
+        A.data[:] = 1  # or values of both directions may cancel
         A = csc_array(A + A.T)
         A.data = np.ones(A.nnz)
         self.n = A.shape[0]

@@ -71,6 +71,14 @@ def test_graph_distances_against_floyd_warshall(n, seed, dense):
     np.testing.assert_allclose(D, floyd_warshall(lengths)[:, sources], rtol=1e-12)
 
 
+def test_an_edge_stored_twice_is_as_long_as_the_sum():
+    """In any format, and the caller's array stays as it is."""
+    twice = csr_array(([1.0, 2.0, 1.0], [1, 1, 2], [0, 2, 3, 3]), shape=(3, 3))
+    for graph in twice, twice.tocoo(), twice.toarray():
+        assert graph_distances(graph, [0])[:, 0].tolist() == [0, 3, 4]
+    assert twice.nnz == 3
+
+
 # Surfaces, exactly
 
 
@@ -331,12 +339,24 @@ def test_a_surface_may_have_a_boundary_and_one_side():
         (np.zeros((0, 0)), "graph is in 0 pieces"),
         ([[0, -1], [-1, 0]], "not negative"),
         ([[0, np.inf], [1, 0]], "finite"),
+        (csr_array(([1e308] * 2, [1] * 2, [0, 2, 2]), shape=(2, 2)), "finite"),
         (np.eye(3), "graph is in 3 pieces, the largest of 1 of 3"),
     ],
 )
 def test_impossible_graphs(adjacency, message):
     with pytest.raises(ValueError, match=message):
         graph_distances(adjacency, [0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_distances_beyond_the_largest_number(dtype):
+    vertices, faces = TETRAHEDRON
+    vertices = np.finfo(dtype).max * vertices.astype(dtype)
+    for geodesics in heat_geodesics, exact_geodesics:
+        with pytest.raises(ValueError, match="beyond the largest number; take anoth"):
+            geodesics(vertices, faces, [0])
+    with pytest.raises(ValueError, match="beyond the largest number; take anoth"):
+        graph_distances(1e308 * np.eye(4, k=1), [0])
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,14 @@ def test_kinds_of_matrices():
     np.testing.assert_allclose(biharmonic_operator(L).toarray(), L @ L, atol=1e-14)
 
 
+def test_mass_on_the_diagonal_of_a_sparse_array():
+    L, mass = mesh_laplacian(*TETRAHEDRON)
+    M = biharmonic_operator(L, mass)
+    D = scipy.sparse.diags_array(mass)
+    for kind in D, D.tocsr(), scipy.sparse.csc_matrix(D):
+        assert abs(biharmonic_operator(L, kind) - M).max() == 0
+
+
 # What is refused
 
 
@@ -271,6 +279,20 @@ def test_a_hub_joins_all_its_neighbors():
     with pytest.raises(ValueError, match=r"Node 2 has 5000 neighbours.* 25010001 ent"):
         biharmonic_operator(star(5000))
     assert biharmonic_operator(star(500)).nnz == 501**2
+    stars = scipy.sparse.block_diag([star(1000)] * 20)
+    with pytest.raises(ValueError, match=r"20 such hubs ask for 20040020 entries"):
+        biharmonic_operator(stars)
+
+
+@pytest.mark.parametrize("weight", [1e-170, 1e-155, 1e160])
+def test_weights_of_which_the_squares_are_no_numbers(weight):
+    with pytest.raises(ValueError, match="range of numbers; divide the stiffness"):
+        biharmonic_operator(graph_laplacian(weight * weighted_graph(6, 0)))
+
+
+def test_weights_of_which_the_sums_are_no_numbers():
+    with pytest.raises(ValueError, match="divide the adjacency matrix by its largest"):
+        graph_laplacian(np.full((4, 4), 1e308))
 
 
 @pytest.mark.parametrize(
@@ -282,6 +304,9 @@ def test_a_hub_joins_all_its_neighbors():
         ([1, 1, -1, 1], "finite and positive"),
         ([1, 1, np.nan, 1], "finite and positive"),
         ([1, 1, 1j, 1], "real, finite and positive"),
+        (csr_array(np.ones((4, 4))), "sparse `mass` is diagonal, of shape .4, 4."),
+        (scipy.sparse.eye_array(4, 5), r"diagonal, of shape .4, 4.; got .* \(4, 5\)"),
+        (scipy.sparse.diags_array([1.0, 1, 0, 1]), "finite and positive"),
     ],
 )
 def test_impossible_masses(mass, message):

@@ -54,7 +54,8 @@ def heat_geodesics(
     ValueError
         Arrays of another shape or kind, coordinates that are not finite, no face or one
         that names no vertex, a mesh in several pieces, or a vertex all of whose
-        triangles have no area: heat has no place there.
+        triangles have no area: heat has no place there. Distances beyond the largest
+        number.
     IndexError
         A source that is no vertex.
     ImportError
@@ -121,6 +122,7 @@ def exact_geodesics(
         that names no vertex, a mesh in several pieces, or one that is no surface: an
         edge of three triangles, or parts that only a vertex joins. Also a triangle
         whose height is at most 1e-5 of its longest side: there pygeodesic may fail.
+        Distances beyond the largest number.
     IndexError
         A source that is no vertex.
     ImportError
@@ -163,7 +165,7 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     adjacency : sparse or dense array, shape (n, n)
         Lengths of the edges, not negative. An edge stored in one direction goes both
         ways; of two different lengths the smaller counts. In a dense array 0 means no
-        edge.
+        edge. What a sparse array stores twice is added up.
     sources : array of int, shape (k,)
         Nodes to measure from.
 
@@ -176,7 +178,7 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     ------
     ValueError
         A matrix that is not square, real and finite, lengths that are negative, or a
-        graph in several pieces.
+        graph in several pieces. Distances beyond the largest number.
     IndexError
         A source that is no node.
 
@@ -196,7 +198,9 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
         raise ValueError("Lengths of edges are not negative.")
     _demand_one_piece(graph, "graph")
     sources = _sources(sources, graph.shape[0])
-    return dijkstra(graph, directed=False, indices=sources).T
+    distances = dijkstra(graph, directed=False, indices=sources).T
+    _demand_numbers(distances)
+    return distances
 
 
 def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
@@ -205,7 +209,7 @@ def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray
     Not 0 only where the packages could fail: beyond 1e9, or below 1e-9.
     """
     points, triangles = check_mesh(vertices, faces)
-    if np.ptp(points, axis=0).max() == 0:
+    if (points == points[0]).all():
         raise ValueError("All vertices coincide: they are no surface.")
     n, exponent = len(points), int(np.frexp(abs(points).max())[1])
     if abs(exponent) <= 30:
@@ -240,7 +244,17 @@ def _columns(
     distances = np.empty((len(vertices), len(sources)), vertices.dtype, order="F")
     for column, source in enumerate(sources):
         distances[:, column] = distances_from(source)
-    return np.ldexp(distances, exponent, out=distances)
+    with np.errstate(over="ignore"):
+        np.ldexp(distances, exponent, out=distances)
+    _demand_numbers(distances)
+    return distances
+
+
+def _demand_numbers(distances: np.ndarray) -> None:
+    if distances.max(initial=0) == np.inf:
+        raise ValueError(
+            "Distances are beyond the largest number; take another unit of length."
+        )
 
 
 def _demand_area(vertices: np.ndarray, faces: np.ndarray) -> None:

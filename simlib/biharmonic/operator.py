@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-HUB = 10**7  # entries of M that one node may be the cause of
+HUB = 10**7  # entries of M that hubs may be the cause of
 
 
 def mesh_laplacian(
@@ -140,7 +140,8 @@ def graph_laplacian(adjacency: MatrixLike) -> csr_array:
     Raises
     ------
     ValueError
-        A matrix that is not square, real, finite and symmetric.
+        A matrix that is not square, real, finite and symmetric; weights whose sums are
+        beyond the range of numbers.
 
     See Also
     --------
@@ -160,11 +161,18 @@ def graph_laplacian(adjacency: MatrixLike) -> csr_array:
     """
     A = as_symmetric(adjacency, "An adjacency matrix")
     A = A - scipy.sparse.diags_array(A.diagonal())
-    return csr_array(scipy.sparse.diags_array(A.sum(axis=1)) - A)
+    with np.errstate(over="ignore"):
+        sums = A.sum(axis=1)
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            "The sums of the weights are beyond the range of numbers; divide the "
+            "adjacency matrix by its largest entry."
+        )
+    return csr_array(scipy.sparse.diags_array(sums) - A)
 
 
 def biharmonic_operator(
-    stiffness: MatrixLike, mass: ArrayLike | None = None
+    stiffness: MatrixLike, mass: MatrixLike | None = None
 ) -> csr_array:
     """Return the biharmonic operator M = L^T D^-1 L.
 
@@ -172,8 +180,8 @@ def biharmonic_operator(
     ----------
     stiffness : sparse or dense array, shape (n, n)
         The Laplacian L of `mesh_laplacian` or `graph_laplacian`.
-    mass : array of shape (n,), optional
-        The diagonal of D. None means ones, as on graphs.
+    mass : array of shape (n,) or sparse array of shape (n, n), optional
+        The diagonal of D, or D. None means ones, as on graphs.
 
     Returns
     -------
@@ -185,8 +193,8 @@ def biharmonic_operator(
     ------
     ValueError
         A stiffness that is not square, real, finite and symmetric, or a mass of another
-        shape or not positive. A node of thousands of neighbours in a sparse graph: M
-        joins all of them to each other.
+        shape or not positive; entries of M beyond the range of numbers. Nodes of
+        thousands of neighbours in a sparse graph: M joins all of them to each other.
 
     Notes
     -----
@@ -203,36 +211,55 @@ def biharmonic_operator(
            [ 1., -3.,  2.]])
     """
     L = as_symmetric(stiffness, "A stiffness matrix")
-    mass = np.ones(L.shape[0]) if mass is None else np.asarray(mass)
-    if mass.dtype.kind == "O":
-        mass = mass.astype(float)
-    if mass.shape != L.shape[:1]:
-        raise ValueError(
-            f"`mass` must have shape ({L.shape[0]},), the diagonal of D; got "
-            f"{mass.shape}."
-        )
-    if mass.dtype.kind not in "fiub" or not ((mass > 0) & (mass < np.inf)).all():
-        raise ValueError("Every mass must be real, finite and positive.")
+    D = np.ones(L.shape[0]) if mass is None else _masses(mass, L.shape[0])
     _refuse_hub(L)
-    half = csr_array(scipy.sparse.diags_array(mass.astype(np.float64) ** -0.5) @ L)
+    half = csr_array(scipy.sparse.diags_array(D**-0.5) @ L)
     M = csr_array(half.T @ half)
-    if not np.isfinite(M.data).all():
+    largest = M.diagonal().max(initial=0)
+    if L.count_nonzero() and not np.finfo(float).tiny <= largest < np.inf:
         raise ValueError(
-            "The entries of L^T D^-1 L are beyond the largest number; divide the "
-            "stiffness matrix by its largest entry."
+            "The entries of L^T D^-1 L are beyond the range of numbers; divide the "
+            "stiffness matrix by its largest entry, and the masses by the largest."
         )
     return M
 
 
-def _refuse_hub(L: csr_array) -> None:
-    """M has a dense block of the neighbours of each node."""
-    sizes = np.diff(L.indptr)
-    largest = int(sizes.max(initial=0))
-    if largest**2 > max(HUB, 10 * L.nnz):
+def _masses(mass: Any, n: int) -> np.ndarray:
+    """Return the diagonal of D in float64, or raise ValueError."""
+    if scipy.sparse.issparse(mass):
+        if mass.shape != (n, n) or np.not_equal(*mass.nonzero()).any():
+            raise ValueError(
+                f"A sparse `mass` is diagonal, of shape {n, n}; got one that is not, "
+                f"of shape {mass.shape}."
+            )
+        mass = mass.diagonal()
+    mass = np.asarray(mass)
+    if mass.dtype.kind == "O":
+        mass = mass.astype(float)
+    if mass.shape != (n,):
         raise ValueError(
-            f"Node {sizes.argmax()} has {largest - 1} neighbours, and M joins all of "
-            f"them to each other: {largest**2} entries, where L has {L.nnz}. Leave out "
-            "such hubs, or give L itself to `interpolation`, which is then harmonic."
+            f"`mass` must have shape ({n},), the diagonal of D; got {mass.shape}."
+        )
+    if mass.dtype.kind not in "fiub" or not ((mass > 0) & (mass < np.inf)).all():
+        raise ValueError("Every mass must be real, finite and positive.")
+    return mass.astype(np.float64)
+
+
+def _refuse_hub(L: csr_array) -> None:
+    """M has a dense block of the neighbours of each node.
+
+    The blocks of nodes near each other overlap. Those of hubs, which have more than ten
+    times as many neighbours as the mean, are counted as if they did not.
+    """
+    sizes = np.diff(L.indptr).astype(np.int64)
+    hubs = sizes[sizes * L.shape[0] > 10 * L.nnz]
+    entries = min((hubs**2).sum(), L.shape[0] ** 2)
+    if entries > max(HUB, 10 * L.nnz):
+        raise ValueError(
+            f"Node {sizes.argmax()} has {sizes.max() - 1} neighbours, and M joins all "
+            f"of them to each other: {hubs.size} such hubs ask for {entries} entries, "
+            f"where L has {L.nnz}. Leave them out, or give L itself to "
+            "`interpolation`, which is then harmonic."
         )
 
 
@@ -268,18 +295,20 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
 
 
 def as_square(matrix: Any, name: str) -> csr_array:
-    """Return a copy in float64, or raise ValueError unless square, real and finite."""
+    """Return a copy in float64 that stores nothing twice.
+
+    Or raise ValueError unless the matrix is square, real and finite.
+    """
     if not scipy.sparse.issparse(matrix):
         matrix = np.asarray(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} is square; got shape {matrix.shape}.")
-    real = matrix.dtype.kind in "fiubO"
-    A = csr_array(matrix, dtype=np.float64, copy=True) if real else None
-    if A is None or not np.isfinite(A.data).all():
-        raise ValueError(
-            f"{name} is real and finite; this one of {matrix.dtype} is not."
-        )
-    return A
+    if matrix.dtype.kind in "fiubO":
+        A = csr_array(matrix, dtype=np.float64, copy=True)
+        A.sum_duplicates()
+        if np.isfinite(A.data).all():
+            return A
+    raise ValueError(f"{name} is real and finite; this one of {matrix.dtype} is not.")
 
 
 def as_symmetric(matrix: MatrixLike, name: str) -> csr_array:

@@ -218,6 +218,14 @@ def test_more_than_there_are_is_dense(options):
 
 
 @pytest.mark.parametrize("options", SPARSE)
+@pytest.mark.parametrize("nnz_per_row", [1.7e308, np.float64(1.7e308), np.int8(100)])
+def test_numbers_kept_of_any_size_and_type(options, nnz_per_row):
+    M = biharmonic_operator(random_laplacian(300, 0))
+    P = interpolation(M, [0, 150], nnz_per_row=nnz_per_row, **options)
+    assert P.nnz == 2 * 298 + 2
+
+
+@pytest.mark.parametrize("options", SPARSE)
 @pytest.mark.parametrize("nnz_per_row", [1, 5, 20])
 def test_renormalised_rows(nnz_per_row, options):
     M = surface_operator(bumpy_sphere(3))

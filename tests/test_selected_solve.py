@@ -105,6 +105,12 @@ def test_fewer_in_the_piece_than_are_kept():
     np.testing.assert_array_equal(touched, [0, 2, 3])
 
 
+def test_nothing_in_reach():
+    """A landmark alone in its piece has no column, and no memory is read for one."""
+    none, values = np.empty(0, dtype=np.int64), np.empty(0)
+    assert selected_solve._keep.py_func(none, values, none, none, values) == 0
+
+
 # Against whole columns
 
 
@@ -414,6 +420,16 @@ def test_not_positive_definite():
         interpolation(M, [0], nnz_per_row=2, solver="selected")
     P = interpolation(M, [0], solver="superlu")
     np.testing.assert_allclose(P, np.ones((3, 1)), rtol=1e-15)
+
+
+def test_whole_columns_where_it_is_not_positive_definite():
+    M, landmarks = path(*[1] * 399).tolil(), np.arange(0, 400, 20)
+    M[100, 100] = M[101, 101] = 0
+    P, auto = (
+        interpolation(M, landmarks, nnz_per_row=1, renormalize=False, solver=solver)
+        for solver in ("superlu", "auto")
+    )
+    np.testing.assert_array_equal(auto.toarray(), P.toarray())
 
 
 def test_without_numba(monkeypatch):

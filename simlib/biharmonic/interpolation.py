@@ -103,7 +103,6 @@ def interpolation(
         columns. "auto" takes the first for a sparse P by column where it is the faster,
         and for the columns of which it is shown that nearly all of what is large lies
         around the landmark (see the notes), and the second for the others.
-
     memory : path or joblib.Memory, optional
         A folder that keeps the columns of a sparse P by column, a thousand at a time: a
         run that was stopped is taken up again from there, to the same P.
@@ -122,6 +121,8 @@ def interpolation(
         landmark, landmarks that repeat or lie outside, or an option that does not
         exist. A piece that is joined too weakly for the rows of P to sum to 1 within
         0.001. Rows that cannot be divided by their sums, as those of M do not sum to 0.
+        "selected" where M without the landmarks is not positive definite: "auto" then
+        takes whole columns.
     ImportError
         "selected" without numba.
 
@@ -155,7 +156,6 @@ def interpolation(
            [0. , 1. ]])
     """
     M = as_symmetric(M, "The operator M")
-    M.sum_duplicates()
     M.eliminate_zeros()  # they join nothing
     M, n = compact(M), M.shape[0]
     landmarks, _ = draw(n, None, landmarks=landmarks, rng=0)
@@ -168,6 +168,8 @@ def interpolation(
         )
     if nnz_per_row is not None and not 0 < nnz_per_row < np.inf:
         raise ValueError(f"nnz_per_row must be positive and finite; got {nnz_per_row}.")
+    if nnz_per_row is not None:
+        nnz_per_row = float(min(nnz_per_row, landmarks.size))
     by_column = nnz_per_row is not None and by == "column"
     if solver == "selected" and not by_column:
         raise ValueError('solver="selected" is for a sparse P by column.')
@@ -337,7 +339,10 @@ def _selected_solve(
         return SelectedSolve(M, landmarks)
     if REACH * nnz > TOUCHED * (M.shape[0] - landmarks.size):
         return None
-    return SelectedSolve(M, landmarks, probes=PROBES)
+    try:
+        return SelectedSolve(M, landmarks, probes=PROBES)
+    except ValueError:  # not definite; or singular, and so it is for whole columns
+        return None
 
 
 def _parts(numbers: np.ndarray) -> list[np.ndarray]:

@@ -306,6 +306,8 @@ def _backward(order, L_indptr, L_indices, L_data, D, x):
 @njit(nogil=True, cache=True)
 def _keep(near, x, item, rows, values):
     """Fill in the largest; where several are as large as the least, the first found."""
+    if near.size == 0:
+        return 0
     magnitudes = np.empty(near.size)
     for k in range(near.size):
         magnitudes[k] = abs(x[near[k]])

@@ -84,10 +84,10 @@ class Ledger:
 
     @limit.setter
     def limit(self, value: float | None) -> None:
-        if value is not None and not (isinstance(value, Real) and value >= 0):
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        if value is not None and not (real and value >= 0):
             raise ValueError(f"limit must be a number from 0 on, or None; got {value}.")
-        whole = isinstance(value, float) and value.is_integer()
-        self._limit = int(value) if whole and value is not None else value
+        self._limit = None if value is None else inf if value == inf else int(value)
 
     @property
     def remaining(self) -> float:
@@ -521,6 +521,7 @@ class Evaluator:
             for arguments in calls:
                 yield _call(*arguments)
             return
+        sent: dict[int, Callable[[], Any]] = {}  # and not yet answered
         # Another one each time: joblib deletes the large arrays of a call when it is
         # over, and the next call of the same Parallel would take them to be there.
         parallel = partial(
@@ -541,13 +542,17 @@ class Evaluator:
                     return
                 # Arguments of their own would be left with one worker of Dask, and lost
                 # with it.
-                yield joblib.delayed(partial(_call, *each))()
+                call = sent[each[0]] = partial(_call_there, *each)
+                yield joblib.delayed(call)()
 
         try:
             while more:
-                yield from parallel()(some())
+                with closing(parallel()(some())) as answers:
+                    for answer in answers:
+                        del sent[answer[0]]
+                        yield answer
         except Exception as error:
-            raise _broken(begun, error, ledger) from error
+            raise _broken(begun, sent, error, ledger) from error
 
     def _settle(
         self,
@@ -703,7 +708,15 @@ def _call(
                 raise TypeError(f"values of type {answer.dtype} are not real numbers")
         return number, answer, time.perf_counter() - start, None
     except BaseException as error:
-        return number, np.array(values), time.perf_counter() - start, _portable(error)
+        return number, np.array(values), time.perf_counter() - start, error
+
+
+def _call_there(
+    *arguments: Any,
+) -> tuple[int, np.ndarray, float, BaseException | None]:
+    """Evaluate one request in another process."""
+    number, values, seconds, error = _call(*arguments)
+    return number, values, seconds, None if error is None else _portable(error)
 
 
 def _portable(error: BaseException) -> BaseException:
@@ -712,7 +725,8 @@ def _portable(error: BaseException) -> BaseException:
         pickle.loads(pickle.dumps(error))
         return error
     except Exception:
-        substitute = RuntimeError(repr(error))
+        kind = RuntimeError if isinstance(error, Exception) else BaseException
+        substitute = kind(repr(error))
         substitute.__cause__ = error
         return substitute
 
@@ -727,25 +741,44 @@ def _unreadable(where: str, error: Exception) -> SimilarityError:
     return failure
 
 
+def _sendable(call: Callable[[], Any]) -> bool:
+    """Tell whether a call can be sent to another process."""
+    try:
+        pickle.dumps(joblib.wrap_non_picklable_objects(call))
+    except Exception:
+        return False
+    return True
+
+
 def _broken(
-    begun: dict[int, Request], error: Exception, ledger: Ledger
+    begun: dict[int, Request],
+    sent: dict[int, Callable[[], Any]],
+    error: Exception,
+    ledger: Ledger,
 ) -> SimilarityError:
     """Return the error for workers that gave no answer to what was begun."""
+    if not begun:
+        return SimilarityError(
+            f"joblib could not begin: {error!r}. Nothing is lost. Answers are taken as "
+            'they come, which the backends "loky", "threading" and "dask" can do.'
+        )
     size = sum(request.size for request in begun.values())
     if isinstance(error, pickle.PicklingError) or "pickle" in str(error):
-        ledger.answered(size, 0, 0)
+        unsent = [number for number, call in sent.items() if not _sendable(call)]
+        kept = sum(begun[number].size for number in unsent)
+        ledger.answered(kept, 0, 0)  # the others may have been evaluated
         return SimilarityError(
             f"The similarity function or an item cannot be sent to a worker process: "
             f"{error!r}. Leave out what cannot be pickled (an open file, a connection, "
             "a lock), make it inside the function, or pass n_jobs=1 or use "
             'joblib.parallel_config(backend="threading").'
+            + (f" {_lost(size - kept)}" if size > kept else "")
         )
-    first = next(iter(begun.values())).pair(0) if begun else ()
-    where = f" from items {first[0]} and {first[1]} on" if first else ""
+    i, j = next(iter(begun.values())).pair(0)
     return SimilarityError(
-        f"A worker gave no answer{where}: {error!r}. It may have run out of memory or "
-        "crashed. This Similarity keeps whatever is finished; mend the function and "
-        f"ask it again. {_lost(size)}"
+        f"A worker gave no answer from items {i} and {j} on: {error!r}. It may have "
+        "run out of memory or crashed. This Similarity keeps whatever is finished; "
+        f"mend the function and ask it again. {_lost(size)}"
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from numbers import Real
-from typing import Any, Literal, SupportsFloat, TypeAlias
+from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -83,8 +83,9 @@ class Similarity(SimilarityMatrix):
     store : str or path, optional
         A file that keeps what is evaluated, request by request as they finish, for the
         next process: an SQLite database, made if it is not there. One process at a time
-        opens it; copies sent to workers carry none. What kills it costs the requests
-        under way, two for each worker at most.
+        opens it, until `close`, or the end of ``with Similarity(...) as sim:``; copies
+        sent to workers carry none. What kills it costs the requests under way, two for
+        each worker at most.
     function_id : str, optional
         Required with a store: names the function and its version. A store that was made
         with another one is refused; change it when you change what the function does.
@@ -414,13 +415,16 @@ class Similarity(SimilarityMatrix):
             ``function(new, landmark)``, and where the similarity is not symmetric, then
             ``function(row_landmark, new)``: what ``LowRank.extend`` takes.
         """
-        landmarks = self._indices(landmarks)
-        m, fetch = _count(new_items), accessor(_indexable(new_items), self.batch)
+        landmarks, at = _once(self._indices(landmarks))
+        new_items, places = _indexable(new_items), [at]
+        m, fetch = _count(new_items), accessor(new_items, self.batch)
         new, inside = np.arange(m), self._evaluator.fetch
         parts = [(new, landmarks, (fetch, inside), "new item {} and item {}")]
         if not self.symmetric:
-            others = landmarks if row_landmarks is None else row_landmarks
-            others = self._indices(others)
+            others = landmarks
+            if row_landmarks is not None:
+                others, at = _once(self._indices(row_landmarks))
+            places.append(at)
             parts.append((others, new, (inside, fetch), "item {} and new item {}"))
         elif row_landmarks is not None:
             raise ValueError(
@@ -439,7 +443,7 @@ class Similarity(SimilarityMatrix):
                     requests, out, self._ledger, fetch=fetch_both, form=form
                 )
                 answers.append(out if i is new else out.T)
-        return np.hstack(answers)
+        return np.hstack(list(map(partial(np.take, axis=1), answers, places)))
 
     def fork(self, *, limit: float | None = None) -> Similarity:
         """Return a similarity that shares what is known, with a counter of its own."""
@@ -518,10 +522,24 @@ class Similarity(SimilarityMatrix):
                 self._store.flush()
 
     def close(self) -> None:
-        """Let go of the store, if there is one; what is known stays in memory."""
+        """Let go of the store, if there is one; what is known stays in memory.
+
+        Raises
+        ------
+        StoreError
+            What is finished could not be written: the store stays open.
+        """
         with self._lock.held:
             if self._store is not None:
                 self._store.close()
+
+    def __enter__(self) -> Self:
+        """Return itself; at the end of ``with`` it is closed."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the store, as `close` does."""
+        self.close()
 
     def progress_bar(self, total: float | None = None) -> AbstractContextManager[None]:
         """Show what is evaluated in this context on one progress bar.
@@ -743,6 +761,13 @@ def _given(diagonal: ArrayLike | None, n: int, dtype: np.dtype) -> np.ndarray | 
     if not np.isfinite(values).all():
         raise ValueError("diagonal must be finite; it holds NaN or an infinity.")
     return np.broadcast_to(values, (n,))
+
+
+def _once(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct indices in their order, and where each one stands there."""
+    _, first, which = np.unique(index, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return index[first[order]], np.argsort(order)[which]
 
 
 def _distinct(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ import threading
 import time
 import tracemalloc
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import joblib
@@ -1362,6 +1363,55 @@ def test_a_function_that_cannot_be_pickled():
         sim.columns([1])
 
 
+class Unsendable:
+    def __reduce__(self):
+        raise TypeError("cannot pickle this one")
+
+
+def test_an_item_that_cannot_be_pickled():
+    """The requests without it may have been evaluated: they stay counted."""
+    begun = {
+        number: evaluation.Request(np.arange(2), np.arange(2), ()) for number in (3, 5)
+    }
+    calls = {3: partial(abs, -1), 5: partial(abs, Unsendable())}
+    ledger = evaluation.Ledger(10)
+    ledger.hand_over(4)
+    told = evaluation._broken(begun, calls, TypeError("cannot pickle this one"), ledger)
+    assert "The 2 evaluations handed over with it are lost" in str(told)
+    assert (ledger.calls, ledger.failed) == (0, 2)
+
+
+def test_a_backend_that_does_not_answer_as_it_comes():
+    sim = Similarity(np.arange(10), operator.add)
+    with (
+        joblib.parallel_config(backend="multiprocessing", n_jobs=2),
+        pytest.raises(SimilarityError, match=r'could not begin.*"loky", "threading"'),
+    ):
+        sim.columns([1])
+    assert (sim.calls, sim.failed) == (0, 0)
+
+
+class Stop(BaseException):
+    """Is no Exception, and does not survive being pickled."""
+
+    def __init__(self, a, b):
+        super().__init__(a)
+
+
+@pytest.mark.parametrize(("n_jobs", "kind"), [(1, Stop), (2, BaseException)])
+def test_no_exception_becomes_one(n_jobs, kind):
+    def stops(x, y):
+        raise Stop(x, y)
+
+    sim = Similarity(range(9), stops)
+    with (
+        joblib.parallel_config(backend="threading", n_jobs=n_jobs),
+        pytest.raises(kind, match="1") as told,
+    ):
+        sim.columns([0])
+    assert type(told.value) is kind
+
+
 # Progress.
 
 
@@ -1451,7 +1501,24 @@ def test_simlib_imports_four_packages():
     )
 
 
-@pytest.mark.parametrize("limit", [-1, float("nan"), "20"])
+def test_a_store_is_closed_at_the_end_of_with(tmp_path):
+    for calls in (4, 0):
+        path = tmp_path / "s"
+        with Similarity(range(4), operator.mul, store=path, function_id="1") as sim:
+            sim.columns([1])
+        assert sim.calls == calls
+
+
+@pytest.mark.parametrize(
+    ("limit", "remaining"), [(np.float32(5), 5), (4.5, 4), (np.float32(np.inf), np.inf)]
+)
+def test_what_remains_is_an_integer_or_infinity(limit, remaining):
+    found = Similarity(range(9), operator.mul, limit=limit).remaining
+    assert found == remaining
+    assert type(found) in (int, float)
+
+
+@pytest.mark.parametrize("limit", [-1, float("nan"), "20", True])
 def test_limits_that_are_none(limit):
     with pytest.raises(ValueError, match="limit must be a number from 0 on"):
         Similarity(range(4), operator.mul, limit=limit)

@@ -234,6 +234,17 @@ def test_between_by_hand(batch):
     assert sim.calls == 4 + 6 + 4
 
 
+def test_between_evaluates_a_pair_once():
+    sim = Similarity(range(6), lambda x, y: 10 * x + y, symmetric=False)
+    asked = sim.between([7, 8], [4, 1, 4], [2, 2])
+    assert_array_equal(asked, [[74, 71, 74, 27, 27], [84, 81, 84, 28, 28]])
+    assert sim.calls == 6
+    sim.limit = 10
+    assert_array_equal(sim.between([7], [5, 5]), [[75, 75, 57, 57]])
+    with pytest.raises(TypeError, match=r"Pass list\(items\)"):
+        sim.between((item for item in [7]), [4])
+
+
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_features_of_new_items(symmetric):
     K = matrix(8, symmetric=symmetric)

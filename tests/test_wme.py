@@ -361,6 +361,19 @@ def test_options_that_make_no_sense(name, values):
             WordMoversEmbedding(VECTORS).set_params(**{name: value}).fit(TEXTS)
 
 
+@pytest.mark.parametrize("exponent", [-1000, -530, 900])
+def test_the_unit_of_the_vectors_does_not_matter(exponent):
+    """Also where squares of lengths are no numbers."""
+    vectors = {"a": np.array([1.0, 0.5]), "b": np.array([-0.25, 2.0])}
+    texts = [["a"], ["a", "b"]]
+    scaled = {word: np.ldexp(v, exponent) for word, v in vectors.items()}
+    one, other = (
+        WordMoversEmbedding(given, 4, random_state=0).fit(texts).distances(texts)
+        for given in (vectors, scaled)
+    )
+    np.testing.assert_allclose(np.ldexp(other, -exponent), one, rtol=1e-12)
+
+
 def test_vectors_that_are_all_zero():
     """A random document of their length has no direction."""
     zero = {"a": [0.0, 0], "b": [0.0, 0], "c": [1.0, 0]}

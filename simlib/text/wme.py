@@ -28,6 +28,7 @@ from sklearn.base import (
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from simlib.text.bags import common_exponent
 from simlib.text.wmd import (
     as_word_vectors,
     bags_of_words,
@@ -143,14 +144,10 @@ class WordMoversEmbedding(
         """
         self._check_options()
         _, known = self._bags(X)
-        low, high = float(known.min()), float(known.max())
-        with np.errstate(over="ignore"):
-            length = np.sqrt(np.square(known, dtype=float).sum(axis=1).mean())
-        if length == np.inf:
-            raise ValueError(
-                "The squared lengths of the vectors are beyond the largest number: "
-                "divide all vectors by one."
-            )
+        exponent = common_exponent(known)
+        points = np.ldexp(known.astype(float), -exponent)
+        low, high = points.min(), points.max()
+        length = np.sqrt(np.square(points).sum(axis=1).mean())
         if not length > 0:
             raise ValueError(
                 "The vectors of all words of these documents are zero, so random "
@@ -165,7 +162,8 @@ class WordMoversEmbedding(
             size = (rng.integers(1, self.max_length + 1), known.shape[1])
             directions = rng.uniform(low, high, size)
             norms = np.linalg.norm(directions, axis=1, keepdims=True)
-            self.components_.append((length * (directions / norms)).astype(known.dtype))
+            component = np.ldexp(length * (directions / norms), exponent)
+            self.components_.append(component.astype(known.dtype))
         return self
 
     def transform(self, X: Sequence[Sequence[str]]) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -46,7 +47,8 @@ class Saved:
         Raises
         ------
         ValueError
-            The residual is an operator.
+            The residual is an operator, or the folder is the one in which the process
+            works.
         FileExistsError
             The folder holds anything else.
         FileNotFoundError
@@ -161,6 +163,7 @@ def _write(folder: str | os.PathLike[str], kind: str, parts: Mapping[str, Any]) 
             _write_parts(new, kind, parts)
             try:
                 if folder.exists():
+                    shutil.copymode(folder, new)
                     folder.rename(old)
                 new.rename(folder)
             except BaseException:
@@ -207,6 +210,11 @@ def _check_place(folder: Path) -> None:
     """Refuse a place where something stands that no `write` has left."""
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {folder.parent}; make it first.")
+    if folder.exists() and folder.samefile(os.curdir):
+        raise ValueError(
+            f"The process works in {folder}, which would be replaced: name a folder in "
+            "it."
+        )
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:

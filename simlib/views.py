@@ -288,7 +288,13 @@ class MappedSimilarity(View):
         return self._apply(super().between(new_items, landmarks, row_landmarks))
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
-        result = np.asarray(self.function(values), dtype=self.dtype)
+        result = np.asarray(self.function(values))
+        if result.dtype.kind == "c":
+            raise SimilarityError(
+                f"The mapped function returned values of type {result.dtype}, which "
+                "are not real numbers; the similarities themselves are kept."
+            )
+        result = result.astype(self.dtype, copy=False)
         if result.shape != values.shape:
             raise SimilarityError(
                 f"The mapped function turned shape {values.shape} into {result.shape}; "
@@ -313,30 +319,26 @@ class SymmetrizedSimilarity(View):
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         with self._both((rows, columns)):
             one = self.base.block(rows, columns)
-            return (one + self.base.block(columns, rows).T) / 2
+            return _mean(one, self.base.block(columns, rows).T)
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         with self._both((None, columns)):
-            return (self.base.columns(columns) + self.base.rows(columns).T) / 2
+            return _mean(self.base.columns(columns), self.base.rows(columns).T)
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         return self.columns(rows).T
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        i, j = np.atleast_1d(i), np.atleast_1d(j)
-        if i.size != j.size:
-            raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
-        both = self.base.pairs(np.concatenate([i, j]), np.concatenate([j, i]))
-        return (both[: i.size] + both[i.size :]) / 2
+        return _mean(*np.split(self.base.pairs(*_both_orders(i, j)), 2))
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return (self.base.peek(i, j) + self.base.peek(j, i)) / 2
+        return _mean(self.base.peek(i, j), self.base.peek(j, i))
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         for i, j, values in self.base.known():
             first = i <= j
             i, j = i[first], j[first]
-            mean = (values[first] + self.base.peek(j, i)) / 2
+            mean = _mean(values[first], self.base.peek(j, i))
             both = ~np.isnan(mean)
             yield i[both], j[both], mean[both]
 
@@ -345,8 +347,7 @@ class SymmetrizedSimilarity(View):
     ) -> int:
         other = [(columns, rows) for rows, columns in blocks]
         if pairs is not None:
-            i, j = (np.atleast_1d(side) for side in pairs)
-            pairs = np.concatenate([i, j]), np.concatenate([j, i])
+            pairs = _both_orders(*pairs)
         return super().cost(*blocks, *other, pairs=pairs)
 
     def between(
@@ -356,8 +357,7 @@ class SymmetrizedSimilarity(View):
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
         both = super().between(new_items, landmarks, landmarks)
-        one, other = np.hsplit(both, 2)
-        return (one + other) / 2
+        return _mean(*np.hsplit(both, 2))
 
     def _both(self, block: Block) -> AbstractContextManager[None]:
         """Check the budget for both orders before either is evaluated; one bar."""
@@ -366,6 +366,26 @@ class SymmetrizedSimilarity(View):
         needed = self.cost(block)
         check_budget(needed, self)
         return self.progress_bar(needed)
+
+
+def _both_orders(i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs (i, j) and after them (j, i)."""
+    i, j = np.atleast_1d(i), np.atleast_1d(j)
+    if i.size != j.size:
+        raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
+    if i.dtype.kind + j.dtype.kind in ("iu", "ui"):  # together they would be floats
+        i, j = i.astype(np.int64), j.astype(np.int64)
+    return np.concatenate([i, j]), np.concatenate([j, i])
+
+
+def _mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the mean, which is finite where both are."""
+    with np.errstate(over="ignore"):
+        mean = (one + other) / 2
+    beyond = np.isinf(mean)
+    if beyond.any():
+        mean[beyond] = one[beyond] / 2 + other[beyond] / 2
+    return mean
 
 
 def check_similarity(sim: Any) -> SimilarityMatrix:

@@ -277,6 +277,24 @@ def test_an_operator_residual_names_what_makes_factors_of_it(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_working_folder_is_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    answer = LowRank(np.ones((2, 1)), [[1.0]])
+    with pytest.raises(ValueError, match="name a folder in it"):
+        answer.save(".")
+    answer.save("here")
+    assert Path.cwd() == tmp_path
+    assert LowRank.load("here").trace() == 2
+
+
+def test_a_private_folder_stays_private(tmp_path):
+    folder = tmp_path / "private"
+    folder.mkdir(mode=0o700)
+    for _ in range(2):
+        LowRank(np.ones((2, 1)), [[1.0]]).save(folder)
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_only_saved_answers_are_overwritten(tmp_path):
     K, other = (LowRank(np.ones((n, 1)), [[1.0]]) for n in (2, 3))
     (tmp_path / "empty").mkdir()

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from simlib import BudgetExceeded, Similarity, nystrom
+from simlib import BudgetExceeded, Similarity, SimilarityError, nystrom
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
 
@@ -232,6 +232,39 @@ def test_between_by_hand(batch):
     assert_array_equal(sim.between(new, [2], [0, 1]), [[53, 15, 25], [63, 16, 26]])
     assert_array_equal(sim.symmetrized().between(new, [2]), [[44], [49.5]])
     assert sim.calls == 4 + 6 + 4
+
+
+@pytest.mark.parametrize("names", ["iu", "ui", "iI"])
+def test_symmetrized_pairs_of_any_integer_types(names):
+    sim = Similarity(range(6), lambda x, y: 10 * x + y, symmetric=False).symmetrized()
+    i, j = (np.array([1, 2]).astype({"u": np.uint64}.get(t, t)) for t in names)
+    j += j.dtype.type(1)
+    assert sim.cost(pairs=(i, j)) == 4
+    assert_array_equal(sim.pairs(i, j), [16.5, 27.5])
+    with pytest.raises(ValueError, match="as long; got 2 and 1"):
+        sim.cost(pairs=([0, 1], [2]))
+    with pytest.raises(ValueError, match="one-dimensional array of integers"):
+        sim.pairs([1.0], [2.0])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_mean_does_not_overflow():
+    K = np.array([[1.5e308, -1.2e308, 5e-324], [-1.6e308, 1, 2], [5e-324, 4, 3]])
+    expected = [[1.5e308, -1.4e308, 5e-324], [-1.4e308, 1, 3], [5e-324, 3, 3]]
+    sim = Similarity.from_matrix(K, symmetric=False).symmetrized()
+    i, j = np.indices((3, 3)).reshape(2, -1)
+    assert_allclose(sim.block([0, 1], [0, 1]), np.array(expected)[:2, :2])
+    assert_allclose(sim.columns([0, 1, 2]), expected)
+    assert_allclose(sim.pairs(i, j), np.ravel(expected))
+    assert_allclose(sim.peek(i, j), np.ravel(expected))
+    assert_array_equal(sim.columns([2])[:, 0], [5e-324, 3, 3])
+
+
+def test_a_mapped_function_with_complex_answers():
+    sim = Similarity([-1.0, 2.0], lambda x, y: x * y).map(np.emath.sqrt)
+    with pytest.raises(SimilarityError, match="type complex128, which are not real"):
+        sim.block([0], [1])
+    assert_array_equal(sim.pairs([1], [1]), [2])
 
 
 def test_between_evaluates_a_pair_once():

@@ -15,6 +15,7 @@ from simlib import (
     evaluation,
     gallery,
 )
+from simlib.approximation.error_estimate import ValidationSample
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
 
 # Exact answers
@@ -184,6 +185,48 @@ def test_raising_the_limit_goes_on():
     second = approximate_to(sim, 0.2, rng=0)
     assert second.reason == "target"
     assert error(K, second.approximation) < error(K, first.approximation)
+
+
+def test_what_is_known_is_free_again():
+    """A raised limit pays for a sample alone: the landmarks are those of before."""
+    sim = Similarity.from_matrix(cross_encoder_like(200, rng=0))
+    sim.limit = 6000
+    first = approximate_to(sim, 0.01, rng=0)
+    sim.limit = sim.calls + 100
+    second = approximate_to(sim, 0.01, rng=0)
+    assert second.reason == "limit"
+    assert second.approximation.landmarks.size >= first.approximation.landmarks.size
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 40])
+def test_a_limit_that_pays_for_everything(n):
+    K = cross_encoder_like(n, rng=0)
+    for known in (False, True):
+        sim = Similarity.from_matrix(K)
+        sim.limit = n * (n + 1) // 2
+        if known:
+            sim.columns(range(n))
+        assert approximate_to(sim, 1e-9, rng=0).reason == "target"
+
+
+def test_a_sample_that_cannot_be_enlarged_stays():
+    sim = Similarity.from_matrix(cross_encoder_like(100, rng=0))
+    answer = METHODS["tikhonov"].function(sim, 10, rng=0)
+    sample = ValidationSample(sim, answer, 100, 0)
+    before = sample.estimate(answer, 0.95)
+    sim.limit = sim.calls + 10
+    with pytest.raises(BudgetExceeded):
+        sample.enlarge(1000)
+    assert sample.estimate(answer, 0.95) == before
+
+
+@pytest.mark.parametrize("limit", [None, 9000])
+def test_the_limit_of_a_cheap_similarity_is_named(limit):
+    K = cross_encoder_like(100, rng=0)
+    sim, cheap = Similarity.from_matrix(K), Similarity.from_matrix(K)
+    sim.limit, cheap.limit = limit, 10
+    with pytest.raises(BudgetExceeded, match=r"cheap similarity.*the limit of 10"):
+        approximate_to(sim, 0.1, method="anchored", cheap=cheap, rng=0)
 
 
 # Errors

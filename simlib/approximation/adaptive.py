@@ -24,7 +24,8 @@ from simlib.approximation.error_estimate import (
     default_size,
 )
 from simlib.approximation.methods import named
-from simlib.approximation.plan import Method
+from simlib.approximation.plan import Calls, Method, Plan
+from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.similarity import BudgetExceeded
 from simlib.source import Source
@@ -147,7 +148,8 @@ def approximate_to(
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
     chosen = Method(
-        partial(chosen.function, **options), partial(chosen.calls, **options)
+        partial(chosen.function, **options),
+        Calls(partial(chosen.calls.plan, **options)),
     )
     search = _Search(sim, chosen, np.random.default_rng(rng))
     looks = []  # (landmarks, estimated error)
@@ -197,30 +199,44 @@ class _Search:
 
     answer: LowRank
     sample: ValidationSample
+    refusal: BudgetExceeded | None  # the last, of the matrix or of a cheap one beside
 
     def __init__(self, sim: SimilarityMatrix, method: Method, rng: np.random.Generator):
         self.sim, self.reader = sim, _Reader(sim)
         self.method, self.seed = method, int(rng.integers(2**62))
-        self.n_landmarks = 0
+        self.n_landmarks, self.refusal = 0, None
         self.price = 1.0 if sim.symmetric else 2.0  # calls for one in the formulas
         calls = sim.calls
-        if not self.grow(FIRST, share=0.5):
-            raise self._too_little()
+        first = self.grow(FIRST, share=0.5)
+        if not (first or (self.pays_for_all() and self.grow(FIRST))):
+            raise self._too_little() from self.refusal
         paid = (sim.calls - calls) / self.cost(self.n_landmarks)
         self.price = max(self.price, paid)
         n_pairs = min(default_size(sim.n), self.left() / self.price)
-        while True:  # pairs may cost more than the method lets expect
-            if n_pairs < FEWEST:
-                raise self._too_little()
+        if n_pairs < FEWEST and self.pays_for_all():
+            n_pairs = FEWEST
+        while n_pairs >= FEWEST:  # pairs may cost more than the method lets expect
             try:
                 self.sample = ValidationSample(sim, self.answer, int(n_pairs), rng)
                 return
-            except BudgetExceeded:
+            except BudgetExceeded as error:
+                self.refusal = error
                 n_pairs /= 2
+        raise self._too_little() from self.refusal
 
     def left(self) -> float:
         """Return how many calls may still be made."""
-        return np.inf if self.sim.limit is None else self.sim.limit - self.sim.calls
+        return self.sim.remaining
+
+    def pays_for_all(self) -> bool:
+        """Tell whether the limit pays for all that is unknown."""
+        return Plan(self.sim.n, np.arange(self.sim.n)).price(self.sim) <= self.left()
+
+    def plan(self, n_landmarks: int) -> Plan:
+        """Return what the method reads for this many landmarks, if it draws them."""
+        return self.method.calls.plan(
+            self.sim.n, n_landmarks, draw=partial(draw, rng=self.seed)
+        )
 
     def cost(self, n_landmarks: int) -> float:
         """Return the calls for this many landmarks, none for none."""
@@ -239,14 +255,15 @@ class _Search:
         while low < high:  # bisection for the most that the limit allows
             middle = (low + high + 1) // 2
             enough = self.further_cost(middle) <= left
+            enough = enough or self.plan(middle).price(self.sim) <= left
             low, high = (middle, high) if enough else (low, middle - 1)
         while low > self.n_landmarks:
             try:
                 self.answer = self.method.function(self.reader, low, rng=self.seed)
-            except BudgetExceeded:  # a method may cost more than its formula
-                low = (self.n_landmarks + low) // 2
+            except BudgetExceeded as error:  # may cost more than its formula
+                self.refusal, low = error, (self.n_landmarks + low) // 2
             else:
-                self.n_landmarks = low
+                self.refusal, self.n_landmarks = None, low
                 return True
         return False
 
@@ -263,7 +280,10 @@ class _Search:
         return self.sample.n_pairs > before
 
     def _too_little(self) -> BudgetExceeded:
-        least = self.price * (self.method.calls(self.sim.n, 1) + FEWEST)
+        landmark = min(self.cost(1), self.plan(1).price(self.sim))
+        least = landmark + self.price * FEWEST
+        if self.refusal is not None and least <= self.left():
+            return self.refusal  # by the cheap similarity
         return BudgetExceeded(
             f"The limit of {self.sim.limit} calls, of which {self.sim.calls} are made, "
             f"does not pay for a landmark and a sample to judge it by: that takes some "

@@ -214,11 +214,11 @@ class ValidationSample:
         m_off = min(unknown, n_pairs - min(diagonal.size, n_pairs // 2))
         m_diagonal = min(diagonal.size, n_pairs - m_off)
         self._pool = pool(sim, unknown, m_off, rng)
-        self._strata = Strata.of(*features(approximation, *self._pool), m_off, unknown)
+        strata = Strata.of(*features(approximation, *self._pool), m_off, unknown)
         self._seed = int(rng.integers(2**62))
         self._on = rng.choice(diagonal, m_diagonal, replace=False)
         self._diagonal = diagonal.size
-        self._evaluate()
+        self._evaluate(strata)
 
     @property
     def n_pairs(self) -> int:
@@ -226,16 +226,19 @@ class ValidationSample:
 
     def enlarge(self, n_pairs: int) -> None:
         """Add pairs off the diagonal until there are n_pairs, or all of them."""
-        self._strata = self._strata.enlarged(n_pairs)
-        self._evaluate()
+        self._evaluate(self._strata.enlarged(n_pairs))
 
-    def _evaluate(self) -> None:
-        """Draw the sample, which contains the one before, and evaluate it."""
-        self._chosen = self._strata.draw(np.random.default_rng(self._seed))
-        i, j = (part[self._chosen] for part in self._pool)
-        self._i, self._j = np.append(i, self._on), np.append(j, self._on)
-        self._values = self.sim.pairs(self._i, self._j)
-        self._largest = max(self._largest, np.abs(self._values).max(initial=0))
+    def _evaluate(self, strata: Strata) -> None:
+        """Draw the sample, which contains the one before, and evaluate it.
+
+        Where that fails the one before stays.
+        """
+        chosen = strata.draw(np.random.default_rng(self._seed))
+        i, j = (np.append(part[chosen], self._on) for part in self._pool)
+        values = self.sim.pairs(i, j)
+        self._strata, self._chosen = strata, chosen
+        self._i, self._j, self._values = i, j, values
+        self._largest = max(self._largest, np.abs(values).max(initial=0))
 
     def estimate(
         self,

@@ -20,7 +20,7 @@ from simlib.approximation.cur import (
     stacur_plan,
 )
 from simlib.approximation.nystrom import nystrom, nystrom_plan
-from simlib.approximation.plan import Method, calls_of, largest_below
+from simlib.approximation.plan import Calls, Method, largest_below
 from simlib.approximation.rpcholesky import rpcholesky, rpcholesky_plan
 from simlib.approximation.sms import sms_nystrom, sms_plan
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
@@ -28,16 +28,16 @@ from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 __all__ = ["COMPANION_METHODS", "METHODS", "largest"]
 
 METHODS: dict[str, Method] = {
-    "nystrom": Method(nystrom, calls_of(nystrom_plan)),
-    "sms_nystrom": Method(sms_nystrom, calls_of(sms_plan)),
-    "skeleton": Method(skeleton, calls_of(skeleton_plan)),
-    "sicur": Method(sicur, calls_of(sicur_plan)),
-    "stacur": Method(stacur, calls_of(stacur_plan)),
-    "rpcholesky": Method(rpcholesky, calls_of(rpcholesky_plan)),
-    "tikhonov": Method(tikhonov, calls_of(tikhonov_plan)),
+    "nystrom": Method(nystrom, Calls(nystrom_plan)),
+    "sms_nystrom": Method(sms_nystrom, Calls(sms_plan)),
+    "skeleton": Method(skeleton, Calls(skeleton_plan)),
+    "sicur": Method(sicur, Calls(sicur_plan)),
+    "stacur": Method(stacur, Calls(stacur_plan)),
+    "rpcholesky": Method(rpcholesky, Calls(rpcholesky_plan)),
+    "tikhonov": Method(tikhonov, Calls(tikhonov_plan)),
 }
 COMPANION_METHODS: dict[str, Method] = {
-    "anchored": Method(anchored, calls_of(anchored_plan)),
+    "anchored": Method(anchored, Calls(anchored_plan)),
 }
 
 
@@ -91,13 +91,12 @@ def largest(
     >>> largest("nystrom", 1000, 50_000)
     51
     """
-    cost = partial(
-        named(method, options).calls,
-        symmetric=symmetric,
-        diagonal_known=diagonal_known,
-        **options,
-    )
-    return largest_below(calls, n, lambda s: cost(int(n), s))
+    plan = partial(named(method, options).calls.plan, **options)
+
+    def cost(s: int) -> int:
+        return plan(int(n), s).cost(symmetric=symmetric, diagonal_known=diagonal_known)
+
+    return largest_below(calls, n, cost)
 
 
 def named(method: str, options: dict[str, Any]) -> Method:

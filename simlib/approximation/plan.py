@@ -14,7 +14,7 @@ from simlib.region import Block
 from simlib.similarity import BudgetExceeded
 from simlib.views import SimilarityMatrix
 
-__all__ = ["Method", "Plan", "Reading", "calls_of", "largest_below", "nominal"]
+__all__ = ["Calls", "Method", "Plan", "Reading", "largest_below", "nominal"]
 
 
 def _none() -> np.ndarray:
@@ -29,7 +29,7 @@ class Method(NamedTuple):
     """
 
     function: Callable[..., LowRank]
-    calls: Callable[..., int]
+    calls: Calls
 
 
 class Reading(NamedTuple):
@@ -189,17 +189,21 @@ def nominal(
     return np.arange(n_landmarks), S2
 
 
-def calls_of(plan: Callable[..., Plan]) -> Callable[..., int]:
-    """Return what the plans of a method cost, as ``calls`` of its `Method`.
+@dataclass(frozen=True)
+class Calls:
+    """What the plans of a method cost, as ``calls`` of its `Method`.
 
     Parameters
     ----------
     plan : callable
-        ``plan(n, n_landmarks, **options)``, the largest that the method may need; it
-        ignores options that do not matter.
+        ``plan(n, n_landmarks, *, draw=nominal, **options)``, the largest that the
+        method may need; it ignores options that do not matter.
     """
 
-    def calls(
+    plan: Callable[..., Plan]
+
+    def __call__(
+        self,
         n: int,
         n_landmarks: int,
         *,
@@ -207,10 +211,9 @@ def calls_of(plan: Callable[..., Plan]) -> Callable[..., int]:
         diagonal_known: bool = False,
         **options: Any,
     ) -> int:
-        planned = plan(n, n_landmarks, **options)
+        """Return the cost of the plan for this many landmarks."""
+        planned = self.plan(n, n_landmarks, **options)
         return planned.cost(symmetric=symmetric, diagonal_known=diagonal_known)
-
-    return calls
 
 
 def largest_below(calls: float, n: int, cost: Callable[[int], int]) -> int:

@@ -765,3 +765,42 @@ def test_tweets_with_bounds_of_their_distance():
         cheap = Similarity.from_matrix((G + G.T) / 2)
         for budget, figure in figures.items():
             assert cell(K, cheap, budget, 3) <= 1.05 * figure
+
+
+def cheap_pair(n=100):
+    """Return K, and a factor of similarities that almost agree with it."""
+    x = np.random.default_rng(0).standard_normal((n, 20))
+    noise = np.random.default_rng(1).standard_normal((n, 2))
+    return np.exp(x @ x.T / 10) + noise @ noise.T, x
+
+
+@pytest.mark.parametrize("scale", [1e-17, 1e-200])
+def test_the_unit_of_the_cheap_similarity_does_not_matter(scale):
+    K, x = cheap_pair()
+    plain, tiny = (
+        anchored(sim, 10, cheap, rng=0)
+        for sim, cheap in (both(K, factor * (x @ x.T)) for factor in (1.0, scale))
+    )
+    assert tiny.weight == plain.weight == 1
+    assert error(K, tiny) == pytest.approx(error(K, plain), rel=1e-3)
+
+
+def test_another_core():
+    K, x = cheap_pair()
+    answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
+    other = answer.with_core(2 * answer.core)
+    np.testing.assert_allclose(other.toarray(), 2 * answer.toarray())
+    assert other.weight == answer.weight == 1
+    assert other.calls is None
+
+
+def test_new_items_take_each_of_the_two_widths():
+    K, x = cheap_pair()
+    answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
+    for widths in [(20, 10), (11, 19), (10, 19)]:
+        with pytest.raises(ValueError, match=r"Expected 10 .* and 20 cheap ones"):
+            answer.extend(*(np.ones((3, width)) for width in widths))
+    skew = K + np.random.default_rng(2).standard_normal(K.shape)
+    answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
+    with pytest.raises(ValueError, match=r"Expected 20 .* and 30 cheap ones"):
+        answer.extend(np.ones((3, 20)), np.ones((3, 15)))

@@ -66,14 +66,16 @@ def anchored(
         Number s1 of landmarks, 1 to n; None where `landmarks` are given.
     cheap : Similarity, or array or sparse array of shape (n, d)
         The same items under the cheap similarity, or the factor Z of similarities
-        :math:`Z Z^\top`. A distance will do: the direction is found from the data. Its
-        calls are counted on itself.
+        :math:`Z Z^\top`. An array is a factor even where it is square: the matrix
+        itself is ``Similarity.from_matrix(G)``. A distance will do: the direction is
+        found from the data. Its calls are counted on itself.
     oversampling : float, default=2
         The core is fitted to the block of ``min(oversampling * n_landmarks, n)`` items
         around the landmarks.
     calibration : "isotonic" or None, default="isotonic"
         Turn cheap similarities into those of K by isotonic regression on the evaluated
-        entries; None takes them as they are.
+        entries; None takes them as they are. Only six digits of them count: take off an
+        offset that is far larger than their differences.
     base_rank : int, optional
         Compress the cheap part to this rank, by `tikhonov`. The answer then consists of
         factors and embeds items, new ones too. As the calls are cheap, thousands are in
@@ -258,6 +260,16 @@ class Anchored(LowRank):
         self.weight, self.ridge = weight, ridge
         self.calibration, self.base_landmarks = calibration, base_landmarks
 
+    def _arguments(self) -> dict[str, Any]:
+        arguments = super()._arguments() | {
+            "weight": self.weight,
+            "ridge": self.ridge,
+            "calibration": self.calibration,
+            "base_landmarks": self.base_landmarks,
+        }
+        del arguments["method"]
+        return arguments
+
     def _parts(self) -> dict[str, Any]:
         knots, values = None, None
         if isinstance(self.calibration, _Interpolation):
@@ -266,13 +278,9 @@ class Anchored(LowRank):
             raise TypeError(
                 "A calibration that `anchored` has not made cannot be saved."
             )
-        return super()._parts() | {
-            "weight": self.weight,
-            "ridge": self.ridge,
-            "base_landmarks": self.base_landmarks,
-            "knots": knots,
-            "values": values,
-        }
+        parts = super()._parts() | {"knots": knots, "values": values}
+        del parts["calibration"]
+        return parts | {"method": self.method}
 
     @classmethod
     def _of_parts(cls, parts: dict[str, Any]) -> Self:
@@ -315,6 +323,15 @@ class Anchored(LowRank):
             )
         calibrated = self.calibration(np.atleast_2d(cheap_columns))
         sides = 1 if self.symmetric else 2
+        wanted = sides * (self.left.shape[1] - self.base_landmarks.size)
+        wanted_cheap = sides * self.base_landmarks.size
+        found = np.atleast_2d(columns).shape[1], calibrated.shape[1]
+        if found != (wanted, wanted_cheap):
+            raise ValueError(
+                f"Expected {wanted} similarities of each new item to `landmarks` and "
+                f"{wanted_cheap} cheap ones to `base_landmarks`; got {found[0]} and "
+                f"{found[1]}."
+            )
         parts = zip(
             np.split(np.atleast_2d(columns), sides, axis=1),
             np.split(calibrated, sides, axis=1),
@@ -451,8 +468,10 @@ def _calibration(G: Problem, K: Problem) -> Callable[[ArrayLike], np.ndarray]:
         (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0 if x.size else True
     )
     x, y = np.append(x, _rounded(np.diag(G.A))), np.append(y, np.diag(K.A))
-    fit = IsotonicRegression(increasing=bool(rising)).fit(x, y)
-    knots, values = _thinned(fit.X_thresholds_, fit.y_thresholds_)
+    met, place = np.unique(x, return_inverse=True)  # scikit-learn merges within 1e-15
+    fit = IsotonicRegression(increasing=bool(rising)).fit(place, y)
+    knots = met[fit.X_thresholds_.astype(int)]
+    knots, values = _thinned(knots, fit.y_thresholds_)
     return _Interpolation(knots, values)
 
 

@@ -840,3 +840,9 @@ def test_a_fit_that_failed_says_what_is_lost():
         SimilarityFeatures(sim, n_landmarks=5, random_state=0).fit(range(20))
     assert not hasattr(caught.value, "__notes__")
     assert sim.calls > 0
+
+
+def test_a_nugget_is_no_feature():
+    features = SimilarityFeatures(method_params={"nugget": True})
+    with pytest.raises(ValueError, match="Features take no nugget"):
+        features.fit(np.eye(5))

@@ -567,3 +567,10 @@ def test_exact_numbers_of_few_digits_are_no_rounded_ones():
     answer = rpcholesky(Similarity.from_matrix(K), 40, rng=0)
     assert answer.rank == 30
     assert error(K, answer) < 1e-12
+
+
+def test_new_items_with_another_core():
+    K = rbf(60)
+    answer = run(K, 8, rng=0).with_core(4 * np.eye(8))
+    Z, _ = answer.embedding()
+    np.testing.assert_allclose(answer.extend(K[:, answer.landmarks]), Z, atol=1e-9)

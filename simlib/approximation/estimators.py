@@ -409,6 +409,11 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
                 'Features need variant="core": the other variants add to rows of the '
                 "fitted matrix, which is no function of an item."
             )
+        if options.get("nugget"):
+            raise ValueError(
+                "Features take no nugget: it moves the similarities of the fitted "
+                "items with themselves, and a new item has none."
+            )
         return named(name, options).function, options
 
     @property

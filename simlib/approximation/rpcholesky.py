@@ -180,7 +180,8 @@ class _Factored(LowRank):
                 f"Expected the similarities of each new item to {self.rank} landmarks; "
                 f"got {columns.shape[1]}."
             )
-        return _divide(columns, self.left[self.landmarks])
+        transform, _ = self.embedding_map()
+        return _divide(columns, self.left[self.landmarks]) @ transform
 
 
 class _PartialCholesky:

@@ -208,3 +208,11 @@ def test_skeleton_is_wild_and_sicur_repairs_it():
     tame = np.median([error(K, sicur(sim, 40, rng=seed)) for seed in range(9)])
     assert wild > 1
     assert tame < 0.3
+
+
+@pytest.mark.parametrize("rcond", [2.0, "cv"])
+def test_impossible_cutoffs(rcond):
+    sim = Similarity.from_matrix(np.eye(6))
+    with pytest.raises(ValueError, match="rcond must be at least 0 and below 1"):
+        skeleton(sim, 2, rcond=rcond, rng=0)
+    assert sim.calls == 0

@@ -265,5 +265,7 @@ def test_curve_of_the_paper(make, curve):
 
 @pytest.mark.parametrize("rcond", [np.nan, -1.0, 1.0])
 def test_impossible_cutoffs(rcond):
+    sim = Similarity.from_matrix(np.eye(6))
     with pytest.raises(ValueError, match="rcond must be at least 0 and below 1"):
-        nystrom(Similarity.from_matrix(np.eye(6)), 2, rcond=rcond, rng=0)
+        nystrom(sim, 2, rcond=rcond, rng=0)
+    assert sim.calls == 0

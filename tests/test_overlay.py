@@ -74,3 +74,12 @@ def test_answers_that_cannot_be_corrected():
     for answer in (LowRank(np.ones((6, 1)), np.eye(1)), corrected):
         with pytest.raises(ValueError, match="made from landmarks"):
             overlay(sim, answer)
+
+
+@pytest.mark.parametrize("sizes", [(10, 20), (20, 10)])
+def test_another_shape(sizes):
+    other, sim = (Similarity.from_matrix(np.eye(n)) for n in sizes)
+    answer = nystrom(other, landmarks=[0, 1, 2])
+    with pytest.raises(ValueError, match="The similarity has shape"):
+        overlay(sim, answer)
+    assert sim.calls == 0

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from simlib._typing import Indices
-from simlib.approximation.nystrom import pinv
+from simlib.approximation.nystrom import check_cutoff, pinv
 from simlib.approximation.plan import Plan, Reading, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
@@ -91,6 +91,7 @@ def skeleton(
     True
     """
     sim = check_similarity(sim)
+    check_cutoff(rcond)
     plan = skeleton_plan(
         sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
     )
@@ -133,7 +134,8 @@ def sicur(
     Returns
     -------
     LowRank
-        Of rank at most s1; symmetrised, at most 2 s1.
+        Of rank at most s1; symmetrised, at most 2 s1, in factors of one column for each
+        item in either draw.
 
     Raises
     ------

@@ -120,7 +120,7 @@ def estimate_error(
     -----
     Calls: `n_pairs` at most; twice that for ``symmetrized()``, whose pairs cost two.
     Flops: O(n l^2) for factors of l columns, and O(l) for each of the unknown pairs, or
-    of a random million of them where there are more.
+    of some 500,000 random ones where there are more.
 
     The design is stratified sampling. A pair belongs to a stratum by two numbers that
     cost nothing. One is the predicted similarity. The other is the likeness of the two
@@ -134,8 +134,8 @@ def estimate_error(
     known beforehand and a pilot sample that happened to miss the few large errors would
     send the rest elsewhere.
 
-    Where only a random million of the unknown pairs is sorted into strata, the variance
-    of that first sample is added (two-phase sampling).
+    Where only random ones of the unknown pairs are sorted into strata, the variance of
+    that first sample is added (two-phase sampling).
 
     The same misfortune would make the interval short. Each stratum therefore takes the
     larger of its own variance and that of itself and its neighbours together. What no

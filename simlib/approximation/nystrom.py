@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -115,6 +116,8 @@ def nystrom(
     sim = check_similarity(sim)
     if isinstance(rcond, str) and rcond != "cv":
         raise ValueError(f'rcond must be "cv" or a number; got {rcond!r}.')
+    if rcond != "cv":
+        check_cutoff(rcond)
     choose = partial(draw, landmarks=landmarks, rng=rng)
     plan = nystrom_plan(sim.n, n_landmarks, rcond=rcond, draw=choose)
     S, read = plan.columns, plan.read(sim)
@@ -175,12 +178,18 @@ def _cross_validated(problem: Problem) -> float:
     return float(cutoffs[np.argmin(errors) if np.isfinite(errors).any() else -1])
 
 
+def check_cutoff(rcond: float | None) -> None:
+    """Raise for what is no cut-off, before anything is evaluated for it."""
+    if rcond is None:
+        return
+    if not isinstance(rcond, Real) or not 0 <= rcond < 1:
+        raise ValueError(f"rcond must be at least 0 and below 1; got {rcond!r}.")
+
+
 def pinv(W: np.ndarray, *, symmetric: bool, rcond: float | None = None) -> np.ndarray:
     """Return the pseudo-inverse in float64; `rcond` None is max(shape) * eps of W."""
     if rcond is None:
         rcond = max(W.shape) * np.finfo(W.dtype).eps
-    if not 0 <= rcond < 1:
-        raise ValueError(f"rcond must be at least 0 and below 1; got {rcond}.")
     W = W.astype(float)
     if symmetric:  # as scipy.linalg.pinvh, by a faster eigensolver
         values, vectors = scipy.linalg.eigh(W, driver="evd")

@@ -45,7 +45,8 @@ def overlay(
     Raises
     ------
     ValueError
-        The approximation has a residual, or does not tell its landmarks.
+        The shapes differ, or the approximation has a residual or does not tell its
+        landmarks.
     BudgetExceeded, SimilarityError
         As for any request to `sim`.
 
@@ -76,6 +77,11 @@ def overlay(
     0
     """
     sim = check_similarity(sim)
+    if approximation.shape != sim.shape:
+        raise ValueError(
+            f"The similarity has shape {sim.shape}, the approximation "
+            f"{approximation.shape}."
+        )
     columns = approximation.landmarks
     rows = columns if approximation.symmetric else approximation.row_landmarks
     if columns is None or rows is None or approximation.residual is not None:

@@ -1,3 +1,4 @@
+import bz2
 import functools
 import gzip
 import hashlib
@@ -69,7 +70,7 @@ from simlib.datasets import (
 )
 from simlib.datasets.__main__ import main
 from simlib.datasets.content import content_sha256
-from simlib.datasets.fetch import fetch
+from simlib.datasets.fetch import _write, fetch
 
 TWEETS = b'"positive"\tgood phone \n"neutral"\ta\ttab, "quoted"\n'
 STSB = (
@@ -1642,11 +1643,13 @@ def test_docstrings():
 @pytest.fixture
 def toy_docstrings(monkeypatch):
     """Let these docstrings, by name, be all there are."""
+    made = docstrings._made.__wrapped__
 
     def put(**texts):
         monkeypatch.setattr(docstrings, "_docstrings", lambda: list(texts.items()))
         monkeypatch.setattr(docstrings, "DIMENSIONS", 2)
-        return bundled_docstrings.__wrapped__()
+        monkeypatch.setattr(docstrings, "_made", made)
+        return bundled_docstrings()
 
     return put
 
@@ -1708,3 +1711,39 @@ def test_import_is_light():
         "assert 'pooch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_documents_belong_to_the_caller():
+    documents, _, names = bundled_docstrings()
+    documents.clear()
+    assert len(bundled_docstrings()[0]) == len(names)
+
+
+@pytest.mark.parametrize("suffix", ["gz", "xz", "bz2"])
+def test_a_damaged_list_of_edges(tmp_path, suffix):
+    text = "".join(f"{k} {k * k + 1}\n" for k in range(2000)).encode()
+    path = tmp_path / f"edges.txt.{suffix}"
+    data = bytearray({"gz": gzip, "xz": lzma, "bz2": bz2}[suffix].compress(text))
+    data[len(data) // 2 : len(data) // 2 + 40] = bytes(40)
+    path.write_bytes(data)
+    with pytest.raises(CorruptDataError, match="is no list of edges"):
+        load_edge_list(path)
+
+
+def test_a_folder_is_no_corrupt_file(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        load_edge_list(tmp_path)
+
+
+def test_two_writers_do_not_share_a_part(tmp_path, monkeypatch):
+    path, parts = tmp_path / "file", []
+
+    def replace(part, target):
+        parts.append(part)
+        os.replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    for data in (b"one", b"two"):
+        _write(path, data)
+    assert parts[0] != parts[1]
+    assert path.read_bytes() == b"two"

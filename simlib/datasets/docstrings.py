@@ -44,7 +44,6 @@ _SECTION = re.compile(r"^.*\n(?:-{3,}|={3,})$", re.MULTILINE)
 _NO_PROSE = re.compile(r"\W|\w+\(|Read more in")
 
 
-@cache
 def bundled_docstrings() -> tuple[list[list[str]], WordVectors, tuple[str, ...]]:
     """Return what NumPy, SciPy and scikit-learn say of their functions and classes.
 
@@ -70,6 +69,13 @@ def bundled_docstrings() -> tuple[list[list[str]], WordVectors, tuple[str, ...]]
     >>> documents[names.index("numpy.linalg.svd")][:3]
     ['singular', 'value', 'decomposition']
     """
+    documents, vectors, names = _made()
+    return [list(words) for words in documents], vectors, names
+
+
+@cache
+def _made() -> tuple[tuple[tuple[str, ...], ...], WordVectors, tuple[str, ...]]:
+    """Return the same, to be kept."""
     docstrings = dict(_docstrings())
     named: dict[tuple[str, ...], str] = {}
     for name, docstring in docstrings.items():
@@ -78,7 +84,7 @@ def bundled_docstrings() -> tuple[list[list[str]], WordVectors, tuple[str, ...]]
             named.setdefault(tuple(words), name)
     vocabulary = sorted({word for words in named for word in words})
     vectors = _vectors(vocabulary, list(dict.fromkeys(docstrings.values())))
-    return [list(words) for words in named], vectors, tuple(named.values())
+    return tuple(named), vectors, tuple(named.values())
 
 
 def _docstrings() -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from pathlib import Path
+from uuid import uuid4
 
 from simlib.datasets.registry import (
     CorruptDataError,
@@ -84,7 +85,7 @@ def _download(dataset: Dataset, file: File) -> Path:
 def _write(path: Path, data: bytes) -> None:
     """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
+    part = path.with_name(f"{path.name}.{uuid4().hex}.part")  # one for each writer
     part.write_bytes(data)
     part.replace(path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
@@ -519,7 +520,9 @@ def load_edge_list(path: str | PathLike[str]) -> csr_array:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "loadtxt: input contained no data")
             edges = np.loadtxt(path, dtype=np.int64, comments="#", ndmin=2)
-    except (ValueError, EOFError, gzip.BadGzipFile) as error:
+    except (ValueError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the system
+            raise
         raise CorruptDataError(f"{path} is no list of edges: {error}.") from error
     edges = edges[edges[:, 0] != edges[:, -1]]
     if edges.size == 0 or edges.shape[1] != 2:

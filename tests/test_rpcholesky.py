@@ -574,3 +574,9 @@ def test_new_items_with_another_core():
     answer = run(K, 8, rng=0).with_core(4 * np.eye(8))
     Z, _ = answer.embedding()
     np.testing.assert_allclose(answer.extend(K[:, answer.landmarks]), Z, atol=1e-9)
+
+
+@pytest.mark.parametrize("c", [1e-160, 1e-170])
+def test_an_indefinite_matrix_of_tiny_numbers(c):
+    with pytest.raises(np.linalg.LinAlgError, match=INDEFINITE):
+        run(np.array([[0, c], [c, 0]]), 1, rng=0)

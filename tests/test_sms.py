@@ -280,3 +280,13 @@ def test_columns_with_a_shift_take_no_new_items(variant):
     plain = sms_nystrom(sim, 5, rng=0)
     Z, _ = plain.embedding()
     np.testing.assert_allclose(plain.extend(K[:3, plain.landmarks]), Z[:3])
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_rescaled_in_any_unit(scale):
+    K = indefinite(60)
+    plain, scaled = (
+        sms_nystrom(Similarity.from_matrix(M), 10, rescale="frobenius", rng=0)
+        for M in (K, scale * K)
+    )
+    np.testing.assert_allclose(scaled.toarray() / scale, plain.toarray(), rtol=1e-6)

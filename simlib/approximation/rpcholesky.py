@@ -339,7 +339,8 @@ class _PartialCholesky:
         self._afford([j])
         column = self.sim.columns([j])[:, 0].astype(float)
         worst = np.argmax(np.abs(column))
-        if column[worst] ** 2 > self.largest * self.allowed:
+        bound = np.sqrt(self.largest) * np.sqrt(self.allowed)
+        if np.abs(column[worst]) > bound:
             raise _indefinite(
                 f"item {j} has the diagonal entry {self.residual[j]:.3g}, but the "
                 f"similarity {column[worst]:.3g} with item {worst}"

@@ -153,9 +153,10 @@ def sms_nystrom(
     core = pinv(shifted, symmetric=True, rcond=S1.size * np.finfo(sim.dtype).eps)
     if rescale:
         order: Literal[2, "fro"] = 2 if rescale == "spectral" else "fro"
-        norm = np.linalg.norm(W, order)
+        scale = -int(np.frexp(np.abs(W).max())[1])  # squares of any are numbers
+        norm = np.linalg.norm(np.ldexp(W, scale), order)
         if norm > 0:
-            core = core * (np.linalg.norm(shifted, order) / norm)
+            core = core * (np.linalg.norm(np.ldexp(shifted, scale), order) / norm)
     if variant != "core":
         C = C.copy()
         rows = S1 if variant == "landmarks" else np.arange(S1.size)

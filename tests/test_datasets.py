@@ -43,6 +43,7 @@ from simlib.datasets import (
     File,
     WordVectors,
     available,
+    bumpy_sphere,
     bundled_docstrings,
     convert,
     corpora,
@@ -1747,3 +1748,14 @@ def test_two_writers_do_not_share_a_part(tmp_path, monkeypatch):
         _write(path, data)
     assert parts[0] != parts[1]
     assert path.read_bytes() == b"two"
+
+
+def test_numbers_below_zero():
+    records = planted_records(10, rng=0)
+    with pytest.raises(IndexError, match="No record has the number -1"):
+        records.take([0, -1])
+    corpus = Corpus([["a"]] * 2, np.zeros(2), ["a"] * 2, np.ones(2, bool), 0)
+    with pytest.raises(IndexError, match="No document has the number -1"):
+        corpus.take([-1])
+    with pytest.raises(ValueError, match="n_subdivisions must be at least 0"):
+        bumpy_sphere(-1)

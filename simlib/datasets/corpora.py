@@ -126,6 +126,8 @@ class Corpus:
                 f"{len(self.train)} booleans; got {indices.dtype} of shape "
                 f"{indices.shape}."
             )
+        if indices.min(initial=0) < 0:
+            raise IndexError(f"No document has the number {indices.min()}.")
         return Corpus(
             [self.documents[k] for k in indices],
             self.labels[indices],

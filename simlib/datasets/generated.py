@@ -236,6 +236,11 @@ def bumpy_sphere(n_subdivisions: int = 4) -> Mesh:
         10 * 4^n_subdivisions + 2 vertices (2562 by default) and 20 * 4^n_subdivisions
         triangles that look outward.
 
+    Raises
+    ------
+    ValueError
+        n_subdivisions < 0.
+
     Examples
     --------
     >>> from simlib.datasets import bumpy_sphere
@@ -243,6 +248,8 @@ def bumpy_sphere(n_subdivisions: int = 4) -> Mesh:
     >>> mesh.vertices.shape, mesh.faces.shape
     ((162, 3), (320, 3))
     """
+    if n_subdivisions < 0:
+        raise ValueError(f"n_subdivisions must be at least 0; got {n_subdivisions}.")
     g = (1 + np.sqrt(5)) / 2
     corners = [(0, s, t * g) for s in (-1, 1) for t in (-1, 1)]
     u = np.array([np.roll(corner, shift) for shift in range(3) for corner in corners])

@@ -102,6 +102,8 @@ class Records:
                 f"`indices` are integers, or a mask of {len(self.tables)} booleans; "
                 f"got {rows.dtype} of shape {rows.shape}."
             )
+        if rows.min(initial=0) < 0:
+            raise IndexError(f"No record has the number {rows.min()}.")
         return Records(
             [self.texts[row] for row in rows],
             {

@@ -17,11 +17,12 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
 from simlib import BudgetExceeded, Similarity, SimilarityError, datasets, gallery
-from simlib.neighbors import contenders, nearest
+from simlib.neighbors import contenders, nearest, pairs_above
 from simlib.neighbors import rounds as module
 from simlib.neighbors.cheap import neighbor_lists
 from simlib.neighbors.choice import divide
 from simlib.text import bounds
+from simlib.views import View
 
 
 def points(n, d=4, *, seed=0):
@@ -159,6 +160,80 @@ def test_division_of_the_calls():
     np.testing.assert_allclose(divide(np.zeros(2)), 0.5)
 
 
+@pytest.mark.parametrize("exponent", [-400, 80, 900])
+@pytest.mark.parametrize("known", [False, True])
+def test_any_scale_whatever_came_first(exponent, known):
+    """A far item's similarities, next to zero, do not set the scale of the others."""
+    rng = np.random.default_rng(0)
+    rng.integers(60, size=(2, 1000))
+    X = points(60, 3)
+    X[rng.permutation(60)[0]] += 8  # the first landmark
+    K = np.exp(-cdist(X, X, "sqeuclidean"))
+    graphs = []
+    for scale in (1.0, 2.0**exponent):
+        sim = Similarity.from_matrix(K * scale)
+        if known:
+            sim.pairs(*np.unravel_index([K.argmin()], K.shape))
+        graphs.append(nearest(sim, 3, limit=900, rng=0))
+    np.testing.assert_array_equal(graphs[0].indices, graphs[1].indices)
+    assert graphs[0].calls > 890
+    assert sum(len(part) for part in graphs[0].history) > 11
+
+
+def test_the_smallest_limit_is_enough():
+    X = points(100, 2)
+    for n in (4, 5, 6, 8):
+        for k in range(1, min(n, 4)):
+            least = min(-(-n * k // 2) + k * k, n * (n - 1) // 2)
+            sim = Similarity.from_matrix(cdist(X[:n], X[:n]))
+            graph = nearest(sim, k, limit=least, distance=True, rng=0)
+            assert (graph.indices >= 0).all()
+
+
+def test_what_is_known_of_few_items_gives_the_others_nothing():
+    D = cdist(points(100), points(100))
+    sim = Similarity.from_matrix(D)
+    sim.block(range(50), range(50))
+    with pytest.raises(ValueError, match="at least 150"):
+        nearest(sim, 5, limit=149, distance=True, rng=0)
+    for limit in (150, 200):
+        graph = nearest(sim.fork(), 5, limit=limit, distance=True, rng=0)
+        assert (graph.indices >= 0).all()
+
+
+class Busy(View):
+    """One of which another thread, before each of our requests, asks for a column."""
+
+    column = 0
+
+    def pairs(self, i, j):
+        self.base.columns([self.column])
+        self.column += 1
+        return super().pairs(i, j)
+
+
+def test_calls_of_others_are_not_ours():
+    D = cdist(points(120), points(120))
+    sim = Similarity.from_matrix(D)
+    graph = nearest(Busy(sim), 5, limit=1000, distance=True, rng=0)
+    assert 600 < graph.calls <= 1000 < sim.calls
+    pairs = pairs_above(Busy(sim.fork()), 0.5, limit=1000, distance=True, rng=0)
+    assert pairs.calls <= 1000
+
+
+@pytest.mark.parametrize("rows", [15, 50])
+def test_pairs_of_which_one_order_is_known_are_cheaper(rows):
+    K = np.random.default_rng(0).random((100, 100))
+    for seed in range(3):
+        one, other = (Similarity.from_matrix(K).fork() for _ in range(2))
+        one.rows(range(rows))
+        other.rows(range(rows))
+        one, other = one.fork().symmetrized(), other.fork(limit=1000).symmetrized()
+        graph = nearest(one, 3, limit=1000, rng=seed)
+        assert 900 < graph.calls == one.calls <= 1000
+        assert pairs_above(other, 0.9, rng=seed).calls == other.calls <= 1000
+
+
 # The graph
 
 
@@ -211,7 +286,31 @@ def test_the_recall_is_estimated():
     assert nearest(Similarity.from_matrix(K), 5, limit=6000).recall is None
 
 
+def test_the_sample_of_the_recall_is_in_the_limit():
+    X = points(60)
+    sim = Similarity.from_matrix(-cdist(X, X))
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        nearest(sim.fork(limit=1000), 3, limit=1500, check=10)
+    with pytest.raises(ValueError, match=r"rows of 5: it must be at least 399\."):
+        nearest(sim, 3, limit=398, check=5)
+    assert nearest(sim, 3, limit=399, check=5).recall is not None
+    sim = Similarity.from_matrix(np.random.default_rng(0).random((60, 60)))
+    graph = nearest(sim.symmetrized(), 3, limit=3000, check=15, rng=0)
+    assert graph.calls + graph.recall.calls == sim.calls <= 3000
+
+
 # Certain neighbours
+
+
+def test_certain_neighbours_of_some_that_are_known():
+    X = 100 * points(60)
+    D = cdist(X, X)
+    bound = Similarity.from_matrix(cdist(X[:, :2], X[:, :2]))
+    sim = Similarity.from_matrix(D)
+    sim.columns([0, 1, 2])
+    for k in (3, 10):
+        graph = nearest(sim, k, limit=None, cheap=bound, distance=True, exact=True)
+        np.testing.assert_array_equal(graph.values, brute(D, k, distance=True))
 
 
 @pytest.mark.parametrize("n", [2, 40, 150])
@@ -294,6 +393,11 @@ def test_certainty_is_refused():
         nearest(sim.fork(), 3, limit=None, cheap=bad, **options)
     with pytest.raises(ValueError, match="never larger"):
         nearest(sim, 3, limit=None, exact=True)
+    with pytest.raises(ValueError, match="leave out check=10"):
+        nearest(sim, 3, limit=None, cheap=good, check=10, **options)
+    for limit in (np.nan, "9"):
+        with pytest.raises(ValueError, match="limit is the most calls"):
+            nearest(sim, 3, limit=limit, cheap=good, **options)
     with pytest.raises(BudgetExceeded, match="uncertain"):
         nearest(
             Similarity.from_matrix(cdist(X, X)), 3, limit=100, cheap=good, **options
@@ -357,6 +461,14 @@ def test_adacur_by_hand():
     np.testing.assert_allclose(scores, 2 * v)
     assert anchors.tolist() == asked
     assert asked[1:] == [i for i in [3, 4, 1, 2, 0] if i != asked[0]]
+
+
+@pytest.mark.parametrize("name", ["ANNCUR", "ADACUR", "Tikhonov", "anchored"])
+def test_contenders_that_cannot_pay_for_a_column(name):
+    sim = Similarity.from_matrix(rbf(80))
+    with pytest.raises(ValueError, match="pay for"):
+        contenders.CONTENDERS[name](sim, 1, 45, rbf(80), rng=0)
+    assert sim.calls == 0
 
 
 @pytest.mark.parametrize("name", contenders.CONTENDERS)

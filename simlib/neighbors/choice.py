@@ -7,12 +7,15 @@ for waits until the others have got as far.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 import numpy as np
 from scipy.sparse import csr_array
 
-__all__ = ["among", "divide", "first", "mask", "pick", "strips"]
+from simlib.views import SimilarityMatrix
+
+__all__ = ["affordable", "among", "divide", "first", "mask", "pick", "strips"]
 
 STRIP = 2**22  # entries of a prediction held at a time
 FLOOR = 0.08  # of the calls of a round, for each predictor
@@ -94,6 +97,24 @@ def mask(matrix: csr_array, rows: np.ndarray) -> np.ndarray:
     degree = np.diff(matrix.indptr[rows[0] : rows[-1] + 2])
     dense[np.repeat(np.arange(rows.size), degree), matrix.indices[start:stop]] = True
     return dense
+
+
+def affordable(
+    sim: SimilarityMatrix, i: np.ndarray, j: np.ndarray, left: float
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the first of some pairs, as many as so many calls pay for, and their cost.
+
+    What is known, in one order or both, makes some pairs cheaper than others.
+    """
+    cost = sim.cost(pairs=(i, j))
+    if cost > left:
+        sizes = range(i.size)
+        some = bisect_right(
+            sizes, left, key=lambda size: sim.cost(pairs=(i[:size], j[:size]))
+        )
+        i, j = i[: max(0, some - 1)], j[: max(0, some - 1)]
+        cost = sim.cost(pairs=(i, j))
+    return i, j, cost
 
 
 def among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:

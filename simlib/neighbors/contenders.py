@@ -75,7 +75,7 @@ def anncur_scores(rows: np.ndarray, S: np.ndarray, scores: np.ndarray) -> np.nda
 def anncur(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
     """Return neighbours by ANNCUR: anchors, then those that it ranks first."""
     rng = np.random.default_rng(rng)
-    S = uniform(sim.n, max(1, int(SHARE * limit / sim.n)), rng=rng)
+    S = uniform(sim.n, _anchors(sim.n, limit), rng=rng)
     columns = sim.columns(S)
     scores = anncur_scores(columns.T, S, columns)
     return _ranked(sim, k, limit - sim.calls, scores + scores.T, rng)
@@ -117,7 +117,7 @@ def adacur(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
     """Return neighbours by ADACUR, each item being a query."""
     rng = np.random.default_rng(rng)
     n = sim.n
-    R = uniform(n, max(1, int(SHARE * limit / n)), rng=rng)
+    R = uniform(n, _anchors(n, limit), rng=rng)
     rows = np.array(sim.columns(R)).T
     number = int((limit - sim.calls) / n)
     for q in range(n):
@@ -177,6 +177,13 @@ CONTENDERS: dict[str, Callable[..., np.ndarray]] = {
     "Tikhonov": tikhonov_alone,
     "anchored": anchored_alone,
 }
+
+
+def _anchors(n: int, limit: float) -> int:
+    """Return how many whole columns to pay for; raise if not even one is affordable."""
+    if limit < n:
+        raise ValueError(f"limit={limit} does not pay for one column of {n} items.")
+    return max(1, int(SHARE * limit / n))
 
 
 def _row(sim: SimilarityMatrix, q: int, items: np.ndarray) -> np.ndarray:

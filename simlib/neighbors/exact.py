@@ -24,7 +24,7 @@ STEP = 4  # parts in which an item asks for what is not excluded
 
 def filter_and_refine(
     sim: SimilarityMatrix, paid: Paid, bound: SimilarityMatrix, limit: float
-) -> None:
+) -> int:
     """Pay for pairs until every list of nearest is certain.
 
     Parameters
@@ -37,6 +37,11 @@ def filter_and_refine(
         At most the distance of each pair.
     limit : float
         Most calls.
+
+    Returns
+    -------
+    int
+        Calls made.
 
     Raises
     ------
@@ -52,7 +57,7 @@ def filter_and_refine(
     time as many calls as any method needs that knows only the bound; here a little
     more, since items ask for several at a time. Source: Seidl and Kriegel (1998).
     """
-    n, k, before = sim.n, paid.k, sim.calls
+    n, k, calls = sim.n, paid.k, 0
     low = np.empty((n, n), np.float32)
     largest = 0.0
     for rows in strips(n, n):
@@ -89,13 +94,15 @@ def filter_and_refine(
         if not keys:
             break
         i, j = np.divmod(np.unique(np.concatenate(keys)), n)
-        if sim.cost(pairs=(i, j)) > limit - (sim.calls - before):
+        cost = sim.cost(pairs=(i, j))
+        if cost > limit - calls:
             raise BudgetExceeded(
-                f"{sim.calls - before} calls leave the neighbours of {active.size} "
+                f"{calls} calls leave the neighbours of {active.size} "
                 f"items uncertain, and the limit is {limit:.0f}: raise it, everything "
                 "known is kept; or take exact=False."
             )
         values = sim.pairs(i, j).astype(float)
+        calls += cost
         rounding = 1e-6 * np.abs(values) + 1e-9 * largest  # equal items may differ
         wrong = values + rounding < low[i, j]
         if wrong.any():
@@ -106,3 +113,4 @@ def filter_and_refine(
             )
         paid.add(i, j, -values)
         low[i, j] = low[j, i] = np.inf
+    return calls

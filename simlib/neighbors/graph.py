@@ -81,6 +81,8 @@ class NeighborGraph:
     history : list of dict
         Of each round, by predictor: its calls, and the share of them that entered a
         list of nearest.
+    sim : SimilarityMatrix
+        Of the items; `to_csr` asks it to join components.
 
     Examples
     --------
@@ -130,7 +132,7 @@ class NeighborGraph:
             Whether an entry has its mirror image: neighbours of either.
         connected : bool, default=False
             Join components that have no edge between them, each by the nearest of some
-            pairs with the one before: a few more calls. HDBSCAN needs it. Implies
+            pairs with the largest: a few more calls. HDBSCAN needs it. Implies
             `symmetric`.
 
         Returns
@@ -246,7 +248,8 @@ def nearest(
         exclude. The neighbours are then certain (Seidl and Kriegel 1998).
     check : int, default=0
         Items whose whole rows are evaluated afterwards, to estimate the recall: n calls
-        for each, taken from `limit` beforehand.
+        for each, twice that of a symmetrized similarity, taken from `limit` beforehand.
+        Not with `exact`.
     rng : int, Generator or None
         Source of randomness.
 
@@ -259,8 +262,8 @@ def nearest(
     ------
     ValueError
         An asymmetric similarity, k >= n, a limit that does not pay for k neighbours of
-        each item (the message names the smallest that does), a companion of other
-        items, or, with `exact`, none or one that is no lower bound.
+        each item and for `check` (the message names the smallest that does), a
+        companion of other items, or, with `exact`, none or one that is no lower bound.
     BudgetExceeded
         The limit of `sim` leaves fewer calls than `limit`, and nothing was evaluated;
         or `exact` takes more.
@@ -296,19 +299,22 @@ def nearest(
     if not 0 <= check <= sim.n:
         raise ValueError(f"check must be between 0 and {sim.n} items; got {check}.")
     rng = np.random.default_rng(rng)
-    if exact:
-        return _exact(sim, k, limit, cheap, distance)
-    if not isinstance(limit, Real) or np.isnan(limit):
+    no_limit = exact and limit is None
+    if not no_limit and (not isinstance(limit, Real) or np.isnan(limit)):
         raise ValueError(f"limit is the most calls, a number; got {limit!r}.")
-    start = sim.calls
-    price = check * sim.n
-    rounds = Rounds(sim, k, limit - price, cheap, distance, rng)
+    if exact:
+        if check:
+            raise ValueError(
+                "Exact neighbours have the recall 1, and no rows tell more: leave out "
+                f"check={check}."
+            )
+        return _exact(sim, k, limit, cheap, distance)
+    rounds = Rounds(sim, k, limit, cheap, distance, rng, check)
     rounds.run()
-    indices = rounds.paid.indices
-    calls, recall = sim.calls - start, None
+    indices, recall = rounds.paid.indices, None
     if check:
         recall = _estimate(sim, indices, distance, check, rng)
-    return _graph(sim, indices, calls, recall, distance, rounds.history)
+    return _graph(sim, indices, rounds.calls, recall, distance, rounds.history)
 
 
 def _exact(
@@ -324,12 +330,11 @@ def _exact(
             f"The bounds of all pairs are kept, of {LARGEST} items at most; these are "
             f"{sim.n}."
         )
-    start = sim.calls
     limit = sim.remaining if limit is None else min(limit, sim.remaining)
     rounds = Rounds(sim, k, None, cheap, distance, 0)
     assert rounds.cheap is not None
-    filter_and_refine(sim, rounds.paid, rounds.cheap, limit)
-    return _graph(sim, rounds.paid.indices, sim.calls - start, None, distance, [])
+    calls = filter_and_refine(sim, rounds.paid, rounds.cheap, limit)
+    return _graph(sim, rounds.paid.indices, calls, None, distance, [])
 
 
 def _graph(
@@ -356,7 +361,8 @@ def _estimate(
 ) -> RecallEstimate:
     """Compare with the whole rows of some items."""
     n, k = indices.shape
-    start, rows = sim.calls, rng.permutation(n)[:check]
+    rows = rng.permutation(n)[:check]
+    calls = sim.cost((None, rows))
     exact = np.array(sim.columns(rows).T, dtype=float) * (-1 if distance else 1)
     exact[np.arange(check), rows] = -np.inf
     kth = np.partition(exact, n - k, axis=1)[:, n - k]
@@ -369,6 +375,4 @@ def _estimate(
             spread = max(shares.var(ddof=1), value * (1 - value) / k, 0.25 / (k * n))
             t = scipy.stats.t.ppf(0.975, check - 1)
             half = t * np.sqrt(spread / check * (1 - check / n))
-    return RecallEstimate(
-        value, max(0.0, value - half), min(1.0, value + half), sim.calls - start
-    )
+    return RecallEstimate(value, max(0.0, value - half), min(1.0, value + half), calls)

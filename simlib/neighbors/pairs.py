@@ -26,9 +26,9 @@ from scipy.stats import chi2, hypergeom
 
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
-from simlib.neighbors.choice import among, mask, strips
+from simlib.neighbors.choice import affordable, among, mask, strips
 from simlib.neighbors.paid import Paid
-from simlib.neighbors.residual import RowFits, leading
+from simlib.neighbors.residual import RowFits, exponent, leading
 from simlib.neighbors.rounds import LARGEST, checked
 from simlib.source import Source
 
@@ -141,8 +141,9 @@ def pairs_above(
     If F pairs are found, that no more than F / 20 are missing takes a random sample of
     about 70 / F of the other pairs, however good the predictions: of few pairs among
     very many nothing can be promised cheaply. Pairs that `sim` knows already are free.
-    Flops: O(n^2 r) for a round, r at most 41. Source: ours; the bound of a look is that
-    of Clopper and Pearson (1934) for a finite population.
+    Flops: O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source:
+    ours; the bound of a look is that of Clopper and Pearson (1934) for a finite
+    population.
 
     Examples
     --------
@@ -162,6 +163,8 @@ def pairs_above(
     if not np.isfinite(threshold):
         raise ValueError(f"threshold must be a finite number; got {threshold}.")
     hunt = _Hunt(sim, confidence, limit, cheap, groups, distance, rng)
+    with np.errstate(over="ignore"):
+        threshold = float(hunt.sim.dtype.type(threshold))  # as values are rounded
     hunt.threshold = -threshold if distance else threshold
     return hunt.run(recall)
 
@@ -259,7 +262,7 @@ class _Hunt:
         self.rng = np.random.default_rng(rng)
         self.cheap = None if cheap is None else as_companion(cheap, sim)
         self.paid, self.keys = Paid(n, 1), np.zeros(0, np.int64)
-        self.before = sim.calls
+        self.calls = 0
         self.limit = min(np.inf if limit is None else limit, sim.remaining)
         self.threshold, self.m = np.inf, 0
         self.bound = np.inf  # of the hits that are not found
@@ -330,15 +333,12 @@ class _Hunt:
 
     def _pay(self, keys: np.ndarray) -> int:
         """Evaluate new pairs as far as the limit goes; return how many."""
-        i, j = np.divmod(keys, self.n)
-        left = self.limit - (self.sim.calls - self.before)
-        price = self.sim.cost(pairs=(i, j)) if np.isfinite(left) else 0
-        if price > left:
-            some = int(left * keys.size / price)
-            i, j = i[:some], j[:some]
+        left = self.limit - self.calls
+        i, j, cost = affordable(self.sim, *np.divmod(keys, self.n), left)
         if i.size:
-            found = self._hits()
-            self._add(i, j, self.sim.pairs(i, j))
+            found, values = self._hits(), self.sim.pairs(i, j)
+            self.calls += cost
+            self._add(i, j, values)
             self.bound -= self._hits() - found if not self.m else 0
         return int(i.size)
 
@@ -376,13 +376,14 @@ class _Hunt:
         self._pay(np.append(keys[~among(keys, self.keys)], np.zeros(0, np.int64)))
         self._pay(self._draw(number))
         paid = self.paid
+        self.exponent = exponent(paid.nearness)
         self.companion = None
         if self.cheap is not None and paid.i.size:
             self.companion = Companion(self.cheap, 1)
             values = self.companion.pairs(paid.i, paid.j)
             self.companion.sign = 1 if rising(values, paid.nearness) else -1
             self.companion.read()
-        residuals = paid.nearness - self._explained()
+        residuals = self._nearness() - self._explained()
         scale = float(np.sqrt(np.mean(residuals**2))) if residuals.size else 1.0
         scale = scale or 1.0
         parts = [np.full((n, 1), scale)]
@@ -394,19 +395,23 @@ class _Hunt:
             parts.append(directions * (scale / size if size > 0 else 0))
         self.fits, self.seen = RowFits(np.hstack(parts), scale**2), 0
 
+    def _nearness(self) -> np.ndarray:
+        """Return that of the pairs that are paid for, in fractions."""
+        return np.ldexp(self.paid.nearness, -self.exponent)
+
     def _explained(self) -> np.ndarray:
-        paid = self.paid
+        paid, nearness = self.paid, self._nearness()
         if self.companion is None:
-            self.constant = float(paid.nearness.mean()) if paid.i.size else 0.0
+            self.constant = float(nearness.mean()) if paid.i.size else 0.0
             return np.full(paid.i.size, self.constant)
         codes = self.companion.codes_at(paid.i, paid.j)
-        self.companion.calibrate(codes, paid.nearness)
+        self.companion.calibrate(codes, nearness)
         return self.companion.table[codes]
 
     def _promising(self, number: int) -> np.ndarray:
         """Return the keys of so many unpaid pairs of the largest prediction."""
         n, paid = self.n, self.paid
-        differences = paid.nearness - self._explained()
+        differences = self._nearness() - self._explained()
         residuals = paid.matrix(differences)
         self.fits.see(paid.matrix(differences[self.seen :], self.seen), residuals)
         self.seen = paid.i.size
@@ -465,7 +470,7 @@ class _Hunt:
                 return s > 0
             s, x = s + got, x + self._hits(cut) - before
             self.bound = min(self.bound, _most_hits(U, x, s, alpha) - x)
-            if self._promised() >= recall or self.sim.calls - self.before >= self.limit:
+            if self._promised() >= recall or self.calls >= self.limit:
                 return True
             if _sample_size(U, x, goal, alpha) > 2 * s:  # too many are missing
                 return True
@@ -483,7 +488,7 @@ class _Hunt:
             (self.sign * paid.nearness[hits]).astype(self.sim.dtype),
             promised,
             promised >= recall,
-            self.sim.calls - self.before,
+            self.calls,
         )
 
 
@@ -493,7 +498,13 @@ def _labels(groups: ArrayLike, n: int) -> np.ndarray:
         raise ValueError(
             f"`groups` must name one for each of {n} items; got shape {groups.shape}."
         )
-    return np.unique(groups, return_inverse=True)[1]
+    try:
+        return np.unique(groups, return_inverse=True)[1]
+    except TypeError as error:
+        raise ValueError(
+            "`groups` must name all groups alike, by numbers or by strings, those of "
+            f"no name too: {error}."
+        ) from error
 
 
 def _most_hits(U: int, x: int, s: int, alpha: float) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-__all__ = ["RowFits", "leading"]
+__all__ = ["RowFits", "exponent", "leading"]
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
 SAMPLE = 500  # rows by which the ridge is chosen
@@ -40,7 +40,7 @@ class RowFits:
         self.ridge = 1.0
         self._a, self._b = np.triu_indices(V.shape[1])
         self._squares = self.V[:, self._a] * self.V[:, self._b]
-        shape = (n_rows or len(V), self._a.size)
+        shape = (len(V) if n_rows is None else n_rows, self._a.size)
         self._gram = np.zeros(shape, np.float32)
 
     def see(self, new: csr_array, all_of_them: csr_array) -> None:
@@ -81,6 +81,15 @@ def _squared_error(some: coo_array, A: np.ndarray, V: np.ndarray) -> float:
     if some.nnz == 0:
         return 0.0
     return float(np.mean((some.data - np.einsum("kr,kr->k", A[i], V[j])) ** 2))
+
+
+def exponent(*values: np.ndarray) -> int:
+    """Return that of the power of two above all values: fits are of their fractions.
+
+    Squares of float32 would overflow from 2^64 on, and vanish below 2^-75.
+    """
+    largest = max(np.abs(some).max(initial=0) for some in values)
+    return int(np.frexp(largest)[1])
 
 
 def leading(columns: np.ndarray, rank: int) -> np.ndarray:

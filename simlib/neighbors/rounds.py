@@ -8,7 +8,6 @@ ones that entered a list of nearest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
@@ -23,14 +22,22 @@ from simlib.neighbors.cheap import (
     neighbor_lists,
     rising,
 )
-from simlib.neighbors.choice import among, divide, first, mask, pick, strips
+from simlib.neighbors.choice import (
+    affordable,
+    among,
+    divide,
+    first,
+    mask,
+    pick,
+    strips,
+)
 from simlib.neighbors.paid import Paid
-from simlib.neighbors.residual import RowFits, leading
+from simlib.neighbors.residual import RowFits, exponent, leading
 from simlib.similarity import BudgetExceeded
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
 
-__all__ = ["LARGEST", "Rounds", "checked"]
+__all__ = ["LARGEST", "Rounds", "checked", "price"]
 
 LARGEST = 20_000  # items of which all pairs are predicted
 N_ROUNDS = 11
@@ -53,6 +60,11 @@ def checked(sim: Source) -> SimilarityMatrix:
     return sim
 
 
+def price(sim: SimilarityMatrix) -> int:
+    """Return the calls for a pair of which nothing is known."""
+    return max(1, sim.blank().cost(pairs=([0], [1])))
+
+
 class Rounds:
     """What is paid for, and how the next pairs are chosen.
 
@@ -70,6 +82,8 @@ class Rounds:
         Whether small means near.
     rng : int, Generator or None
         Source of randomness.
+    check : int
+        Items whose whole rows the limit pays for besides.
     """
 
     def __init__(
@@ -80,6 +94,7 @@ class Rounds:
         cheap: Any,
         distance: bool,
         rng: int | np.random.Generator | None,
+        check: int = 0,
     ):
         self.sim, self.n = sim, sim.n
         self.k = whole_number(k, "k")
@@ -94,20 +109,14 @@ class Rounds:
         self.lists: np.ndarray | None = None  # of candidates, where items are many
         self.companion: Companion | None = None
         self.history: list[dict[str, tuple[int, float]]] = []
-        self._exponent: int | None = None
+        self.calls = 0  # made here: those of other threads are not ours
         self._take_known()
-        self._calls = sim.calls
-        self.limit = np.inf if limit is None else self._affordable(limit)
+        self.limit = np.inf if limit is None else self._affordable(limit, check)
 
     @property
     def left(self) -> float:
         """Calls that may still be made."""
-        return self.limit - (self.sim.calls - self._calls)
-
-    @property
-    def calls(self) -> int:
-        """Calls made."""
-        return self.sim.calls - self._calls
+        return self.limit - self.calls
 
     def run(self) -> None:
         """Spend the limit."""
@@ -134,22 +143,25 @@ class Rounds:
         """Tell whether after these every item can still be given k neighbours."""
         i, j = np.divmod(keys, self.n)
         degree = self.paid.degree + np.bincount(np.append(i, j), minlength=self.n)
-        missing = int(np.maximum(self.k - degree, 0).sum())
-        reserve = ceil(missing / 2) + (self.k * self.k if missing else 0)
+        reserve = self._reserve(degree)
         return self.left - self.price * keys.size >= self.price * reserve
 
-    def _affordable(self, limit: float) -> float:
-        """Return the limit; raise if it is too low."""
-        probe = next(self._unknown_pairs(), None)
-        self.price = 1 if probe is None else self.sim.cost(pairs=probe)
-        pairs = min(
-            ceil(self.n * self.k / 2) + self.k * self.k, self.n * (self.n - 1) // 2
-        )
-        needed = self.price * max(0, pairs - self.paid.i.size)
+    def _reserve(self, degree: np.ndarray) -> int:
+        """Return how many pairs give every item k neighbours, at most."""
+        missing = int(np.maximum(self.k - degree, 0).sum())
+        return ceil(missing / 2) + (self.k * self.k if missing else 0)
+
+    def _affordable(self, limit: float, check: int) -> float:
+        """Return the limit less what is set aside; raise if it is too low."""
+        self.price = self._price()
+        every = self.n * (self.n - 1) // 2 - self.paid.i.size
+        aside = self.price * check * self.n
+        needed = self.price * min(self._reserve(self.paid.degree), every) + aside
         if not limit >= needed:
+            rows = f", and for the whole rows of {check}" if check else ""
             raise ValueError(
                 f"limit={limit} does not pay for {self.k} neighbours of each of "
-                f"{self.n} items: it must be at least {needed}."
+                f"{self.n} items{rows}: it must be at least {needed}."
             )
         if limit > self.sim.remaining:
             raise BudgetExceeded(
@@ -157,14 +169,15 @@ class Rounds:
                 f"limit of the Similarity, {self.sim.limit}, leaves. Nothing was "
                 "evaluated."
             )
-        return float(limit)
+        return float(limit - aside)
 
-    def _unknown_pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield a pair that is not known, if one is found soon."""
+    def _price(self) -> int:
+        """Return the calls for a pair: two if both orders of some are not known."""
         i, j = self.rng.integers(self.n, size=(2, 1000))
         unknown = (i != j) & np.isnan(self.sim.peek(i, j))
-        for place in np.flatnonzero(unknown)[:1]:
-            yield i[[place]], j[[place]]
+        keys = np.minimum(i, j)[unknown] * self.n + np.maximum(i, j)[unknown]
+        i, j = np.divmod(np.unique(keys), self.n)
+        return ceil(self.sim.cost(pairs=(i, j)) / i.size) if i.size else 1
 
     def _take_known(self) -> None:
         for i, j, values in self.sim.known():
@@ -173,17 +186,14 @@ class Rounds:
             self._add(low, high, values[off])
 
     def _add(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        values = self.sign * values.astype(float)
-        if self._exponent is None and values.size:  # or squares may overflow
-            self._exponent = int(np.frexp(np.abs(values).max())[1])
-        self.paid.add(i, j, np.ldexp(values, -(self._exponent or 0)))
+        self.paid.add(i, j, self.sign * values.astype(float))
 
     def _pay(self, keys: np.ndarray) -> None:
         """Evaluate pairs that are not paid for, as far as the limit goes."""
-        i, j = np.divmod(keys, self.n)
-        if self.price * keys.size > self.left:
-            i, j = i[: int(self.left // self.price)], j[: int(self.left // self.price)]
-        self._add(i, j, self.sim.pairs(i, j))
+        i, j, cost = affordable(self.sim, *np.divmod(keys, self.n), self.left)
+        values = self.sim.pairs(i, j)
+        self.calls += cost
+        self._add(i, j, values)
 
     # The beginning
 
@@ -194,7 +204,10 @@ class Rounds:
         S = order[: min(n, max(1, int(PILOT * pairs / n)))]
         if S.size * n > pairs / 4 or pairs < 0.75 * n * self.k:
             S = order[:0]
-            self._pay(self._random(int(pairs / 10)))
+            keys = self._random(max(1, int(pairs / 10)))
+            while keys.size and not self._spares(keys):
+                keys = keys[: keys.size // 2]
+            self._pay(keys)
         columns = [self._column_nearness(S)]
         missed = 1.0
         if self.cheap is not None:
@@ -210,7 +223,9 @@ class Rounds:
         """Return whole columns, their own items NaN, and count them as paid."""
         if S.size == 0:
             return np.zeros((self.n, 0))
+        cost = self.sim.cost((None, S))
         new = np.array(self.sim.columns(S), dtype=float)
+        self.calls += cost
         mine = np.zeros((self.n, S.size), bool)
         mine[S, np.arange(S.size)] = True
         mine[S] |= np.arange(S.size)[:, None] > np.arange(S.size)  # each pair once
@@ -223,7 +238,7 @@ class Rounds:
         low, high = np.divmod(keys[fresh], self.n)
         self._add(low, high, values[fresh])
         new[S, np.arange(S.size)] = np.nan
-        return np.ldexp(self.sign * new, -(self._exponent or 0))
+        return self.sign * new
 
     def _random(self, number: int) -> np.ndarray:
         """Return so many random pairs that are not paid for, or somewhat fewer."""
@@ -264,10 +279,12 @@ class Rounds:
 
     def _features(self, S: np.ndarray, columns: np.ndarray) -> None:
         n, paid = self.n, self.paid
+        self._exponent = exponent(paid.nearness)
+        columns = np.ldexp(columns, -self._exponent)
         self.codes = np.zeros(0, np.uint16)
         self.seen = 0
         self._calibrate()
-        residuals = paid.nearness - self._explained()
+        residuals = self._nearness() - self._explained()
         scale = np.sqrt(np.mean(residuals**2)) or 1.0
         explained = np.full((n, S.size), self.constant)
         if self.companion is not None and S.size:
@@ -303,14 +320,18 @@ class Rounds:
 
     # A round
 
+    def _nearness(self) -> np.ndarray:
+        """Return that of the pairs that are paid for, in fractions."""
+        return np.ldexp(self.paid.nearness, -self._exponent)
+
     def _calibrate(self) -> None:
-        paid = self.paid
-        self.constant = float(paid.nearness.mean()) if paid.i.size else 0.0
+        paid, nearness = self.paid, self._nearness()
+        self.constant = float(nearness.mean())
         if self.companion is not None:
             new = slice(self.codes.size, None)
             codes = self.companion.codes_at(paid.i[new], paid.j[new])
             self.codes = np.append(self.codes, codes)
-            self.companion.calibrate(self.codes, paid.nearness)
+            self.companion.calibrate(self.codes, nearness)
 
     def _explained(self) -> np.ndarray:
         """Return what the companion says of the pairs that are paid for."""
@@ -322,7 +343,8 @@ class Rounds:
         """Return the keys of so many new pairs by each predictor."""
         n, paid = self.n, self.paid
         self._calibrate()
-        differences = paid.nearness - self._explained()
+        nearness = self._nearness()
+        differences = nearness - self._explained()
         residuals = paid.matrix(differences)
         self.fits.see(paid.matrix(differences[self.seen :], self.seen), residuals)
         self.seen = paid.i.size
@@ -334,7 +356,7 @@ class Rounds:
             (np.ones(i.size, np.float32), (i, paid.indices[i, c])), shape=shape
         ).tocsr()
         graph = graph.maximum(graph.T).tocsr()
-        low, high = paid.nearness.min(), paid.nearness.max()
+        low, high = nearness.min(), nearness.max()
         unit = 0.5 / (high - low) if high > low else 0.0
         found: dict[str, tuple[list, list, list]] = {
             name: ([], [], []) for name in self.names
@@ -417,10 +439,7 @@ class Rounds:
         for place, keys in enumerate(chosen):
             i, j = np.divmod(keys, self.n)
             if i.size:
-                values = np.ldexp(
-                    self.sign * self.sim.peek(i, j).astype(float),
-                    -(self._exponent or 0),
-                )
+                values = self.sign * self.sim.peek(i, j).astype(float)
                 enters = (values >= self.paid.values[i, k - 1]) | (
                     values >= self.paid.values[j, k - 1]
                 )

@@ -120,6 +120,8 @@ def trial(
     ------
     KeyError
         No such method.
+    ValueError
+        The share does not pay for one column, and the method needs some.
 
     Examples
     --------

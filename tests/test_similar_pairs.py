@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import asymmetric, quick, rbf
@@ -157,12 +158,33 @@ def test_pairs_are_refused():
         pairs_above(sim, 0.5, confidence=1)
     with pytest.raises(ValueError, match="groups"):
         pairs_above(sim, 0.5, groups=[1, 2])
+    with pytest.raises(ValueError, match="name all groups alike"):
+        pairs_above(sim, 0.5, groups=["a", None] * 5)
     with pytest.raises(ValueError, match="one group"):
         pairs_above(sim, 0.5, groups=[1] * 10)
     with pytest.raises(ValueError, match="m must be"):
         most_similar(sim, 46)
     with pytest.raises(ValueError, match="symmetrized"):
         pairs_above(Similarity.from_matrix(asymmetric(9)), 0.5)
+
+
+@pytest.mark.parametrize("exponent", [-90, 900])
+def test_pairs_at_any_scale(exponent):
+    K, _ = noisy(50)
+    for hunt, goal in ((pairs_above, 0.5), (most_similar, 50)):
+        scale = 2.0**exponent
+        one = hunt(Similarity.from_matrix(K), goal, rng=0)
+        goal = goal * scale if hunt is pairs_above else goal
+        other = hunt(Similarity.from_matrix(K * scale), goal, rng=0)
+        assert found(one) == found(other)
+        assert one.calls == other.calls
+        np.testing.assert_array_equal(one.values * scale, other.values)
+
+
+@pytest.mark.parametrize(("value", "distance"), [(0.7, False), (0.1, True)])
+def test_a_threshold_is_rounded_as_values_are(value, distance):
+    sim = Similarity.from_matrix(np.full((4, 4), value, np.float32))
+    assert pairs_above(sim, value, distance=distance).i.size == 6
 
 
 # New items
@@ -225,6 +247,78 @@ def test_a_factor_and_a_distance():
         rng=0,
     )
     assert z.indices.shape == (30, 3)
+
+
+@pytest.mark.parametrize("exponent", [-80, 70, 900])
+def test_searches_at_any_scale(exponent):
+    results = []
+    for scale in (1.0, 2.0**exponent):
+        K, _ = noisy(130)
+        K *= scale
+        sim = Similarity(range(100), lambda i, j, K=K: K[i, j], batch="pairs")
+        results.append(search(sim, range(100, 130), 3, limit=20, rng=0))
+    np.testing.assert_array_equal(results[0].indices, results[1].indices)
+    assert all(np.unique(row).size == 3 for row in results[1].indices)
+
+
+@pytest.mark.parametrize("limit", [8, 10])
+def test_a_companion_helps_without_landmarks(limit):
+    x = np.random.default_rng(0).standard_normal((230, 3))
+    D = cdist(x, x)
+    result = search(
+        Similarity(range(200), lambda i, j: D[i, j], batch="pairs"),
+        range(200, 230),
+        1,
+        limit=limit,
+        fit_limit=0,
+        cheap=Similarity.from_matrix(D[:200, :200]),
+        cheap_new=D[200:, :200],
+        distance=True,
+        rng=0,
+    )
+    best = D[200:, :200].argmin(axis=1)
+    assert np.mean(result.indices[:, 0] == best) > 0.9
+
+
+def test_a_symmetrized_search_pays_twice():
+    K = asymmetric(40)
+
+    def similarity(**options):
+        function = Similarity(
+            range(30), lambda i, j: K[i, j], batch="pairs", symmetric=False, **options
+        )
+        return function.symmetrized()
+
+    sim = similarity()
+    result = search(sim, range(30, 35), 3, limit=21, fit_limit=300, rng=0)
+    assert result.calls == 5 * 20
+    assert result.calls + result.fit_calls == sim.calls
+    with pytest.raises(BudgetExceeded, match="100 evaluations"):
+        search(similarity(limit=99), range(30, 35), 3, limit=20, fit_limit=0)
+    with pytest.raises(ValueError, match="give 6"):
+        search(sim, range(30, 35), 3, limit=5)
+
+
+def test_no_new_items_have_no_neighbours():
+    sim, *_ = split(30, 4)
+    for nothing in ([], np.zeros((0, 4))):
+        result = search(sim, nothing, 2, limit=8)
+        assert result.indices.shape == result.values.shape == (0, 2)
+    assert sim.calls == 0
+
+
+def test_searches_are_refused_before_they_pay():
+    sim, new, _, G = split(30, 4)
+    X = scipy.sparse.random(30, 9, 0.5, format="csr", random_state=0)
+    with pytest.raises(ValueError, match="new items and 30 known"):
+        search(sim, new, 3, limit=9, cheap=G[:30, :5], cheap_new=G[:3, :5])
+    with pytest.raises(ValueError, match="must have the same items"):
+        search(sim, new, 3, limit=9, cheap=G[:29, :5], cheap_new=G[:4, :5])
+    with pytest.raises(TypeError, match="no order"):
+        search(sim, {1, 2}, 3, limit=9)
+    assert sim.calls == 0
+    sim = Similarity(X, lambda x, y: (x @ y.T).toarray(), batch="block")
+    assert search(sim, X[:5].tocoo(), 3, limit=9).indices.shape == (5, 3)
 
 
 def test_searches_are_refused():

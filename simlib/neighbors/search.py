@@ -26,9 +26,10 @@ from simlib.approximation.companion import InnerProducts
 from simlib.evaluation import accessor
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
-from simlib.neighbors.residual import RowFits, leading
-from simlib.neighbors.rounds import checked
+from simlib.neighbors.residual import RowFits, exponent, leading
+from simlib.neighbors.rounds import checked, price
 from simlib.similarity import BudgetExceeded
+from simlib.similarity import _indexable as indexable
 from simlib.source import Source
 from simlib.views import SimilarityMatrix
 
@@ -101,7 +102,7 @@ def search(
     k : int
         How many neighbours, 1 to n.
     limit : int
-        Most calls for each new item, at least k.
+        Most calls for each new item, at least k, or 2 k of a symmetrized similarity.
     fit_limit : int, optional
         Most calls among the known items, for whole columns of landmarks; what `sim`
         knows already is free. None means those of 60 columns.
@@ -138,9 +139,10 @@ def search(
     -----
     Nothing is kept of what new items were compared to: `Similarity.between` keeps
     nothing. A function is called for one new item at a time. Flops: O(n r) for a new
-    item and round, r at most 30. Source: ours; the companion as in `simlib.anchored`,
-    the linear fit for a query as in Yadav et al. (2024), where items are factors learnt
-    beforehand.
+    item and round, r at most 30. Memory: some 40 m n bytes; hand over very many new
+    items in parts, with the same `rng`, whose landmarks are then known. Source: ours;
+    the companion as in `simlib.anchored`, the linear fit for a query as in Yadav et al.
+    (2024), where items are factors learnt beforehand.
 
     Examples
     --------
@@ -157,35 +159,42 @@ def search(
     n, k, limit = sim.n, whole_number(k, "k"), whole_number(limit, "limit")
     if not 1 <= k <= n:
         raise ValueError(f"k must be between 1 and {n}, for {n} items; got {k}.")
-    if limit < k:
-        raise ValueError(f"limit={limit} does not pay for {k} neighbours: give {k}.")
-    limit = min(limit, n)
+    each = price(sim)
+    if limit < k * each:
+        raise ValueError(
+            f"limit={limit} does not pay for {k} neighbours: give {k * each}."
+        )
+    limit = min(limit // each, n)  # items that a new one is compared to
+    new_items = indexable(new_items)
     fetch = accessor(new_items, "pairs")
     m = new_items.shape[0] if hasattr(new_items, "shape") else len(new_items)
     rng, sign = np.random.default_rng(rng), -1 if distance else 1
-    before = sim.calls
+    if m == 0:
+        nothing = np.zeros((0, k), np.int64)
+        return SearchResult(nothing, nothing.astype(sim.dtype), 0, 0)
     S = _affordable(sim, uniform(n, n, rng=rng)[: min(N_LANDMARKS, n)], fit_limit)
-    if sim.remaining < sim.cost((None, S)) + m * limit:
+    fit_calls, calls = sim.cost((None, S)), m * limit * each
+    if sim.remaining < fit_calls + calls:
         raise BudgetExceeded(
-            f"This takes up to {sim.cost((None, S)) + m * limit} evaluations, and only "
+            f"This takes up to {fit_calls + calls} evaluations, and only "
             f"{sim.remaining} are left. Nothing was evaluated."
         )
-    columns = sign * np.array(sim.columns(S), dtype=float)
-    fit_calls, before = sim.calls - before, sim.calls
-    first = S[: min(MOST_FIRST, max(1, int(FIRST * limit)))]
-    if first.size == 0:
-        first = uniform(n, min(MOST_FIRST, limit), rng=rng)
-    met = np.tile(first, (m, 1))
-    nearness = sign * sim.between(new_items, first).astype(float)
-    guess = _Guess(n, m, S, columns)
+    guess = _Guess(n, m, S)
     if cheap is not None:
         guess.help(as_companion(cheap, sim), cheap_new, new_items)
+    columns = sign * np.array(sim.columns(S), dtype=float)
+    number = min(MOST_FIRST, max(1, int(FIRST * limit)))
+    first = S[:number] if S.size else uniform(n, number, rng=rng)
+    met = np.tile(first, (m, 1))
+    nearness = sign * sim.between(new_items, first).astype(float)
+    unit = exponent(columns, nearness)
+    guess.columns = np.ldexp(columns, -unit)
     fits = None
     for t in range(N_ROUNDS):
         number = ceil((limit - met.shape[1]) / (N_ROUNDS - t))
         if number < 1:
             break
-        explained, residuals = guess.explained(met, nearness)
+        explained, residuals = guess.explained(met, np.ldexp(nearness, -unit))
         if fits is None:
             fits, old = RowFits(*guess.features(), n_rows=m), 0
         fits.see(
@@ -202,7 +211,7 @@ def search(
     return SearchResult(
         np.take_along_axis(met, order, axis=1),
         (sign * np.take_along_axis(nearness, order, axis=1)).astype(sim.dtype),
-        sim.calls - before,
+        calls,
         fit_calls,
     )
 
@@ -237,12 +246,11 @@ class _Guess:
         Known and new items.
     S : array of int, shape (s,)
         Landmarks among the known items.
-    columns : array of shape (n, s)
-        Their columns, large where near.
     """
 
-    def __init__(self, n: int, m: int, S: np.ndarray, columns: np.ndarray):
-        self.n, self.m, self.S, self.columns = n, m, S, columns
+    def __init__(self, n: int, m: int, S: np.ndarray):
+        self.n, self.m, self.S = n, m, S
+        self.columns = np.zeros((n, 0))  # of the landmarks, large where near
         self.pairs = np.arange(n)[:, None] != S
         self.companion: Companion | None = None
 
@@ -304,9 +312,9 @@ class _Guess:
         parts = [np.full((self.n, 1), scale)]
         if self.S.size:
             parts.append(leading(self.left, RANK))
-        if self.companion is not None:
+        elif self.companion is not None:
             directions = leading(features(self.cheap, 1)[0], RANK)
             size = np.sqrt(np.square(directions).sum(axis=1).mean())
-            if size > 0 and not self.S.size:
+            if size > 0:
                 parts.append(directions * (scale / size))
         return np.hstack(parts), scale**2

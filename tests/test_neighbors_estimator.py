@@ -127,6 +127,59 @@ def test_a_similarity_shares_its_ledger(blobs):
     np.testing.assert_array_equal(indices, np.argsort(D, axis=1)[:, :2])
 
 
+def test_fit_transform_pays_once():
+    """Although what holds NaN is unequal to itself."""
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).random((60, 4))
+    X[3, 1] = np.nan
+    calls = []
+
+    def gower(a, b):
+        calls.append(1)
+        return float(np.nanmean(abs(a - b)))
+
+    estimator = SimilarityNeighbors(gower, 3, distance=True, random_state=0)
+    graph = estimator.fit_transform(pd.DataFrame(X))
+    assert len(calls) == estimator.n_calls_
+    assert graph.indices.reshape(60, 4)[:, 0].tolist() == list(range(60))
+
+
+@pytest.mark.parametrize("kind", [list, "object"])
+def test_items_that_are_arrays(kind):
+    rng = np.random.default_rng(0)
+    fitted, new = [list(rng.random((12, 5))) for _ in range(2)]
+    if kind == "object":
+        arrays = np.empty((2, 12), object)
+        for row, items in zip(arrays, (fitted, new), strict=True):
+            for place, item in enumerate(items):
+                row[place] = item
+        fitted, new = arrays
+    model = SimilarityNeighbors(
+        lambda a, b: float(abs(a - b).sum()), 3, distance=True, random_state=0
+    ).fit(fitted)
+    assert model.transform(new).shape == (12, 12)
+    again = model.transform(fitted[:])
+    assert again.indices.reshape(12, 4)[:, 0].tolist() == list(range(12))
+
+
+def test_a_symmetrized_similarity_pays_twice():
+    K = np.random.default_rng(0).random((60, 60))
+    sim = Similarity.from_matrix(K).symmetrized()
+    estimator = SimilarityNeighbors(sim, 10, random_state=0).fit(range(20))
+    assert estimator.n_calls_ == 380
+
+
+def test_neighbours_of_new_items_are_between_one_and_all(blobs):
+    X = blobs[0]
+    sim = Similarity(X, euclidean, batch="pairs")
+    given = SimilarityNeighbors(sim, 3, distance=True).fit(range(40)), [41, 42]
+    for model, new in (given, (neighbors(3).fit(X[:40]), X[41:43])):
+        assert model.kneighbors(new, 40)[1].shape == (2, 40)
+        for k in (-1, 0, 41):
+            with pytest.raises(ValueError, match="between 1 and 40"):
+                model.kneighbors(new, k)
+
+
 def test_refusals(blobs):
     with pytest.raises(NotFittedError):
         neighbors(2).kneighbors()

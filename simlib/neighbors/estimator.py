@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from simlib.approximation.estimators import Kernel, OfItems
 from simlib.landmarks import whole_number
 from simlib.neighbors.graph import nearest
+from simlib.neighbors.rounds import price
 from simlib.neighbors.search import search
 from simlib.source import Source
 
@@ -50,8 +51,8 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
         How many neighbours. Where there are not more items, a warning says so, and all
         others are neighbours.
     limit : int, optional
-        Most calls in `fit`. None means 5 % of the pairs, and no fewer than four for
-        each neighbour of an item, or all pairs where these are fewer.
+        Most calls in `fit`. None means those for 5 % of the pairs, and for no fewer
+        than four for each neighbour of an item, or all pairs where these are fewer.
     cheap : str, callable or Similarity, optional
         A companion that costs little, of the same form as `kernel`.
     distance : bool, default=False
@@ -165,7 +166,7 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
         limit = self.limit
         if limit is None:
             pairs = n * (n - 1) // 2
-            limit = min(pairs, max(int(SHARE * pairs), LEAST * k * n))
+            limit = min(pairs, max(int(SHARE * pairs), LEAST * k * n)) * price(sim)
         self.graph_ = nearest(
             sim,
             k,
@@ -189,7 +190,7 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
         csr_matrix of shape (n, n)
             As `transform`.
         """
-        return self.fit(X).transform(X)
+        return self.fit(X)._fitted_graph()
 
     def transform(self, X: Any) -> csr_matrix:
         """Return the distances of items to their neighbours among the fitted ones.
@@ -214,15 +215,9 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
         """
         check_is_fitted(self, "graph_")
         items = self._items(X, reset=False)
-        k = self.graph_.indices.shape[1]
         if _same(items, self._fitted):
-            distances, indices = self._known(k)
-            own = np.arange(len(indices))[:, None]
-            indices = np.hstack([own, indices])
-            distances = np.hstack([np.zeros_like(distances[:, :1]), distances])
-        else:
-            distances, indices = self._found(items, k + 1)
-        return self._csr(distances, indices)
+            return self._fitted_graph()
+        return self._csr(*self._found(items, self.graph_.indices.shape[1] + 1))
 
     def kneighbors(
         self,
@@ -255,7 +250,7 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
             More neighbours than were found in `fit`, or than there are items.
         """
         check_is_fitted(self, "graph_")
-        found = self.graph_.indices.shape[1]
+        n, found = self.graph_.indices.shape
         k = found if n_neighbors is None else whole_number(n_neighbors, "n_neighbors")
         if X is None:
             if not 1 <= k <= found:
@@ -264,6 +259,10 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
                     "for: fit with more."
                 )
             distances, indices = self._known(k)
+        elif not 1 <= k <= n:
+            raise ValueError(
+                f"n_neighbors must be between 1 and {n}, for {n} fitted items; got {k}."
+            )
         else:
             distances, indices = self._found(self._items(X, reset=False), k)
         return (distances, indices) if return_distance else indices
@@ -301,12 +300,18 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
             distances = np.ones_like(distances)
         return self._csr(distances, indices)
 
+    def _fitted_graph(self) -> csr_matrix:
+        """Return the graph of the fitted items, each its own first neighbour."""
+        distances, indices = self._known(self.graph_.indices.shape[1])
+        own = np.arange(len(indices))[:, None]
+        distances = np.hstack([np.zeros_like(distances[:, :1]), distances])
+        return self._csr(distances, np.hstack([own, indices]))
+
     def _known(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         return self._distances(self.graph_.values[:, :k]), self.graph_.indices[:, :k]
 
     def _found(self, items: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         n = self.n_samples_fit_
-        k = min(k, n)
         limit = min(n, max(int(SHARE * n), LEAST * k))
         if isinstance(self.kernel, Source):
             return self._rows(self.kernel, items, k)
@@ -363,6 +368,12 @@ def _same(X: Any, Y: Any) -> bool:
     if hasattr(X, "shape") and hasattr(Y, "shape"):
         if X.shape != Y.shape:
             return False
-        same = X == Y if not hasattr(X, "nnz") else (X != Y).nnz == 0
-        return bool(np.all(same))
-    return type(X) is type(Y) and len(X) == len(Y) and bool(X == Y)
+        if hasattr(X, "nnz"):
+            return (X != Y).nnz == 0
+        if X.dtype != object:
+            return bool(np.all(X == Y))
+        X, Y = X.tolist(), Y.tolist()  # where an object equals itself
+    try:
+        return type(X) is type(Y) and bool(X == Y)
+    except ValueError:  # items that are arrays, and not the very same
+        return False

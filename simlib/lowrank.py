@@ -65,8 +65,8 @@ class LowRank(Saved, LinearOperator):
     Raises
     ------
     ValueError
-        The shapes do not chain, a part is complex, or `core` or `residual` is not
-        symmetric although `right` is None.
+        The shapes do not chain, a part is complex, `core` has NaN or infinities, or
+        `core` or `residual` is not symmetric although `right` is None.
 
     See Also
     --------
@@ -115,6 +115,12 @@ class LowRank(Saved, LinearOperator):
             raise ValueError(
                 f"The factors do not chain: left {rows}, core {self.core.shape}, right "
                 f"{columns}; the core must have shape {(rows[1], columns[1])}."
+            )
+        if not np.isfinite(self.core).all():
+            raise ValueError(
+                "The core has entries that are NaN or infinite. Where it was computed "
+                "from similarities of extreme size, multiply these by a power of two "
+                "first: sim.map(lambda values: values * 2.0**k)."
             )
         if self._right is None and not _is_symmetric(self.core):
             raise ValueError(

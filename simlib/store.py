@@ -111,6 +111,14 @@ class Store:
         self._process = os.getpid()
         self._wide = int(manifest["n"]) > 2**32
         self._dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
+        for place in (
+            self.path,
+            self.path.parent,
+        ):  # SQLite sees it only when it writes
+            if place.exists() and not os.access(place, os.W_OK):
+                raise StoreError(
+                    f"{place} is read-only: a store is opened for writing."
+                )
         self._connection: sqlite3.Connection | None = _opened(self.path)
         try:
             with _told(self.path):
@@ -516,6 +524,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         return _look(given.verb, given.file)
+    except BrokenPipeError:  # of ``export FILE | head``: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except StoreError as error:
         print(error, file=sys.stderr)
         return 2

@@ -1759,3 +1759,26 @@ def test_numbers_below_zero():
         corpus.take([-1])
     with pytest.raises(ValueError, match="n_subdivisions must be at least 0"):
         bumpy_sphere(-1)
+
+
+def test_a_user_without_a_home(tmp_path, monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("SIMLIB_DATA", str(tmp_path))
+    assert not datasets.available("twitter")
+    monkeypatch.delenv("SIMLIB_DATA")
+    assert main(["list"]) == 1
+
+
+def test_a_list_of_which_only_the_head_is_read():
+    done = subprocess.run(
+        f"{sys.executable} -m simlib.datasets list | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("twitter")
+    assert not done.stderr

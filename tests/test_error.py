@@ -103,3 +103,8 @@ def test_scale_does_not_matter(scale):
 def test_matrices_that_are_none(K, message):
     with pytest.raises(ValueError, match=message):
         relative_error(K, LowRank(np.ones((2, 1)), np.eye(1)))
+
+
+def test_two_arrays_are_told_what_to_do():
+    with pytest.raises(TypeError, match="Of two arrays: np"):
+        relative_error(np.eye(3), np.eye(3))

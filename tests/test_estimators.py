@@ -846,3 +846,27 @@ def test_a_nugget_is_no_feature():
     features = SimilarityFeatures(method_params={"nugget": True})
     with pytest.raises(ValueError, match="Features take no nugget"):
         features.fit(np.eye(5))
+
+
+def test_options_of_the_wrong_kind_are_named():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    with pytest.raises(TypeError, match='kernel="precomputed", and pass it as X'):
+        SimilarityFeatures(K).fit(X)
+    with pytest.raises(TypeError, match="a Similarity or a name; got list"):
+        SimilarityFeatures(["rbf"]).fit(X)
+    with pytest.raises(TypeError, match="n_landmarks must be an integer; got None"):
+        SimilarityFeatures(n_landmarks=None).fit(X)
+    with pytest.raises(TypeError, match="base_rank must be an integer; got None"):
+        SimilarityFeatures(cheap="linear", method_params={"base_rank": None}).fit(X)
+    with pytest.raises(ValueError, match="oversampling must be at least 1; got None"):
+        SimilarityFeatures(method="sicur", method_params={"oversampling": None}).fit(X)
+
+
+def test_a_companion_of_an_earlier_fit_is_forgotten():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    features = SimilarityFeatures(n_landmarks=5, cheap="linear", random_state=0)
+    assert hasattr(features.fit(X), "calibration_")
+    features.set_params(cheap=None).fit(X)
+    assert not hasattr(features, "calibration_")
+    assert not hasattr(features, "base_components_")

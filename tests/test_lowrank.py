@@ -764,3 +764,9 @@ def test_entries_however_many_and_however_spread(n, m, seed, in_sparse_factors):
     K = LowRank(left, core, right)
     i, j = rng.integers(n, size=m), rng.integers(n + 2, size=m)
     assert_allclose(K.entries(i, j), K.toarray()[i, j], atol=1e-12)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_core_beyond_the_range_is_refused(wrong):
+    with pytest.raises(ValueError, match="core has entries that are NaN or infinite"):
+        LowRank(np.ones((3, 1)), [[wrong]])

@@ -145,3 +145,10 @@ def test_outcomes_are_seeded_and_choose_on_dev():
         assert set(values) == set(swapped[method])
     with pytest.raises(ValueError, match="one of the thresholds"):
         outcomes(DEV, TEST, 0.3, kept=0.55, thresholds=THRESHOLDS)
+
+
+def test_topics_of_a_set():
+    mentions = planted_mentions(3, 5, rng=0)
+    chosen = mentions.of_topics({0, 2})
+    assert set(chosen.topics) == {0, 2}
+    assert len(chosen.texts) == len(mentions.of_topics([0, 2]).texts) > 0

@@ -817,3 +817,36 @@ def test_a_record_is_what_it_says():
     assert list(zip(i, j, strict=True)) == [
         (1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["s", ""])
+def test_a_store_that_cannot_be_written_is_refused_before_it_pays(
+    tmp_path, monkeypatch, place
+):
+    opened(tmp_path / "s").close()
+    closed, access = tmp_path / place, os.access
+    monkeypatch.setattr(  # root may write everything
+        os, "access", lambda path, mode: path != closed and access(path, mode)
+    )
+    with pytest.raises(StoreError, match="is read-only: a store is opened for writing"):
+        opened(tmp_path / "s")
+
+
+def test_an_export_of_which_only_the_head_is_read(tmp_path):
+    sim = Similarity(
+        np.arange(300.0),
+        lambda x, y: -abs(x[:, None] - y),
+        batch="block",
+        store=tmp_path / "s",
+        function_id="1",
+    )
+    sim.columns(range(300))
+    sim.close()
+    done = subprocess.run(
+        f"{sys.executable} -m simlib.store export {tmp_path / 's'} | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "i,j,value\n"
+    assert not done.stderr

@@ -42,6 +42,8 @@ def relative_error(
     ------
     ValueError
         The shapes differ, or K is zero, sparse, or not of finite real numbers.
+    TypeError
+        The approximation is no LowRank.
 
     See Also
     --------
@@ -67,6 +69,11 @@ def relative_error(
     K = np.asanyarray(K)
     if K.dtype.kind not in "fiub":
         raise ValueError(f"The matrix must be real; got dtype {K.dtype}.")
+    if not hasattr(approximation, "rows"):
+        raise TypeError(
+            f"The approximation is a LowRank; got {type(approximation).__name__}. "
+            "Of two arrays: np.linalg.norm(K - A) / np.linalg.norm(K)."
+        )
     if K.shape != approximation.shape:
         raise ValueError(
             f"The matrix has shape {K.shape}, the approximation {approximation.shape}."

@@ -32,6 +32,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from simlib.approximation.anchored import Anchored
 from simlib.approximation.methods import named
 from simlib.evaluation import accessor
+from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
 from simlib.region import Block
 from simlib.similarity import Similarity, SimilarityError
@@ -335,6 +336,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
     def _fit(self, X: Any) -> LowRank:
         method, options = self._method()
+        n_landmarks = whole_number(self.n_landmarks, "n_landmarks")
         items = self._items(X, reset=True)
         sim = self._similarity(items, self.kernel)
         if not sim.symmetric:
@@ -345,10 +347,11 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         if self.cheap is not None:
             base_items = self._cheap_items(items)
             options["cheap"] = self._similarity(base_items, self.cheap)
-            options["base_rank"] = min(options.get("base_rank", BASE_RANK), sim.n)
-        if self.n_landmarks > sim.n:
+            rank = whole_number(options.get("base_rank", BASE_RANK), "base_rank")
+            options["base_rank"] = min(rank, sim.n)
+        if n_landmarks > sim.n:
             warnings.warn(
-                f"n_landmarks={self.n_landmarks} is more than the {sim.n} items: all "
+                f"n_landmarks={n_landmarks} is more than the {sim.n} items: all "
                 "of them become landmarks, which evaluates the whole matrix.",
                 UserWarning,
                 stacklevel=3,
@@ -360,7 +363,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         try:
             answer = method(
                 sim,
-                n_landmarks=min(self.n_landmarks, sim.n),
+                n_landmarks=min(n_landmarks, sim.n),
                 rng=np.random.default_rng(seed),
                 **options,
             )
@@ -380,11 +383,21 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         if isinstance(answer, Anchored):
             self.base_components_ = _some(base_items, answer.base_landmarks)
             self.calibration_ = answer.calibration
+        else:  # of an earlier fit
+            vars(self).pop("base_components_", None)
+            vars(self).pop("calibration_", None)
         self.normalization_, self.signs_ = _feature_map(answer)
         return answer
 
     def _method(self) -> tuple[Callable[..., LowRank], dict[str, Any]]:
         """Return the function, and its options but those that depend on the data."""
+        for kernel in (self.kernel, "" if self.cheap is None else self.cheap):
+            if not (isinstance(kernel, str | Source) or callable(kernel)):
+                raise TypeError(
+                    "A kernel is a callable, a Similarity or a name; got "
+                    f"{type(kernel).__name__}. For a matrix take kernel="
+                    '"precomputed", and pass it as X.'
+                )
         name, options = self.method, dict(self.method_params or {})
         if self.cheap is not None:
             if name not in ("tikhonov", "anchored"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from inspect import signature
+from numbers import Real
 from typing import Any
 
 from simlib.approximation.anchored import anchored, anchored_plan
@@ -113,8 +114,7 @@ def named(method: str, options: dict[str, Any]) -> Method:
     taken = set(options) & {"sim", "n_landmarks", "rng"}
     if taken:
         raise TypeError(f"{', '.join(sorted(taken))} cannot be an option here.")
-    if not options.get("oversampling", 1) >= 1:
-        raise ValueError(
-            f"oversampling must be at least 1; got {options['oversampling']}."
-        )
+    oversampling = options.get("oversampling", 1)
+    if not (isinstance(oversampling, Real) and oversampling >= 1):
+        raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
     return methods[method]

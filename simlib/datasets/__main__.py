@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,10 +21,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         lines = _list() if arguments.command == "list" else fetch(arguments.name)
-    except (ImportError, OSError, ValueError) as error:
+    except (ImportError, OSError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(*lines, sep="\n")
+    try:
+        print(*lines, sep="\n", flush=True)
+    except BrokenPipeError:  # of ``list | head``: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Set
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -64,7 +65,8 @@ class Mentions:
 
     def of_topics(self, topics: ArrayLike) -> Mentions:
         """Return the mentions of some topics, by their numbers."""
-        rows = np.flatnonzero(np.isin(self.topics, topics))
+        wanted = list(topics) if isinstance(topics, Set) else topics
+        rows = np.flatnonzero(np.isin(self.topics, wanted))
         return Mentions(
             texts=[self.texts[row] for row in rows],
             sentences=[self.sentences[row] for row in rows],

@@ -13,6 +13,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from io import BufferedReader, BytesIO
@@ -249,7 +250,11 @@ def _places() -> list[Path]:
             f"SIMLIB_DATA is {given!r}, which is not a folder: set it to the folder of "
             "the data sets, or unset it to use the user cache."
         )
-    return [*([Path(given)] if given else []), cache_folder()]
+    if given:
+        with suppress(RuntimeError):  # a user without a home has no cache
+            return [Path(given), cache_folder()]
+        return [Path(given)]
+    return [cache_folder()]
 
 
 def locate(entry: Dataset, file: File) -> Path | None:

@@ -71,6 +71,8 @@ NAMES = {"cur": {"e": [0.5, 0.25], "stsb": {"a b": 2, "250": None}}, "n": 3}
         ("median([1, None])", math.inf),
         ("not cur.e[0] > 1 and -n < 0", True),
         ("mean(cur.e) == 0.375 or missing", True),
+        ("1 and n", 3),
+        ("0 or n", 3),
         ("max(\n  [1,\n 2])", 2),
     ],
 )
@@ -101,6 +103,9 @@ def test_values_of_expressions(expression, value):
         "",
         "x = 1",
         "[x for x.y in cur.e]",
+        "[a for a, *b in [[1]]]",
+        "[a for a, c[0] in [[1]]]",
+        "9 ** 9 ** 9 > 0",
     ],
 )
 def test_what_does_not_belong_into_an_expression(expression):
@@ -112,6 +117,22 @@ def test_unknown_names_and_keys():
     for expression in ("unknown", "cur.unknown", "cur['x']", "cur.e[7]", "n.real"):
         with pytest.raises(LookupError):
             evaluate(expression, NAMES)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "mean([1, None])",
+        "1 / (n - 3)",
+        "values(n)",
+        "10.0 ** 999",
+        "sqrt(-n)",
+        "n < None",
+    ],
+)
+def test_an_expression_without_a_value_is_named(expression):
+    with pytest.raises(ValueError, match=re.escape(f"{expression!r} has no value")):
+        evaluate(expression, NAMES)
 
 
 numbers = st.integers(-9, 9).map(str)
@@ -141,6 +162,20 @@ def test_texts_show_values_and_leave_mathematics_alone():
     text = "$K_{S_2}$: @{cur.e[0]:.1f}, @{cur.stsb['a b']:d} and @{n:,}"
     assert fill(text, NAMES) == "$K_{S_2}$: 0.5, 2 and 3"
     assert fill("@{cur['a: b']:.0f}", {"cur": {"a: b": 2.0}}) == "2"
+    assert fill(r"\begin{array}{@{}l@{}}", NAMES) == r"\begin{array}{@{}l@{}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("@{n}", r"'@{n}' wants a format, as in @{n:d}"),
+        ("@{n:d} and @{cur['x}", "wants a format"),
+        ("@{cur:.1f}", "'cur' cannot be shown as '.1f': unsupported format"),
+    ],
+)
+def test_what_a_text_cannot_show_is_refused(text, told):
+    with pytest.raises(ValueError, match=re.escape(told)):
+        fill(text, NAMES)
 
 
 # Verdicts
@@ -173,14 +208,37 @@ def test_a_verdict_is_what_comes_of_the_test(test, verdict, told):
 
 def test_what_is_not_recorded_is_named():
     assert claim("unknown.key > 1").measured == "Not recorded: unknown"
+    assert claim("2 * cur.e[7] > 1").measured == "Not recorded: 7 in cur.e"
     item = Item(NAMES, "ray2022", "Table 1", "", ours="@{unknown.x:d}")
     assert item.beside == ("", "not recorded: unknown")
 
 
-@pytest.mark.parametrize("test", ["n", "[n > 1, n]", "cur.e", "[n > 1 for x in []]"])
+def test_a_figure_that_no_paper_has_is_no_matter_of_recording():
+    with pytest.raises(ValueError, match=r"'sms_nothing' is not in book/papers\.yml"):
+        _ = claim("paper('sms_nothing') > 1", records=Records()).verdict
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "n",
+        "[n > 1, n]",
+        "cur.e",
+        "[n > 1 for x in []]",
+        ["n > 1", "[n > 1 for x in []]"],
+        "1 and n",
+    ],
+)
 def test_a_test_is_a_condition(test):
-    with pytest.raises(ValueError, match="no condition"):
+    with pytest.raises(ValueError, match=r"the claim 'x': .* no condition"):
         _ = claim(test).verdict
+
+
+def test_an_error_names_its_claim_or_item():
+    with pytest.raises(ValueError, match="the claim 'x': '1 / 0' has no value"):
+        _ = claim([], found="@{1 / 0:d}").measured
+    with pytest.raises(ValueError, match="ray2022, Table 1: '1 / 0' has no value"):
+        _ = Item(NAMES, "ray2022", "Table 1", "", ours="@{1 / 0:d}").beside
 
 
 @pytest.mark.parametrize(

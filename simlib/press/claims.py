@@ -43,7 +43,7 @@ class Records(Mapping[str, Any]):
     def __init__(self, book: Path = _BOOK):
         self.book = book
         self._read = cache(lambda chapter: read_results(book, chapter).get("values"))
-        self._paper = cache(lambda key: read_paper(book, key).value)
+        self._paper = cache(self._figure)
 
     def __getitem__(self, name: str) -> Any:
         if name == "paper":
@@ -52,6 +52,12 @@ class Records(Mapping[str, Any]):
         if found is None:
             raise KeyError(name)
         return found
+
+    def _figure(self, key: str) -> Any:
+        try:
+            return read_paper(self.book, key).value
+        except KeyError as error:  # no record will ever have it
+            raise ValueError(error.args[0]) from None
 
     def __iter__(self) -> Iterator[str]:
         yield from sorted(path.stem for path in (self.book / "results").glob("*.json"))
@@ -108,9 +114,10 @@ class Claim:
         found: list[bool] = []
         for expression in self.test:
             value = evaluate(expression, self.records)
-            found += value if isinstance(value, list) else [value]
-        if bool(found) != bool(self.test) or {*map(type, found)} - {bool}:
-            raise ValueError(f"the test of {self.name!r} is no condition: {found}")
+            several = value if isinstance(value, list) else [value]
+            if {*map(type, several)} != {bool}:
+                raise ValueError(f"{expression!r} is no condition: it gives {value!r}")
+            found += several
         return found
 
     @cached_property
@@ -120,6 +127,8 @@ class Claim:
             self.cases, fill(self.found, self.records)
         except LookupError as error:
             return f"Not recorded: {error.args[0]}"
+        except ValueError as error:
+            raise ValueError(f"the claim {self.name!r}: {error}") from error
         return ""
 
     @property
@@ -213,6 +222,8 @@ class Item:
             return fill(self.theirs, self.records), fill(self.ours, self.records)
         except LookupError as error:
             return "", f"not recorded: {error.args[0]}"
+        except ValueError as error:
+            raise ValueError(f"{self.paper}, {self.number}: {error}") from error
 
 
 def read_claims(book: Path = _BOOK) -> list[Claim]:

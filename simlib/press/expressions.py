@@ -20,13 +20,24 @@ from typing import Any
 __all__ = ["evaluate", "fill"]
 
 _SHOWN = re.compile(r"@\{(.+?):([^:{}]*)\}", re.DOTALL)
+_NOT_SHOWN = re.compile(r"@\{[^}]+\}?")
+_BITS = 10_000  # of a power
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    """Return a power, unless it has so many digits that it would never end."""
+    whole = isinstance(base, int) and isinstance(exponent, int)
+    if whole and base.bit_length() * exponent > _BITS:
+        raise ValueError("a power is too large")
+    return base**exponent
+
 
 _OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
-    ast.Pow: operator.pow,
+    ast.Pow: _power,
     ast.USub: operator.neg,
     ast.Not: operator.not_,
     ast.Lt: operator.lt,
@@ -76,7 +87,7 @@ def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
     Raises
     ------
     ValueError
-        Something that does not belong into an expression.
+        Something that does not belong into an expression, or has no value.
     LookupError
         A name or a key that there is not.
 
@@ -91,11 +102,21 @@ def evaluate(expression: str, names: Mapping[str, Any]) -> Any:
         tree = ast.parse(" ".join(expression.split()), mode="eval")
     except SyntaxError as error:
         raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
-    return _value(tree.body, names)
+    try:
+        return _value(tree.body, names)
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"{expression!r} has no value: {error}") from error
 
 
 def fill(text: str, names: Mapping[str, Any]) -> str:
     """Return a text with its expressions replaced by formatted values.
+
+    Raises
+    ------
+    ValueError
+        As `evaluate`; or an expression with no format, or one that is not of its kind.
+    LookupError
+        As `evaluate`.
 
     Examples
     --------
@@ -103,7 +124,20 @@ def fill(text: str, names: Mapping[str, Any]) -> str:
     >>> fill("$W_{S}$ has @{n:d} rows, error @{mean(e):.2f}", {"n": 3, "e": [0.1, 0.2]})
     '$W_{S}$ has 3 rows, error 0.15'
     """
-    return _SHOWN.sub(lambda m: format(evaluate(m[1], names), m[2]), text)
+
+    def shown(found: re.Match[str]) -> str:
+        expression, kind = found.groups()
+        value = evaluate(expression, names)
+        try:
+            return format(value, kind)
+        except (TypeError, ValueError) as error:
+            told = f"{expression!r} cannot be shown as {kind!r}: {error}"
+            raise ValueError(told) from error
+
+    bare = _NOT_SHOWN.search(_SHOWN.sub("", text))
+    if bare:
+        raise ValueError(f"{bare[0]!r} wants a format, as in @{{n:d}}")
+    return _SHOWN.sub(shown, text)
 
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
@@ -116,9 +150,9 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case ast.Name(id=name):
             return names[name]
         case ast.Attribute(value=of, attr=key):
-            return _item(value(of), key)
+            return _item(of, value(of), key)
         case ast.Subscript(value=of, slice=key):
-            return _item(value(of), value(key))
+            return _item(of, value(of), value(key))
         case ast.Tuple(elts=parts) | ast.List(elts=parts):
             return [*map(value, parts)]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
@@ -126,8 +160,12 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case ast.UnaryOp(op=op, operand=part) if type(op) in _OPERATORS:
             return _OPERATORS[type(op)](value(part))
         case ast.BoolOp(op=op, values=parts):
-            holds = all if isinstance(op, ast.And) else any
-            return holds(map(value, parts))
+            *firsts, last = parts
+            for part in firsts:
+                found = value(part)
+                if bool(found) is isinstance(op, ast.Or):
+                    return found
+            return value(last)
         case ast.Compare(left=left, ops=ops, comparators=others) if {
             *map(type, ops)
         } <= _OPERATORS.keys():
@@ -146,13 +184,16 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
     raise ValueError(f"{ast.unparse(node)!r} does not belong into an expression")
 
 
-def _item(container: Any, key: Any) -> Any:
+def _item(of: ast.expr, container: Any, key: Any) -> Any:
     """Return what a mapping or a list has under a key; objects have nothing."""
-    if isinstance(container, Mapping):
-        return container[key if key in container else str(key)]
-    if isinstance(container, list) and isinstance(key, int):
-        return container[key]
-    raise LookupError(f"{key!r} in a {type(container).__name__}")
+    try:
+        if isinstance(container, Mapping):
+            return container[key if key in container else str(key)]
+        if isinstance(container, list) and isinstance(key, int):
+            return container[key]
+    except LookupError:
+        pass
+    raise LookupError(f"{key!r} in {ast.unparse(of)}")
 
 
 def _bindings(
@@ -163,15 +204,13 @@ def _bindings(
         yield names
         return
     first, *rest = loops
-    match first.target:
-        case ast.Name(id=name):
-            bound = [name]
-        case ast.Tuple(elts=parts):
-            bound = [part.id for part in parts if isinstance(part, ast.Name)]
-        case target:
-            raise ValueError(f"{ast.unparse(target)!r} cannot be bound")
+    target = first.target
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    bound = [part.id for part in targets if isinstance(part, ast.Name)]
+    if len(bound) < len(targets):
+        raise ValueError(f"{ast.unparse(target)!r} cannot be bound")
     for item in _value(first.iter, names):
-        parts = [item] if isinstance(first.target, ast.Name) else item
+        parts = item if isinstance(target, ast.Tuple) else [item]
         inner = ChainMap(dict(zip(bound, parts, strict=True)), names)  # type: ignore[arg-type]
         if all(_value(condition, inner) for condition in first.ifs):
             yield from _bindings(rest, inner)

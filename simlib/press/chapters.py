@@ -1,6 +1,7 @@
 """Reading chapters: MyST Markdown in, notebooks out."""
 
 import ast
+import json
 import re
 import warnings
 from pathlib import Path
@@ -12,9 +13,12 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
     from papermill.iorw import LocalHandler
 
-# papermill warns of our extension.
+# papermill warns of our extension; nothing else is meant, in any project.
 warnings.filterwarnings(
-    "ignore", message=r"The specified file \(.*\.md\) does not end in"
+    "ignore",
+    message=r"The specified file \(.*\.md\) does not end in",
+    category=UserWarning,
+    module=r"papermill\.iorw",
 )
 
 
@@ -126,7 +130,7 @@ def cell_code(source: str) -> str | None:
 def parameters(notebook: "NotebookNode") -> dict[str, Any]:
     """Return the parameters that a chapter declares, with their default values.
 
-    A default that is not a literal is given by its code.
+    A default that is not a literal, or that JSON cannot hold, is given by its code.
     """
     values: dict[str, Any] = {}
     for cell in code_cells(notebook):
@@ -144,9 +148,11 @@ def parameters(notebook: "NotebookNode") -> dict[str, Any]:
 
 def _literal(node: ast.expr) -> Any:
     try:
-        return ast.literal_eval(node)
-    except ValueError:
+        value = ast.literal_eval(node)
+        json.dumps(value)
+    except (TypeError, ValueError):
         return ast.unparse(node)
+    return value
 
 
 def cell_lines(text: str) -> list[int]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .expressions import evaluate, fill
+from .repository import read_yaml
 from .results import read_paper, read_results
 
 __all__ = ["KINDS", "PAPERS", "Claim", "Item", "Records", "read_claims", "read_items"]
@@ -231,7 +232,7 @@ def read_claims(book: Path = _BOOK) -> list[Claim]:
     records = Records(book)
     return [
         Claim(records, name, paper, **_fields(entry))
-        for paper, entries in _load(book / "claims.yml").items()
+        for paper, entries in read_yaml(book / "claims.yml").items()
         for name, entry in entries.items()
     ]
 
@@ -240,7 +241,7 @@ def read_items(book: Path = _BOOK) -> list[Item]:
     """Return the items of ``numbered.yml``, each with the claims that name it."""
     claims, records = read_claims(book), Records(book)
     items = []
-    for paper, entries in _load(book / "numbered.yml").items():
+    for paper, entries in read_yaml(book / "numbered.yml").items():
         for number, entry in entries.items():
             about = [c for c in claims if c.paper == paper and c.names(number)]
             fields = _fields(entry)
@@ -255,9 +256,3 @@ def _fields(entry: dict[str, Any]) -> dict[str, Any]:
         several = fields[key]
         fields[key] = (several,) if isinstance(several, str) else tuple(several)
     return fields
-
-
-def _load(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    import yaml
-
-    return yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -10,6 +10,8 @@ from .job import Job, stored_metadata
 from .repository import Repository
 from .results import read_results
 
+_MADE = ("data", "executed", "commit", "parameters", "seconds")
+
 
 @dataclass(frozen=True)
 class Status:
@@ -78,7 +80,7 @@ def status(
     for chapter in select(repository, chapters):
         job = Job(repository, chapter, profile)
         stored = stored_metadata(job.notebook)
-        provenance = read_results(repository.book, chapter).get("provenance", {})
+        provenance = _provenance(repository, chapter)
         found.append(
             Status(
                 chapter,
@@ -91,10 +93,36 @@ def status(
     return found
 
 
+def strays(repository: Repository) -> list[str]:
+    """Return the records that belong to no page, as that of a chapter renamed.
+
+    Parameters
+    ----------
+    repository : Repository
+        The book.
+    """
+    found = sorted((repository.book / "results").glob("*.json"))
+    pages = {repository.results(page) for page in repository.pages()}
+    return [repository.relative(path) for path in found if path not in pages]
+
+
 def describe(changed: dict[str, list[str]]) -> str:
     """Return in words what has changed."""
     words = [f"{kind} changed: {', '.join(names)}" for kind, names in changed.items()]
     return "; ".join(words) or "fresh"
+
+
+def _provenance(repository: Repository, chapter: str) -> dict[str, Any]:
+    """Return how a chapter's results came about; empty if there are none."""
+    found = read_results(repository.book, chapter).get("provenance", {})
+    missing = [name for name in _MADE if found and name not in found]
+    if missing:
+        raise ValueError(
+            f"{repository.relative(repository.results(chapter))} has a provenance "
+            f"without {', '.join(missing)}; put back one that was committed, or record "
+            f"again: press {chapter} --profile full --record"
+        )
+    return found
 
 
 def _since(

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .repository import read_yaml
+
 MIME = "application/vnd.simlib.record+json"
 _BOOK = Path(__file__).resolve().parents[2] / "book"
 
@@ -87,19 +89,31 @@ def paper(key: str) -> PaperFigure:
 
 
 def read_results(book: Path, chapter: str) -> dict[str, Any]:
-    """Return the content of a results file, or an empty dictionary."""
+    """Return the content of a results file, or an empty dictionary.
+
+    Raises
+    ------
+    ValueError
+        A file that the press did not write so, as one with the marks of a conflict.
+    """
     path = book / "results" / f"{chapter}.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds a {type(content).__name__}")
     except FileNotFoundError:
         return {}
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is no record: {error}. Put one back that was committed, or "
+            f"record again: press {chapter} --profile full --record"
+        ) from None
+    return content
 
 
 def read_paper(book: Path, key: str) -> PaperFigure:
     """Return one entry of a book's ``papers.yml``."""
-    import yaml
-
-    figures = yaml.safe_load((book / "papers.yml").read_text(encoding="utf-8"))
+    figures = read_yaml(book / "papers.yml")
     if key not in figures:
         raise KeyError(f"{key!r} is not in book/papers.yml, which has {list(figures)}")
     return PaperFigure(**figures[key])

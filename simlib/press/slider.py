@@ -11,14 +11,13 @@ from typing import Any
 __all__ = ["frames", "with_slider"]
 
 _PAGE = """\
-<div class="frames" id="{id}">
+<div class="frames {id}">
 <img src="{first}" alt="{alt}">
 <label hidden>{name} <input type="range" min="0" max="{most}" value="{at}" step="1">
 <output>{label}</output></label>
 <script type="application/json">{pictures}</script>
 <script>
-(() => {{
-  const box = document.getElementById("{id}");
+for (const box of document.querySelectorAll(".{id}")) {{
   const [img, label] = [box.querySelector("img"), box.querySelector("label")];
   const [input, output] = [label.querySelector("input"), label.querySelector("output")];
   const pictures = JSON.parse(box.querySelector("script").textContent);
@@ -31,7 +30,7 @@ _PAGE = """\
   input.addEventListener("input", show);
   label.hidden = false;
   show();
-}})();
+}}
 </script>
 </div>
 """

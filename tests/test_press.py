@@ -14,16 +14,17 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import nbformat
+import psutil
 import pytest
 
 import simlib.press
 from simlib.press import ChapterError, Repository, press, read_chapter, status
 from simlib.press.chapters import ChapterReader, cell_lines, code_cells
 from simlib.press.cli import main
-from simlib.press.inputs import Inputs
-from simlib.press.job import write_atomically
-from simlib.press.results import paper, read_results, record
-from simlib.press.sources import cell_hash, source_hash
+from simlib.press.inputs import Checkout, Inputs, changes, chapter_hash
+from simlib.press.job import _kernel_environment, write_atomically
+from simlib.press.results import MIME, paper, read_results, record
+from simlib.press.sources import cell_hash, content_hash, source_hash
 from simlib.press.sphinx_extension import _row, merge
 
 HEAD = """---
@@ -278,7 +279,7 @@ def test_hashes_of_sources(file, old, new, differs):
 
 
 def test_hashes_of_sources_are_the_same_on_every_python():
-    """They stand in the provenance of recorded results; these two never change."""
+    """They stand in the provenance of recorded results; these three never change."""
     module = TREE["tree/a.py"].encode() + b'f"{ONE!r:>{10}} {1 + 1}"\n'
     assert source_hash("tree/a.py", module)[:16] == "12bdf5db764ed976"
     package = TREE["tree/__init__.py"].encode()
@@ -286,6 +287,25 @@ def test_hashes_of_sources_are_the_same_on_every_python():
         source_hash("tree/__init__.py", package, {"tree/a.py"})[:16]
         == "d4cd9bbd1b02d62c"
     )
+    lines = b'T = f"""{ONE}\n\n{ONE!r} """  # c\n\n\nU = """\n\n """\n'
+    assert source_hash("a.py", lines)[:16] == "d7e54db7a6f1a1ef"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differs"),
+    [
+        ('T = """a\n\nb"""', 'T = """a\nb"""', True),
+        ('T = """a \nb"""', 'T = """a\nb"""', True),
+        ('n = 1\nT = f"""{n}\n\nb"""', 'n = 1\nT = f"""{n}\nb"""', True),
+        ("T = (\n'a'  # c\n\n'b')", "T = (\n'a'\n'b')", False),
+        ('T = """a\n\nb"""  # c\n\n', 'T = """a\n\nb"""', False),
+        ('def f():\n    """A\n\n    b."""', 'def f():\n    """A."""', False),
+    ],
+)
+def test_the_lines_of_a_string_count(one, other, differs):
+    assert (cell_hash(one) != cell_hash(other)) is differs
+    hashes = {source_hash("a.py", text.encode()) for text in (one, other)}
+    assert (len(hashes) > 1) is differs
 
 
 def test_a_source_that_is_no_python_counts_whole():
@@ -369,6 +389,37 @@ def test_another_python_and_another_profile_execute_again(pressed, monkeypatch):
     other = replace(inputs, display={"c": "3"})
     assert other.execution_key == inputs.execution_key
     assert other.display_key != inputs.display_key
+
+
+def test_all_code_of_the_parameters_counts(tiny):
+    def hashed(code):
+        edited = PARAMETERS.replace("n: int", f"{code}\nn: int")
+        tiny.source("alpha").write_text(HEAD + edited)
+        return chapter_hash(tiny.source("alpha"))
+
+    assert hashed("k = 5\nprint(k)") == hashed("k = 6  # six\nprint(k)  # it")
+    assert hashed("k = 5\nprint(k)") != hashed("k = 5\nprint(2 * k)")
+
+
+def test_parameters_are_the_same_if_their_json_is():
+    inputs = Inputs({}, {}, {}, {"n": 3, "m": [1], "k": float("nan")}, "3.11")
+    assert changes(inputs, replace(inputs, parameters={**inputs.parameters})) == {}
+    other = replace(inputs, parameters={"n": 3.0, "m": [True], "k": float("nan")})
+    assert changes(inputs, other) == {"parameters": ["m", "n"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        '{"metadata": null}',
+        '{"metadata": {"press": null}}',
+        '{"metadata": {"press": {"inputs": {"files": {}, "old": 1}}}}',
+    ],
+)
+def test_what_the_press_did_not_write_is_not_executed(tiny, text):
+    write_atomically(tiny.notebook("alpha", "standard"), text)
+    assert out_of_date(tiny) == {"alpha": None, "beta": None}
 
 
 READS = {
@@ -509,6 +560,105 @@ def test_a_comment_written_while_it_ran_does_no_harm(tiny):
     assert press(["alpha"], repository=tiny) == []
 
 
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """A function stands for what happens while a chapter is executed."""
+
+    def install(happens, log=""):
+        def execute(notebook, path, **options):
+            notebook.metadata["papermill"] = {}
+            Path(os.environ["PRESS_LOG"]).write_text(log)
+            happens(notebook)
+            nbformat.write(notebook, path)
+            return notebook
+
+        monkeypatch.setattr("papermill.execute_notebook", execute)
+
+    return install
+
+
+def test_a_notebook_notes_the_results_that_it_displays(tiny, meanwhile):
+    """Not those that another press recorded meanwhile; one of hours is kept."""
+    path = tiny.results("beta")
+    write_atomically(path, "{}")
+    log = f"file {content_hash(b'{}')} book/results/beta.json\n"
+    meanwhile(lambda _: path.write_text("{ }"), log)
+    assert press(["alpha"], "full", repository=tiny) == ["alpha"]
+    assert out_of_date(tiny, "full")["alpha"] == {"display": ["book/results/beta.json"]}
+    path.write_text("{}")
+    assert press(["alpha"], repository=tiny) == []
+    (failure,) = failures(tiny, ["alpha"], force=True)
+    assert failure.error.startswith("book/results/beta.json changed while it ran")
+
+
+def test_data_that_come_while_it_runs_are_noticed(tiny, meanwhile, monkeypatch):
+    data = {"w/words": None}
+    monkeypatch.setattr(Checkout, "data", property(lambda _: {**data}))
+    meanwhile(lambda _: data.update({"w/words": "abc"}), "data w/words\n")
+    (failure,) = failures(tiny, ["alpha"])
+    assert failure.error.startswith("w/words changed while it ran")
+    assert press(["alpha"], repository=tiny) == ["alpha"]
+
+
+def test_a_chapter_that_is_renamed_or_broken_while_it_runs_has_changed(tiny, meanwhile):
+    source = tiny.source("alpha")
+    for happens in (
+        lambda _: edit(source, "n: int", "m: int"),
+        lambda _: (tiny.book / "profiles.yml").write_text("quick: ["),
+        lambda _: source.rename(tiny.book / "gamma.md"),
+    ):
+        source.write_text(ALPHA)
+        (tiny.book / "profiles.yml").write_text("quick: {alpha: {n: 1}}")
+        meanwhile(happens)
+        (failure,) = failures(tiny, ["alpha"], profile="quick")
+        assert failure.error.endswith("n changed while it ran: run the press again")
+
+
+def test_lines_are_those_of_the_text_that_ran(tiny):
+    cut = "path = __import__('pathlib').Path('book/alpha.md')\n"
+    cut += "_ = path.write_text(path.read_text().partition('# the end')[0])\n1 / 0"
+    tiny.source("alpha").write_text(HEAD + "# the end\n" + cell(cut))
+    line = tiny.source("alpha").read_text().splitlines().index("1 / 0") + 1
+    (failure,) = failures(tiny, ["alpha"])
+    assert (failure.line, failure.error[:17]) == (line, "ZeroDivisionError")
+
+
+def test_an_unknown_kernel_fails_its_chapter(tiny):
+    edit(tiny.source("alpha"), "name: python3", "name: nope")
+    (failure,) = failures(tiny, ["alpha"])
+    assert failure.error.startswith("NoSuchKernel: No such kernel named nope")
+
+
+def test_a_result_recorded_twice_fails_its_chapter_in_every_profile(tiny, meanwhile):
+    output = nbformat.v4.new_output("display_data", {MIME: {"name": "e", "value": 1}})
+    meanwhile(lambda notebook: notebook.cells[-1].outputs.extend([output, output]))
+    (failure,) = failures(tiny, ["alpha"], "quick")
+    assert failure.error == "ValueError: 'e' is recorded twice: rename one"
+
+
+def test_a_kernel_starts_without_personal_settings(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONSTARTUP", "start.py")
+    with _kernel_environment(tmp_path, tiny):
+        assert "PYTHONSTARTUP" not in os.environ
+    assert os.environ["PYTHONSTARTUP"] == "start.py"
+
+
+def test_an_environment_within_the_root_is_no_source(tmp_path):
+    """Whatever its name; where the root is the environment, its files count."""
+    code = "import sys\n\nfrom simlib.press.tracer import trace\n\n"
+    code += "sys.prefix, root, log = sys.argv[1:]\ntrace(root, log, 'data')\n"
+    code += "for name in ('a', 'env/b'):\n    open(f'{root}/{name}').close()"
+    (tmp_path / "env").mkdir()
+    for name, prefix, noted in [("one", "env", "a"), ("two", "", "a env/b")]:
+        for file in ("a", "env/b"):
+            (tmp_path / file).write_text("")
+        log = tmp_path / "env" / name
+        paths = tmp_path / prefix, tmp_path, log
+        subprocess.run([sys.executable, "-c", code, *paths], check=True)
+        found = [line.split(" ", 2)[2] for line in log.read_text().splitlines()]
+        assert found == noted.split()
+
+
 def test_lines_of_cells(tiny):
     lines = ALPHA.splitlines()
     assert [lines[number - 1] for number in cell_lines(ALPHA)] == [
@@ -587,6 +737,33 @@ def test_an_interrupt_ends_in_one_line(tiny, jobs):
     assert process.returncode == 130
     assert told.strip() == "press: interrupted in alpha; what was done is kept"
     assert list(tiny.executed("standard").glob("*.ipynb")) == []
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_outlives_the_press(tiny, sent):
+    code = "import os\nfrom pathlib import Path\nfrom time import sleep\n\n"
+    code += "_ = Path('new').write_text(str(os.getpid()))\n"
+    code += "_ = Path('new').rename('pid')\nsleep(100)"
+    tiny.source("alpha").write_text(HEAD + cell(code))
+    script = tiny.root / "script.py"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\nfrom simlib.press import *\n\n"
+        "if __name__ == '__main__':\n"
+        f"    book = Repository(Path({str(tiny.root)!r}), 'tiny')\n"
+        "    sys.exit(main(['alpha', '-j', '2'], book))\n"
+    )
+    process = subprocess.Popen([sys.executable, script])
+    while not (tiny.root / "pid").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(sent)
+    expected = 128 + sent if sent == signal.SIGTERM else -sent
+    assert process.wait(60) == expected
+    kernel = int((tiny.root / "pid").read_text())
+    end = time.monotonic() + 30
+    while psutil.pid_exists(kernel) or [*tiny.executed("standard").glob("*.ipynb")]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_a_full_disk_names_chapter_and_path_and_leaves_nothing(tiny):

@@ -384,8 +384,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             self.base_components_ = _some(base_items, answer.base_landmarks)
             self.calibration_ = answer.calibration
         else:  # of an earlier fit
-            vars(self).pop("base_components_", None)
-            vars(self).pop("calibration_", None)
+            self.__dict__.pop("base_components_", None)
+            self.__dict__.pop("calibration_", None)
         self.normalization_, self.signs_ = _feature_map(answer)
         return answer
 

@@ -115,6 +115,6 @@ def named(method: str, options: dict[str, Any]) -> Method:
     if taken:
         raise TypeError(f"{', '.join(sorted(taken))} cannot be an option here.")
     oversampling = options.get("oversampling", 1)
-    if not (isinstance(oversampling, Real) and oversampling >= 1):
+    if not (isinstance(oversampling, Real) and float(oversampling) >= 1):
         raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
     return methods[method]

@@ -1,12 +1,14 @@
 """The command ``press``."""
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from signal import SIGTERM, signal
 
 from .execution import press, select
-from .freshness import status
+from .freshness import status, strays
 from .job import ChapterError
 from .repository import PROFILES, Repository
 
@@ -57,8 +59,10 @@ def main(
     options = parser.parse_args(arguments)
     if options.record and options.profile != "full":
         parser.error("--record needs --profile full")
+    before = signal(SIGTERM, lambda *_: sys.exit(128 + SIGTERM))
     try:
         _run(options, repository or Repository.here())
+        sys.stdout.flush()
     except KeyboardInterrupt as interrupt:
         where = f" in {interrupt}" if str(interrupt) else ""
         print(f"\npress: interrupted{where}; what was done is kept", file=sys.stderr)
@@ -66,9 +70,17 @@ def main(
     except subprocess.CalledProcessError as error:
         print(f"press: git: {error.stderr.strip()}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # as in press --status | head; and so at the exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ModuleNotFoundError as error:
+        print(f"press: {error}; pip install 'simlib[book]'", file=sys.stderr)
+        return 1
     except (ChapterError, RuntimeError, ValueError, OSError) as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
+    finally:
+        signal(SIGTERM, before)
     return 0
 
 
@@ -82,6 +94,8 @@ def _run(options: argparse.Namespace, repository: Repository) -> None:
     if options.status:
         for row in status(options.chapters, options.profile, repository=repository):
             print(row)
+        for stray in [] if options.chapters else strays(repository):
+            print(f"{stray}: of no page in _toc.yml")
         return
     if not options.record:
         _press(options, repository)

@@ -1,13 +1,15 @@
 """Executing chapters: each stale one once, through papermill."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from signal import SIG_IGN, SIGINT, SIGTERM, signal
+from threading import Thread
 from typing import Any
 
 from .chapters import code_cells, read_chapter
@@ -185,7 +187,16 @@ def _execute(job: Job, answer: Connection) -> None:
     """Execute a job in a process of its own; end it as the one that waits says."""
     signal(SIGINT, SIG_IGN)
     signal(SIGTERM, lambda *_: sys.exit(1))  # and so its kernel, too
+    Thread(target=_end_with_parent, daemon=True).start()
     answer.send(job.execute())
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the process that waits for this one, then end this one."""
+    parent = parent_process()
+    if parent:
+        parent.join()
+        os.kill(os.getpid(), SIGTERM)
 
 
 def _report(

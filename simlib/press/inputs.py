@@ -6,15 +6,17 @@ these changes, so may every number. What a chapter merely *displays* beside them
 recorded results, the papers' figures and the style of the press, changes no number.
 """
 
+import ast
 import json
 import platform
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .chapters import code_cells, parameters, read_chapter, tags
+from .chapters import cell_code, code_cells, parameters, read_chapter, tags
 from .repository import Repository
 from .sources import cell_hash, content_hash, source_hash
 
@@ -101,7 +103,9 @@ class Checkout:
         source = self.repository.relative(self.repository.source(chapter))
         hashes = {path: self._hash(path, names) for path in sorted(names.files)}
         display = {path: hashes.pop(path) for path in [*hashes] if self.displayed(path)}
-        own = {source: chapter_hash(self.repository.source(chapter))}
+        own: dict[str, str | None] = {source: None}
+        with suppress(FileNotFoundError):
+            own[source] = chapter_hash(self.repository.source(chapter))
         lock = {LOCK: self._hash(LOCK, names)}
         data = {name: self.data.get(name) for name in sorted(names.data)}
         values = json.loads(json.dumps(parameters, default=str))
@@ -155,14 +159,25 @@ class Trace:
                     self.versions.setdefault(path, set()).add(version)
         self.names = Names(frozenset(self.versions), frozenset(data))
 
-    def torn(self, now: Inputs) -> list[str]:
-        """Return the files of which another version was read than there is now."""
-        return sorted(
-            path
-            for path, versions in self.versions.items()
-            if path in now.files
-            if any(self._hash(path, read) != now.files[path] for read in versions)
-        )
+    def inputs(self, now: Inputs, data: dict[str, str | None]) -> Inputs:
+        """Return what a chapter was made from.
+
+        Parameters
+        ----------
+        now : Inputs
+            What it would now be made from. Of a file that was read in several versions
+            one counts that is not the present one.
+        data : dict
+            File of a data set -> hash when the chapter began.
+        """
+        files = {path: self._read(path, hash) for path, hash in now.files.items()}
+        display = {path: self._read(path, hash) for path, hash in now.display.items()}
+        known = {name: data.get(name) for name in now.data}
+        return replace(now, files=files, display=display, data=known)
+
+    def _read(self, path: str, now: str | None) -> str | None:
+        read = (self._hash(path, version) for version in self.versions.get(path, ()))
+        return next((hash for hash in read if hash != now), now)
 
     def _hash(self, path: str, version: str) -> str | None:
         copy = self.folder / version
@@ -182,9 +197,28 @@ def chapter_hash(path: Path) -> str:
     cells = []
     for cell in code_cells(notebook):
         steering = sorted(_TAGS & {*tags(cell)})
-        code = declared if "parameters" in steering else cell_hash(cell.source)
+        code: str | list[str] = cell_hash(cell.source)
+        if "parameters" in steering:
+            rest = _undeclaring(cell.source)
+            code = [*declared, *([cell_hash(rest)] if rest else [])]
         cells.append([code, steering])
     return _digest(cells)
+
+
+def _undeclaring(source: str) -> str:
+    """Return the statements of a cell that declare no parameter."""
+    code = cell_code(source)
+    if code is None:
+        return source
+    segments = []
+    for node in ast.parse(code).body:
+        match node:
+            case ast.AnnAssign(target=ast.Name(), value=ast.expr()):
+                continue
+            case ast.Assign(targets=[ast.Name()]):
+                continue
+        segments.append(ast.get_source_segment(code, node) or "")
+    return "\n".join(segments)
 
 
 def changes(then: Inputs, now: Inputs) -> dict[str, list[str]]:
@@ -204,12 +238,12 @@ def changes(then: Inputs, now: Inputs) -> dict[str, list[str]]:
 
 
 def _differing(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
-    absent = object()
-    return sorted(
-        name
-        for name in then.keys() | now.keys()
-        if then.get(name, absent) != now.get(name, absent)
-    )
+    """Return the names whose values differ as JSON, which tells 3 from 3.0."""
+    texts = [
+        {name: json.dumps(value, sort_keys=True) for name, value in values.items()}
+        for values in (then, now)
+    ]
+    return sorted({name for name, _ in texts[0].items() ^ texts[1].items()})
 
 
 def _digest(value: Any) -> str:

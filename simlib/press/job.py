@@ -9,14 +9,21 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import tracer
-from .chapters import cell_lines, code_cells, parameters, read_chapter, strip_ansi
+from .chapters import (
+    cell_lines,
+    code_cells,
+    parameters,
+    parse_chapter,
+    read_chapter,
+    strip_ansi,
+)
 from .inputs import Checkout, Inputs, Trace, changes
 from .repository import PROFILES, Repository
 
@@ -72,6 +79,7 @@ class Job:
     number: str = ""
     overrides: dict[str, Any] = field(init=False)
     parameters: dict[str, Any] = field(init=False)
+    text: str = field(init=False, repr=False, default="")  # as it was executed
 
     def __post_init__(self):
         declared = parameters(read_chapter(self.source))
@@ -102,6 +110,11 @@ class Job:
         """Where the notebook lies until it is complete."""
         return self.notebook.with_suffix(".partial.ipynb")
 
+    @property
+    def bearable(self) -> set[str]:
+        """The kinds of changes after which a notebook still serves."""
+        return {"display"} if self.profile == "full" else set()
+
     def changes(self, path: Path, checkout: Checkout) -> dict[str, list[str]] | None:
         """Return what has changed since a notebook was made, None if there is none."""
         stored = stored_metadata(path)
@@ -122,11 +135,10 @@ class Job:
         committed : bool
             Whether only a notebook made without uncommitted changes will do.
         """
-        bearable = {"display"} if self.profile == "full" else set()
         others = (self.repository.notebook(self.chapter, other) for other in PROFILES)
         for path in (self.notebook, *others):
             changed = self.changes(path, checkout)
-            if changed is None or changed.keys() - bearable:
+            if changed is None or changed.keys() - self.bearable:
                 continue
             if committed and not (stored_metadata(path) or {}).get("commit"):
                 continue
@@ -149,26 +161,29 @@ class Job:
             raise
         except PapermillExecutionError as error:
             return self._failure_of(error)
-        except RuntimeError as error:
+        except Exception as error:
+            match error:
+                case OSError(errno=int(), filename=None):  # as a full disk
+                    self.discard()
+                    where = self.repository.relative(self.partial)
+                    return self.failure(f"cannot write {where}: {error.strerror}")
             return self.failure(f"{type(error).__name__}: {error}")
-        except OSError as error:
-            self.discard()
-            where = error.filename or self.repository.relative(self.partial)
-            return self.failure(f"cannot write {where}: {error.strerror or error}")
 
     def _execute(self, folder: Path, progress: bool) -> Failure | None:
         import nbformat
         import papermill
 
-        from .recording import clean_commit, machine
+        from .recording import clean_commit, collect, machine
 
         started, clock = datetime.now(UTC), time.perf_counter()
-        before = Checkout(self.repository).inputs(self.chapter, self.parameters)
+        checkout = Checkout(self.repository)
+        before, data = checkout.inputs(self.chapter, self.parameters), checkout.data
+        self.text = self.source.read_text(encoding="utf-8")
         commit = clean_commit(self.repository)
         self.partial.parent.mkdir(parents=True, exist_ok=True)
         with _kernel_environment(folder, self.repository):
             notebook = papermill.execute_notebook(
-                read_chapter(self.source),
+                parse_chapter(self.text),
                 self.partial,
                 parameters=self.overrides,
                 cwd=self.repository.root,
@@ -179,19 +194,28 @@ class Job:
         if noisy:
             nbformat.write(notebook, self.partial)
             return noisy
+        collect(notebook)
         trace = Trace(folder)
-        again = Job(self.repository, self.chapter, self.profile).parameters
+        again: dict[str, Any] = {}
+        with suppress(Exception):  # the chapter or profiles.yml is no longer whole
+            again = Job(self.repository, self.chapter, self.profile).parameters
         checkout = Checkout(self.repository)
         after = checkout.inputs(self.chapter, again, trace.names)
-        torn = {*trace.torn(after)}
+        made = trace.inputs(after, data)
         known = checkout.inputs(self.chapter, again)
-        torn |= {name for names in changes(before, known).values() for name in names}
+        torn = {
+            name
+            for changed in (changes(made, after), changes(before, known))
+            for kind, names in changed.items()
+            if kind not in self.bearable
+            for name in names
+        }
         if torn:
             return self.failure(
                 f"{', '.join(sorted(torn))} changed while it ran: run the press again"
             )
         notebook.metadata["press"] = {
-            "inputs": asdict(after),
+            "inputs": asdict(made),
             "commit": commit if clean_commit(self.repository) == commit else None,
             "executed": started.isoformat(timespec="seconds"),
             "seconds": seconds,
@@ -244,7 +268,7 @@ class Job:
 
     def _line(self, number: int, place: re.Match | None) -> int:
         """Return the line of the chapter, given one of a code cell."""
-        first = cell_lines(self.source.read_text(encoding="utf-8"))[number]
+        first = cell_lines(self.text)[number]
         return first + (int(place.group(1)) - 1 if place else 0)
 
     def failure(self, error: str, **details: Any) -> Failure:
@@ -264,9 +288,10 @@ def stored_metadata(path: Path) -> dict[str, Any] | None:
     """Return what the press noted in an executed notebook, or None if there is none."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))["metadata"]["press"]
-    except (OSError, ValueError, KeyError):
+        Inputs(**stored["inputs"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
-    return stored if "inputs" in stored else None
+    return stored
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -289,7 +314,8 @@ def _kernel_environment(folder: Path, repository: Repository) -> Iterator[None]:
     """
     shutil.copyfile(tracer.__file__, folder / "sitecustomize.py")
     saved = dict(os.environ)
-    os.environ.pop("PYTHONWARNINGS", None)
+    for name in ("PYTHONWARNINGS", "PYTHONSTARTUP"):
+        os.environ.pop(name, None)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     path = os.environ.get("PYTHONPATH")
     os.environ |= {

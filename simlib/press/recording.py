@@ -108,7 +108,7 @@ def collect(notebook: "NotebookNode") -> dict[str, Any]:
             if entry is None:
                 continue
             if entry["name"] in values:
-                raise ValueError(f"{entry['name']!r} is recorded twice")
+                raise ValueError(f"{entry['name']!r} is recorded twice: rename one")
             values[entry["name"]] = entry["value"]
     return values
 

@@ -7,7 +7,7 @@ import ast
 import hashlib
 import io
 import tokenize
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 
 from .chapters import cell_code
@@ -42,14 +42,16 @@ def source_hash(path: str, content: bytes, files: Collection[str] = ()) -> str:
         tree = ast.parse(content)
     except SyntaxError:
         return content_hash(content)
-    spans = [*_docstrings(tree), *_comments(content)]
+    tokens = _tokens(content)
+    spans = [*_docstrings(tree), *_comments(tokens)]
     names: list[str] = []
     if path.endswith("__init__.py"):
         package = PurePosixPath(path).parent
         for node in _reexports(tree, package):
             spans.append(_span(node))
             names += _kept(node, package, files)
-    return content_hash(b"\n".join([_without(content, spans), *map(str.encode, names)]))
+    code = _without(content, spans, _strings(tokens))
+    return content_hash(b"\n".join([code, *map(str.encode, names)]))
 
 
 def cell_hash(source: str) -> str:
@@ -59,17 +61,26 @@ def cell_hash(source: str) -> str:
         return content_hash(source.encode())
     text = code.encode()
     magic = source.partition("\n")[0] if source.startswith("%%") else ""
-    spans = [*_docstrings(ast.parse(text)), *_comments(text)]
-    return content_hash(magic.encode() + b"\n" + _without(text, spans))
+    tokens = _tokens(text)
+    spans = [*_docstrings(ast.parse(text)), *_comments(tokens)]
+    kept = _without(text, spans, _strings(tokens))
+    return content_hash(magic.encode() + b"\n" + kept)
 
 
-def _without(content: bytes, spans: list[_Span]) -> bytes:
-    """Return a text without some parts, blank lines and trailing blanks."""
-    lines = content.splitlines(keepends=True)
+def _without(content: bytes, spans: list[_Span], strings: Iterable[_Span]) -> bytes:
+    """Return a text without some parts, blank lines and trailing blanks.
+
+    Lines of one string stay as they are: until the end a zero byte, which no code has,
+    holds them together.
+    """
+    lines = content.splitlines()
+    for row in {row for (first, _), (last, _) in strings for row in range(first, last)}:
+        lines[row - 1] += b"\0"
     for (first, start), (last, end) in sorted(spans, reverse=True):
         lines[first - 1 : last] = [lines[first - 1][:start] + lines[last - 1][end:]]
-    text = b"".join(lines)
-    return b"\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+    whole = b"\n".join(lines).replace(b"\0\n", b"\0").splitlines()
+    kept = b"\n".join(line.rstrip() for line in whole if line.strip())
+    return kept.replace(b"\0", b"\n")
 
 
 def _docstrings(tree: ast.Module) -> Iterator[_Span]:
@@ -78,12 +89,29 @@ def _docstrings(tree: ast.Module) -> Iterator[_Span]:
             yield _span(node.body[0])
 
 
-def _comments(content: bytes) -> Iterator[_Span]:
-    for token in tokenize.tokenize(io.BytesIO(content).readline):
+def _tokens(content: bytes) -> list[tokenize.TokenInfo]:
+    return [*tokenize.tokenize(io.BytesIO(content).readline)]
+
+
+def _comments(tokens: list[tokenize.TokenInfo]) -> Iterator[_Span]:
+    for token in tokens:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             start = len(token.line[:column].encode())
             yield (row, start), (row, start + len(token.string.encode()))
+
+
+def _strings(tokens: list[tokenize.TokenInfo]) -> Iterator[_Span]:
+    """Yield where strings stand; from Python 3.12 on an f-string is many tokens."""
+    starts = []
+    for token in tokens:
+        kind = tokenize.tok_name[token.type]
+        if kind == "STRING":
+            yield token.start, token.end
+        elif kind.endswith("STRING_START"):
+            starts.append(token.start)
+        elif kind.endswith("STRING_END"):
+            yield starts.pop(), token.end
 
 
 def _span(node: ast.stmt) -> _Span:

@@ -38,6 +38,7 @@ def trace(root: str, log: str, data_event: str) -> None:
     """
     stream = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     folder = os.path.dirname(log)
+    environment = os.path.join(sys.prefix, "")
     roots = {os.path.join(os.path.abspath(root), ""), os.path.realpath(root) + os.sep}
     noted: set[str] = set()
     hashes: dict[tuple[object, ...], str] = {}
@@ -64,7 +65,9 @@ def trace(root: str, log: str, data_event: str) -> None:
             return ""
         path = os.path.abspath(os.fsdecode(path))
         for root in roots:
-            if path.startswith(root):
+            if path.startswith(root) and not (
+                sys.prefix.startswith(root) and path.startswith(environment)
+            ):
                 relative = _source(path.removeprefix(root))
                 if _BUILT.isdisjoint(relative.split(os.sep)) and relative[0] != ".":
                     return f"file {_hash(root + relative)} {relative}"

@@ -30,7 +30,7 @@ from simlib import sketch as sketches
 from simlib.regression.columns import norms
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
-__all__ = ["ColumnScaling", "Preconditioner", "condition_number", "demand_tall"]
+__all__ = ["ColumnScaling", "Preconditioner", "condition_number"]
 
 LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
 GRADED = 1e-10  # quotient of singular values whose digits rounding errors touch

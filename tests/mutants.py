@@ -490,6 +490,7 @@ MUTANTS = [
 def fails(root: Path, tests: Sequence[str]) -> bool:
     """Tell whether any of the tests fails; raise if they cannot be run."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command += ["-m", "not browser"]  # slow ones, too
     environment = {k: v for k, v in os.environ.items() if k != "SIMLIB_DATA"} | {
         "PYTHONPATH": str(root),
         "PYTHONDONTWRITEBYTECODE": "1",  # two edits of one size may fall into a second

@@ -15,6 +15,8 @@ from distributed import Client, LocalCluster
 from simlib import Similarity, tikhonov
 from simlib.store import digest
 
+pytestmark = pytest.mark.slow
+
 N, BATCH, WORKERS = 24, 20, 2
 POINTS = np.random.default_rng(0).standard_normal((N, 200))
 TEXTS = ["".join(map(chr, row)) for row in (97 + (25 * abs(POINTS)) % 26).astype(int)]

@@ -781,13 +781,13 @@ def with_all_words(load):
     return load()
 
 
-LARGE = "newsgroups"
+LARGE = ("newsgroups", "recipes", "ohsumed")
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(name, marks=pytest.mark.slow if name == LARGE else ())
+        pytest.param(name, marks=pytest.mark.slow if name in LARGE else ())
         for name in CORPORA
     ],
 )

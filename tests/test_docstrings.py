@@ -28,6 +28,7 @@ WITH_EXAMPLES = [
     for path in sorted(Path(simlib.__file__).parent.rglob("*.py"))
     if ">>>" in path.read_text(encoding="utf-8")
 ]
+SLOW = {"simlib.biharmonic.hub_labels", "simlib.datasets.corpora"}  # compile, load
 
 
 def look_up(name):
@@ -189,7 +190,13 @@ def test_only_names_of_others_may_lead_nowhere(reference):
                 assert not (re.fullmatch(kind, role) and re.fullmatch(target, name))
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in SLOW else ())
+        for name in WITH_EXAMPLES
+    ],
+)
 def test_examples(name):
     lacking = []
     try:

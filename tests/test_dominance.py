@@ -16,6 +16,8 @@ from sklearn.neural_network import MLPClassifier
 from simlib import Similarity, datasets, largest, sicur, sms_nystrom, tikhonov
 from simlib.biharmonic import graph_distances, heat_geodesics
 
+pytestmark = pytest.mark.slow
+
 BUDGETS = (0.05, 0.1, 0.2, 0.4)
 LIMITS = {
     "distance": (0.05, 0.62),

@@ -451,7 +451,13 @@ GENERATED = {
 }
 
 
-@pytest.mark.parametrize("kind", GENERATED)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow if kind != "scorer" else ())
+        for kind in GENERATED
+    ],
+)
 def test_coverage(kind):
     check_coverage(GENERATED[kind]())
 
@@ -463,6 +469,7 @@ def test_coverage_on_real_matrices(name):
     check_coverage(gallery.load(name, 300).matrix)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "kind"),
     [("sicur", "smooth"), ("sms_nystrom", "distances"), ("nystrom", "scorer")],

@@ -226,6 +226,7 @@ def test_first_items_of_a_fixed_order():
     assert long[:20] == short
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bare")
 def test_kinds_of_spectra():
     """Positive semidefinite, and with a negative part, as the titles promise."""
@@ -292,6 +293,7 @@ def test_tweets():
     assert example.matrix[0, 1] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("bare")
 def test_jobs_are_handed_on():
     one, two = gallery.load("twitter", 12), gallery.load("twitter", 12, n_jobs=2)

@@ -53,6 +53,7 @@ def test_the_triangle_is_that_of_qr(seed, d, power):
     assert 1 / reciprocal < 1e5
 
 
+@pytest.mark.slow
 def test_the_gram_matrix_however_A_is_kept():
     A = EASY.toarray()
     expected = A.T @ A
@@ -166,6 +167,7 @@ def test_sparse_matrices_are_never_made_dense(never_dense, closeness, method, no
         assert relative(found.x, x) < 10 * relative(theirs, x) + 1e-15
 
 
+@pytest.mark.slow
 def test_sparse_powers(never_dense):
     A, b = WIDER, vector(2000, 1)
     G = (A.T @ A).todense()
@@ -247,6 +249,7 @@ def test_equal_columns_where_no_gram_matrix_is_made(monkeypatch):
         solve_gram(twice, y, rng=0)
 
 
+@pytest.mark.slow
 def test_a_gram_matrix_that_does_not_fit_is_not_made(monkeypatch):
     monkeypatch.setattr(powers, "LARGEST_GRAM", 1000)
     monkeypatch.setattr(powers, "gram_preconditioner", None)

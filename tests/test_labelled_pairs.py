@@ -157,6 +157,7 @@ def test_draws_are_drawn_again_too():
     assert wide.high - wide.low > 5 * (narrow.high - narrow.low)
 
 
+@pytest.mark.slow
 def test_intervals_cover_at_their_level():
     """A true difference of zero, between scores of equal noise."""
     rng = np.random.default_rng(6)

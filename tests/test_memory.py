@@ -88,7 +88,12 @@ def moments(action):
 
 @pytest.mark.parametrize(
     ("batch", "symmetric"),
-    [(None, True), ("pairs", True), ("pairs", False), ("block", True)],
+    [
+        (None, True),
+        pytest.param("pairs", True, marks=pytest.mark.slow),
+        pytest.param("pairs", False, marks=pytest.mark.slow),
+        pytest.param("block", True, marks=pytest.mark.slow),
+    ],
 )
 def test_an_interrupt_before_any_line_loses_one_request_at_most(batch, symmetric):
     K = np.arange(144.0).reshape(12, 12)

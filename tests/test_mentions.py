@@ -134,6 +134,7 @@ def test_all_pairs_give_the_exact_clusters():
     assert found["sms_nystrom"]["error"] > 0.01  # the shift stays
 
 
+@pytest.mark.slow
 def test_outcomes_are_seeded_and_choose_on_dev():
     options = {"kept": 0.5, "thresholds": THRESHOLDS, "rng": 3}
     found = outcomes(DEV, TEST, 0.3, **options)

@@ -340,6 +340,7 @@ def test_certain_edit_distances():
     assert graph.calls < 19900
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tweets", "questions"])
 def test_certain_word_mover_distances(name, data):
     """Those of all pairs, from about as few calls as the bound allows."""

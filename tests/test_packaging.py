@@ -142,6 +142,7 @@ def test_the_wheel_is_the_library_alone(wheel):
     assert all(re.match(r"simlib-[\d.]+\.dist-info/", name) for name in others)
 
 
+@pytest.mark.slow
 def test_the_wheel_runs_the_first_example_of_the_readme(environment, tmp_path):
     example = python_blocks("README.md")[0] + "import simlib; print(simlib.__file__)"
     said = run(environment, "-c", example, folder=tmp_path).splitlines()
@@ -150,6 +151,7 @@ def test_the_wheel_runs_the_first_example_of_the_readme(environment, tmp_path):
     assert Path(said[-1]).is_relative_to(environment.parents[1])
 
 
+@pytest.mark.slow
 def test_what_is_not_installed_is_named(environment, tmp_path):
     code = """
 from simlib.biharmonic.geodesics import exact_geodesics

@@ -261,6 +261,7 @@ def test_what_sketched_solve_refuses():
     np.testing.assert_array_equal(found.x, sketched_solve(Z, whole, ridge=1.0, rng=0).x)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:x leaves a residual:scipy.linalg.LinAlgWarning")
 @pytest.mark.parametrize(
     ("size", "sketched", "true"), [(500, 0.7, 1950), (8000, 0.0, 1.75)]

@@ -107,6 +107,7 @@ def failures(repository, *arguments, **options):
     return caught.value.failures
 
 
+@pytest.mark.slow
 def test_a_deep_edit_executes_the_chapter_above_it_and_no_other(tiny, capsys):
     assert press(repository=tiny) == ["alpha", "beta"]
     assert printed(tiny, "alpha") == "7\n"
@@ -468,6 +469,7 @@ HIDDEN = {
 }
 
 
+@pytest.mark.slow
 def test_nothing_that_a_chapter_reads_stays_unseen(tiny):
     for name, text in {
         "tools/script.py": "import tiny.deep\n",
@@ -680,6 +682,7 @@ def test_outside_a_checkout_the_press_says_so(tmp_path, monkeypatch, capsys):
     assert "the press works in a checkout of the repository" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_chapters_side_by_side(tiny, capsys):
     meet = "from pathlib import Path\nfrom time import monotonic, sleep\n\n"
     meet += "Path('MINE').touch()\nend = monotonic() + 60\n"
@@ -697,6 +700,7 @@ def test_chapters_side_by_side(tiny, capsys):
     ]
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_fails_its_chapter_and_no_other(tiny):
     code = "import os\nimport signal\n\nos.kill(os.getppid(), signal.SIGKILL)"
     tiny.source("alpha").write_text(HEAD + cell(code))
@@ -706,6 +710,7 @@ def test_a_process_that_dies_fails_its_chapter_and_no_other(tiny):
     assert tiny.notebook("beta", "standard").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_in_one_line(tiny, jobs):
     """As Ctrl-C does in a terminal: to the press and to all of its processes.

@@ -150,6 +150,7 @@ def service():
         thread.join()
 
 
+@pytest.mark.slow
 def test_a_function_that_waits(names, service):
     names["url"] = service.url
     sim = run("A function that waits", names)
@@ -177,6 +178,7 @@ def warped(x, y):
     return cost[-1, -1] ** 0.5
 
 
+@pytest.mark.slow
 def test_series(names):
     sim = run("Series of different lengths", names)
     assert sim.calls == 0  # the second time

@@ -732,6 +732,7 @@ def test_what_the_network_says_of_sentences_can_be_derived_again():
         assert known[who]["spearman"] == pytest.approx(again, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_no_approximation_from_the_network_alone_reaches_the_bi_encoder():
     """In Pearson's correlation on STS-B, with up to 40 % of the calls."""
     bi_encoder = recorded("sentences")["references"]["stsb"]["bi_encoder"]["pearson"]
@@ -767,6 +768,7 @@ def test_our_best_loses_half_of_what_the_best_of_the_paper_loses(kind):
         assert 1 - same["refined"] <= 0.7 * (1 - theirs)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_a_cell_of_coreference_can_be_derived_again():
     cell = recorded("coreference")["curves"]["event"]["0.2"][3]

@@ -144,6 +144,7 @@ def p_value(counts, law):
     ).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block_size", [2, 64])
 def test_law_is_that_of_one_landmark_at_a_time(block_size):
     sim = Similarity.from_matrix(TWINS)
@@ -183,6 +184,7 @@ def law_of_both(n_pairs, s, left):
     return law
 
 
+@pytest.mark.slow
 def test_law_within_a_block():
     """What a proposal has left after one before it in its block is 0.64 or nothing."""
     sim = Similarity.from_matrix(np.kron(np.eye(16), [[1, 0.6], [0.6, 1]]))

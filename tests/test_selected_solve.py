@@ -349,6 +349,7 @@ def test_a_stopped_run_goes_on_to_the_same_operator(tmp_path, monkeypatch, solve
     assert abs(in_parts_of_nine(str(tmp_path), solver=solver) - expected).max() == 0
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_operator(tmp_path):
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
     folder = Path(__file__).parent

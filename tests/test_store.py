@@ -549,6 +549,7 @@ def waited(child):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_killed_at_any_moment(tmp_path, jobs):
     """The same answer, and nothing paid twice but what was under way."""

@@ -481,6 +481,7 @@ def test_real_cross_encoder(budget, figures):
     assert (errors[2] < errors[:2].min(axis=0)).mean() >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("budget", [0.1, 0.2])
 def test_order_of_the_methods_on_tweets(budget, tweets):

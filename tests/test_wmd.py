@@ -260,6 +260,7 @@ def test_a_block_may_be_empty(n, k):
     assert found.shape == (n, k)
 
 
+@pytest.mark.slow
 def test_a_block_by_two_processes():
     bags = bags_of_words(DOCUMENTS, ARRAY)
     found, expected = (
@@ -428,6 +429,7 @@ def test_word_vectors_are_shared():
     assert WordMoverDistance(vectors).vectors is vectors
 
 
+@pytest.mark.slow
 def test_two_processes():
     serial = Similarity(DOCUMENTS, WordMoverDistance(VECTORS))
     parallel = Similarity(DOCUMENTS, WordMoverDistance(VECTORS), n_jobs=2)

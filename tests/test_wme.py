@@ -335,6 +335,7 @@ def test_random_state():
     assert not np.array_equal(first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_components", [3, 5000])
 def test_two_processes(n_components):
     serial = embedding(n_components, max_length=2)

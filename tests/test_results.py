@@ -419,7 +419,7 @@ def test_powers_keep_the_digits_that_are_claimed():
 def test_errors_of_exponential_features_can_be_derived_again(kind):
     kept = recorded("polynomial_sketches")["errors"]["sphere, d = 16, r = 1"][kind]
     n = recorded("polynomial_sketches")["n"]
-    X = np.random.default_rng([0, n]).standard_normal((n, 16))
+    X = np.random.default_rng(0).standard_normal((n, 16))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     G = np.exp(X @ X.T)
     F = ExponentialFeatures(1024, kind=kind, random_state=0).fit_transform(X)
@@ -449,7 +449,7 @@ def test_iterations_on_the_first_sphere_can_be_had_again(ridge):
     content = recorded("attention_kernel")
     case = content["cases"].index(["sphere, d = 16, r = 1", ridge])
     n = 2000
-    X = np.random.default_rng([0, n]).standard_normal((n, 16))
+    X = np.random.default_rng(0).standard_normal((n, 16))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.random.default_rng(1).standard_normal(n)
     for preconditioner, name in (

@@ -1,5 +1,6 @@
 """Recorded results: where they come from, and that they can be had again."""
 
+import itertools
 import json
 import re
 import subprocess
@@ -820,19 +821,26 @@ def test_no_contender_finds_two_points_more_than_the_rounds():
 
 
 def test_certain_neighbours_cost_a_small_part_of_the_pairs():
-    certain = recorded("neighbors")["certain"]
-    assert certain["whole"]["items"] == 13071
-    assert certain["whole"]["share"] < 0.003
-    for name, found in certain.items():
-        if name != "whole":
-            assert found["off"] < 1e-6
-            assert found["needed"] <= found["share"] < 1.3 * found["needed"] + 0.01
+    results = recorded("neighbors")
+    certain = results["certified"]
+    whole = results["at_once"]
+    assert whole["items"] == 13071
+    assert whole["share"] < 0.003
+    for found in (*certain.values(), whole):
+        assert found["off"] < 1e-6
+        assert found["needed"] <= found["share"] < 1.3 * found["needed"] + 0.01
     for name in ("twitter", "banking77"):
         relaxed, centroid = (
             certain[f"{name} {bound} distance"]["share"]
             for bound in ("relaxed", "centroid")
         )
         assert relaxed < centroid < 1
+        assert whole["share"] < relaxed  # the tenth neighbour comes nearer
+    cells = list(whole["cells"].values())
+    assert len(cells) == 4
+    for before, after in itertools.pairwise(cells):
+        assert before["rounds"][1] < after["rounds"][1]
+        assert before["rounds alone"][1] < after["rounds alone"][1]
 
 
 def test_similar_pairs_keep_their_promise():

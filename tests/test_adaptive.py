@@ -273,6 +273,7 @@ GENERATED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", GENERATED)
 def test_target_met_means_met(kind):
     make, targets = GENERATED[kind]
@@ -300,6 +301,7 @@ def test_other_methods_keep_the_promise_too():
     assert (ratios <= 1.1).mean() >= 0.8
 
 
+@pytest.mark.slow
 def test_costs_little_more_than_an_oracle():
     """Against the fewest calls with which the same draw reaches the target."""
     K = cross_encoder_like(400, rng=1)

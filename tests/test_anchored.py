@@ -389,6 +389,7 @@ def test_a_useless_companion_does_no_harm(kind, s):
     assert ours <= 1.05 * plain
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000), st.booleans())
 @quick
 def test_a_falling_companion_is_as_good_as_its_negative(seed, asymmetric):
@@ -716,6 +717,7 @@ def cell(K, cheap, budget, n_draws):
     return ours
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize(
     ("name", "budget", "figure"),

@@ -1185,6 +1185,7 @@ def test_mentions_of_ecbplus_are_words_of_their_sentences():
         assert all(part in found for part in text.split())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_scores_of_ecbplus_tell_who_is_who():
     """The rows of scores and mentions agree: coreferent pairs have higher scores."""

@@ -72,6 +72,7 @@ def test_a_row_for_each_value_and_a_column_for_each_level():
     assert table({"n": []}) == [["result", "value", "text"]]
 
 
+@pytest.mark.slow
 @quick
 @given(VALUES)
 def test_every_value_is_found_under_its_path_and_nothing_else(values):
@@ -87,6 +88,7 @@ def test_every_value_is_found_under_its_path_and_nothing_else(values):
         assert line[-2] is (value if number else "")
 
 
+@pytest.mark.slow
 def test_the_tables_of_the_book_are_as_they_are_described(tmp_path):
     chapters = write_tables(BOOK, tmp_path)
     assert "cur" in chapters

@@ -145,6 +145,7 @@ def signs(n, symmetric):
     return np.where(np.tri(n) > 0, K.T, K) if symmetric else K
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("pool", ["all pairs", "some pairs"])
 def test_unbiased(symmetric, pool, monkeypatch):

@@ -335,6 +335,7 @@ def test_degrees():
 # Accuracy: R15 and T6 of the guide
 
 
+@pytest.mark.slow
 def test_r15():
     X = sphere(2000, 16)
     ours = errors(X, "tensor_srht", 1024)
@@ -369,6 +370,7 @@ def plain(X, n_components, seed):
     return np.hstack([np.ones((len(X), 1)), X, *parts])
 
 
+@pytest.mark.slow
 def test_r15_without_exact_degrees():
     """The guide's own measurement: 0.042, 0.021 and 0.015 with 256, 1024 and 2048."""
     X = sphere(2000, 16)
@@ -489,6 +491,7 @@ def test_pickle_and_pipeline(kind):
     assert abs(predicted - np.exp(new[:, 0])).max() < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @each
 def test_long_rows_do_not_overflow(kind, dtype):

@@ -90,6 +90,7 @@ def test_exact_distances_in_the_plane():
     np.testing.assert_allclose(D, exact, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_exact_distances_do_not_depend_on_the_triangles():
     square = flat_square(2)[0][:, :2]
     points = np.vstack([square, np.random.default_rng(0).random((300, 2))])

@@ -119,6 +119,7 @@ def test_all_rows_are_decided_as_each_alone():
         np.testing.assert_array_equal(alone, decided)
 
 
+@pytest.mark.slow
 def test_of_one_draw_the_bootstrap_is_that_of_scipy():
     x, z = SCORES[:2]
     y = x + np.random.default_rng(2).standard_normal(M)

@@ -125,6 +125,7 @@ def test_a_companion_that_tells_everything():
         assert recall(K, graph.indices) > 0.99
 
 
+@pytest.mark.slow
 def test_many_items_are_predicted_from_candidates(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
     monkeypatch.setattr(module, "LARGEST", 100)

@@ -45,6 +45,7 @@ def groups_of_points(seed=1):
     return points + 0.1 * rng.standard_normal((240, 6)), labels, labels // 12
 
 
+@pytest.mark.slow
 def test_it_learns_from_some_groups_what_holds_in_others():
     points, labels, groups = groups_of_points()
     train = groups < 4

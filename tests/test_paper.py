@@ -164,6 +164,7 @@ def test_least_squares_have_the_digits_of_lapack(level):
     assert relative(paper.odd_power(A, b, 0, rng=1).x, expected) < 1e-10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("j", [1, 2, 3])
 def test_the_guarantees_of_the_theorems(j):
     """R14: Theorems 1.4 and 1.5, for a condition of 20."""

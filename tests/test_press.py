@@ -134,6 +134,7 @@ def test_overrides_are_injected_and_equal_work_is_shared(tiny):
     assert len(notebook.metadata.source_map) == len(notebook.cells)
 
 
+@pytest.mark.slow
 def test_a_failing_chapter_names_line_cell_and_cause(tiny):
     edit(tiny.source("alpha"), "print(middle(n))", "x = 1\nx / (n - n)")
     edit(tiny.source("beta"), "print(", "raise ValueError('no')\nprint(")
@@ -434,6 +435,7 @@ READS = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_only_displayed_is_a_key_of_its_own(tiny):
     """Read by an alias, in a library module, as a figure of the papers."""
     (tiny.root / "tiny/reads.py").write_text(
@@ -499,6 +501,7 @@ def test_nothing_that_a_chapter_reads_stays_unseen(tiny):
     assert "alpha" not in out_of_date(tiny)
 
 
+@pytest.mark.slow
 def test_data_count_where_they_are_asked_for(tiny, monkeypatch):
     folder = tiny.root / "tiny/datasets"
     folder.mkdir()

@@ -195,6 +195,7 @@ def test_law_within_a_block():
     assert p_value(counts, law_of_both(16, 24, 0.64)) > 0.01
 
 
+@pytest.mark.slow
 def test_trace_is_as_near_the_best_as_the_theorem_says():
     """Chen et al.: at most 1 + e times the best of rank r, in the mean, with
     r / e + r log(1 / (e eta)) landmarks, eta the share of the trace that it misses.

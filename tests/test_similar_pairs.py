@@ -47,6 +47,7 @@ def test_all_of_them(n, threshold, distance):
     assert (np.diff(K[pairs.i, pairs.j]) <= 0).all()
 
 
+@pytest.mark.slow
 def test_the_promise_is_kept():
     """A tenth of small runs may fail."""
     kept = reached = 0

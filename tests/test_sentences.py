@@ -1,5 +1,7 @@
 """Forms of approximations of a cross-encoder's matrix, and what they cost."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -7,23 +9,29 @@ from simlib import Similarity, anchored, relative_error, sicur, tikhonov
 from simlib.datasets import CrossEncoderData, bundled_cross_encoder
 from simlib.text.sentences import FORMS, equal_calls, outcomes
 
-DATA = bundled_cross_encoder().first(120)
-MEAN = (DATA.matrix + DATA.matrix.T) / 2
+
+@cache
+def scored():
+    return bundled_cross_encoder().first(120)
+
+
+def mean():
+    return (scored().matrix + scored().matrix.T) / 2
 
 
 def sim():
-    return Similarity.from_matrix(MEAN)
+    return Similarity.from_matrix(mean())
 
 
 def test_an_outcome_is_that_of_the_function():
-    found = outcomes(DATA, {"sicur": 10, "tikhonov": 15}, rng=3)
+    found = outcomes(scored(), {"sicur": 10, "tikhonov": 15}, rng=3)
     for name, answer in (
         ("sicur", sicur(sim(), 10, rng=3)),
         ("tikhonov", tikhonov(sim(), 15, rng=3)),
     ):
-        assert found[name].symmetrised == pytest.approx(relative_error(MEAN, answer))
-        assert found[name].raw == pytest.approx(relative_error(DATA.matrix, answer))
-        i, j = DATA.pairs.T
+        assert found[name].symmetrised == pytest.approx(relative_error(mean(), answer))
+        assert found[name].raw == pytest.approx(relative_error(scored().matrix, answer))
+        i, j = scored().pairs.T
         np.testing.assert_allclose(found[name].scores, answer.entries(i, j))
         assert found[name].share == pytest.approx(answer.calls / 7260, rel=0.01)
 
@@ -31,43 +39,43 @@ def test_an_outcome_is_that_of_the_function():
 @pytest.mark.parametrize("options", [{}, {"nugget": True}])
 def test_what_is_kept_is_what_the_overlay_keeps(options):
     name = "nugget" if options else "tikhonov"
-    found = outcomes(DATA, {name: 15}, rng=3)[f"{name}_kept"]
+    found = outcomes(scored(), {name: 15}, rng=3)[f"{name}_kept"]
     answer = tikhonov(sim(), 15, overlay=True, rng=3, **options)
-    assert found.symmetrised == pytest.approx(relative_error(MEAN, answer))
+    assert found.symmetrised == pytest.approx(relative_error(mean(), answer))
 
 
 def test_both_orders_are_kept_as_the_overlay_keeps_them():
-    found = outcomes(DATA, {"tikhonov_both": 15}, rng=3)
-    both = Similarity.from_matrix(DATA.matrix)
+    found = outcomes(scored(), {"tikhonov_both": 15}, rng=3)
+    both = Similarity.from_matrix(scored().matrix)
     answer = tikhonov(both, 15, overlay=True, rng=3)
     assert found["tikhonov_both_kept"].raw == pytest.approx(
-        relative_error(DATA.matrix, answer)
+        relative_error(scored().matrix, answer)
     )
     assert found["tikhonov_both"].share == pytest.approx(answer.calls / 120**2)
 
 
 def test_the_companion_is_the_translated_cosine():
-    found = outcomes(DATA, {"anchored": 15}, rng=3)["companion"]
-    Z = DATA.embeddings.astype(float)
+    found = outcomes(scored(), {"anchored": 15}, rng=3)["companion"]
+    Z = scored().embeddings.astype(float)
     G = anchored(sim(), 15, Z, rng=3).calibration(Z @ Z.T)
-    expected = np.linalg.norm(MEAN - G) / np.linalg.norm(MEAN)
+    expected = np.linalg.norm(mean() - G) / np.linalg.norm(mean())
     assert found.symmetrised == pytest.approx(expected)
 
 
 def test_the_two_references_differ_by_what_is_lost_to_symmetry():
     """Equation eq:two-references."""
-    skew = np.linalg.norm(DATA.matrix - MEAN)
-    for outcome in outcomes(DATA, {"sms_nystrom": 10, "optimal": 10}).values():
-        raw = outcome.raw * np.linalg.norm(DATA.matrix)
-        mean = outcome.symmetrised * np.linalg.norm(MEAN)
-        assert raw**2 == pytest.approx(mean**2 + skew**2)
+    skew = np.linalg.norm(scored().matrix - mean())
+    for outcome in outcomes(scored(), {"sms_nystrom": 10, "optimal": 10}).values():
+        raw = outcome.raw * np.linalg.norm(scored().matrix)
+        average = outcome.symmetrised * np.linalg.norm(mean())
+        assert raw**2 == pytest.approx(average**2 + skew**2)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.4])
 def test_equal_calls_are_equal(share):
     landmarks = equal_calls(120, share)
     assert set(landmarks) == set(FORMS)
-    for name, outcome in outcomes(DATA, landmarks).items():
+    for name, outcome in outcomes(scored(), landmarks).items():
         if name.startswith("optimal"):
             assert outcome.share == 1
         else:
@@ -75,25 +83,25 @@ def test_equal_calls_are_equal(share):
 
 
 def test_what_is_read_and_kept_is_exact():
-    found = outcomes(DATA, equal_calls(120, 0.3, ["nugget", "anchored"]))
-    i, j = DATA.pairs.T
+    found = outcomes(scored(), equal_calls(120, 0.3, ["nugget", "anchored"]))
+    i, j = scored().pairs.T
     for name in ("nugget_kept", "anchored_kept"):
         kept = found[name]
         assert kept.read.any()
-        exact = MEAN[i, j][kept.read]
+        exact = mean()[i, j][kept.read]
         np.testing.assert_array_equal(kept.scores[kept.read], exact)
     assert found["anchored_kept"].symmetrised < found["anchored"].symmetrised
 
 
 def test_the_first_sentences_are_a_set_of_their_own():
-    small = DATA.first(31)
+    small = scored().first(31)
     assert len(small.sentences) == len(small.embeddings) == 31
     assert small.pairs.tolist() == [[k, k + 1] for k in range(0, 30, 2)]
     assert len(small.scores) == len(small.dev_rows) == 15
     assert isinstance(small, CrossEncoderData)
-    assert DATA.first(1000).matrix.shape == (120, 120)
+    assert scored().first(1000).matrix.shape == (120, 120)
     with pytest.raises(ValueError, match="at least 1"):
-        DATA.first(0)
+        scored().first(0)
 
 
 def test_the_stand_in_has_one_pair_for_each_image():
@@ -110,7 +118,7 @@ def test_the_stand_in_has_one_pair_for_each_image():
 
 def test_unknown_forms_are_named():
     with pytest.raises(ValueError, match="No form is called 'nothing'"):
-        outcomes(DATA, {"nothing": 3})
+        outcomes(scored(), {"nothing": 3})
     with pytest.raises(ValueError, match="No form is called"):
         equal_calls(100, 0.1, ["nothing"])
     with pytest.raises(ValueError, match="share must be"):

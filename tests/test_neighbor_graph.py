@@ -20,7 +20,7 @@ from simlib import BudgetExceeded, Similarity, SimilarityError, datasets, galler
 from simlib.neighbors import contenders, nearest, pairs_above
 from simlib.neighbors import rounds as module
 from simlib.neighbors.cheap import neighbor_lists
-from simlib.neighbors.choice import divide
+from simlib.neighbors.choice import Board, divide
 from simlib.text import bounds
 from simlib.views import View
 
@@ -138,6 +138,46 @@ def test_many_items_are_predicted_from_candidates(monkeypatch):
         graph = nearest(sim, 5, limit=8000, cheap=cheap, distance=True, rng=0)
         assert sim.calls <= 8000
         assert recall(-D, graph.indices) > least
+
+
+def test_items_near_to_all_share_few(monkeypatch):
+    """Of very many: or all pairs would share neighbours, and be looked at."""
+    monkeypatch.setattr(module, "LARGEST", 100)
+    monkeypatch.setitem(sys.modules, "pynndescent", None)
+    graph, degrees = module.Rounds._graph, []
+
+    def listed(self):
+        found, lists = graph(self), self.paid.indices
+        i, c = np.nonzero(lists >= 0)
+        assert (found[i, lists[i, c]] == 1).all()
+        degrees.append((np.bincount(lists[i, c]).max(), np.diff(found.indptr).max()))
+        return found
+
+    monkeypatch.setattr(module.Rounds, "_graph", listed)
+    n, k = 400, 5
+    X = points(n, 6)
+    nearest(Similarity.from_matrix(-cdist(X, X)), k, limit=8000, cheap=X, rng=0)
+    assert degrees[0][0] > n / 2  # of a landmark, in the first round
+    assert max(kept for _, kept in degrees) <= 2 * k
+
+
+def test_entries_by_the_board():
+    A = scipy.sparse.random(7, 30, 0.3, format="csr", random_state=0, dtype=np.float32)
+    columns = np.random.default_rng(0).integers(30, size=(7, 12))
+    board = Board(30)
+    for rows in (A[:3], A, A[3:5]):  # what was written is wiped
+        some = columns[: rows.shape[0]]
+        expected = np.take_along_axis(rows.toarray(), some, axis=1)
+        np.testing.assert_array_equal(board.read(rows, some), expected)
+
+
+def test_a_companion_with_a_limit_of_its_own():
+    x = points(80, 3)
+    sim = Similarity.from_matrix(rbf(80))
+    cheap = Similarity(x, lambda a, b: -np.sum((a - b) ** 2), limit=10)
+    with pytest.raises(BudgetExceeded, match="The cheap similarity has a limit"):
+        nearest(sim, 3, limit=900, cheap=cheap, rng=0)
+    assert sim.calls > 0
 
 
 @pytest.mark.parametrize(

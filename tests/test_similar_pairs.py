@@ -149,6 +149,25 @@ def test_the_bound_is_the_largest_that_fits(U, s):
         assert hypergeom.cdf(x, U, most + 1, s) < 0.05
 
 
+def test_a_bound_that_was_wrong_promises_nothing():
+    sim = Similarity.from_matrix(np.ones((6, 6)))
+    hunt = _Hunt(sim, 0.95, None, None, None, False, 0)
+    hunt.threshold, hunt.bound = 0.5, 2
+    hunt._pay(np.array([1, 2, 3]))  # three hits, where at most two were left
+    assert hunt.bound == np.inf
+    assert hunt._promised() == 0
+
+
+def test_no_promise_is_above_one():
+    rng = np.random.default_rng(0)
+    rng.standard_normal((30, 30))
+    X = rng.standard_normal((80, 3))
+    K = np.exp(-cdist(X, X, "sqeuclidean"))
+    pairs = pairs_above(Similarity.from_matrix(K), 0.5, rng=0)
+    assert 0.95 <= pairs.recall <= 1
+    assert len(found(pairs)) >= 0.95 * len(above(K, 0.5))
+
+
 def test_pairs_are_refused():
     sim = Similarity.from_matrix(rbf(10))
     with pytest.raises(ValueError, match="finite number"):
@@ -311,7 +330,7 @@ def test_no_new_items_have_no_neighbours():
 def test_searches_are_refused_before_they_pay():
     sim, new, _, G = split(30, 4)
     X = scipy.sparse.random(30, 9, 0.5, format="csr", random_state=0)
-    with pytest.raises(ValueError, match="new items and 30 known"):
+    with pytest.raises(ValueError, match="for 4 new items, of 5 entries; got"):
         search(sim, new, 3, limit=9, cheap=G[:30, :5], cheap_new=G[:3, :5])
     with pytest.raises(ValueError, match="must have the same items"):
         search(sim, new, 3, limit=9, cheap=G[:29, :5], cheap_new=G[:4, :5])
@@ -339,6 +358,15 @@ def test_searches_are_refused():
             cheap=Similarity.from_matrix(G[:30, :30]),
             cheap_new=G[:5, :30],
         )
+    for rows in (G[30:33, :5].tolist(), G[30:, :4]):
+        with pytest.raises(ValueError, match="4 new items, of 5 entries; got shape"):
+            search(sim, new, 3, limit=9, cheap=G[:30, :5], cheap_new=rows)
+    with pytest.raises(ValueError, match="pass both"):
+        search(sim, new, 3, limit=9, cheap_new=G[30:, :5])
+    for fit_limit in (-1, np.nan):
+        with pytest.raises(ValueError, match="from 0 on; got"):
+            search(sim, new, 3, limit=9, fit_limit=fit_limit)
+    assert sim.calls == 0
     with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
         search(split(30, 4, limit=50)[0], new, 3, limit=9)
 

@@ -18,7 +18,7 @@ from sklearn.isotonic import IsotonicRegression
 from simlib.approximation.anchored import _companion as as_companion
 from simlib.approximation.companion import InnerProducts
 from simlib.approximation.tikhonov import tikhonov
-from simlib.similarity import SimilarityError
+from simlib.similarity import BudgetExceeded, SimilarityError
 from simlib.views import SimilarityMatrix
 
 __all__ = ["Companion", "as_companion", "features", "neighbor_lists", "rising"]
@@ -102,6 +102,12 @@ def _asked(request: Any, *arguments: np.ndarray) -> np.ndarray:
         values = request(*arguments)
     except SimilarityError as error:
         raise SimilarityError(f"The cheap similarity failed. {error}") from error
+    except BudgetExceeded as error:
+        raise BudgetExceeded(
+            "The cheap similarity has a limit of its own, which does not pay for all "
+            "that is asked of it: leave it without one. What the other similarity "
+            "evaluated is kept."
+        ) from error
     if not np.isfinite(values).all():
         raise SimilarityError("The cheap similarity holds NaN or an infinity.")
     return values

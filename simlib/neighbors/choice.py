@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from simlib.views import SimilarityMatrix
 
-__all__ = ["affordable", "among", "divide", "first", "mask", "pick", "strips"]
+__all__ = ["Board", "affordable", "among", "divide", "first", "mask", "pick", "strips"]
 
 STRIP = 2**22  # entries of a prediction held at a time
 FLOOR = 0.08  # of the calls of a round, for each predictor
@@ -26,6 +26,28 @@ def strips(n: int, width: int) -> Iterator[np.ndarray]:
     step = max(1, STRIP // max(1, width))
     for k in range(0, n, step):
         yield np.arange(k, min(k + step, n))
+
+
+class Board:
+    """Room for some rows of a sparse matrix with n columns, written and wiped again.
+
+    Entries are found at once, in time and memory of those that are asked for.
+    """
+
+    def __init__(self, n: int):
+        self._n = n
+        self._cells = np.zeros((0, n), np.float32)
+
+    def read(self, matrix: csr_array, columns: np.ndarray) -> np.ndarray:
+        """Return the entries of a matrix at some columns of each row, shape (b, w)."""
+        b = matrix.shape[0]
+        if len(self._cells) < b:
+            self._cells = np.zeros((b, self._n), np.float32)
+        rows = np.repeat(np.arange(b), np.diff(matrix.indptr))
+        self._cells[rows, matrix.indices] = matrix.data
+        entries = np.take_along_axis(self._cells[:b], columns, axis=1)
+        self._cells[rows, matrix.indices] = 0
+        return entries
 
 
 def first(

@@ -340,6 +340,8 @@ class _Hunt:
             self.calls += cost
             self._add(i, j, values)
             self.bound -= self._hits() - found if not self.m else 0
+            if self.bound < 0:  # there were more than it allowed: it was wrong
+                self.bound = np.inf
         return int(i.size)
 
     def _draw(self, number: int) -> np.ndarray:

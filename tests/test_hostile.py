@@ -1150,6 +1150,7 @@ EXCLUDED = {
     "MatrixLike": "a name for types",
     "content_sha256": "reads a file; what it cannot read has no hash",
     "PairScorer": "made by bundled_digit_pairs, whose tests give it other images",
+    "bundled_attention_heads": WITHOUT,
     "bundled_cross_encoder": WITHOUT,
     "bundled_digit_pairs": WITHOUT,
     "bundled_docstrings": WITHOUT,

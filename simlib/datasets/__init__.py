@@ -6,6 +6,7 @@ Examples
 >>> words = load_words() if available("words") else bundled_words()
 """
 
+from simlib.datasets.attention_heads import bundled_attention_heads
 from simlib.datasets.corpora import (
     Corpus,
     Duplicates,
@@ -81,6 +82,7 @@ __all__ = [
     "WordVectors",
     "available",
     "bumpy_sphere",
+    "bundled_attention_heads",
     "bundled_cross_encoder",
     "bundled_digit_pairs",
     "bundled_docstrings",

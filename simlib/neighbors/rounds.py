@@ -45,9 +45,10 @@ N_ROUNDS = 11
 PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns
 RANK = 30  # of the residual columns
 DIRECTIONS = 20  # of the companion
-FACTOR = 4.0  # candidates for a call that an item can have, where items are very many
+FACTOR = 2.0  # candidates for a call that an item can have, where items are very many
 CANDIDATES = 2**26  # of all items together, where there are very many
-BACKWARD = 1  # times k: of how many others an item is a neighbour, likewise
+NEAR = 16  # times k: neighbours of neighbours, likewise
+BACKWARD = 4  # times k: of how many others an item is a neighbour, likewise
 
 
 def checked(sim: Source) -> SimilarityMatrix:
@@ -435,13 +436,14 @@ class Rounds:
     def _candidates(self, rows: np.ndarray, shared: csr_array) -> np.ndarray:
         """Return the cheap neighbours of some items, and neighbours of neighbours."""
         assert self.lists is not None
-        degree = np.diff(shared.indptr)
-        width = min(int(degree.max(initial=0)), 16 * self.k)
-        near = np.repeat(rows[:, None], width, axis=1)
-        i = np.repeat(np.arange(rows.size), degree)
-        place = np.arange(shared.nnz) - np.repeat(shared.indptr[:-1], degree)
-        some = place < width
-        near[i[some], place[some]] = shared.indices[some]
+        i = np.repeat(np.arange(rows.size), np.diff(shared.indptr))
+        order = np.lexsort((-shared.data, i))
+        i, j = i[order], shared.indices[order]
+        place = np.arange(i.size) - np.searchsorted(i, i)
+        few = place < NEAR * self.k
+        i, j, place = i[few], j[few], place[few]
+        near = np.repeat(rows[:, None], place.max(initial=-1) + 1, axis=1)
+        near[i, place] = j
         return np.hstack([self.lists[rows], near])
 
     def _codes_of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -565,10 +565,12 @@ class Evaluator:
         store: Store | None,
         form: str,
     ) -> BaseException | None:
-        """Count an answer, keep what is good of it and return what is wrong."""
+        """Keep what is good of an answer, count it and return what is wrong.
+
+        Until it is counted it is one of those that failed.
+        """
         expected = request.shape if self.batch == "block" else (request.size,)
         if error is None and answer.shape != expected:
-            ledger.answered(request.size, 0, request.size)
             return SimilarityError(
                 f"The similarity function returned shape {answer.shape} where "
                 f"{expected} was expected, from {form.format(*request.pair(0))} on. "
@@ -576,7 +578,7 @@ class Evaluator:
                 f"{_lost(request.size)}"
             )
         lost = 0 if error is None else 1 if self.batch is None else request.size
-        ledger.answered(request.size, answer.size, lost)
+        count = partial(ledger.answered, request.size, answer.size, lost)
         values = answer.ravel()
         if values.dtype != out.dtype:
             with np.errstate(over="ignore"):
@@ -589,8 +591,9 @@ class Evaluator:
         try:
             settled = request.settled(values if whole else full, out)
         except AsymmetryError as asymmetry:
+            count()
             return asymmetry
-        unwritten = self._keep(request, settled, whole, out, finished, store)
+        unwritten = self._keep(request, settled, whole, out, count, finished, store)
         if whole and error is None:
             return unwritten
         if error is not None and not isinstance(error, Exception):
@@ -622,20 +625,31 @@ class Evaluator:
         values: np.ndarray,
         whole: bool,
         out: np.ndarray,
+        count: Callable[[], None],
         finished: Finished | None,
         store: Store | None,
     ) -> StoreError | None:
-        """Keep what is not NaN; return why it could not be written."""
+        """Keep what is not NaN and count it; return why it could not be written."""
         record = Record(request.i, request.j, values, request.grid)
         if not whole:
             got = ~np.isnan(values.ravel())
             i, j = (items[got] for items in request.pairs())
             record = Record(i, j, values.ravel()[got], False)
-        if store is not None:  # first: what it has not been handed is not known
-            store.hand(record)
-        request.fill(values, out)
-        if finished is not None:
-            finished(*record.pairs(), record.values.ravel())
+
+        def keep() -> None:
+            if store is not None:  # first: what it has not been handed is not known
+                store.hand(record)
+            request.fill(values, out)
+            if finished is not None:
+                finished(*record.pairs(), record.values.ravel())
+
+        try:
+            keep()
+        except KeyboardInterrupt:
+            keep()  # twice does no harm, and then all of it is kept
+            raise
+        finally:
+            count()
         if store is not None:
             try:
                 store.flush()

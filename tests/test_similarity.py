@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import BudgetExceeded, LowRank, Similarity, SimilarityError, evaluation
+from simlib.memory import Memory
 
 
 class Oracle:
@@ -1011,6 +1012,38 @@ def test_an_interrupt_counts_what_was_handed_over():
     with pytest.raises(KeyboardInterrupt):
         sim.columns([1])
     assert (sim.calls, sim.failed) == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("owner", "step", "late"),
+    [
+        (evaluation.Request, "fill", False),
+        (evaluation.Request, "fill", True),
+        (Memory, "put", False),
+        (Memory, "put", True),
+        (evaluation.Ledger, "answered", True),
+    ],
+)
+def test_an_interrupt_while_values_are_kept_loses_none(owner, step, late, monkeypatch):
+    method, left = getattr(owner, step), [KeyboardInterrupt]
+
+    def interrupted(self, *arguments):
+        if late or not left:
+            method(self, *arguments)
+        if left:
+            raise left.pop()
+
+    K, oracle, sim = make(batch="pairs", batch_size=3)
+    monkeypatch.setattr(owner, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sim.block([0, 1], [2, 3, 4])
+    assert (sim.calls, sim.failed, count(sim)) == (3, 0, 3)
+    assert_array_equal(sim.block([0, 1], [2, 3, 4]), K[:2, 2:5])
+    assert len(oracle.pairs) == 6
+
+
+def count(sim):
+    return sum(values.size for _, _, values in sim.known())
 
 
 @pytest.mark.parametrize(

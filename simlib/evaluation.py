@@ -32,6 +32,7 @@ __all__ = [
     "accessor",
     "check_budget",
     "is_whole",
+    "unmasked",
 ]
 
 ITEMS = "items {} and {}"  # how a pair is named
@@ -717,12 +718,20 @@ def _call(
                 values.append(float(function(x, y)))
             answer = np.array(values)
         else:
-            answer = np.asarray(function(xs, ys))
+            answer = unmasked(function(xs, ys))
             if answer.dtype.kind not in "fiub":
                 raise TypeError(f"values of type {answer.dtype} are not real numbers")
         return number, answer, time.perf_counter() - start, None
     except BaseException as error:
         return number, np.array(values), time.perf_counter() - start, error
+
+
+def unmasked(values: Any) -> np.ndarray:
+    """Return values as an array, NaN where they are masked."""
+    if np.ma.isMaskedArray(values) and values.dtype.kind in "fiub":
+        dtype = values.dtype if values.dtype.kind == "f" else float
+        return np.ma.filled(values.astype(dtype), np.nan)
+    return np.asarray(values)
 
 
 def _call_there(

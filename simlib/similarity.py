@@ -30,11 +30,12 @@ from simlib.evaluation import (
     accessor,
     check_budget,
     is_whole,
+    unmasked,
 )
 from simlib.memory import Lines, Memory
 from simlib.region import Block, Region
 from simlib.store import Record, Store, StoreError, digest
-from simlib.views import SimilarityMatrix
+from simlib.views import ONE_SIDED, SimilarityMatrix
 
 __all__ = ["BudgetExceeded", "Similarity", "SimilarityError", "StoreError"]
 
@@ -110,9 +111,9 @@ class Similarity(SimilarityMatrix):
     Raises
     ------
     SimilarityError
-        From any request: `function` raised, or returned NaN, an infinity or a wrong
-        shape, or a worker process died. The message names the pair; finished
-        evaluations are kept.
+        From any request: `function` raised, or returned NaN, which a masked value
+        counts as, an infinity or a wrong shape, or a worker process died. The message
+        names the pair; finished evaluations are kept.
     BudgetExceeded
         From any request that would pass `limit`.
     StoreError
@@ -204,7 +205,7 @@ class Similarity(SimilarityMatrix):
         ----------
         K : array of shape (n, n)
             float32 stays float32, everything else becomes float64. Memory maps are read
-            where asked.
+            where asked. What is masked counts as NaN.
         symmetric : bool, optional
             None looks whether K equals its transpose to rounding. True demands it.
 
@@ -217,7 +218,7 @@ class Similarity(SimilarityMatrix):
         """
         if scipy.sparse.issparse(K):
             raise ValueError("The matrix is sparse: pass K.toarray().")
-        K = np.asarray(K)
+        K = unmasked(K)
         if K.ndim != 2 or K.shape[0] != K.shape[1] or K.dtype.kind not in "fiub":
             raise ValueError(
                 "A similarity matrix is square and real; got shape "
@@ -414,10 +415,17 @@ class Similarity(SimilarityMatrix):
         array of shape (m, l) or (m, l + r)
             ``function(new, landmark)``, and where the similarity is not symmetric, then
             ``function(row_landmark, new)``: what ``LowRank.extend`` takes.
+
+        Raises
+        ------
+        ValueError
+            `row_landmarks` although the similarity is symmetric, or arrays of items of
+            which the new ones have another shape.
         """
         landmarks, at = _once(self._indices(landmarks))
         new_items, places = _indexable(new_items), [at]
         m, fetch = _count(new_items), accessor(new_items, self.batch)
+        _check_alike(self.items, new_items)
         new, inside = np.arange(m), self._evaluator.fetch
         parts = [(new, landmarks, (fetch, inside), "new item {} and item {}")]
         if not self.symmetric:
@@ -427,10 +435,7 @@ class Similarity(SimilarityMatrix):
             places.append(at)
             parts.append((others, new, (inside, fetch), "item {} and new item {}"))
         elif row_landmarks is not None:
-            raise ValueError(
-                "row_landmarks are for a similarity that is not symmetric: this one "
-                "is the same from the landmarks as to them."
-            )
+            raise ValueError(ONE_SIDED)
         needed = sum(i.size * j.size for i, j, *_ in parts)
         answers = []
         with self._lock.held, self.progress_bar(needed):
@@ -487,7 +492,7 @@ class Similarity(SimilarityMatrix):
         ([[0.0, 0.0], [1.0, 0.0]], 2)
         """
         i, j = self._pairs(i, j)
-        told = np.asarray(values)
+        told = unmasked(values)
         if told.shape != i.shape or told.dtype.kind not in "fiub":
             raise ValueError(
                 f"Tell one number for each of the {i.size} pairs; got {told.dtype} of "
@@ -506,7 +511,9 @@ class Similarity(SimilarityMatrix):
             known = self._memory.get(i, j)
             for before in known, told[first][at]:
                 scale = np.maximum(np.abs(before), np.abs(told))
-                wrong = np.abs(before - told) > 100 * np.finfo(self.dtype).eps * scale
+                with np.errstate(over="ignore"):
+                    gap = np.abs(before - told)
+                wrong = gap > 100 * np.finfo(self.dtype).eps * scale
                 if wrong.any():
                     k = int(np.argmax(wrong))
                     raise ValueError(
@@ -707,6 +714,9 @@ class MatrixEntries:
         self.K = K
 
     def __call__(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        first = min(np.min(i, initial=0), np.min(j, initial=0))
+        if first < 0:  # would wrap
+            raise IndexError(f"Items are numbered 0 to {len(self.K) - 1}; got {first}.")
         return self.K[i, j]
 
 
@@ -732,6 +742,17 @@ def _count(items: Any) -> int:
     return int(items.shape[0])
 
 
+def _check_alike(items: Any, new_items: Any) -> None:
+    """Raise where the items of two arrays have different shapes."""
+    one, other = (getattr(array, "shape", None) for array in (items, new_items))
+    if one is not None and other is not None and one[1:] != other[1:]:
+        raise ValueError(
+            f"New items are like those of the matrix, each of shape {tuple(one[1:])}; "
+            f"got some of shape {tuple(other[1:])}. A single item x is passed as "
+            "x[None], an array of one."
+        )
+
+
 def _batch_size(batch_size: int | None, batch: str | None) -> int | None:
     """Return a valid `batch_size`."""
     if batch_size is None:
@@ -750,7 +771,7 @@ def _given(diagonal: ArrayLike | None, n: int, dtype: np.dtype) -> np.ndarray | 
     """Return a given diagonal as an array of shape (n,)."""
     if diagonal is None:
         return None
-    values = np.asarray(diagonal)
+    values = unmasked(diagonal)
     if values.dtype.kind not in "fiub" or values.shape not in ((), (n,)):
         raise ValueError(
             f"diagonal must be a number or an array of shape ({n},); got "

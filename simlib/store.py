@@ -277,6 +277,7 @@ def digest(items: Any) -> str:
 
 def _parts(value: Any) -> Iterator[bytes]:
     """Yield the bytes that stand for a value; no two values have the same."""
+    plain = isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value)
     if isinstance(value, str):
         data = value.encode("utf-8", "surrogatepass")
         yield b"s%d:" % len(data) + data
@@ -292,11 +293,11 @@ def _parts(value: Any) -> Iterator[bytes]:
         for array in (matrix.indptr, matrix.indices):
             yield from _bytes(array, np.dtype("<i8"))
         yield from _parts(matrix.data)
-    elif isinstance(value, np.ndarray) and value.dtype.kind in "biufcSU":
+    elif plain and value.dtype.kind in "biufcSU":
         dtype = value.dtype.newbyteorder("<")
         yield f"a{dtype.str}{value.shape}:".encode()
         yield from _bytes(value, dtype)
-    elif isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.ndim == 1:
+    elif plain and value.dtype.kind == "O" and value.ndim == 1:
         yield from _parts(value.tolist())
     elif isinstance(value, np.generic) and value.dtype.kind in "biufc":
         yield f"n{value.item()!r};".encode()

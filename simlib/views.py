@@ -11,11 +11,16 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib.evaluation import SimilarityError, check_budget
+from simlib.evaluation import SimilarityError, check_budget, unmasked
 from simlib.region import Block, Region
 from simlib.source import Source
 
-__all__ = ["SimilarityMatrix", "check_similarity"]
+__all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
+
+ONE_SIDED = (
+    "row_landmarks are for a similarity that is not symmetric: this one is the same "
+    "from the landmarks as to them."
+)
 
 
 class SimilarityMatrix(Source):
@@ -288,13 +293,14 @@ class MappedSimilarity(View):
         return self._apply(super().between(new_items, landmarks, row_landmarks))
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
-        result = np.asarray(self.function(values))
+        result = unmasked(self.function(values))
         if result.dtype.kind == "c":
             raise SimilarityError(
                 f"The mapped function returned values of type {result.dtype}, which "
                 "are not real numbers; the similarities themselves are kept."
             )
-        result = result.astype(self.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            result = result.astype(self.dtype, copy=False)
         if result.shape != values.shape:
             raise SimilarityError(
                 f"The mapped function turned shape {values.shape} into {result.shape}; "
@@ -356,6 +362,8 @@ class SymmetrizedSimilarity(View):
         landmarks: ArrayLike,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
+        if row_landmarks is not None:
+            raise ValueError(ONE_SIDED)
         both = super().between(new_items, landmarks, landmarks)
         return _mean(*np.hsplit(both, 2))
 

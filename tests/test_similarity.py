@@ -1578,6 +1578,41 @@ def test_sparse_items_of_any_format(form):
     assert_allclose(sim.columns(range(4)), (X @ X.T).toarray())
 
 
+def masked(values):
+    """The values, of which the second is masked."""
+    values = np.asarray(values)
+    return np.ma.masked_array(values, np.arange(values.size) == 1)
+
+
+def test_what_is_masked_is_not_a_number():
+    K, _, sim = make()
+    with pytest.raises(ValueError, match="Items 0 and 2 were told nan"):
+        sim.tell([0, 0], [1, 2], masked(K[0, 1:3]))
+    with pytest.raises(ValueError, match="diagonal must be finite"):
+        make(diagonal=masked(np.arange(9)))
+    hidden = np.ma.masked_array(np.ones((3, 3), int), np.eye(3))
+    with pytest.raises(ValueError, match=r"The matrix holds nan at \(0, 0\)"):
+        Similarity.from_matrix(hidden)
+    read = Similarity.from_matrix(hidden, symmetric=False)
+    with pytest.raises(SimilarityError, match="returned nan for items 2 and 2"):
+        read.pairs([1, 2], [2, 2])
+    assert_array_equal(read.peek([1, 2], [2, 2]), [1, np.nan])
+    asked = Similarity(np.arange(3), lambda x, y: masked(x * 1.0), batch="pairs")
+    with pytest.raises(SimilarityError, match="returned nan for items 0 and 1"):
+        asked.pairs([0, 1], [0, 0])
+    with pytest.raises(SimilarityError, match=r"turned .* into nan"):
+        sim.map(lambda values: np.ma.masked_equal(values, K[0, 1])).pairs([0], [1])
+    plain = np.ma.masked_array(K.astype(np.float32), False)
+    assert Similarity.from_matrix(plain).dtype == np.float32
+
+
+@pytest.mark.filterwarnings("error")
+def test_contradictions_beyond_the_largest_number():
+    sim = Similarity(WORDS, lengths)
+    with pytest.raises(ValueError, match="Nothing was taken"):
+        sim.tell([0, 0], [1, 1], [1.7e308, -1.7e308])
+
+
 def test_sparse_matrices_are_refused():
     with pytest.raises(ValueError, match=r"pass K\.toarray"):
         Similarity.from_matrix(scipy.sparse.eye_array(3))

@@ -766,7 +766,8 @@ def test_digests_of_arrays():
     assert digest([np.float64(1.0)]) == digest([1.0])
     kept = "6cf512bd4e403ef2236c81a7b7db54d6f8f3a2d051bc1a77b2803193ee4b0907"
     assert digest([X, X[:, ::2], sparse, np.array(2.0), X[:0]]) == kept
-    for items in ([object()], [{"a": 1}], {"a"}, [None]):
+    masked = np.ma.masked_array([1.0, 2.0], [False, True])
+    for items in ([object()], [{"a": 1}], {"a"}, [None], masked, [masked]):
         with pytest.raises(TypeError, match="pass items_id"):
             digest(items)
 

@@ -230,6 +230,8 @@ def test_between_by_hand(batch):
     sim = Similarity(words, functions[batch], batch=batch, symmetric=False)
     assert_array_equal(sim.between(new, [2]), [[53, 35], [63, 36]])
     assert_array_equal(sim.between(new, [2], [0, 1]), [[53, 15, 25], [63, 16, 26]])
+    with pytest.raises(ValueError, match="row_landmarks are for"):
+        sim.symmetrized().between(new, [2], [0])
     assert_array_equal(sim.symmetrized().between(new, [2]), [[44], [49.5]])
     assert sim.calls == 4 + 6 + 4
 
@@ -276,6 +278,35 @@ def test_between_evaluates_a_pair_once():
     assert_array_equal(sim.between([7], [5, 5]), [[75, 75, 57, 57]])
     with pytest.raises(TypeError, match=r"Pass list\(items\)"):
         sim.between((item for item in [7]), [4])
+
+
+def test_new_items_are_like_those_of_the_matrix():
+    X = np.arange(12.0).reshape(4, 3)
+    sim = Similarity(X, lambda x, y: float(x @ y), limit=9)
+    with pytest.raises(
+        ValueError, match=r"each of shape \(3,\); got some of shape \(\)"
+    ):
+        sim.between(X[0], [0, 1])
+    with pytest.raises(ValueError, match=r"got some of shape \(2,\).*x\[None\]"):
+        sim.between(X[:, :2], [0, 1])
+    assert sim.calls == 0
+    assert_array_equal(sim.between(X[0][None], [0, 1]), X[:1] @ X[:2].T)
+    assert_array_equal(sim.between(list(X[:1]), [2]), X[:1] @ X[2:3].T)
+
+
+def test_between_of_a_matrix_counts_its_items_from_zero():
+    sim = Similarity.from_matrix(matrix(4))
+    assert_array_equal(sim.between([3], [2]), matrix(4)[3:, 2:3])
+    for new in (-1, 4):
+        with pytest.raises(SimilarityError, match="IndexError"):
+            sim.between([new], [2])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_mapped_function_beyond_float32():
+    sim = Similarity([1.0, 2.0], lambda x, y: x * y, dtype=np.float32)
+    with pytest.raises(SimilarityError, match="turned 2 into inf"):
+        sim.map(lambda values: values.astype(float) * 1e300).pairs([0], [1])
 
 
 @pytest.mark.parametrize("symmetric", [True, False])

@@ -205,7 +205,8 @@ class _Search:
         self.sim, self.reader = sim, _Reader(sim)
         self.method, self.seed = method, int(rng.integers(2**62))
         self.n_landmarks, self.refusal = 0, None
-        self.price = 1.0 if sim.symmetric else 2.0  # calls for one in the formulas
+        pair = sim.blank().cost(pairs=([0], [sim.n - 1]))  # of which nothing is known
+        self.price = max(pair, 1.0 if sim.symmetric else 2.0)  # for one in formulas
         calls = sim.calls
         first = self.grow(FIRST, share=0.5)
         if not (first or (self.pays_for_all() and self.grow(FIRST))):

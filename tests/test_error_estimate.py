@@ -400,6 +400,9 @@ def test_interval_by_loops(known, pool, monkeypatch):
 
 def test_refusals():
     sim, approximation = Similarity.from_matrix(indefinite(30)), low_rank(30)
+    for other in (approximation + approximation, approximation.toarray()):
+        with pytest.raises(TypeError, match="The approximation is a LowRank; got"):
+            estimate_error(sim, other)
     with pytest.raises(ValueError, match=r"shape \(30, 30\), the approx.* \(20, 20\)"):
         estimate_error(sim, low_rank(20))
     for confidence in (0, 1, 95):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from simlib.lowrank import LowRank
 
-__all__ = ["relative_error"]
+__all__ = ["check_approximation", "relative_error"]
 
 BLOCK = 2**22  # entries compared at a time
 
@@ -69,11 +69,7 @@ def relative_error(
     K = np.asanyarray(K)
     if K.dtype.kind not in "fiub":
         raise ValueError(f"The matrix must be real; got dtype {K.dtype}.")
-    if not hasattr(approximation, "rows"):
-        raise TypeError(
-            f"The approximation is a LowRank; got {type(approximation).__name__}. "
-            "Of two arrays: np.linalg.norm(K - A) / np.linalg.norm(K)."
-        )
+    check_approximation(approximation)
     if K.shape != approximation.shape:
         raise ValueError(
             f"The matrix has shape {K.shape}, the approximation {approximation.shape}."
@@ -90,6 +86,15 @@ def relative_error(
     if total == 0:
         raise ValueError("The error relative to a matrix of zeros is not defined.")
     return float((missed / total) ** 2 if squared else missed / total)
+
+
+def check_approximation(approximation: LowRank) -> None:
+    """Raise `TypeError` for what is no `LowRank`, such as the sum of two."""
+    if not hasattr(approximation, "rows"):
+        raise TypeError(
+            f"The approximation is a LowRank; got {type(approximation).__name__}. "
+            "Of two arrays: np.linalg.norm(K - A) / np.linalg.norm(K)."
+        )
 
 
 def _norm(A: np.ndarray) -> float:

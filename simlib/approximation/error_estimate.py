@@ -20,6 +20,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import ArrayLike
 
+from simlib.approximation.error import check_approximation
 from simlib.approximation.sampling_design import Strata, features, pool
 from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
@@ -109,6 +110,8 @@ def estimate_error(
     ValueError
         The shapes differ, n_pairs is below 16 and below what is unknown, or every
         similarity seen is zero or nothing beside the approximation.
+    TypeError
+        The approximation is no LowRank.
     BudgetExceeded
         The limit does not pay for the sample; nothing was evaluated.
 
@@ -193,6 +196,7 @@ class ValidationSample:
         n_pairs: int,
         rng: int | np.random.Generator | None,
     ):
+        check_approximation(approximation)
         if approximation.shape != sim.shape:
             raise ValueError(
                 f"The similarity has shape {sim.shape}, the approximation "

@@ -462,6 +462,24 @@ def test_only_the_landmarks_are_kept(method):
     assert estimator.components_ is None
 
 
+@pytest.mark.parametrize(
+    ("kernel", "X"),
+    [
+        (lambda x, y: 0.0, points(9)),
+        (lambda x, y: 0.0, ["a", "b", "c"]),
+        ("linear", np.zeros((9, 2))),
+        ("linear", scipy.sparse.csr_array((9, 2))),
+        ("precomputed", np.zeros((9, 9))),
+        (Similarity(range(9), lambda x, y: 0.0), range(9)),
+    ],
+)
+def test_a_kernel_of_zeros_has_no_features(kernel, X):
+    estimator = features("rpcholesky", kernel, n_landmarks=2, random_state=0)
+    n = len(X) if hasattr(X, "__len__") and not scipy.sparse.issparse(X) else 9
+    assert estimator.fit_transform(X).shape == (n, 0)
+    assert estimator.transform(X[:2]).shape == (2, 0)
+
+
 @each
 def test_more_landmarks_than_items(method):
     K = psd(8)

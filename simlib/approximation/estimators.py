@@ -324,6 +324,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         items = self._items(X, reset=False)
         if self.kernel == "precomputed":
             columns = items[:, self.component_indices_]
+        elif self.component_indices_.size == 0:  # of a matrix of zeros
+            empty = self.component_indices_
+            columns = self._similarity(items, self.kernel).columns(empty)
         else:
             columns = self._between(items, self.components_, self.kernel)
         if self.cheap is not None and len(self.normalization_) > columns.shape[1]:

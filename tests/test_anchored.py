@@ -600,6 +600,11 @@ def test_impossible_companions_and_options():
     ):
         with pytest.raises(ValueError, match=message):
             anchored(sim, 4, cheap)
+    for unit, message in ((1e300, "so long"), (1e-300, "so short"), (1e-160, "short")):
+        Z = np.full((20, 2), unit)
+        for cheap in (Z, scipy.sparse.csr_array(Z)):
+            with pytest.raises(ValueError, match=f"{message}.*by its largest entry"):
+                anchored(sim, 4, cheap)
     Z = np.ones((20, 2))
     for options, message in (
         ({"calibration": "linear"}, 'calibration must be "isotonic" or None'),

@@ -31,18 +31,24 @@ class InnerProducts:
     Raises
     ------
     ValueError
-        The squared norm of a row is no number.
+        The squared norm of a row is no number, or that of all underflows.
     """
 
     symmetric, calls, limit = True, 0, None
 
     def __init__(self, Z: Any):
         with np.errstate(over="ignore"):
-            if not np.isfinite(row_norms(Z, squared=True)).all():
-                raise ValueError(
-                    "The rows of the cheap factor are so long that their inner "
-                    "products are no numbers; divide it by its largest entry."
-                )
+            squares = row_norms(Z, squared=True)
+        if not np.isfinite(squares).all():
+            raise ValueError(
+                "The rows of the cheap factor are so long that their inner products "
+                "are no numbers; divide it by its largest entry."
+            )
+        if (squares < np.finfo(float).tiny).all() and (Z != 0).sum():
+            raise ValueError(
+                "The rows of the cheap factor are so short that their inner products "
+                "vanish; divide it by its largest entry."
+            )
         self.Z, self.n, self.dtype = Z, Z.shape[0], Z.dtype
         self.shape = (self.n, self.n)
 

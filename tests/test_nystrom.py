@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import asymmetric, error, indefinite, orthogonal, psd, quick, rbf
+from numpy.testing import assert_allclose
 from sklearn.kernel_approximation import Nystroem
 
-from simlib import LowRank, Similarity, nystrom, tikhonov
+from simlib import LowRank, Similarity, nystrom, sicur, tikhonov
 from simlib.datasets import gaussian_psd, uniform_psd
 from simlib.landmarks import draw
 
@@ -118,6 +119,17 @@ def test_rcond_is_relative_to_the_largest_magnitude():
     for rcond, rank in ((1e-4, 3), (4.9e-4, 3), (5.1e-4, 2), (0.4, 2), (0.6, 1)):
         core = nystrom(sim, landmarks=[0, 1, 2], rcond=rcond).core
         assert np.linalg.matrix_rank(core) == rank
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", [nystrom, sicur])
+def test_entries_as_large_as_numbers_are(method):
+    K = indefinite(30)
+    K *= 0.99 / np.abs(K).max()
+    huge = np.ldexp(K, 1024)
+    core = method(Similarity.from_matrix(K), 10, rng=0).core
+    scaled = method(Similarity.from_matrix(huge), 10, rng=0).core
+    assert_allclose(np.ldexp(scaled, 1024), core, rtol=1e-6, atol=1e-12)
 
 
 # The cut-off chosen by the block

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from simlib.approximation.plan import Reading
 
-__all__ = ["RIDGES", "Problem"]
+__all__ = ["COMMON", "RIDGES", "Problem"]
 
 COMMON = 200  # binary orders of magnitude whose fourth powers are numbers
 N_FOLDS, LANDMARK_FOLDS = 5, 10

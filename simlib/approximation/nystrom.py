@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from simlib._typing import Indices
-from simlib.approximation.fit import Problem
+from simlib.approximation.fit import COMMON, Problem
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
@@ -190,11 +190,15 @@ def pinv(W: np.ndarray, *, symmetric: bool, rcond: float | None = None) -> np.nd
     """Return the pseudo-inverse in float64; `rcond` None is max(shape) * eps of W."""
     if rcond is None:
         rcond = max(W.shape) * np.finfo(W.dtype).eps
-    W = W.astype(float)
+    exponent = int(np.frexp(np.abs(W).max(initial=0))[1])
+    exponent = exponent if exponent > COMMON else 0  # sums of entries may be no numbers
+    W = np.ldexp(W.astype(float), -exponent)
     if symmetric:  # as scipy.linalg.pinvh, by a faster eigensolver
         values, vectors = scipy.linalg.eigh(W, driver="evd")
         size = np.abs(values)
         kept = size > rcond * size.max()
         inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-        return (inverse + inverse.T) / 2
-    return scipy.linalg.pinv(W, atol=0.0, rtol=rcond)
+        inverse = (inverse + inverse.T) / 2
+    else:
+        inverse = scipy.linalg.pinv(W, atol=0.0, rtol=rcond)
+    return np.ldexp(inverse, -exponent)

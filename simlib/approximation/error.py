@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from simlib.lowrank import LowRank
 
-__all__ = ["check_approximation", "relative_error"]
+__all__ = ["relative_error"]
 
 BLOCK = 2**22  # entries compared at a time
 

@@ -214,7 +214,11 @@ def hubs(n, joined, rng):
 @pytest.mark.parametrize("joined", [1, 3])
 @pytest.mark.parametrize("harmonic", [False, True])
 def test_hubs_take_whole_columns(joined, harmonic):
-    """Of which the items a few hops away are not the largest."""
+    """Of which the items a few hops away are not the largest.
+
+    On a tree many entries are equal, and rounding says which of them are kept: the
+    distance of `auto` was 0.022 of the size with one BLAS, below 0.02 with another.
+    """
     L = hubs(2000, joined, rng=0)
     M = L if harmonic else biharmonic_operator(L)
     landmarks = uniform(2000, 200, rng=0)
@@ -222,9 +226,11 @@ def test_hubs_take_whole_columns(joined, harmonic):
         interpolation(M, landmarks, nnz_per_row=4, solver=solver, renormalize=False)
         for solver in ("superlu", "selected", "auto")
     )
-    size = np.sqrt(scipy.sparse.linalg.norm(exact) ** 2 - 200)  # of P_u
-    assert scipy.sparse.linalg.norm(selected - exact) > 0.1 * size
-    assert scipy.sparse.linalg.norm(auto - exact) < 0.02 * size
+    norm = scipy.sparse.linalg.norm
+    size = np.sqrt(norm(exact) ** 2 - 200)  # of P_u
+    assert norm(selected - exact) > 0.1 * size
+    assert norm(auto - exact) < 0.03 * size
+    assert norm(auto) == pytest.approx(norm(exact), rel=1e-12)
 
 
 def columns_by_reach(monkeypatch):

@@ -27,8 +27,8 @@ def bundled_attention_heads() -> tuple[np.ndarray, np.ndarray]:
     -----
     The first head of every layer of all-MiniLM-L6-v2 (sentence-transformers,
     Apache-2.0), rounded to float16, on the first 512 tokens of scikit-learn's
-    descriptions of its digits, irises and diabetes patients. `read_heads` of this
-    module made them.
+    descriptions of its digits, irises and diabetes patients. The function
+    ``read_heads`` of this module made them.
 
     Examples
     --------

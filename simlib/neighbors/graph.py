@@ -281,8 +281,10 @@ def nearest(
     would find most neighbours. Flops: O(n^2 r) a round with r at most 51, of some ten
     rounds, and two bytes for each entry of the companion. Beyond 20 000 items nothing
     is predicted but of candidates: cheap neighbours, by pynndescent if that is there
-    (``pip install simlib[neighbors]``), and neighbours of neighbours. Source: ours; the
-    neighbours of neighbours are those of NN-descent, Dong et al. (2011).
+    (``pip install simlib[neighbors]``), twice as many as an item has calls, and
+    neighbours of neighbours; time is in proportion to the calls, and memory some 20 kB
+    for each item. Source: ours; the neighbours of neighbours are those of NN-descent,
+    Dong et al. (2011).
 
     Examples
     --------

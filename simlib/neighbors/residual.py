@@ -18,6 +18,7 @@ from scipy.sparse import coo_array, csr_array
 __all__ = ["RowFits", "exponent", "leading"]
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
+STRIP = 2**24  # entries of the systems that are solved at a time
 SAMPLE = 500  # rows by which the ridge is chosen
 
 
@@ -64,8 +65,13 @@ class RowFits:
 
     def fit(self, residuals: csr_array) -> np.ndarray:
         """Return A, whose rows are the fits to all residuals, shape (n_rows, r)."""
-        every = np.arange(len(self._gram))
-        return self._solve(every, residuals.astype(np.float32) @ self.V, self.ridge)
+        right = residuals.astype(np.float32) @ self.V
+        n, r = right.shape
+        A, step = np.empty((n, r), np.float32), max(1, STRIP // r**2)
+        for k in range(0, n, step):
+            rows = np.arange(k, min(k + step, n))
+            A[rows] = self._solve(rows, right[rows], self.ridge)
+        return A
 
     def _solve(self, rows: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
         r = self.V.shape[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -548,7 +549,7 @@ class Evaluator:
 
         try:
             while more:
-                with closing(parallel()(some())) as answers:
+                with _closing(parallel()(some())) as answers:
                     for answer in answers:
                         del sent[answer[0]]
                         yield answer
@@ -692,6 +693,17 @@ def _rows_of_array(items: Any, index: np.ndarray) -> Any:
 
 def _elements(items: Any, index: np.ndarray) -> list[Any]:
     return [items[k] for k in index.tolist()]
+
+
+@contextmanager
+def _closing(answers: Any) -> Iterator[Any]:
+    """Close the answers of joblib, which warns of those that nobody has taken."""
+    try:
+        yield answers
+    finally:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=UserWarning)
+            answers.close()
 
 
 def _call(

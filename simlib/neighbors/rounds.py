@@ -357,8 +357,7 @@ class Rounds:
         self.seen = paid.i.size
         A, V = self.fits.fit(residuals), self.fits.V
         left, right = np.hstack([A, V]) / 2, np.hstack([V, A])
-        graph, known = self._graph(), residuals.astype(np.float32)
-        known.data[:] = 1
+        graph = self._graph()
         low, high = nearness.min(), nearness.max()
         unit = 0.5 / (high - low) if high > low else 0.0
         found: dict[str, tuple[list, list, list]] = {
@@ -375,7 +374,9 @@ class Rounds:
                 no_pair: Any = (np.arange(rows.size), rows)
             else:
                 columns = self._candidates(rows, shared)
-                taken = self.board.read(known[rows], columns) > 0
+                known = residuals[rows].astype(np.float32)
+                known.data[:] = 1
+                taken = self.board.read(known, columns) > 0
                 counts = self.board.read(shared, columns)
                 predicted = np.einsum("ir,ijr->ij", left[rows], right[columns])
                 if self.companion is not None:
@@ -423,15 +424,16 @@ class Rounds:
         i, c = np.nonzero(paid.indices >= 0)
         j = paid.indices[i, c]
         graph = coo_array((np.ones(i.size, np.float32), (i, j)), shape=(n, n)).tocsr()
-        back = graph.T.tocsr()
-        if self.lists is not None:
+        if self.lists is None:
+            back = graph.T
+        else:
             order = np.lexsort((-paid.values[i, c], j))
             i, j = i[order], j[order]
             few = np.arange(j.size) - np.searchsorted(j, j) < BACKWARD * self.k
             places = (j[few], i[few])
             ones = np.ones(np.count_nonzero(few), np.float32)
-            back = coo_array((ones, places), shape=(n, n)).tocsr()
-        return graph.maximum(back).tocsr()
+            back = coo_array((ones, places), shape=(n, n))
+        return graph.maximum(back.tocsr()).tocsr()
 
     def _candidates(self, rows: np.ndarray, shared: csr_array) -> np.ndarray:
         """Return the cheap neighbours of some items, and neighbours of neighbours."""

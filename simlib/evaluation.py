@@ -65,19 +65,21 @@ class Ledger:
     """How many evaluations were made, how many were lost, and how many may be made."""
 
     def __init__(self, limit: float | None):
-        self._spent = (0, 0)
+        # Each is written by one thread only: where requests begin, where answers come.
+        self._begun = 0
+        self._got = (0, 0)  # values; evaluations that are no longer awaited or lost
         self.limit = limit
         self._bar: Any = None
 
     @property
     def calls(self) -> int:
         """Values obtained."""
-        return self._spent[0]
+        return self._got[0]
 
     @property
     def failed(self) -> int:
         """Evaluations handed over from which no value came back."""
-        return self._spent[1]
+        return self._begun - self._got[1]
 
     @property
     def limit(self) -> float | None:
@@ -100,13 +102,12 @@ class Ledger:
 
     def hand_over(self, size: int) -> None:
         """Count so many evaluations as lost, until they are answered."""
-        calls, failed = self._spent
-        self._spent = calls, failed + size
+        self._begun += size
 
     def answered(self, size: int, values: int, failed: int) -> None:
         """Count the values of a request that was handed over, and what it lost."""
-        calls, lost = self._spent
-        self._spent = calls + values, lost - size + failed
+        calls, over = self._got
+        self._got = calls + values, over + size - failed
         if self._bar is not None:
             self._bar.update(values)
 

@@ -80,8 +80,8 @@ MUTANTS = [
     Mutant(
         "every evaluation counts twice",
         "evaluation",
-        "self._spent = calls + values, lost - size + failed",
-        "self._spent = calls + 2 * values, lost - size + failed",
+        "self._got = calls + values, over + size - failed",
+        "self._got = calls + 2 * values, over + size - failed",
         tests="similarity",
     ),
     Mutant(

@@ -22,6 +22,7 @@ from .repository import Repository
 from .results import MIME, read_results
 from .slider import with_slider
 from .tables import write_tables
+from .typography import typeset_page
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -45,6 +46,7 @@ def setup(app: "Sphinx") -> dict[str, Any]:
     app.connect("builder-inited", _execute)
     app.connect("env-get-outdated", _find_outdated)
     app.connect("source-read", _note_page)
+    app.connect("doctree-resolved", typeset_page)
     app.connect("html-page-context", _offer_notebook)
     app.connect("html-page-context", _leave_out_thebe)
     app.connect("build-finished", _leave_out_preloads)

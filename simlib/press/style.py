@@ -127,7 +127,22 @@ def definition_list(entries: Iterable[tuple[str, str]]) -> Any:
 
 
 def plus_minus(values: Sequence[float]) -> str:
-    """Return mean ± standard deviation, the latter with one significant digit."""
+    """Return mean ± standard deviation, to the second digit of the latter.
+
+    Examples
+    --------
+    >>> from simlib.press.style import plus_minus
+    >>> plus_minus([0.031, 0.034, 0.0299])
+    '0.0316 ± 0.0021'
+    >>> plus_minus([2000.0, 2500.0])
+    '2250 ± 354'
+    """
     from statistics import fmean, stdev
 
-    return f"{fmean(values):.3g} ± {float(f'{stdev(values):.1g}'):g}"
+    mean, spread = fmean(values), stdev(values)
+    if not spread:
+        return f"{mean:.3g} ± 0"
+    decimals = max(0, 1 - int(f"{spread:.1e}".partition("e")[2]))
+    if decimals > 6 or abs(mean) >= 1e6:
+        return f"{mean:.2e} ± {spread:.1e}"
+    return f"{mean:.{decimals}f} ± {spread:.{decimals}f}"

@@ -1,0 +1,61 @@
+"""Numbers as they are printed: 5e-05 as 5 × 10⁻⁵, -2 with a minus, 13508 as 13,508."""
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+from sphinx import addnodes
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+__all__ = ["typeset", "typeset_page"]
+
+_POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+\-−]?)(\d+)(?!\w)")
+_MINUS = re.compile(r"(?<![^\s(\[±])-(?=\d)")
+_LARGE = re.compile(r"(?<![\w.,/:+\-])[1-9]\d{4,}(?![\w/:\-])")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_PLAIN = range(-3, 5)  # powers of ten that are written out
+_CODE = (nodes.literal, nodes.FixedTextElement, nodes.math, nodes.raw)
+_LEFT_ALONE = (*_CODE, nodes.citation, addnodes.desc)
+
+
+def typeset(text: str) -> str:
+    """Return a text with the numbers that Python printed as a printer sets them.
+
+    Parameters
+    ----------
+    text : str
+        Prose, or the cell of a table.
+
+    Examples
+    --------
+    >>> from simlib.press.typography import typeset
+    >>> typeset("-0.5 of 39771 in 1e+08, 2e-02, 1.01e+03").replace(chr(8239), " ")
+    '−0.5 of 39,771 in 10⁸, 0.02, 1010'
+    >>> typeset("off by 3.75e-05").replace(chr(8239), " ")
+    'off by 3.75 × 10⁻⁵'
+    """
+
+    def power(found: re.Match[str]) -> str:
+        digits, sign, exponent = found[1], found[2].replace("−", "-"), int(found[3])
+        exponent = -exponent if sign == "-" else exponent
+        if exponent in _PLAIN or not float(digits):
+            return f"{Decimal(digits).scaleb(exponent):f}"
+        raised = "10" + str(exponent).translate(_RAISED)
+        return raised if digits == "1" else f"{digits}\u202f×\u202f{raised}"
+
+    text = _MINUS.sub("−", _POWER.sub(power, text))
+    return _LARGE.sub(lambda found: f"{int(found[0]):,}", text)
+
+
+def typeset_page(app: "Sphinx", tree: nodes.document, name: str) -> None:
+    """Typeset the text of a page; code, formulas, sources and signatures stay."""
+    for node in [*tree.findall(nodes.Text)]:
+        above, kept = node.parent, False
+        while above is not None and not kept:
+            kept, above = isinstance(above, _LEFT_ALONE), above.parent
+        set_anew = typeset(node)
+        if not kept and set_anew != node:
+            node.parent.replace(node, nodes.Text(set_anew))

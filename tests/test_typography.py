@@ -1,0 +1,81 @@
+"""Numbers of a page, as a printer sets them."""
+
+from decimal import Decimal
+from types import SimpleNamespace
+
+import pytest
+from docutils import nodes
+from docutils.utils import new_document
+from hypothesis import given
+from hypothesis import strategies as st
+from sphinx import addnodes
+
+from simlib.press.typography import typeset, typeset_page
+
+PRINTED = {
+    "1e+08": "10⁸",
+    "1e−12": "10⁻¹²",
+    "3.75e-05": "3.75 × 10⁻⁵",
+    "1.00e+06": "1.00 × 10⁶",
+    "1.01e+03": "1010",
+    "8e+04": "80,000",
+    "2e-02": "0.02",
+    "4.0e+00": "4.0",
+    "0e+00": "0",
+    "-0.918 ± 0.3": "−0.918 ± 0.3",
+    "(-2)": "(−2)",
+    "264346 nodes, 2176 documents": "264,346 nodes, 2176 documents",
+    "1200 GB and 23456.5": "1200 GB and 23,456.5",
+}
+AS_THEY_ARE = [
+    "2026-11-23",
+    "all-minilm-l6-v2",
+    "10.1145/12345678",
+    "arXiv:2112.09631",
+    "commit 12345a6",
+    "0.00012345",
+    "1e-rule",
+    "x^-1",
+    "12345-67890",
+    "A–1",
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), PRINTED.items())
+def test_printed(text, expected):
+    """Powers of ten, minus signs and large numbers."""
+    assert typeset(text).replace("\u202f", " ") == expected
+
+
+@pytest.mark.parametrize("text", AS_THEY_ARE)
+def test_left_alone(text):
+    """Dates, names, addresses and ranges are no numbers."""
+    assert typeset(text) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 4))
+def test_no_value_changes(value, digits):
+    """What is read off a typeset number is what was printed."""
+    printed = f"{value:.{digits}e}"
+    text = typeset(printed).replace("−", "-").replace(",", "")
+    mantissa, _, raised = text.rpartition("10") if "10" in text else (text, "", "")
+    if raised and set(raised) <= set("⁻⁰¹²³⁴⁵⁶⁷⁸⁹"):
+        lowered = raised.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789"))
+        factor = mantissa.replace("\u202f×\u202f", "")
+        factor = factor if factor.strip("-") else f"{factor}1"
+        assert Decimal(f"{factor}e{lowered}") == Decimal(printed)
+    else:
+        assert Decimal(text) == Decimal(printed)
+
+
+def test_page():
+    """Prose and cells are typeset; code, formulas and signatures are not."""
+    page = new_document("page")
+    page += nodes.paragraph("", "", nodes.Text("about 1e-05"))
+    kept = [nodes.literal, nodes.literal_block, nodes.math, nodes.math_block]
+    for kind in kept:
+        page += nodes.paragraph("", "", kind("1e-05", "1e-05"))
+    page += addnodes.desc("", nodes.paragraph("", "tol of 1e-05"))
+    typeset_page(SimpleNamespace(), page, "page")
+    texts = [node.astext().replace("\u202f", " ") for node in page.children]
+    assert texts == ["about 10⁻⁵", *["1e-05"] * len(kept), "tol of 1e-05"]

@@ -681,7 +681,7 @@ def accessor(items: Any, batch: str | None) -> Callable[[np.ndarray], Any]:
 
 
 def _rows_of_frame(items: Any, index: np.ndarray) -> Any:
-    return items.iloc[index]
+    return items.iloc[index].reset_index(drop=True)  # or pandas aligns by labels
 
 
 def _rows_of_table(items: Any, index: np.ndarray) -> Any:
@@ -728,7 +728,7 @@ def _call(
             xs, ys = accessor(xs, batch)(places[0]), accessor(ys, batch)(places[1])
         if batch is None:
             for x, y in zip(xs, ys, strict=True):
-                values.append(float(function(x, y)))
+                values.append(_number(function(x, y)))
             answer = np.array(values)
         else:
             answer = unmasked(function(xs, ys))
@@ -737,6 +737,13 @@ def _call(
         return number, answer, time.perf_counter() - start, None
     except BaseException as error:
         return number, np.array(values), time.perf_counter() - start, error
+
+
+def _number(value: Any) -> float:
+    """Return one value as a float, if it is a real number."""
+    if isinstance(value, str | bytes | np.complexfloating | np.timedelta64):
+        raise TypeError(f"{value!r}, of type {type(value).__name__}, is no real number")
+    return float(value)
 
 
 def unmasked(values: Any) -> np.ndarray:

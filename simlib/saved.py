@@ -292,7 +292,7 @@ def _facts(folder: Path) -> dict[str, Any]:
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise ValueError(f"{path} is no file of simlib: it does not say {FORMAT!r}.")
     for name, kind in (("version", int), ("class", str), ("parts", dict)):
-        if not isinstance(facts.get(name), kind):
+        if type(facts.get(name)) is not kind or facts[name] in (0, ""):
             raise _damaged(path, f"it does not tell its {name}")
         if name == "version" and facts[name] > VERSION:
             raise ValueError(

@@ -631,6 +631,8 @@ class Similarity(SimilarityMatrix):
         if fresh.size:
             _, first = np.unique(fresh, return_index=True)
             fresh, everything = fresh[np.sort(first)], np.arange(self.n)
+            if fresh.size == self.n:  # a `Rectangle` has all items in order
+                fresh = everything
             if store is self._memory.columns:
                 rectangle = self._rectangle(everything, fresh, order="F")
                 block = rectangle.out

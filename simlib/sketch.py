@@ -742,5 +742,6 @@ def _dense(A: Any) -> np.ndarray:
 
 def _check_positive(**sizes: int) -> None:
     for name, size in sizes.items():
-        if not isinstance(size, int | np.integer) or size < 1:
+        whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
+        if not whole or size < 1:
             raise ValueError(f"{name} must be a positive integer; got {size!r}.")

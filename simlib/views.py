@@ -293,6 +293,8 @@ class MappedSimilarity(View):
         return self._apply(super().between(new_items, landmarks, row_landmarks))
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
+        if values.size == 0:  # which numpy.vectorize refuses
+            return values.astype(self.dtype)
         result = unmasked(self.function(values))
         if result.dtype.kind == "c":
             raise SimilarityError(

@@ -182,6 +182,7 @@ def test_a_perfect_answer_without_singletons():
         ([0, 1], [0], "a label for each mention"),
         ([0.5, 1], [0, 1], "`key` holds an integer for each"),
         ([0, 1], [[0, 1]], "`response` holds an integer for each"),
+        (np.array([2**63], np.uint64), [0], "`key` has labels of 2\\^63 and more"),
     ],
 )
 def test_what_the_metrics_refuse(key, response, message):

@@ -1819,3 +1819,16 @@ def test_a_list_of_which_only_the_head_is_read():
     )
     assert done.stdout.startswith("twitter")
     assert not done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_list_that_cannot_be_written():
+    done = subprocess.run(
+        f"{sys.executable} -m simlib.datasets list > /dev/full",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("[Errno 28]")
+    assert done.stderr.count("\n") == 1

@@ -5,6 +5,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import Recorder, asymmetric, indefinite, quick, rbf
+from scipy.spatial.distance import cdist
 
 from simlib import (
     METHODS,
@@ -15,6 +16,7 @@ from simlib import (
     gallery,
     largest,
     relative_error,
+    tikhonov,
 )
 from simlib.approximation import sampling_design as module
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
@@ -383,12 +385,14 @@ def test_interval_by_loops(known, pool, monkeypatch):
     for sample, _, unknown in parts:
         total += unknown / len(sample) * sum(squares(*pair) for pair in sample)
     ratio = total[0] / total[1]
-    V = doubt = 0.0
+    V, doubt, shares = 0.0, 0.0, []
     for sample, size, unknown in parts:
         z = [squares(*pair) @ [1, -ratio] for pair in sample]
+        shares += [(unknown / len(sample) * one) ** 2 for one in z]
         terms = variance_by_loops({(0, 0): z}, {(0, 0): size}, unknown)
         V, doubt = V + terms[0], doubt + terms[1]
-    t = scipy.stats.t.ppf(0.95, V**2 / doubt)
+    effective = sum(shares) ** 2 / sum(share**2 for share in shares)
+    t = scipy.stats.t.ppf(0.95, min(V**2 / doubt, effective - 1))
     factor = np.exp(t / 2 * np.sqrt(V) / total[0])
     value = np.sqrt(ratio)
     assert len(off + on) == 16
@@ -508,3 +512,16 @@ def test_all_that_is_evaluated_is_zero_and_something_known_is_not():
     nothing = LowRank(np.zeros((200, 1)), np.zeros((1, 1)))
     estimate = estimate_error(sim, nothing, 100, rng=0)
     assert estimate[:3] == (1, 1, 1)
+
+
+def test_few_pairs_make_a_wide_interval():
+    """Of thirty pairs the largest residuals decide: no more misses than promised."""
+    misses = 0
+    for seed in range(100):
+        x = np.random.default_rng(seed).standard_normal((200, 3))
+        K = np.exp(-cdist(x, x, "sqeuclidean") / 2)
+        sim = Similarity.from_matrix(K)
+        answer = tikhonov(sim, 12, rng=seed)
+        error = estimate_error(sim, answer, 30, confidence=0.9, rng=seed + 7)
+        misses += not error.low <= relative_error(K, answer) <= error.high
+    assert misses <= 18  # the binomial's 99.5 % at one in ten; 32 with all of them

@@ -112,6 +112,26 @@ def test_scale_and_place_do_not_matter():
     np.testing.assert_allclose(A, B, atol=1e-9)
 
 
+@pytest.mark.parametrize("d", [2, 20])
+def test_a_place_far_away_does_not_matter(d):
+    """In many dimensions the search for neighbours cancels unless it is centred."""
+    X = np.random.default_rng(0).standard_normal((200, d))
+    for shift in (1e5, 1e7):
+        moved = X + shift
+        A = neighbor_graph(moved, n_neighbors=8, perplexity=5)
+        B = neighbor_graph(moved - shift, n_neighbors=8, perplexity=5)
+        assert abs(A - B).max() < 1e-8
+
+
+def test_two_far_clouds_have_their_own_weights():
+    """Lengths are taken from differences, not from squares of large numbers."""
+    X = np.random.default_rng(0).standard_normal((60, 20))
+    far = np.vstack([X, X + 2.0**18])
+    A = neighbor_graph(far, n_neighbors=59, perplexity=5).toarray()
+    B = neighbor_graph(far[60:] - 2.0**18, n_neighbors=59, perplexity=5).toarray()
+    assert abs(A[60:, 60:] - B).max() < 1e-6
+
+
 def test_points_in_any_order():
     X = np.random.default_rng(0).standard_normal((80, 3))
     turn = np.random.default_rng(1).permutation(80)

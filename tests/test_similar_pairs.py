@@ -384,3 +384,10 @@ def test_results_are_told_in_a_line():
     graph = nearest(sim, 2, limit=10, distance=True, check=2, rng=0)
     told = "NeighborGraph(2 nearest of 5 items, calls=0, recall 1.00 (0.00 to 1.00))"
     assert repr(graph) == told
+
+
+def test_search_among_one_item():
+    sim = Similarity([1.0], lambda x, y: abs(x - y))
+    found = search(sim, [2.0, 5.0], 1, limit=1, fit_limit=0, distance=True, rng=0)
+    assert found.indices.tolist() == [[0], [0]]
+    assert found.values.tolist() == [[1.0], [4.0]]

@@ -671,7 +671,7 @@ def test_a_value_too_large_for_float32_names_the_pair():
         ("pairs", ["a", "b", "c"], r"not real numbers.*items 0 and 1, or later"),
         (None, 1j, "TypeError.*items 0 and 1"),
         (None, None, "TypeError.*items 0 and 1"),
-        (None, "much", "ValueError.*items 0 and 1"),
+        (None, "much", "TypeError.*items 0 and 1"),
     ],
 )
 def test_an_answer_of_the_wrong_form_names_the_pair(batch, answer, message):
@@ -1240,6 +1240,58 @@ def test_diagonals_that_are_none(diagonal, message):
 
 
 # Items.
+
+
+@pytest.mark.parametrize("batch", [None, "pairs", "block"])
+@given(st.permutations(range(7)), st.sampled_from(["rows", "columns"]), st.booleans())
+def test_all_lines_in_any_order(batch, order, lines, given_diagonal):
+    """Of all lines asked in an order of their own each value stands in its place."""
+    K = np.random.default_rng(0).random((7, 7))
+    function = {
+        None: lambda i, j: K[i, j],
+        "pairs": lambda i, j: K[i, j],
+        "block": lambda i, j: K[np.ix_(i, j)],
+    }[batch]
+    diagonal = np.diag(K) if given_diagonal else None
+    sim = Similarity(
+        np.arange(7), function, batch=batch, symmetric=False, diagonal=diagonal
+    )
+    expected = K[order] if lines == "rows" else K[:, order]
+    assert_array_equal(getattr(sim, lines)(order), expected)
+    assert_array_equal(sim.block(range(7), range(7)), K)
+    if batch != "block":
+        assert sim.calls == (42 if given_diagonal else 49)
+
+
+@pytest.mark.parametrize("pack", [pd.Series, lambda x: pd.DataFrame({"p": x})])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_pandas_does_not_align_pairs(pack, n_jobs):
+    """Labels of rows are those of a batch, whatever rows it has."""
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    sim = Similarity(
+        pack(x),
+        lambda a, b: np.asarray(a - b).ravel(),
+        batch="pairs",
+        symmetric=False,
+        n_jobs=n_jobs,
+    )
+    with joblib.parallel_config("threading"):
+        assert_array_equal(sim.pairs([0, 1, 3], [1, 0, 3]), [-1, 1, 0])
+        assert_array_equal(sim.symmetrized().pairs([0, 2], [3, 3]), [0, 0])
+        assert_array_equal(sim.columns([2])[:, 0], x - 4)
+    both_ways = [[-3, 0, 3, 0], [-2, 1, 2, -1]]
+    assert_array_equal(sim.between(pack(x[:2]), [2, 0]), both_ways)
+
+
+@pytest.mark.parametrize(
+    "value", [np.complex128(0.5 + 1j), "0.5", b"0.5", np.timedelta64(5, "ns")]
+)
+def test_one_value_that_is_no_real_number(value):
+    """`float` would take each of them without a word."""
+    sim = Similarity(range(3), lambda i, j: value if (i, j) != (0, 0) else 1.0)
+    with pytest.raises(SimilarityError, match=r"is no real number.* on items [12] and"):
+        sim.columns([0])
+    assert sim.failed == 1
 
 
 def test_rows_of_a_data_frame():

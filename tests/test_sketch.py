@@ -682,7 +682,7 @@ def test_memory_of_the_powers_of_sparse_rows():
 # What is refused
 
 
-@pytest.mark.parametrize("size", [0, -3, 2.5, None])
+@pytest.mark.parametrize("size", [0, -3, 2.5, None, True])
 def test_sizes(size):
     for kind in KINDS:
         with pytest.raises(

@@ -103,3 +103,4 @@ def test_texts_are_refused():
             function(i, j)
     for one in (function, SoftTokens([])):
         assert one(np.zeros(0, int), np.zeros(0, int)).shape == (0,)
+        assert one([], []).shape == (0,)

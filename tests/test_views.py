@@ -269,6 +269,14 @@ def test_a_mapped_function_with_complex_answers():
     assert_array_equal(sim.pairs([1], [1]), [2])
 
 
+def test_a_mapped_function_is_not_given_nothing():
+    """`numpy.vectorize` cannot be called on no values."""
+    sim = Similarity([1.0, 2.0], lambda x, y: x * y).map(np.vectorize(lambda v: v + 1))
+    assert np.isnan(sim.peek([0], [1])).all()
+    assert sim.block([], [0]).shape == (0, 1)
+    assert_array_equal(sim.pairs([0], [1]), [3])
+
+
 def test_between_evaluates_a_pair_once():
     sim = Similarity(range(6), lambda x, y: 10 * x + y, symmetric=False)
     asked = sim.between([7, 8], [4, 1, 4], [2, 2])

@@ -30,6 +30,7 @@ from simlib.views import SimilarityMatrix, check_similarity
 __all__ = ["ErrorEstimate", "estimate_error"]
 
 FEWEST = 16  # pairs evaluated in all
+FEW = 100  # pairs, of which the largest few decide how wide the interval is
 BINS_PER_OCTAVE, OCTAVES = 8, 2200
 
 
@@ -144,7 +145,11 @@ def estimate_error(
     larger of its own variance and that of itself and its neighbours together. What no
     sample can do is to find errors that nothing foretells: a few dozen pairs among
     a hundred thousand, unlike their neighbours in both numbers, may all be missed, and
-    the interval is then too low and as narrow as if they were not there.
+    the interval is then too low and as narrow as if they were not there. The fewer
+    pairs, the likelier: below 50 an interval of 90 % may miss in one case of four.
+
+    Of fewer than 100 pairs the degrees of freedom are at most the effective number of
+    those that make the variance, (sum v)^2 / sum v^2, less one.
 
     Source: ratio estimation in stratified samples, Cochran (1977), chapter 6; Bankier
     (1988); degrees of freedom after Satterthwaite (1946).
@@ -296,6 +301,10 @@ class ValidationSample:
         spread = 0.0
         if variance > 0:
             freedom = max(variance**2 / uncertainty, 1.0) if uncertainty > 0 else np.inf
+            if self._i.size < FEW:
+                shares = np.square(weights * residual)
+                effective = shares.sum() ** 2 / np.square(shares).sum()
+                freedom = min(freedom, max(effective - 1, 1.0))
             quantile = scipy.stats.t.ppf((1 + confidence) / 2, freedom)
             spread = quantile * np.sqrt(variance) / total.error.sum() / 2
         value = np.sqrt(squared)

@@ -19,6 +19,8 @@ from sklearn.neighbors import NearestNeighbors
 
 __all__ = ["neighbor_graph"]
 
+CHUNK = 2**22  # coordinates of differences held at a time
+
 
 def neighbor_graph(
     X: ArrayLike, *, n_neighbors: int = 20, perplexity: float = 20
@@ -87,13 +89,20 @@ def neighbor_graph(
         )
     if not perplexity >= 1:
         raise ValueError(f"perplexity must be at least 1; got {perplexity}.")
-    X = np.ldexp(X, -np.frexp(abs(X).max(initial=0))[1])  # or squares may overflow
-    distances, neighbors = NearestNeighbors(n_neighbors=n_neighbors).fit(X).kneighbors()
+    points = np.ldexp(X, -np.frexp(abs(X).max(initial=0))[1])  # squares may overflow
+    points -= points.mean(axis=0)  # in many dimensions the search subtracts squares
+    search = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
+    j = search.kneighbors(return_distance=False).ravel()
     i = np.repeat(np.arange(n), n_neighbors)
-    j, squares = neighbors.ravel(), distances.ravel() ** 2
+    step = max(1, CHUNK // max(1, points.shape[1]))
+    parts = [slice(k, k + step) for k in range(0, i.size, step)]
+    squares = [
+        np.square(points[i[part]] - points[j[part]]).sum(axis=1) for part in parts
+    ]
     keys, first = np.unique(np.concatenate([i * n + j, j * n + i]), return_index=True)
     i, j = np.divmod(keys, n)
-    p = _probabilities(np.tile(squares, 2)[first], i, perplexity)
+    lengths = np.tile(np.concatenate(squares), 2)[first]
+    p = _probabilities(lengths, i, perplexity)
     A = coo_array((p / 2, (i, j)), shape=(n, n)).tocsr()
     return csr_array(A + A.T)
 

@@ -51,22 +51,22 @@ NEAR = 16  # times k: neighbours of neighbours, likewise
 BACKWARD = 4  # times k: of how many others an item is a neighbour, likewise
 
 
-def checked(sim: Source) -> SimilarityMatrix:
-    """Return a symmetric similarity of two items at least, or raise."""
+def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
+    """Return a symmetric similarity of so many items at least, or raise."""
     sim = check_similarity(sim)
     if not sim.symmetric:
         raise ValueError(
             "Neighbours are those of a symmetric similarity: pass sim.symmetrized(), "
             "which is (K + K.T)/2 at two calls a pair."
         )
-    if sim.n < 2:
+    if sim.n < least:
         raise ValueError("A single item has no neighbours.")
     return sim
 
 
 def price(sim: SimilarityMatrix) -> int:
     """Return the calls for a pair of which nothing is known."""
-    return max(1, sim.blank().cost(pairs=([0], [1])))
+    return max(1, sim.blank().cost(pairs=([0], [sim.n - 1])))
 
 
 class Rounds:

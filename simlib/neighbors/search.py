@@ -156,7 +156,7 @@ def search(
     >>> result.indices[:, 0].tolist(), result.calls
     ([0, 1, 2, 3, 4], 200)
     """
-    sim = checked(sim)
+    sim = checked(sim, 1)
     n, k, limit = sim.n, whole_number(k, "k"), whole_number(limit, "limit")
     if not 1 <= k <= n:
         raise ValueError(f"k must be between 1 and {n}, for {n} items; got {k}.")

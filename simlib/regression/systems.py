@@ -66,10 +66,11 @@ class Solution:
     condition : float
         The condition number of A: that of R, or for LSQR and conjugate gradients on a
         sparse A that needs no R what their steps tell, times the ratio of the longest
-        column to the shortest.
+        column to the shortest. 1e100 stands for more.
     error_estimate : float
         Estimate of the relative error of x, norm over norm: what each solve commits,
-        and what the later ones make of it. Seldom too small, often 50 times too large.
+        and what the later ones make of it. Seldom too small, often 50 times too large,
+        and far more where columns differ in length by a hundred orders of magnitude.
         The largest of all columns; a column of exact zeros counts as exact.
     method : str
         What ran: "gram", "cholesky_qr", "lsqr", "cg", or "lsqr, cg" for odd powers.

@@ -324,6 +324,11 @@ def _labels(labels: ArrayLike, name: str) -> np.ndarray:
             f"`{name}` holds an integer for each mention; got {labels.dtype} of shape "
             f"{labels.shape}."
         )
+    if labels.dtype.kind == "u" and labels.size and labels.max() >= 2**63:
+        raise ValueError(
+            f"`{name}` has labels of 2^63 and more, which no signed integer holds: "
+            "number the clusters by numpy.unique(labels, return_inverse=True)[1]."
+        )
     return labels.astype(np.int64)
 
 

@@ -118,7 +118,8 @@ class SoftTokens:
         IndexError
             A text that is not there.
         """
-        i, j = np.asarray(i), np.asarray(j)
+        i, j = (np.asarray(side) for side in (i, j))
+        i, j = (side.astype(int) if side.size == 0 else side for side in (i, j))
         if (
             i.shape != j.shape
             or i.ndim != 1

@@ -286,3 +286,10 @@ def test_numbers_in_tables_have_a_minus_at_which_no_line_breaks():
     data = markdown_table(["x", "y"], [[-0.5, 4.6e-06], ["a-b", "4e-15 (2)"]]).data
     assert "| −0.500 | 4.60e−06 |\n| a-b | 4e−15 (2) |" in data
     assert "| – |" in markdown_table(["x"], [[None]]).data
+
+
+def test_tables_align_numbers_right_and_words_left():
+    rows = [["Nyström", 0.5, "1 core", "yes"], ["CUR", None, "2 cores", "no, a sum"]]
+    lines = markdown_table(["method", "error", "run on", "exact"], rows).data
+    assert lines.splitlines()[1] == "| :-- | --: | --: | :-- |"
+    assert markdown_table(["x", "y"], []).data.splitlines()[1] == "| :-- | --: |"

@@ -32,6 +32,8 @@ COLOURS = {
     "grey": "#8A8A8A",
 }
 
+_WORD = re.compile(r"[^\d]*[^\W\d_]{2}|`")  # a cell that does not begin with a number
+
 CURVES = {
     "nystrom": {"label": "Nyström", "color": COLOURS["grey"], "marker": "s"},
     "nystrom_cv": {
@@ -94,9 +96,18 @@ def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
     Parameters
     ----------
     header : sequence
-        Column titles. The first column is aligned left, the others right.
+        Column titles.
     rows : iterable of sequences
-        One cell for each column; None becomes a dash.
+        One cell for each column; None becomes a dash. Columns of numbers are aligned
+        right, but for the first, and columns of words left.
+
+    Examples
+    --------
+    >>> from simlib.press.style import markdown_table
+    >>> print(markdown_table(["method", "error", "by"], [["CUR", 0.25, "rows"]]).data)
+    | method | error | by |
+    | :-- | --: | :-- |
+    | CUR | 0.250 | rows |
     """
     from IPython.display import Markdown
 
@@ -108,8 +119,12 @@ def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
             return f"{value:#.3g}".rstrip(".").replace("-", "−")
         return re.sub(r"(?<=\de)-(?=\d)", "−", str(value)).replace("|", r"\|")
 
-    lines = [header, [":--", *["--:"] * (len(header) - 1)], *rows]
-    return Markdown("\n".join(f"| {' | '.join(map(cell, line))} |" for line in lines))
+    cells = [[cell(value) for value in row] for row in rows]
+    columns = zip(*cells, strict=True) if cells else [()] * len(header)
+    words = [sum(map(bool, map(_WORD.match, c))) > len(c) / 2 for c in columns]
+    aligned = [":--" if of_words else "--:" for of_words in [True, *words[1:]]]
+    lines = [[cell(title) for title in header], aligned, *cells]
+    return Markdown("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 
 def definition_list(entries: Iterable[tuple[str, str]]) -> Any:

@@ -340,3 +340,10 @@ def test_the_interval_is_that_of_estimate_error_for_a_first_answer():
     assert result.reason == "target"
     other = estimate_error(Similarity.from_matrix(K), result.approximation, rng=0)
     assert result.error.value == pytest.approx(other.value, rel=0.2)
+
+
+def test_given_landmarks_are_refused_before_anything_is_paid():
+    sim = Similarity(range(9), lambda i, j: 1.0)
+    with pytest.raises(ValueError, match="draws the landmarks itself"):
+        approximate_to(sim, 0.1, landmarks=np.arange(3), rng=0)
+    assert sim.calls == 0

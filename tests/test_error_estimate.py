@@ -19,6 +19,7 @@ from simlib import (
     tikhonov,
 )
 from simlib.approximation import sampling_design as module
+from simlib.approximation.error_estimate import ValidationSample
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
 
 
@@ -525,3 +526,18 @@ def test_few_pairs_make_a_wide_interval():
         error = estimate_error(sim, answer, 30, confidence=0.9, rng=seed + 7)
         misses += not error.low <= relative_error(K, answer) <= error.high
     assert misses <= 18  # the binomial's 99.5 % at one in ten; 32 with all of them
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_what_others_evaluate_meanwhile_changes_nothing(symmetric):
+    """A pair that another thread evaluates is still one for which the sample stands."""
+    K = np.random.default_rng(0).standard_normal((60, 60))
+    K = K + K.T if symmetric else K
+    K[:20, :20] += 5
+    sim = Similarity(range(60), lambda i, j: K[i, j], symmetric=symmetric)
+    sim.columns([3])
+    answer = low_rank(60, symmetric=symmetric)
+    sample = ValidationSample(sim, answer, 300, 0)
+    before = sample.estimate(answer, 0.9)
+    sim.block(range(20), range(20))
+    assert sample.estimate(answer, 0.9) == before

@@ -199,3 +199,13 @@ def test_the_bootstrap_refuses_what_it_cannot_use(arguments, message):
     good = {"scores": SCORES, "reference": SCORES[0], "labels": LABELS}
     with pytest.raises(ValueError, match=message):
         paired_bootstrap(pearson, **good | arguments)
+
+
+@pytest.mark.parametrize("metric", [f1, accuracy])
+@pytest.mark.parametrize(
+    ("said", "labels"),
+    [([1, 1, -1], [1, 0, 0]), ([0.7, 0.2], [1, 0]), ([np.nan, 1], [1, 1]), ([1], [-1])],
+)
+def test_decisions_are_true_or_false(metric, said, labels):
+    with pytest.raises(ValueError, match="true or false, 1 or 0"):
+        metric(said, labels)

@@ -153,3 +153,9 @@ def test_topics_of_a_set():
     chosen = mentions.of_topics({0, 2})
     assert set(chosen.topics) == {0, 2}
     assert len(chosen.texts) == len(mentions.of_topics([0, 2]).texts) > 0
+
+
+def test_cosines_of_vectors_of_any_length():
+    """Each half of a row is scaled by itself."""
+    rows = np.array([[1e250, 0, 1, 0], [1, 0, 1e-250, 0]])
+    np.testing.assert_allclose(cosines(rows), np.ones((2, 2)))

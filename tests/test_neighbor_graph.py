@@ -21,6 +21,7 @@ from simlib.neighbors import contenders, nearest, pairs_above
 from simlib.neighbors import rounds as module
 from simlib.neighbors.cheap import neighbor_lists
 from simlib.neighbors.choice import Board, divide
+from simlib.neighbors.graph import _estimate
 from simlib.text import bounds
 from simlib.views import View
 
@@ -561,3 +562,36 @@ def test_a_connected_graph_of_repeated_items_is_one_for_trees():
     labels = model.fit_predict(joined)
     assert adjusted_rand_score(np.repeat(np.arange(40), 5), labels) == 1
     assert (graph.to_csr().data == 0).any()
+
+
+def test_similarities_that_join_components_are_no_zeros():
+    """The longest link would be max - max, and no edge."""
+    x = np.random.default_rng(0).standard_normal((40, 2)) * 0.3
+    x[20:] += 5
+    D = cdist(x, x)
+    graph = nearest(Similarity.from_matrix(D), 5, limit=780, distance=True, rng=0)
+    W = graph.to_csr("similarity", connected=True)
+    assert (W.data > 0).all()
+    assert connected_components(W)[0] == 1
+
+
+def test_an_interval_where_few_rows_miss_all():
+    """One row in ten without a neighbour that is right, three sizes of the check."""
+    n, k, rng = 200, 4, np.random.default_rng(0)
+    K = rng.random((n, n))
+    K = K + K.T
+    np.fill_diagonal(K, -1)
+    right = np.argsort(-K, axis=1)[:, :k]
+    wrong = np.argsort(K, axis=1)[:, 1 : k + 1]
+    for check in (5, 10, 30):
+        held = 0
+        for seed in range(100):
+            indices = right.copy()
+            bad = np.random.default_rng(seed).permutation(n)[: n // 10]
+            indices[bad] = wrong[bad]
+            found = _estimate(
+                Similarity.from_matrix(K), indices, False, check, rng.spawn(1)[0]
+            )
+            assert 0 <= found.low <= found.value <= found.high <= 1
+            held += found.low <= 0.9 <= found.high
+        assert held >= 90

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import asymmetric, error, indefinite, quick
+from numpy.testing import assert_allclose
 
 from simlib import LowRank, Similarity, nystrom, sicur, skeleton, sms_nystrom, stacur
 from simlib.approximation.overlay import overlay
@@ -83,3 +84,13 @@ def test_another_shape(sizes):
     with pytest.raises(ValueError, match="The similarity has shape"):
         overlay(sim, answer)
     assert sim.calls == 0
+
+
+@pytest.mark.parametrize("method", [skeleton, sicur, stacur])
+def test_block_beside_rows_and_columns_of_other_items(method):
+    """With the block of all items nothing is left of the error."""
+    K = asymmetric(12)
+    sim = Similarity.from_matrix(K, symmetric=False)
+    answer = method(sim, 3, rng=0)
+    E = overlay(sim, answer, np.arange(12))
+    assert_allclose(answer.toarray() + E.toarray(), K, atol=1e-12)

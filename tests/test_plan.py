@@ -192,3 +192,18 @@ def test_the_landmarks_that_would_fit(limit):
     if limit > 100:
         tikhonov(sim, fitting, rng=0)
         assert 0 <= limit - sim.calls < 100
+
+
+@pytest.mark.parametrize("diagonal_known", [True, False])
+@pytest.mark.parametrize("name", ["skeleton", "sicur", "stacur", "tikhonov", "nystrom"])
+@given(st.integers(1, 12), st.integers(0, 5))
+def test_no_draw_costs_more_than_told(name, diagonal_known, s, seed):
+    """Of a matrix that is not symmetric, with the diagonal known or not."""
+    K = np.random.default_rng(0).standard_normal((12, 12))
+    diagonal = np.diag(K) if diagonal_known else None
+    sim = Similarity(
+        range(12), lambda i, j: K[i, j], symmetric=False, diagonal=diagonal
+    )
+    METHODS[name].function(sim, s, rng=seed)
+    facts = {"symmetric": False, "diagonal_known": diagonal_known}
+    assert sim.calls <= METHODS[name].calls(12, s, **facts)

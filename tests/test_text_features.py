@@ -110,3 +110,12 @@ def test_scaled_features_have_no_mean_and_unit_mean_square_in_training():
     found = scaled(Z, N_TRAIN)[:N_TRAIN]
     np.testing.assert_allclose(found.mean(axis=0), 0, atol=1e-12)
     assert np.square(found).sum(axis=1).mean() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("method", ["optimal", "wmd"])
+def test_spectral_features_want_symmetric_distances(method):
+    """Of an asymmetric matrix `eigh` would read one triangle."""
+    D = np.abs(np.subtract.outer(np.arange(9.0), np.arange(9.0)))
+    D[1, 2] += 1
+    with pytest.raises(ValueError, match="not symmetric"):
+        document_features(D, method, 4, gamma=1.0)

@@ -142,6 +142,12 @@ def approximate_to(
     True
     """
     sim = check_similarity(sim)
+    if not isinstance(options.get("landmarks", ""), str):
+        raise ValueError(
+            "approximate_to draws the landmarks itself, more and more of them: pass "
+            "the name of a way to draw them as `landmarks`, or none. For an answer "
+            "from given ones call the method, and estimate_error."
+        )
     chosen = named(method, options)
     if not 0 < target_error < np.inf:
         raise ValueError(f"target_error must be a number above 0; got {target_error}.")

@@ -21,7 +21,7 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from simlib.approximation.error import check_approximation
-from simlib.approximation.sampling_design import Strata, features, pool
+from simlib.approximation.sampling_design import Strata, contains, features, pool
 from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
 from simlib.source import Source
@@ -209,12 +209,15 @@ class ValidationSample:
             )
         rng = np.random.default_rng(rng)
         self.sim, items = sim, np.arange(sim.n)
-        self.all_off = unknown = sim.n * (sim.n - 1) // (2 if sim.symmetric else 1)
-        self._largest = 0.0
+        self.all_off = sim.n * (sim.n - 1) // (2 if sim.symmetric else 1)
+        self._largest, known = 0.0, [np.zeros(0, dtype=np.int64)]
         for i, j, values in sim.known():
-            unknown -= int((i != j).sum())
+            known.append(self._keys(i, j))
             self._largest = max(self._largest, np.abs(values).max(initial=0))
-        diagonal = items[np.isnan(sim.peek(items, items))]
+        # What other threads evaluate later stays unknown here: the sample stands for it
+        self._known = np.sort(np.concatenate(known))
+        diagonal = items[~contains(self._known, self._keys(items, items))]
+        unknown = self.all_off - (self._known.size - (sim.n - diagonal.size))
         if n_pairs < min(FEWEST, unknown + diagonal.size):
             raise ValueError(
                 f"{n_pairs} pairs say nothing about the {unknown + diagonal.size} that "
@@ -222,7 +225,7 @@ class ValidationSample:
             )
         m_off = min(unknown, n_pairs - min(diagonal.size, n_pairs // 2))
         m_diagonal = min(diagonal.size, n_pairs - m_off)
-        self._pool = pool(sim, unknown, m_off, rng)
+        self._pool = pool(sim, self._known, unknown, m_off, rng)
         strata = Strata.of(*features(approximation, *self._pool), m_off, unknown)
         self._seed = int(rng.integers(2**62))
         self._on = rng.choice(diagonal, m_diagonal, replace=False)
@@ -232,6 +235,12 @@ class ValidationSample:
     @property
     def n_pairs(self) -> int:
         return int(self._strata.numbers.sum())
+
+    def _keys(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return numbers of pairs, of which symmetric ones have one order."""
+        if self.sim.symmetric:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        return i * np.int64(self.sim.n) + j
 
     def enlarge(self, n_pairs: int) -> None:
         """Add pairs off the diagonal until there are n_pairs, or all of them."""
@@ -273,13 +282,13 @@ class ValidationSample:
         fresh = np.ones(self._i.size, dtype=bool)
         if has_read is not None:
             fresh = ~has_read(self._i, self._j)
-        hidden = np.sort((self._i * sim.n + self._j)[fresh])
+        hidden = np.sort(self._keys(self._i, self._j)[fresh])
         total = _Total()
         for i, j, values in sim.known():
-            first, second = i, j
-            if sim.symmetric:
-                first, second = np.minimum(i, j), np.maximum(i, j)
-            seen = ~_contains(hidden, first * sim.n + second)
+            keys = self._keys(i, j)
+            seen = contains(self._known, keys)
+            if has_read is not None:
+                seen |= has_read(i, j) & ~contains(hidden, keys)
             i, j, values = i[seen], j[seen], values[seen]
             total.add(i == j, *squares(i, j, values))
         error, norm = squares(self._i, self._j, self._values)
@@ -319,13 +328,6 @@ class ValidationSample:
             diagonal=float(diagonal),
             heavy_tailed=bool(total.share_of_largest(self.all_off / 1000) > 0.1),
         )
-
-
-def _contains(keys: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Tell which of the asked are among the sorted keys."""
-    if keys.size == 0:
-        return np.zeros(asked.shape, dtype=bool)
-    return keys[np.minimum(np.searchsorted(keys, asked), keys.size - 1)] == asked
 
 
 class _Total:

@@ -99,11 +99,11 @@ def overlay(
             "`sample` is a one-dimensional array of integers, the items of a block; "
             f"got {sample.dtype} of shape {sample.shape}."
         )
-    inner = np.setdiff1d(sample, np.union1d(rows, columns)).astype(np.intp)
+    sample = sample.astype(np.intp)
     places = [
         (everything, columns),
         (rows, np.setdiff1d(everything, columns)),
-        (inner, inner),
+        (np.setdiff1d(sample, rows), np.setdiff1d(sample, columns)),
     ]
     parts = []
     for i, j in places:

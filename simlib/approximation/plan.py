@@ -182,11 +182,18 @@ def nominal(
     """Return S1 and S2 as `draw` does, but the same ones always.
 
     Those drawn independently have as few items in common as can be: no other draw makes
-    a plan that costs more.
+    a plan that costs more, unless the matrix is not symmetric and its diagonal known.
     """
     sample = sample_size(n, n_landmarks, oversampling)
     S2 = np.arange(sample) if nested else np.arange(n - sample, n)
     return np.arange(n_landmarks), S2
+
+
+def _overlapping(
+    n: int, n_landmarks: int, oversampling: float = 1, *, nested: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return S1 and S2 with as many items in common as can be."""
+    return nominal(n, n_landmarks, oversampling)
 
 
 @dataclass(frozen=True)
@@ -211,9 +218,14 @@ class Calls:
         diagonal_known: bool = False,
         **options: Any,
     ) -> int:
-        """Return the cost of the plan for this many landmarks."""
-        planned = self.plan(n, n_landmarks, **options)
-        return planned.cost(symmetric=symmetric, diagonal_known=diagonal_known)
+        """Return the cost of the plan for this many landmarks, at most."""
+        plans = [self.plan(n, n_landmarks, **options)]
+        if diagonal_known and not symmetric:  # the more in common the fewer known ones
+            plans.append(self.plan(n, n_landmarks, draw=_overlapping, **options))
+        return max(
+            plan.cost(symmetric=symmetric, diagonal_known=diagonal_known)
+            for plan in plans
+        )
 
 
 def largest_below(calls: float, n: int, cost: Callable[[int], int]) -> int:

@@ -19,7 +19,7 @@ import scipy.stats
 from simlib.lowrank import LowRank
 from simlib.source import Source
 
-__all__ = ["Strata", "features", "pool"]
+__all__ = ["Strata", "contains", "features", "pool"]
 
 POOL = 2**19  # pairs that are sorted into strata where there are more
 STEP = 4.0  # ratio of the sizes of neighbouring strata in a tail
@@ -98,17 +98,31 @@ class Strata(NamedTuple):
         return variance, uncertainty
 
 
+def contains(keys: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Tell which of the asked are among the sorted keys."""
+    if keys.size == 0:
+        return np.zeros(asked.shape, dtype=bool)
+    return keys[np.minimum(np.searchsorted(keys, asked), keys.size - 1)] == asked
+
+
 def pool(
-    sim: Source, unknown: int, n_pairs: int, rng: np.random.Generator
+    sim: Source,
+    known: np.ndarray,
+    unknown: int,
+    n_pairs: int,
+    rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unknown pairs off the diagonal, or random ones to choose from."""
+    """Return the unknown pairs off the diagonal, or random ones to choose from.
+
+    `known` are the sorted numbers i n + j of the others, i <= j if symmetric.
+    """
     size = max(POOL, 8 * n_pairs)
     if unknown <= 4 * size:
         found = [np.zeros((2, 0), dtype=int)]
         step = max(1, POOL // sim.n)
         for k in range(0, sim.n, step):
             i, j = np.indices((min(step, sim.n - k), sim.n)).reshape(2, -1)
-            found.append(_unknown(sim, i + k, j))
+            found.append(_unknown(sim, known, i + k, j))
         i, j = np.concatenate(found, axis=1)
         if unknown <= size:
             return i, j
@@ -119,18 +133,20 @@ def pool(
         i, j = rng.integers(sim.n, size=(2, size))
         if sim.symmetric:
             i, j = np.minimum(i, j), np.maximum(i, j)
-        i, j = _unknown(sim, i, j)
+        i, j = _unknown(sim, known, i, j)
         keys = np.sort(np.append(keys, i * sim.n + j))
         keys = keys[np.append(True, keys[1:] > keys[:-1])]
     keys = np.sort(rng.choice(keys, size, replace=False))
     return np.divmod(keys, sim.n)
 
 
-def _unknown(sim: Source, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+def _unknown(
+    sim: Source, known: np.ndarray, i: np.ndarray, j: np.ndarray
+) -> np.ndarray:
     """Return those of the pairs that are off the diagonal, ordered and not known."""
     off = i < j if sim.symmetric else i != j
     i, j = i[off], j[off]
-    return np.stack([i, j])[:, np.isnan(sim.peek(i, j))]
+    return np.stack([i, j])[:, ~contains(known, i * sim.n + j)]
 
 
 def features(

@@ -203,8 +203,8 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
         Returns
         -------
         csr_matrix of shape (m, n)
-            Each row with ``n_neighbors + 1`` entries, as scikit-learn has it: the first
-            of a fitted item is the item itself, at the distance zero.
+            Each row with ``n_neighbors + 1`` entries, as scikit-learn has it: where X
+            is what was fitted, the first is the item itself, at the distance zero.
 
         Raises
         ------

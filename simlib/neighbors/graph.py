@@ -40,7 +40,8 @@ class RecallEstimate(NamedTuple):
     value : float
         Mean over the rows.
     low, high : float
-        Ends of the interval of 95 % confidence.
+        Ends of the interval of 95 % confidence: Student's, of the rows and of one more
+        in which nothing was found, since the rows that miss most may be few.
     calls : int
         Evaluations of the sample, beyond those of the graph.
 
@@ -139,8 +140,8 @@ class NeighborGraph:
         -------
         csr_matrix of shape (n, n)
             Indices are int32; each row ascends by distance, or falls by similarity, as
-            scikit-learn expects; where symmetric rows are sorted by column. Zero
-            distances are stored, with `connected` as numbers next to zero: the trees of
+            scikit-learn expects; where symmetric rows are sorted by column. Zeros are
+            stored, with `connected` as numbers next to zero: the trees of
             `scipy.sparse.csgraph`, and HDBSCAN's, have no edge where a zero is.
 
         Raises
@@ -170,7 +171,7 @@ class NeighborGraph:
         keys, first = np.unique(keys, return_index=True)
         places = np.stack(np.divmod(keys, n)).astype(np.int32)
         entries = np.tile(entries, 2)[first]
-        if connected and mode == "distance":
+        if connected:
             tiny = np.finfo(entries.dtype)
             entries[entries == 0] = max(tiny.eps * entries.max(initial=0), tiny.tiny)
         return csr_matrix(coo_array((entries, tuple(places)), shape=(n, n)))
@@ -370,11 +371,12 @@ def _estimate(
     kth = np.partition(exact, n - k, axis=1)[:, n - k]
     found = np.take_along_axis(exact, indices[rows], axis=1) >= kth[:, None]
     shares = found.mean(axis=1)
-    value, half = float(shares.mean()), 0.0
-    if check < n:
-        half = 1.0
-        if check > 1:  # never narrower than that of as many rows of one coin
-            spread = max(shares.var(ddof=1), value * (1 - value) / k, 0.25 / (k * n))
-            t = scipy.stats.t.ppf(0.975, check - 1)
-            half = t * np.sqrt(spread / check * (1 - check / n))
-    return RecallEstimate(value, max(0.0, value - half), min(1.0, value + half), calls)
+    value, middle, half = float(shares.mean()), 0.0, 0.0
+    if check < n:  # a row without any found may have been missed
+        shares = np.append(shares, 0)
+        middle = shares.mean()
+        t = scipy.stats.t.ppf(0.975, check)
+        half = t * np.sqrt(shares.var(ddof=1) / shares.size * (1 - check / n))
+    low = min(value, max(0.0, middle - half)) if check < n else value
+    high = max(value, min(1.0, middle + half))
+    return RecallEstimate(value, float(low), float(high), calls)

@@ -108,7 +108,8 @@ def document_features(
           matrix between the m documents.
         - "wme": nothing; divided by the root of `rank`.
     rank : int
-        Number of features, at most m; "wmd" has m, whatever it is.
+        Number of features, at most m, and 2 at least for "sicur_sym"; "wmd" has m,
+        whatever it is.
     gamma : float
         Similarities are exp(-gamma distance).
     rng : int, Generator or None
@@ -212,7 +213,8 @@ def scaled(Z: np.ndarray, n_train: int) -> np.ndarray:
 def _spectral(D: np.ndarray, rank: int, gamma: float) -> np.ndarray:
     """Return features from the eigenvectors of the matrix between the first."""
     K = np.exp(-gamma * D.astype(float))
-    values, vectors = np.linalg.eigh(K[: D.shape[1]])
+    square = Similarity.from_matrix(K[: D.shape[1]], symmetric=True)  # or refused
+    values, vectors = np.linalg.eigh(square.block(*2 * [np.arange(D.shape[1])]))
     order = np.argsort(-np.abs(values))[:rank]
     order = order[np.abs(values[order]) > 1e-12 * np.abs(values).max()]
     values, vectors = values[order], vectors[:, order]

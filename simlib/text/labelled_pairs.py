@@ -134,7 +134,7 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        Decisions that are not as many as the labels.
+        Decisions that are not as many as the labels, or neither true nor false.
 
     See Also
     --------
@@ -146,7 +146,7 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     >>> float(accuracy([True, True, False, False], [True, False, False, False]))
     0.75
     """
-    said, true = _paired(decisions, labels)
+    said, true = map(_decided, _paired(decisions, labels))
     return (said == true).mean(axis=-1)
 
 
@@ -166,7 +166,7 @@ def f1(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        Decisions that are not as many as the labels.
+        Decisions that are not as many as the labels, or neither true nor false.
 
     See Also
     --------
@@ -178,7 +178,7 @@ def f1(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     >>> float(f1([True, True, False, False], [True, False, True, False]))
     0.5
     """
-    said, true = (one.astype(bool) for one in _paired(decisions, labels))
+    said, true = map(_decided, _paired(decisions, labels))
     both = 2 * (said & true).sum(axis=-1)
     total = said.sum(axis=-1) + true.sum()
     return np.divide(both, total, out=np.zeros(said.shape[:-1]), where=total > 0)
@@ -240,9 +240,7 @@ def out_of_fold_decisions(
     if metric not in ("accuracy", "f1"):
         raise ValueError(f'metric must be "accuracy" or "f1"; got {metric!r}.')
     rows, given = _checked(scores, labels)
-    truth = given.astype(bool)
-    if not np.array_equal(truth, given):
-        raise ValueError("Decisions need labels that are true or false, 1 or 0.")
+    truth = _decided(given)
     n_splits, positive = whole_number(n_splits, "n_splits"), int(truth.sum())
     if not 2 <= n_splits <= min(positive, truth.size - positive):
         raise ValueError(
@@ -344,6 +342,17 @@ def _paired(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarra
             f"{truth.shape} and {rows.shape}."
         )
     return rows, truth
+
+
+def _decided(values: np.ndarray) -> np.ndarray:
+    """Return decisions or labels as truth values."""
+    decided = values.astype(bool)
+    if not np.array_equal(decided, values):
+        raise ValueError(
+            "Decisions and their labels are true or false, 1 or 0: compare scores "
+            "with a threshold, as out_of_fold_decisions does, and labels of -1 with 0."
+        )
+    return decided
 
 
 def _centred(values: np.ndarray) -> np.ndarray:

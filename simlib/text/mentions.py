@@ -20,7 +20,6 @@ from simlib.approximation.methods import METHODS, largest
 from simlib.datasets.ecbplus import Mentions
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity
-from simlib.text.bags import common_exponent
 from simlib.text.coreference import average_linkage, conll_f1
 from simlib.text.refinement import Choice, refined
 
@@ -78,8 +77,9 @@ def cosines(embeddings: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"Pairs of vectors are rows of even length; got shape {embeddings.shape}."
         )
-    embeddings = np.ldexp(embeddings, -common_exponent(embeddings))
-    first, second = map(normalize, np.split(embeddings, 2, axis=1))
+    parts = np.split(embeddings, 2, axis=1)
+    scales = [-np.frexp(np.abs(part).max(axis=1, keepdims=True))[1] for part in parts]
+    first, second = map(normalize, map(np.ldexp, parts, scales))
     return (first @ first.T + second @ second.T) / 2
 
 

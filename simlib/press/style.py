@@ -160,7 +160,7 @@ def plus_minus(values: Sequence[float]) -> str:
     if not spread:
         return f"{mean:.3g} ± 0"
     if spread < 1e-3 * abs(mean):
-        return f"{mean:.4g} ± {spread:.0e}"
+        return f"{mean:.4g} ± {spread:.1g}"
     scale = int(f"{mean:e}".partition("e")[2])
     scale = 0 if -3 <= scale < 6 else scale
     mean, spread = mean / 10.0**scale, spread / 10.0**scale

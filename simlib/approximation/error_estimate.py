@@ -146,7 +146,7 @@ def estimate_error(
     sample can do is to find errors that nothing foretells: a few dozen pairs among
     a hundred thousand, unlike their neighbours in both numbers, may all be missed, and
     the interval is then too low and as narrow as if they were not there. The fewer
-    pairs, the likelier: below 50 an interval of 90 % may miss in one case of four.
+    pairs, the likelier: below 50 an interval of 90 % may miss in one case of three.
 
     Of fewer than 100 pairs the degrees of freedom are at most the effective number of
     those that make the variance, (sum v)^2 / sum v^2, less one.

@@ -1810,25 +1810,25 @@ def test_a_user_without_a_home(tmp_path, monkeypatch):
     assert main(["list"]) == 1
 
 
-def test_a_list_of_which_only_the_head_is_read():
-    done = subprocess.run(
-        f"{sys.executable} -m simlib.datasets list | head -1",
+def list_into(command: str) -> subprocess.CompletedProcess:
+    """Return what became of the list of data sets, written as the shell says."""
+    return subprocess.run(
+        f"{sys.executable} -m simlib.datasets list {command}",
         shell=True,
         capture_output=True,
         text=True,
     )
+
+
+def test_a_list_of_which_only_the_head_is_read():
+    done = list_into("| head -1")
     assert done.stdout.startswith("twitter")
     assert not done.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_list_that_cannot_be_written():
-    done = subprocess.run(
-        f"{sys.executable} -m simlib.datasets list > /dev/full",
-        shell=True,
-        capture_output=True,
-        text=True,
-    )
+    done = list_into("> /dev/full")
     assert done.returncode == 1
     assert done.stderr.startswith("[Errno 28]")
     assert done.stderr.count("\n") == 1

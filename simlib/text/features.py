@@ -213,8 +213,9 @@ def scaled(Z: np.ndarray, n_train: int) -> np.ndarray:
 def _spectral(D: np.ndarray, rank: int, gamma: float) -> np.ndarray:
     """Return features from the eigenvectors of the matrix between the first."""
     K = np.exp(-gamma * D.astype(float))
-    square = Similarity.from_matrix(K[: D.shape[1]], symmetric=True)  # or refused
-    values, vectors = np.linalg.eigh(square.block(*2 * [np.arange(D.shape[1])]))
+    square = K[: D.shape[1]]
+    Similarity.from_matrix(square, symmetric=True)  # an asymmetric one is refused
+    values, vectors = np.linalg.eigh(square)
     order = np.argsort(-np.abs(values))[:rank]
     order = order[np.abs(values[order]) > 1e-12 * np.abs(values).max()]
     values, vectors = values[order], vectors[:, order]

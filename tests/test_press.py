@@ -23,6 +23,7 @@ from simlib.press.chapters import ChapterReader, cell_lines, code_cells
 from simlib.press.cli import main
 from simlib.press.inputs import Checkout, Inputs, changes, chapter_hash
 from simlib.press.job import _kernel_environment, write_atomically
+from simlib.press.recording import check_clean
 from simlib.press.results import MIME, paper, read_results, record
 from simlib.press.sources import cell_hash, content_hash, source_hash
 from simlib.press.sphinx_extension import _row, merge
@@ -641,11 +642,42 @@ def test_a_result_recorded_twice_fails_its_chapter_in_every_profile(tiny, meanwh
     assert failure.error == "ValueError: 'e' is recorded twice: rename one"
 
 
-def test_a_kernel_starts_without_personal_settings(tiny, tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONSTARTUP", "start.py")
+@pytest.mark.parametrize("name", ["PYTHONSTARTUP", "MPLBACKEND", "JUPYTER_PATH"])
+def test_a_kernel_starts_without_personal_settings(tiny, tmp_path, monkeypatch, name):
+    """A backend of one's own would swallow figures, a kernel of one's own run them."""
+    monkeypatch.setenv(name, "mine")
     with _kernel_environment(tmp_path, tiny):
-        assert "PYTHONSTARTUP" not in os.environ
-    assert os.environ["PYTHONSTARTUP"] == "start.py"
+        assert name not in os.environ
+    assert os.environ[name] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("format_name: myst", "format_name: [myst", "alpha.md"),
+        (":tags: [parameters]", ":tags: [parameters", "alpha.md"),
+    ],
+)
+def test_a_chapter_that_cannot_be_read_is_named(tiny, old, new, message):
+    path = tiny.book / "alpha.md"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        read_chapter(path)
+
+
+def test_a_table_of_contents_names_files(tiny):
+    (tiny.root / "_toc.yml").write_text("format: jb-book\nroot: 3\n")
+    with pytest.raises(ValueError, match="root wants a name, not 3"):
+        tiny.pages()
+
+
+def test_untracked_files_count_whatever_is_configured(committed):
+    git(committed, "config", "status.showUntrackedFiles", "no")
+    check_clean(committed)
+    (committed.root / "forgotten.py").write_text("")
+    with pytest.raises(RuntimeError, match="forgotten"):
+        check_clean(committed)
 
 
 def test_an_environment_within_the_root_is_no_source(tmp_path):

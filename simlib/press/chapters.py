@@ -41,7 +41,13 @@ def parse_chapter(text: str) -> "NotebookNode":
 
 def read_chapter(path: str | Path) -> "NotebookNode":
     """Return the notebook of a chapter, not executed."""
-    return parse_chapter(Path(path).read_text(encoding="utf-8"))
+    from jupytext.myst import MystMetadataParsingError
+    from nbformat import ValidationError
+
+    try:
+        return parse_chapter(Path(path).read_text(encoding="utf-8"))
+    except (MystMetadataParsingError, ValidationError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 class ChapterReader:
@@ -135,14 +141,17 @@ def parameters(notebook: "NotebookNode") -> dict[str, Any]:
     values: dict[str, Any] = {}
     for cell in code_cells(notebook):
         if "parameters" in tags(cell):
-            for node in ast.parse(cell_code(cell.source) or "").body:
+            code = cell_code(cell.source)
+            if code is None:
+                raise ValueError(f"the parameters are no Python:\n{cell.source}")
+            for node in ast.parse(code).body:
                 match node:
                     case ast.AnnAssign(
-                        target=ast.Name(id=name), value=ast.expr() as code
+                        target=ast.Name(id=name), value=ast.expr() as value
                     ):
-                        values[name] = _literal(code)
-                    case ast.Assign(targets=[ast.Name(id=name)], value=code):
-                        values[name] = _literal(code)
+                        values[name] = _literal(value)
+                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                        values[name] = _literal(value)
     return values
 
 

@@ -111,9 +111,13 @@ def _run(options: argparse.Namespace, repository: Repository) -> None:
         failed = error
         bad = {repository.chapter_name(failure.source) for failure in error.failures}
         good = [chapter for chapter in good if chapter not in bad]
-    if good:
-        for path in record_results(repository, good):
+    try:
+        for path in record_results(repository, good) if good else []:
             print(f"recorded {repository.relative(path)}")
+    except RuntimeError as refused:
+        if failed:
+            raise RuntimeError(f"{failed}\n\n{refused}") from refused
+        raise
     if failed:
         raise failed
 

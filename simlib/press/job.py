@@ -30,6 +30,15 @@ from .repository import PROFILES, Repository
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+# What a user sets for sessions of their own: filters, a start, a way to draw, kernels.
+_PERSONAL = (
+    "PYTHONWARNINGS",
+    "PYTHONSTARTUP",
+    "MPLBACKEND",
+    "MATPLOTLIBRC",
+    "JUPYTER_PATH",
+)
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -85,7 +94,7 @@ class Job:
         declared = parameters(read_chapter(self.source))
         self.overrides = self.repository.overrides(self.profile).get(self.chapter) or {}
         self.parameters = declared | self.overrides
-        unknown = sorted(self.overrides.keys() - declared.keys())
+        unknown = sorted(map(str, self.overrides.keys() - declared.keys()))
         if unknown:
             raise ValueError(
                 f"book/profiles.yml, {self.profile}: {self.chapter} has no parameter "
@@ -314,7 +323,7 @@ def _kernel_environment(folder: Path, repository: Repository) -> Iterator[None]:
     """
     shutil.copyfile(tracer.__file__, folder / "sitecustomize.py")
     saved = dict(os.environ)
-    for name in ("PYTHONWARNINGS", "PYTHONSTARTUP"):
+    for name in _PERSONAL:
         os.environ.pop(name, None)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     path = os.environ.get("PYTHONPATH")

@@ -19,10 +19,13 @@ from .results import MIME
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+# Files that git does not know count, whatever the user's configuration hides.
+_STATUS = ("status", "--porcelain", "--untracked-files=normal")
+
 
 def check_clean(repository: Repository) -> None:
     """Raise unless git would find nothing to commit."""
-    changed = _git(repository, "status", "--porcelain")
+    changed = _git(repository, *_STATUS)
     if changed:
         raise RuntimeError(f"commit first, then record; git status says:\n{changed}")
 
@@ -33,7 +36,7 @@ def clean_commit(repository: Repository) -> str | None:
     Recorded results aside, which a press that records writes while others run.
     """
     try:
-        changed = _git(repository, "status", "--porcelain", "--", ".", ":!book/results")
+        changed = _git(repository, *_STATUS, "--", ".", ":!book/results")
         return None if changed else _git(repository, "rev-parse", "HEAD")
     except (subprocess.CalledProcessError, OSError):
         return None

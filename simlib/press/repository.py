@@ -164,6 +164,8 @@ def _entries(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
         for key, value in node.items():
             if key in ("root", "file"):
+                if not isinstance(value, str):
+                    raise ValueError(f"_toc.yml: {key} wants a name, not {value!r}.")
                 yield value
             else:
                 yield from _entries(value)

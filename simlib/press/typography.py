@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["typeset", "typeset_page"]
 
 _POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+\-−]?)(\d+)(?!\w)")
-_SMALL = re.compile(r"(?<![\w.,±])(?<!± )0\.000(0*)([1-9])(\d*)(?![\w.]| ±)")
-_MINUS = re.compile(r"(?<![^\s(\[±])-(?=\d)")
-_FOUR = re.compile(r"(?<![\w.,])([1-9]),(\d{3})(?!\w|,\d)")
+_SMALL = re.compile(r"(?<![\w.,±])(?<!± )0\.000(0*)([1-9])(\d*)(?!\w|\.\d| ?±)")
+_MINUS = re.compile(r"(?<![^\s(\[{|±≈=<>–])-(?=\d)")
+_FOUR = re.compile(r"(?<![\w.,\[{])([1-9]),(\d{3})(?!\w|,\d)")
 _LARGE = re.compile(r"(?<![\w.,/:+\-])[1-9]\d{4,}(?![\w/:\-])")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN = range(-2, 5)  # powers of ten that are written out

@@ -425,6 +425,18 @@ def test_what_the_press_did_not_write_is_not_executed(tiny, text):
     assert out_of_date(tiny) == {"alpha": None, "beta": None}
 
 
+@pytest.mark.parametrize("key", ["source", "outputs"])
+def test_a_notebook_altered_by_hand_is_not_executed(tiny, key):
+    """Nor are its values recorded, however fresh its inputs are."""
+    press(["alpha"], repository=tiny)
+    path = tiny.notebook("alpha", "standard")
+    assert "alpha" not in out_of_date(tiny)
+    altered = json.loads(path.read_text())
+    altered["cells"][-1][key] = []
+    path.write_text(json.dumps(altered))
+    assert out_of_date(tiny)["alpha"] is None
+
+
 READS = {
     "from simlib.press.results import read_results as old\nfrom pathlib import Path\n\n"
     "old(Path('book'), 'be' + 'ta')": "book/results/beta.json",

@@ -26,6 +26,7 @@ from .chapters import (
 )
 from .inputs import Checkout, Inputs, Trace, changes
 from .repository import PROFILES, Repository
+from .sources import content_hash
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -225,6 +226,7 @@ class Job:
             )
         notebook.metadata["press"] = {
             "inputs": asdict(made),
+            "cells": _digest(json.loads(nbformat.writes(notebook))),
             "commit": commit if clean_commit(self.repository) == commit else None,
             "executed": started.isoformat(timespec="seconds"),
             "seconds": seconds,
@@ -294,13 +296,24 @@ class Job:
 
 
 def stored_metadata(path: Path) -> dict[str, Any] | None:
-    """Return what the press noted in an executed notebook, or None if there is none."""
+    """Return what the press noted in an executed notebook.
+
+    None if there is none, or if its cells are no longer what the press wrote.
+    """
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))["metadata"]["press"]
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        stored = notebook["metadata"]["press"]
         Inputs(**stored["inputs"])
-    except (OSError, ValueError, KeyError, TypeError):
+        whole = stored["cells"] == _digest(notebook)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    return stored
+    return stored if whole else None
+
+
+def _digest(notebook: dict[str, Any]) -> str:
+    """Return a hash of the sources and outputs of a notebook, as the file has them."""
+    cells = [(cell["source"], cell.get("outputs")) for cell in notebook["cells"]]
+    return content_hash(json.dumps(cells).encode())
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from simlib.press import ChapterError, Repository, press, read_chapter, status
 from simlib.press.chapters import ChapterReader, cell_lines, code_cells
 from simlib.press.cli import main
 from simlib.press.inputs import Checkout, Inputs, changes, chapter_hash
-from simlib.press.job import _kernel_environment, write_atomically
+from simlib.press.job import _PERSONAL, _kernel_environment, write_atomically
 from simlib.press.recording import check_clean
 from simlib.press.results import MIME, paper, read_results, record
 from simlib.press.sources import cell_hash, content_hash, source_hash
@@ -654,7 +654,7 @@ def test_a_result_recorded_twice_fails_its_chapter_in_every_profile(tiny, meanwh
     assert failure.error == "ValueError: 'e' is recorded twice: rename one"
 
 
-@pytest.mark.parametrize("name", ["PYTHONSTARTUP", "MPLBACKEND", "JUPYTER_PATH"])
+@pytest.mark.parametrize("name", _PERSONAL)
 def test_a_kernel_starts_without_personal_settings(tiny, tmp_path, monkeypatch, name):
     """A backend of one's own would swallow figures, a kernel of one's own run them."""
     monkeypatch.setenv(name, "mine")
@@ -676,6 +676,15 @@ def test_a_chapter_that_cannot_be_read_is_named(tiny, old, new, message):
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(ValueError, match=message):
         read_chapter(path)
+
+
+def test_a_slip_in_the_parameters_is_told(tiny):
+    edit(tiny.book / "profiles.yml", "n: 1", "on: 1")  # a truth value, by YAML 1.1
+    with pytest.raises(ValueError, match="alpha has no parameter True; it has n"):
+        press(["alpha"], "quick", repository=tiny)
+    edit(tiny.book / "alpha.md", "n: int = ", "n: int = = ")
+    with pytest.raises(ValueError, match="the parameters are no Python"):
+        press(["alpha"], "quick", repository=tiny)
 
 
 def test_a_table_of_contents_names_files(tiny):
@@ -926,6 +935,17 @@ def test_what_changes_the_commit_during_a_run_is_not_recorded(committed, what, c
     git(committed, "commit", "-a", "-q", "-m", "meddle")
     assert main(RECORD, committed) == 1
     assert "not recorded: alpha. The commit changed or" in capsys.readouterr().err
+
+
+def test_a_failure_is_told_beside_a_record_refused(committed, capsys):
+    code = "from pathlib import Path\n\n_ = Path('book/note.txt').write_text('x')"
+    committed.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS) + cell(code))
+    committed.source("beta").write_text(HEAD + PARAMETERS + cell("1 / 0"))
+    git(committed, "commit", "-a", "-q", "-m", "two slips")
+    assert main(["alpha", "beta", *RECORD[1:]], committed) == 1
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError" in told
+    assert "not recorded: alpha" in told
     assert not committed.results("alpha").exists()
 
 

@@ -127,6 +127,7 @@ PARAMETERS = {
     "mesh": "a 'bunny'",
     "sizes": [0.05, 1e-05, 2],
     "names": ["white", "it's"],
+    "word": "10",
     "draws": {"twitter": 3, "größe": 4},
     "empty": {},
 }

@@ -1,5 +1,6 @@
 """The press, on a throwaway book with a package of its own."""
 
+import hashlib
 import json
 import os
 import resource
@@ -23,7 +24,7 @@ from simlib.press.chapters import ChapterReader, cell_lines, code_cells
 from simlib.press.cli import main
 from simlib.press.inputs import Checkout, Inputs, changes, chapter_hash
 from simlib.press.job import _PERSONAL, _kernel_environment, write_atomically
-from simlib.press.recording import check_clean
+from simlib.press.recording import check_clean, clean_commit
 from simlib.press.results import MIME, paper, read_results, record
 from simlib.press.sources import cell_hash, content_hash, source_hash
 from simlib.press.sphinx_extension import _row, merge
@@ -418,9 +419,12 @@ def test_parameters_are_the_same_if_their_json_is():
         '{"metadata": null}',
         '{"metadata": {"press": null}}',
         '{"metadata": {"press": {"inputs": {"files": {}, "old": 1}}}}',
+        '{"cells": [], "metadata": {"press": {"cells": "DIGEST", "inputs": '
+        '{"files": {}, "data": {}, "display": {}, "parameters": {}}}}}',
     ],
 )
 def test_what_the_press_did_not_write_is_not_executed(tiny, text):
+    text = text.replace("DIGEST", content_hash(b"[]"))
     write_atomically(tiny.notebook("alpha", "standard"), text)
     assert out_of_date(tiny) == {"alpha": None, "beta": None}
 
@@ -598,12 +602,13 @@ def meanwhile(monkeypatch):
 def test_a_notebook_notes_the_results_that_it_displays(tiny, meanwhile):
     """Not those that another press recorded meanwhile; one of hours is kept."""
     path = tiny.results("beta")
-    write_atomically(path, "{}")
-    log = f"file {content_hash(b'{}')} book/results/beta.json\n"
-    meanwhile(lambda _: path.write_text("{ }"), log)
+    text = '{"values": {}, "provenance": {}}'
+    write_atomically(path, text)
+    log = f"file {content_hash(text.encode())} book/results/beta.json\n"
+    meanwhile(lambda _: path.write_text(f"{text} "), log)
     assert press(["alpha"], "full", repository=tiny) == ["alpha"]
     assert out_of_date(tiny, "full")["alpha"] == {"display": ["book/results/beta.json"]}
-    path.write_text("{}")
+    path.write_text(text)
     assert press(["alpha"], repository=tiny) == []
     (failure,) = failures(tiny, ["alpha"], force=True)
     assert failure.error.startswith("book/results/beta.json changed while it ran")
@@ -693,12 +698,27 @@ def test_a_table_of_contents_names_files(tiny):
         tiny.pages()
 
 
+@pytest.mark.parametrize("path", ["alpha", "book/alpha.md", "./book/alpha.md", "/"])
+def test_a_chapter_is_named_by_the_path_of_its_file_too(tiny, path):
+    path = str(tiny.source("alpha")) if path == "/" else path
+    assert tiny.chapter_name(path) == "alpha"
+
+
 def test_untracked_files_count_whatever_is_configured(committed):
     git(committed, "config", "status.showUntrackedFiles", "no")
     check_clean(committed)
     (committed.root / "forgotten.py").write_text("")
     with pytest.raises(RuntimeError, match="forgotten"):
         check_clean(committed)
+
+
+def test_a_repository_around_the_book_that_ignores_it_lends_no_commit(tiny, capsys):
+    outer = commit(new_book(tiny.root / "outer"))
+    inner = new_book(outer.root / "executed")
+    assert clean_commit(outer)
+    assert clean_commit(inner) is None
+    assert main(RECORD, inner) == 1
+    assert "press: git: error: pathspec '_toc.yml' did not" in capsys.readouterr().err
 
 
 def test_an_environment_within_the_root_is_no_source(tmp_path):
@@ -843,6 +863,19 @@ def test_a_full_disk_names_chapter_and_path_and_leaves_nothing(tiny):
     assert {p.name for p in tiny.executed("standard").iterdir()} <= {".lock"}
 
 
+def test_a_source_that_cannot_be_kept_fails_where_it_is_read(tmp_path):
+    """As on a full disk; else it would count as one edited meanwhile."""
+    (tmp_path / "log").mkdir()
+    (tmp_path / "a.py").write_text("")
+    copy = tmp_path / "log" / hashlib.sha256(b"").hexdigest()
+    copy.mkdir()
+    code = "import sys\n\nfrom simlib.press.tracer import trace\n\n"
+    code += "trace(*sys.argv[1:], 'data')\nopen(f'{sys.argv[1]}/a.py').close()"
+    command = [sys.executable, "-c", code, tmp_path, tmp_path / "log/log"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert f"Is a directory: '{copy}'" in done.stderr
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     path = tmp_path / "file"
     write_atomically(path, "old")
@@ -934,7 +967,21 @@ def test_what_changes_the_commit_during_a_run_is_not_recorded(committed, what, c
     committed.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS) + cell(code))
     git(committed, "commit", "-a", "-q", "-m", "meddle")
     assert main(RECORD, committed) == 1
-    assert "not recorded: alpha. The commit changed or" in capsys.readouterr().err
+    assert "not recorded: alpha. Something was edited" in capsys.readouterr().err
+
+
+def test_a_record_committed_during_a_run_does_no_harm(committed):
+    code = "import subprocess\nfrom pathlib import Path\n\n"
+    code += "Path('book/results').mkdir(exist_ok=True)\n"
+    code += "Path('book/results/beta.json').write_text('{}')\n"
+    commit = "git -c user.name=a -c user.email=a@b commit -q -m x"
+    code += f"_ = subprocess.run('git add . && {commit}', shell=True, check=True)"
+    committed.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS) + cell(code))
+    git(committed, "commit", "-a", "-q", "-m", "records")
+    first = git(committed, "rev-parse", "HEAD")
+    assert main(RECORD, committed) == 0
+    assert git(committed, "rev-parse", "HEAD") != first
+    assert read_results(committed.book, "alpha")["provenance"]["commit"] == first
 
 
 def test_a_failure_is_told_beside_a_record_refused(committed, capsys):

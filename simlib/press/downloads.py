@@ -70,7 +70,8 @@ def command(chapter: str, parameters: dict[str, Any]) -> str:
             )  # fmt: skip
             option = f"-y {shlex.quote(text.strip())}"
         else:
-            option = f"-p {name} {shlex.quote(str(value))}"
+            flag = "-r" if isinstance(value, str) else "-p"  # text stays text
+            option = f"{flag} {name} {shlex.quote(str(value))}"
         if len(lines[-1]) + len(option) < WIDTH:
             lines[-1] += f" {option}"
         else:

@@ -119,8 +119,9 @@ def _provenance(repository: Repository, chapter: str) -> dict[str, Any]:
     if missing:
         raise ValueError(
             f"{repository.relative(repository.results(chapter))} has a provenance "
-            f"without {', '.join(missing)}; put back one that was committed, or record "
-            f"again: press {chapter} --profile full --record"
+            f"without {', '.join(missing)}; put back one that was committed, or "
+            "delete it, commit, and record again: "
+            f"press {chapter} --profile full --record"
         )
     return found
 

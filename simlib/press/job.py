@@ -40,6 +40,9 @@ _PERSONAL = (
     "JUPYTER_PATH",
 )
 
+# What the press notes in a notebook.
+_NOTED = {"inputs", "cells", "commit", "executed", "seconds", "machine"}
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -183,7 +186,7 @@ class Job:
         import nbformat
         import papermill
 
-        from .recording import clean_commit, collect, machine
+        from .recording import clean_commit, collect, machine, unchanged_since
 
         started, clock = datetime.now(UTC), time.perf_counter()
         checkout = Checkout(self.repository)
@@ -227,7 +230,7 @@ class Job:
         notebook.metadata["press"] = {
             "inputs": asdict(made),
             "cells": _digest(json.loads(nbformat.writes(notebook))),
-            "commit": commit if clean_commit(self.repository) == commit else None,
+            "commit": commit if unchanged_since(self.repository, commit) else None,
             "executed": started.isoformat(timespec="seconds"),
             "seconds": seconds,
             "machine": machine(),
@@ -304,7 +307,7 @@ def stored_metadata(path: Path) -> dict[str, Any] | None:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         stored = notebook["metadata"]["press"]
         Inputs(**stored["inputs"])
-        whole = stored["cells"] == _digest(notebook)
+        whole = stored["cells"] == _digest(notebook) and stored.keys() >= _NOTED
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return stored if whole else None

@@ -21,25 +21,43 @@ if TYPE_CHECKING:
 
 # Files that git does not know count, whatever the user's configuration hides.
 _STATUS = ("status", "--porcelain", "--untracked-files=normal")
+_KNOWN = ("ls-files", "--error-unmatch", "_toc.yml")
+# All but recorded results, which a press that records writes while others run.
+_FILES = ("--", ".", ":!book/results")
 
 
 def check_clean(repository: Repository) -> None:
-    """Raise unless git would find nothing to commit."""
+    """Raise unless git knows the book and would find nothing to commit."""
     changed = _git(repository, *_STATUS)
     if changed:
         raise RuntimeError(f"commit first, then record; git status says:\n{changed}")
+    _git(repository, *_KNOWN)
 
 
 def clean_commit(repository: Repository) -> str | None:
     """Return the commit that the files are of, None if any of them differs from it.
 
-    Recorded results aside, which a press that records writes while others run.
+    Recorded results aside; None also if git does not know the book, as where it lies
+    in another repository that ignores it.
     """
     try:
-        changed = _git(repository, *_STATUS, "--", ".", ":!book/results")
+        _git(repository, *_KNOWN)
+        changed = _git(repository, *_STATUS, *_FILES)
         return None if changed else _git(repository, "rev-parse", "HEAD")
     except (subprocess.CalledProcessError, OSError):
         return None
+
+
+def unchanged_since(repository: Repository, commit: str | None) -> bool:
+    """Tell whether the files are still those of a commit, recorded results aside."""
+    now = clean_commit(repository)
+    if commit is None or now is None:
+        return False
+    try:
+        _git(repository, "diff", "--quiet", commit, now, *_FILES)
+    except subprocess.CalledProcessError:
+        return False
+    return True
 
 
 def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list[Path]:
@@ -60,8 +78,8 @@ def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list
     Raises
     ------
     RuntimeError
-        The commit changed, or something was left uncommitted, while a chapter ran, or
-        its notebook is missing or out of date: it is not recorded, the others are.
+        Something was edited, committed or not, while a chapter ran, or its notebook
+        is missing or out of date: it is not recorded, the others are.
     """
     import nbformat
 
@@ -96,8 +114,8 @@ def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list
         written.append(results)
     if refused:
         raise RuntimeError(
-            f"not recorded: {', '.join(refused)}. The commit changed or something was "
-            "not committed while they ran; commit, then record them again."
+            f"not recorded: {', '.join(refused)}. Something was edited while they ran; "
+            "commit, then record them again."
         )
     return written
 

@@ -69,8 +69,9 @@ class Repository:
         return [self.chapter_name(entry) for entry in _entries(toc)]
 
     def chapter_name(self, path: str) -> str:
-        """Return the name of a chapter given as ``cur`` or ``book/cur.md``."""
-        return path.removeprefix("./").removeprefix("book/").removesuffix(".md")
+        """Return the name of a chapter given as ``cur`` or by the path of its file."""
+        path = path.removeprefix(f"{self.root}/").removeprefix("./")
+        return path.removeprefix("book/").removesuffix(".md")
 
     def overrides(self, profile: str) -> dict[str, dict[str, Any]]:
         """Return the parameters that a profile changes, by chapter.

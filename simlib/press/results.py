@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .repository import read_yaml
+from .repository import Repository, read_yaml
 
 MIME = "application/vnd.simlib.record+json"
-_BOOK = Path(__file__).resolve().parents[2] / "book"
 
 
 class PaperFigure(NamedTuple):
@@ -60,7 +59,7 @@ def recorded(chapter: str) -> dict[str, Any]:
     >>> from simlib.press import recorded
     >>> values = recorded("cur")
     """
-    return read_results(_BOOK, chapter).get("values", {})
+    return read_results(Repository.here().book, chapter).get("values", {})
 
 
 def provenance(chapter: str) -> dict[str, Any]:
@@ -72,7 +71,7 @@ def provenance(chapter: str) -> dict[str, Any]:
     >>> "commit" in provenance("cur")
     True
     """
-    return read_results(_BOOK, chapter).get("provenance", {})
+    return read_results(Repository.here().book, chapter).get("provenance", {})
 
 
 def paper(key: str) -> PaperFigure:
@@ -85,7 +84,7 @@ def paper(key: str) -> PaperFigure:
     >>> figure.value, figure.table
     (3000, 'Table 4')
     """
-    return read_paper(_BOOK, key)
+    return read_paper(Repository.here().book, key)
 
 
 def read_results(book: Path, chapter: str) -> dict[str, Any]:
@@ -99,14 +98,16 @@ def read_results(book: Path, chapter: str) -> dict[str, Any]:
     path = book / "results" / f"{chapter}.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError(f"it holds a {type(content).__name__}")
+        for part in ("values", "provenance"):
+            if not (isinstance(content, dict) and isinstance(content.get(part), dict)):
+                raise ValueError(f"it holds no {part}")
     except FileNotFoundError:
         return {}
     except ValueError as error:
         raise ValueError(
             f"{path} is no record: {error}. Put one back that was committed, or "
-            f"record again: press {chapter} --profile full --record"
+            "delete it, commit, and record again: "
+            f"press {chapter} --profile full --record"
         ) from None
     return content
 

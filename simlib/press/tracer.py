@@ -77,16 +77,17 @@ def trace(root: str, log: str, data_event: str) -> None:
         try:
             stat = os.stat(path)
             version = path, stat.st_ino, stat.st_size, stat.st_mtime_ns
-            if version not in hashes:
-                with open(path, "rb") as source:
-                    content = source.read()
-                hashes[version] = hashlib.sha256(content).hexdigest()
-                if path.endswith(".py"):
-                    with open(os.path.join(folder, hashes[version]), "wb") as copy:
-                        copy.write(content)
-            return hashes[version]
+            if version in hashes:
+                return hashes[version]
+            with open(path, "rb") as source:
+                content = source.read()
         except OSError:
             return "-"
+        hashes[version] = hashlib.sha256(content).hexdigest()
+        if path.endswith(".py"):
+            with open(os.path.join(folder, hashes[version]), "wb") as copy:
+                copy.write(content)
+        return hashes[version]
 
     sys.addaudithook(hook)
 

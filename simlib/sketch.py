@@ -6,7 +6,7 @@ r"""Random matrices that shorten a matrix and keep its geometry.
     \mathbb E\, \|A^\top S^\top S B - A^\top B\|_F^2
     \le \tfrac 2 m \|A\|_F^2 \|B\|_F^2
 
-The bounds in the middle are the equation :eq:`eq:subspace-embedding` of the book. Each
+The bounds in the middle are the equation :eq:`eq:singular` of the book. Each
 sketch S has shape (m, n) with m much smaller than n and is an isometry in expectation.
 These bounds hold with high probability for n x d matrices U of
 orthonormal columns, with :math:`\varepsilon` about :math:`\sqrt{d / m}`, but not for

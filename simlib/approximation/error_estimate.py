@@ -41,11 +41,15 @@ class ErrorEstimate(NamedTuple):
     ----------
     value : float
         Estimate of ``relative_error(K, approximation)``.
-    low, high : float
-        Ends of the confidence interval.
-    off_diagonal, diagonal : float
-        The parts: the root of the squared error off and on the diagonal over the
-        squared norm of the whole of K, so that the squares add up to that of `value`.
+    low : float
+        Lower end of the confidence interval.
+    high : float
+        Upper end.
+    off_diagonal : float
+        The part off the diagonal: the root of the squared error there over the squared
+        norm of the whole of K.
+    diagonal : float
+        The part on the diagonal; the squares of both add up to that of `value`.
     heavy_tailed : bool
         Of the pairs off the diagonal, the thousandth with the largest errors carries
         over a tenth of their squared error: few pairs decide, and a sample that is not

@@ -65,7 +65,7 @@ class HubLabels:
     ------
     ValueError
         A matrix that is not square, real and finite, a graph without nodes or in
-        several pieces, or one with a node more than 32 767 edges away from a hub.
+        several pieces, or one with a node more than 32,767 edges away from a hub.
     ImportError
         From the module: numba is not installed.
 

@@ -88,10 +88,16 @@ class Dataset:
 
     Attributes
     ----------
-    name, folder, title : str
-        The key in `REGISTRY`, where its files lie, and what it holds.
-    source, licence : str
-        Where the files come from, and under which terms.
+    name : str
+        The key in `REGISTRY`.
+    folder : str
+        Where its files lie.
+    title : str
+        What it holds.
+    source : str
+        Where the files come from.
+    licence : str
+        Under which terms.
     files : tuple of File
         What is read.
 

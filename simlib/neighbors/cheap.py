@@ -3,7 +3,7 @@ r"""A companion as a predictor: its values by rank, calibrated to what is paid f
 .. math:: B_{ij} = f(G_{ij}), \qquad f \text{ monotone, the least squares fit to } K
 
 by isotonic regression, as in `simlib.anchored`; the direction of f is the sign of the
-rank correlation. Values of G are kept to one part in 65 535 of their range, so that f
+rank correlation. Values of G are kept to one part in 65,535 of their range, so that f
 is a table.
 """
 

@@ -39,9 +39,11 @@ class RecallEstimate(NamedTuple):
     ----------
     value : float
         Mean over the rows.
-    low, high : float
-        Ends of the interval of 95 % confidence: Student's, of the rows and of one more
-        in which nothing was found, since the rows that miss most may be few.
+    low : float
+        Lower end of the interval of 95 % confidence: Student's, of the rows and of one
+        more in which nothing was found, since the rows that miss most may be few.
+    high : float
+        Upper end.
     calls : int
         Evaluations of the sample, beyond those of the graph.
 
@@ -280,7 +282,7 @@ def nearest(
     -----
     A tenth of the calls or so go to whole columns, fewer where the companion alone
     would find most neighbours. Flops: O(n^2 r) a round with r at most 51, of some ten
-    rounds, and two bytes for each entry of the companion. Beyond 20 000 items nothing
+    rounds, and two bytes for each entry of the companion. Beyond 20,000 items nothing
     is predicted but of candidates: cheap neighbours, by pynndescent if that is there
     (``pip install simlib[neighbors]``), twice as many as an item has calls, and
     neighbours of neighbours; time is in proportion to the calls, and memory some 20 kB

@@ -47,8 +47,10 @@ class SimilarPairs(NamedTuple):
 
     Attributes
     ----------
-    i, j : arrays of int, shape (m,)
-        Items, i < j.
+    i : array of int, shape (m,)
+        The first item of each pair.
+    j : array of int, shape (m,)
+        The second, i < j.
     values : array of shape (m,)
         Their similarities, or distances.
     recall : float
@@ -100,7 +102,7 @@ def pairs_above(
     Parameters
     ----------
     sim : Similarity
-        n items under a symmetric similarity, 20 000 at most.
+        n items under a symmetric similarity, 20,000 at most.
     threshold : float
         The least similarity, with `distance` the largest distance.
     recall : float, default=0.95
@@ -126,7 +128,7 @@ def pairs_above(
     Raises
     ------
     ValueError
-        An asymmetric similarity, more than 20 000 items, a share that is none, a
+        An asymmetric similarity, more than 20,000 items, a share that is none, a
         threshold that is no number, groups of another number of items.
     BudgetExceeded, SimilarityError
         As for any request to `sim` or `cheap`.
@@ -186,7 +188,7 @@ def most_similar(
     Parameters
     ----------
     sim : Similarity
-        n items under a symmetric similarity, 20 000 at most.
+        n items under a symmetric similarity, 20,000 at most.
     m : int
         How many pairs, from 1 to all of them.
     recall, confidence, limit, cheap, groups, distance, rng

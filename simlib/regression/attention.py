@@ -55,7 +55,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     r"""Kernel ridge regression with the attention kernel exp(<x, y>).
 
     Conjugate gradients on the kernel matrix, which is evaluated in blocks, and half of
-    it kept up to some 11 000 points; or, with `features`, ridge regression on features
+    it kept up to some 11,000 points; or, with `features`, ridge regression on features
     of the kernel, in time and memory linear in the number of points.
 
     Parameters
@@ -139,12 +139,12 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     too; a warning then names the row.
 
     The preconditioner is M = F F^T + mu I + ridge D^-2, where mu is the mean of the
-    diagonal of K - F F^T. With mu = 0 it is that of Diaz et al. (2023) for "rpcholesky"
+    diagonal of K - F F^T. With mu = 0 it is that of Díaz et al. (2024) for "rpcholesky"
     and a constant ridge. Frangella, Tropp and Udell (2023) put the smallest eigenvalue
     of F F^T in place of mu.
 
     Cost: n rank kernel evaluations and 2 n rank^2 flops before, then n^2 / 2
-    evaluations at d flops each, once up to some 11 000 points and in each iteration
+    evaluations at d flops each, once up to some 11,000 points and in each iteration
     beyond, and 2 n^2 + 4 n rank flops an iteration; memory 2 n rank and, where the
     kernel is kept, n^2 / 2. With `features` two passes over them, n m^2 flops, and
     memory m^2 besides blocks; some ten passes where their normal equations have a

@@ -70,7 +70,7 @@ class ExponentialFeatures(
           where there are few columns, or rows of norm 1 or less that point in all
           directions; where they lie in a small subspace of many, sketches are.
         - "positive": :math:`e^{\langle w, x \rangle - \|x\|^2 / 2}` for normal vectors
-          w. None is negative, and the error is the largest.
+          w. None is negative; the error is among the largest.
     degree : "auto" or int, default="auto"
         The largest degree. "auto" takes as many terms as the rows need, of norms r
         taken as at least 1: the rest is below rounding error of :math:`e^{r^2}`, in the
@@ -98,8 +98,9 @@ class ExponentialFeatures(
     See Also
     --------
     simlib.AttentionKernelRegressor : takes such features.
-    simlib.rpcholesky : factors of the kernel matrix from some of its columns, far more
-        accurate for the same rank; they depend on the data.
+    simlib.rpcholesky : factors of the kernel matrix from some of its columns, more
+        accurate for the same rank, by far where points have structure; they depend on
+        the data.
     sklearn.kernel_approximation.RBFSampler : features of the Gaussian kernel.
     sklearn.kernel_approximation.PolynomialCountSketch : of the powers of a product.
     sklearn.preprocessing.PolynomialFeatures : monomials without these weights.

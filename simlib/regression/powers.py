@@ -93,8 +93,8 @@ def lstsq(
     method : str, default="auto"
         "gram": the triangle of A^T A by Cholesky's decomposition, and corrections by
         residuals with A, which have the digits of QR up to a condition number of some
-        10^6 and fail beyond 10^8. "cholesky_qr": that of A itself, by a sketch and two
-        more passes, and corrections; has the digits of QR. "lsqr": LSQR, and conjugate
+        10^6 and fail beyond 10^8. "cholesky_qr": that of A itself, by a sketch and one
+        more pass, and corrections; has the digits of QR. "lsqr": LSQR, and conjugate
         gradients for A^T A, preconditioned by a sketch. "auto": for a dense A or for
         blocks "gram", if the condition number of A^T A with columns of length one
         permits it, otherwise "cholesky_qr", and "lsqr" beyond 2000 columns. For a

@@ -131,7 +131,7 @@ def document_features(
     Flops: O(n m) exponentials, O(n rank^2) and what the approximation takes; "optimal"
     and "wmd" O(n m^2).
 
-    Source: Ray et al. (2022), section 4.3; Wu et al. (2018) for "wme".
+    Source: Ray et al. (2022), section 4.1; Wu et al. (2018) for "wme".
 
     See Also
     --------

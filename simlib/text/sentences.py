@@ -69,8 +69,10 @@ class Outcome:
     ----------
     scores : ndarray of float64, shape (m,)
         What it says of the labelled pairs.
-    raw, symmetrised : float
-        Relative errors in the Frobenius norm, against K and against (K + K^T) / 2.
+    raw : float
+        Relative error in the Frobenius norm, against K.
+    symmetrised : float
+        The same, against (K + K^T) / 2.
     labelled : float
         Relative error of the scores, against those of (K + K^T) / 2, or of K where both
         orders are approximated.

@@ -698,10 +698,9 @@ def test_a_table_of_contents_names_files(tiny):
         tiny.pages()
 
 
-@pytest.mark.parametrize("path", ["alpha", "book/alpha.md", "./book/alpha.md", "/"])
-def test_a_chapter_is_named_by_the_path_of_its_file_too(tiny, path):
-    path = str(tiny.source("alpha")) if path == "/" else path
-    assert tiny.chapter_name(path) == "alpha"
+def test_a_chapter_is_named_by_the_path_of_its_file_too(tiny):
+    paths = ["alpha", "book/alpha.md", "./book/alpha.md", str(tiny.source("alpha"))]
+    assert {tiny.chapter_name(path) for path in paths} == {"alpha"}
 
 
 def test_untracked_files_count_whatever_is_configured(committed):

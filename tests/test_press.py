@@ -466,7 +466,7 @@ def test_what_is_only_displayed_is_a_key_of_its_own(tiny):
     tiny.results("beta").parent.mkdir(exist_ok=True)
     shown = sorted(READS.values())
     for k, file in enumerate(shown):
-        (tiny.root / file).write_text("{}")
+        (tiny.root / file).write_text('{"values": {}, "provenance": {}}')
         assert out_of_date(tiny, "full")["alpha"] == {"display": shown[: k + 1]}
     for profile, executed in [("full", []), ("standard", ["alpha"])]:
         assert out_of_date(tiny, profile)["alpha"] == {"display": shown}

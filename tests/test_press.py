@@ -819,7 +819,7 @@ def test_an_interrupt_ends_in_one_line(tiny, jobs):
     assert list(tiny.executed("standard").glob("*.ipynb")) == []
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_no_worker_outlives_the_press(tiny, sent):
     code = "import os\nfrom pathlib import Path\nfrom time import sleep\n\n"
     code += "_ = Path('new').write_text(str(os.getpid()))\n"
@@ -837,7 +837,7 @@ def test_no_worker_outlives_the_press(tiny, sent):
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(sent)
-    expected = 128 + sent if sent == signal.SIGTERM else -sent
+    expected = -sent if sent == signal.SIGKILL else 128 + sent
     assert process.wait(60) == expected
     kernel = int((tiny.root / "pid").read_text())
     end = time.monotonic() + 30

@@ -2,10 +2,10 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from signal import SIGTERM, signal
 
 from .execution import press, select
 from .freshness import status, strays
@@ -59,7 +59,11 @@ def main(
     options = parser.parse_args(arguments)
     if options.record and options.profile != "full":
         parser.error("--record needs --profile full")
-    before = signal(SIGTERM, lambda *_: sys.exit(128 + SIGTERM))
+    ends = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    # Left as they are: a hang-up that nohup ignores, and what has a handler.
+    caught = [end for end in ends if end and signal.getsignal(end) == signal.SIG_DFL]
+    for end in caught:
+        signal.signal(end, lambda number, _: sys.exit(128 + number))
     try:
         _run(options, repository or Repository.here())
         sys.stdout.flush()
@@ -80,7 +84,8 @@ def main(
         print(f"\n{error}", file=sys.stderr)
         return 1
     finally:
-        signal(SIGTERM, before)
+        for end in caught:
+            signal.signal(end, signal.SIG_DFL)
     return 0
 
 

@@ -151,17 +151,20 @@ def plus_minus(values: Sequence[float]) -> str:
     '0.0316 ± 0.0021'
     >>> plus_minus([2000.0, 2500.0])
     '2250 ± 354'
+    >>> plus_minus([2250.0, 2250.0])
+    '2250 ± 0'
     >>> plus_minus([1.2e6, 1.3e6])
     '(1.250 ± 0.071) × 1e6'
     """
     from statistics import fmean, stdev
 
     mean, spread = fmean(values), stdev(values)
-    if not spread:
-        return f"{mean:.3g} ± 0"
-    if spread < 1e-3 * abs(mean):
-        return f"{mean:.4g} ± {spread:.1g}"
     scale = int(f"{mean:e}".partition("e")[2])
+    whole = scale + 1 if scale < 6 else 0  # digits before the point, not to be cut
+    if not spread:
+        return f"{mean:.{max(3, whole)}g} ± 0"
+    if spread < 1e-3 * abs(mean):
+        return f"{mean:.{max(4, whole)}g} ± {spread:.1g}"
     scale = 0 if -3 <= scale < 6 else scale
     mean, spread = mean / 10.0**scale, spread / 10.0**scale
     decimals = max(0, 1 - int(f"{spread:.1e}".partition("e")[2]))

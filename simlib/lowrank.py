@@ -31,6 +31,8 @@ __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
 CHUNK = 2**20  # entries of the rows computed at a time
+REFINEMENTS = 5  # steps of `solve` at most
+UNSOLVED = 1e-3  # of the right-hand side: what it may leave
 BLOCK = 32  # columns of a sparse factor that are dense at a time
 
 
@@ -191,17 +193,15 @@ class LowRank(Saved, LinearOperator):
     def _transpose(self) -> LowRank:
         if self.symmetric:
             return self
-        residual = None if self.residual is None else self.residual.T
-        return LowRank(
-            self._right,
-            self.core.T,
-            self.left,
-            residual=residual,
-            landmarks=self.row_landmarks,
-            row_landmarks=self.landmarks,
-            calls=self.calls,
-            method=self.method,
-        )
+        turned = {
+            "left": self._right,
+            "core": self.core.T,
+            "right": self.left,
+            "residual": None if self.residual is None else self.residual.T,
+            "landmarks": self.row_landmarks,
+            "row_landmarks": self.landmarks,
+        }
+        return type(self)(**(self._arguments() | turned))
 
     _adjoint = _transpose
 
@@ -389,7 +389,7 @@ class LowRank(Saved, LinearOperator):
         Q, T, by_gram = self._decomposed()
         core = T @ self.core
         if self.residual is None:
-            y_scaled, joint = y / ridge, self._joint() / ridge
+            joint = self._joint() / ridge
         else:
             D = scipy.sparse.csc_array(self.residual, dtype=float)
             D = D + ridge * scipy.sparse.eye_array(self.shape[0], format="csc")
@@ -399,7 +399,6 @@ class LowRank(Saved, LinearOperator):
                 raise np.linalg.LinAlgError(
                     "The residual plus the ridge is singular; change the ridge."
                 ) from error
-            y_scaled = factor.solve(y)
             joint = np.empty((self.right.shape[1], len(T)))
             step = BLOCK if by_gram else max(1, len(T))
             for start in range(0, len(T), step):
@@ -415,18 +414,39 @@ class LowRank(Saved, LinearOperator):
                 "are so large, or the ridge so small, that their products overflow."
             )
         lu, pivots = dgetrf(system)[:2] if system.size else (system, np.empty(0))
-        if _condition(system, lu) > 0.01 / np.finfo(float).eps:  # away from Q it is 1
-            raise np.linalg.LinAlgError(
-                f"The matrix plus {ridge:g} I is singular to working precision: minus "
-                "the ridge is an eigenvalue. Change the ridge."
+        eps = np.finfo(float).eps
+        singular = np.linalg.LinAlgError(
+            f"The matrix plus {ridge:g} I is singular to working precision: minus the "
+            "ridge is an eigenvalue, or nothing beside one. Change the ridge."
+        )
+        if _condition(system, lu) > 1 / eps:  # away from Q it is 1
+            raise singular
+
+        def by_lemma(y: np.ndarray) -> np.ndarray:
+            scaled = y / ridge if self.residual is None else factor.solve(y)
+            small = core @ transposed_times(self.right, scaled)
+            weights = lu_solve((lu, pivots), small) if small.size else small
+            gap = np.empty(y.shape)
+            for part, rows in Q(weights[:, None] if weights.ndim == 1 else weights):
+                gap[part] = rows.reshape(gap[part].shape)
+            return scaled - (
+                gap / ridge if self.residual is None else factor.solve(gap)
             )
-        small = core @ transposed_times(self.right, y_scaled)
-        weights = lu_solve((lu, pivots), small) if small.size else small
-        gap = np.empty(y_scaled.shape, np.result_type(weights, float))
-        for part, rows in Q(weights[:, None] if weights.ndim == 1 else weights):
-            gap[part] = rows.reshape(gap[part].shape)
-        gap = gap / ridge if self.residual is None else factor.solve(gap)
-        return (y_scaled - gap).astype(dtype)
+
+        # D^-1 y and what is taken from it are large and nearly equal where the ridge is
+        # small: a few steps of refinement bring the digits back.
+        x, before = by_lemma(y), np.inf
+        for _ in range(REFINEMENTS):
+            product = self._matmat(x)
+            missed = y - product - ridge * x
+            rounding = eps * (_norm(product) + abs(ridge) * _norm(x) + _norm(y))
+            if not rounding < _norm(missed) < before / 2:
+                break
+            before = _norm(missed)
+            x = x + by_lemma(missed)
+        if _norm(missed) > UNSOLVED * _norm(y):
+            raise singular
+        return x.astype(dtype)
 
     def with_core(self, core: ArrayLike) -> Self:
         r"""Return the matrix with the same factors and residual, and another core.
@@ -721,6 +741,8 @@ class Closed(LowRank):
 def _inexact(factor: Any) -> Any:
     """Return a factor as a matrix of float32 or float64, by rows if it is sparse."""
     sparse = scipy.sparse.issparse(factor)
+    if np.ma.is_masked(factor):
+        raise ValueError("A factor has masked entries; give numbers for them.")
     factor = scipy.sparse.csr_array(factor) if sparse else np.asanyarray(factor)
     if factor.ndim != 2:
         raise ValueError(f"Factors are two-dimensional; got shape {factor.shape}.")

@@ -292,7 +292,8 @@ def _facts(folder: Path) -> dict[str, Any]:
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise ValueError(f"{path} is no file of simlib: it does not say {FORMAT!r}.")
     for name, kind in (("version", int), ("class", str), ("parts", dict)):
-        if type(facts.get(name)) is not kind or facts[name] in (0, ""):
+        untold = type(facts.get(name)) is not kind or facts[name] == ""
+        if untold or (name == "version" and facts[name] < 1):
             raise _damaged(path, f"it does not tell its {name}")
         if name == "version" and facts[name] > VERSION:
             raise ValueError(

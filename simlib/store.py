@@ -341,6 +341,12 @@ def _opened(path: Path) -> sqlite3.Connection:
         )
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            ((journal,),) = connection.execute("PRAGMA journal_mode")
+            if journal == "wal":
+                raise StoreError(
+                    f"{path} keeps a write-ahead log, which no store does. Name "
+                    "another file."
+                )
             connection.execute("PRAGMA journal_mode = DELETE")
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("BEGIN EXCLUSIVE")
@@ -524,10 +530,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", type=Path)
     given = parser.parse_args(arguments)
     try:
-        return _look(given.verb, given.file)
+        status = _look(given.verb, given.file)
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:  # of ``export FILE | head``: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # of ``export FILE > OTHER`` on a full disk
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"The output could not be written: {error.strerror}", file=sys.stderr)
+        return 2
     except StoreError as error:
         print(error, file=sys.stderr)
         return 2

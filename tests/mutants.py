@@ -140,8 +140,8 @@ MUTANTS = [
     Mutant(
         "the pseudo-inverse cuts float32 at the rounding of float64",
         "approximation/nystrom",
-        "rcond = max(W.shape) * np.finfo(W.dtype).eps",
-        "rcond = max(W.shape) * np.finfo(float).eps",
+        "rcond = smallest_inverted(W.dtype)",
+        "rcond = smallest_inverted(float)",
         tests="methods",
     ),
     Mutant(
@@ -179,8 +179,8 @@ MUTANTS = [
     Mutant(
         "a block in float32 is inverted down to the rounding of float64",
         "approximation/fit",
-        "keep = sigma > sigma[:1] * max(B.shape) * np.finfo(dtype).eps",
-        "keep = sigma > sigma[:1] * max(B.shape) * np.finfo(float).eps",
+        "keep = sigma > sigma[:1] * smallest_inverted(dtype)",
+        "keep = sigma > sigma[:1] * smallest_inverted(float)",
         tests="methods",
     ),
     Mutant(
@@ -280,10 +280,29 @@ MUTANTS = [
         tests="saved",
     ),
     Mutant(
+        "singular values are inverted down to rounding",
+        "approximation/fit",
+        "return float(np.sqrt(np.finfo(dtype).eps))",
+        "return float(np.finfo(dtype).eps)",
+        tests="methods",
+    ),
+    Mutant(
+        "no step of refinement follows the inversion lemma",
+        "lowrank",
+        "for _ in range(REFINEMENTS):",
+        "for _ in range(1):",
+    ),
+    Mutant(
+        "what does not solve a system is returned",
+        "lowrank",
+        "if _norm(missed) > UNSOLVED * _norm(y):",
+        "if False:",
+    ),
+    Mutant(
         "the transpose keeps the residual as it is",
         "lowrank",
-        "residual = None if self.residual is None else self.residual.T",
-        "residual = self.residual",
+        '"residual": None if self.residual is None else self.residual.T',
+        '"residual": self.residual',
     ),
     Mutant(
         "an estimator does not pass its seed on",

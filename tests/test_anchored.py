@@ -347,6 +347,10 @@ def test_compressed_answer_embeds_items_old_and_new(kind):
     np.testing.assert_allclose(answer.extend(*columns), Z, atol=1e-10)
     with pytest.raises(ValueError, match="cheap_columns"):
         answer.extend(columns[0])
+    turned = answer.T
+    np.testing.assert_allclose(turned.toarray(), dense.T, atol=1e-12)
+    with pytest.raises(ValueError, match="cheap_columns"):
+        turned.extend(columns[0])
 
 
 def test_a_large_base_rank_is_as_good_as_none():

@@ -862,6 +862,8 @@ def test_a_fit_that_failed_says_what_is_lost():
 
 def test_a_nugget_is_no_feature():
     features = SimilarityFeatures(method_params={"nugget": True})
+    with pytest.raises(ValueError, match="Features take no overlay"):
+        SimilarityFeatures(method_params={"overlay": True}).fit(np.ones((9, 2)))
     with pytest.raises(ValueError, match="Features take no nugget"):
         features.fit(np.eye(5))
 

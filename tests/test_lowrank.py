@@ -1,5 +1,6 @@
 """LowRank against exact answers, dense arrays, SciPy and scikit-learn."""
 
+import contextlib
 import pickle
 import tracemalloc
 from itertools import product
@@ -365,6 +366,43 @@ def test_solve_survives_a_pseudo_inverse_as_core(ridge, separate):
     expected = np.linalg.solve(K.toarray() + ridge * np.eye(300), y)
     error = np.linalg.norm(K.solve(y, ridge) - expected)
     assert error < 1e-3 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("ridge", [1e-4, 1e-8, 1e-11])
+@pytest.mark.parametrize("form", ["symmetric", "separate", "residual"])
+def test_solve_keeps_its_digits_with_small_ridges(ridge, form):
+    """As many as a dense solver, which leaves eps |K| / ridge."""
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((200, 8)))[0]
+    core = np.diag(np.logspace(0, -6, 8))
+    residual = scipy.sparse.diags_array(ridge * rng.random(200))
+    K = LowRank(
+        Q,
+        core,
+        Q if form == "separate" else None,
+        residual=residual if form == "residual" else None,
+    )
+    dense = K.toarray() + ridge * np.eye(200)
+    y = np.column_stack([rng.standard_normal(200), Q @ np.ones(8)])
+    for right in (y, y[:, 1], y.astype(np.float32)):
+        missed = np.linalg.norm(dense @ K.solve(right, ridge) - right)
+        assert missed < 20 * np.finfo(float).eps / ridge * np.linalg.norm(right)
+
+
+def test_solve_returns_nothing_that_solves_nothing():
+    """The ridge is not an eigenvalue, but rounding errors of K are larger."""
+    points = np.linspace(0, 1, 300)[:, None]
+    C = rbf_kernel(points, gamma=0.5)[:, ::30]
+    K = LowRank(C, np.linalg.pinv(C[::30], 1e-8, True))
+    y, solved = np.sin(points[:, 0]), 0
+    for ridge in np.logspace(-16, -6, 21):
+        with contextlib.suppress(np.linalg.LinAlgError):
+            x = K.solve(y, ridge)
+            solved += 1
+            assert np.linalg.norm(K @ x + ridge * x - y) < 2e-3 * np.linalg.norm(y)
+    assert 10 < solved < 21
+    with pytest.raises(np.linalg.LinAlgError, match="or nothing beside one"):
+        K.solve(y, 1e-16)
 
 
 def test_solve_accepts_a_negative_ridge(rank_one):
@@ -770,3 +808,9 @@ def test_entries_however_many_and_however_spread(n, m, seed, in_sparse_factors):
 def test_a_core_beyond_the_range_is_refused(wrong):
     with pytest.raises(ValueError, match="core has entries that are NaN or infinite"):
         LowRank(np.ones((3, 1)), [[wrong]])
+
+
+def test_factors_have_no_masked_entries():
+    masked = np.ma.masked_array([[1.0], [2.0]], mask=[[True], [False]])
+    with pytest.raises(ValueError, match="factor has masked entries"):
+        LowRank(masked, [[1.0]])

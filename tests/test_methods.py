@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
+from scipy.spatial.distance import cdist
+from sklearn.kernel_approximation import Nystroem
 
-from simlib import METHODS, BudgetExceeded, LowRank, Similarity, SimilarityError
+from simlib import (
+    METHODS,
+    BudgetExceeded,
+    LowRank,
+    Similarity,
+    SimilarityError,
+    SimilarityFeatures,
+)
 
 OPTIONS = [
     *((name, {}) for name in METHODS),
@@ -438,3 +447,45 @@ def test_semidefinite_matrix_makes_nystrom_and_sms_agree(seed):
     sim = Similarity.from_matrix(rbf(200, seed=seed))
     one, other = (run(name, sim, 20, rng=seed) for name in ("nystrom", "sms_nystrom"))
     np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-12)
+
+
+SMOOTH = {  # clouds, width of the kernel, landmarks: W is singular to rounding
+    "interval": (np.linspace(0, 1, 200)[:, None], 1.0, 10),
+    "square": (np.random.default_rng(0).random((300, 2)), 1.0, 40),
+    "cube": (np.random.default_rng(0).random((300, 3)), 3.0, 100),
+}
+
+
+@pytest.mark.parametrize("cloud", SMOOTH)
+@pytest.mark.parametrize("name", sorted(set(UNIFORM) - {"stacur"}))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_smooth_kernels_keep_their_digits(name, cloud, dtype):
+    """Half of the digits: a core is explicit, and as large as what it inverts."""
+    points, width, n_landmarks = SMOOTH[cloud]
+    K = np.exp(-cdist(points, points, "sqeuclidean") / width)
+    most = 5e-5 if dtype == np.float64 else 5e-3
+    for seed in range(5):
+        sim = Similarity.from_matrix(K.astype(dtype))
+        answer = run(name, sim, n_landmarks, rng=seed)
+        assert error(K, answer) < most
+        rows = answer.rows([0, 1])
+        assert np.abs(rows - answer.toarray()[:2]).max() < most / 10
+
+
+def test_default_features_of_a_smooth_kernel_are_as_good_as_those_of_scikit_learn():
+    points, width, n_landmarks = SMOOTH["cube"]
+    K = np.exp(-cdist(points, points, "sqeuclidean") / width)
+    Z = Nystroem(gamma=1 / width, n_components=n_landmarks).fit_transform(points)
+    assert np.linalg.norm(K - Z @ Z.T) < 1e-6 * np.linalg.norm(K)
+    for seed in range(3):
+        features = SimilarityFeatures(n_landmarks=n_landmarks, random_state=seed)
+        Z = features.fit_transform(points)
+        missed = K - (Z * features.signs_) @ Z.T
+        assert np.linalg.norm(missed) < 1e-5 * np.linalg.norm(K)
+
+
+def test_what_is_laid_over_a_smooth_kernel_is_what_was_evaluated():
+    points, width, n_landmarks = SMOOTH["cube"]
+    K = np.exp(-cdist(points, points, "sqeuclidean") / width)
+    answer = run("tikhonov", Similarity.from_matrix(K), n_landmarks, overlay=True)
+    assert np.abs(answer.rows([0])[0] - K[0])[answer.landmarks].max() < 1e-7

@@ -113,3 +113,7 @@ def test_no_new_items():
     assert answer.rank == 2
     with pytest.raises(ValueError, match=r"no place .*singular vectors.*tikhonov"):
         answer.extend(np.ones((3, 2)))
+    turned = optimal(Similarity.from_matrix(asymmetric(5)), 2).T
+    with pytest.raises(ValueError, match=r"no place .*singular vectors"):
+        turned.extend(np.ones((3, 4)))
+    assert isinstance(turned.T, type(answer))

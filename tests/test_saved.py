@@ -376,6 +376,7 @@ def test_a_changed_byte_is_noticed(folder, name):
         ({"version": "1"}, "damaged: it does not tell its version"),
         ({"version": True}, "damaged: it does not tell its version"),
         ({"version": 0}, "damaged: it does not tell its version"),
+        ({"version": -1}, "damaged: it does not tell its version"),
         ({"format": "another"}, "no file of simlib"),
         ({"class": None}, "damaged: it does not tell its class"),
         ({"parts": []}, "damaged: it does not tell its parts"),

@@ -1,5 +1,6 @@
 """The ledger on disk: nothing paid twice, whatever stops the process or the disk."""
 
+import contextlib
 import csv
 import os
 import pickle
@@ -869,3 +870,33 @@ def test_an_export_of_which_only_the_head_is_read(tmp_path):
     )
     assert done.stdout == "i,j,value\n"
     assert not done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_an_export_onto_a_full_disk(tmp_path):
+    with opened(tmp_path / "s") as sim:
+        sim.columns([0])
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "simlib.store", "export", tmp_path / "s"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        "The output could not be written: No space left on device"
+    )
+
+
+def test_the_database_of_another_program_keeps_its_journal(tmp_path):
+    path = tmp_path / "other"
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("CREATE TABLE t (x)")
+        other.commit()
+    with pytest.raises(StoreError, match="keeps a write-ahead log, which no store"):
+        Similarity(["a", "b"], len, store=path, function_id="1")
+    assert main(["info", str(path)]) == 2
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from simlib._typing import Indices
+from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import check_cutoff, pinv
 from simlib.approximation.plan import Plan, Reading, nominal
 from simlib.landmarks import draw
@@ -54,7 +55,7 @@ def skeleton(
         Number s of columns, and of rows.
     rcond : float, optional
         Singular values of the block below `rcond` times the largest count as zero. None
-        means ``s * eps``.
+        is that of `nystrom`.
     landmarks : array of int, optional
         The columns, in place of a uniform draw.
     rng : int, Generator or None
@@ -272,7 +273,7 @@ def stacur(
     S2, read = plan.rows, plan.read(sim)
     assert S2 is not None
     Q, T = np.linalg.qr(read.C.astype(float))
-    rcond = max(read.C.shape) * np.finfo(read.C.dtype).eps
+    rcond = smallest_inverted(read.C.dtype)
     # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
     core = (sim.n / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
     return _joined(sim, plan, read, core, "stacur")

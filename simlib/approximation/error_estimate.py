@@ -315,7 +315,8 @@ class ValidationSample:
         if variance > 0:
             freedom = max(variance**2 / uncertainty, 1.0) if uncertainty > 0 else np.inf
             if self._i.size < FEW:
-                shares = np.square(weights * residual)
+                shares = np.abs(weights * residual)
+                shares = np.square(shares / shares.max())
                 effective = shares.sum() ** 2 / np.square(shares).sum()
                 freedom = min(freedom, max(effective - 1, 1.0))
             quantile = scipy.stats.t.ppf((1 + confidence) / 2, freedom)

@@ -430,6 +430,11 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
                 "Features take no nugget: it moves the similarities of the fitted "
                 "items with themselves, and a new item has none."
             )
+        if options.get("overlay"):
+            raise ValueError(
+                "Features take no overlay: the evaluated entries, kept beside the "
+                "factors, are no inner products of features."
+            )
         return named(name, options).function, options
 
     @property

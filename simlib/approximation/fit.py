@@ -20,15 +20,25 @@ from numpy.typing import ArrayLike
 
 from simlib.approximation.plan import Reading
 
-__all__ = ["COMMON", "RIDGES", "Problem"]
+__all__ = ["COMMON", "RIDGES", "Problem", "smallest_inverted"]
 
 COMMON = 200  # binary orders of magnitude whose fourth powers are numbers
 N_FOLDS, LANDMARK_FOLDS = 5, 10
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
 
 
+def smallest_inverted(dtype: np.dtype) -> float:
+    """Return which share of the largest singular value is the least one to invert.
+
+    A core is explicit, and C U R^T is only right to eps times the size of U, C and R.
+    Inverting a share t of the norm makes U as large as 1 / t, and leaving it out errs
+    by t: the two are equal where t^2 is eps.
+    """
+    return float(np.sqrt(np.finfo(dtype).eps))
+
+
 class _Factor(NamedTuple):
-    """Singular value decomposition of a tall block, cut at rounding error."""
+    """Singular value decomposition of a tall block, cut where inverses drown."""
 
     P: np.ndarray
     sigma: np.ndarray
@@ -42,7 +52,7 @@ class _Factor(NamedTuple):
     @classmethod
     def of(cls, B: np.ndarray, dtype: np.dtype) -> _Factor:
         P, sigma, Qt = np.linalg.svd(B, full_matrices=False)
-        keep = sigma > sigma[:1] * max(B.shape) * np.finfo(dtype).eps
+        keep = sigma > sigma[:1] * smallest_inverted(dtype)
         return cls(P[:, keep], sigma[keep], Qt[keep].T)
 
     def filter(self, ridges: ArrayLike) -> np.ndarray:

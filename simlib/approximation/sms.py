@@ -18,6 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from simlib._typing import Indices
+from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
@@ -150,7 +151,7 @@ def sms_nystrom(
     W = C[S1].astype(float)
     e = _shift(block.astype(float), shift, alpha, np.finfo(sim.dtype).eps)
     shifted = W + e * np.eye(S1.size)
-    core = pinv(shifted, symmetric=True, rcond=S1.size * np.finfo(sim.dtype).eps)
+    core = pinv(shifted, symmetric=True, rcond=smallest_inverted(sim.dtype))
     if rescale:
         order: Literal[2, "fro"] = 2 if rescale == "spectral" else "fro"
         scale = -int(np.frexp(np.abs(W).max())[1])  # squares of any are numbers

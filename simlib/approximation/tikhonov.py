@@ -109,7 +109,8 @@ def tikhonov(
     term some 25 times for the cross-validation, which tries 22 values on five folds,
     or on all pairs of up to nine held-out items; all six times with `nugget`.
 
-    Source: ours. With lambda = 0 the core is that of Wang, Zhang and Zhang (2016,
+    Singular values of B below the cut-off of `nystrom` take no part. Source: ours. With
+    lambda = 0 the core is that of Wang, Zhang and Zhang (2016,
     section 4), proposed there for positive semidefinite matrices. For an asymmetric
     matrix F acts on the columns, and the same built from K[S1, S2] on the rows.
 

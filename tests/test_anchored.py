@@ -815,3 +815,13 @@ def test_new_items_take_each_of_the_two_widths():
     answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
     with pytest.raises(ValueError, match=r"Expected 20 .* and 30 cheap ones"):
         answer.extend(np.ones((3, 20)), np.ones((3, 15)))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(0, 340), (-530, 0), (-530, 400)])
+def test_a_companion_of_another_size_says_so(ours, theirs):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    sim = Similarity.from_matrix(np.ldexp(np.tanh(X @ X.T), ours))
+    cheap = Similarity.from_matrix(np.ldexp(X @ X.T, theirs))
+    with pytest.raises(ValueError, match="cheap similarities are so much larger"):
+        anchored(sim, 8, cheap, calibration=None, rng=0)
+    assert anchored(sim, 8, cheap, rng=0).weight > 0

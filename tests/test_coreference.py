@@ -222,6 +222,15 @@ def test_clusters_do_not_depend_on_the_unit(scale):
     assert found.tolist() == [[1, 1, 2], [1, 1, 1]]
 
 
+def test_a_similarity_of_any_size_beside_small_thresholds():
+    K = np.array([[0, 1e17, 0.2, 0.2], [0, 0, 0.2, 0.2], [0, 0, 0, 0.3], [0, 0, 0, 0]])
+    found = average_linkage(K + K.T, [0.5, 0.25, 0.1, 1e18])
+    assert found.tolist() == [[1, 1, 2, 3], [1, 1, 2, 2], [1] * 4, [1, 2, 3, 4]]
+    huge = np.where(np.eye(4, k=1) + np.eye(4, k=-1), 1.5e308, 1e300)
+    found = average_linkage(huge, [1e308, 1e307])
+    assert found.tolist() == [[1, 1, 2, 2], [1, 1, 1, 1]]
+
+
 def test_what_the_clusters_refuse():
     with pytest.raises(ValueError, match="square"):
         average_linkage(np.ones((3, 2)), 0.5)

@@ -1768,9 +1768,11 @@ def test_a_damaged_list_of_edges(tmp_path, suffix):
         load_edge_list(path)
 
 
-def test_a_folder_is_no_corrupt_file(tmp_path):
+def test_a_folder_or_nothing_is_no_corrupt_file(tmp_path):
     with pytest.raises(IsADirectoryError):
         load_edge_list(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        load_edge_list(tmp_path / "none.txt.gz")
 
 
 def test_two_writers_do_not_share_a_part(tmp_path, monkeypatch):

@@ -371,6 +371,21 @@ def test_certain_neighbours(n):
         assert needed <= graph.calls <= 1.3 * needed
 
 
+@pytest.mark.parametrize("power", [-700, -170, 200, 900])
+def test_bounds_count_whatever_the_unit(power):
+    X = points(60, 4)
+    D = np.ldexp(cdist(X, X), power)
+    calls = []
+    for unit in (0, -power):
+        sim = Similarity.from_matrix(np.ldexp(D, unit))
+        bound = Similarity.from_matrix(np.ldexp(0.9 * D, unit))
+        graph = nearest(sim, 3, limit=None, cheap=bound, distance=True, exact=True)
+        expected = brute(np.ldexp(D, unit), 3, distance=True)
+        np.testing.assert_array_equal(graph.values, expected)
+        calls.append(graph.calls)
+    assert calls[0] == calls[1] < 600
+
+
 def test_certain_edit_distances():
     pytest.importorskip("rapidfuzz")
     sim = gallery.load("edit_plain", 200).similarity

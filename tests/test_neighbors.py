@@ -6,6 +6,7 @@ from matrices import quick
 from scipy.optimize import brentq
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
 
 from simlib.biharmonic import neighbor_graph
 from simlib.datasets import swiss_roll
@@ -201,3 +202,13 @@ def test_points_of_any_size(d):
 def test_impossible_points(X, options, message):
     with pytest.raises(ValueError, match=message):
         neighbor_graph(X, **options)
+
+
+def test_one_outlier_spoils_no_other_neighbour():
+    X = np.random.default_rng(0).standard_normal((60, 30))
+    far = np.r_[X, np.full((1, 30), 1e9)]
+    A = neighbor_graph(far, n_neighbors=5).toarray()
+    D = cdist(far, far)
+    np.fill_diagonal(D, np.inf)
+    nearest = np.argsort(D, axis=1)[:, :5]
+    assert (A[np.arange(61)[:, None], nearest] > 0)[:60].all()

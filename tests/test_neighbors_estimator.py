@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN, HDBSCAN, SpectralClustering
 from sklearn.datasets import make_blobs
@@ -191,3 +192,16 @@ def test_refusals(blobs):
         estimator.kneighbors(n_neighbors=5)
     with pytest.raises(ValueError, match="mode must be"):
         estimator.kneighbors_graph(mode="similarity")
+
+
+def test_a_sparse_table_is_another_than_a_dense_one_of_its_shape(blobs):
+    X = blobs[0]
+    model = SimilarityNeighbors("rbf", 3, random_state=0)
+    for one, other in ((X, csr_matrix(X)), (csr_matrix(X), X)):
+        assert model.fit(one).transform(other).shape == (90, 90)
+
+
+def test_outputs_are_named_as_those_of_scikit_learn(blobs):
+    model = SimilarityNeighbors("rbf", 3).set_output(transform="default")
+    names = model.fit(blobs[0]).get_feature_names_out()
+    assert names[[0, -1]].tolist() == ["similarityneighbors0", "similarityneighbors89"]

@@ -491,6 +491,20 @@ def test_least_squares_have_the_digits_of_lapack(condition, level):
     assert (np.max(ratios, axis=0) < 30).all()
 
 
+@pytest.mark.parametrize("method", ["auto", "cholesky_qr"])
+@pytest.mark.parametrize("condition", [1e12, 1e13, 1e14])
+def test_consistent_systems_have_the_digits_of_qr_up_to_the_last(condition, method):
+    """The first answer is off by more than itself; corrections gain all the same."""
+    for seed in range(3):
+        A = matrix(400, 20, condition, seed=seed)
+        b = A @ np.ones(20)
+        Q, R = np.linalg.qr(A)
+        theirs = np.abs(scipy.linalg.solve_triangular(R, Q.T @ b) - 1).max()
+        found = lstsq(A, b, method=method, rng=0)
+        assert np.abs(found.x - 1).max() < max(10 * theirs, 1e-5)
+        assert np.linalg.norm(A @ found.x - b) < 1e-14 * np.linalg.norm(b)
+
+
 @attainable
 @pytest.mark.parametrize("method", METHODS)
 def test_even_powers_of_a_condition_of_a_million(method):

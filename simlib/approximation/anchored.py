@@ -24,7 +24,7 @@ from sklearn.utils import check_array
 
 from simlib._typing import Indices
 from simlib.approximation.companion import CheapPart, InnerProducts
-from simlib.approximation.fit import Problem
+from simlib.approximation.fit import COMMON, Problem
 from simlib.approximation.plan import Plan, nominal
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.landmarks import draw, whole_number
@@ -174,6 +174,12 @@ def anchored(
     except SimilarityError as error:
         raise SimilarityError(f"The cheap similarity failed. {error}") from error
     exponent = K.exponent
+    if B.exponent - exponent > COMMON:
+        raise ValueError(
+            "The cheap similarities are so much larger than those of the matrix that "
+            "squares overflow: scale them, cheap.map(lambda values: values * 2.0**k), "
+            "or let them be calibrated."
+        )
     weight, ridge = _choose(K.times_power(-exponent), B.times_power(-exponent))
     rest = _less(K, B, weight)
     left, right = rest.C, rest.R

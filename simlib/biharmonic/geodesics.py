@@ -206,16 +206,16 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
 def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
     """Return both, and the power of 2 by which the vertices were divided.
 
-    Not 0 only where the packages could fail: beyond 1e9, or below 1e-9.
+    Edges then have a length of about 1: some tolerances of the packages are absolute.
     """
     points, triangles = check_mesh(vertices, faces)
     if (points == points[0]).all():
         raise ValueError("All vertices coincide: they are no surface.")
-    n, exponent = len(points), int(np.frexp(abs(points).max())[1])
-    if abs(exponent) <= 30:
-        exponent = 0
-    points = np.ldexp(points, -exponent)
     i, j = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]]).T
+    n, largest = len(points), int(np.frexp(abs(points).max())[1])
+    points = np.ldexp(points, -largest)  # whose squares are numbers
+    exponent = int(np.frexp(np.linalg.norm(points[i] - points[j], axis=1).mean())[1])
+    points, exponent = np.ldexp(points, -exponent), largest + exponent
     _demand_one_piece(coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), "mesh")
     return points, triangles, exponent
 

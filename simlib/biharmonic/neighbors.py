@@ -90,7 +90,8 @@ def neighbor_graph(
     if not perplexity >= 1:
         raise ValueError(f"perplexity must be at least 1; got {perplexity}.")
     points = np.ldexp(X, -np.frexp(abs(X).max(initial=0))[1])  # squares may overflow
-    points -= points.mean(axis=0)  # in many dimensions the search subtracts squares
+    # In many dimensions the search subtracts squares: small ones, but for outliers.
+    points -= np.median(points, axis=0)
     search = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
     j = search.kneighbors(return_distance=False).ravel()
     i = np.repeat(np.arange(n), n_neighbors)

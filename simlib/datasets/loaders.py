@@ -521,8 +521,8 @@ def load_edge_list(path: str | PathLike[str]) -> csr_array:
             warnings.filterwarnings("ignore", "loadtxt: input contained no data")
             edges = np.loadtxt(path, dtype=np.int64, comments="#", ndmin=2)
     except (ValueError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # of the system
-            raise
+        if isinstance(error, FileNotFoundError) or getattr(error, "errno", None):
+            raise  # of the system; NumPy leaves out its number
         raise CorruptDataError(f"{path} is no list of edges: {error}.") from error
     edges = edges[edges[:, 0] != edges[:, -1]]
     if edges.size == 0 or edges.shape[1] != 2:

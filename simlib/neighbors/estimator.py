@@ -20,7 +20,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,7 +37,7 @@ SHARE = 0.05  # of the pairs, unless told
 LEAST = 4  # calls for each neighbour of an item, unless told
 
 
-class SimilarityNeighbors(TransformerMixin, OfItems):
+class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
     """The nearest neighbours of items of any kind, from few calls.
 
     Parameters
@@ -354,6 +354,10 @@ class SimilarityNeighbors(TransformerMixin, OfItems):
             seed = seed.randint(2**31)
         return np.random.default_rng(seed)
 
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_samples_fit_
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -366,7 +370,7 @@ def _same(X: Any, Y: Any) -> bool:
     if X is Y:
         return True
     if hasattr(X, "shape") and hasattr(Y, "shape"):
-        if X.shape != Y.shape:
+        if X.shape != Y.shape or hasattr(X, "nnz") != hasattr(Y, "nnz"):
             return False
         if hasattr(X, "nnz"):
             return (X != Y).nnz == 0

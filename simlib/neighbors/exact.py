@@ -58,10 +58,13 @@ def filter_and_refine(
     more, since items ask for several at a time. Source: Seidl and Kriegel (1998).
     """
     n, k, calls = sim.n, paid.k, 0
-    low = np.empty((n, n), np.float32)
-    largest = 0.0
+    low = np.empty((n, n), np.float32)  # over a power of 2, whatever their size
+    largest, power = 0.0, 0
     for rows in strips(n, n):
         block = bound.blank().block(rows, np.arange(n))
+        if largest == 0:
+            power = int(np.frexp(block.max())[1])
+        block = np.ldexp(block, -power)
         largest = max(largest, float(block.max()))
         low[rows] = block
         above = low[rows] > block
@@ -74,7 +77,7 @@ def filter_and_refine(
     while active.size:
         keys, still = [], []
         for part in np.array_split(active, max(1, active.size * n // 2**22)):
-            farthest = -paid.values[part, -1]
+            farthest = np.ldexp(-paid.values[part, -1], -power)
             bounds = low[part]
             open_ = bounds < farthest[:, None]
             count = open_.sum(axis=1)
@@ -103,13 +106,15 @@ def filter_and_refine(
             )
         values = sim.pairs(i, j).astype(float)
         calls += cost
-        rounding = 1e-6 * np.abs(values) + 1e-9 * largest  # equal items may differ
-        wrong = values + rounding < low[i, j]
+        scaled = np.ldexp(values, -power)
+        rounding = 1e-6 * np.abs(scaled) + 1e-9 * largest  # equal items may differ
+        wrong = scaled + rounding < low[i, j]
         if wrong.any():
             at = int(np.argmax(wrong))
             raise ValueError(
                 f"The companion is no lower bound: items {i[at]} and {j[at]} have the "
-                f"distance {values[at]:.6g}, less than {low[i[at], j[at]]:.6g}."
+                f"distance {values[at]:.6g}, less than "
+                f"{np.ldexp(float(low[i[at], j[at]]), power):.6g}."
             )
         paid.add(i, j, -values)
         low[i, j] = low[j, i] = np.inf

@@ -424,7 +424,9 @@ def _attempts(
 def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
     """Solve with the triangle of A, and correct all answers by residuals with A.
 
-    Where R is that of A to rounding, A^T A x = y has nothing to be corrected.
+    Where R is that of A to rounding, A^T A x = y has nothing to be corrected. A step
+    gains the condition number times rounding in the length of R x, and goes on for as
+    long as it gains that: x itself may not be nearer for some steps.
     """
 
     def solve(Y: np.ndarray) -> np.ndarray:
@@ -436,21 +438,25 @@ def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
         lambda Y: (solve(Y), 0),
         R.norm,
     )
-    gaps, before = chain.gaps(problem), np.inf
+    gaps, before = chain.gaps(problem), list[np.ndarray]()
     exact = not R.distortion and not problem.least_squares
     for _ in range(0 if exact else CORRECTIONS):
         moves: list[np.ndarray] = []
+        lengths: list[np.ndarray] = []
         for k, back in enumerate(gaps[1]):
             carried = np.ldexp(moves[-1], -chain.exponents[k]) if k else 0
-            moves.append(solve(carried - back))
+            turned = R.solve_transposed(carried - back)
+            moves.append(R.solve(turned))
+            lengths.append(turned)
         share = max(map(largest_ratio, moves, chain.answers), default=0)
-        if not 4 * UNIT < share <= before / 2:
+        rate = max(map(largest_ratio, lengths, before), default=0)
+        if not share > 4 * UNIT or rate > 0.5:
             break
         chain.correct(moves)
         gaps = chain.gaps(problem)
-        if share * min(share / before if before < np.inf else share, 1) < UNIT:
+        if share * (rate if before else min(share, 1)) < UNIT:
             break
-        before = share
+        before = lengths
     return chain, gaps, R, name
 
 

@@ -286,8 +286,7 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
 
     Notes
     -----
-    `scipy.cluster.hierarchy.linkage` of max K - K, cut at each threshold. Flops:
-    O(n^2).
+    `scipy.cluster.hierarchy.linkage` of -K, cut at each threshold. Flops: O(n^2).
 
     Examples
     --------
@@ -311,9 +310,14 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
         raise ValueError(f"`threshold` has one axis; got shape {thresholds.shape}.")
     mean = given / 2 + given.T / 2
     np.fill_diagonal(mean, 0)
-    highest = mean.max()  # SciPy wants distances that are not negative
-    tree = linkage(squareform(highest - mean, checks=False), "average")
-    cuts = [fcluster(tree, highest - one, "distance") for one in np.ravel(thresholds)]
+    largest = int(np.frexp(np.abs(mean).max())[1]) + len(mean).bit_length()
+    shift = max(largest - np.finfo(float).maxexp, 0)  # sums of entries are numbers
+    tree = linkage(squareform(np.ldexp(-mean, -shift), checks=False), "average")
+    # SciPy cuts at distances that are not negative: at ranks, which lose no digit.
+    heights, tree[:, 2] = np.unique(tree[:, 2], return_inverse=True)
+    bounds = np.ldexp(-np.ravel(thresholds).astype(float), -shift)
+    ranks = np.searchsorted(heights, bounds, side="right") - 1
+    cuts = [fcluster(tree, rank, "distance") for rank in ranks]
     return np.array(cuts, dtype=int).reshape(*thresholds.shape, len(mean))
 
 

@@ -457,7 +457,9 @@ SMOOTH = {  # clouds, width of the kernel, landmarks: W is singular to rounding
 
 
 @pytest.mark.parametrize("cloud", SMOOTH)
-@pytest.mark.parametrize("name", sorted(set(UNIFORM) - {"stacur"}))
+@pytest.mark.parametrize(
+    "name", ["nystrom", "sicur", "skeleton", "sms_nystrom", "tikhonov"]
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_smooth_kernels_keep_their_digits(name, cloud, dtype):
     """Half of the digits: a core is explicit, and as large as what it inverts."""

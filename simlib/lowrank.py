@@ -357,7 +357,7 @@ class LowRank(Saved, LinearOperator):
         memory; a sparse L with well conditioned columns, such as the P of
         `biharmonic_approximation`, is not made dense: T is then the Cholesky factor of
         L^T L. This decomposition is kept for the next ridge, and for the matrices that
-        `with_core` makes; without a residual those take O(l^3) and two products of L.
+        `with_core` makes; without a residual those take O(l^3) and some products of L.
         Factors must not be changed in between. The same as
         ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
         """
@@ -434,7 +434,10 @@ class LowRank(Saved, LinearOperator):
             )
 
         # D^-1 y and what is taken from it are large and nearly equal where the ridge is
-        # small: a few steps of refinement bring the digits back.
+        # small: a few steps of refinement bring the digits back. Columns are made of one
+        # size, or a small one would be forgotten.
+        sizes = np.frexp(np.abs(y).max(axis=0, initial=0))[1]
+        y = np.ldexp(y, -sizes)
         x, before = by_lemma(y), np.inf
         for _ in range(REFINEMENTS):
             product = self._matmat(x)
@@ -444,9 +447,9 @@ class LowRank(Saved, LinearOperator):
                 break
             before = _norm(missed)
             x = x + by_lemma(missed)
-        if _norm(missed) > UNSOLVED * _norm(y):
+        if not _norm(missed) <= UNSOLVED * _norm(y):
             raise singular
-        return x.astype(dtype)
+        return np.ldexp(x, sizes).astype(dtype)
 
     def with_core(self, core: ArrayLike) -> Self:
         r"""Return the matrix with the same factors and residual, and another core.

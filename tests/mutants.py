@@ -293,9 +293,15 @@ MUTANTS = [
         "for _ in range(1):",
     ),
     Mutant(
+        "a small right-hand side is refined as its large neighbour is",
+        "lowrank",
+        "y = np.ldexp(y, -sizes)",
+        "sizes = 0 * sizes",
+    ),
+    Mutant(
         "what does not solve a system is returned",
         "lowrank",
-        "if _norm(missed) > UNSOLVED * _norm(y):",
+        "if not _norm(missed) <= UNSOLVED * _norm(y):",
         "if False:",
     ),
     Mutant(

@@ -825,3 +825,17 @@ def test_a_companion_of_another_size_says_so(ours, theirs):
     with pytest.raises(ValueError, match="cheap similarities are so much larger"):
         anchored(sim, 8, cheap, calibration=None, rng=0)
     assert anchored(sim, 8, cheap, rng=0).weight > 0
+
+
+@pytest.mark.parametrize("calibration", [None, "isotonic"])
+@pytest.mark.parametrize(("ours", "theirs"), [(-204, -196), (-700, -700), (204, 196)])
+def test_a_companion_of_about_the_same_size_is_none_of_another(
+    ours, theirs, calibration
+):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    K = np.tanh(X @ X.T)
+    sim = Similarity.from_matrix(np.ldexp(K, ours))
+    for B in (np.ldexp(K, theirs), np.zeros_like(K)):
+        cheap = Similarity.from_matrix(B)
+        answer = anchored(sim, 8, cheap, calibration=calibration, rng=0)
+        assert np.isfinite(answer.rows([0])).all()

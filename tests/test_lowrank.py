@@ -384,9 +384,10 @@ def test_solve_keeps_its_digits_with_small_ridges(ridge, form):
     )
     dense = K.toarray() + ridge * np.eye(200)
     y = np.column_stack([rng.standard_normal(200), Q @ np.ones(8)])
-    for right in (y, y[:, 1], y.astype(np.float32)):
-        missed = np.linalg.norm(dense @ K.solve(right, ridge) - right)
-        assert missed < 20 * np.finfo(float).eps / ridge * np.linalg.norm(right)
+    for right in (y, y[:, 1], y.astype(np.float32), y * [1, 1e-40]):
+        missed = np.linalg.norm(dense @ K.solve(right, ridge) - right, axis=0)
+        bound = 20 * np.finfo(float).eps / ridge * np.linalg.norm(right, axis=0)
+        assert (missed < bound).all()
 
 
 def test_solve_returns_nothing_that_solves_nothing():

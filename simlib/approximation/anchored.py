@@ -174,7 +174,7 @@ def anchored(
     except SimilarityError as error:
         raise SimilarityError(f"The cheap similarity failed. {error}") from error
     exponent = K.exponent
-    if B.exponent - exponent > COMMON:
+    if B.largest and np.frexp(B.largest)[1] - exponent > COMMON:
         raise ValueError(
             "The cheap similarities are so much larger than those of the matrix that "
             "squares overflow: scale them, cheap.map(lambda values: values * 2.0**k), "

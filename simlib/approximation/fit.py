@@ -108,11 +108,15 @@ class Problem:
         return cls(read.A.astype(float), read.C, None if symmetric else R, S1)
 
     @property
+    def largest(self) -> float:
+        """The largest magnitude of an entry."""
+        parts = [part for part in (self.A, self.C, self.R) if part is not None]
+        return float(max(max(part.max(), -part.min()) for part in parts))
+
+    @property
     def exponent(self) -> int:
         """The power of two by which to divide so that squares are numbers; often 0."""
-        parts = [part for part in (self.A, self.C, self.R) if part is not None]
-        largest = max(max(part.max(), -part.min()) for part in parts)
-        exponent = int(np.frexp(largest)[1])
+        exponent = int(np.frexp(self.largest)[1])
         return exponent if abs(exponent) > COMMON else 0
 
     def times_power(self, exponent: int) -> Problem:

@@ -434,7 +434,7 @@ class LowRank(Saved, LinearOperator):
             )
 
         # D^-1 y and what is taken from it are large and nearly equal where the ridge is
-        # small: a few steps of refinement bring the digits back. Columns are made of one
+        # small: some steps of refinement bring the digits back. Columns are made of one
         # size, or a small one would be forgotten.
         sizes = np.frexp(np.abs(y).max(axis=0, initial=0))[1]
         y = np.ldexp(y, -sizes)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         stacur,
         tikhonov,
     )
+    from simlib.exceptions import BudgetExceeded, SimilarityError
     from simlib.lowrank import LowRank
     from simlib.regression import (
         AttentionKernelRegressor,
@@ -42,12 +43,8 @@ if TYPE_CHECKING:
         lstsq,
         odd_power,
     )
-    from simlib.similarity import (
-        BudgetExceeded,
-        Similarity,
-        SimilarityError,
-        StoreError,
-    )
+    from simlib.similarity import Similarity
+    from simlib.store import StoreError
 
 __all__ = [
     "METHODS",
@@ -93,11 +90,11 @@ _SUBPACKAGES = (
 # Names that simlib.approximation does not define.
 _MODULES = {
     "AttentionKernelRegressor": "simlib.regression",
-    "BudgetExceeded": "simlib.similarity",
+    "BudgetExceeded": "simlib.exceptions",
     "LowRank": "simlib.lowrank",
     "Similarity": "simlib.similarity",
-    "SimilarityError": "simlib.similarity",
-    "StoreError": "simlib.similarity",
+    "SimilarityError": "simlib.exceptions",
+    "StoreError": "simlib.store",
     "even_power": "simlib.regression",
     "lstsq": "simlib.regression",
     "odd_power": "simlib.regression",

@@ -19,25 +19,16 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
-from simlib.evaluation import (
-    TILE,
-    BudgetExceeded,
-    Evaluator,
-    Finished,
-    Ledger,
-    Rectangle,
-    SimilarityError,
-    accessor,
-    check_budget,
-    is_whole,
-    unmasked,
-)
+from simlib.calling import accessor, unmasked
+from simlib.evaluation import Evaluator, Finished
+from simlib.ledger import Ledger, check_budget
 from simlib.memory import Lines, Memory
+from simlib.rectangle import TILE, Rectangle, is_whole
 from simlib.region import Block, Region
 from simlib.store import Record, Store, StoreError, digest
 from simlib.views import ONE_SIDED, SimilarityMatrix
 
-__all__ = ["BudgetExceeded", "Similarity", "SimilarityError", "StoreError"]
+__all__ = ["Similarity"]
 
 Indices: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 

@@ -11,7 +11,9 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib.evaluation import SimilarityError, check_budget, unmasked
+from simlib.calling import unmasked
+from simlib.exceptions import SimilarityError
+from simlib.ledger import check_budget
 from simlib.region import Block, Region
 from simlib.source import Source
 

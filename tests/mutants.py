@@ -79,14 +79,14 @@ MUTANTS = [
     ),
     Mutant(
         "every evaluation counts twice",
-        "evaluation",
+        "ledger",
         "self._got = calls + values, over + size - failed",
         "self._got = calls + 2 * values, over + size - failed",
         tests="similarity",
     ),
     Mutant(
         "a request may pass the limit by one",
-        "evaluation",
+        "ledger",
         "if needed > budget.remaining:",
         "if needed > budget.remaining + 1:",
         tests="similarity",

@@ -694,6 +694,7 @@ def test_float32_data_is_computed_in_float64():
         ({"ridge": 10**400}, "ridge must be"),
         ({"ridge": "large"}, "ridge must be"),
         ({"rank": 0}, "rank must be"),
+        ({"rank": True}, "rank must be"),
         ({"rank": 2.5}, "rank must be"),
         ({"max_iter": 0}, "max_iter must be"),
         ({"tol": 0.0}, "tol must lie"),

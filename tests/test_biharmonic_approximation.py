@@ -15,7 +15,7 @@ from simlib.biharmonic import (
     mesh_laplacian,
 )
 from simlib.datasets import bumpy_sphere, load_bunny
-from simlib.evaluation import BudgetExceeded
+from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import uniform
 
 

@@ -679,6 +679,8 @@ def test_errors(method):
         features(method).transform(X)
     with pytest.raises(NotFittedError):
         features(method).get_feature_names_out()
+    with pytest.raises(ValueError, match=r"batch must be .*; got 'rows'"):
+        features(method, "rbf", n_landmarks=5, batch="rows").fit(X)
     with pytest.raises(ValueError, match=r"one of .*rbf.*; got 'rfb'"):
         features(method, "rfb", n_landmarks=5).fit(X)
     failed = features(method, n_landmarks=0)

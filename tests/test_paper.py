@@ -245,8 +245,11 @@ def test_features_that_are_nothing():
 
 def test_what_sketched_solve_refuses():
     Z, y = normal(20, 4), normal(20)
-    with pytest.raises(ValueError, match="one row for each point"):
-        sketched_solve(Z[0], y)
+    for wrong in Z[0], scipy.sparse.csr_array(Z), Z[:0], Z[:, :0]:
+        with pytest.raises(ValueError, match="dense matrix of shape"):
+            sketched_solve(wrong, y)
+    with pytest.raises(np.linalg.LinAlgError, match="Z is zero"):
+        sketched_solve(0 * Z, y)
     with pytest.raises(ValueError, match="finite"):
         sketched_solve(np.where(Z > 0, Z, np.nan), y)
     with pytest.raises(ValueError, match="of the 4 rows of Z"):

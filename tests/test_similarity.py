@@ -23,7 +23,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simlib import BudgetExceeded, LowRank, Similarity, SimilarityError, evaluation
+from simlib import (
+    BudgetExceeded,
+    LowRank,
+    Similarity,
+    SimilarityError,
+    calling,
+    evaluation,
+    rectangle,
+)
+from simlib.ledger import Ledger
 from simlib.memory import Memory
 
 
@@ -1017,11 +1026,11 @@ def test_an_interrupt_counts_what_was_handed_over():
 @pytest.mark.parametrize(
     ("owner", "step", "late"),
     [
-        (evaluation.Request, "fill", False),
-        (evaluation.Request, "fill", True),
+        (rectangle.Request, "fill", False),
+        (rectangle.Request, "fill", True),
         (Memory, "put", False),
         (Memory, "put", True),
-        (evaluation.Ledger, "answered", True),
+        (Ledger, "answered", True),
     ],
 )
 def test_an_interrupt_while_values_are_kept_loses_none(owner, step, late, monkeypatch):
@@ -1162,7 +1171,7 @@ def test_tiles_of_a_block_function_heed_neither_clock_nor_workers(monkeypatch):
         ticks = itertools.count(0, seconds)
         sim = Similarity(np.arange(3000), function, batch="block", n_jobs=n_jobs)
         with monkeypatch.context() as patch:
-            patch.setattr("simlib.evaluation.time.perf_counter", lambda: next(ticks))
+            patch.setattr("simlib.calling.time.perf_counter", lambda: next(ticks))
             with joblib.parallel_config(backend="threading"):
                 sim.columns(range(100))
                 sim.block(range(200, 400), range(300, 500))
@@ -1456,10 +1465,10 @@ class Unsendable:
 def test_an_item_that_cannot_be_pickled():
     """The requests without it may have been evaluated: they stay counted."""
     begun = {
-        number: evaluation.Request(np.arange(2), np.arange(2), ()) for number in (3, 5)
+        number: rectangle.Request(np.arange(2), np.arange(2), ()) for number in (3, 5)
     }
     calls = {3: partial(abs, -1), 5: partial(abs, Unsendable())}
-    ledger = evaluation.Ledger(10)
+    ledger = Ledger(10)
     ledger.hand_over(4)
     told = evaluation._broken(begun, calls, TypeError("cannot pickle this one"), ledger)
     assert "The 2 evaluations handed over with it are lost" in str(told)
@@ -1696,7 +1705,7 @@ def test_sparse_matrices_are_refused():
     "items", [np.eye(60), [f"word {k}" for k in range(60)]], ids=["rows", "words"]
 )
 def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch):
-    call, sent = evaluation._call, []
+    call, sent = calling.call, []
 
     def recorded(number, function, batch, xs, ys, places):
         sent.append((len(xs), len(ys)))
@@ -1709,7 +1718,7 @@ def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch)
         alike if batch is None else lambda xs, ys: np.array(list(map(alike, xs, ys)))
     )
     expected = Similarity(items, function, batch=batch).columns([3, 5])
-    monkeypatch.setattr(evaluation, "_call", recorded)
+    monkeypatch.setattr(calling, "call", recorded)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         sim = Similarity(items, function, batch=batch, batch_size=50)
         found = sim.columns([3, 5])

@@ -25,9 +25,9 @@ from simlib.approximation.error_estimate import (
 )
 from simlib.approximation.methods import named
 from simlib.approximation.plan import Calls, Method, Plan
+from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.similarity import BudgetExceeded
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, View, check_similarity
 

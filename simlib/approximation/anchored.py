@@ -27,9 +27,9 @@ from simlib.approximation.companion import CheapPart, InnerProducts
 from simlib.approximation.fit import COMMON, Problem
 from simlib.approximation.plan import Plan, nominal
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
+from simlib.exceptions import BudgetExceeded, SimilarityError
 from simlib.landmarks import draw, whole_number
 from simlib.lowrank import LowRank
-from simlib.similarity import BudgetExceeded, SimilarityError
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
 

@@ -31,11 +31,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simlib.approximation.anchored import Anchored
 from simlib.approximation.methods import named
-from simlib.evaluation import accessor
+from simlib.calling import accessor
+from simlib.exceptions import SimilarityError
 from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
 from simlib.region import Block
-from simlib.similarity import Similarity, SimilarityError
+from simlib.similarity import Similarity
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, View, check_similarity
 
@@ -57,6 +58,10 @@ class OfItems(BaseEstimator):
 
     def _items(self, X: Any, *, reset: bool) -> Any:
         """Check X as far as its kind allows; rows of a data frame become arrays."""
+        if self.batch not in (None, "pairs", "block"):
+            raise ValueError(
+                f'batch must be None, "pairs" or "block"; got {self.batch!r}.'
+            )
         if isinstance(X, str | bytes):
             raise TypeError(f"X is a sequence of items, got one of them: pass [{X!r}].")
         if isinstance(self.kernel, Source):

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import sample_size, whole_number
 from simlib.lowrank import LowRank
 from simlib.region import Block
-from simlib.similarity import BudgetExceeded
 from simlib.views import SimilarityMatrix
 
 __all__ = ["Calls", "Method", "Plan", "Reading", "largest_below", "nominal"]

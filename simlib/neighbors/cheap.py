@@ -18,7 +18,7 @@ from sklearn.isotonic import IsotonicRegression
 from simlib.approximation.anchored import _companion as as_companion
 from simlib.approximation.companion import InnerProducts
 from simlib.approximation.tikhonov import tikhonov
-from simlib.similarity import BudgetExceeded, SimilarityError
+from simlib.exceptions import BudgetExceeded, SimilarityError
 from simlib.views import SimilarityMatrix
 
 __all__ = ["Companion", "as_companion", "features", "neighbor_lists", "rising"]

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from simlib.exceptions import BudgetExceeded
 from simlib.neighbors.choice import strips
 from simlib.neighbors.paid import Paid
-from simlib.similarity import BudgetExceeded
 from simlib.views import SimilarityMatrix
 
 __all__ = ["filter_and_refine"]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import (
     Companion,
@@ -34,7 +35,6 @@ from simlib.neighbors.choice import (
 )
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.residual import RowFits, exponent, leading
-from simlib.similarity import BudgetExceeded
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
 

@@ -23,12 +23,12 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
-from simlib.evaluation import accessor
+from simlib.calling import accessor
+from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
 from simlib.neighbors.residual import RowFits, exponent, leading
 from simlib.neighbors.rounds import checked, price
-from simlib.similarity import BudgetExceeded
 from simlib.similarity import _indexable as indexable
 from simlib.source import Source
 from simlib.views import SimilarityMatrix

@@ -349,7 +349,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
         for name in ("rank", "max_iter"):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
+            whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not whole or value < 1:
                 raise ValueError(
                     f"{name} must be an integer of at least 1; got {value!r}."
                 )

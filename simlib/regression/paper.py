@@ -249,7 +249,7 @@ def sketched_solve(
         Shapes that do not match, NaN or an infinity, a negative ridge.
     numpy.linalg.LinAlgError
         Without a ridge and with more features than points: points whose features are
-        dependent.
+        dependent. A Z of zeros.
 
     Warns
     -----
@@ -274,10 +274,11 @@ def sketched_solve(
     True
     """
     Z, y = as_numbers(Z), as_numbers(y)
-    if Z.ndim != 2 or Z.dtype.kind not in "fiub" or not np.isfinite(Z).all():
+    shaped = Z.ndim == 2 and Z.size > 0
+    if not shaped or Z.dtype.kind not in "fiub" or not np.isfinite(Z).all():
         raise ValueError(
-            "Z must be a real and finite matrix of shape (n, m), one row for each "
-            f"point; got {Z.dtype}, shape {Z.shape}."
+            "Z must be a real, finite and dense matrix of shape (n, m), one row for "
+            f"each point; got {Z.dtype}, shape {Z.shape}."
         )
     if float(np.abs(Z).max(initial=0)) > 1e150:
         raise ValueError(
@@ -302,6 +303,8 @@ def sketched_solve(
     A = Z if m <= n else Z.T
     if m <= n and ridge == 0:
         A = Z = _independent(Z, rng)
+        if Z.shape[1] == 0:
+            raise np.linalg.LinAlgError("Z is zero: Z Z^T x = y has no solution.")
     if ridge > 0:
         A = np.vstack([A, np.sqrt(ridge) * np.eye(A.shape[1])])
     if m > n:

@@ -134,7 +134,7 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        Decisions that are not as many as the labels, or neither true nor false.
+        Decisions that are not as many as the labels, none, or neither true nor false.
 
     See Also
     --------
@@ -147,6 +147,8 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     0.75
     """
     said, true = map(_decided, _paired(decisions, labels))
+    if true.size == 0:
+        raise ValueError("Of no decision there is no share that is right.")
     return (said == true).mean(axis=-1)
 
 

@@ -20,8 +20,8 @@ from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
+from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import whole_number
-from simlib.similarity import BudgetExceeded
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
 

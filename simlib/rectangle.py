@@ -1,0 +1,290 @@
+"""A block under evaluation, and how it is cut into requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simlib.exceptions import AsymmetryError
+from simlib.memory import shared
+
+__all__ = ["TILE", "Rectangle", "Request", "is_whole"]
+
+STRIP = 2**18  # entries looked through at a time for those that are missing
+AREA = 2**17  # entries of a tile where the function sees blocks
+WIDTH = 2**10  # columns of a tile, at most
+TILE = 64  # side of the diagonal tiles of which a block function sees both halves
+
+
+class Request(NamedTuple):
+    """Items handed to the function in one go, and where the answer belongs.
+
+    Pairs (i[k], j[k]), or the whole grid of i and j; `target` and `mirror` are indices
+    into the array that is being filled, the second for the same pairs the other way
+    round, of which `mirrored` tells where there are any.
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    target: tuple[Any, ...]
+    grid: bool = False
+    mirror: tuple[Any, ...] | None = None
+    mirrored: Any = slice(None)
+    halves: bool = False  # a grid of one set of items: both orders of each pair
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer."""
+        return (self.i.size, self.j.size) if self.grid else (self.i.size,)
+
+    @property
+    def size(self) -> int:
+        """How many values are asked for."""
+        return self.i.size * self.j.size if self.grid else self.i.size
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the items of each value, flat."""
+        if not self.grid:
+            return self.i, self.j
+        return np.repeat(self.i, self.j.size), np.tile(self.j, self.i.size)
+
+    def pair(self, k: int) -> tuple[int, int]:
+        """Return the items of the k-th value."""
+        a, b = divmod(k, self.j.size) if self.grid else (k, k)
+        return int(self.i[a]), int(self.j[b])
+
+    def settled(self, values: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Return values, NaN for those missing, as they belong into `out`."""
+        values = values.reshape(self.shape)
+        return self._one_of_both(values, out[self.target]) if self.halves else values
+
+    def fill(self, values: np.ndarray, out: np.ndarray) -> None:
+        """Write settled values into `out`."""
+        out[self.target] = values
+        if self.mirror is not None:
+            out[self.mirror] = values.T[self.mirrored]
+
+    def _one_of_both(self, block: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Return a symmetric block; raise where its two halves differ."""
+        gap = np.abs(block - block.T)
+        if not (np.isnan(gap).all() or np.nanmax(gap) <= 0.01 * np.nanmax(abs(block))):
+            a, b = np.unravel_index(np.nanargmax(gap), gap.shape)
+            raise AsymmetryError(
+                f"The similarity function is not symmetric: it gives {block[a, b]:.6g} "
+                f"for items {self.i[a]} and {self.j[b]}, and {block[b, a]:.6g} in the "
+                "other order. Pass symmetric=False, and .symmetrized() for the mean of "
+                "the two."
+            )
+        upper = np.triu(block)
+        upper[np.isnan(upper)] = np.triu(block.T)[np.isnan(upper)]
+        block = upper + np.triu(upper, 1).T
+        known = np.flatnonzero(~np.isnan(before.diagonal()))
+        block[known, known] = before[known, known]
+        return block
+
+
+class Rectangle:
+    """A block under evaluation: ``out = K[rows][:, columns]``, NaN where unknown.
+
+    Parameters
+    ----------
+    rows, columns : arrays of int
+        Items, none twice; n of them are all items in order.
+    out : array of shape (len(rows), len(columns))
+    n : int
+        Number of items.
+    symmetric : bool
+        Whether a pair that is met in both orders is one.
+    fresh : bool
+        Nothing in `out` is known.
+    given : bool
+        The diagonal of the matrix was given.
+    """
+
+    def __init__(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        out: np.ndarray,
+        *,
+        n: int,
+        symmetric: bool,
+        fresh: bool = True,
+        given: bool = False,
+    ):
+        self.rows, self.columns, self.out = rows, columns, out
+        self.fresh, self.given = fresh, given
+        self.row_in, self.column_in = rows[:0], columns[:0]
+        if symmetric:  # where the items stand that are rows and columns
+            self.row_in, self.column_in = shared(rows, columns, n)
+
+    def missing(self, *, grids: bool) -> int:
+        """Return how many evaluations are needed, of grids or of single pairs."""
+        count, out = self.out.size, self.out
+        if not self.fresh:
+            flat = out.reshape(-1, order="A")
+            parts = (flat[k : k + STRIP] for k in range(0, flat.size, STRIP))
+            count = sum(int(np.count_nonzero(np.isnan(part))) for part in parts)
+        for k in range(0, self.row_in.size, TILE):  # what lies below the diagonal
+            lower = out[np.ix_(self.row_in[k:], self.column_in[k : k + TILE])]
+            count -= int(np.count_nonzero(np.tril(np.isnan(lower), -1)))
+        if grids:
+            for mask in self._diagonal_tiles():
+                whole = is_whole(mask, self.given)
+                count += whole * (mask.size - int(np.count_nonzero(np.triu(mask))))
+        return count
+
+    def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
+        """Cut what is missing into requests of pairs, `size()` at most.
+
+        Unless they have to be `exact`, whole rows are preferred.
+        """
+        width, (row_in, column_in) = self.columns.size, (self.row_in, self.column_in)
+        if self.fresh and not exact:
+            yield from self._by_rows(size)
+        groups = [(row_in, True)]
+        if not self.fresh or exact:
+            groups.insert(0, (_others(self.rows.size, row_in), False))
+        rank = np.full(width, row_in.size)  # among the items that are rows too
+        rank[column_in] = np.arange(row_in.size)
+        height = max(1, STRIP // max(1, width))
+        rest = np.zeros((3, 0), dtype=np.int64)
+        for rows, is_in in groups:
+            for k in range(0, rows.size, height):
+                mask = np.isnan(self.out[rows[k : k + height]])
+                if is_in:
+                    mask &= np.arange(k, k + len(mask))[:, None] <= rank
+                x, b = np.nonzero(mask)
+                x += k
+                found = np.stack([rows[x], b, x if is_in else np.full(x.size, -1)])
+                rest = np.concatenate([rest, found], axis=1)
+                while rest.shape[1] >= (m := size()):
+                    yield self._scattered(rest[:, :m], rank)
+                    rest = rest[:, m:]
+        while rest.shape[1]:
+            m = size()
+            yield self._scattered(rest[:, :m], rank)
+            rest = rest[:, m:]
+
+    def _by_rows(self, size: Callable[[], int]) -> Iterator[Request]:
+        """Cut the rows of items that are no columns, or one at a time into pieces."""
+        every, k = np.arange(self.columns.size), 0
+        row_in = np.sort(self.row_in)
+        while k < self.rows.size and every.size:
+            height = size() // every.size
+            end = k + max(height, 1)
+            inside = row_in[slice(*row_in.searchsorted([k, end]))]
+            rows = np.delete(np.arange(k, min(end, self.rows.size)), inside - k)
+            k = end
+            if height and rows.size:
+                yield self._grid(rows, every)
+                continue
+            first = 0
+            while first < every.size and rows.size:
+                places = every[first : first + size()]
+                yield self._grid(rows, places)
+                first += places.size
+
+    def _scattered(self, places: np.ndarray, rank: np.ndarray) -> Request:
+        """Ask for pairs; x and rank[b] number the items that are rows and columns."""
+        a, b, x = places
+        request = Request(self.rows[a], self.columns[b], (a, b))
+        both = np.flatnonzero((x >= 0) & (rank[b] < self.row_in.size))
+        if both.size == 0:
+            return request
+        mirror = self.row_in[rank[b[both]]], self.column_in[x[both]]
+        return request._replace(mirror=mirror, mirrored=both)
+
+    def _grid(self, a: np.ndarray, b: np.ndarray) -> Request:
+        return Request(self.rows[a], self.columns[b], _index(a, b), grid=True)
+
+    def grids(self) -> Iterator[Request]:
+        """Cut what is missing into requests for grids, in tiles of fixed shapes."""
+        row_in, column_in = self.row_in, self.column_in
+        row_out = _others(self.rows.size, row_in)
+        column_out = _others(self.columns.size, column_in)
+        every_column = np.arange(self.columns.size)
+        for a, b in (*_cut(row_out, every_column), *_cut(row_in, column_out)):
+            if self.fresh:
+                yield self._grid(a, b)
+                continue
+            for here, there in _patterns(np.isnan(self.out[np.ix_(a, b)])):
+                yield self._grid(a[here], b[there])
+        both = np.arange(row_in.size)
+        for k in range(0, both.size, TILE):
+            x = both[k : k + TILE]
+            mask = np.isnan(self.out[np.ix_(row_in[x], column_in[x])])
+            if is_whole(mask, self.given):
+                yield self._grid(row_in[x], column_in[x])._replace(halves=True)
+            else:
+                yield from self._mirrored(x, x, np.triu(mask))
+            for part, y in _cut(x, both[k + TILE :]):
+                mask = np.isnan(self.out[np.ix_(row_in[part], column_in[y])])
+                yield from self._mirrored(part, y, mask)
+
+    def _mirrored(
+        self, x: np.ndarray, y: np.ndarray, mask: np.ndarray
+    ) -> Iterator[Request]:
+        """Ask for pairs of the items that are both rows and columns, numbered so."""
+        for here, there in _patterns(mask):
+            a, b = x[here], y[there]
+            request = self._grid(self.row_in[a], self.column_in[b])
+            mirror = np.ix_(self.row_in[b], self.column_in[a])
+            yield request._replace(mirror=mirror)
+
+    def _diagonal_tiles(self) -> Iterator[np.ndarray]:
+        """Yield what is missing of each tile on the diagonal."""
+        for k in range(0, self.row_in.size, TILE):
+            a, b = self.row_in[k : k + TILE], self.column_in[k : k + TILE]
+            yield np.isnan(self.out[np.ix_(a, b)])
+
+
+def is_whole(mask: np.ndarray, given: bool) -> bool:
+    """Tell whether a tile on the diagonal is evaluated as a block, both halves of it.
+
+    That is where nothing of it is known, but for a diagonal that was given.
+    """
+    if not given:
+        return bool(mask.all())
+    return len(mask) > 1 and bool((mask | np.eye(len(mask), dtype=bool)).all())
+
+
+def _patterns(mask: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Cut what is marked into grids (rows, columns): rows that are alike together."""
+    if mask.all():
+        yield np.arange(mask.shape[0]), np.arange(mask.shape[1])
+    elif mask.any():
+        patterns, which = np.unique(mask, axis=0, return_inverse=True)
+        for k, pattern in enumerate(patterns):
+            if pattern.any():
+                yield np.flatnonzero(which.ravel() == k), np.flatnonzero(pattern)
+
+
+def _others(size: int, places: np.ndarray) -> np.ndarray:
+    """Return the places from 0 to size - 1 that are not among these."""
+    return np.delete(np.arange(size), places)
+
+
+def _index(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
+    """Return the index of the rectangle a x b in an array, by slices if it can be."""
+    spans: list[Any] = [
+        slice(int(places[0]), int(places[-1]) + 1)
+        if (np.diff(places) == 1).all()
+        else places
+        for places in (a, b)
+    ]
+    if any(isinstance(span, slice) for span in spans):
+        return spans[0], spans[1]
+    rows, columns = np.ix_(a, b)
+    return rows, columns
+
+
+def _cut(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Cut the rectangle a x b into tiles of at most `AREA` entries."""
+    width = max(1, min(b.size, WIDTH))
+    height = max(1, AREA // width)
+    for k in range(0, a.size, height):
+        for m in range(0, b.size, width):
+            yield a[k : k + height], b[m : m + width]

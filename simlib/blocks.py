@@ -73,8 +73,8 @@ def transposed_times(A: Any, X: Any) -> Any:
 
 
 def triangle(A: Any) -> np.ndarray:
-    """Return R of the QR decomposition of a tall matrix."""
-    R = np.empty((0, A.shape[1]), A.dtype)
+    """Return R of the QR decomposition of a tall matrix, in float64."""
+    R = np.empty((0, A.shape[1]))
     for part in row_blocks(*A.shape):
         R = _triangle(np.vstack([R, dense(A[part])]))
     return R

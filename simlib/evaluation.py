@@ -291,8 +291,13 @@ class Evaluator:
     ) -> StoreError | None:
         """Keep what is not NaN and count it; return why it could not be written."""
         record = Record(request.i, request.j, values, request.grid)
-        if not whole:
-            got = ~np.isnan(values.ravel())
+        got = ~np.isnan(values) if not whole or request.halves else np.True_
+        if request.halves:  # a diagonal that was given is no answer of the function
+            got &= np.diag(np.isnan(out[request.target].diagonal())) | ~np.eye(
+                len(values), dtype=bool
+            )
+        if not got.all():
+            got = got.ravel()
             i, j = (items[got] for items in request.pairs())
             record = Record(i, j, values.ravel()[got], False)
 

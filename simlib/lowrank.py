@@ -31,6 +31,7 @@ __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
 CHUNK = 2**20  # entries of the rows computed at a time
+DENSE = 64  # rows of a matrix whose eigenvalues are found from the array
 REFINEMENTS = 5  # steps of `solve` at most
 UNSOLVED = 1e-3  # of the right-hand side: what it may leave
 BLOCK = 32  # columns of a sparse factor that are dense at a time
@@ -140,7 +141,7 @@ class LowRank(Saved, LinearOperator):
             raise ValueError(
                 f"The residual has shape {residual.shape}, the matrix {shape}."
             )
-        if self._right is None and sparse and not _is_symmetric(self.residual):
+        if residual is not None and self._right is None and not _is_own(self.residual):
             raise ValueError(
                 "The residual is not symmetric, so the matrix is not: pass right=left."
             )
@@ -243,7 +244,7 @@ class LowRank(Saved, LinearOperator):
         """
         if self._has_operator():
             return self._norm_of_rows()
-        small = self._small_core().astype(float)
+        small = self._small_core()
         if self.residual is None:
             return _norm(small)
         E = scipy.sparse.coo_array(self.residual)
@@ -270,8 +271,8 @@ class LowRank(Saved, LinearOperator):
         Parameters
         ----------
         k : int, optional
-            At most the rank without a residual, at most n - 1 with one. None means the
-            rank.
+            At most the rank without a residual, at most n - 1 with one, or n up to 64.
+            None means the rank.
 
         Returns
         -------
@@ -283,12 +284,14 @@ class LowRank(Saved, LinearOperator):
         Raises
         ------
         ValueError
-            The matrix is not symmetric, or k is too large.
+            The matrix is not symmetric, k is too large, or eigenvalues are beyond
+            float32.
 
         Notes
         -----
         O(n l^2) flops by a QR decomposition of the factor; with a residual as
-        `scipy.sparse.linalg.eigsh`, which does the work.
+        `scipy.sparse.linalg.eigsh`, which does the work, or of the array where n is
+        small.
         """
         if not self.symmetric:
             raise ValueError(
@@ -296,7 +299,8 @@ class LowRank(Saved, LinearOperator):
                 "right factors. sicur(..., symmetrize=True) makes a symmetric one, and "
                 "scipy.sparse.linalg.svds works on this one."
             )
-        most = min(self.left.shape) if self.residual is None else self.shape[0] - 1
+        n, small = self.shape[0], self.shape[0] <= DENSE
+        most = min(self.left.shape) if self.residual is None else n - (not small)
         k = min(self.rank, most) if k is None else whole_number(k, "k")
         if not 1 <= k <= most:
             every = (
@@ -306,19 +310,20 @@ class LowRank(Saved, LinearOperator):
                 "numpy.linalg.eigh(K.toarray()) finds all."
             )
             raise ValueError(f"k must be between 1 and {most}; got {k}.{every}")
-        if self.residual is not None:
-            start = np.random.default_rng(0).standard_normal(self.shape[0])
-            values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
-        else:
-            Q, R = qr(self.left)
-            values, small = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
+        if self.residual is None:
+            Q, R = qr(self.left, float)
+            values, small_vectors = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
             order = np.argsort(-np.abs(values), kind="stable")[:k]
-            values, small = values[order], small[:, order]
-            vectors = np.empty((self.shape[0], k), small.dtype)
-            for part, rows in Q(small):
+            vectors = np.empty((n, k), self.dtype)
+            for part, rows in Q(small_vectors[:, order]):
                 vectors[part] = rows
-            return values, vectors
-        order = np.argsort(-np.abs(values), kind="stable")
+            return _fitting(values[order], self.dtype, "An eigenvalue"), vectors
+        if small:
+            values, vectors = np.linalg.eigh(_symmetric(self.toarray()))
+        else:
+            start = np.random.default_rng(0).standard_normal(n)
+            values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
+        order = np.argsort(-np.abs(values), kind="stable")[:k]
         return values[order], vectors[:, order]
 
     def solve(self, y: ArrayLike, ridge: float) -> np.ndarray:
@@ -349,7 +354,7 @@ class LowRank(Saved, LinearOperator):
             eigenvalue.
         ValueError
             The matrix is not square, y has another length, the residual is an operator,
-            or a factor holds NaN or an infinity.
+            or a factor holds NaN or an infinity; the solution is beyond float32.
 
         Notes
         -----
@@ -449,7 +454,9 @@ class LowRank(Saved, LinearOperator):
             x = x + by_lemma(missed)
         if not _norm(missed) <= UNSOLVED * _norm(y):
             raise singular
-        return np.ldexp(x, sizes).astype(dtype)
+        with np.errstate(over="ignore"):
+            x = np.ldexp(x, sizes)
+        return _fitting(x, dtype, "An entry of the solution")
 
     def with_core(self, core: ArrayLike) -> Self:
         r"""Return the matrix with the same factors and residual, and another core.
@@ -662,7 +669,7 @@ class LowRank(Saved, LinearOperator):
             )
 
     def _small_core(self) -> np.ndarray:
-        """Return a small matrix with the norm of the factor part."""
+        """Return a small matrix with the norm of the factor part, in float64."""
         left = triangle(self.left)
         right = left if self.symmetric else triangle(self.right)
         return left @ self.core @ right.T
@@ -790,6 +797,25 @@ def _is_symmetric(A: Any) -> bool:
     if 0 in A.shape:
         return True
     return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
+
+
+def _is_own(residual: Any) -> bool:
+    """Tell whether a residual is its transpose, as far as an operator tells."""
+    if scipy.sparse.issparse(residual):
+        return _is_symmetric(residual)
+    return bool(getattr(residual, "symmetric", True))
+
+
+def _fitting(values: np.ndarray, dtype: np.dtype, what: str) -> np.ndarray:
+    """Return values in a type, if they are numbers of it."""
+    with np.errstate(over="ignore"):
+        cast = values.astype(dtype, copy=False)
+    if not np.isfinite(cast).all():
+        raise ValueError(
+            f"{what} is no number of {dtype}: multiply the matrix by a power of two, "
+            "or make it of factors in float64."
+        )
+    return cast
 
 
 def _index(i: ArrayLike, n: int) -> np.ndarray:

@@ -411,7 +411,7 @@ class Similarity(SimilarityMatrix):
         ------
         ValueError
             `row_landmarks` although the similarity is symmetric, or arrays of items of
-            which the new ones have another shape.
+            which the new ones have another shape, or data frames with other columns.
         """
         landmarks, at = _once(self._indices(landmarks))
         new_items, places = _indexable(new_items), [at]
@@ -743,6 +743,13 @@ def _check_alike(items: Any, new_items: Any) -> None:
             f"New items are like those of the matrix, each of shape {tuple(one[1:])}; "
             f"got some of shape {tuple(other[1:])}. A single item x is passed as "
             "x[None], an array of one."
+        )
+    tables = [table for table in (items, new_items) if hasattr(table, "columns")]
+    names = [list(table.columns) for table in tables]
+    if len(names) == 2 and names[0] != names[1]:
+        raise ValueError(
+            f"New items have the columns of the others, {names[0]}, in their order; "
+            f"got {names[1]}."
         )
 
 

@@ -138,7 +138,8 @@ class Store:
     def hand(self, record: Record) -> None:
         """Take a finished request, to be written by `flush`."""
         if self._writes:
-            self.pending += _cut(record)
+            values = record.values.copy()  # the function may write over its own
+            self.pending += _cut(record._replace(values=values))
 
     def flush(self) -> None:
         """Write what is pending, each request in a transaction of its own.

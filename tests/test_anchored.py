@@ -25,6 +25,7 @@ from simlib import (
     estimate_error,
     gallery,
     largest,
+    relative_error,
     tikhonov,
 )
 from simlib.approximation import COMPANION_METHODS
@@ -839,3 +840,21 @@ def test_a_companion_of_about_the_same_size_is_none_of_another(
         cheap = Similarity.from_matrix(B)
         answer = anchored(sim, 8, cheap, calibration=calibration, rng=0)
         assert np.isfinite(answer.rows([0])).all()
+
+
+@pytest.mark.parametrize("power", [40, 60, 100, -40, -100])
+def test_single_precision_has_no_scale(power):
+    x = np.random.default_rng(0).standard_normal((60, 5))
+    K = (np.exp(x @ x.T / 5) + 0.1 * np.tanh(x @ x.T)).astype(np.float32)
+    errors = []
+    for scaled in (K, np.ldexp(K, power)):
+        answer = anchored(Similarity.from_matrix(scaled), 8, x, rng=0)
+        errors.append(relative_error(scaled, answer))
+    assert errors[1] == pytest.approx(errors[0], rel=1e-3)
+
+
+def test_inner_products_that_vanish_in_single_precision_are_refused():
+    x = np.random.default_rng(0).standard_normal((60, 5)).astype(np.float32)
+    sim = Similarity.from_matrix(np.exp(x @ x.T / 5))
+    with pytest.raises(ValueError, match="inner products vanish"):
+        anchored(sim, 8, np.ldexp(x, -74), rng=0)

@@ -885,3 +885,12 @@ def test_a_sketch_may_be_worse_than_nothing():
     columns = iterations(X, ridge, "rpcholesky")
     assert columns < 0.8 * nothing
     assert sketch > 2 * nothing
+
+
+@pytest.mark.parametrize("wrong", [1j, np.nan])
+@pytest.mark.parametrize("where", ["features", "preconditioner"])
+def test_features_that_are_no_numbers_are_named(where, wrong):
+    X, y = np.random.default_rng(0).standard_normal((2, 30, 2))
+    transformer = FunctionTransformer(lambda X: X * wrong)
+    with pytest.raises(ValueError, match="features that FunctionTransformer makes"):
+        AttentionKernelRegressor(1.0, **{where: transformer}).fit(X, y[:, 0])

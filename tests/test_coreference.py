@@ -240,3 +240,11 @@ def test_what_the_clusters_refuse():
         average_linkage(np.eye(2), np.nan)
     with pytest.raises(ValueError, match="one axis"):
         average_linkage(np.eye(2), [[0.5]])
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, -0.7])
+@pytest.mark.parametrize("n", [2, 7, 50, 200])
+def test_clusters_as_alike_as_the_threshold_are_merged(n, value):
+    K = np.full((n, n), value)
+    assert average_linkage(K, value).max() == 1
+    assert average_linkage(K, value + 1e-9).max() == n

@@ -108,3 +108,9 @@ def test_matrices_that_are_none(K, message):
 def test_two_arrays_are_told_what_to_do():
     with pytest.raises(TypeError, match="Of two arrays: np"):
         relative_error(np.eye(3), np.eye(3))
+
+
+def test_a_norm_beyond_all_numbers_is_told():
+    K = np.full((500, 500), 3e307)
+    with pytest.raises(ValueError, match="divide it, and the core"):
+        relative_error(K, LowRank(np.full((500, 1), 3e307), [[1 / 3e307]]))

@@ -892,3 +892,18 @@ def test_a_companion_of_an_earlier_fit_is_forgotten():
     features.set_params(cheap=None).fit(X)
     assert not hasattr(features, "calibration_")
     assert not hasattr(features, "base_components_")
+
+
+def test_a_fit_forgets_the_columns_of_the_one_before():
+    x = np.random.default_rng(0).standard_normal((30, 3))
+
+    def kernel(a, b):
+        return float(np.exp(-np.square(np.asarray(a) - np.asarray(b)).sum()))
+
+    map_ = SimilarityFeatures(kernel, n_landmarks=2, random_state=0)
+    map_.fit(pandas.DataFrame(x, columns=list("abc")))
+    assert list(map_.feature_names_in_) == list("abc")
+    wide = list(np.hstack([x, x]))
+    assert map_.fit(wide).transform(wide[:2]).shape == (2, 2)
+    assert not hasattr(map_, "feature_names_in_")
+    assert not hasattr(map_, "n_features_in_")

@@ -615,9 +615,9 @@ def test_refusals_of_questions(rank_one):
     for k in (0, 2):
         with pytest.raises(ValueError, match=f"k must be between 1 and 1; got {k}"):
             rank_one.eigh(k)
-    one = LowRank([[2.0]], [[1.0]], residual=scipy.sparse.eye_array(1))
+    large = LowRank(np.ones((65, 1)), [[1.0]], residual=scipy.sparse.eye_array(65))
     with pytest.raises(ValueError, match=r"numpy.linalg.eigh\(K.toarray\(\)\) finds"):
-        one.eigh()
+        large.eigh(65)
     with pytest.raises(ValueError, match="to 1 landmarks; got 2"):
         rank_one.extend([[1.0, 2.0]])
     with pytest.raises(ValueError, match=r"(?i)dimension mismatch"):
@@ -815,3 +815,50 @@ def test_factors_have_no_masked_entries():
     masked = np.ma.masked_array([[1.0], [2.0]], mask=[[True], [False]])
     with pytest.raises(ValueError, match="factor has masked entries"):
         LowRank(masked, [[1.0]])
+
+
+def test_an_operator_residual_that_is_not_symmetric_is_refused():
+    z = np.random.default_rng(0).standard_normal((6, 2))
+    residual = LowRank(z, np.eye(2), z[::-1].copy())
+    with pytest.raises(ValueError, match="residual is not symmetric"):
+        LowRank(np.ones((6, 1)), np.eye(1), residual=residual)
+    left = np.ones((6, 1))
+    K = LowRank(left, np.eye(1), left, residual=residual)
+    v = np.arange(6.0)
+    assert_allclose(K.T @ v, (1 + residual.toarray()).T @ v)
+
+
+def test_norms_beyond_single_precision():
+    K = LowRank(np.full((500, 1), 3e37, np.float32), np.float32([[1 / 3e37]]))
+    assert K.norm() == pytest.approx(1.5e40)
+    with pytest.raises(ValueError, match="eigenvalue is no number of float32"):
+        K.eigh()
+    half = LowRank(np.full((500, 1), 2e37, np.float32), np.float32([[1e-39]]))
+    values, vectors = half.eigh()
+    assert values.dtype == vectors.dtype == np.float32
+    assert_allclose(values, 500 * 4e35, rtol=1e-5)
+    assert_allclose(vectors, 500**-0.5 * np.sign(vectors[0]), rtol=1e-6)
+
+
+def test_solutions_beyond_single_precision_are_refused():
+    K = LowRank(np.full((3, 1), 1e-15, np.float32), np.ones((1, 1), np.float32))
+    y = np.full(3, 1e10)
+    assert_allclose(K.solve(y, 1e-30), 1e10 / (1e-30 + 3e-30))
+    with pytest.raises(ValueError, match="solution is no number of float32"):
+        K.solve(y.astype(np.float32), 1e-30)
+
+
+@pytest.mark.parametrize("n", [1, 5, 64, 65])
+def test_all_eigenvalues_of_a_small_matrix_with_a_residual(n):
+    x = np.random.default_rng(0).standard_normal((n, 1))
+    E = scipy.sparse.diags_array(np.linspace(1, 2, n))
+    K = LowRank(x, [[1.0]], residual=E)
+    k = n if n < 65 else n - 1
+    exact = np.linalg.eigvalsh(K.toarray())
+    values, vectors = K.eigh(k)
+    assert_allclose(values, exact[np.argsort(-abs(exact))][:k])
+    assert_allclose(K @ vectors, vectors * values, atol=1e-10)
+    nothing = LowRank(
+        np.zeros((5, 1)), [[0.0]], residual=scipy.sparse.csr_array((5, 5))
+    )
+    assert_array_equal(nothing.eigh(2)[0], [0, 0])

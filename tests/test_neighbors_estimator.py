@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
@@ -15,7 +16,7 @@ from sklearn.neighbors import KNeighborsTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simlib import Similarity
-from simlib.neighbors import SimilarityNeighbors
+from simlib.neighbors import SimilarityNeighbors, search
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
@@ -205,3 +206,49 @@ def test_outputs_are_named_as_those_of_scikit_learn(blobs):
     model = SimilarityNeighbors("rbf", 3).set_output(transform="default")
     names = model.fit(blobs[0]).get_feature_names_out()
     assert names[[0, -1]].tolist() == ["similarityneighbors0", "similarityneighbors89"]
+
+
+def test_the_graph_of_some_items_answers_for_these():
+    x = np.random.default_rng(0).standard_normal((60, 2))
+
+    def near(a, b):
+        return -np.linalg.norm(a - b, axis=1)
+
+    sim = Similarity(x, near, batch="pairs")
+    fitted = SimilarityNeighbors(sim, n_neighbors=2, random_state=0)
+    part = fitted.fit(np.arange(20, 50)).graph_.sim
+    np.testing.assert_array_equal(part.items, x[20:50])
+    np.testing.assert_allclose(
+        part.between(x[[20, 31]], [0, 11]), part.block([0, 11], [0, 11])
+    )
+    found = search(part, x[20:23], 1, limit=30, rng=0)
+    assert found.indices.ravel().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_missing_values_are_themselves(mixed):
+    frame = pd.DataFrame(np.random.default_rng(0).standard_normal((12, 2)))
+    frame.columns = ["a", "b"]
+    frame.loc[3, "b"] = np.nan
+    if mixed:
+        frame["c"] = list("abcabcabcabc")
+    asked = []
+
+    def kernel(x, y):
+        asked.append(1)
+        gaps = [float(p) - float(q) for p, q in zip(x[:2], y[:2], strict=True)]
+        return -float(np.nansum(np.square(gaps)))
+
+    fitted = SimilarityNeighbors(kernel, n_neighbors=2, random_state=0)
+    graph, calls = fitted.fit_transform(frame), len(asked)
+    again = fitted.transform(frame.copy())
+    assert len(asked) == calls
+    np.testing.assert_array_equal(graph.toarray(), again.toarray())
+
+
+def test_search_compares_nothing_before_it_can_compare():
+    x = np.random.default_rng(0).standard_normal((50, 3))
+    sim = Similarity(x, lambda a, b: -np.linalg.norm(a - b))
+    with pytest.raises(ValueError, match="New items are like"):
+        search(sim, np.zeros((2, 4)), 1, limit=5, rng=0)
+    assert sim.calls == 0

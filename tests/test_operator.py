@@ -312,3 +312,15 @@ def test_weights_of_which_the_sums_are_no_numbers():
 def test_impossible_masses(mass, message):
     with pytest.raises(ValueError, match=message):
         biharmonic_operator(mesh_laplacian(*TETRAHEDRON)[0], mass)
+
+
+@pytest.mark.parametrize("loop", [0.0, 1e9])
+def test_loops_hide_no_direction(loop):
+    with pytest.raises(ValueError, match="symmetric"):
+        graph_laplacian([[loop, 1.0], [0.0, 0.0]])
+
+
+def test_a_laplacian_is_symmetric_where_weights_are_nearly():
+    L = graph_laplacian([[0, 1, 0], [1, 0, 1e-9], [0, 0, 0]]).toarray()
+    np.testing.assert_array_equal(L, L.T)
+    np.testing.assert_allclose(L[2], [0, -5e-10, 5e-10])

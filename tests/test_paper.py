@@ -280,3 +280,15 @@ def test_the_sketched_problem_is_another_problem(size, sketched, true):
     assert 0.4 * true < residual < 2.5 * true
     exact = AttentionKernelRegressor(0.0, random_state=0).fit(X, y)
     assert relative(gram(X) @ exact.dual_coef_, y) < 1e-10
+
+
+@pytest.mark.filterwarnings("ignore:x leaves:scipy.linalg.LinAlgWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.longdouble, int])
+def test_dependent_features_in_any_type(dtype):
+    rng = np.random.default_rng(0)
+    Z = rng.integers(0, 100, (60, 5))
+    Z = np.column_stack([Z, 3 * Z[:, 0] + Z[:, 1]])
+    y = Z @ rng.standard_normal(6)
+    expected = sketched_solve(Z.astype(float), y, rng=0).x
+    found = sketched_solve(Z.astype(dtype), y, rng=0).x
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)

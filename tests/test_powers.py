@@ -373,9 +373,9 @@ def test_square_and_hardly_tall_matrices(method, n):
 def test_sparse_and_tall():
     rng = np.random.default_rng(0)
     A = scipy.sparse.random_array(
-        (20_000, 200), density=0.02, rng=rng, data_sampler=rng.standard_normal
+        (20_000, 300), density=0.03, rng=rng, data_sampler=rng.standard_normal
     )
-    A = scipy.sparse.csr_array(A @ scipy.sparse.diags_array(np.logspace(0, -4, 200)))
+    A = scipy.sparse.csr_array(A @ scipy.sparse.diags_array(np.logspace(0, -4, 300)))
     b = rng.standard_normal(20_000)
     Q, R = np.linalg.qr(A.toarray())
     x = scipy.linalg.solve_triangular(R, Q.T @ b)
@@ -861,3 +861,25 @@ def test_sparse_and_wide(d):
     A = scipy.sparse.random_array((10, d), density=0.01, rng=0, format="csr")
     with pytest.raises(ValueError, match=f"10 rows and {d} columns"):
         lstsq(A, np.ones(10), rng=0)
+
+
+@pytest.mark.parametrize("small", [1e-3, 1e-5, 1e-7, 1e-9])
+def test_a_sparse_matrix_shows_no_direction_that_b_hides(small):
+    rng = np.random.default_rng(0)
+    S = scipy.sparse.random_array((4000, 200), density=0.1, rng=rng).tocsr()
+    other = scipy.sparse.random_array((4000, 1), density=0.1, rng=rng)
+    A = scipy.sparse.hstack([S, S[:, :1] + small * other]).tocsr()
+    x = rng.standard_normal(201)
+    found = lstsq(A, A @ x, rng=0)
+    condition = np.linalg.cond(A.toarray())
+    assert relative(found.x, x) < 100 * np.finfo(float).eps * condition
+    assert found.condition > condition / 10
+    assert found.error_estimate > relative(found.x, x)
+
+
+def test_sparse_right_hand_sides_and_weights_are_named():
+    A = matrix(30, 4, 2)
+    with pytest.raises(ValueError, match=r"b is sparse.*b\.toarray"):
+        lstsq(A, scipy.sparse.csr_array(np.ones((30, 1))))
+    with pytest.raises(ValueError, match=r"W is sparse.*weight\.toarray"):
+        odd_power(A, np.ones(30), 1, weight=scipy.sparse.eye_array(4))

@@ -583,3 +583,17 @@ def test_new_items_with_another_core():
 def test_an_indefinite_matrix_of_tiny_numbers(c):
     with pytest.raises(np.linalg.LinAlgError, match=INDEFINITE):
         run(np.array([[0, c], [c, 0]]), 1, rng=0)
+
+
+def test_another_core_embeds_new_items_too():
+    x = np.random.default_rng(0).standard_normal((60, 5))
+    K = x @ x.T
+    answer = rpcholesky(Similarity.from_matrix(K), 2, rng=0)
+    other = answer.with_core([[1.0, 2.0], [0.0, 1.0]])
+    columns = K[:, answer.landmarks]
+    both = np.hstack([columns, columns])
+    np.testing.assert_allclose(other.extend(both), other.embedding()[0], atol=1e-10)
+    with pytest.raises(ValueError, match="to 4 landmarks; got 2"):
+        other.extend(columns)
+    with pytest.raises(ValueError, match="columns must be finite"):
+        answer.extend([[1.0, np.nan]])

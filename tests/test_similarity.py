@@ -1725,3 +1725,19 @@ def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch)
     assert_array_equal(found, expected)
     assert len(sent) > 2
     assert max(right for _, right in sent) <= 2
+
+
+def test_new_rows_of_a_data_frame_have_its_columns():
+    frame = pd.DataFrame({"height": [1.8, 1.6], "weight": [80.0, 60.0]})
+
+    def near(x, y):
+        return -np.abs(x.to_numpy()[:, None] - y.to_numpy()).sum(axis=2)
+
+    sim = Similarity(frame, near, batch="block")
+    assert sim.between(frame[:1], [0, 1]).tolist() == [
+        [0.0, near(frame[:1], frame)[0, 1]]
+    ]
+    with pytest.raises(
+        ValueError, match=r"columns of the others, \['height', 'weight'\]"
+    ):
+        sim.between(frame[["weight", "height"]], [0, 1])

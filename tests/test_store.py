@@ -900,3 +900,47 @@ def test_the_database_of_another_program_keeps_its_journal(tmp_path):
     assert main(["info", str(path)]) == 2
     with contextlib.closing(sqlite3.connect(path)) as other:
         assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize("batch", ["block", "pairs"])
+def test_a_diagonal_that_was_given_is_not_what_the_function_said(tmp_path, batch):
+    x = np.random.default_rng(0).standard_normal((70, 2))
+
+    def products(a, b):
+        return a @ b.T if batch == "block" else (a * b).sum(axis=1)
+
+    options = {"batch": batch, "store": tmp_path / "kept.db", "function_id": "products"}
+    with Similarity(x, products, diagonal=7.0, **options) as sim:
+        first = sim.columns(range(70))
+    np.testing.assert_array_equal(first.diagonal(), 7.0)
+    with Similarity(x, products, **options) as sim:
+        np.testing.assert_allclose(sim.columns(range(70)), x @ x.T)
+        assert sim.calls == 70
+
+
+def test_what_waits_for_room_on_the_disk_is_not_written_over(tmp_path):
+    out = np.empty(4000)
+
+    def gaps(a, b):
+        return np.abs(a - b, out=out[: len(a)])
+
+    def similarity():
+        return Similarity(
+            np.arange(3000.0),
+            gaps,
+            batch="pairs",
+            batch_size=4000,
+            store=tmp_path / "kept.db",
+            function_id="gaps",
+        )
+
+    sim = similarity()
+    sim._store._connection.execute("PRAGMA max_page_count=10")
+    with pytest.raises(StoreError):
+        sim.pairs(np.zeros(4000, int), np.arange(4000) % 3000)
+    sim._store._connection.execute("PRAGMA max_page_count=100000")
+    sim.between(np.arange(7.0), [2000])
+    sim.close()
+    with similarity() as sim:
+        np.testing.assert_array_equal(sim.pairs([0] * 9, range(9)), range(9))
+        assert sim.calls == 0

@@ -427,7 +427,8 @@ def _choose(K: Problem, B: Problem) -> tuple[float, float]:
     if K.S1.size == len(K.C):  # nothing is unseen
         return 0.0, 0.0
     eps = np.finfo(K.C.dtype).eps
-    negligible = eps * (np.linalg.norm(K.A) ** 2 + np.linalg.norm(K.C) ** 2)
+    sizes = (np.linalg.norm(part.astype(float, copy=False)) for part in (K.A, K.C))
+    negligible = eps * sum(size**2 for size in sizes)  # beyond float32, it may be
     table = []
     for weight in WEIGHTS:
         problem = _less(K, B, weight)

@@ -44,7 +44,7 @@ class InnerProducts:
                 "The rows of the cheap factor are so long that their inner products "
                 "are no numbers; divide it by its largest entry."
             )
-        if (squares < np.finfo(float).tiny).all() and (Z != 0).sum():
+        if (squares < np.finfo(Z.dtype).tiny).all() and (Z != 0).sum():
             raise ValueError(
                 "The rows of the cheap factor are so short that their inner products "
                 "vanish; divide it by its largest entry."

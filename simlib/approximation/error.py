@@ -82,7 +82,10 @@ def relative_error(
         missed = np.hypot(missed, _norm(exact - approximation.rows(rows)))
         total = np.hypot(total, _norm(exact))
     if not np.isfinite(total):
-        raise ValueError("The matrix has entries that are NaN or infinite.")
+        raise ValueError(
+            "The matrix has entries that are NaN or infinite, or so large that its "
+            "norm is no number: divide it, and the core, by a power of two."
+        )
     if total == 0:
         raise ValueError("The error relative to a matrix of zeros is not defined.")
     return float((missed / total) ** 2 if squared else missed / total)

@@ -62,6 +62,9 @@ class OfItems(BaseEstimator):
             raise ValueError(
                 f'batch must be None, "pairs" or "block"; got {self.batch!r}.'
             )
+        if reset:  # a kind of items without columns leaves none of an earlier fit
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
         if isinstance(X, str | bytes):
             raise TypeError(f"X is a sequence of items, got one of them: pass [{X!r}].")
         if isinstance(self.kernel, Source):
@@ -469,6 +472,10 @@ class _Subset(View):
     def n(self) -> int:
         return self.subset.size
 
+    @property
+    def items(self) -> Any:
+        return _some(super().items, self.subset)
+
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         return self.base.block(self._of(rows), self._of(columns))
 
@@ -501,6 +508,15 @@ class _Subset(View):
         if pairs is not None:
             pairs = (inside(pairs[0]), inside(pairs[1]))
         return check_similarity(self.base).cost(*those, pairs=pairs)
+
+    def between(
+        self,
+        new_items: Any,
+        landmarks: ArrayLike,
+        row_landmarks: ArrayLike | None = None,
+    ) -> np.ndarray:
+        others = None if row_landmarks is None else self._of(row_landmarks)
+        return super().between(new_items, self._of(landmarks), others)
 
     def _of(self, places: ArrayLike) -> np.ndarray:
         """Return the items at these places."""

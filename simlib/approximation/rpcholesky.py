@@ -174,14 +174,12 @@ class _Factored(LowRank):
     """F F^T, where the rows of F at the landmarks are the triangle L."""
 
     def extend(self, columns: ArrayLike) -> np.ndarray:
-        columns = np.atleast_2d(columns)
-        if columns.shape[1] != self.rank:
-            raise ValueError(
-                f"Expected the similarities of each new item to {self.rank} landmarks; "
-                f"got {columns.shape[1]}."
-            )
-        transform, _ = self.embedding_map()
-        return _divide(columns, self.left[self.landmarks]) @ transform
+        columns, L = np.atleast_2d(columns), self.left[self.landmarks]
+        sides = 1 if self.symmetric else 2  # another core: to the landmarks, and from
+        if columns.shape[1] == sides * self.rank:
+            parts = np.split(columns, sides, axis=1)
+            columns = np.hstack([_divide(part, L) for part in parts])
+        return super().extend(columns)
 
 
 class _PartialCholesky:
@@ -349,7 +347,7 @@ class _PartialCholesky:
 
 def _divide(columns: np.ndarray, L: np.ndarray) -> np.ndarray:
     """Return columns L^-T; nothing above the diagonal of L is looked at."""
-    return scipy.linalg.solve_triangular(L, columns.T, lower=True).T
+    return scipy.linalg.solve_triangular(L, columns.T, lower=True, check_finite=False).T
 
 
 def _indefinite(reason: str) -> np.linalg.LinAlgError:

@@ -159,8 +159,11 @@ def graph_laplacian(adjacency: MatrixLike) -> csr_array:
            [-1.,  3., -2.],
            [ 0., -2.,  2.]])
     """
-    A = as_symmetric(adjacency, "An adjacency matrix")
+    A = as_square(adjacency, "An adjacency matrix")
     A = A - scipy.sparse.diags_array(A.diagonal())
+    A = as_symmetric(A, "An adjacency matrix")
+    if (A != A.T).nnz:  # by rounding
+        A = (A + A.T) / 2
     with np.errstate(over="ignore"):
         sums = A.sum(axis=1)
     if not np.isfinite(sums).all():

@@ -85,8 +85,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     A similarity s counts as the distance m - s, where m is the largest similarity that
     was found in `fit`; of a new item no distance is below zero. New items cost a
     twentieth of the fitted ones each in calls, at least four for each neighbour, and in
-    `transform` or `kneighbors` with items up to 60 columns among the fitted ones, once
-    for a `Similarity`.
+    `transform` or `kneighbors` with items up to 60 columns among the fitted ones. With
+    a `Similarity`, which keeps what it evaluates, each is compared with all of them.
 
     Examples
     --------
@@ -375,9 +375,19 @@ def _same(X: Any, Y: Any) -> bool:
         if hasattr(X, "nnz"):
             return (X != Y).nnz == 0
         if X.dtype != object:
-            return bool(np.all(X == Y))
-        X, Y = X.tolist(), Y.tolist()  # where an object equals itself
+            missing = X.dtype.kind in "fc" and Y.dtype.kind in "fc"
+            return np.array_equal(X, Y, equal_nan=missing)
+        X, Y = X.ravel().tolist(), Y.ravel().tolist()
     try:
-        return type(X) is type(Y) and bool(X == Y)
+        if type(X) is not type(Y):
+            return False
+        if isinstance(X, list):
+            return len(X) == len(Y) and all(map(_alike, X, Y))
+        return bool(X == Y)
     except ValueError:  # items that are arrays, and not the very same
         return False
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Tell whether two items are one, or equal, or both no number."""
+    return x is y or bool(x == y) or bool(x != x and y != y)

@@ -188,6 +188,7 @@ def search(
     guess = _Guess(n, m, S)
     if cheap is not None:
         guess.help(as_companion(cheap, sim), cheap_new, new_items)
+    sim.between(new_items, S[:0])  # raises, at no call, for what it cannot compare
     columns = sign * np.array(sim.columns(S), dtype=float)
     number = min(MOST_FIRST, max(1, int(FIRST * limit)))
     first = S[:number] if S.size else uniform(n, number, rng=rng)

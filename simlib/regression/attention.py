@@ -426,13 +426,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return factor(kernel, self.preconditioner, min(self.rank, kernel.n), rng)
         F = _transformed(clone(self.preconditioner).fit(X, y), X)
         F = F.toarray() if scipy.sparse.issparse(F) else F
-        F = F * np.exp(-row_norms(X, squared=True) / 2)[:, None]
-        if not np.isfinite(F).all():
-            raise ValueError(
-                "The features of the preconditioner hold NaN or an infinity; for "
-                "features of the exponential kernel, scale the rows of X."
-            )
-        return F
+        return np.asarray(F * np.exp(-row_norms(X, squared=True) / 2)[:, None])
 
     def _fit_features(
         self, X: np.ndarray, y: np.ndarray, Y: np.ndarray, rng: np.random.Generator
@@ -585,7 +579,14 @@ class _Stacked:
 def _transformed(transformer: Any, X: np.ndarray) -> Any:
     """Return the features of rows, dense or sparse, of a transformer that may frame."""
     Z = transformer.transform(X)
-    return Z if scipy.sparse.issparse(Z) else np.asarray(Z)
+    Z = Z if scipy.sparse.issparse(Z) else np.asarray(Z)
+    values = np.asarray(Z.data if scipy.sparse.issparse(Z) else Z)
+    if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+        raise ValueError(
+            f"The features that {type(transformer).__name__} makes are not real and "
+            "finite; for features of the exponential kernel, scale the rows of X."
+        )
+    return Z
 
 
 def _cholesky(gram: np.ndarray) -> tuple[Linear, Linear]:

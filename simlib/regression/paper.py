@@ -298,11 +298,13 @@ def sketched_solve(
         )
     if not 0 <= ridge <= float_info.max:
         raise ValueError(f"ridge must be a finite number of at least 0; got {ridge}.")
+    eps = float(np.finfo(np.float32).eps if Z.dtype == np.float32 else EPS)
+    Z = Z.astype(np.float64, copy=False)
     n, m = Z.shape
     options: dict[str, Any] = {"tol": tol, "rng": rng}
     A = Z if m <= n else Z.T
     if m <= n and ridge == 0:
-        A = Z = _independent(Z, rng)
+        A = Z = _independent(Z, eps, rng)
         if Z.shape[1] == 0:
             raise np.linalg.LinAlgError("Z is zero: Z Z^T x = y has no solution.")
     if ridge > 0:
@@ -328,7 +330,9 @@ def sketched_solve(
     )
 
 
-def _independent(Z: np.ndarray, rng: int | np.random.Generator | None) -> np.ndarray:
+def _independent(
+    Z: np.ndarray, eps: float, rng: int | np.random.Generator | None
+) -> np.ndarray:
     """Return a matrix Z V of independent columns with the same product Z V V^T Z^T.
 
     On the sphere the features of degree 2 add up to that of degree 0. V is read off
@@ -337,7 +341,7 @@ def _independent(Z: np.ndarray, rng: int | np.random.Generator | None) -> np.nda
     n, m = Z.shape
     SZ = sparse_sign(4 * m, n, rng=rng) @ Z if 4 * m < n else Z
     _, sizes, V = np.linalg.svd(SZ, full_matrices=False)
-    significant = sizes > max(SZ.shape) * EPS * sizes[0]
+    significant = sizes > max(SZ.shape) * eps * sizes[0]
     return Z if significant.all() else Z @ V[significant].T
 
 

@@ -98,8 +98,9 @@ def lstsq(
         gradients for A^T A, preconditioned by a sketch. "auto": for a dense A or for
         blocks "gram", if the condition number of A^T A with columns of length one
         permits it, otherwise "cholesky_qr", and "lsqr" beyond 2000 columns. For a
-        sparse A the iterations, without a sketch, for as long as "gram" would take;
-        then "gram"; then "lsqr".
+        sparse A the iterations, without a sketch, for as long as "gram" would take
+        (and with a random right-hand side besides, which meets the small singular
+        values that b does not show); then "gram"; then "lsqr".
     preconditioner : Preconditioner, optional
         Of the same A, made before: "cholesky_qr" and "lsqr" then make none, and "auto"
         takes one of these. "gram" makes its own.
@@ -336,6 +337,8 @@ def odd_power(
             "A weight is for j = 1 and a matrix A in memory, without a preconditioner "
             "of A: pass odd_power(A @ C, b, j) for a W = C C^T of your own."
         )
+    if scipy.sparse.issparse(weight):
+        raise ValueError("The weight W is sparse: pass weight.toarray().")
     A, W = as_rows(A), np.asarray(weight)
     shape = (A.shape[1], A.shape[1])
     if W.dtype.kind not in "fiub" or W.shape != shape or not np.isfinite(W).all():
@@ -468,15 +471,20 @@ def _iterate(
     impatient: bool = False,
 ) -> Attempt:
     """Solve by LSQR, and by conjugate gradients where there is A^T A."""
-    target, extremes = float(UNIT), []
+    target, extremes = float(UNIT), list[tuple[float, float]]()
     if isinstance(R, Preconditioner):
         target = max(tol / 100 * R.condition ** (-2 * problem.j - 1), UNIT)
 
     def by(iteration: Callable[..., Iterated]) -> Solver:
         def solve(Y: np.ndarray) -> tuple[np.ndarray, int]:
+            k = Y.shape[1]
+            if isinstance(R, ColumnScaling) and not extremes:
+                Y = np.column_stack(
+                    [Y, np.random.default_rng(0).standard_normal(len(Y))]
+                )
             found = iteration(problem.A, Y, R, target, most, impatient)
             extremes.append(found.extremes)
-            return found.x, found.steps
+            return found.x[:, :k], found.steps
 
         return solve
 
@@ -494,7 +502,7 @@ def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Attempt]:
     product, for numbers of vectors, for a call; for products of two entries of a row,
     for the transpose of A, for Cholesky's decomposition and what goes with it.
     """
-    A, (n, d), k = problem.A, problem.A.shape, problem.B.shape[1]
+    A, (n, d), k = problem.A, problem.A.shape, problem.B.shape[1] + 1  # the probe
     step = (1.7 * A.nnz + 7.0 * n + 10.0 * d) * k + 2e5
     products = float((np.diff(A.indptr).astype(float) ** 2).sum())
     gram = (10 + d / 100) * products + 20.0 * A.nnz + 0.01 * d**3 + 20.0 * d**2

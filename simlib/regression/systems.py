@@ -137,6 +137,8 @@ class Problem:
             raise ValueError(
                 f"The power j must be an integer and at least 0; got {j!r}."
             )
+        if scipy.sparse.issparse(b):
+            raise ValueError("b is sparse, and its solution is not: pass b.toarray().")
         A, b = as_rows(A), as_numbers(b)
         if is_blocks(A) and iter(A) is A:
             raise ValueError(

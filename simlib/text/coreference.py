@@ -267,7 +267,8 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     K : array_like, shape (n, n)
         Similarities, n >= 2; the mean of both orders counts, the diagonal does not.
     threshold : float or array_like, shape (m,)
-        Two clusters are merged if the mean similarity between them is at least this.
+        Two clusters are merged if the mean similarity between them is at least this, up
+        to rounding.
 
     Returns
     -------
@@ -316,6 +317,7 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     # SciPy cuts at distances that are not negative: at ranks, which lose no digit.
     heights, tree[:, 2] = np.unique(tree[:, 2], return_inverse=True)
     bounds = np.ldexp(-np.ravel(thresholds).astype(float), -shift)
+    bounds += len(mean) * np.finfo(float).eps * np.abs(bounds)  # as means are rounded
     ranks = np.searchsorted(heights, bounds, side="right") - 1
     cuts = [fcluster(tree, rank, "distance") for rank in ranks]
     return np.array(cuts, dtype=int).reshape(*thresholds.shape, len(mean))

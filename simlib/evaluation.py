@@ -291,11 +291,10 @@ class Evaluator:
     ) -> StoreError | None:
         """Keep what is not NaN and count it; return why it could not be written."""
         record = Record(request.i, request.j, values, request.grid)
-        got = ~np.isnan(values) if not whole or request.halves else np.True_
+        got = ~np.isnan(values) if not whole or request.halves else np.ones(1, bool)
         if request.halves:  # a diagonal that was given is no answer of the function
-            got &= np.diag(np.isnan(out[request.target].diagonal())) | ~np.eye(
-                len(values), dtype=bool
-            )
+            before = out[request.target].diagonal()
+            np.fill_diagonal(got, got.diagonal() & np.isnan(before))
         if not got.all():
             got = got.ravel()
             i, j = (items[got] for items in request.pairs())

@@ -12,8 +12,8 @@ from simlib import (
     Similarity,
     approximate_to,
     estimate_error,
-    evaluation,
     gallery,
+    ledger,
 )
 from simlib.approximation.error_estimate import ValidationSample
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
@@ -162,7 +162,7 @@ def test_two_calls_for_a_pair_are_reckoned_with(limit, monkeypatch):
         refused.append(message)
         return BudgetExceeded(message)
 
-    monkeypatch.setattr(evaluation, "BudgetExceeded", refuse)
+    monkeypatch.setattr(ledger, "BudgetExceeded", refuse)
     K = cross_encoder_like(200, rng=0)
     K = K + 0.01 * np.random.default_rng(0).standard_normal(K.shape)
     sim = Similarity.from_matrix(K).symmetrized()

@@ -384,7 +384,7 @@ def _same(X: Any, Y: Any) -> bool:
         if isinstance(X, list):
             return len(X) == len(Y) and all(map(_alike, X, Y))
         return bool(X == Y)
-    except ValueError:  # items that are arrays, and not the very same
+    except (TypeError, ValueError):  # arrays, or pandas.NA, and not the very same
         return False
 
 

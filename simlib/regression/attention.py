@@ -579,8 +579,8 @@ class _Stacked:
 def _transformed(transformer: Any, X: np.ndarray) -> Any:
     """Return the features of rows, dense or sparse, of a transformer that may frame."""
     Z = transformer.transform(X)
-    Z = Z if scipy.sparse.issparse(Z) else np.asarray(Z)
-    values = np.asarray(Z.data if scipy.sparse.issparse(Z) else Z)
+    Z = scipy.sparse.csr_array(Z) if scipy.sparse.issparse(Z) else np.asarray(Z)
+    values = Z.data if isinstance(Z, scipy.sparse.csr_array) else Z
     if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
         raise ValueError(
             f"The features that {type(transformer).__name__} makes are not real and "

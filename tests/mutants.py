@@ -509,6 +509,44 @@ MUTANTS = [
         "-math.inf if v is None",
         "claims",
     ),
+    Mutant(
+        "sparse least squares are solved without the probe",
+        "regression/powers",
+        "if isinstance(R, ColumnScaling) and not extremes:",
+        "if False:",
+    ),
+    Mutant(
+        "loops are left in before symmetry is judged",
+        "biharmonic/operator",
+        "    A = A - scipy.sparse.diags_array(A.diagonal())\n    A = as_symmetric",
+        "    A = as_symmetric",
+    ),
+    Mutant(
+        "means as large as the threshold are rounded below it",
+        "text/coreference",
+        "bounds += len(mean) * np.finfo(float).eps * np.abs(bounds)",
+        "bounds += 0",
+    ),
+    Mutant(
+        "a diagonal that was given is stored as the function's",
+        "evaluation",
+        "np.fill_diagonal(got, got.diagonal() & np.isnan(before))",
+        "pass",
+        tests="store",
+    ),
+    Mutant(
+        "the store keeps what the function may write over",
+        "store",
+        "values = record.values.copy()",
+        "values = record.values",
+    ),
+    Mutant(
+        "new items are placed among those of the base",
+        "approximation/estimators",
+        "return super().between(new_items, self._of(landmarks), others)",
+        "return super().between(new_items, landmarks, others)",
+        tests="neighbors_estimator",
+    ),
 ]
 
 

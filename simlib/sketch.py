@@ -200,7 +200,7 @@ class HadamardSketch(Sketch):
         self, transform: Callable[[np.ndarray], np.ndarray], A: Any, height: int
     ) -> np.ndarray:
         """Transform some columns at a time, for the transform is longer than A."""
-        A = csc_array(A) if issparse(A) else _matrix(A)
+        A = csc_array(_inexact(A)) if issparse(A) else _matrix(A)
         result = np.empty((height, A.shape[1]), _inexact_type(A))
         width = max(1, CHUNK // self.shape[1])
         for j in range(0, A.shape[1], width):

@@ -195,3 +195,12 @@ def test_a_word_of_weight_zero_is_not_there(distances):
     nothing = csr_array(([0.0], [0], [0, 1]), shape=(1, 3))
     with pytest.raises(ValueError, match="A bag is empty"):
         distances(nothing, both, points)
+
+
+@pytest.mark.parametrize("unused", [1e300, np.nan, np.inf])
+@pytest.mark.parametrize("bound", [centroid_distances, relaxed_word_mover_distances])
+def test_words_in_no_bag_may_be_anything(bound, unused):
+    for length in (3.0, 3e200):
+        points = np.array([[unused], [0.0], [length]])
+        found = bound([[0, 1.0, 0]], [[0, 0, 1.0]], points)
+        np.testing.assert_allclose(found, [[length]])

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import joblib
 import numpy as np
+import pandas
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -74,6 +75,7 @@ from simlib.datasets import (
 from simlib.datasets.__main__ import main
 from simlib.datasets.content import content_sha256
 from simlib.datasets.fetch import _write, fetch
+from simlib.datasets.registry import cache_folder
 
 TWEETS = b'"positive"\tgood phone \n"neutral"\ta\ttab, "quoted"\n'
 STSB = (
@@ -1809,7 +1811,7 @@ def test_a_user_without_a_home(tmp_path, monkeypatch):
     monkeypatch.setenv("SIMLIB_DATA", str(tmp_path))
     assert not datasets.available("twitter")
     monkeypatch.delenv("SIMLIB_DATA")
-    assert main(["list"]) == 1
+    assert main(["list"]) == 0
 
 
 def list_into(command: str) -> subprocess.CompletedProcess:
@@ -1834,3 +1836,38 @@ def test_a_list_that_cannot_be_written():
     assert done.returncode == 1
     assert done.stderr.startswith("[Errno 28]")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "some", [[0, 2], {0, 2}, iter([0, 2]), {0: 1, 2: 1}.keys(), np.array([0, 2])]
+)
+def test_topics_of_any_kind_of_collection(some):
+    mentions = datasets.planted_mentions(3, 5, rng=0)
+    assert np.unique(mentions.of_topics(some).topics).tolist() == [0, 2]
+    assert np.unique(mentions.of_topics(1).topics).tolist() == [1]
+
+
+def test_a_vocabulary_may_be_any_collection_of_words():
+    records = [{"label": "a"}, {"label": "b"}]
+    documents = [["one", "two"], ["three", "one"]]
+    words = ["one", "three"]
+    for some in (words, iter(words), pandas.Series(words), dict.fromkeys(words)):
+        found = corpora._corpus(records, ["", ""], documents, some)
+        assert found.documents == [["one"], ["three", "one"]]
+    with pytest.raises(TypeError, match="a single text"):
+        corpora._corpus(records, ["", ""], documents, "one three")
+
+
+def test_a_user_without_a_home_has_no_data(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", home)
+    for name in ("XDG_CACHE_HOME", "SIMLIB_DATA"):
+        monkeypatch.delenv(name, raising=False)
+    assert not available("bunny")
+    assert set(fingerprint().values()) == {None}
+    with pytest.raises(DataNotFoundError, match=r"no folder.*set SIMLIB_DATA"):
+        datasets.load_bunny()
+    with pytest.raises(DataNotFoundError, match="set XDG_CACHE_HOME"):
+        cache_folder()

@@ -214,3 +214,11 @@ def test_the_bootstrap_refuses_what_it_cannot_use(arguments, message):
 def test_decisions_are_true_or_false(metric, said, labels):
     with pytest.raises(ValueError, match="true or false, 1 or 0"):
         metric(said, labels)
+
+
+@pytest.mark.parametrize("measure", [pearson, spearman, accuracy, f1])
+@pytest.mark.parametrize("wrong", [["9", "10", "11"], [1j, 2, 3]])
+def test_what_is_no_number_is_not_ranked(measure, wrong):
+    for arguments in ((wrong, [0, 1, 1]), ([0, 1, 1], wrong)):
+        with pytest.raises(ValueError, match="are numbers"):
+            measure(*arguments)

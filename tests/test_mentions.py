@@ -159,3 +159,13 @@ def test_cosines_of_vectors_of_any_length():
     """Each half of a row is scaled by itself."""
     rows = np.array([[1e250, 0, 1, 0], [1, 0, 1e-250, 0]])
     np.testing.assert_allclose(cosines(rows), np.ones((2, 2)))
+
+
+def test_topics_may_be_a_list():
+    matrices = {1: np.eye(2), 2: np.ones((2, 2))}
+    topics = [1, 2, 2, 1]
+    found = clusters_of_topics(topics, matrices, [0.5])
+    assert found[0, 1] == found[0, 2]
+    assert len(set(found[0].tolist())) == 3
+    again = clusters_of_topics(np.array(topics), matrices, [0.5])
+    np.testing.assert_array_equal(found, again)

@@ -750,3 +750,14 @@ def test_factors_that_do_not_match(x, y, message):
 def test_it_is_loaded_on_first_use():
     assert simlib.sketch is sketch
     assert "sketch" in dir(simlib)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, bool])
+def test_entries_that_stand_twice_are_added_up_as_numbers(dtype):
+    value = 1 if dtype is bool else 100
+    twice = np.full(3, value).astype(dtype), ([0, 0, 0], [0, 0, 0])
+    A = scipy.sparse.coo_array(twice, shape=(4, 1))
+    whole = np.array([[3.0 * value], [0], [0], [0]])
+    for make in (sketch.srht, sketch.sparse_sign, sketch.gaussian):
+        S = make(2, 4, rng=0)
+        np.testing.assert_allclose(S @ A, S @ whole)

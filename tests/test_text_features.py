@@ -119,3 +119,12 @@ def test_spectral_features_want_symmetric_distances(method):
     D[1, 2] += 1
     with pytest.raises(ValueError, match="not symmetric"):
         document_features(D, method, 4, gamma=1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("value", [0.1, 0.3, 1.7, 9.9])
+@pytest.mark.parametrize("n", [3, 7, 10])
+def test_equal_rows_have_no_scale(n, value, dtype):
+    Z = np.append(np.full(n, value), 0.2).astype(dtype)[:, None]
+    with pytest.raises(ValueError, match="all alike"):
+        scaled(Z, n)

@@ -9,7 +9,7 @@ import lzma
 import re
 import string
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
@@ -374,6 +374,7 @@ def load_banking77(
                 records.append(row | {"split": split, "label": row["category"]})
     texts = [record["text"].strip() for record in records]
     documents = list(_without(load_stop_words(), map(_letters, texts)))
+    vocabulary = _words_of(vocabulary)
     kept = [
         vocabulary is None or any(word in vocabulary for word in words)
         for words in documents
@@ -437,6 +438,7 @@ def _corpus(
     longest: int | None = None,
 ) -> Corpus:
     """Keep the words of the vocabulary, and the documents that have any."""
+    vocabulary = _words_of(vocabulary)
     kept, bags = [], []
     for number, words in enumerate(documents):
         if vocabulary is not None:
@@ -454,6 +456,15 @@ def _corpus(
         train=_train(records)[kept],
         n_dropped=len(records) - len(kept),
     )
+
+
+def _words_of(vocabulary: Container[str] | None) -> Container[str] | None:
+    """Return what tells of each word, however often, whether it is among the words."""
+    if isinstance(vocabulary, str):
+        raise TypeError("A vocabulary is a collection of words; got a single text.")
+    if isinstance(vocabulary, Mapping | Set) or not isinstance(vocabulary, Iterable):
+        return vocabulary
+    return frozenset(vocabulary)
 
 
 def _train(records: list[dict[str, Any]]) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Set
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -65,7 +65,9 @@ class Mentions:
 
     def of_topics(self, topics: ArrayLike) -> Mentions:
         """Return the mentions of some topics, by their numbers."""
-        wanted = list(topics) if isinstance(topics, Set) else topics
+        wanted: Any = topics
+        if isinstance(topics, Iterable) and not isinstance(topics, np.ndarray):
+            wanted = list(topics)
         rows = np.flatnonzero(np.isin(self.topics, wanted))
         return Mentions(
             texts=[self.texts[row] for row in rows],

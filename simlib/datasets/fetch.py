@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -100,7 +101,10 @@ def _instructions(dataset: Dataset, file: File) -> str:
 
 def _place(dataset: Dataset, file: File) -> str:
     path = Path(dataset.folder, file.name)
+    places = [f"$SIMLIB_DATA/{path.as_posix()}"]
+    with suppress(DataNotFoundError):
+        places.append(str(cache_folder() / path))
     return (
         f"Put the file of SHA-256 {file.sha256}, or another compression of its "
-        f"content, at $SIMLIB_DATA/{path.as_posix()} or {cache_folder() / path}."
+        f"content, at {' or '.join(places)}."
     )

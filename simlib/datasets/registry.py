@@ -120,8 +120,18 @@ class Dataset:
 
 
 def cache_folder() -> Path:
-    """Return the user cache, the last place looked at and the one `fetch` fills."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "simlib"
+    """Return the user cache, the last place looked at and the one `fetch` fills.
+
+    DataNotFoundError tells of a user without a home.
+    """
+    given = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(given or Path.home() / ".cache") / "simlib"
+    except RuntimeError as error:
+        raise DataNotFoundError(
+            "There is no home folder for a cache: set XDG_CACHE_HOME, or SIMLIB_DATA "
+            "to the folder of the data sets."
+        ) from error
 
 
 def lookup(name: str) -> Dataset:
@@ -173,6 +183,7 @@ def find(dataset: str, file: str) -> Path:
     command = f"`python -m simlib.datasets fetch {dataset}`"
     if path is None:
         looked = " nor ".join(str(root / entry.folder / file) for root in _places())
+        looked = looked or f"folder in which to look for {entry.folder}/{file}"
         raise DataNotFoundError(
             f"no {looked}. Run {command}, or set SIMLIB_DATA to the folder that holds "
             f"{entry.folder}/{file}."
@@ -256,11 +267,10 @@ def _places() -> list[Path]:
             f"SIMLIB_DATA is {given!r}, which is not a folder: set it to the folder of "
             "the data sets, or unset it to use the user cache."
         )
-    if given:
-        with suppress(RuntimeError):  # a user without a home has no cache
-            return [Path(given), cache_folder()]
-        return [Path(given)]
-    return [cache_folder()]
+    places = [Path(given)] if given else []
+    with suppress(DataNotFoundError):  # a user without a home has no cache
+        places.append(cache_folder())
+    return places
 
 
 def locate(entry: Dataset, file: File) -> Path | None:

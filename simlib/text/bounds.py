@@ -202,6 +202,10 @@ def _checked(
             "documents in which no word has a vector."
         )
     check_vectors(points, X, Y)
+    used = np.zeros(len(points), dtype=bool)
+    used[X.indices] = used[Y.indices] = True
+    if not used.all():  # what no bag holds may be anything
+        X, Y, points = X[:, used], Y[:, used], points[used]
     points = points.astype(float, copy=False)
     if exponent := common_exponent(points):
         points = np.ldexp(points, -exponent)

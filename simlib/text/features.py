@@ -202,6 +202,7 @@ def scaled(Z: np.ndarray, n_train: int) -> np.ndarray:
     if not 1 <= n_train <= len(Z):
         raise ValueError(f"n_train must be between 1 and {len(Z)}; got {n_train}.")
     with np.errstate(over="ignore", invalid="ignore"):
+        Z = Z - Z[0]  # exact where all are alike, of which the mean is rounded
         Z = Z - Z[:n_train].mean(axis=0)
         size = np.abs(Z[:n_train]).max(initial=0)
     if not 0 < size < np.inf:

@@ -337,7 +337,12 @@ def paired_bootstrap(
 
 def _paired(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return scores or decisions of as many pairs as there are labels."""
-    rows, truth = np.asarray(scores), np.asarray(labels)
+    rows, truth = (np.asarray(side) for side in (scores, labels))
+    for side in (rows, truth):
+        if side.dtype.kind not in "biufO":
+            raise ValueError(
+                f"Scores, decisions and labels are numbers; got {side.dtype}."
+            )
     if truth.ndim != 1 or rows.shape[-1:] != truth.shape:
         raise ValueError(
             "Labels are one row, and need as many scores in each row; got shapes "

@@ -12,6 +12,7 @@ from functools import partial
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_array
 
@@ -98,13 +99,13 @@ def symmetric_scores(mentions: Mentions) -> dict[int, np.ndarray]:
 
 
 def clusters_of_topics(
-    topics: np.ndarray, matrices: Mapping[int, np.ndarray], thresholds: Sequence[float]
+    topics: ArrayLike, matrices: Mapping[int, np.ndarray], thresholds: Sequence[float]
 ) -> np.ndarray:
     """Cluster the mentions of each topic by themselves.
 
     Parameters
     ----------
-    topics : array of int, shape (n,)
+    topics : array_like of int, shape (n,)
         The topic of each mention.
     matrices : mapping
         For each topic the similarities of its mentions.
@@ -129,6 +130,7 @@ def clusters_of_topics(
     >>> clusters_of_topics(np.array([1, 1, 2, 2]), matrices, [0.5]).tolist()
     [[1, 1, 3, 4]]
     """
+    topics = np.asarray(topics)
     mentions = dict(zip(*np.unique(topics, return_counts=True), strict=True))
     sizes = {topic: len(K) for topic, K in matrices.items()}
     for topic in mentions | sizes:

@@ -217,8 +217,10 @@ def test_decisions_are_true_or_false(metric, said, labels):
 
 
 @pytest.mark.parametrize("measure", [pearson, spearman, accuracy, f1])
+@pytest.mark.parametrize("dtype", [None, object])
 @pytest.mark.parametrize("wrong", [["9", "10", "11"], [1j, 2, 3]])
-def test_what_is_no_number_is_not_ranked(measure, wrong):
+def test_what_is_no_number_is_not_ranked(measure, wrong, dtype):
+    wrong = np.array(wrong, dtype)
     for arguments in ((wrong, [0, 1, 1]), ([0, 1, 1], wrong)):
         with pytest.raises(ValueError, match="are numbers"):
             measure(*arguments)

@@ -11,6 +11,7 @@ and other pairs the difference would be another. `paired_bootstrap` draws both a
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -337,18 +338,24 @@ def paired_bootstrap(
 
 def _paired(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return scores or decisions of as many pairs as there are labels."""
-    rows, truth = (np.asarray(side) for side in (scores, labels))
-    for side in (rows, truth):
-        if side.dtype.kind not in "biufO":
-            raise ValueError(
-                f"Scores, decisions and labels are numbers; got {side.dtype}."
-            )
+    rows, truth = map(_numbers, (scores, labels))
     if truth.ndim != 1 or rows.shape[-1:] != truth.shape:
         raise ValueError(
             "Labels are one row, and need as many scores in each row; got shapes "
             f"{truth.shape} and {rows.shape}."
         )
     return rows, truth
+
+
+def _numbers(values: ArrayLike) -> np.ndarray:
+    """Return an array of real numbers; texts have an order too, but another."""
+    numbers = np.asarray(values)
+    if numbers.dtype == object and not any(isinstance(x, str) for x in numbers.flat):
+        with suppress(TypeError, ValueError):
+            numbers = numbers.astype(float)
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError(f"Scores, decisions and labels are numbers; got {values!r}.")
+    return numbers
 
 
 def _decided(values: np.ndarray) -> np.ndarray:

@@ -116,7 +116,8 @@ def approximate_to(
 
     Notes
     -----
-    No pair is evaluated twice. A larger set of landmarks contains the smaller, unless
+    No pair is evaluated twice. Run again it pays for another validation sample, from
+    what is still unknown. A larger set of landmarks contains the smaller, unless
     it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The
     validation sample costs ``max(2000, 2 n)`` calls, less where the limit is short of
     that, more where the estimate is below the target and a narrower interval is cheaper

@@ -126,7 +126,8 @@ def estimate_error(
 
     Notes
     -----
-    Calls: `n_pairs` at most; twice that for ``symmetrized()``, whose pairs cost two.
+    Calls: `n_pairs` at most; twice that for ``symmetrized()``, whose pairs cost two. An
+    estimate that is made again draws from what is still unknown, and pays as much.
     Flops: O(n l^2) for factors of l columns, and O(l) for each of the unknown pairs, or
     of some 500,000 random ones where there are more.
 

@@ -62,7 +62,8 @@ def largest(
     calls : int
         Budget of similarity calls.
     symmetric : bool, default=True
-        Whether the similarity is; otherwise a pair counts in both orders.
+        Whether the similarity is; otherwise a pair counts in both orders. Pass False
+        for ``symmetrized()``, too, which asks for both.
     diagonal_known : bool, default=False
         Whether the diagonal was given, ``Similarity(..., diagonal=1.0)``, and costs
         nothing.

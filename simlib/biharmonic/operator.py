@@ -129,8 +129,9 @@ def graph_laplacian(adjacency: MatrixLike) -> csr_array:
     Parameters
     ----------
     adjacency : sparse or dense array, shape (n, n)
-        Weights A of the edges, symmetric; ones for a graph without weights. What is on
-        the diagonal cancels.
+        Weights A of the edges, symmetric, large where nodes are near, such as
+        1 / length; the lengths themselves are for `graph_distances`. Ones for a graph
+        without weights. What is on the diagonal cancels.
 
     Returns
     -------

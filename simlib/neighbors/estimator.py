@@ -82,6 +82,10 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
 
     Notes
     -----
+    HDBSCAN needs ``graph_.to_csr(connected=True)``, and so does Isomap, with
+    ``n_neighbors=None, radius=np.inf``, which takes all edges. UMAP needs
+    ``graph_.to_csr(symmetric=True)``.
+
     A similarity s counts as the distance m - s, where m is the largest similarity that
     was found in `fit`; of a new item no distance is below zero. New items cost a
     twentieth of the fitted ones each in calls, at least four for each neighbour, and in

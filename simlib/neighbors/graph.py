@@ -237,8 +237,10 @@ def nearest(
     k : int
         How many neighbours, 1 to n - 1.
     limit : int
-        Most calls: a few per cent of the n (n - 1) / 2 pairs. With `exact` None means
-        as many as it takes.
+        Most calls, new ones: a few per cent of the n (n - 1) / 2 pairs. A search that
+        is run again, with a store say, searches on from what is known, for as many;
+        after an interruption lower it by what was paid. With `exact` None means as many
+        as it takes.
     cheap : Similarity, or array or sparse array of shape (n, d), optional
         A companion: the same items under a cheap similarity or distance, or the factor
         Z of similarities :math:`Z Z^T`, as in `simlib.anchored`. Its direction is found

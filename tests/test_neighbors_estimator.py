@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components, shortest_path
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN, HDBSCAN, SpectralClustering
 from sklearn.datasets import make_blobs
@@ -96,6 +97,19 @@ def test_pictures_of_the_graph(blobs):
         centers = np.array([Y[truth == label].mean(axis=0) for label in range(3)])
         near = np.linalg.norm(Y[:, None] - centers, axis=2).argmin(axis=1)
         assert np.mean(near == truth) > 0.95
+
+
+def test_isomap_of_a_graph_that_falls_apart():
+    """With all edges of the joined graph; scikit-learn cannot take the nearest ones."""
+    X, _ = make_blobs(60, 3, centers=2, cluster_std=0.1, random_state=0)
+    estimator = neighbors(5, limit=60 * 59 // 2).fit(X)
+    apart, joined = estimator.graph_.to_csr(), estimator.graph_.to_csr(connected=True)
+    assert connected_components(apart)[0] > connected_components(joined)[0] == 1
+    isomap = Isomap(n_neighbors=None, radius=np.inf, metric="precomputed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows are sorted by column
+        isomap.fit(joined)
+    np.testing.assert_allclose(isomap.dist_matrix_, shortest_path(joined))
 
 
 @pytest.mark.slow

@@ -112,6 +112,24 @@ def test_a_cross_encoder(names, monkeypatch):
     names["sim"].close()
 
 
+def test_the_cross_encoder_of_many_sentences(tmp_path, monkeypatch):
+    module = ModuleType("sentence_transformers")
+    module.CrossEncoder = CrossEncoder
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(tmp_path)  # where the file of the scores is written
+    text = Repository.here().source("many_sentences").read_text("utf-8")
+    [code] = [code for code in SHOWN.findall(text) if "CrossEncoder" in code]
+    names = {"sentences": TEXTS}
+    exec(code, names)
+    sim = names["sim"]
+    scores = CrossEncoder.score
+    expected = (scores(TEXTS[0], TEXTS[3]) + scores(TEXTS[3], TEXTS[0])) / 2
+    assert sim.pairs([0], [3])[0] == pytest.approx(expected, rel=1e-6)
+    assert sim.pairs([3], [0])[0] == sim.pairs([0], [3])[0]
+    assert sim.calls == 1
+    sim.close()
+
+
 @pytest.fixture
 def service():
     """A server that cannot answer at once for every fifth pair, or for none."""

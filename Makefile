@@ -50,9 +50,9 @@ mutants: $(READY)
 lock: $(READY)
 	$(PIP) install uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 \
-		--extra text --extra mesh --extra data --extra neighbors \
-		--extra book --extra test \
-		--fork-strategy fewest --quiet --output-file requirements.lock pyproject.toml
+		--extra text --extra mesh --extra data --extra neighbors --extra test \
+		--fork-strategy fewest --quiet --output-file requirements.lock \
+		pyproject.toml book/pyproject.toml
 
 # How long all this takes, for the colophon; on a machine with nothing else to do.
 times: $(READY)
@@ -68,14 +68,14 @@ ifneq ($(shell cat $(READY) 2>/dev/null),$(ASKED))
 ANEW := $(if $(wildcard $(VENV)/pyvenv.cfg),--clear) $(VENV)
 endif
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml book/pyproject.toml
 	$(if $(filter-out old,$(firstword $(ASKED))),,$(error simlib needs Python 3.11 or \
 		later, and $(PYTHON) $(if $(ASKED),is $(word 2,$(ASKED)),does not start). \
 		Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)))
 	rm -f $@
 	$(if $(ANEW),$(PYTHON) -m venv $(ANEW))
 	$(PIP) install --requirement requirements.lock
-	$(PIP) install --no-deps --no-build-isolation --editable .
+	$(PIP) install --no-deps --no-build-isolation --editable . --editable ./book
 	@# Otherwise the first chapter with a figure writes about fonts, and fails; here, since
 	@# another environment's list of fonts may be wrong for this one.
 	mkdir -p $(VENV)/matplotlib

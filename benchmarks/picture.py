@@ -10,7 +10,8 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from simlib.press.style import COLOURS, CURVES, figure_style, plain_log
+from press import recorded
+from press.style import COLOURS, CURVES, figure_style, plain_log
 
 BOOK = Path(__file__).parents[1] / "book"
 PICTURE = BOOK / "_static" / "cost.png"
@@ -25,11 +26,6 @@ RECALLS = {
     "re-ranking": {"color": COLOURS["black"], "marker": "s", "label": "re-ranking"},
     "rounds": {"color": COLOURS["vermilion"], "marker": "D", "label": "nearest"},
 }
-
-
-def recorded(chapter):
-    """Return what a chapter recorded."""
-    return json.loads((BOOK / "results" / f"{chapter}.json").read_text())["values"]
 
 
 def points():

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from simlib import datasets as datasets
     from simlib import gallery as gallery
     from simlib import neighbors as neighbors
-    from simlib import press as press
     from simlib import sketch as sketch
     from simlib import text as text
     from simlib.approximation import (
@@ -81,7 +80,6 @@ _SUBPACKAGES = (
     "datasets",
     "gallery",
     "neighbors",
-    "press",
     "regression",
     "sketch",
     "text",

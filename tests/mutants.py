@@ -22,8 +22,8 @@ LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "_build", "build", "execu
 class Mutant(NamedTuple):
     """One edit: `old`, which stands in `file` once, becomes `new`.
 
-    The file is named without ``simlib/`` and ``.py``. Unless said otherwise its tests
-    are those of its name; several modules are parted by blanks.
+    The file is named without ``simlib/`` or ``book/``, and ``.py``. Unless said
+    otherwise its tests are those of its name; several modules are parted by blanks.
     """
 
     what: str
@@ -35,7 +35,8 @@ class Mutant(NamedTuple):
     @property
     def path(self) -> str:
         """The file, seen from the root."""
-        return f"simlib/{self.file}.py"
+        top = "book" if self.file.startswith(("press/", "study/")) else "simlib"
+        return f"{top}/{self.file}.py"
 
     @property
     def modules(self) -> list[str]:
@@ -429,22 +430,50 @@ MUTANTS = [
         "press",
     ),
     Mutant(
-        "the key of an execution leaves out its parameters",
-        "press/inputs",
-        'if k != "display"',
-        'if k not in ("display", "parameters")',
+        "a confirmation outlives the code that it is of",
+        "press/confirmation",
+        'if found and found["key"] == _key(now):',
+        "if found:",
+        "confirmation",
+    ),
+    Mutant(
+        "a confirmation compares with the record before",
+        "press/confirmation",
+        "if deviation > rtol:",
+        "if deviation > 10 * rtol:",
+        "confirmation",
+    ),
+    Mutant(
+        "what the full run alone reaches is confirmed",
+        "press/confirmation",
+        "for unit in _ran(record) ^ _ran(probe)",
+        "for unit in _ran(record) & set()",
+        "confirmation",
+    ),
+    Mutant(
+        "a block that no run has seen is confirmed",
+        "press/confirmation",
+        'if hash.startswith("-") and (path, hash[1:]) not in known',
+        "if False",
+        "confirmation",
+    ),
+    Mutant(
+        "a value that decides is not counted",
+        "press/code",
+        "for name in source.values.keys() & (seen | anywhere):",
+        "for name in ():",
         "press",
     ),
     Mutant(
         "every recorded result has the same commit",
         "press/recording",
-        '"commit": press["commit"]',
-        '"commit": "0" * 40',
+        'return {**{name: noted[name] for name in kept}, **noted["inputs"]}',
+        'return {**dict.fromkeys(kept, "0" * 40), **noted["inputs"]}',
         "press",
     ),
     Mutant(
         "a file is written in place",
-        "press/job",
+        "press/repository",
         """        temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
 """,
@@ -555,7 +584,7 @@ def fails(root: Path, tests: Sequence[str]) -> bool:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     command += ["-m", "not browser"]  # slow ones, too
     environment = {k: v for k, v in os.environ.items() if k != "SIMLIB_DATA"} | {
-        "PYTHONPATH": str(root),
+        "PYTHONPATH": f"{root}{os.pathsep}{root / 'book'}",
         "PYTHONDONTWRITEBYTECODE": "1",  # two edits of one size may fall into a second
     }
     done = subprocess.run(

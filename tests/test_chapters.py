@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from simlib.press import Repository, read_chapter
-from simlib.press.chapters import cell_code, code_cells, parameters, tags
-from simlib.press.repository import PROFILES
+from press import Repository, read_chapter
+from press.chapters import cell_code, code_cells, parameters, tags
+from press.repository import PROFILES
 
 BOOK = Repository.here()
 PAGES = BOOK.pages()

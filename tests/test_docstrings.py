@@ -12,8 +12,8 @@ from types import ModuleType
 import pytest
 
 import simlib
+from press.references import references
 from simlib.datasets import DataNotFoundError
-from simlib.press.references import references
 
 ROOT = Path(simlib.__file__).parents[1]
 PACKAGES = ["simlib"] + [
@@ -125,7 +125,7 @@ def test_no_name_shows_the_module_that_it_shadows(reference):
     assert "simlib.tikhonov" in reference.names
     for name in reference.names:
         *_, module, last = name.split(".")
-        assert module != last or name == "simlib.press.press"  # of the package
+        assert module != last or name == "press.press"  # of the package
 
 
 def test_every_name_has_an_example(reference):
@@ -144,7 +144,7 @@ def test_every_name_has_an_example(reference):
     press = {
         name
         for name in without
-        if name.startswith("simlib.press.") and name.split(".")[-1] not in IN_CHAPTERS
+        if name.startswith("press.") and name.split(".")[-1] not in IN_CHAPTERS
     }
     assert without == exceptions | press
 

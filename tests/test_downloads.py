@@ -1,26 +1,23 @@
 """What a reader takes home: tables of recorded results, a command, pictures to move."""
 
-import csv
 import io
 import json
 import re
 import shlex
+import shutil
 from types import SimpleNamespace
 
 import nbformat
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from matrices import quick
 from sphinx.util.docutils import docutils_namespace
 
 import simlib
-from simlib.press import Repository, frames, read_chapter, recorded
-from simlib.press.downloads import WIDTH, command, run_it
-from simlib.press.references import uses
-from simlib.press.sphinx_extension import Frames, _append_box, _leave_out_preloads
-from simlib.press.style import markdown_table
-from simlib.press.tables import FIELDS, rows, table, write_tables
+from press import Repository, frames, provenance, read_chapter, recorded
+from press.confirmation import Standing, Status
+from press.downloads import WIDTH, command, record_files, run_it, write_records
+from press.references import uses
+from press.sphinx_extension import Frames, _append_box, _leave_out_preloads
+from press.style import markdown_table
 
 BOOK = Repository.here()
 HEAD = """---
@@ -30,93 +27,15 @@ kernelspec: {name: python3, display_name: Python 3, language: python}
 ---
 
 """
-LEAF = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
-)
-VALUES = st.dictionaries(
-    st.text(min_size=1),
-    st.recursive(
-        LEAF,
-        lambda part: st.lists(part) | st.dictionaries(st.text(), part),
-        max_leaves=9,
-    ),
-    max_size=3,
-)
 
 
-def at(values, path):
-    """What stands in nested dictionaries and lists at the end of a path."""
-    for key in path:
-        values = values[int(key) if isinstance(values, list) else key]
-    return values
-
-
-def leaves(value):
-    if isinstance(value, dict | list):
-        parts = value.values() if isinstance(value, dict) else value
-        return sum(map(leaves, parts))
-    return 1
-
-
-def test_a_row_for_each_value_and_a_column_for_each_level():
-    values = {"errors": {"sicur": [0.25, None]}, "mesh": "bunny", "fair": True, "n": 9}
-    assert table(values) == [
-        ["result", "level_1", "level_2", "value", "text"],
-        ["errors", "sicur", "0", 0.25, ""],
-        ["errors", "sicur", "1", "", ""],
-        ["mesh", "", "", "", "bunny"],
-        ["fair", "", "", "", "true"],
-        ["n", "", "", 9, ""],
-    ]
-    assert table({}) == [["result", "value", "text"]]
-    assert table({"n": []}) == [["result", "value", "text"]]
-
-
-@pytest.mark.slow
-@quick
-@given(VALUES)
-def test_every_value_is_found_under_its_path_and_nothing_else(values):
-    found = [*rows(values)]
-    assert len({path for path, _ in found}) == len(found) == leaves(values)
-    for path, value in found:
-        assert at(values, path) is value
-    header, *lines = table(values)
-    assert {len(line) for line in lines} <= {len(header)}
-    for line, (path, value) in zip(lines, found, strict=True):
-        assert tuple(line[: len(path)]) == path
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        assert line[-2] is (value if number else "")
-
-
-@pytest.mark.slow
-def test_the_tables_of_the_book_are_as_they_are_described(tmp_path):
-    chapters = write_tables(BOOK, tmp_path)
-    assert "cur" in chapters
-    package = json.loads((tmp_path / "datapackage.json").read_text(encoding="utf-8"))
-    assert [entry["name"] for entry in package["resources"]] == chapters
-    files = {path.name for path in tmp_path.glob("*.csv")}
-    assert {entry["path"] for entry in package["resources"]} == files
-    for entry in package["resources"]:
-        fields = {field["name"]: field["type"] for field in entry["schema"]["fields"]}
-        assert fields["value"] == "number"
-        assert len(fields) >= len(FIELDS) - 1
-        with open(tmp_path / entry["path"], encoding="utf-8", newline="") as file:
-            read = csv.DictReader(file)
-            lines = [*read]
-        assert read.fieldnames == [*fields]
-        assert len(lines) == leaves(recorded(entry["name"]))
-        assert all(float(line["value"] or 0) is not None for line in lines)
-        assert entry["provenance"]["commit"]
-
-
-def test_pandas_reads_a_table_back(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    write_tables(BOOK, tmp_path)
-    frame = pandas.read_csv(tmp_path / "cur.csv")
-    errors = frame[(frame.result == "errors") & (frame.level_1 == "edit")]
-    sicur = errors[errors.level_2 == "sicur"].groupby("level_3").value.mean()
-    first = recorded("cur")["errors"]["edit"]["sicur"][0]
-    assert sicur[0] == pytest.approx(sum(first) / len(first), rel=1e-12)
+def test_the_book_holds_the_files_of_all_records(tmp_path):
+    write_records(BOOK, tmp_path)
+    files = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.*")}
+    assert files == {name for page in BOOK.pages() for name in record_files(BOOK, page)}
+    text = (tmp_path / "results/cur/values.json").read_text(encoding="utf-8")
+    assert json.loads(text)["errors"] == recorded("cur", "errors")
+    assert json.loads((tmp_path / "results/cur/provenance.json").read_text())["commit"]
 
 
 PARAMETERS = {
@@ -167,14 +86,21 @@ def test_a_chapter_ends_with_its_own_command(tmp_path):
         return made
 
     page = tmp_path / "executed/quick/cur.ipynb"
+    (tmp_path / "book").mkdir()
+    for name in ("_toc.yml", "book/cur.md", "book/profiles.yml"):
+        shutil.copy(BOOK.root / name, tmp_path / name)
     chapter = notebook("n: int = 90\ndraws: int = 3")
     _append_box(chapter, notebook(draws=3, n=40), page)
     _, box = chapter.cells
     assert "papermill book/cur.md cur.ipynb -p n 40 -p draws 3\n" in box.source
     assert box.cell_type == "markdown"
     assert chapter.metadata.source_map == [7, 7]
-    assert "cur.csv" not in box.source
-    assert "../results/cur.csv" in run_it("cur", {"n": 40}, recorded=True)
+    assert "recorded run" not in box.source
+    files = record_files(BOOK, "cur")
+    row = Status("cur", None, None, Standing("fresh"), provenance("cur"))
+    told = run_it("cur", {"n": 40}, row, files)
+    assert "../results/cur/values.json" in told
+    assert f"commit `{provenance('cur')['commit'][:7]}`; its record is fresh." in told
     colophon = notebook()  # has no parameters
     _append_box(colophon, notebook(), page)
     assert colophon.cells == []

@@ -1242,7 +1242,7 @@ INNER_NAMES = {
 def exported():
     """Yield every name in an ``__all__``, with its module."""
     for module in pkgutil.walk_packages(simlib.__path__, "simlib."):
-        if module.name.startswith("simlib.press") or "__main__" in module.name:
+        if module.name.startswith("press") or "__main__" in module.name:
             continue
         yield from (
             (module.name, name)

@@ -43,9 +43,9 @@ class Checkout:
     def __init__(self, folder):
         self.folder, self.log = folder / "a checkout", folder / "log"
         self.broken = folder / "broken"
-        self.folder.mkdir()
+        (self.folder / "book").mkdir(parents=True)
         shutil.copy(ROOT / "Makefile", self.folder)
-        for name in ("requirements.lock", "pyproject.toml"):
+        for name in ("requirements.lock", "pyproject.toml", "book/pyproject.toml"):
             (self.folder / name).touch()
             os.utime(self.folder / name, (1, 1))
 

@@ -16,7 +16,7 @@ from urllib.request import url2pathname
 import numpy as np
 import pytest
 
-from simlib.press import Repository
+from press import Repository
 
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"
@@ -256,7 +256,7 @@ def test_the_slider_moves_by_arrow_keys(driver, tmp_path):
     from matplotlib.figure import Figure
     from selenium.webdriver.common.keys import Keys
 
-    from simlib.press import frames
+    from press import frames
 
     drawn = {
         label: Figure(figsize=(1, 1), facecolor=label) for label in ("red", "blue")

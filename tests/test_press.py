@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,85 +16,24 @@ from unittest.mock import ANY
 import nbformat
 import psutil
 import pytest
+from books import ALPHA, HEAD, PARAMETERS, cell, copied, edit, git, new_book
 
-import simlib.press
-from simlib.press import ChapterError, Repository, press, read_chapter, status
-from simlib.press.chapters import ChapterReader, cell_lines, code_cells
-from simlib.press.cli import main
-from simlib.press.inputs import Checkout, Inputs, changes, chapter_hash
-from simlib.press.job import _PERSONAL, _kernel_environment, write_atomically
-from simlib.press.recording import check_clean, clean_commit
-from simlib.press.results import MIME, paper, read_results, record
-from simlib.press.sources import cell_hash, content_hash, source_hash
-from simlib.press.sphinx_extension import _row, merge
-
-HEAD = """---
-jupytext:
-  text_representation: {extension: .md, format_name: myst}
-kernelspec: {name: python3, display_name: Python 3, language: python}
----
-
-# A chapter
-
-"""
-
-PARAMETERS = """```{code-cell} ipython3
-:tags: [parameters]
-
-n: int = 3     # how many
-```
-"""
-
-
-def cell(code, tags=""):
-    return f"\n```{{code-cell}} ipython3\n:tags: [{tags}]\n\n{code}\n```\n"
-
-
-ALPHA = HEAD + PARAMETERS + cell("from tiny import middle\n\nprint(middle(n))")
-BETA = HEAD + PARAMETERS + cell("import tiny.other\n\nprint(tiny.other.answer() + n)")
-
-
-def new_book(folder):
-    """Two chapters: alpha uses tiny.upper -> tiny.lower, beta tiny.other."""
-    files = {
-        "_toc.yml": "format: jb-book\nroot: book/index\n"
-        "parts:\n- chapters: [{file: book/alpha}, {file: book/beta}]\n",
-        "requirements.lock": "numpy==2\n",
-        "book/index.md": "# Words only\n",
-        "book/alpha.md": ALPHA,
-        "book/beta.md": BETA,
-        "book/profiles.yml": "quick: {alpha: {n: 1}}\n",
-        "tiny/__init__.py": '_MODULES = {"middle": "tiny.upper"}\n\n\n'
-        "def __getattr__(name):\n"
-        "    from importlib import import_module\n\n"
-        "    return getattr(import_module(_MODULES[name]), name)\n",
-        "tiny/upper.py": "from .lower import double\n\n\n"
-        "def middle(n):\n    return double(n) + 1\n",
-        "tiny/lower.py": 'def double(n):\n    """Twice n."""\n    return 2 * n\n',
-        "tiny/other.py": "def answer():\n    return 42\n",
-    }
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return Repository(folder, package="tiny")
+import press as press_package
+from press import ChapterError, Repository, press, read_chapter, status
+from press.chapters import ChapterReader, cell_lines, code_cells
+from press.cli import main
+from press.code import Source, cell_hash, cell_names, content_hash, reached
+from press.git import check_clean, clean_commit
+from press.inputs import Checkout, Inputs, changes, chapter_hash
+from press.job import _PERSONAL, _kernel_environment
+from press.repository import write_atomically
+from press.results import MIME, paper, read_part, read_results, record, write_part
+from press.sphinx_extension import _row, merge
 
 
 @pytest.fixture
 def tiny(tmp_path):
     return new_book(tmp_path)
-
-
-def copied(repository, folder):
-    """The book and all that was made of it, elsewhere."""
-    shutil.copytree(repository.root, folder, dirs_exist_ok=True)
-    return Repository(folder, package="tiny")
-
-
-def edit(path, old, new):
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def printed(repository, chapter, profile="standard"):
@@ -171,16 +109,8 @@ def test_a_progress_bar_fails(tiny):
     assert "100%" in failure.detail
 
 
-def git(repository, *arguments):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "gc.auto=0"]
-    command = ["git", *identity, *arguments]
-    return subprocess.run(
-        command, cwd=repository.root, check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
 def test_results_are_recorded_from_a_full_run_of_a_clean_tree(tiny, capsys):
-    code = "import numpy as np\nfrom simlib.press import record\n\n"
+    code = "import numpy as np\nfrom press import record\n\n"
     code += "record('errors', {'cur': np.array([0.5, n])})"
     tiny.source("alpha").write_text(HEAD + PARAMETERS + cell(code))
     (tiny.root / ".gitignore").write_text("executed/\n__pycache__/\n")
@@ -241,58 +171,139 @@ def test_papers_figures_carry_their_place():
         paper("sms_nothing")
 
 
-TREE = {
-    "tree/__init__.py": "from typing import TYPE_CHECKING\n"
-    "from .a import one\n"
-    "if TYPE_CHECKING:\n    from .b import two\n"
-    '_MODULES = {"three": "tree.sub.c", "two": "tree.b"}\n'
-    '__all__ = ["one"]\n\n\ndef __getattr__(name):\n    return name\n',
-    "tree/a.py": '"""A module."""\n\nONE = "# no comment"  # a comment\n\n\n'
-    'def one():\n    """Return 1."""\n    return {"a": 1}[\n        "a"\n    ]\n',
-}
+MODULE = '''"""A module."""
+
+from typing import TYPE_CHECKING
+
+from .other import one as uno
+
+if TYPE_CHECKING:
+    from .b import two
+
+__all__ = ["scaled"]
+WIDE = 2000
+UNUSED = {"# no comment": 1}  # a comment
+print("imported")
+
+
+class Box:
+    """A box."""
+
+    size = 3
+
+    def __init__(self):
+        self.n = 0
+
+    def grown(self, by):
+        """Grow."""
+        self.n += by
+        return self
+
+    @property
+    def full(self):
+        return self.n > self.size
+
+
+def scaled(values):
+    """Return values."""
+    if len(values) > WIDE:
+        return blocked(values)
+    for value in values:
+        if value < 0:
+            raise ValueError("no")
+    return [2 * v for v in values]
+
+
+def blocked(values):
+    return [
+        "a",  # é
+    ]
+'''
+
+
+def units(text):
+    return Source(text.encode(), "tree/a.py").hashes
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "differs"),
+    ("old", "new", "differ"),
     [
-        ("tree/a.py", "A module.", "Another\ntext.", False),
-        ("tree/a.py", "  # a comment", "", False),
-        ("tree/a.py", "Return 1.", "Return one # exactly.", False),
-        ("tree/a.py", "\n\n\ndef", "\n\n\n# now\n\ndef", False),
-        ("tree/a.py", '        "a"\n', '        "a"  # é\n', False),
-        ("tree/a.py", "# no comment", "# no comments", True),
-        ("tree/a.py", '"a": 1', '"a": 2', True),
-        ("tree/a.py", "def one", "  def one", True),
-        ("tree/__init__.py", "import one", "import one, uno", True),
-        ("tree/__init__.py", '["one"]', '["one", "two"]', False),
-        ("tree/__init__.py", '"three": "tree.sub.c"', '"four": "tree.sub.d"', False),
-        ("tree/__init__.py", '"tree.sub.c"', '"tree.a"', True),
-        ("tree/__init__.py", "from .a import one", "from .b import one", True),
-        ("tree/__init__.py", "from .b import two", "from .b import two, deux", False),
-        ("tree/__init__.py", "return name", "return name * 2", True),
-        ("tree/__init__.py", "from typing", "from os import sep\nfrom typing", True),
+        ("A module.", "Another\ntext.", set()),
+        ("  # a comment", "", set()),
+        ("Return values.", "Return all # of them.", set()),
+        ("\n\n\ndef", "\n\n\n# now\n\ndef", set()),
+        ('        "a",  # é\n', '        "a",\n', set()),
+        ('["scaled"]', '["scaled", "Box"]', set()),
+        ("import TYPE_CHECKING", "import TYPE_CHECKING, Any", set()),
+        ("import two", "import two, three", set()),
+        ("# no comment", "# no comments", {"UNUSED"}),
+        ("WIDE = 2000", "WIDE = 1000", {"WIDE"}),
+        ('"imported"', '"imports"', {"."}),
+        ("size = 3", "size = 4", {"Box"}),
+        ("class Box:", "class Box(dict):", {"Box"}),
+        ("self.n = 0", "self.n = 1", {"Box.__init__"}),
+        ("(self, by)", "(self, by=1)", {"Box.grown"}),
+        ("@property\n    ", "", {"Box.full"}),
+        ("blocked(values)\n", "blocked(values[1:])\n", {"scaled/0"}),
+        ("> WIDE", ">= WIDE", {"scaled", "scaled/0"}),
+        ('"no"', '"not"', {"scaled/1/0"}),
+        ("value < 0", "value <= 0", {"scaled/1", "scaled/1/0"}),
+        ("2 * v", "3 * v", {"scaled"}),
+        ("def blocked", "def blocks", {"blocked", "blocks"}),
     ],
 )
-def test_hashes_of_sources(file, old, new, differs):
-    text = TREE[file]
-    assert old in text
-    files = {"tree/__init__.py", "tree/a.py"}
-    before = source_hash(file, text.encode(), files)
-    after = source_hash(file, text.replace(old, new).encode(), files)
-    assert (before != after) is differs
+def test_an_edit_changes_the_hash_of_its_unit_alone(old, new, differ):
+    assert old in MODULE
+    before, after = units(MODULE), units(MODULE.replace(old, new, 1))
+    assert {n for n in before | after if before.get(n) != after.get(n)} == differ
 
 
-def test_hashes_of_sources_are_the_same_on_every_python():
-    """They stand in the provenance of recorded results; these three never change."""
-    module = TREE["tree/a.py"].encode() + b'f"{ONE!r:>{10}} {1 + 1}"\n'
-    assert source_hash("tree/a.py", module)[:16] == "12bdf5db764ed976"
-    package = TREE["tree/__init__.py"].encode()
-    assert (
-        source_hash("tree/__init__.py", package, {"tree/a.py"})[:16]
-        == "d4cd9bbd1b02d62c"
+def test_two_functions_of_one_name_are_two_units():
+    text = "class A:\n    def f(self): return 1\n    def f(self): return 2\n"
+    assert {"A.f", "A.f~2"} < units(text).keys()
+
+
+def test_what_numba_compiles_is_one_value():
+    text = "import numba\n\n@numba.njit(cache=True)\ndef f(x):\n    x += 1\n"
+    assert units(text).keys() == {".", "f"}
+    assert units(text)["f"] != units(text.replace("+= 1", "+= 2"))["f"]
+
+
+def test_hashes_of_units_are_the_same_on_every_python():
+    """They stand in the provenance of recorded results; these never change."""
+    text = MODULE + 'T = f"""{WIDE!r:>{10}}\n\n{1 + 1}"""  # c\n\n\nU = """\n\n """\n'
+    found = units(text)
+    assert [found[n] for n in (".", "Box", "scaled", "scaled/0", "T", "U")] == [
+        "f8bb8cea5616",
+        "ca708413a594",
+        "094a396a126b",
+        "2c87c2d0c6ee",
+        "2360a8394dee",
+        "d547bc353202",
+    ]
+
+
+def test_values_decide_where_a_unit_that_ran_reads_them():
+    """By the name in the same module, or through an import, from cells anywhere."""
+    texts = {
+        "t/a.py": "from .b import SIZE as n\nN = 1\nM = N\n"
+        "def f():\n    return n + M\n",
+        "t/b.py": "SIZE = 2\nM = 3\n",
+        "t/c.py": "SIZE = 4\nCELL = 5\nDOT = 6\ndef g():\n    return t.b.M\n",
+    }
+    sources = {path: Source(text.encode(), path) for path, text in texts.items()}
+
+    def names(ran, cells=()):
+        code = reached(sources, ran, cells)
+        return {f"{path[2]}{name}" for path, units in code.items() for name in units}
+
+    only = {"a.", "b.", "c."}
+    assert names({}) == only
+    assert names({"t/a.py": {"f"}}) == only | {"af", "aM", "aN", "bSIZE"}
+    assert names({"t/c.py": {"g"}}) == only | {"cg", "aM", "aN", "bM"}
+    assert names({}, cell_names(["from t.c import CELL as x\nx + t.DOT"])) == (
+        only | {"cCELL", "cDOT"}
     )
-    lines = b'T = f"""{ONE}\n\n{ONE!r} """  # c\n\n\nU = """\n\n """\n'
-    assert source_hash("a.py", lines)[:16] == "d7e54db7a6f1a1ef"
 
 
 @pytest.mark.parametrize(
@@ -303,17 +314,12 @@ def test_hashes_of_sources_are_the_same_on_every_python():
         ('n = 1\nT = f"""{n}\n\nb"""', 'n = 1\nT = f"""{n}\nb"""', True),
         ("T = (\n'a'  # c\n\n'b')", "T = (\n'a'\n'b')", False),
         ('T = """a\n\nb"""  # c\n\n', 'T = """a\n\nb"""', False),
-        ('def f():\n    """A\n\n    b."""', 'def f():\n    """A."""', False),
     ],
 )
 def test_the_lines_of_a_string_count(one, other, differs):
     assert (cell_hash(one) != cell_hash(other)) is differs
-    hashes = {source_hash("a.py", text.encode()) for text in (one, other)}
-    assert (len(hashes) > 1) is differs
-
-
-def test_a_source_that_is_no_python_counts_whole():
-    assert source_hash("a.py", b"x = (  # 1") != source_hash("a.py", b"x = (  # 2")
+    hashes = [units(f"def g():\n    {text}\n") for text in (one, other)]
+    assert (hashes[0] != hashes[1]) is differs
 
 
 @pytest.mark.parametrize(
@@ -359,9 +365,23 @@ def test_what_makes_a_notebook_stale(pressed):
         ("book/alpha.md", ":tags: []", ":tags: [hide-input]", {}),
         ("tiny/lower.py", "Twice n.", "Two times n.", {}),
         ("tiny/lower.py", "2 * n", "2 * n  # twice", {}),
-        ("tiny/lower.py", "2 * n", "n + n", {"alpha": {"code": ["tiny/lower.py"]}}),
-        ("tiny/upper.py", "+ 1", "+ 2", {"alpha": {"code": ["tiny/upper.py"]}}),
-        ("tiny/other.py", "42", "43", {"beta": {"code": ["tiny/other.py"]}}),
+        ("tiny/lower.py", "return BASE", "return 3", {}),
+        ("tiny/lower.py", "BASE = 2", "BASE = 3", {}),
+        ("tiny/lower.py", "BASE = 2", "BASE = 2\nimport this", {}),
+        (
+            "tiny/lower.py",
+            "BASE = 2",
+            "BASE = 2\nprint(1)",
+            {"alpha": {"code": ["tiny/lower.py"]}},
+        ),
+        (
+            "tiny/lower.py",
+            "2 * n",
+            "n + n",
+            {"alpha": {"code": ["tiny/lower.py:double"]}},
+        ),
+        ("tiny/upper.py", "+ 1", "+ 2", {"alpha": {"code": ["tiny/upper.py:middle"]}}),
+        ("tiny/other.py", "42", "43", {"beta": {"code": ["tiny/other.py:answer"]}}),
         ("tiny/__init__.py", "    return", "    # lazily\n    return", {}),
         ("tiny/__init__.py", '{"mid', '{"new": "tiny.new", "mid', {}),
         ("book/beta.md", "n: int = 3", "n: int = 4", {"beta": {"parameters": ["n"]}}),
@@ -387,12 +407,16 @@ def test_another_python_and_another_profile_execute_again(pressed, monkeypatch):
     monkeypatch.setattr("platform.python_version", lambda: "3.99.1")
     version = {"versions": ["Python"]}
     assert out_of_date(pressed) == {"alpha": version, "beta": version}
-    inputs = Inputs({"a": "1"}, {"b": None}, {"c": "2"}, {"n": 3}, "3.11")
-    for name, value in [("python", "3.12"), ("parameters", {"n": 4}), ("data", {})]:
-        assert replace(inputs, **{name: value}).execution_key != inputs.execution_key
-    other = replace(inputs, display={"c": "3"})
-    assert other.execution_key == inputs.execution_key
-    assert other.display_key != inputs.display_key
+    shown = {"book/press/style.py": {"paint": "1", "paint/0": "-2"}}
+    inputs = Inputs({"a": "1"}, {"b.py": {"f": "3"}} | shown, {}, {"n": 3}, "3.11")
+    assert Inputs.read(inputs.write()) == inputs
+    for name, value, found in [
+        ("files", {"a": "2"}, {"code": ["a"]}),
+        ("code", {"b.py": {"f": "4"}} | shown, {"code": ["b.py:f"]}),
+        ("code", {"b.py": {"f": "3"}}, {"display": ["book/press/style.py:paint"]}),
+        ("data", {"w": "5"}, {"data": ["w"]}),
+    ]:
+        assert changes(inputs, replace(inputs, **{name: value})) == found
 
 
 def test_all_code_of_the_parameters_counts(tiny):
@@ -442,10 +466,10 @@ def test_a_notebook_altered_by_hand_is_not_executed(tiny, key):
 
 
 READS = {
-    "from simlib.press.results import read_results as old\nfrom pathlib import Path\n\n"
-    "old(Path('book'), 'be' + 'ta')": "book/results/beta.json",
-    "import tiny.reads": "book/results/gamma.json",
-    "import simlib.press.results as r\n\n"
+    "from press.results import read_results as old\nfrom pathlib import Path\n\n"
+    "old(Path('book'), 'be' + 'ta')": "book/results/beta/provenance.json",
+    "import tiny.reads": "book/results/gamma/provenance.json",
+    "import press.results as r\n\n"
     "try:\n    r.read_paper(Path('book'), 'x')\nexcept KeyError:\n    pass": (
         "book/papers.yml"
     ),
@@ -456,17 +480,16 @@ READS = {
 def test_what_is_only_displayed_is_a_key_of_its_own(tiny):
     """Read by an alias, in a library module, as a figure of the papers."""
     (tiny.root / "tiny/reads.py").write_text(
-        "from pathlib import Path\n\nfrom simlib.press.results import read_results\n\n"
+        "from pathlib import Path\n\nfrom press.results import read_results\n\n"
         "FOUND = read_results(Path('book'), 'gamma')\n"
     )
     (tiny.root / "book/papers.yml").write_text("{y: {}}")
     tiny.source("alpha").write_text(ALPHA + "".join(map(cell, READS)))
     press(["alpha"], "full", repository=tiny)
     press(["alpha"], repository=tiny)
-    tiny.results("beta").parent.mkdir(exist_ok=True)
     shown = sorted(READS.values())
     for k, file in enumerate(shown):
-        (tiny.root / file).write_text('{"values": {}, "provenance": {}}')
+        write_atomically(tiny.root / file, "{}")
         assert out_of_date(tiny, "full")["alpha"] == {"display": shown[: k + 1]}
     for profile, executed in [("full", []), ("standard", ["alpha"])]:
         assert out_of_date(tiny, profile)["alpha"] == {"display": shown}
@@ -512,7 +535,7 @@ def test_nothing_that_a_chapter_reads_stays_unseen(tiny):
     for file in HIDDEN.values():
         path = tiny.root / file
         before = path.read_text() if path.exists() else None
-        path.write_text(f"{before}\nmore = 1\n")
+        path.write_text(f"{before}\nprint()\n")
         assert out_of_date(tiny)["alpha"] == {"code": [file]}
         path.unlink() if before is None else path.write_text(before)
     assert "alpha" not in out_of_date(tiny)
@@ -558,7 +581,7 @@ def test_a_notebook_is_stored_only_if_nothing_changed_while_it_ran(tiny):
     tiny.source("alpha").write_text(ALPHA + cell(meddle))
     (failure,) = failures(tiny, ["alpha"], profile="quick")
     assert failure.error == (
-        "book/alpha.md, book/profiles.yml, n, requirements.lock, tiny/lower.py "
+        "book/alpha.md, book/profiles.yml, n, requirements.lock, tiny/lower.py:double "
         "changed while it ran: run the press again"
     )
     assert not tiny.notebook("alpha", "quick").exists()
@@ -568,10 +591,10 @@ def test_an_edit_that_was_undone_while_it_ran_is_noticed(tiny):
     code = "from pathlib import Path\n\n"
     code += "path = Path('tiny/other.py')\nold = path.read_text()\n"
     code += "_ = path.write_text('answer = 1')\n"
-    code += "import tiny.other\n\n_ = path.write_text(old)"
+    code += "import tiny.other\n\n_ = path.write_text(old)\ntiny.other.answer"
     tiny.source("alpha").write_text(HEAD + cell(code))
     (failure,) = failures(tiny, ["alpha"])
-    assert failure.error.startswith("tiny/other.py changed while it ran")
+    assert failure.error.startswith("tiny/other.py:answer changed while it ran")
 
 
 def test_a_comment_written_while_it_ran_does_no_harm(tiny):
@@ -601,17 +624,18 @@ def meanwhile(monkeypatch):
 
 def test_a_notebook_notes_the_results_that_it_displays(tiny, meanwhile):
     """Not those that another press recorded meanwhile; one of hours is kept."""
-    path = tiny.results("beta")
-    text = '{"values": {}, "provenance": {}}'
+    path = tiny.results("beta") / "values.json"
+    shown = tiny.relative(path)
+    text = "{}"
     write_atomically(path, text)
-    log = f"file {content_hash(text.encode())} book/results/beta.json\n"
+    log = f"file {content_hash(text.encode())} {shown}\n"
     meanwhile(lambda _: path.write_text(f"{text} "), log)
     assert press(["alpha"], "full", repository=tiny) == ["alpha"]
-    assert out_of_date(tiny, "full")["alpha"] == {"display": ["book/results/beta.json"]}
+    assert out_of_date(tiny, "full")["alpha"] == {"display": [shown]}
     path.write_text(text)
     assert press(["alpha"], repository=tiny) == []
     (failure,) = failures(tiny, ["alpha"], force=True)
-    assert failure.error.startswith("book/results/beta.json changed while it ran")
+    assert failure.error.startswith(f"{shown} changed while it ran")
 
 
 def test_data_that_come_while_it_runs_are_noticed(tiny, meanwhile, monkeypatch):
@@ -722,7 +746,7 @@ def test_a_repository_around_the_book_that_ignores_it_lends_no_commit(tiny, caps
 
 def test_an_environment_within_the_root_is_no_source(tmp_path):
     """Whatever its name; where the root is the environment, its files count."""
-    code = "import sys\n\nfrom simlib.press.tracer import trace\n\n"
+    code = "import sys\n\nfrom press.tracer import trace\n\n"
     code += "sys.prefix, root, log = sys.argv[1:]\ntrace(root, log, 'data')\n"
     code += "for name in ('a', 'env/b'):\n    open(f'{root}/{name}').close()"
     (tmp_path / "env").mkdir()
@@ -752,7 +776,7 @@ def test_unknown_parameters_are_errors(tiny, capsys):
 
 
 def test_outside_a_checkout_the_press_says_so(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("simlib.press.repository.__file__", str(tmp_path / "a/b/c.py"))
+    monkeypatch.setattr("press.repository.__file__", str(tmp_path / "a/b/c.py"))
     assert main([]) == 1
     assert "the press works in a checkout of the repository" in capsys.readouterr().err
 
@@ -800,7 +824,7 @@ def test_an_interrupt_ends_in_one_line(tiny, jobs):
         )
     )
     code = "import sys\nfrom pathlib import Path\nfrom signal import *\n\n"
-    code += "from simlib.press import Repository, main\n\nif __name__ == '__main__':\n"
+    code += "from press import Repository, main\n\nif __name__ == '__main__':\n"
     code += "    signal(SIGINT, default_int_handler)\n"
     code += f"    book = Repository(Path({str(tiny.root)!r}), 'tiny')\n"
     code += f"    sys.exit(main(['alpha', '-j', '{jobs}'], book))\n"
@@ -827,8 +851,9 @@ def test_no_worker_outlives_the_press(tiny, sent):
     tiny.source("alpha").write_text(HEAD + cell(code))
     script = tiny.root / "script.py"
     script.write_text(
-        "import sys\nfrom pathlib import Path\nfrom simlib.press import *\n\n"
+        "import signal\nimport sys\nfrom pathlib import Path\nfrom press import *\n\n"
         "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup\n"
         f"    book = Repository(Path({str(tiny.root)!r}), 'tiny')\n"
         "    sys.exit(main(['alpha', '-j', '2'], book))\n"
     )
@@ -868,7 +893,7 @@ def test_a_source_that_cannot_be_kept_fails_where_it_is_read(tmp_path):
     (tmp_path / "a.py").write_text("")
     copy = tmp_path / "log" / hashlib.sha256(b"").hexdigest()
     copy.mkdir()
-    code = "import sys\n\nfrom simlib.press.tracer import trace\n\n"
+    code = "import sys\n\nfrom press.tracer import trace\n\n"
     code += "trace(*sys.argv[1:], 'data')\nopen(f'{sys.argv[1]}/a.py').close()"
     command = [sys.executable, "-c", code, tmp_path, tmp_path / "log/log"]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -921,7 +946,7 @@ def test_two_presses_wait_for_each_other(tiny):
     ]
 
 
-RECORDS = "from simlib.press import record\n\nrecord('n', n)"
+RECORDS = "from press import record\n\nrecord('n', n)"
 
 
 RECORD = ["alpha", "--profile", "full", "--record"]
@@ -957,8 +982,8 @@ def recorded(recorded_once, tmp_path):
 
 @pytest.mark.parametrize("what", ["a commit", "an uncommitted file"])
 def test_what_changes_the_commit_during_a_run_is_not_recorded(committed, what, capsys):
-    code = "import subprocess\nfrom pathlib import Path\n\n"
-    code += "Path('book/note.txt').write_text('x')\n"
+    code = "import subprocess\nfrom pathlib import Path\nfrom time import monotonic\n\n"
+    code += "Path('book/note.txt').write_text(str(monotonic()))\n"
     commit = "git -c user.name=a -c user.email=a@b commit -q -m x"
     code += f"_ = subprocess.run('git add . && {commit}', shell=True, check=True)\n"
     if what != "a commit":
@@ -970,9 +995,9 @@ def test_what_changes_the_commit_during_a_run_is_not_recorded(committed, what, c
 
 
 def test_a_record_committed_during_a_run_does_no_harm(committed):
-    code = "import subprocess\nfrom pathlib import Path\n\n"
-    code += "Path('book/results').mkdir(exist_ok=True)\n"
-    code += "Path('book/results/beta.json').write_text('{}')\n"
+    code = "import subprocess\nfrom pathlib import Path\nfrom time import monotonic\n\n"
+    code += "Path('book/results/beta').mkdir(exist_ok=True, parents=True)\n"
+    code += "Path('book/results/beta/values.json').write_text(str(monotonic()))\n"
     commit = "git -c user.name=a -c user.email=a@b commit -q -m x"
     code += f"_ = subprocess.run('git add . && {commit}', shell=True, check=True)"
     committed.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS) + cell(code))
@@ -1009,29 +1034,38 @@ def test_one_made_with_uncommitted_changes_is_executed_again(committed, capsys):
     press(["alpha"], "full", repository=committed)
     git(committed, "commit", "-a", "-q", "-m", "43")
     assert main(RECORD, committed) == 0
-    assert "[1/1] alpha: executing (full)" in capsys.readouterr().out.splitlines()[-3:]
+    assert "[1/1] alpha: executing (full)" in capsys.readouterr().out.splitlines()[-5:]
 
 
 def test_recording_makes_nothing_stale_and_status_tells_what_is(recorded, capsys):
     (row,) = status(["alpha"], "full", repository=recorded)
-    assert row.record == row.notebook == {}
+    assert (row.record.verdict, row.notebook) == ("fresh", {})
     capsys.readouterr()
     assert main(["--status", "--profile", "full"], recorded) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[0] == "alpha"
     assert told[1].startswith("  notebook: fresh (")
     assert told[2].startswith("  recorded: fresh (of 20")
-    assert told[3:] == ["beta", "  notebook: not executed", "  recorded: nothing"]
+    assert told[3:] == [
+        "beta",
+        "  notebook: not executed",
+        "  recorded: nothing",
+        "records: 1 fresh, 0 confirmed",
+    ]
 
     edit(recorded.source("alpha"), "record('n', n)", "record('n', n + 1)")
     edit(recorded.source("alpha"), "n: int = 3", "n: int = 4")
     (recorded.root / "requirements.lock").write_text("numpy==3\n")
     (row,) = status(["alpha"], repository=recorded)
-    assert row.record == {"code": ["book/alpha.md"], "parameters": ["n"]}
+    assert row.record.changed == {
+        "code": ["book/alpha.md"],
+        "versions": ["requirements.lock"],
+        "parameters": ["n"],
+    }
     with (recorded.book / "profiles.yml").open("a") as stream:
         stream.write("full: {alpha: {n: 3}}\n")
     (row,) = status(["alpha"], repository=recorded)
-    assert row.record == {"code": ["book/alpha.md"]}
+    assert row.record.changed.keys() == {"code", "versions"}
 
 
 def test_the_colophon_names_what_is_stale(recorded):
@@ -1039,19 +1073,18 @@ def test_the_colophon_names_what_is_stale(recorded):
     first, second = status(repository=recorded)
     cells = _row(first).split("|")
     assert cells[1].strip() == "{doc}`alpha`"
-    assert "<summary>1 of 2 files</summary>`book/alpha.md`<" in cells[5]
+    assert "<summary>1 functions and files</summary>`book/alpha.md`<" in cells[5]
     assert [cell.strip() for cell in _row(second).split("|")[3:6]] == ["", "", ""]
 
 
 def test_data_that_are_not_at_hand_make_no_record_stale(recorded, monkeypatch):
-    path = recorded.results("alpha")
-    content = json.loads(path.read_text())
-    content["provenance"]["data"] = {"w/words": "abc"}
-    path.write_text(json.dumps(content))
+    folder = recorded.results("alpha")
+    made = read_part(folder, "provenance.json")
+    write_part(folder, "provenance.json", made | {"data": {"w/words": "abc"}})
     for now, stale in [("abc", {}), (None, {}), ("abd", {"data": ["w/words"]})]:
-        monkeypatch.setattr("simlib.press.inputs.Checkout.data", {"w/words": now})
+        monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": now})
         (row,) = status(["alpha"], repository=recorded)
-        assert row.record == stale
+        assert row.record.changed == stale
 
 
 def test_unknown_chapters_and_profiles_are_named(tiny, capsys):
@@ -1105,7 +1138,7 @@ def test_a_page_without_code_is_no_work(tiny, capsys):
 
 
 def test_chapters_load_nothing_heavy():
-    code = "import sys\nfrom simlib.press import paper, record, recorded\n"
+    code = "import sys\nfrom press import paper, record, recorded\n"
     code += "print([m for m in ('papermill', 'sphinx', 'jupytext', 'nbformat', "
     code += "'IPython') if m in sys.modules])"
     done = subprocess.run(
@@ -1116,5 +1149,5 @@ def test_chapters_load_nothing_heavy():
 
 def test_no_module_hides_a_name_that_is_loaded_on_first_use():
     """A submodule, once imported, stands where the package would look the name up."""
-    package = Path(simlib.press.__file__).parent
-    assert not {path.stem for path in package.glob("*.py")} & set(simlib.press.__all__)
+    package = Path(press_package.__file__).parent
+    assert not {path.stem for path in package.glob("*.py")} & {*press_package.__all__}

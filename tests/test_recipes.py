@@ -14,9 +14,9 @@ import tenacity
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
+from press import Repository, read_chapter
+from press.chapters import tags
 from simlib import Similarity, SimilarityError
-from simlib.press import Repository, read_chapter
-from simlib.press.chapters import tags
 
 N, LANDMARKS = 16, 4
 TEXTS = [f"text {k} of {k * k % 7}" for k in range(N)]

@@ -1,7 +1,6 @@
 """Recorded results: where they come from, and that they can be had again."""
 
 import itertools
-import json
 import re
 import subprocess
 
@@ -12,6 +11,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import f1_score
 from sklearn.svm import LinearSVC
 
+from press import Repository, paper, provenance, recorded
+from press.chapters import parameters, parse_chapter
+from press.confirmation import provenance_of
+from press.results import read_part
 from simlib import (
     METHODS,
     AttentionKernelRegressor,
@@ -45,8 +48,6 @@ from simlib.datasets import (
     swiss_roll,
 )
 from simlib.landmarks import uniform
-from simlib.press import Repository, paper, provenance, recorded
-from simlib.press.chapters import parameters, parse_chapter
 from simlib.regression import ExponentialFeatures
 from simlib.text.coreference import conll_f1
 from simlib.text.labelled_pairs import out_of_fold_decisions
@@ -60,19 +61,28 @@ from simlib.text.sentences import equal_calls, outcomes
 from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
 
 BOOK = Repository.here()
-FILES = sorted((BOOK.book / "results").glob("*.json"))
+CHAPTERS = sorted(path.name for path in (BOOK.book / "results").glob("*"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_results_say_how_they_came_about(path):
-    content = json.loads(path.read_text(encoding="utf-8"))
-    provenance = content["provenance"]
-    assert content["values"]
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_results_say_how_they_came_about(chapter):
+    assert recorded(chapter)
+    provenance = provenance_of(BOOK, chapter)
     assert re.fullmatch("[0-9a-f]{40}", provenance["commit"])
     assert re.fullmatch("[0-9a-f]{64}", provenance["notebook"])
     assert all(provenance["data"].values()), "recorded without a data set"
     assert provenance["machine"]["cpu"]
     assert provenance["executed"]
+    assert provenance["code"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_each_record_has_a_probe_of_its_commit(chapter):
+    probe = read_part(BOOK.results(chapter), "probe.json")
+    made = provenance_of(BOOK, chapter)
+    assert probe["commit"] == made["commit"]
+    assert probe["parameters"].keys() == made["parameters"].keys()
+    assert all(probe["data"].values())
 
 
 def defaults(text):
@@ -86,16 +96,16 @@ def test_the_full_profile_leaves_no_parameter_to_the_chapter(page):
     assert set(BOOK.overrides("full").get(page, {})) == set(declared)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_results_have_the_parameters_of_the_full_profile(path):
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_results_have_the_parameters_of_the_full_profile(chapter):
     """Those that the profile did not set are what the chapter of the time declared."""
-    provenance = json.loads(path.read_text(encoding="utf-8"))["provenance"]
-    known, full = provenance["parameters"], BOOK.overrides("full")[path.stem]
+    provenance = provenance_of(BOOK, chapter)
+    known, full = provenance["parameters"], BOOK.overrides("full")[chapter]
     assert known == {name: full[name] for name in known}
     if set(known) == set(full):
         return
-    chapter = f"{provenance['commit']}:{BOOK.relative(BOOK.source(path.stem))}"
-    command = ["git", "-C", str(BOOK.root), "show", chapter]
+    source = f"{provenance['commit']}:{BOOK.relative(BOOK.source(chapter))}"
+    command = ["git", "-C", str(BOOK.root), "show", source]
     shown = subprocess.run(command, capture_output=True, text=True, check=False)
     if shown.returncode:
         pytest.skip(f"the history does not reach {provenance['commit'][:12]}")
@@ -109,7 +119,7 @@ def test_every_chapter_that_reads_its_results_has_them():
         if f'recorded("{page}")' in BOOK.source(page).read_text(encoding="utf-8")
     }
     assert readers
-    assert readers <= {path.stem for path in FILES}
+    assert readers <= {*CHAPTERS}
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sphinx import addnodes
 
-from simlib.press.typography import typeset, typeset_page
+from press.typography import typeset, typeset_page
 
 PRINTED = {
     "1e+08": "10⁸",

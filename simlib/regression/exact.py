@@ -39,7 +39,7 @@ def exact_product(A: ArrayLike, B: ArrayLike) -> Any:
     ValueError
         Numbers that are not finite.
     ImportError
-        mpmath is missing: it comes with ``simlib[book]``.
+        mpmath is missing.
 
     Notes
     -----
@@ -126,9 +126,7 @@ def _long() -> Any:
     try:
         from mpmath import mp
     except ImportError:
-        raise ImportError(
-            "Exact references need mpmath: pip install 'simlib[book]'."
-        ) from None
+        raise ImportError("Exact references need mpmath: pip install mpmath.") from None
     context = mp.clone()
     context.prec = _PRECISION
     return context

@@ -1,0 +1,365 @@
+"""Hashes of what ran: of the blocks of functions, and of the values that they read.
+
+A module is cut into *units*: the blocks of its functions, as `press.tracer` names them;
+its values, which are the assignments, classes and compiled functions at its top, by
+name; and the rest, ``.``, which is what it does besides when it is imported. Of the
+modules that a chapter imports these decide its numbers:
+
+* the blocks that ran;
+* the values whose names occur in a unit that decides, or in the chapter;
+* the rest, without the imports.
+
+So an edit of a function that did not run, of a value that nothing read, of a docstring
+or a comment changes no hash. Hashes are taken of the text, not of the syntax tree, so
+that every Python finds the same.
+"""
+
+import ast
+import hashlib
+import io
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from .chapters import cell_code
+from .tracer import Function, blocks, compiled, documented, suites
+
+# The code of some files: path -> unit -> hash; "-" precedes that of a block which did
+# not run, of a function which did.
+Code = dict[str, dict[str, str]]
+
+# A part of a text: from (line, byte) to (line, byte), lines counted from one.
+_Span = tuple[tuple[int, int], tuple[int, int]]
+_LISTS = {"__all__", "_MODULES"}  # of names and where they are; what ran is noted
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a module.
+
+    Parameters
+    ----------
+    hash : str
+        Of its text, without the blocks within it; of a block with the condition or the
+        loop that it belongs to.
+    names : frozenset of str
+        The identifiers in it.
+    decided : frozenset of str
+        The identifiers in that condition or loop.
+    fails : bool
+        Whether it ends by raising an error.
+    is_value : bool
+        Whether it is a value.
+    """
+
+    hash: str
+    names: frozenset[str]
+    decided: frozenset[str] = frozenset()
+    fails: bool = False
+    is_value: bool = False
+
+
+class Source:
+    """A Python module in its units.
+
+    Parameters
+    ----------
+    content : bytes
+        Its text.
+    path : str
+        Its file, seen from the root.
+
+    Attributes
+    ----------
+    blocks, values : dict
+        Name -> `Unit`.
+    rest : Unit
+        What the module does besides when it is imported.
+    imports : dict
+        Name given by ``from ... import`` -> path of the module, and the name in it.
+    """
+
+    def __init__(self, content: bytes, path: str = ""):
+        tree = ast.parse(content)
+        self._text = _Text(content, tree)
+        self.blocks: dict[str, Unit] = {}
+        for name, owner, body in blocks(tree):
+            text = self._text.of(body) + b"\0" + self._text.of([owner])
+            decided = _names([owner])
+            names, fails = _names(body) | decided, isinstance(body[-1], ast.Raise)
+            self.blocks[name] = Unit(_hash(text), names, decided, fails)
+        self.values: dict[str, Unit] = {}
+        self.imports = {
+            alias.asname or alias.name: (_origin(node, path), alias.name)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        rest = [node for node in tree.body if not self._sort(node)]
+        self.rest = self._unit(rest)
+
+    def _unit(self, nodes: list[ast.stmt]) -> Unit:
+        """Return statements, all that is in them included, as a unit."""
+        text, names = self._text.of(nodes, whole=True), _names(nodes, whole=True)
+        return Unit(_hash(text), names, is_value=True)
+
+    def _sort(self, node: ast.stmt) -> bool:
+        """Take a statement at the top of the module, unless it belongs to the rest."""
+        names: list[str] = []
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                if not compiled(node):
+                    return True
+                names = [name]
+            case ast.ClassDef(name=name):
+                text = b"\0".join(map(self._text.of, _class(node)))
+                read = frozenset().union(*map(_names, _class(node)))
+                self.values[name] = Unit(_hash(text), read, is_value=True)
+                return True
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case ast.Assign(targets=targets):
+                parts = [part for target in targets for part in _parts(target)]
+                names = [part.id for part in parts if isinstance(part, ast.Name)]
+                if len(names) < len(parts):
+                    return False
+            case ast.Import() | ast.ImportFrom():
+                return True
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                return True
+            case ast.Expr(value=ast.Constant()):
+                return True
+        for name in {*names} - _LISTS:
+            unit, old = self._unit([node]), self.values.get(name)
+            if old:  # assigned again
+                both = f"{old.hash} {unit.hash}".encode()
+                unit = replace(unit, hash=_hash(both), names=old.names | unit.names)
+            self.values[name] = unit
+        return bool(names)
+
+    def unit(self, name: str) -> Unit | None:
+        """Return a unit by its name, None if there is none."""
+        if name == ".":
+            return self.rest
+        return self.blocks.get(name) or self.values.get(name)
+
+    @cached_property
+    def hashes(self) -> dict[str, str]:
+        """The hash of each unit."""
+        units = {".": self.rest, **self.values, **self.blocks}
+        return {name: unit.hash for name, unit in units.items()}
+
+
+def reached(
+    sources: Mapping[str, Source], ran: Mapping[str, set[str]], names: Iterable[str]
+) -> Code:
+    """Return the units that decide the numbers, and of functions what did not run.
+
+    Parameters
+    ----------
+    sources : mapping
+        Path -> module, of those imported.
+    ran : mapping
+        Path -> names of the blocks that ran.
+    names : iterable of str
+        The identifiers in the chapter.
+    """
+    code: Code = {}
+    read = {path: {*source.rest.names} for path, source in sources.items()}
+    for path, source in sources.items():
+        noted = ran.get(path, set())
+        functions = {name.partition("/")[0] for name in noted}
+        code[path] = {".": source.rest.hash}
+        for name, unit in source.blocks.items():
+            if name in noted:
+                code[path][name] = unit.hash
+                read[path] |= unit.names | {*name.partition("/")[0].split(".")}
+            elif name.partition("/")[0] in functions:
+                code[path][name] = f"-{unit.hash}"
+    anywhere, size = {*names}, -1
+    while size < (size := len(anywhere) + sum(map(len, read.values()))):
+        for path, source in sources.items():
+            seen = read[path]
+            anywhere |= {name[1:] for name in seen if name.startswith(".")}
+            for given in source.imports.keys() & seen:
+                module, name = source.imports[given]
+                read.get(module, anywhere).add(name)
+            for name in source.values.keys() & (seen | anywhere):
+                code[path][name] = source.values[name].hash
+                seen |= source.values[name].names
+    return code
+
+
+def cell_names(cells: Iterable[str]) -> set[str]:
+    """Return the identifiers in the code of cells."""
+    found: set[str] = set()
+    for cell in cells:
+        tree = ast.parse(cell_code(cell) or "")
+        given = (n.names for n in ast.walk(tree) if isinstance(n, ast.ImportFrom))
+        found |= {alias.name for names in given for alias in names}
+        found |= {name.removeprefix(".") for name in _names(tree.body, whole=True)}
+    return found
+
+
+def content_hash(content: bytes) -> str:
+    """Return the SHA-256 of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def cell_hash(source: str) -> str:
+    """Return the hash of a cell's code, blind to comments and docstrings."""
+    code = cell_code(source)
+    if code is None:
+        return content_hash(source.encode())
+    magic = source.partition("\n")[0] if source.startswith("%%") else ""
+    tree = ast.parse(code)
+    text = _Text(code.encode(), tree).of(tree.body, whole=True)
+    return content_hash(magic.encode() + b"\n" + text)
+
+
+def _hash(text: bytes) -> str:
+    return content_hash(text)[:12]
+
+
+def _class(node: ast.ClassDef) -> Iterator[list[ast.stmt]]:
+    """Yield the head of a class and its statements that define no function."""
+    yield [node]
+    for part in node.body:
+        if isinstance(part, ast.ClassDef):
+            yield from _class(part)
+        elif compiled(part) or not isinstance(part, Function):
+            yield [part]
+
+
+def _parts(target: ast.expr) -> list[ast.expr]:
+    if isinstance(target, ast.Tuple | ast.List):
+        return [part for element in target.elts for part in _parts(element)]
+    return [target]
+
+
+def _names(nodes: Iterable[ast.AST], whole: bool = False) -> frozenset[str]:
+    """Return the identifiers in statements, attributes with the point before them.
+
+    Those of the blocks in them are left out, unless `whole`.
+    """
+    found, todo = set(), [*nodes]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(f".{node.attr}")
+        within = () if whole else [part for suite in suites(node) for part in suite]
+        todo += [part for part in ast.iter_child_nodes(node) if part not in within]
+    return frozenset(found)
+
+
+def _origin(node: ast.ImportFrom, path: str) -> str:
+    """Return the path of the module that a statement imports from."""
+    above = path.split("/")[: -node.level] if node.level else []
+    return "/".join([*above, *(node.module or "__init__").split(".")]) + ".py"
+
+
+class _Text:
+    """A text without comments and docstrings, from which parts are taken."""
+
+    def __init__(self, content: bytes, tree: ast.Module):
+        self.lines = content.splitlines()
+        tokens = [*tokenize.tokenize(io.BytesIO(content).readline)]
+        self.joined = {  # to the line before, by a string
+            row
+            for (first, _), (last, _) in _strings(tokens)
+            for row in range(first + 1, last + 1)
+        }
+        documents = [_span(n.body[0]) for n in ast.walk(tree) if documented(n)]  # type: ignore
+        self.joined -= {r for (first, _), (last, _) in documents
+                        for r in range(first + 1, last + 1)}  # fmt: skip
+        for span in [*documents, *_comments(tokens)]:
+            for row, start, end in self._rows(span):
+                line = self.lines[row - 1]
+                blank = b" " * (end - start)
+                self.lines[row - 1] = line[:start] + blank + line[end:]
+
+    def of(self, nodes: Iterable[ast.AST], whole: bool = False) -> bytes:
+        """Return the text of statements, without the blocks within unless `whole`.
+
+        Blank lines and trailing blanks are left out, but in strings.
+        """
+        kept: list[bytes] = []
+        for node in nodes:
+            cuts = [] if whole else sorted(_span(*suite) for suite in suites(node))
+            parts = []
+            for span in _between(_span(node), cuts):
+                for row, start, end in self._rows(span):
+                    part = self.lines[row - 1][start:end]
+                    if row + 1 not in self.joined:
+                        part = part.rstrip()
+                    if part.strip() or row in self.joined:
+                        parts.append(part)
+                parts.append(b"\0")
+            if any(part != b"\0" for part in parts):  # no docstring
+                kept += parts
+        return b"\n".join(kept)
+
+    def _rows(self, span: _Span) -> Iterator[tuple[int, int, int]]:
+        """Yield the rows of a part, each with its first byte and its end."""
+        (first, start), (last, end) = span
+        for row in range(first, last + 1):
+            length = len(self.lines[row - 1])
+            yield row, start if row == first else 0, end if row == last else length
+
+
+def _span(node: ast.AST, *others: ast.AST) -> _Span:
+    """Return where statements stand that follow each other, decorators included."""
+    last: ast.stmt = others[-1] if others else node  # type: ignore
+    heads = [node, *getattr(node, "decorator_list", ())]
+    start = min((head.lineno, head.col_offset) for head in heads)
+    end = last.end_lineno or last.lineno, last.end_col_offset or last.col_offset
+    return start, end
+
+
+def _between(span: _Span, cuts: list[_Span]) -> Iterator[_Span]:
+    start, end = span
+    for first, last in cuts:
+        yield start, first
+        start = last
+    yield start, end
+
+
+def _comments(tokens: list[tokenize.TokenInfo]) -> Iterator[_Span]:
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            start = len(token.line[:column].encode())
+            yield (row, start), (row, start + len(token.string.encode()))
+
+
+def _strings(tokens: list[tokenize.TokenInfo]) -> Iterator[_Span]:
+    """Yield where strings stand; from Python 3.12 on an f-string is many tokens."""
+    starts = []
+    for token in tokens:
+        kind = tokenize.tok_name[token.type]
+        if kind == "STRING":
+            yield token.start, token.end
+        elif kind.endswith("STRING_START"):
+            starts.append(token.start)
+        elif kind.endswith("STRING_END"):
+            yield starts.pop(), token.end
+
+
+def packed(code: Code) -> dict[str, str]:
+    """Return code with the units of a module in one line, as files keep it."""
+    return {
+        path: " ".join(f"{name} {hash}" for name, hash in sorted(units.items()))
+        for path, units in code.items()
+    }
+
+
+def unpacked(lines: Mapping[str, str]) -> Code:
+    """Return code from what `packed` made of it."""
+    words = {path: line.split() for path, line in lines.items()}
+    return {
+        path: dict(zip(found[::2], found[1::2], strict=True))
+        for path, found in words.items()
+    }

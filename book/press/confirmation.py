@@ -1,0 +1,436 @@
+"""Which notebooks and records still hold, and records confirmed by a short run.
+
+A record is *fresh* while nothing that decided its values has changed. When something
+has, the profile ``quick`` is run again, in minutes, and compared with the probe, which
+is the same short run of the code that made the record: always with that one, so that
+small deviations do not add up. The record is then *confirmed*, or its values have
+*moved* and it is to be made anew. It is *not confirmed* where code has changed that
+decides in the full run and not in the short one.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .chapters import select
+from .code import Code, Unit, content_hash
+from .execution import press
+from .git import clean_commit
+from .inputs import (
+    Checkout,
+    Inputs,
+    changes,
+    differing_units,
+    displayed,
+    place,
+)
+from .job import ChapterError, Job, stored_metadata
+from .repository import Repository
+from .results import Entries, collect, leaves, read_part, write_part
+
+RTOL = 1e-6  # up to which two values are the same, unless a chapter says more
+ATOL = 1e-12  # what is smaller is rounding
+_SHOWN = 5  # of the values that moved
+_GONE = Unit("", frozenset())
+
+_MADE = ("data", "executed", "commit", "parameters", "seconds", "code", "files")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether a record holds.
+
+    Parameters
+    ----------
+    verdict : str
+        "fresh", "confirmed", "moved", "not confirmed" or "data missing".
+    told : str
+        What there is to say of it.
+    changed : dict
+        What has changed since the record was made: names under "code", "versions",
+        "data" and "parameters".
+    confirmation : dict
+        The short run that was compared, empty if there is none.
+    """
+
+    verdict: str
+    told: str = ""
+    changed: dict[str, list[str]] = field(default_factory=dict)
+    confirmation: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self):
+        return f"{self.verdict}: {self.told}" if self.told else self.verdict
+
+
+@dataclass(frozen=True)
+class Status:
+    """How fresh a chapter's notebook and its recorded results are.
+
+    Parameters
+    ----------
+    chapter : str
+        Name of the chapter.
+    notebook : dict or None
+        What has changed since the notebook was executed: names under "code",
+        "versions", "data", "parameters" and "display"; None if there is no notebook.
+    seconds : float or None
+        How long that took.
+    record : Standing or None
+        Whether the record holds; None if nothing is recorded.
+    provenance : dict
+        How the recorded results came about.
+    """
+
+    chapter: str
+    notebook: dict[str, list[str]] | None
+    seconds: float | None
+    record: Standing | None
+    provenance: dict[str, Any]
+
+    def __str__(self):
+        notebook = "not executed"
+        if self.notebook is not None:
+            notebook = f"{describe(self.notebook)} ({self.seconds} s)"
+        recorded = "nothing"
+        if self.record is not None:
+            day = self.provenance["executed"][:10]
+            commit = self.provenance["commit"][:7]
+            recorded = f"{self.record} (of {day}, commit {commit})"
+        return f"{self.chapter}\n  notebook: {notebook}\n  recorded: {recorded}"
+
+
+def status(
+    chapters: Sequence[str] = (),
+    profile: str = "standard",
+    *,
+    repository: Repository | None = None,
+) -> list[Status]:
+    """Return how fresh notebooks are, and whether records hold.
+
+    A record is stale if the code that decided its values, the locked versions, its data
+    or the parameters of the profile ``full`` have changed. The version of Python stands
+    in its provenance, and data that are not at hand are taken to be the same.
+
+    Parameters
+    ----------
+    chapters : sequence of str
+        Names such as ``cur``; all of ``_toc.yml`` if empty.
+    profile : {"quick", "standard", "full"}
+        Whose notebooks to look at.
+    repository : Repository, optional
+        The book; by default the one that this file belongs to.
+    """
+    repository = repository or Repository.here()
+    checkout = Checkout(repository)
+    found = []
+    for chapter in select(repository, chapters):
+        job = Job(repository, chapter, profile)
+        stored = stored_metadata(job.notebook)
+        found.append(
+            Status(
+                chapter,
+                job.changes(job.notebook, checkout),
+                stored["seconds"] if stored else None,
+                standing(checkout, chapter),
+                provenance_of(repository, chapter),
+            )
+        )
+    return found
+
+
+def confirm(
+    chapters: Sequence[str] = (),
+    *,
+    jobs: int = 1,
+    repository: Repository | None = None,
+    echo: Callable[[str], None] = lambda text: print(text, flush=True),
+) -> list[Status]:
+    """Compare a short run of each record that has changed with its probe.
+
+    Parameters
+    ----------
+    chapters : sequence of str
+        Names such as ``cur``; all of ``_toc.yml`` if empty.
+    jobs : int
+        How many chapters to execute side by side.
+    repository : Repository, optional
+        The book; by default the one that this file belongs to.
+    echo : callable
+        Receives the lines that report progress.
+
+    Returns
+    -------
+    list of Status
+        Of the chapters that have a record.
+
+    Raises
+    ------
+    ChapterError
+        After all were compared, if a chapter failed.
+    """
+    repository = repository or Repository.here()
+    before = status(chapters, "quick", repository=repository)
+    todo = [
+        row.chapter
+        for row in before
+        if row.record and row.record.verdict not in ("fresh", "data missing")
+        if not {"data", "parameters"} & row.record.changed.keys()
+    ]
+    failed: ChapterError | None = None
+    if todo:
+        try:
+            press(todo, "quick", jobs=jobs, repository=repository, echo=echo)
+        except ChapterError as error:
+            failed = error
+    checkout = Checkout(repository)
+    for chapter in todo:
+        job = Job(repository, chapter, "quick")
+        if job.reuse(checkout):
+            _compare(checkout, job)
+    rows = status([row.chapter for row in before], "quick", repository=repository)
+    rows = [row for row in rows if row.record]
+    if failed:
+        raise failed
+    return rows
+
+
+def summary(rows: Iterable[Status]) -> str:
+    """Return in one line how many records hold."""
+    counts = {"fresh": 0, "confirmed": 0}
+    for row in rows:
+        if row.record:
+            verdict = row.record.verdict
+            counts[verdict] = counts.get(verdict, 0) + 1
+    return "records: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+
+
+def standing(checkout: Checkout, chapter: str) -> Standing | None:
+    """Return whether a chapter's record holds, None if it has none."""
+    folder = checkout.repository.results(chapter)
+    made = provenance_of(checkout.repository, chapter)
+    if not made:
+        return None
+    now = _now(checkout, chapter, made)
+    changed = {
+        kind: [n for n in names if kind != "data" or checkout.data.get(n)]
+        for kind, names in changes(Inputs.read(made), now).items()
+        if kind != "display"
+    }
+    changed = {kind: names for kind, names in changed.items() if names}
+    if changed.get("versions") == ["Python"]:
+        del changed["versions"]
+    if not changed:
+        return Standing("fresh")
+    found = read_part(folder, "confirmation.json")
+    if found and found["key"] == _key(now):
+        quick = Inputs.read(found)
+        job = Job(checkout.repository, chapter, "quick")
+        since = changes(quick, checkout.inputs(chapter, job.parameters, quick))
+        if not since.keys() & {"code", "parameters"}:
+            return Standing(*_outcome(found), changed, found)
+    probe = read_part(folder, "probe.json")
+    if any(checkout.data.get(name) is None for name in probe.get("data", ())):
+        return Standing("data missing", describe(changed), changed)
+    return Standing("not confirmed", describe(changed), changed)
+
+
+def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> list[str]:
+    """Return what has changed and decides in the full run, not in the short one.
+
+    These are changed units that ran in one of the two alone; units that did, under a
+    condition with a value that has changed; and new blocks which the short run passes
+    by, unless they raise an error.
+
+    Parameters
+    ----------
+    record, probe : Code
+        What decided in the full run, and in the short run of the same code.
+    quick : Code
+        What decided in the short run of the code as it is.
+    checkout : Checkout
+        The files as they are.
+    """
+    changed = {
+        unit: code[unit[0]][unit[1]]
+        for code in (record, probe)
+        for unit in differing_units(code, checkout.code(code))
+    }
+    units = {unit: checkout.unit(*unit) or _GONE for unit in _ran(record) | _ran(probe)}
+    values = {name for path, name in changed if units[path, name].is_value}
+    found = {
+        unit
+        for unit in _ran(record) ^ _ran(probe)
+        if (unit in changed and changed[unit] not in checkout.like(*unit))
+        or values & units[unit].decided
+    }
+    known = {
+        (path, hash.removeprefix("-"))
+        for code in (record, probe)
+        for path, units in code.items()
+        for hash in units.values()
+    }
+    found |= {
+        (path, name)
+        for path, units in quick.items()
+        for name, hash in units.items()
+        if hash.startswith("-") and (path, hash[1:]) not in known
+        if not (checkout.unit(path, name) or _GONE).fails
+    }
+    return sorted({place(unit) for unit in found})
+
+
+def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:
+    """Return how many values are compared, the largest deviation, and what moved.
+
+    Parameters
+    ----------
+    then, now : dict
+        What was recorded, as `press.results.collect` returns it.
+    """
+    count, largest, moved = 0, 0.0, []
+    for name in [*now, *(then.keys() - now.keys())]:
+        old = dict(_values(name, then.get(name), now.get(name)))
+        new = dict(_values(name, now.get(name), now.get(name)))
+        rtol = now.get(name, {}).get("rtol", RTOL)
+        for where in [*new, *(old.keys() - new.keys())]:
+            pair = old.get(where, "nothing"), new.get(where, "nothing")
+            deviation = _deviation(*pair)
+            count += 1
+            if deviation > rtol:
+                moved.append(f"{where}: {_shown(pair[0])} -> {_shown(pair[1])}")
+            else:
+                largest = max(largest, deviation)
+    return count, largest, moved
+
+
+def strays(repository: Repository) -> list[str]:
+    """Return the records that belong to no page, as that of a chapter renamed.
+
+    Parameters
+    ----------
+    repository : Repository
+        The book.
+    """
+    found = sorted((repository.book / "results").glob("*"))
+    pages = {repository.results(page) for page in repository.pages()}
+    return [repository.relative(path) for path in found if path not in pages]
+
+
+def describe(changed: dict[str, list[str]]) -> str:
+    """Return in words what has changed."""
+    words = [f"{kind} changed: {', '.join(names)}" for kind, names in changed.items()]
+    return "; ".join(words) or "fresh"
+
+
+def provenance_of(repository: Repository, chapter: str) -> dict[str, Any]:
+    """Return how a chapter's results came about; empty if there are none."""
+    found = read_part(repository.results(chapter), "provenance.json")
+    missing = [name for name in _MADE if found and name not in found]
+    if missing:
+        raise ValueError(
+            f"{repository.relative(repository.results(chapter))} has a provenance "
+            f"without {', '.join(missing)}; put back one that was committed, or "
+            "delete it, commit, and record again: "
+            f"press {chapter} --profile full --record"
+        )
+    return found
+
+
+def _compare(checkout: Checkout, job: Job) -> None:
+    """Write what a short run says of a record."""
+    import nbformat
+
+    folder = checkout.repository.results(job.chapter)
+    made, probe = (read_part(folder, f"{p}.json") for p in ("provenance", "probe"))
+    notebook = nbformat.read(job.notebook, as_version=4)
+    noted = notebook.metadata["press"]
+    count, deviation, moved = compare(probe["entries"], collect(notebook))
+    codes = (Inputs.read(made).code, Inputs.read(probe).code)
+    quick = Inputs.read(noted["inputs"])
+    write_part(
+        folder,
+        "confirmation.json",
+        {
+            "commit": clean_commit(checkout.repository),
+            "executed": noted["executed"],
+            "seconds": noted["seconds"],
+            "machine": noted["machine"],
+            "values": count,
+            "deviation": float(f"{deviation:.2g}"),
+            "moved": moved,
+            "unreached": unreached(*codes, quick.code, checkout),
+            "key": _key(_now(checkout, job.chapter, made)),
+            **quick.write(),
+        },
+    )
+
+
+def _outcome(found: dict[str, Any]) -> tuple[str, str]:
+    """Return the verdict of a confirmation, and what there is to say of it."""
+    if found["moved"]:
+        shown, rest = found["moved"][:_SHOWN], len(found["moved"]) - _SHOWN
+        more = f", and {rest} more" if rest > 0 else ""
+        return "moved", f"{'; '.join(shown)}{more}"
+    if found["unreached"]:
+        names = ", ".join(found["unreached"])
+        return "not confirmed", f"only the full run reaches what changed in {names}"
+    commit = f"commit {found['commit'][:7]}" if found["commit"] else "uncommitted"
+    return "confirmed", (
+        f"{commit}, {found['values']} values, largest deviation "
+        f"{found['deviation']:.1g}, {found['seconds']:.0f} s"
+    )
+
+
+def _now(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Inputs:
+    """Return what a record would now be made from."""
+    parameters = Job(checkout.repository, chapter, "full").parameters
+    return checkout.inputs(chapter, parameters, Inputs.read(made))
+
+
+def _key(now: Inputs) -> str:
+    files = {path: hash for path, hash in now.files.items() if not displayed(path)}
+    code = {path: units for path, units in now.code.items() if not displayed(path)}
+    parts = [files, code, now.parameters]
+    return content_hash(json.dumps(parts, sort_keys=True).encode())
+
+
+def _ran(code: Code) -> set[tuple[str, str]]:
+    return {
+        (path, name)
+        for path, units in code.items()
+        for name, hash in units.items()
+        if not hash.startswith("-")
+    }
+
+
+def _values(name: str, entry: Any, marks: Any) -> Iterable[tuple[str, Any]]:
+    """Yield the values of a result that are compared, each with its place."""
+    if entry is None:
+        return
+    volatile = (marks or entry).get("volatile", ())
+    if volatile is True:
+        return
+    value = entry.get("value")
+    if "table" in entry:
+        value = {column: values for column, _, values in entry["table"]}
+    for path, part in leaves(value):
+        last = int(path[-1]) if path and path[-1].isdecimal() else None
+        if not {*path, last} & {*volatile}:
+            yield ".".join([name, *path]), part
+
+
+def _deviation(old: Any, new: Any) -> float:
+    """Return how far two values are apart, relative to the larger."""
+    numbers = all(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in (old, new)
+    )
+    if not numbers:
+        return 0.0 if type(old) is type(new) and old == new else float("inf")
+    if abs(old - new) <= ATOL:
+        return 0.0
+    return abs(old - new) / max(abs(old), abs(new))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

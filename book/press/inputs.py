@@ -1,0 +1,334 @@
+"""What a notebook was made from, and what of it has changed since.
+
+Two things are kept apart. The *execution* of a chapter depends on its code, on what ran
+of the modules that it imported, on the files and data that it read, on the locked
+versions and on its parameters: if any of these changes, so may every number. What a
+chapter merely *displays* beside them, the recorded results, the papers' figures and the
+style of the press, changes no number.
+"""
+
+import ast
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache, cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from .chapters import cell_code, code_cells, parameters, read_chapter, tags
+from .code import (
+    Code,
+    Source,
+    Unit,
+    cell_hash,
+    content_hash,
+    packed,
+    reached,
+    unpacked,
+)
+from .repository import Repository
+
+LOCK = "requirements.lock"
+_TAGS = {"parameters", "raises-exception", "skip-execution"}
+_DISPLAYED = (
+    "book/results/",
+    "book/papers.yml",
+    "book/claims.yml",
+    "book/numbered.yml",
+    "book/press/",
+)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Hashes of all that decides the outputs of a chapter, None for what is absent.
+
+    Parameters
+    ----------
+    files : dict
+        Path of a file -> hash: the chapter, the lock, what was read.
+    code : dict
+        Path of a module -> unit of `press.code` -> hash.
+    data : dict
+        File of a data set -> hash.
+    parameters : dict
+        Name -> value, the defaults included.
+    python : str
+        Version of Python.
+    """
+
+    files: dict[str, str | None]
+    code: Code
+    data: dict[str, str | None]
+    parameters: dict[str, Any]
+    python: str = field(default_factory=lambda: platform.python_version())
+
+    @classmethod
+    def read(cls, noted: Mapping[str, Any]) -> "Inputs":
+        """Return inputs that `write` made plain, among whatever else was noted."""
+        kept = {part.name: noted[part.name] for part in fields(cls)}
+        return cls(**{**kept, "code": unpacked(kept["code"])})
+
+    def write(self) -> dict[str, Any]:
+        """Return the same as plain text and numbers, for a file."""
+        return {**asdict(self), "code": packed(self.code)}
+
+
+class Checkout:
+    """The files of a repository as they are; what was read is not read again.
+
+    Parameters
+    ----------
+    repository : Repository
+        The book and its package.
+    """
+
+    def __init__(self, repository: Repository):
+        self.repository = repository
+        self._hash = cache(self._read_hash)
+        self.source = cache(self._read_source)
+
+    def inputs(
+        self, chapter: str, parameters: dict[str, Any], like: Inputs | None = None
+    ) -> Inputs:
+        """Return what a chapter would now be made from.
+
+        Parameters
+        ----------
+        chapter : str
+            Name of the chapter.
+        parameters : dict
+            Their values in force.
+        like : Inputs, optional
+            What it was made from: the files, units and data sets to look at.
+        """
+        like = like or Inputs({}, {}, {}, {})
+        files = {path: self._hash(path) for path in {*like.files, LOCK}}
+        source = self.repository.relative(self.repository.source(chapter))
+        files[source] = None
+        with suppress(FileNotFoundError):
+            files[source] = chapter_hash(self.repository.source(chapter))
+        code = self.code(like.code)
+        data = {name: self.data.get(name) for name in sorted(like.data)}
+        values = json.loads(json.dumps(parameters, default=str))
+        return Inputs(dict(sorted(files.items())), code, data, values)
+
+    def code(self, like: Code) -> Code:
+        """Return the present hashes of units."""
+        return {path: self._units(path, units) for path, units in like.items()}
+
+    def unit(self, path: str, name: str) -> Unit | None:
+        """Return a unit of a module as it is, None if there is none."""
+        source = self.source(path)
+        return source.unit(name) if source else None
+
+    def like(self, path: str, name: str) -> set[str]:
+        """Return the hashes of the blocks of the function that a block belongs to."""
+        source = self.source(path)
+        function = name.partition("/")[0]
+        found = source.blocks.items() if source else ()
+        return {unit.hash for n, unit in found if n.partition("/")[0] == function}
+
+    def _units(self, path: str, units: dict[str, str]) -> dict[str, Any]:
+        """Return the present hashes of units, which may have moved elsewhere."""
+        source = self.source(path)
+        here = source.hashes if source else {}
+        now: dict[str, Any] = {}
+        for name, then in units.items():
+            sign, hash = then[: then.startswith("-")], then.removeprefix("-")
+            moved = name not in here and hash in self._moved.get(name, ())
+            found = hash if moved else here.get(name)
+            now[name] = sign + found if found else None
+        return now
+
+    @cached_property
+    def _moved(self) -> dict[str, set[str]]:
+        """Name of a unit -> its hashes in all modules of the package and the book."""
+        found: dict[str, set[str]] = {}
+        for top in (self.repository.package, "book"):
+            for file in sorted((self.repository.root / top).rglob("*.py")):
+                source = self.source(self.repository.relative(file))
+                for name, hash in source.hashes.items() if source else ():
+                    found.setdefault(name, set()).add(hash)
+        return found
+
+    def _read_hash(self, path: str) -> str | None:
+        try:
+            return content_hash((self.repository.root / path).read_bytes())
+        except OSError:
+            return None
+
+    def _read_source(self, path: str) -> Source | None:
+        try:
+            return Source((self.repository.root / path).read_bytes(), path)
+        except (OSError, SyntaxError):
+            return None
+
+    @cached_property
+    def data(self) -> dict[str, str | None]:
+        """Hashes of the files of data sets, by name; empty if the package has none."""
+        if not (self.repository.root / self.repository.package / "datasets").exists():
+            return {}
+        return import_module(f"{self.repository.package}.datasets").fingerprint()
+
+
+class Trace:
+    """What the processes of a chapter read and ran, as `press.tracer` noted it.
+
+    Parameters
+    ----------
+    root : Path
+        The folder whose files were noted.
+    log : Path
+        The log; the sources that were read lie beside it.
+    """
+
+    def __init__(self, root: Path, log: Path):
+        self.root, self.folder = root, log.parent
+        self.versions: dict[str, set[str]] = {}
+        self.ran: dict[str, set[str]] = {}
+        self.data: set[str] = set()
+        text = log.read_bytes().decode("utf-8", "surrogateescape")
+        for line in text.split("\n"):
+            match line.split(" ", 2):
+                case ["data", *name]:
+                    self.data.add(" ".join(name))
+                case ["file", version, path]:
+                    self.versions.setdefault(path, set()).add(version)
+                case ["ran", block, path]:
+                    self.ran.setdefault(path, set()).add(block)
+
+    def inputs(
+        self, now: Inputs, data: dict[str, str | None], names: Iterable[str]
+    ) -> Inputs:
+        """Return what a chapter was made from.
+
+        Parameters
+        ----------
+        now : Inputs
+            What it would now be made from: chapter, lock, parameters. Of a file that
+            was read in several versions one counts that is not the present one.
+        data : dict
+            File of a data set -> hash when the chapter began.
+        names : iterable of str
+            The identifiers in the chapter.
+        """
+        files = {
+            path: self._version(path)
+            for path in self.versions.keys() - self.ran.keys() - now.files.keys()
+        }
+        known = {name: data.get(name) for name in sorted(self.data)}
+        code = self.code(self.ran, names)
+        return replace(
+            now, files=dict(sorted((files | now.files).items())), code=code, data=known
+        )
+
+    def code(self, ran: Mapping[str, set[str]], names: Iterable[str]) -> Code:
+        """Return the units that decided, given what ran and the names in a chapter."""
+        copies = {path: self.folder / (self._version(path) or "-") for path in self.ran}
+        sources = {
+            path: Source(copies[path].read_bytes(), path) for path in sorted(copies)
+        }
+        return reached(sources, ran, names)
+
+    def _version(self, path: str) -> str | None:
+        """Return the hash of a file as it was read; of two, not the present one."""
+        try:
+            present = content_hash((self.root / path).read_bytes())
+        except OSError:
+            present = "-"
+        found = sorted(self.versions.get(path, {present}), key=lambda v: v == present)
+        return None if found[0] == "-" else found[0]
+
+
+def chapter_hash(path: Path) -> str:
+    """Return the hash of the code of a chapter.
+
+    Prose counts for nothing, and neither do the defaults of parameters, whose values
+    in force are inputs of their own.
+    """
+    notebook = read_chapter(path)
+    declared = sorted(parameters(notebook))
+    cells = []
+    for cell in code_cells(notebook):
+        steering = sorted(_TAGS & {*tags(cell)})
+        code: str | list[str] = cell_hash(cell.source)
+        if "parameters" in steering:
+            rest = _undeclaring(cell.source)
+            code = [*declared, *([cell_hash(rest)] if rest else [])]
+        cells.append([code, steering])
+    return _digest(cells)
+
+
+def _undeclaring(source: str) -> str:
+    """Return the statements of a cell that declare no parameter."""
+    code = cell_code(source)
+    if code is None:
+        return source
+    segments = []
+    for node in ast.parse(code).body:
+        match node:
+            case ast.AnnAssign(target=ast.Name(), value=ast.expr()):
+                continue
+            case ast.Assign(targets=[ast.Name()]):
+                continue
+        segments.append(ast.get_source_segment(code, node) or "")
+    return "\n".join(segments)
+
+
+def changes(then: Inputs, now: Inputs) -> dict[str, list[str]]:
+    """Return what differs: names under "code", "versions", "data" and so on.
+
+    Kinds of which nothing differs are left out.
+    """
+    files, lock = _differing(then.files, now.files), []
+    if LOCK in files:
+        lock = [files.pop(files.index(LOCK))]
+    told = {place(unit) for unit in differing_units(then.code, now.code)}
+    code = sorted({*files, *told})
+    found = {
+        "code": [name for name in code if not displayed(name)],
+        "versions": lock + ["Python"] * (then.python != now.python),
+        "data": _differing(then.data, now.data),
+        "parameters": _differing(then.parameters, now.parameters),
+        "display": [name for name in code if displayed(name)],
+    }
+    return {kind: names for kind, names in found.items() if names}
+
+
+def differing_units(then: Code, now: Code) -> set[tuple[str, str]]:
+    """Return path and name of the units that ran and differ."""
+    return {
+        (path, name)
+        for path, units in then.items()
+        for name, hash in units.items()
+        if not hash.startswith("-") and now.get(path, {}).get(name) != hash
+    }
+
+
+def place(unit: tuple[str, str]) -> str:
+    """Return a unit, or the function that a block belongs to, as messages show it."""
+    path, name = unit
+    name = name.partition("/")[0].partition("~")[0]
+    return path if name == "." else f"{path}:{name}"
+
+
+def displayed(name: str) -> bool:
+    """Tell whether a file or a unit only says what a chapter displays."""
+    return name.startswith(_DISPLAYED)
+
+
+def _differing(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    """Return the names whose values differ as JSON, which tells 3 from 3.0."""
+    texts = [
+        {name: json.dumps(value, sort_keys=True) for name, value in values.items()}
+        for values in (then, now)
+    ]
+    return sorted({name for name, _ in texts[0].items() ^ texts[1].items()})
+
+
+def _digest(value: Any) -> str:
+    return content_hash(json.dumps(value, sort_keys=True, default=str).encode())

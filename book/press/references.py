@@ -1,0 +1,136 @@
+"""The Sphinx side of docstrings: names between backticks become links.
+
+A name of a parameter or an attribute of what a docstring describes stays as it is. Any
+other is looked up among all that the reference documents, and has to be there. Under a
+function or a class stand the chapters that import it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from .chapters import cell_code, code_cells, read_chapter, select
+from .repository import Repository
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+_NAME = re.compile(r"(?<![`:\w])`([A-Za-z_][\w.]*)`(?!`)")
+_SECTION = re.compile(r"^ *(.+)\n *-{3,}$", re.MULTILINE)
+_FIELDS = re.compile(r"^ *(\w+(?:, \w+)*) : ", re.MULTILINE)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the links with Sphinx."""
+    app.connect("builder-inited", _find_uses)
+    app.connect("autodoc-process-docstring", _link, priority=400)  # before Napoleon
+    app.connect("autodoc-process-docstring", _tell_uses, priority=600)  # after it
+    app.connect("autodoc-skip-member", _skip)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def references(docstring: str, *described: Any) -> set[str]:
+    """Return the names in a docstring that have to be in the reference.
+
+    Parameters
+    ----------
+    docstring : str
+        The text; a name stands between single backticks.
+    *described : object
+        What the text describes, and where that is part of a class the class.
+    """
+    own = _fields(docstring)
+    for part in described:
+        own |= _fields(inspect.getdoc(part) or "")
+        if callable(part):
+            try:
+                own |= inspect.signature(part).parameters.keys()
+            except ValueError:  # some built-in classes have none
+                continue
+    return set(_NAME.findall(docstring)) - own
+
+
+def _fields(docstring: str) -> set[str]:
+    """Return the names that the sections of a docstring explain."""
+    _, *sections = _SECTION.split(docstring)
+    return {
+        name
+        for title, body in zip(sections[::2], sections[1::2], strict=True)
+        if title != "See Also"
+        for names in _FIELDS.findall(body)
+        for name in names.split(", ")
+    }
+
+
+def _link(
+    app: Sphinx, what: str, name: str, described: Any, options: Any, lines: list[str]
+) -> None:
+    parts = [described]
+    if what in ("method", "property"):
+        parts.append(resolve_name(name.rpartition(".")[0]))
+    linked = references("\n".join(lines), *parts)
+
+    def link(match: re.Match[str]) -> str:
+        return f":py:obj:`.{match[1]}`" if match[1] in linked else match[0]
+
+    lines[:] = [_NAME.sub(link, line) for line in lines]
+
+
+def _skip(
+    app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out the fields of named tuples, which the class explains."""
+    alias = (inspect.getdoc(member) or "").startswith("Alias for field number")
+    return True if alias else None
+
+
+# The chapters that import an object, by its identity.
+_uses: dict[int, list[str]] = {}
+
+
+def uses(repository: Repository) -> dict[int, list[str]]:
+    """Return the chapters that import something from the package.
+
+    Parameters
+    ----------
+    repository : Repository
+        The book and its package.
+
+    Returns
+    -------
+    dict
+        Identity of what is imported -> names of chapters, in the order of the book.
+    """
+    found: dict[int, list[str]] = {}
+    for chapter in select(repository):
+        imported = {
+            id(getattr(import_module(node.module), name.name, None))
+            for cell in code_cells(read_chapter(repository.source(chapter)))
+            for node in ast.walk(ast.parse(cell_code(cell.source) or ""))
+            if isinstance(node, ast.ImportFrom) and node.module
+            if node.module.split(".")[0] == repository.package
+            for name in node.names
+        }
+        for identity in imported:
+            found.setdefault(identity, []).append(chapter)
+    return found
+
+
+def _find_uses(app: Sphinx) -> None:
+    _uses.clear()
+    _uses.update(uses(Repository(Path(app.srcdir))))
+
+
+def _tell_uses(
+    app: Sphinx, what: str, name: str, described: Any, options: Any, lines: list[str]
+) -> None:
+    chapters = _uses.get(id(described), [])
+    if what in ("function", "class", "exception") and chapters:
+        links = ", ".join(f":doc:`/book/{chapter}`" for chapter in chapters)
+        lines += ["", ".. container:: used-in", "", f"   Used in {links}.", ""]

@@ -1,0 +1,328 @@
+"""Numbers that outlive a build: recorded results and the papers' own figures.
+
+A record is a folder ``book/results/<chapter>/``. Each table is a CSV file with one row
+for an observation; ``values.json`` holds what is no table, ``provenance.json`` how all
+came about, ``probe.json`` the same values from a short run of the same code, and
+``confirmation.json`` what became of that short run after the code had changed.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .repository import Repository, read_yaml, write_atomically
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+    from pandas import DataFrame
+
+MIME = "application/vnd.simlib.record+json"
+
+# What a chapter recorded: name -> {"value": ...} or {"table": [[column, type, values],
+# ...]}, with "volatile" and "rtol" as given.
+Entries = dict[str, dict[str, Any]]
+
+
+# Types of columns, as pandas holds them.
+_HELD = {"int": "int64", "float": "float64", "bool": "object", "str": "object"}
+
+
+class PaperFigure(NamedTuple):
+    """A number printed in a paper, and where."""
+
+    value: Any
+    source: str
+    table: str
+    page: int | None = None
+
+
+def record(
+    name: str,
+    value: Any,
+    *,
+    volatile: bool | tuple[str | int, ...] = (),
+    rtol: float | None = None,
+) -> None:
+    """Mark a table, or a value, of a chapter as a result worth keeping.
+
+    It costs nothing in a normal build; ``press --profile full --record`` collects what
+    is recorded into ``book/results/<chapter>/``.
+
+    Parameters
+    ----------
+    name : str
+        A name unique in the chapter.
+    value : DataFrame or object
+        A table with one row for an observation and named columns of numbers, truth
+        values or text, missing values allowed; or a number, string, list, dictionary or
+        NumPy array. Numbers are finite. Keys that are numbers become strings.
+    volatile : bool or tuple of str and int
+        What differs from run to run and is not compared when a record is confirmed,
+        as times and rates: these columns, or what stands under these keys or at these
+        places of the innermost lists; or all.
+    rtol : float, optional
+        The relative deviation up to which a value counts as the same when a record is
+        confirmed, 1e-6 by default.
+
+    Raises
+    ------
+    ValueError
+        NaN in what is no table, an infinity; two keys of a dictionary that are one
+        string; a table with an index of its own; a volatile key or column that there is
+        not.
+    TypeError
+        Another kind of value, key or column.
+
+    Examples
+    --------
+    >>> from press import record
+    >>> record("error", 0.25)  # doctest: +SKIP
+    """
+    from IPython.display import display
+
+    entry: dict[str, Any] = {"name": name}
+    if hasattr(value, "columns") and hasattr(value, "dtypes"):
+        entry["table"] = _columns(name, value)
+        known = {column for column, _, _ in entry["table"]}
+    else:
+        text = json.dumps(value, default=_plain, allow_nan=False)
+        entry["value"] = json.loads(text, object_pairs_hook=_distinct)
+        known = {key for path, _ in leaves(entry["value"]) for key in path}
+    marks = set() if isinstance(volatile, bool) else {*map(str, volatile)}
+    if marks - known:
+        told = ", ".join(sorted(marks - known))
+        raise ValueError(f"{name!r} has no {told} to be volatile")
+    if volatile:
+        entry["volatile"] = volatile if isinstance(volatile, bool) else [*volatile]
+    if rtol is not None:
+        entry["rtol"] = rtol
+    display({MIME: entry}, raw=True)
+
+
+def recorded(chapter: str, name: str | None = None) -> Any:
+    """Return a recorded table or value of a chapter; without a name, all of them.
+
+    Parameters
+    ----------
+    chapter : str
+        The chapter.
+    name : str, optional
+        The result.
+
+    Returns
+    -------
+    DataFrame, object or dict
+        What was recorded under the name, None if nothing is; without a name a
+        dictionary of all, empty if nothing is recorded yet.
+
+    Examples
+    --------
+    >>> from press import recorded
+    >>> values = recorded("cur")
+    """
+    values = read_results(Repository.here().book, chapter).get("values", {})
+    return values if name is None else values.get(name)
+
+
+def provenance(chapter: str) -> dict[str, Any]:
+    """Return how the results of a chapter came about; empty if there are none yet.
+
+    Examples
+    --------
+    >>> from press import provenance
+    >>> "commit" in provenance("cur")
+    True
+    """
+    return read_results(Repository.here().book, chapter).get("provenance", {})
+
+
+def paper(key: str) -> PaperFigure:
+    """Return a figure of a paper from ``book/papers.yml``.
+
+    Examples
+    --------
+    >>> from press import paper
+    >>> figure = paper("items_stsb")
+    >>> figure.value, figure.table
+    (3000, 'Table 4')
+    """
+    return read_paper(Repository.here().book, key)
+
+
+def read_results(book: Path, chapter: str) -> dict[str, Any]:
+    """Return the values and the provenance of a record; empty if there is none.
+
+    Raises
+    ------
+    ValueError
+        Files that the press did not write so, as one with the marks of a conflict.
+    """
+    folder = book / "results" / chapter
+    made = read_part(folder, "provenance.json")
+    if not made:
+        return {}
+    values = {
+        name: _read_table(folder / f"{name}.csv", types)
+        for name, types in made.get("tables", {}).items()
+    }
+    return {"values": values | read_part(folder, "values.json"), "provenance": made}
+
+
+def read_part(folder: Path, name: str) -> dict[str, Any]:
+    """Return one of the JSON files of a record; empty if there is none."""
+    path = folder / name
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError("it holds no dictionary")
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is no part of a record: {error}. Put one back that was committed, "
+            "or delete it, commit, and record again: "
+            f"press {folder.name} --profile full --record"
+        ) from None
+    return content
+
+
+def write_part(folder: Path, name: str, content: dict[str, Any]) -> Path:
+    """Write one of the JSON files of a record."""
+    path = folder / name
+    write_atomically(path, _lines(content, 2) + "\n")
+    return path
+
+
+def _lines(content: Any, levels: int) -> str:
+    """Return JSON with a line for each entry down to a level."""
+    if not (levels and content and isinstance(content, dict)):
+        return json.dumps(content, ensure_ascii=False)
+    parts = (
+        f"{json.dumps(key, ensure_ascii=False)}: {_lines(value, levels - 1)}"
+        for key, value in content.items()
+    )
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def write_results(folder: Path, entries: Entries, made: dict[str, Any]) -> None:
+    """Write the tables and values of a record, and how they came about."""
+    tables = {name: e["table"] for name, e in entries.items() if "table" in e}
+    values = {name: e["value"] for name, e in entries.items() if "value" in e}
+    for name, table in tables.items():
+        text = _frame(table).to_csv(index=False, lineterminator="\n")
+        write_atomically(folder / f"{name}.csv", text)
+    text = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+    write_atomically(folder / "values.json", text)
+    types = {n: {column: kind for column, kind, _ in t} for n, t in tables.items()}
+    write_part(folder, "provenance.json", {**made, "tables": types})
+    kept = {f"{name}.csv" for name in tables}
+    for path in folder.iterdir():
+        if path.suffix == ".csv" and path.name not in kept:
+            path.unlink()
+    if not values:
+        (folder / "values.json").unlink()
+
+
+def collect(notebook: "NotebookNode") -> Entries:
+    """Return what an executed notebook recorded."""
+    entries: Entries = {}
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            entry = output.get("data", {}).get(MIME)
+            if entry is None:
+                continue
+            entry = dict(entry)
+            name = entry.pop("name")
+            if name in entries:
+                raise ValueError(f"{name!r} is recorded twice: rename one")
+            entries[name] = entry
+    return entries
+
+
+def leaves(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield of nested dictionaries and lists each value with the path to it.
+
+    Examples
+    --------
+    >>> from press.results import leaves
+    >>> list(leaves({"errors": {"sicur": [0.25, 0.5]}, "n": 9}))
+    [(('errors', 'sicur', '0'), 0.25), (('errors', 'sicur', '1'), 0.5), (('n',), 9)]
+    """
+    if isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in items:
+            yield from leaves(part, *path, str(key))
+    else:
+        yield path, value
+
+
+def _columns(name: str, frame: "DataFrame") -> list[list[Any]]:
+    """Return name, type and plain values of each column, None where one is missing."""
+    if frame.index.nlevels > 1 or [*frame.index] != [*range(len(frame))]:
+        raise ValueError(f"{name!r} has an index of its own: record its reset_index()")
+    if not all(isinstance(column, str) for column in frame.columns):
+        raise TypeError(f"{name!r} has columns that are not named by strings")
+    columns = []
+    for column in frame.columns:
+        cells = zip(frame[column].tolist(), frame[column].isna(), strict=True)
+        values = [None if missing else value for value, missing in cells]
+        kinds = {type(v) for v in values} - {type(None)}
+        if kinds <= {int, float}:
+            if any(math.isinf(v) for v in values if v is not None):
+                raise ValueError(f"{name!r} has an infinity in {column!r}")
+            kind = "int" if kinds == {int} and None not in values else "float"
+        elif kinds in ({str}, {bool}):
+            kind = kinds.pop().__name__
+        else:
+            told = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise TypeError(f"{name!r} has {told} in {column!r}: one type a column")
+        columns.append([column, kind, values])
+    return columns
+
+
+def _frame(table: list[list[Any]]) -> "DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame(
+        {column: pd.Series(values, dtype=_HELD[kind]) for column, kind, values in table}
+    )
+
+
+def _read_table(path: Path, types: dict[str, str]) -> "DataFrame":
+    """Return a table; its numbers to the last digit."""
+    import pandas as pd
+
+    frame = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""])
+    for column, kind in types.items():
+        if kind == "bool":
+            frame[column] = frame[column].map({"True": True, "False": False})
+        elif kind != "str":
+            frame[column] = frame[column].astype(_HELD[kind])
+    return frame[[*types]]
+
+
+def read_paper(book: Path, key: str) -> PaperFigure:
+    """Return one entry of a book's ``papers.yml``."""
+    figures = read_yaml(book / "papers.yml")
+    if key not in figures:
+        raise KeyError(f"{key!r} is not in book/papers.yml, which has {list(figures)}")
+    return PaperFigure(**figures[key])
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a dictionary, or refuse keys of which one would hide the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(
+            f"Two of the keys {[key for key, _ in pairs]} are the same as strings: "
+            "rename one."
+        )
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"cannot record a {type(value).__name__}")

@@ -1,0 +1,132 @@
+"""Pictures under a slider, computed beforehand: they move without a server."""
+
+import base64
+import hashlib
+import html
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["frames", "with_slider"]
+
+_PAGE = """\
+<div class="frames {id}">
+<img src="{first}" alt="{alt}">
+<label hidden>{name} <input type="range" min="0" max="{most}" value="{at}" step="1">
+<output>{label}</output></label>
+<script type="application/json">{pictures}</script>
+<script>
+for (const box of document.querySelectorAll(".{id}")) {{
+  const [img, label] = [box.querySelector("img"), box.querySelector("label")];
+  const [input, output] = [label.querySelector("input"), label.querySelector("output")];
+  const pictures = JSON.parse(box.querySelector("script").textContent);
+  const show = () => {{
+    const [text, source] = pictures[input.value];
+    img.src = source;
+    output.textContent = text;
+    input.setAttribute("aria-valuetext", text);
+  }};
+  input.addEventListener("input", show);
+  label.hidden = false;
+  show();
+}}
+</script>
+</div>
+"""
+
+
+def with_slider(
+    drawn: Sequence[tuple[str, str]], name: str, alt: str, at: int | None = None
+) -> str:
+    """Return the HTML of pictures under a slider.
+
+    Parameters
+    ----------
+    drawn : sequence of pairs
+        Label and address of each picture, in the order of the slider.
+    name : str
+        What the slider changes.
+    alt : str
+        What is seen, for who does not.
+    at : int, optional
+        Which picture is seen first; the last if not given.
+    """
+    at = len(drawn) - 1 if at is None else at
+    label, first = drawn[at]
+    every = json.dumps(drawn).replace("<", r"\u003c")
+    return _PAGE.format(
+        id=f"frames-{hashlib.sha256(every.encode()).hexdigest()[:8]}",
+        first=html.escape(first),
+        at=at,
+        alt=html.escape(alt),
+        name=html.escape(name),
+        label=html.escape(label),
+        most=len(drawn) - 1,
+        pictures=every,
+    )
+
+
+def frames(
+    pictures: Mapping[Any, Any],
+    *,
+    name: str,
+    alt: str,
+    first: Any = None,
+    dpi: int = 110,
+) -> Any:
+    """Return pictures under a slider, to be the output of a cell.
+
+    All are in the page, which needs no network. The slider is an ordinary one: arrow
+    keys move it, and a screen reader says the label of the picture. Without JavaScript
+    there is the first picture that is seen, and no slider.
+
+    Parameters
+    ----------
+    pictures : mapping
+        Label -> figure of Matplotlib, in the order of the slider. They are closed.
+    name : str
+        What the slider changes.
+    alt : str
+        What is seen, for who does not.
+    first : optional
+        Label of the picture that is seen first; the last if not given.
+    dpi : int
+        Pixels in an inch of a figure.
+
+    Returns
+    -------
+    IPython.display.HTML
+
+    Raises
+    ------
+    ValueError
+        No picture, or none with the label `first`.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from press import frames
+    >>> both = {n: Figure(figsize=(2, 1)) for n in (10, 20)}
+    >>> frames(both, name="landmarks", alt="An empty figure")
+    <IPython.core.display.HTML object>
+    """
+    from IPython.display import HTML
+
+    if not pictures:
+        raise ValueError("there is no picture to show")
+    if first is not None and first not in pictures:
+        raise ValueError(f"there is no picture with the label {first!r}")
+    at = None if first is None else list(pictures).index(first)
+    drawn = [(str(label), _source(figure, dpi)) for label, figure in pictures.items()]
+    return HTML(with_slider(drawn, name, alt, at))
+
+
+def _source(figure: Any, dpi: int) -> str:
+    """Return a figure as an address that holds all of it, and close it."""
+    import matplotlib.pyplot as plt
+
+    file = io.BytesIO()
+    figure.savefig(file, format="webp", dpi=dpi)
+    plt.close(figure)
+    return f"data:image/webp;base64,{base64.b64encode(file.getvalue()).decode()}"

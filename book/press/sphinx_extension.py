@@ -1,0 +1,293 @@
+"""The Sphinx side: pages get the outputs of the executed notebooks."""
+
+import os
+import re
+import shutil
+from datetime import datetime
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from docutils.statemachine import StringList
+from sphinx.util.docutils import SphinxDirective
+
+from .chapters import code_cells, parameters, parse_chapter, select, tags
+from .confirmation import Status, describe, status
+from .downloads import RecordedResults, record_files, run_it, write_records
+from .execution import press
+from .job import ChapterError, stored_metadata
+from .repository import Repository
+from .results import MIME
+from .slider import with_slider
+from .typography import typeset_page
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+    from sphinx.application import Sphinx
+
+# MathJax with its commonest fonts and the TeX extensions it loads on demand.
+_MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/*", "input/tex/extensions/*.js")
+
+_PRELOAD = re.compile(r' *<link rel="preload" as="font"[^>]*>\n')
+
+# The page that Sphinx is reading; myst-nb hands its reader the text alone.
+_page: Path | None = None
+
+
+def setup(app: "Sphinx") -> dict[str, Any]:
+    """Register the press with Sphinx."""
+    app.add_directive("press-status", PressStatus)
+    app.add_directive("recorded-results", RecordedResults)
+    app.add_directive("frames", Frames)
+    app.connect("config-inited", _configure)
+    app.connect("builder-inited", _execute)
+    app.connect("env-get-outdated", _find_outdated)
+    app.connect("source-read", _note_page)
+    app.connect("doctree-resolved", typeset_page)
+    app.connect("html-page-context", _offer_notebook)
+    app.connect("html-page-context", _leave_out_thebe)
+    app.connect("build-finished", _leave_out_preloads)
+    app.connect("build-finished", _copy_mathjax)
+    app.connect("build-finished", _write_downloads)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class PressStatus(SphinxDirective):
+    """The directive ``press-status``: what was executed, and what is still fresh."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a table of the chapters."""
+        rows = status(profile=_profile(), repository=_repository(self.env.app))
+        here = sum(row.seconds or 0 for row in rows)
+        recorded = sum(row.provenance.get("seconds", 0) for row in rows)
+        lines = [
+            f"| Chapter | Seconds ({_profile()}) | Recorded run | Seconds | Result |",
+            "|:--|--:|:--|--:|:--|",
+            *map(_row, rows),
+            f"| All | {here:.0f} | | {recorded:.0f} | |",
+        ]
+        table = nodes.container()
+        self.state.nested_parse(StringList(lines, ""), self.content_offset, table)
+        return table.children
+
+
+class Frames(SphinxDirective):
+    """The directive ``frames``: pictures in files under a slider.
+
+    The argument is a pattern such as ``landmarks/*.webp`` for files in
+    ``book/_static/``; what its star stands for is the label of a picture and, if these
+    are numbers, their order. Option ``slider`` says what it changes, ``alt`` what is
+    seen, and the content stands below.
+    """
+
+    required_arguments = 1
+    has_content = True
+    option_spec: ClassVar = {
+        "slider": directives.unchanged_required,
+        "alt": directives.unchanged_required,
+    }
+
+    def run(self) -> list[nodes.Node]:
+        """Return the slider and what stands below it."""
+        static = _repository(self.env.app).book / "_static"
+        pattern = self.arguments[0]
+        before, _, after = pattern.rpartition("/")[2].partition("*")
+        found = {
+            path.name.removeprefix(before).removesuffix(after): path
+            for path in sorted(static.glob(pattern))
+        }
+        if not found or not {"slider", "alt"} <= self.options.keys():
+            raise self.error("wants :slider:, :alt: and a pattern of files in _static")
+        number = all(label.isdecimal() for label in found)
+        labels = sorted(found, key=int) if number else [*found]
+        base = "../" * self.env.docname.count("/") + "_static/"
+        drawn = [
+            (name, base + found[name].relative_to(static).as_posix()) for name in labels
+        ]
+        text = with_slider(drawn, self.options["slider"], self.options["alt"])
+        below = nodes.container(classes=["frames-caption"])
+        self.state.nested_parse(self.content, self.content_offset, below)
+        return [nodes.raw("", text, format="html"), below]
+
+
+def _row(row: Status) -> str:
+    """Return the line of a chapter in the table of `PressStatus`."""
+    cells = [f"{{doc}}`{row.chapter}`", f"{row.seconds or 0:.0f}", "", "", ""]
+    if row.record is not None:
+        made, told = row.provenance, str(row.record)
+        names = row.record.changed.get("code", ())
+        if row.record.verdict in ("not confirmed", "data missing") and names:
+            folded = (
+                f"<details><summary>{len(names)} functions and files</summary>"
+                f"{', '.join(f'`{name}`' for name in names)}</details>"
+            )
+            told = f"{row.record.verdict}: "
+            told += describe(row.record.changed | {"code": [folded]})
+        cells[2:] = [made["executed"][:10], f"{made['seconds']:.0f}", told]
+    return f"| {' | '.join(cells)} |"
+
+
+def read_page(text: str) -> "NotebookNode":
+    """Return the notebook of the page that Sphinx is reading."""
+    import nbformat
+
+    notebook = parse_chapter(text)
+    if code_cells(notebook) and _page is not None:
+        executed = nbformat.read(_page, as_version=4)
+        merge(notebook, executed)
+        _append_box(notebook, executed, _page)
+    return notebook
+
+
+def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
+    """Give the cells of a chapter the outputs of its executed notebook.
+
+    The cell with a profile's parameters is put in place, folded as the chapter's own;
+    recorded values, which are for the press alone, are left out.
+    """
+    for cell, done in zip(code_cells(notebook), code_cells(executed), strict=True):
+        cell.execution_count = done.execution_count
+        cell.outputs = [o for o in done.outputs if MIME not in o.get("data", {})]
+    for injected in executed.cells:
+        if "injected-parameters" in tags(injected):
+            at = next(
+                i for i, cell in enumerate(notebook.cells) if "parameters" in tags(cell)
+            )
+            folded = [tag for tag in tags(notebook.cells[at]) if tag != "parameters"]
+            injected.metadata["tags"] = ["injected-parameters", *folded]
+            notebook.cells.insert(at + 1, injected)
+            lines = notebook.metadata.source_map
+            lines.insert(at + 1, lines[at])
+
+
+def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) -> None:
+    """End a chapter that has parameters with the command that executes it again."""
+    from nbformat.v4 import new_markdown_cell
+
+    kept = executed.metadata["press"]["inputs"]["parameters"]
+    values = {name: kept[name] for name in parameters(notebook)}
+    if not values:
+        return
+    repository = Repository(page.parents[2])
+    [row] = status([page.stem], repository=repository)
+    files = record_files(repository, page.stem)
+    cell = new_markdown_cell(run_it(page.stem, values, row, files))
+    notebook.cells.append(cell)
+    lines = notebook.metadata.source_map
+    lines.append(lines[-1])
+
+
+def _configure(app: "Sphinx", config: Any) -> None:
+    config.nb_custom_formats = {".md": f"{__name__}.read_page"}
+    config.mathjax_path = "mathjax/tex-chtml.js"
+
+
+def _repository(app: "Sphinx") -> Repository:
+    return Repository(Path(app.srcdir))
+
+
+def _profile() -> str:
+    return os.environ.get("PROFILE", "standard")
+
+
+def _execute(app: "Sphinx") -> None:
+    from sphinx.errors import ExtensionError
+    from sphinx.util import logging
+
+    try:
+        press(
+            profile=_profile(),
+            repository=_repository(app),
+            echo=logging.getLogger(__name__).info,
+        )
+    except (ChapterError, ValueError) as error:
+        raise ExtensionError(f"chapters failed\n\n{error}") from None
+
+
+def _find_outdated(app: "Sphinx", env: Any, *_: Any) -> list[str]:
+    """Return the pages whose outputs will differ from those in the last build."""
+    repository = _repository(app)
+    last = getattr(env, "press_keys", {})
+    env.press_keys = {}
+    for chapter in select(repository):
+        stored = stored_metadata(repository.notebook(chapter, _profile())) or {}
+        env.press_keys[f"book/{chapter}"] = stored
+    pages = [page for page, key in env.press_keys.items() if last.get(page) != key]
+    return [page for page in pages if page in env.found_docs]
+
+
+def _note_page(app: "Sphinx", docname: str, source: list[str]) -> None:
+    """Note which notebook belongs to a page, and what `nb-exec-table` shows of it."""
+    global _page
+    from myst_nb.sphinx_ import NbMetadataCollector
+
+    repository = _repository(app)
+    _page = repository.notebook(repository.chapter_name(docname), _profile())
+    stored = getattr(app.env, "press_keys", {}).get(docname)
+    if not stored:
+        return
+    result = {
+        "mtime": datetime.fromisoformat(stored["executed"]).timestamp(),
+        "runtime": stored["seconds"],
+        "method": f"papermill, {_profile()}",
+        "succeeded": True,
+        "error": None,
+        "traceback": None,
+    }
+    NbMetadataCollector.set_exec_data(app.env, docname, result)
+
+
+def _copy_mathjax(app: "Sphinx", exception: Exception | None) -> None:
+    if exception or app.builder.format != "html":
+        return
+    package = distribution("sphinx-mathjax-offline")
+    source = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
+    for pattern in _MATHJAX:
+        for file in source.glob(pattern):
+            if file.name == "all-packages.js":
+                continue
+            target = Path(app.outdir, "_static/mathjax", file.relative_to(source))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+
+
+def _offer_notebook(
+    app: "Sphinx", page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Let the theme's button offer the executed notebook of a page."""
+    if page in getattr(app.env, "press_keys", {}):
+        context["ipynb_source"] = f"{page}.ipynb"
+
+
+def _leave_out_thebe(
+    app: "Sphinx", page: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Leave out the scripts of live code, which no page has and which are in twice."""
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if "thebe" not in f"{script.filename} {script.attributes.get('body')}".lower()
+    ]
+
+
+def _leave_out_preloads(app: "Sphinx", exception: Exception | None) -> None:
+    """Leave out the theme's preloading of fonts, an error in pages opened as files."""
+    if exception or app.builder.format != "html":
+        return
+    for path in Path(app.outdir).rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(_PRELOAD.sub("", text), encoding="utf-8")
+
+
+def _write_downloads(app: "Sphinx", exception: Exception | None) -> None:
+    if exception or app.builder.format != "html":
+        return
+    repository, folder = _repository(app), Path(app.outdir)
+    write_records(repository, folder)
+    for page in getattr(app.env, "press_keys", {}):
+        notebook = repository.notebook(repository.chapter_name(page), _profile())
+        target = folder / "_sources" / f"{page}.ipynb"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(notebook, target)

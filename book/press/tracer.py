@@ -1,0 +1,291 @@
+"""An audit hook and a loader that note what the processes of a chapter read and ran.
+
+The press copies this file, as ``sitecustomize.py``, into a folder at the head of
+``PYTHONPATH``. So it runs when the kernel starts, and in every Python process that the
+kernel starts in turn, such as the workers of joblib. It writes three kinds of lines to
+the log:
+
+``file HASH PATH``
+    A file below the root was opened for reading. The hash is that of its content at
+    this moment, ``-`` where there was no such file. The sources read lie beside the
+    log, under their hashes.
+``ran BLOCK PATH``
+    A block of a function in an imported module ran for the first time; the block
+    ``.`` is the module itself.
+``data NAME``
+    The package looked for a file of a data set and raised its audit event.
+
+A module below the root is compiled with one expression more at the head of each block
+of its functions, ``__ran__["BLOCK PATH"]``. It is a look-up in a dictionary, some 20
+nanoseconds, which writes to the log when the key is missing.
+
+Nothing but the standard library is needed here.
+"""
+
+import ast
+import builtins
+import hashlib
+import os
+import sys
+from _thread import get_ident
+from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import CodeType
+
+# What lies below a root without being its source: environments, and what was built.
+_BUILT = {"__pycache__", "_build", "build", "executed", "site-packages"}
+_COMPILED = {"jit", "njit", "vectorize", "guvectorize"}  # by numba, from the source
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+# A block: its name, what it belongs to, and its statements.
+Block = tuple[str, ast.AST, list[ast.stmt]]
+
+
+def blocks(tree: ast.Module) -> Iterator[Block]:
+    """Yield the blocks of a module's functions: bodies, branches, loops, handlers.
+
+    The block ``f`` is the body of the function f, ``f/1`` is the second block within
+    it, and so on; ``C.f~2`` is the second function of that name in a class C. What
+    numba compiles is no function here.
+    """
+    counts: dict[str, int] = {}
+    for name, node in _functions(tree.body, ""):
+        counts[name] = counts.get(name, 0) + 1
+        number = f"~{counts[name]}" if counts[name] > 1 else ""
+        yield from _blocks(name + number, node, node.body)
+
+
+def suites(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """Yield the lists of statements that a statement holds."""
+    for _, value in ast.iter_fields(node):
+        if isinstance(value, list) and value:
+            if isinstance(value[0], ast.stmt):
+                yield value
+            elif isinstance(value[0], ast.ExceptHandler | ast.match_case):
+                yield from (part.body for part in value)
+
+
+def compiled(node: ast.stmt) -> bool:
+    """Tell whether numba compiles a function."""
+    return isinstance(node, Function) and any(
+        name in _COMPILED
+        for decorator in node.decorator_list
+        for part in ast.walk(decorator)
+        for name in (getattr(part, "id", ""), getattr(part, "attr", ""))
+    )
+
+
+def documented(node: ast.AST) -> bool:
+    """Tell whether a definition begins with a docstring."""
+    return (
+        isinstance(node, Function | ast.ClassDef | ast.Module)
+        and bool(node.body)
+        and isinstance(node.body[0], ast.Expr)
+        and isinstance(node.body[0].value, ast.Constant)
+        and isinstance(node.body[0].value.value, str)
+    )
+
+
+def _functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Function]]:
+    for node in body:
+        if isinstance(node, Function):
+            if not compiled(node):
+                yield prefix + node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body, f"{prefix}{node.name}.")
+        else:
+            for suite in suites(node):
+                yield from _functions(suite, prefix)
+
+
+def _blocks(name: str, owner: ast.AST, body: list[ast.stmt]) -> Iterator[Block]:
+    yield name, owner, body
+    within = ((node, suite) for node in body for suite in suites(node))
+    for number, (node, suite) in enumerate(within):
+        yield from _blocks(f"{name}/{number}", node, suite)
+
+
+class Ran(dict):
+    """What ran in this process: a key that is missing is told, once.
+
+    Parameters
+    ----------
+    tell : callable
+        Receives the key.
+    """
+
+    def __init__(self, tell: Callable[[str], None]):
+        super().__init__()
+        self.tell = tell
+
+    def __missing__(self, key: str) -> None:
+        self[key] = None
+        self.tell(key)
+
+
+class _Loader(SourceFileLoader):
+    """A loader of modules that note which of their blocks run."""
+
+    def __init__(self, name: str, path: str, relative: str):
+        super().__init__(name, path)
+        self.relative = relative
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of a module; none is read from a cache or put there."""
+        path = self.get_filename(fullname)
+        tree = ast.parse(self.get_data(path), path)
+        for name, owner, body in [*blocks(tree)]:
+            first = int(documented(owner))
+            note = ast.parse(f"__ran__[{f'{name} {self.relative}'!r}]").body[0]
+            near = body[min(first, len(body) - 1)]
+            for node in ast.walk(note):
+                ast.copy_location(node, near)
+            body.insert(first, note)
+        builtins.__ran__[f". {self.relative}"]  # type: ignore
+        return compile(tree, path, "exec", dont_inherit=True)
+
+
+class _Finder:
+    """A finder that asks all others, and lets `_Loader` load what is below the root."""
+
+    def __init__(self, below: Callable[[str], str]):
+        self.below = below
+
+    def find_spec(
+        self, name: str, path: object = None, target: object = None
+    ) -> ModuleSpec | None:
+        """Return the specification of a module, None if there is no such module."""
+        others = [f for f in sys.meta_path if f is not self]  # type: ignore
+        found = (f.find_spec(name, path, target) for f in others)  # type: ignore
+        spec = next(filter(None, found), None)
+        if spec and type(spec.loader) is SourceFileLoader:
+            relative = self.below(spec.loader.path)
+            if relative:
+                spec.loader = _Loader(spec.loader.name, spec.loader.path, relative)
+                spec.cached = None
+        return spec
+
+
+def trace(root: str, log: str, data_event: str) -> None:
+    """Note what this process, and those forked from it, read and ran from now on.
+
+    Parameters
+    ----------
+    root : str
+        The folder whose files count.
+    log : str
+        The file to append to.
+    data_event : str
+        The audit event whose first argument names a file of a data set.
+    """
+    stream = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    folder = os.path.dirname(log)
+    environment = os.path.join(sys.prefix, "")
+    roots = {os.path.join(os.path.abspath(root), ""), os.path.realpath(root) + os.sep}
+    noted: set[str] = set()
+    hashes: dict[tuple[object, ...], str] = {}
+    inside: set[int] = set()  # threads that are in the hook: its own reads do not count
+
+    def below(path: str) -> str:
+        """Return a path as seen from the root, or nothing if it does not count."""
+        path = os.path.abspath(path)
+        for root in roots:
+            if path.startswith(root) and not (
+                sys.prefix.startswith(root) and path.startswith(environment)
+            ):
+                relative = path.removeprefix(root)
+                if _BUILT.isdisjoint(relative.split(os.sep)) and relative[0] != ".":
+                    return relative
+        return ""
+
+    def write(line: str) -> None:
+        if line not in noted:
+            noted.add(line)
+            os.write(stream, f"{line}\n".encode("utf-8", "surrogateescape"))
+
+    def hook(event: str, arguments: tuple) -> None:
+        if event not in ("open", data_event) or get_ident() in inside:
+            return
+        inside.add(get_ident())
+        try:
+            if event == data_event:
+                write(f"data {arguments[0]}")
+            else:
+                _file(*arguments)
+        finally:
+            inside.discard(get_ident())
+
+    def _file(path: object, mode: str | None, flags: int) -> None:
+        if not isinstance(path, int) and _reads(mode, flags):
+            absolute = os.path.abspath(os.fsdecode(path))  # type: ignore
+            relative = below(absolute)
+            if relative:
+                write(f"file {_hash(absolute)} {relative}")
+
+    def _hash(path: str) -> str:
+        try:
+            stat = os.stat(path)
+            version = path, stat.st_ino, stat.st_size, stat.st_mtime_ns
+            if version in hashes:
+                return hashes[version]
+            with open(path, "rb") as source:
+                content = source.read()
+        except OSError:
+            return "-"
+        hashes[version] = hashlib.sha256(content).hexdigest()
+        if path.endswith(".py"):
+            with open(os.path.join(folder, hashes[version]), "wb") as copy:
+                copy.write(content)
+        return hashes[version]
+
+    real = os.open
+
+    def open_within(path, flags, mode=0o777, *, dir_fd=None):  # type: ignore
+        """Open a file; within a folder that is open, the hook is told the whole path.
+
+        The audit event does not say of which folder a path is seen from.
+        """
+        if dir_fd is None or os.path.isabs(path):
+            return real(path, flags, mode, dir_fd=dir_fd)
+        inside.add(get_ident())
+        try:
+            file = real(path, flags, mode, dir_fd=dir_fd)
+        finally:
+            inside.discard(get_ident())
+        try:
+            whole = os.readlink(f"/proc/self/fd/{file}")
+        except OSError:  # there is no /proc
+            return file
+        if not os.path.isdir(whole):
+            hook("open", (whole, None, flags))
+        return file
+
+    os.open = open_within
+    builtins.__ran__ = Ran(lambda key: write(f"ran {key}"))  # type: ignore
+    sys.meta_path.insert(0, _Finder(below))  # type: ignore
+    sys.addaudithook(hook)
+
+
+def _reads(mode: str | None, flags: int) -> bool:
+    """Tell whether a file is opened to be read: by `open`, or by `os.open`."""
+    if mode is None:
+        return not flags & (os.O_WRONLY | getattr(os, "O_DIRECTORY", 0))
+    return "r" in mode or "+" in mode
+
+
+def _run_next() -> None:
+    """Run the ``sitecustomize`` that this file stands before, if there is one."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
+    spec = PathFinder.find_spec("sitecustomize", sys.path)
+    if spec and spec.loader:
+        spec.loader.exec_module(module_from_spec(spec))
+
+
+if __name__ == "sitecustomize":
+    if "PRESS_LOG" in os.environ:
+        trace(*(os.environ[name] for name in ("PRESS_ROOT", "PRESS_LOG", "PRESS_DATA")))
+    _run_next()

@@ -1,0 +1,1 @@
+"""What several chapters of the book share."""

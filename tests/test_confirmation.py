@@ -1,0 +1,359 @@
+"""Records that a short run confirms, on a throwaway book."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from books import HEAD, PARAMETERS, cell, copied, edit, git, new_book
+
+from press import confirm, recorded, status
+from press.cli import main
+from press.confirmation import compare
+from press.results import (
+    collect,
+    read_part,
+    read_results,
+    record,
+    write_part,
+    write_results,
+)
+
+RECORD = ["alpha", "--profile", "full", "--record"]
+CODE = """from time import time
+
+import pandas as pd
+from press import record
+from tiny.study import errors
+
+rows = [{"n": m, "error": errors(m), "seconds": time()} for m in range(1, n + 1)]
+record("errors", pd.DataFrame(rows), volatile=("seconds",))
+record("about", {"last": errors(n), "clock": time()}, volatile=("clock",))"""
+STUDY = """from tiny.lower import double
+
+WIDE = 2
+UNREAD = 0
+
+
+def errors(n):
+    scale = 1.5
+    if n > WIDE:
+        return in_blocks(n) / scale
+    if n < 0:
+        raise ValueError("negative")
+    return double(n) / scale
+
+
+def in_blocks(n):
+    return double(n)
+
+
+def unused():
+    return UNREAD
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory):
+    """Alpha records errors(1), errors(2), errors(3) in full, errors(1) in quick."""
+    book = new_book(tmp_path_factory.mktemp("recorded"))
+    (book.root / "tiny/study.py").write_text(STUDY)
+    book.source("alpha").write_text(HEAD + PARAMETERS + cell(CODE))
+    (book.root / ".gitignore").write_text("executed/\n__pycache__/\n")
+    git(book, "init", "-q")
+    git(book, "add", ".")
+    git(book, "commit", "-q", "-m", "start")
+    assert main(RECORD, book) == 0
+    git(book, "add", ".")
+    git(book, "commit", "-q", "-m", "record")
+    return book
+
+
+@pytest.fixture
+def book(recorded_once, tmp_path):
+    return copied(recorded_once, tmp_path)
+
+
+def standing(book):
+    (row,) = status(["alpha"], repository=book)
+    return row.record
+
+
+def confirmed(book):
+    (row,) = confirm(["alpha"], repository=book)
+    return row.record
+
+
+def test_a_record_is_a_table_values_and_how_they_came_about(book):
+    folder = book.results("alpha")
+    assert {path.name for path in folder.iterdir()} == {
+        "errors.csv",
+        "values.json",
+        "provenance.json",
+        "probe.json",
+    }
+    text = (folder / "errors.csv").read_text()
+    assert text.startswith("n,error,seconds\n1,1.3333333333333333,")
+    made = read_part(folder, "provenance.json")
+    kinds = {"n": "int", "error": "float", "seconds": "float"}
+    assert made["tables"]["errors"] == kinds
+    assert made["commit"] == git(book, "rev-parse", "HEAD~")
+    values = read_results(book.book, "alpha")["values"]
+    assert values["errors"]["error"].tolist() == [2 / 1.5, 4 / 1.5, 4.0]
+    probe = read_part(folder, "probe.json")
+    assert probe["entries"]["errors"]["table"][0] == ["n", "int", [1]]
+    assert probe["parameters"] == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("tiny/study.py", "return UNREAD", "return UNREAD + 1"),
+        ("tiny/study.py", "UNREAD = 0", "UNREAD = 1"),
+        ("tiny/study.py", "raise ValueError", "raise TypeError"),
+        ("tiny/study.py", "    scale", "    # a comment\n    scale"),
+        ("tiny/lower.py", "Twice n.", "Two times n."),
+        ("tiny/other.py", "42", "43"),
+        ("book/alpha.md", "# A chapter", "# Another"),
+        ("tiny/study.py", STUDY, 'VALUE = 0\n\n"""Words."""\n' + STUDY),
+    ],
+)
+def test_what_did_not_run_stales_nothing(book, file, old, new):
+    edit(book.root / file, old, new)
+    assert standing(book).verdict == "fresh"
+    assert main(["--confirm", "alpha"], book) == 0
+    assert not (book.results("alpha") / "confirmation.json").exists()
+
+
+def test_a_function_that_moves_stales_nothing(book):
+    moved = "def double(n):\n    return 2 * n\n"
+    (book.root / "tiny/lowest.py").write_text(moved)
+    (book.root / "tiny/lower.py").write_text("from .lowest import double\n")
+    assert standing(book).verdict == "fresh"
+    (book.root / "tiny/lowest.py").write_text(moved.replace("2 * n", "n + n"))
+    assert standing(book).changed == {"code": ["tiny/lower.py:double"]}
+
+
+def test_a_renamed_variable_is_confirmed(book, capsys):
+    before = {p.name: p.read_text() for p in book.results("alpha").iterdir()}
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert str(standing(book)) == "not confirmed: code changed: tiny/lower.py:double"
+    assert main(["--status"], book) == 0
+    assert main(["--confirm"], book) == 0
+    told = capsys.readouterr().out
+    assert "recorded: confirmed: uncommitted, 3 values, largest deviation " in told
+    assert told.splitlines()[-1] == "records: 0 fresh, 1 confirmed"
+    git(book, "commit", "-a", "-q", "-m", "double")
+    edit(book.results("alpha") / "confirmation.json", '"commit": null', '"commit": ""')
+    assert standing(book).verdict == "confirmed"
+    edit(book.root / "tiny/lower.py", "n + n", "n + n + 0")
+    assert standing(book).verdict == "not confirmed"
+    after = {p.name: p.read_text() for p in book.results("alpha").iterdir()}
+    del after["confirmation.json"]
+    assert after == before
+
+
+def test_a_confirmation_names_its_commit(book):
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    git(book, "commit", "-a", "-q", "-m", "double")
+    assert f"commit {git(book, 'rev-parse', 'HEAD')[:7]}" in confirmed(book).told
+
+
+def test_values_that_moved_are_named(book, capsys):
+    edit(book.root / "tiny/study.py", "scale = 1.5", "scale = 1.45")
+    assert main(["--confirm"], book) == 1
+    assert "moved: errors.error.0: 1.33333 -> 1.37931" in capsys.readouterr().out
+    assert "about.last: 1.33333 -> 1.37931" in standing(book).told
+
+
+def test_the_comparison_is_with_the_first_run_always(book):
+    """Steps below the tolerance add up to one above it."""
+    scales = ["1.5", "1.5000009", "1.5000018"]
+    verdicts = []
+    for old, new in pairwise(scales):
+        edit(book.root / "tiny/study.py", f"scale = {old}\n", f"scale = {new}\n")
+        verdicts.append(confirmed(book).verdict)
+    assert verdicts == ["confirmed", "moved"]
+
+
+ONLY_IN_FULL = "only the full run reaches what changed in tiny/study.py:"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "function"),
+    [
+        ("return in_blocks(n) / scale", "return in_blocks(n) / scale * 1", "errors"),
+        ("    return double(n)\n\n\n", "    return double(n) + 0\n\n\n", "in_blocks"),
+        ("WIDE = 2", "WIDE = 1 + 1", "errors"),
+        ("n > WIDE", "n >= WIDE", "errors"),
+        ("scale", "factor", "errors"),
+        (
+            "    return double(n) / scale",
+            "    if n > 5:\n        n += 1\n    return double(n) / scale",
+            "errors",
+        ),
+    ],
+)
+def test_what_only_the_full_run_reaches_is_not_confirmed(book, old, new, function):
+    edit(book.root / "tiny/study.py", old, new)
+    found = confirmed(book)
+    assert (found.verdict, found.told) == ("not confirmed", ONLY_IN_FULL + function)
+    assert main(["--confirm"], book) == 1
+
+
+def test_a_new_refusal_is_confirmed(book):
+    new = "    if n > 9:\n        raise ValueError('large')\n    scale = 1.5"
+    edit(book.root / "tiny/study.py", "    scale = 1.5", new)
+    assert confirmed(book).verdict == "confirmed"
+
+
+def test_a_changed_lock_is_confirmed(book):
+    edit(book.root / "requirements.lock", "2", "3")
+    assert standing(book).changed == {"versions": ["requirements.lock"]}
+    assert confirmed(book).verdict == "confirmed"
+
+
+@pytest.mark.parametrize("kind", ["data", "parameters"])
+def test_other_data_and_parameters_want_another_record(book, kind, monkeypatch):
+    folder = book.results("alpha")
+    made = read_part(folder, "provenance.json")
+    write_part(folder, "provenance.json", made | {"data": {"w/words": "abc"}})
+    hash = "abd" if kind == "data" else "abc"
+    monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": hash})
+    if kind == "parameters":
+        edit(book.source("alpha"), "n: int = 3", "n: int = 4")
+    assert confirmed(book).verdict == "not confirmed"
+    assert confirmed(book).changed.keys() == {kind}
+    assert not book.notebook("alpha", "quick").with_suffix(".partial.ipynb").exists()
+
+
+def test_without_its_data_a_record_cannot_be_confirmed(book):
+    folder = book.results("alpha")
+    probe = read_part(folder, "probe.json")
+    write_part(folder, "probe.json", probe | {"data": {"w/words": "abc"}})
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert confirmed(book).verdict == "data missing"
+    assert main(["--confirm"], book) == 0
+
+
+def test_a_chapter_that_fails_is_told_and_not_confirmed(book, capsys):
+    edit(book.root / "tiny/lower.py", "2 * n", "2 / 0")
+    assert main(["--confirm"], book) == 1
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert standing(book).verdict == "not confirmed"
+
+
+def test_a_new_record_forgets_the_confirmation(book):
+    edit(book.root / "tiny/study.py", "scale = 1.5", "scale = 1.45")
+    git(book, "commit", "-a", "-q", "-m", "scale")
+    assert confirmed(book).verdict == "moved"
+    git(book, "add", ".")
+    git(book, "commit", "-q", "-m", "moved")
+    assert main(RECORD, book) == 0
+    assert standing(book).verdict == "fresh"
+    assert read_results(book.book, "alpha")["values"]["about"]["last"] == 6 / 1.45
+    assert not (book.results("alpha") / "confirmation.json").exists()
+
+
+# What is recorded, and how it is compared
+
+
+def entry(monkeypatch, *arguments, **options):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda *a, **_: shown.extend(a))
+    record(*arguments, **options)
+    [(_, found)] = shown[0].items()
+    return found
+
+
+def test_tables_are_read_as_they_were_recorded(tmp_path, monkeypatch):
+    frame = pd.DataFrame(
+        {
+            "case": ["rte", "250", "a, b"],
+            "kind": pd.Categorical(["x", "y", "x"]),
+            "error": [0.1 + 0.2, np.nan, 1e-300],
+            "calls": np.array([1, 2, 2**53 + 1]),
+            "exact": [True, False, True],
+            "single": np.float32([0.1, 0.2, 0.3]),
+        }
+    )
+    found = entry(monkeypatch, "errors", frame)
+    name = found.pop("name")
+    made = {"commit": "a"}
+    write_results(tmp_path / "results" / "alpha", {name: found}, made)
+    again = read_results(tmp_path, "alpha")["values"]["errors"]
+    expected = frame.astype({"kind": "str", "single": "float64"})
+    pd.testing.assert_frame_equal(again, expected, check_dtype=False, check_exact=True)
+    assert [kind.kind for kind in again.dtypes[2:]] == ["f", "i", "b", "f"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (pd.DataFrame({"a": [1.0, np.inf]}), "an infinity in 'a'"),
+        (pd.DataFrame({"a": [1, 2]}, index=[1, 2]), "record its reset_index"),
+        (pd.DataFrame({"a": [1, "b"]}), "has int, str in 'a': one type a column"),
+        (pd.DataFrame({3: [1]}), "columns that are not named by strings"),
+        (pd.DataFrame({"a": [[1]]}), "has list in 'a'"),
+    ],
+)
+def test_a_table_that_a_file_cannot_hold_is_refused(frame, told):
+    with pytest.raises((ValueError, TypeError), match=told):
+        record("errors", frame)
+
+
+def test_a_slip_in_what_is_volatile_is_told():
+    with pytest.raises(ValueError, match="'times' has no secnds to be volatile"):
+        record("times", {"a": {"seconds": 1}}, volatile=("secnds",))
+    with pytest.raises(ValueError, match="no secnds"):
+        record("times", pd.DataFrame({"seconds": [1]}), volatile=("secnds",))
+
+
+def test_a_result_is_found_by_its_name():
+    assert recorded("nystrom", "summary") == recorded("nystrom")["summary"]
+    assert recorded("nystrom", "nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "options", "expected"),
+    [
+        (1.0, 1.0, {}, (1, 0.0, [])),
+        (1.0, 1 + 5e-7, {}, (1, 5e-7, [])),
+        (1.0, 1.001, {}, (1, 0.0, ["e: 1 -> 1.001"])),
+        (1.0, 1.001, {"rtol": 0.01}, (1, 1e-3, [])),
+        (3e-16, -2e-16, {}, (1, 0.0, [])),
+        (1, True, {}, (1, 0.0, ["e: 1 -> True"])),
+        (None, 0.0, {}, (1, 0.0, ["e: None -> 0"])),
+        ("a", "b", {}, (1, 0.0, ["e: a -> b"])),
+        ([1, 2], [1], {}, (2, 0.0, ["e.1: 2 -> nothing"])),
+        ({"t": 1, "a": 2}, {"t": 3, "a": 2}, {"volatile": ("t",)}, (1, 0.0, [])),
+        ({"t": {"a": 1}}, {"t": {"a": 3}}, {"volatile": ("t",)}, (0, 0.0, [])),
+        (1, 2, {"volatile": True}, (0, 0.0, [])),
+    ],
+)
+def test_values_are_compared(then, now, options, expected):
+    count, deviation, moved = compare(
+        {"e": {"value": then}}, {"e": {"value": now} | options}
+    )
+    assert (count, moved) == (expected[0], expected[2])
+    assert deviation == pytest.approx(expected[1], rel=1e-3)
+
+
+def test_a_result_that_is_new_or_gone_has_moved():
+    count, _, moved = compare({"a": {"value": 1}}, {"b": {"value": 2}})
+    assert (count, moved) == (2, ["b: nothing -> 2", "a: 1 -> nothing"])
+
+
+def test_tables_are_compared_by_their_columns(monkeypatch):
+    frames = [pd.DataFrame({"error": [e], "seconds": [e]}) for e in (0.5, 0.25)]
+    then, now = (entry(monkeypatch, "e", f, volatile=("seconds",)) for f in frames)
+    assert json.dumps(then)
+    assert compare({"e": then}, {"e": now}) == (1, 0.0, ["e.error.0: 0.5 -> 0.25"])
+
+
+def test_what_an_executed_notebook_recorded_is_collected(book):
+    import nbformat
+
+    notebook = nbformat.read(book.notebook("alpha", "full"), as_version=4)
+    assert collect(notebook).keys() == {"errors", "about"}

@@ -12,16 +12,23 @@ ASK := import os, sys; print("%s%d.%d.%d%s %s %s" % ( \
 	+ (getattr(sys, "abiflags", ""), getattr(sys, "base_prefix", ""), os.getcwd())))
 ASKED := $(shell $(PYTHON) -c '$(ASK)' 2>/dev/null)
 
+.NOTPARALLEL:
 .PHONY: book quick full check test lint pytest slow mutants lock times clean
 
-book: $(READY)
-	$(BIN)/press --profile $(PROFILE) --jobs $(JOBS)
-	PROFILE=$(PROFILE) $(BIN)/jupyter-book build . --all -n -W --keep-going
+# Profile and number of chapters side by side.
+define BOOK
+	$(BIN)/press --profile $(1) --jobs $(2)
+	PROFILE=$(1) $(BIN)/jupyter-book build . --all -n -W --keep-going
+endef
 
-quick: PROFILE := quick
-full: PROFILE := full
-full: JOBS := 1
-quick full: book
+book: $(READY)
+	$(call BOOK,$(PROFILE),$(JOBS))
+
+quick: $(READY)
+	$(call BOOK,quick,$(JOBS))
+
+full: $(READY)
+	$(call BOOK,full,1)
 
 # The pages that were built, in Chromium, if that and its chromedriver are on PATH.
 check: $(READY)

@@ -374,6 +374,22 @@ def test_another_operator_in_the_same_folder(tmp_path):
             assert abs(found - interpolation(operator, b, **options)).max() == 0
 
 
+def test_columns_of_other_code_are_computed_again(tmp_path, monkeypatch):
+    module = sys.modules["simlib.biharmonic.interpolation"]
+    assert b"class SelectedSolve" in b"".join(module._sources())
+    calls = []
+    largest = SelectedSolve.largest
+    monkeypatch.setattr(
+        SelectedSolve, "largest", lambda *args: calls.append(0) or largest(*args)
+    )
+    counts = []
+    for sources in ([b"one"], [b"one"], [b"two"]):
+        monkeypatch.setattr(module, "_sources", lambda sources=sources: sources)
+        in_parts_of_nine(str(tmp_path), solver="selected")
+        counts.append(len(calls))
+    assert counts == [counts[0], counts[0], 2 * counts[0]]
+
+
 def test_progress(capsys):
     in_parts_of_nine(None, solver="auto", progress=True)
     assert "60.0/60.0" in capsys.readouterr().err

@@ -15,6 +15,7 @@ _MODULES = {
     "ChapterReader": "press.chapters",
     "Repository": "press.repository",
     "confirm": "press.confirmation",
+    "expect": "press.expectation",
     "figure_style": "press.style",
     "frames": "press.slider",
     "main": "press.cli",

@@ -31,7 +31,11 @@ Code = dict[str, dict[str, str]]
 
 # A part of a text: from (line, byte) to (line, byte), lines counted from one.
 _Span = tuple[tuple[int, int], tuple[int, int]]
-_LISTS = {"__all__", "_MODULES"}  # of names and where they are; what ran is noted
+_LISTS = {
+    "__all__",
+    "_MODULES",
+    "_SUBPACKAGES",
+}  # of names and where they are; what ran is noted
 
 
 @dataclass(frozen=True)

@@ -346,8 +346,11 @@ def _compare(checkout: Checkout, job: Job) -> None:
     notebook = nbformat.read(job.notebook, as_version=4)
     noted = notebook.metadata["press"]
     count, deviation, moved = compare(probe["entries"], collect(notebook))
-    codes = (Inputs.read(made).code, Inputs.read(probe).code)
     quick = Inputs.read(noted["inputs"])
+    codes = (
+        {path: units for path, units in code.items() if not displayed(path)}
+        for code in (Inputs.read(made).code, Inputs.read(probe).code, quick.code)
+    )
     write_part(
         folder,
         "confirmation.json",
@@ -359,7 +362,7 @@ def _compare(checkout: Checkout, job: Job) -> None:
             "values": count,
             "deviation": float(f"{deviation:.2g}"),
             "moved": moved,
-            "unreached": unreached(*codes, quick.code, checkout),
+            "unreached": unreached(*codes, checkout),
             "key": _key(_now(checkout, job.chapter, made)),
             **quick.write(),
         },

@@ -106,7 +106,7 @@ class Checkout:
             What it was made from: the files, units and data sets to look at.
         """
         like = like or Inputs({}, {}, {}, {})
-        files = {path: self._hash(path) for path in {*like.files, LOCK}}
+        files = self.hashes({*like.files, LOCK})
         source = self.repository.relative(self.repository.source(chapter))
         files[source] = None
         with suppress(FileNotFoundError):
@@ -115,6 +115,10 @@ class Checkout:
         data = {name: self.data.get(name) for name in sorted(like.data)}
         values = json.loads(json.dumps(parameters, default=str))
         return Inputs(dict(sorted(files.items())), code, data, values)
+
+    def hashes(self, files: Iterable[str]) -> dict[str, str | None]:
+        """Return the present hashes of files, None for what is absent."""
+        return {path: self._hash(path) for path in files}
 
     def code(self, like: Code) -> Code:
         """Return the present hashes of units."""

@@ -1,1 +1,6 @@
 """What several chapters of the book share."""
+
+from study.kept import Kept
+from study.sweep import sweep
+
+__all__ = ["Kept", "sweep"]

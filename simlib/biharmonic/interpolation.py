@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args, overload
 
 import joblib
@@ -23,7 +24,6 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_memory
 
-import simlib
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric, compact
@@ -262,7 +262,7 @@ def _largest_by_column(
     Return them, and the function B -> M_uu^-1 B.
     """
     n, n_landmarks = M.shape[0], landmarks.size
-    of_what = simlib.__version__, solver, M.data, M.indices, M.indptr, landmarks
+    of_what = _sources(), solver, M.data, M.indices, M.indptr, landmarks
     of = joblib.hash(of_what)
     rows = np.empty((n_landmarks, nnz), dtype=M.indices.dtype)
     values = np.empty((n_landmarks, nnz))
@@ -296,6 +296,11 @@ def _largest_by_column(
     indptr = np.concatenate([[0], np.cumsum(counts)])
     columns = csc_array((values.ravel(), rows.ravel(), indptr), (n, n_landmarks))
     return columns.tocsr(), solve
+
+
+def _sources() -> list[bytes]:
+    """Return the code of this package: columns of other code are computed again."""
+    return [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
 
 
 def _parts_of_columns(

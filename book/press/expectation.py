@@ -1,0 +1,36 @@
+"""What a chapter concludes, checked where it is executed."""
+
+import os
+from typing import Any
+
+
+def expect(condition: Any, says: str) -> None:
+    """Check a conclusion of a chapter.
+
+    The profiles of the book hold to it: under the press it is an assertion. Whoever
+    executes a chapter with parameters of his own is told on the page, and goes on.
+
+    Parameters
+    ----------
+    condition : bool
+        Whether it holds.
+    says : str
+        The conclusion, a sentence.
+
+    Raises
+    ------
+    AssertionError
+        It does not hold, under the press.
+
+    Examples
+    --------
+    >>> from press import expect
+    >>> expect(1 + 1 == 2, "One and one is two.")
+    """
+    if condition:
+        return
+    if "PRESS_LOG" in os.environ:
+        raise AssertionError(f"this did not come out: {says}")
+    from IPython.display import Markdown, display
+
+    display(Markdown(f"> **With these parameters this did not come out:** {says}"))

@@ -27,7 +27,12 @@ import pandas as pd
 from press import record
 from tiny.study import errors
 
-rows = [{"n": m, "error": errors(m), "seconds": time()} for m in range(1, n + 1)]
+rows = []
+for m in range(1, n + 1):
+    row = {"n": m, "error": errors(m), "seconds": time()}
+    if m == 3:
+        row["error"] += 0
+    rows.append(row)
 record("errors", pd.DataFrame(rows), volatile=("seconds",))
 record("about", {"last": errors(n), "clock": time()}, volatile=("clock",))"""
 STUDY = """from tiny.lower import double
@@ -200,6 +205,30 @@ def test_what_only_the_full_run_reaches_is_not_confirmed(book, old, new, functio
     found = confirmed(book)
     assert (found.verdict, found.told) == ("not confirmed", ONLY_IN_FULL + function)
     assert main(["--confirm"], book) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("+= 0", "+= 1"),
+        ("m == 3", "m >= 3"),
+        (
+            "    rows.append(row)",
+            "    if m > 4:\n        row = {}\n    rows.append(row)",
+        ),
+    ],
+)
+def test_so_is_what_only_the_full_run_reaches_in_the_chapter(book, old, new):
+    edit(book.source("alpha"), old, new)
+    found = confirmed(book)
+    told = "only the full run reaches what changed in book/alpha.md"
+    assert (found.verdict, found.told) == ("not confirmed", told)
+
+
+def test_an_edit_of_the_chapter_is_confirmed(book):
+    edit(book.source("alpha"), "rows.append(row)", "rows += [row]")
+    assert standing(book).changed == {"code": ["book/alpha.md"]}
+    assert confirmed(book).verdict == "confirmed"
 
 
 def test_a_new_refusal_is_confirmed(book):

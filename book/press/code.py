@@ -18,12 +18,12 @@ import ast
 import hashlib
 import io
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .chapters import cell_code
-from .tracer import Function, blocks, compiled, documented, suites
+from .tracer import Function, blocks, cell_blocks, compiled, documented, suites
 
 # The code of some files: path -> unit -> hash; "-" precedes that of a block which did
 # not run, of a function which did.
@@ -89,10 +89,7 @@ class Source:
         self._text = _Text(content, tree)
         self.blocks: dict[str, Unit] = {}
         for name, owner, body in blocks(tree):
-            text = self._text.of(body) + b"\0" + self._text.of([owner])
-            decided = _names([owner])
-            names, fails = _names(body) | decided, isinstance(body[-1], ast.Raise)
-            self.blocks[name] = Unit(_hash(text), names, decided, fails)
+            self.blocks[name] = self._block(owner, body)
         self.values: dict[str, Unit] = {}
         self.imports = {
             alias.asname or alias.name: (_origin(node, path), alias.name)
@@ -102,6 +99,12 @@ class Source:
         }
         rest = [node for node in tree.body if not self._sort(node)]
         self.rest = self._unit(rest)
+
+    def _block(self, owner: ast.AST, body: list[ast.stmt]) -> Unit:
+        """Return a block as a unit."""
+        text = self._text.of(body) + b"\0" + self._text.of([owner])
+        decided, fails = _names([owner]), isinstance(body[-1], ast.Raise)
+        return Unit(_hash(text), _names(body) | decided, decided, fails)
 
     def _unit(self, nodes: list[ast.stmt]) -> Unit:
         """Return statements, all that is in them included, as a unit."""
@@ -153,6 +156,37 @@ class Source:
         """The hash of each unit."""
         units = {".": self.rest, **self.values, **self.blocks}
         return {name: unit.hash for name, unit in units.items()}
+
+
+class Cells(Source):
+    """The blocks of a chapter's cells, which have no place: each is named by its hash.
+
+    Parameters
+    ----------
+    cells : iterable of str
+        The sources of the code cells.
+
+    Attributes
+    ----------
+    noted : dict
+        Name by which `press.tracer` notes a block -> hash.
+    """
+
+    def __init__(self, cells: Iterable[str]):
+        self.blocks, self.values, self.imports, self.noted = {}, {}, {}, {}
+        self.rest = Unit("", frozenset())
+        for cell in cells:
+            code = cell_code(cell) or ""
+            tree = ast.parse(code)
+            self._text = _Text(code.encode(), tree)
+            for name, owner, body in cell_blocks(tree):
+                unit = self._block(owner, body)
+                self.blocks[unit.hash], self.noted[name] = unit, unit.hash
+
+    def code(self, ran: Collection[str]) -> dict[str, str]:
+        """Return the hash of each block, with "-" before it unless it ran."""
+        did = {self.noted[name] for name in ran if name in self.noted}
+        return {hash: hash if hash in did else f"-{hash}" for hash in self.blocks}
 
 
 def reached(

@@ -347,7 +347,7 @@ def _compare(checkout: Checkout, job: Job) -> None:
     noted = notebook.metadata["press"]
     count, deviation, moved = compare(probe["entries"], collect(notebook))
     quick = Inputs.read(noted["inputs"])
-    codes = (
+    record, before, short = (
         {path: units for path, units in code.items() if not displayed(path)}
         for code in (Inputs.read(made).code, Inputs.read(probe).code, quick.code)
     )
@@ -362,7 +362,7 @@ def _compare(checkout: Checkout, job: Job) -> None:
             "values": count,
             "deviation": float(f"{deviation:.2g}"),
             "moved": moved,
-            "unreached": unreached(*codes, checkout),
+            "unreached": unreached(record, before, short, checkout),
             "key": _key(_now(checkout, job.chapter, made)),
             **quick.write(),
         },

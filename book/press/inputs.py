@@ -10,7 +10,7 @@ style of the press, changes no number.
 import ast
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -20,10 +20,12 @@ from typing import Any
 
 from .chapters import cell_code, code_cells, parameters, read_chapter, tags
 from .code import (
+    Cells,
     Code,
     Source,
     Unit,
     cell_hash,
+    cell_names,
     content_hash,
     packed,
     reached,
@@ -166,9 +168,12 @@ class Checkout:
             return None
 
     def _read_source(self, path: str) -> Source | None:
+        file = self.repository.root / path
         try:
-            return Source((self.repository.root / path).read_bytes(), path)
-        except (OSError, SyntaxError):
+            if path.endswith(".md"):
+                return Cells(cell.source for cell in code_cells(read_chapter(file)))
+            return Source(file.read_bytes(), path)
+        except (OSError, SyntaxError, ValueError):
             return None
 
     @cached_property
@@ -195,6 +200,7 @@ class Trace:
         self.versions: dict[str, set[str]] = {}
         self.ran: dict[str, set[str]] = {}
         self.data: set[str] = set()
+        self.blocks: set[str] = set()  # of the chapter
         text = log.read_bytes().decode("utf-8", "surrogateescape")
         for line in text.split("\n"):
             match line.split(" ", 2):
@@ -202,41 +208,50 @@ class Trace:
                     self.data.add(" ".join(name))
                 case ["file", version, path]:
                     self.versions.setdefault(path, set()).add(version)
+                case ["ran", block, "."]:
+                    self.blocks.add(block)
                 case ["ran", block, path]:
                     self.ran.setdefault(path, set()).add(block)
 
     def inputs(
-        self, now: Inputs, data: dict[str, str | None], names: Iterable[str]
+        self,
+        chapter: str,
+        cells: Sequence[str],
+        now: Inputs,
+        data: dict[str, str | None],
     ) -> Inputs:
         """Return what a chapter was made from.
 
         Parameters
         ----------
+        chapter : str
+            Path of the chapter.
+        cells : sequence of str
+            Its code, as it was executed.
         now : Inputs
             What it would now be made from: chapter, lock, parameters. Of a file that
             was read in several versions one counts that is not the present one.
         data : dict
             File of a data set -> hash when the chapter began.
-        names : iterable of str
-            The identifiers in the chapter.
         """
         files = {
             path: self._version(path)
             for path in self.versions.keys() - self.ran.keys() - now.files.keys()
         }
         known = {name: data.get(name) for name in sorted(self.data)}
-        code = self.code(self.ran, names)
+        code = self.code(cell_names(cells))
+        code[chapter] = Cells(cells).code(self.blocks)
         return replace(
             now, files=dict(sorted((files | now.files).items())), code=code, data=known
         )
 
-    def code(self, ran: Mapping[str, set[str]], names: Iterable[str]) -> Code:
-        """Return the units that decided, given what ran and the names in a chapter."""
+    def code(self, names: Iterable[str]) -> Code:
+        """Return the units of modules that decided, given the names in a chapter."""
         copies = {path: self.folder / (self._version(path) or "-") for path in self.ran}
         sources = {
             path: Source(copies[path].read_bytes(), path) for path in sorted(copies)
         }
-        return reached(sources, ran, names)
+        return reached(sources, self.ran, names)
 
     def _version(self, path: str) -> str | None:
         """Return the hash of a file as it was read; of two, not the present one."""
@@ -316,6 +331,8 @@ def differing_units(then: Code, now: Code) -> set[tuple[str, str]]:
 def place(unit: tuple[str, str]) -> str:
     """Return a unit, or the function that a block belongs to, as messages show it."""
     path, name = unit
+    if path.endswith(".md"):  # a block of a chapter
+        return path
     name = name.partition("/")[0].partition("~")[0]
     return path if name == "." else f"{path}:{name}"
 

@@ -26,7 +26,7 @@ from .chapters import (
     read_chapter,
     strip_ansi,
 )
-from .code import cell_names, content_hash
+from .code import content_hash
 from .git import clean_commit, unchanged_since
 from .inputs import Checkout, Inputs, Trace, changes
 from .repository import PROFILES, Repository, write_atomically
@@ -216,8 +216,8 @@ class Job:
             again = Job(self.repository, self.chapter, self.profile).parameters
         checkout = Checkout(self.repository)
         known = checkout.inputs(self.chapter, again)
-        names = cell_names(cell.source for cell in code_cells(notebook))
-        made = trace.inputs(known, data, names)
+        cells = [cell.source for cell in code_cells(notebook)]
+        made = trace.inputs(self.repository.relative(self.source), cells, known, data)
         after = checkout.inputs(self.chapter, again, made)
         torn = {
             name
@@ -330,6 +330,9 @@ def _kernel_environment(folder: Path, repository: Repository) -> Iterator[None]:
     of a chapter are small, and threads that wait for each other slow it down.
     """
     shutil.copyfile(tracer.__file__, folder / "sitecustomize.py")
+    startup = folder / "ipython" / "profile_default" / "startup" / "press.py"
+    startup.parent.mkdir(parents=True)
+    startup.write_text("get_ipython().ast_transformers.append(__ran__.cells)\n")
     saved = dict(os.environ)
     for name in _PERSONAL:
         os.environ.pop(name, None)

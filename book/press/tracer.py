@@ -11,7 +11,7 @@ the log:
     log, under their hashes.
 ``ran BLOCK PATH``
     A block of a function in an imported module ran for the first time; the block
-    ``.`` is the module itself.
+    ``.`` is the module itself. The path ``.`` stands for the chapter.
 ``data NAME``
     The package looked for a file of a data set and raised its audit event.
 
@@ -53,6 +53,21 @@ def blocks(tree: ast.Module) -> Iterator[Block]:
         counts[name] = counts.get(name, 0) + 1
         number = f"~{counts[name]}" if counts[name] > 1 else ""
         yield from _blocks(name + number, node, node.body)
+
+
+def cell_blocks(tree: ast.Module) -> Iterator[Block]:
+    """Yield the blocks of a cell, those outside of functions included.
+
+    They have no place in a file, and are named by a hash of what they belong to.
+    """
+    todo: list[ast.AST] = [tree]
+    while todo:
+        for node in todo.pop().body:  # type: ignore
+            whole = ast.dump(node)
+            for number, suite in enumerate(suites(node)):
+                name = hashlib.sha256(f"{number} {whole}".encode()).hexdigest()[:12]
+                yield name, node, suite
+                todo.append(ast.Module(suite, []))
 
 
 def suites(node: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -114,6 +129,8 @@ class Ran(dict):
         Receives the key.
     """
 
+    cells: "_Cells"  # registered by the IPython of a kernel
+
     def __init__(self, tell: Callable[[str], None]):
         super().__init__()
         self.tell = tell
@@ -135,14 +152,29 @@ class _Loader(SourceFileLoader):
         path = self.get_filename(fullname)
         tree = ast.parse(self.get_data(path), path)
         for name, owner, body in [*blocks(tree)]:
-            first = int(documented(owner))
-            note = ast.parse(f"__ran__[{f'{name} {self.relative}'!r}]").body[0]
-            near = body[min(first, len(body) - 1)]
-            for node in ast.walk(note):
-                ast.copy_location(node, near)
-            body.insert(first, note)
+            _note(f"{name} {self.relative}", owner, body)
         builtins.__ran__[f". {self.relative}"]  # type: ignore
         return compile(tree, path, "exec", dont_inherit=True)
+
+
+class _Cells:
+    """A transformer of cells, as IPython has it: their blocks note that they run."""
+
+    def visit(self, tree: ast.Module) -> ast.Module:
+        """Return the tree of a cell, changed in place."""
+        for name, owner, body in [*cell_blocks(tree)]:
+            _note(f"{name} .", owner, body)
+        return tree
+
+
+def _note(key: str, owner: ast.AST, body: list[ast.stmt]) -> None:
+    """Let a block begin by saying that it runs."""
+    first = int(documented(owner))
+    note = ast.parse(f"__ran__[{key!r}]").body[0]
+    near = body[min(first, len(body) - 1)]
+    for node in ast.walk(note):
+        ast.copy_location(node, near)
+    body.insert(first, note)
 
 
 class _Finder:
@@ -261,7 +293,9 @@ def trace(root: str, log: str, data_event: str) -> None:
         return file
 
     os.open = open_within
-    builtins.__ran__ = Ran(lambda key: write(f"ran {key}"))  # type: ignore
+    ran = Ran(lambda key: write(f"ran {key}"))
+    ran.cells = _Cells()
+    builtins.__ran__ = ran  # type: ignore
     sys.meta_path.insert(0, _Finder(below))  # type: ignore
     sys.addaudithook(hook)
 

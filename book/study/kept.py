@@ -122,7 +122,7 @@ class Kept:
         size = self._log.stat().st_size
         if self._size != size:
             trace = Trace(self._repository.root, self._log)
-            code = trace.code(trace.ran, cell_names(run.values()))
+            code = trace.code(cell_names(run.values()))
             data = {name: self._checkout.data.get(name) for name in trace.data}
             files = self._checkout.hashes([LOCK])
             self._noted = {"code": packed(code), "data": data, "files": files}
@@ -177,10 +177,8 @@ def _is_notebook(part: Any, function: FunctionType) -> bool:
 
 
 def _globals(code: CodeType) -> set[str]:
-    steps = dis.get_instructions(code)
-    return {
-        step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    }
+    reads = ("LOAD_GLOBAL", "LOAD_NAME")
+    return {s.argval for s in dis.get_instructions(code) if s.opname in reads}
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

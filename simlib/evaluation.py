@@ -57,7 +57,7 @@ class Evaluator:
         n_jobs: int | None,
         progress: bool,
     ):
-        self.fetch = accessor(items, batch)
+        self.fetch = accessor(items)
         self.function, self.batch, self.batch_size = function, batch, batch_size
         self.n_jobs, self.progress = n_jobs, progress
         self.pace = Pace(1 if batch is None else 16)

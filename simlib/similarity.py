@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from numbers import Real
@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
-from simlib.calling import accessor, unmasked
+from simlib.calling import accessor, as_items, count, unmasked
 from simlib.evaluation import Evaluator, Finished
 from simlib.ledger import Ledger, check_budget
 from simlib.memory import Lines, Memory
@@ -41,9 +41,12 @@ class Similarity(SimilarityMatrix):
 
     Parameters
     ----------
-    items : sequence, array or sparse matrix
-        The n items, of any kind; one per row or position. With `batch` also a data
-        frame.
+    items : sequence, array, sparse matrix or data frame
+        The n items, of any kind; one per row or position. Of a data frame with one
+        column these are its values, of one with several its rows: to a function of two
+        items mappings, ``x["name"]``, to one of pairs or blocks data frames. (A column
+        of numbers is a matrix to a function of blocks.) What is read from a file, such
+        as an ``h5py.Dataset``, is fetched when it is needed, in increasing order.
     function : callable
         The similarity :math:`\Delta`. What it is given depends on `batch`.
     symmetric : bool, default=True
@@ -151,8 +154,8 @@ class Similarity(SimilarityMatrix):
         function_id: str | None = None,
         items_id: str | None = None,
     ):
-        items = _indexable(items)
-        n = _count(items)
+        items = as_items(items, batch)
+        n = count(items)
         if n < 1:
             raise ValueError("A similarity matrix needs at least one item; got none.")
         if not callable(function):
@@ -393,7 +396,7 @@ class Similarity(SimilarityMatrix):
 
         Parameters
         ----------
-        new_items : sequence, array or sparse matrix
+        new_items : sequence, array, sparse matrix or data frame
             m items of the kind of those of the matrix.
         landmarks : array of int, shape (l,)
             Items of the matrix.
@@ -414,8 +417,8 @@ class Similarity(SimilarityMatrix):
             which the new ones have another shape, or data frames with other columns.
         """
         landmarks, at = _once(self._indices(landmarks))
-        new_items, places = _indexable(new_items), [at]
-        m, fetch = _count(new_items), accessor(new_items, self.batch)
+        new_items, places = as_items(new_items, self.batch), [at]
+        m, fetch = count(new_items), accessor(new_items)
         _check_alike(self.items, new_items)
         new, inside = np.arange(m), self._evaluator.fetch
         parts = [(new, landmarks, (fetch, inside), "new item {} and item {}")]
@@ -711,28 +714,6 @@ class MatrixEntries:
         if first < 0:  # would wrap
             raise IndexError(f"Items are numbered 0 to {len(self.K) - 1}; got {first}.")
         return self.K[i, j]
-
-
-def _indexable(items: Any) -> Any:
-    """Return items that can be fetched by number, or raise."""
-    if scipy.sparse.issparse(items):
-        return items.tocsr()
-    sized = hasattr(items, "shape") or hasattr(items, "__len__")
-    if isinstance(items, (Mapping, Set)) or not sized:
-        raise TypeError(
-            f"Items are a sequence or an array; a {type(items).__name__} has "
-            f"{'no order' if sized else 'no len()'}. Pass list(items)."
-        )
-    return items
-
-
-def _count(items: Any) -> int:
-    """Return how many items there are."""
-    if not hasattr(items, "shape"):
-        return len(items)
-    if len(items.shape) == 0:
-        raise ValueError("Items are a sequence or an array; got a single value.")
-    return int(items.shape[0])
 
 
 def _check_alike(items: Any, new_items: Any) -> None:

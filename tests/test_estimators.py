@@ -13,6 +13,7 @@ from matrices import Recorder, asymmetric, indefinite, psd, quick
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Levenshtein
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
@@ -564,14 +565,25 @@ def test_a_callable_on_data_frames(method):
     np.testing.assert_array_equal(estimator.fit_transform(frame["word"]), expected)
     np.testing.assert_allclose(estimator.transform(frame["word"]), expected)
     assert not hasattr(estimator, "n_features_in_")
+    for table in (frame[["word"]], frame[["word"]].to_numpy()):
+        np.testing.assert_array_equal(estimator.fit_transform(table), expected)
+        np.testing.assert_allclose(estimator.transform(table), expected)
+        assert estimator.n_features_in_ == 1
+    columns = ColumnTransformer([("words", estimator, ["word"])])
+    np.testing.assert_array_equal(columns.fit_transform(frame), expected)
 
-    estimator.set_params(kernel=lambda x, y: jaccard(x[0], y[0]))
+    estimator.set_params(kernel=lambda x, y: jaccard(x["word"], y["word"]))
     np.testing.assert_array_equal(estimator.fit_transform(frame), expected)
     np.testing.assert_allclose(estimator.transform(frame), expected)
     assert estimator.n_features_in_ == 2
     assert list(estimator.feature_names_in_) == ["word", "length"]
     with pytest.raises(ValueError, match="feature names should match"):
         estimator.transform(frame[["length", "word"]])
+    estimator.set_params(
+        kernel=lambda xs, ys: list(map(jaccard, xs["word"], ys["word"])), batch="pairs"
+    )
+    np.testing.assert_array_equal(estimator.fit_transform(frame), expected)
+    np.testing.assert_allclose(estimator.transform(frame), expected)
 
 
 @each

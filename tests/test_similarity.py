@@ -22,6 +22,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics.pairwise import linear_kernel
 
 from simlib import (
     BudgetExceeded,
@@ -34,6 +35,7 @@ from simlib import (
 )
 from simlib.ledger import Ledger
 from simlib.memory import Memory
+from simlib.neighbors import search
 
 
 class Oracle:
@@ -1305,13 +1307,16 @@ def test_one_value_that_is_no_real_number(value):
 
 def test_rows_of_a_data_frame():
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]}, index=[7, 8, 9])
-    with pytest.raises(TypeError, match=r"cannot be given rows of a data frame: pass"):
-        Similarity(frame, lambda x, y: 1.0)
+    records = Similarity(frame, lambda x, y: x["a"] * y["a"] + x["b"] * y["b"])
     table = (frame.to_numpy() @ frame.to_numpy().T)[:, [2]]
 
     def pairs(xs, ys):
         return (xs.to_numpy() * ys.to_numpy()).sum(axis=1)
 
+    assert_array_equal(records.columns([2]), table)
+    assert_array_equal(records.between(frame[1:], [2]), table[1:])
+    with pytest.raises(SimilarityError, match="KeyError"):
+        records.between(frame.rename(columns={"a": "c"}), [2])
     sim = Similarity(frame, pairs, batch="pairs")
     assert_array_equal(sim.columns([2]), table)
     assert_array_equal(sim.between(frame[1:], [2]), table[1:])
@@ -1324,14 +1329,99 @@ def test_rows_of_a_data_frame():
 
 
 def test_items_that_are_none():
-    with pytest.raises(TypeError, match=r"a dict has no order. Pass list\(items\)"):
+    with pytest.raises(TypeError, match=r"Pass list\(items.values\(\)\)"):
         Similarity({0: "a"}, lengths)
     with pytest.raises(TypeError, match="a set has no order"):
         Similarity({"a", "b"}, lengths)
     with pytest.raises(ValueError, match="a sequence or an array; got a single value"):
         Similarity(np.array(3.0), lengths)
+    with pytest.raises(TypeError, match=r"a \w+ has no len\(\). Pass list\(items\)"):
+        Similarity(iter("ab"), lengths)
     nothing = Similarity([None, None], lambda x, y: 1.0)
     assert_array_equal(nothing.columns([0]), [[1.0], [1.0]])
+
+
+@pytest.mark.parametrize("one", ["words.csv", b"ab", Path("words.csv")])
+def test_one_item_is_no_collection(one):
+    sim = Similarity(["a", "b"], lengths)
+    for take in (
+        lambda: Similarity(one, lengths),
+        lambda: sim.between(one, [0]),
+        lambda: search(sim, one, 1, limit=2),
+    ):
+        with pytest.raises(TypeError, match=r"is one item: pass \[x\]"):
+            take()
+    assert sim.calls == 0
+
+
+def test_a_table_of_one_column_is_a_column_of_items():
+    texts = ["martha", "marta", "dwayne", "duane", "dixon"]
+    frame = pd.DataFrame({"name": texts}, index=[3, 1, 4, 0, 2])
+
+    def alike(x, y):
+        return len(set(x) & set(y)) / len(set(x) | set(y))
+
+    def pairs(xs, ys):
+        return [alike(x, y) for x, y in zip(xs, ys, strict=True)]
+
+    def block(xs, ys):
+        return [[alike(x, y) for y in ys] for x in xs]
+
+    K = np.array(block(texts, texts))
+    for table in (frame, frame.to_numpy(), frame["name"]):
+        for batch, function in ((None, alike), ("pairs", pairs), ("block", block)):
+            sim = Similarity(table, function, batch=batch)
+            assert_array_equal(sim.pairs([0, 2], [1, 4]), K[[0, 2], [1, 4]])
+            assert_array_equal(sim.between(table[2:4], [0, 3]), K[2:4][:, [0, 3]])
+            found = search(sim, table, 1, limit=5, rng=0)
+            assert_array_equal(found.values.ravel(), 1.0)
+            assert_array_equal(sim.columns(range(5)), K)
+    numbers = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=[2, 0, 1])
+    outer = np.outer([1, 2, 4], [1, 2, 4])
+    assert_array_equal(Similarity(numbers, operator.mul).columns(range(3)), outer)
+    matrix = Similarity(numbers, linear_kernel, batch="block")
+    assert_array_equal(matrix.columns(range(3)), outer)
+
+
+class Increasing:
+    """An array in a file, as h5py reads it: by increasing numbers, none twice."""
+
+    def __init__(self, x):
+        self.x, self.shape, self.dtype = x, x.shape, x.dtype
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        if isinstance(index, np.ndarray) and (np.diff(index) <= 0).any():
+            raise TypeError("Indexing elements must be in increasing order")
+        return self.x[index]
+
+
+def kept_in_a_file(x, tmp_path):
+    h5py = pytest.importorskip("h5py")
+    return h5py.File(tmp_path / "items.h5", "w").create_dataset("x", data=x)
+
+
+@pytest.mark.parametrize("kept", [lambda x, _: Increasing(x), kept_in_a_file])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("batch", [None, "pairs", "block"])
+def test_items_in_a_file(kept, n_jobs, batch, tmp_path):
+    x = np.random.default_rng(0).standard_normal((40, 3))
+    K = x @ x.T
+    function = {
+        None: lambda a, b: float(a @ b),
+        "pairs": lambda a, b: (a * b).sum(axis=1),
+        "block": lambda a, b: a @ b.T,
+    }[batch]
+    sim = Similarity(kept(x, tmp_path), function, batch=batch, n_jobs=n_jobs)
+    with joblib.parallel_config("threading"):
+        i, j = np.array([[7, 7, 3, 30], [5, 2, 3, 1]])
+        assert_allclose(sim.pairs(i, j), K[i, j])
+        assert_allclose(sim.columns([9, 2, 9]), K[:, [9, 2, 9]])
+        assert_allclose(sim.between(x[:2], [9, 2]), K[:2, [9, 2]])
+        found = search(sim, sim.items, 1, limit=40, rng=0)
+    assert_array_equal(found.indices.ravel(), K.argmax(axis=1))
 
 
 class Drawers:

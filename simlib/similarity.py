@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from math import isqrt
 from numbers import Real
 from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 
@@ -201,27 +202,37 @@ class Similarity(SimilarityMatrix):
             float32 stays float32, everything else becomes float64. Memory maps are read
             where asked. What is masked counts as NaN.
         symmetric : bool, optional
-            None looks whether K equals its transpose to rounding. True demands it.
+            None looks whether K equals its transpose to rounding, and takes no
+            triangle. True demands it.
 
         Raises
         ------
         ValueError
             K is not a square matrix of real numbers, or not symmetric although
-            ``symmetric=True``. NaN or an infinity, unless ``symmetric=False``: then it
-            is met where it is read.
+            ``symmetric=True``. A triangle, NaN or an infinity, unless
+            ``symmetric=False``: then these are met where they are read.
         """
         if scipy.sparse.issparse(K):
             raise ValueError("The matrix is sparse: pass K.toarray().")
         K = unmasked(K)
         if K.ndim != 2 or K.shape[0] != K.shape[1] or K.dtype.kind not in "fiub":
+            condensed = K.ndim == 1 and 8 * K.size + 1 == isqrt(8 * K.size + 1) ** 2
             raise ValueError(
                 "A similarity matrix is square and real; got shape "
                 f"{K.shape}, dtype {K.dtype}."
+                + " Of the condensed distances of pdist pass "
+                "scipy.spatial.distance.squareform(K)." * condensed
             )
         dtype = np.float32 if K.dtype == np.float32 else np.float64
         if symmetric is not False:
             gap, scale = _asymmetry(K)
             is_symmetric = bool(gap <= 100 * np.finfo(dtype).eps * scale)
+            if not is_symmetric and _is_triangle(K):
+                raise ValueError(
+                    "The matrix is a triangle: on one side of the diagonal all entries "
+                    "are zero. Pass K + K.T - np.diag(np.diag(K)), which is symmetric, "
+                    "or symmetric=False if these zeros are similarities."
+                )
             if symmetric and not is_symmetric:
                 raise ValueError(
                     f"The matrix is not symmetric: |K - K.T| reaches {gap:.3g}. Pass "
@@ -777,6 +788,16 @@ def _distinct(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if index.size == 1 or (index[1:] > index[:-1]).all():
         return index, np.arange(index.size)
     return np.unique(index, return_inverse=True)
+
+
+def _is_triangle(K: np.ndarray) -> bool:
+    """Tell whether all entries on one side of the diagonal are zero."""
+    lower = upper = True
+    for k in range(0, K.shape[0], 512):
+        rows = np.asarray(K[k : k + 512])
+        lower = lower and not np.triu(rows, k + 1).any()
+        upper = upper and not np.tril(rows, k - 1).any()
+    return lower or upper
 
 
 def _asymmetry(K: np.ndarray) -> tuple[float, float]:

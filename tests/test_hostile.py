@@ -1282,7 +1282,10 @@ def attacks(kind, good):
         yield "of zeros", Similarity.from_matrix(np.zeros((12, 12)))
         yield "without a limit left", Similarity(range(12), max, limit=0)
         yield "of NaN", Similarity(range(12), lambda i, j: np.nan)
-        yield "not symmetric", Similarity.from_matrix(np.triu(np.ones((12, 12))))
+        yield (
+            "not symmetric",
+            Similarity.from_matrix(np.triu(np.ones((12, 12))), symmetric=False),
+        )
         yield "negative definite", Similarity.from_matrix(-psd(12))
         yield "of single precision", Similarity.from_matrix(K.astype(np.float32))
     elif kind == "items":

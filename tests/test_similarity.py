@@ -22,6 +22,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import linear_kernel
 
 from simlib import (
@@ -235,7 +236,7 @@ def test_from_matrix():
     assert sim.calls == 5
     assert Similarity.from_matrix(K.astype(np.float32)).dtype == np.float32
     assert Similarity.from_matrix(np.eye(3, dtype=int)).dtype == np.float64
-    assert not Similarity.from_matrix(np.triu(K)).symmetric
+    assert not Similarity.from_matrix(K * np.arange(5)).symmetric
     assert not Similarity.from_matrix(K, symmetric=False).symmetric
     assert Similarity.from_matrix(K * (1 + 1e-15 * np.triu(np.ones((5, 5))))).symmetric
 
@@ -803,7 +804,7 @@ def test_matrices_that_are_none():
         Similarity.from_matrix(np.where(np.eye(3, k=1) * np.arange(3) > 1, np.nan, 0))
     message = r"not symmetric: \|K - K.T\| reaches 1\. Pass symmetric=False"
     with pytest.raises(ValueError, match=message):
-        Similarity.from_matrix([[0, 1], [0, 0]], symmetric=True)
+        Similarity.from_matrix([[0, 1, 0], [0, 0, 1], [0, 1, 0]], symmetric=True)
 
 
 @pytest.mark.parametrize(
@@ -1422,6 +1423,42 @@ def test_items_in_a_file(kept, n_jobs, batch, tmp_path):
         assert_allclose(sim.between(x[:2], [9, 2]), K[:2, [9, 2]])
         found = search(sim, sim.items, 1, limit=40, rng=0)
     assert_array_equal(found.indices.ravel(), K.argmax(axis=1))
+
+
+@pytest.mark.parametrize("n", [2, 3, 600])
+def test_a_triangle_is_no_matrix_of_similarities(n):
+    x = np.random.default_rng(0).standard_normal(n)
+    D = np.abs(x[:, None] - x)
+    for K in (
+        np.triu(D),
+        np.tril(D),
+        np.triu(D) + np.eye(n),
+        np.triu(D)[::-1, ::-1] - np.eye(n),
+    ):
+        for symmetric in (None, True):
+            with pytest.raises(ValueError, match="is a triangle: on one side of the"):
+                Similarity.from_matrix(K, symmetric=symmetric)
+        whole = Similarity.from_matrix(K + K.T - np.diag(np.diag(K)))
+        assert whole.symmetric
+        assert_array_equal(whole.columns([1]), np.maximum(K, K.T)[:, [1]])
+        assert_array_equal(
+            Similarity.from_matrix(K, symmetric=False).columns([0]), K[:, [0]]
+        )
+    assert Similarity.from_matrix(np.diag(x)).symmetric
+    if n > 2:
+        other = np.triu(D)
+        other[-1, 0] = 1e-9
+        assert not Similarity.from_matrix(other).symmetric
+
+
+def test_condensed_distances_are_told_how_to_become_a_matrix():
+    x = np.random.default_rng(0).standard_normal((5, 2))
+    with pytest.raises(ValueError, match=r"shape \(10,\).*distance.squareform\(K\)"):
+        Similarity.from_matrix(pdist(x))
+    with pytest.raises(ValueError, match=r"shape \(9,\), dtype float64.$"):
+        Similarity.from_matrix(pdist(x)[1:])
+    sim = Similarity.from_matrix(squareform(pdist(x)))
+    assert_allclose(sim.pairs([1], [3]), np.linalg.norm(x[1] - x[3]))
 
 
 class Drawers:

@@ -33,6 +33,7 @@ class Request(NamedTuple):
     mirror: tuple[Any, ...] | None = None
     mirrored: Any = slice(None)
     halves: bool = False  # a grid of one set of items: both orders of each pair
+    known: np.ndarray | None = None  # values of these pairs in the other order: a check
 
     @property
     def shape(self) -> tuple[int, ...]:

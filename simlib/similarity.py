@@ -76,6 +76,11 @@ class Similarity(SimilarityMatrix):
         How many pairs to hand to `function`, or to a worker, at a time. By default as
         many as take about a second, measured from the first ones. Not with
         ``batch="block"``, which works in tiles of fixed shapes.
+    check_symmetry : bool, default=True
+        Ask a few of the pairs that were evaluated in the other order too, one for each
+        50 evaluations and 24 in all, and warn where the two differ by more than 1 % of
+        the largest. These are counted apart, see `checks`. Not with ``batch="block"``,
+        which computes both halves of the small tiles on the diagonal and compares them.
     store : str or path, optional
         A file that keeps what is evaluated, request by request as they finish, for the
         next process: an SQLite database, made if it is not there. One process at a time
@@ -98,6 +103,8 @@ class Similarity(SimilarityMatrix):
         tiles on the diagonal, and both count.
     failed : int
         Evaluations handed over to requests that failed, whose values are lost.
+    checks : int
+        Evaluations made for `check_symmetry`, beside `calls` and `limit`.
     remaining : int or infinity
         What `limit` leaves, ``limit - calls - failed``.
     limit : int or None
@@ -111,6 +118,8 @@ class Similarity(SimilarityMatrix):
         names the pair; finished evaluations are kept.
     BudgetExceeded
         From any request that would pass `limit`.
+    UserWarning
+        From any request: the function is not symmetric; with how many pairs differ.
     StoreError
         The store is one of other items, of another function, type or symmetry, or of a
         newer format; in use; no store; or, from any request, it could not be written:
@@ -151,6 +160,7 @@ class Similarity(SimilarityMatrix):
         progress: bool = False,
         diagonal: ArrayLike | None = None,
         batch_size: int | None = None,
+        check_symmetry: bool = True,
         store: str | os.PathLike[str] | None = None,
         function_id: str | None = None,
         items_id: str | None = None,
@@ -181,6 +191,7 @@ class Similarity(SimilarityMatrix):
             batch_size=_batch_size(batch_size, batch),
             n_jobs=n_jobs,
             progress=progress,
+            check_symmetry=check_symmetry and symmetric,
         )
         self._ledger = Ledger(limit)
         self._memory = Memory(
@@ -247,6 +258,7 @@ class Similarity(SimilarityMatrix):
             batch="pairs",
             dtype=dtype,
             n_jobs=1,
+            check_symmetry=False,
         )
 
     @property
@@ -273,6 +285,11 @@ class Similarity(SimilarityMatrix):
     def failed(self) -> int:
         """Evaluations handed to requests that failed; they count against `limit`."""
         return self._ledger.failed
+
+    @property
+    def checks(self) -> int:
+        """Evaluations in the other order of pairs, to see whether it matters."""
+        return self._evaluator.symmetry.calls
 
     @property
     def limit(self) -> float | None:

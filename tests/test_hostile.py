@@ -1196,6 +1196,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.calling": "called by Similarity",
     "simlib.evaluation": "called by Similarity",
     "simlib.ledger": "called by Similarity",
+    "simlib.symmetry": "called by Similarity",
     "simlib.rectangle": "called by Similarity",
     "simlib.memory": "called by Similarity",
     "simlib.region": "called by Similarity",

@@ -156,7 +156,8 @@ def test_fit_transform_pays_once():
 
     estimator = SimilarityNeighbors(gower, 3, distance=True, random_state=0)
     graph = estimator.fit_transform(pd.DataFrame(X))
-    assert len(calls) == estimator.n_calls_
+    checks = len(calls) - estimator.n_calls_  # both orders of some pairs
+    assert 0 < checks == min(24, estimator.n_calls_ // 50)
     assert graph.indices.reshape(60, 4)[:, 0].tolist() == list(range(60))
 
 

@@ -49,7 +49,8 @@ def test_the_grid_search_evaluates_no_pair_twice(monkeypatch):
     [block] = [block for block in blocks if "GridSearchCV" in block]
     names = {}
     exec(compile(block, "README.md", "exec"), names)
-    assert len(asked) == len(set(asked)) == names["sim"].calls > 10_000
+    sim = names["sim"]  # of a few pairs both orders are compared
+    assert len(asked) - sim.checks == len(set(asked)) == sim.calls > 10_000
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Similarity: values, promises about calls, budget, failures, memory and imports."""
 
+import difflib
 import gc
 import itertools
 import operator
 import os
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -34,6 +36,7 @@ from simlib import (
     evaluation,
     rectangle,
 )
+from simlib.datasets import bundled_words
 from simlib.ledger import Ledger
 from simlib.memory import Memory
 from simlib.neighbors import search
@@ -942,7 +945,7 @@ def test_two_workers(backend, batch, symmetric):
 
 @pytest.mark.parametrize("batch", BATCHES)
 def test_threads_ask_once(batch):
-    K, oracle, sim = make(80, batch=batch)
+    K, oracle, sim = make(80, batch=batch, check_symmetry=False)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         assert_array_equal(sim.columns([70, 2, 3]), K[:, [70, 2, 3]])
         assert_array_equal(sim.block(range(40), range(30, 60)), K[:40, 30:60])
@@ -1142,7 +1145,12 @@ def test_requests_of_pairs_take_about_a_second(monkeypatch):
 def test_batch_size_is_kept_to(monkeypatch, symmetric, name):
     clock = Clock(monkeypatch, 7.0)
     sim = Similarity(
-        np.arange(50), clock, batch="pairs", symmetric=symmetric, batch_size=32.0
+        np.arange(50),
+        clock,
+        batch="pairs",
+        symmetric=symmetric,
+        batch_size=32.0,
+        check_symmetry=False,
     )
     arguments = {
         "columns": [[3, 4, 5]],
@@ -1485,6 +1493,91 @@ def test_items_that_cannot_be_read(n_jobs):
     assert_array_equal(sim.pairs([2], [3]), [6.0])
 
 
+# Both orders.
+
+
+def matching(x, y):
+    """Return the ratio of difflib, which takes the order for part of the question."""
+    return difflib.SequenceMatcher(None, x, y).ratio()
+
+
+@pytest.mark.parametrize("batch", [None, "pairs"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_function_that_is_not_symmetric_is_told(batch, n_jobs):
+    texts = bundled_words()[:120]
+
+    def pairs(xs, ys):
+        return [matching(x, y) for x, y in zip(xs, ys, strict=True)]
+
+    function = matching if batch is None else pairs
+    sim = Similarity(texts, function, batch=batch)
+    message = (
+        r"not symmetric: of (\d+) pairs asked in both orders (\d+) differ, by up to "
+        r"(\S+)\. It gives (\S+) for items (\d+) and (\d+), and (\S+) in the other"
+    )
+    with (
+        joblib.parallel_config("threading", n_jobs=n_jobs),
+        pytest.warns(UserWarning, match=message) as told,
+    ):
+        columns = sim.columns(range(120))
+    assert len(told) == 1  # once
+    numbers = re.search(message, str(told[0].message)).groups()
+    pairs_asked, differ, i, j = (int(numbers[k]) for k in (0, 1, 4, 5))
+    most, one, other = (float(numbers[k]) for k in (2, 3, 6))
+    assert 1 <= differ <= pairs_asked <= 24
+    assert most >= abs(one - other) - 1e-5
+    assert_allclose(one, matching(texts[i], texts[j]), rtol=1e-5)
+    assert_allclose(other, matching(texts[j], texts[i]), rtol=1e-5)
+    assert columns[i, j] == matching(texts[i], texts[j])
+    assert sim.calls == 120 * 121 / 2
+    assert pairs_asked <= sim.checks <= 24
+
+
+def test_checks_are_few_and_counted_apart():
+    K, oracle, sim = make(80, batch="pairs", limit=80 * 81 // 2)
+    sim.columns([0])
+    assert (sim.calls, sim.checks) == (80, 1)
+    fork = sim.fork()
+    fork.columns([1, 2])  # of the same function
+    assert (sim.calls, fork.calls, sim.checks) == (80, 157, 4)
+    assert_array_equal(sim.columns(range(80)), K)
+    assert (sim.calls, sim.checks, sim.remaining) == (3083, 24, 157)
+    assert len(oracle.pairs) == 80 * 81 // 2 + 24
+    again = [pair for pair in oracle.pairs if pair[::-1] in oracle.pairs]
+    assert len({frozenset(pair) for pair in again if len(set(pair)) == 2}) == 24
+    for options in (
+        {"check_symmetry": False},
+        {"symmetric": False},
+        {"batch": "block"},
+    ):
+        _, _, sim = make(80, **options)
+        sim.columns(range(80))
+        assert sim.checks == 0
+    _, _, sim = make(9)
+    sim.columns(range(9))
+    assert (sim.calls, sim.checks) == (45, 0)
+
+
+def test_rounding_is_no_asymmetry_and_a_failing_check_no_failure():
+    K = matrix(40)
+    noisy = K + 1e-3 * matrix(40, symmetric=False)
+    sim = Similarity(range(40), Oracle(noisy))
+    sim.columns(range(40))
+    assert sim.checks == 16
+
+    asked = set()
+
+    def once(x, y):
+        if frozenset((x, y)) in asked:
+            raise Mishap("asked again", 0)
+        asked.add(frozenset((x, y)))
+        return K[x, y]
+
+    sim = Similarity(range(40), once)
+    assert_array_equal(sim.columns(range(40)), K)
+    assert (sim.calls, sim.failed) == (820, 0)
+
+
 # Together.
 
 
@@ -1497,7 +1590,7 @@ def test_threads_never_pay_twice():
         time.sleep(1e-5)
         return K[x, y]
 
-    sim = Similarity(range(60), function, limit=60 * 61 // 2)
+    sim = Similarity(range(60), function, limit=60 * 61 // 2, check_symmetry=False)
     views = [sim, sim.map(np.exp), sim.fork()]
     found = {}
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import pickle
+import threading
 import time
 from collections.abc import Callable, Mapping, Set
 from functools import partial
-from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ __all__ = [
     "call_there",
     "count",
     "indexable",
+    "is_async",
     "is_frame",
     "numeric",
     "unmasked",
@@ -29,7 +32,7 @@ def indexable(items: Any) -> Any:
     """Return items that can be fetched by number; raise for what is none."""
     if scipy.sparse.issparse(items):
         return items.tocsr()
-    if isinstance(items, str | bytes | bytearray | PathLike):
+    if isinstance(items, str | bytes | bytearray | os.PathLike):
         raise TypeError(
             f"Items are a sequence or an array; a {type(items).__name__} is one item: "
             "pass [x]. The name of a file is not read: pass what it holds."
@@ -149,15 +152,51 @@ def call(
             xs, ys = accessor(xs)(places[0]), accessor(ys)(places[1])
         if batch is None:
             for x, y in zip(xs, ys, strict=True):
-                values.append(_number(function(x, y)))
+                values.append(_number(_awaited(function(x, y))))
             answer = np.array(values)
         else:
-            answer = unmasked(function(xs, ys))
+            answer = unmasked(_awaited(function(xs, ys)))
             if answer.dtype.kind not in "fiub":
                 raise TypeError(f"values of type {answer.dtype} are not real numbers")
         return number, answer, time.perf_counter() - start, None
     except BaseException as error:
         return number, np.array(values), time.perf_counter() - start, error
+
+
+_loops: dict[int, Any] = {}  # that of each process
+_starting = threading.Lock()
+
+
+def _awaited(value: Any) -> Any:
+    """Return a value, or what a coroutine returns, whether or not a loop runs here.
+
+    All coroutines run in one loop, in a thread of its own: the connections that a
+    client keeps belong to the loop in which they were opened.
+    """
+    if not hasattr(value, "__await__"):
+        return value
+    import asyncio
+
+    with _starting:
+        loop = _loops.get(os.getpid())
+        if loop is None:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    async def waiting() -> Any:
+        return await value
+
+    future = asyncio.run_coroutine_threadsafe(waiting(), loop)
+    try:
+        return future.result()
+    finally:
+        future.cancel()  # after an interrupt
+
+
+def is_async(function: Any) -> bool:
+    """Tell whether a function, or what is called like one, is a coroutine function."""
+    called = (function, type(function).__call__)
+    return any(map(inspect.iscoroutinefunction, called))
 
 
 def _number(value: Any) -> float:

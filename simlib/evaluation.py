@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import joblib
 import numpy as np
 
-from simlib.calling import accessor, call, call_there
+from simlib.calling import accessor, call, call_there, is_async
 from simlib.exceptions import AsymmetryError, SimilarityError
 from simlib.ledger import Ledger
 from simlib.rectangle import Rectangle, Request
@@ -203,6 +203,7 @@ class Evaluator:
         parallel = partial(
             joblib.Parallel,
             self.n_jobs,
+            prefer="threads" if is_async(self.function) else None,
             return_as="generator_unordered",
             batch_size=1,
             pre_dispatch="n_jobs",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from math import isqrt
@@ -31,6 +31,7 @@ from simlib.views import ONE_SIDED, SimilarityMatrix
 
 __all__ = ["Similarity"]
 
+Value: TypeAlias = SupportsFloat | ArrayLike
 Indices: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 
@@ -49,7 +50,11 @@ class Similarity(SimilarityMatrix):
         of numbers is a matrix to a function of blocks.) What is read from a file, such
         as an ``h5py.Dataset``, is fetched when it is needed, in increasing order.
     function : callable
-        The similarity :math:`\Delta`. What it is given depends on `batch`.
+        The similarity :math:`\Delta`. What it is given depends on `batch`. A coroutine
+        function, ``async def``, may be passed as it is, in a notebook too: it runs in
+        an event loop of its own, the same for all, for at most `n_jobs` requests at a
+        time. A client that belongs to another loop, as one that was used there, has to
+        be made anew.
     symmetric : bool, default=True
         Whether ``function(x, y)`` equals ``function(y, x)``: one call then answers
         both. A function that is not symmetric can be averaged by `symmetrized`.
@@ -61,7 +66,8 @@ class Similarity(SimilarityMatrix):
     dtype : float32 or float64, default=float64
         Type in which values are kept.
     n_jobs : int, optional
-        Parallel evaluation through joblib; None obeys ``joblib.parallel_config``, so
+        Parallel evaluation through joblib, of a coroutine function in threads, which
+        wait; None obeys ``joblib.parallel_config``, so
         that a cluster is ``parallel_config(backend="dask")``.
     limit : int, optional
         Most evaluations that may be made, those that failed included. The request that
@@ -150,7 +156,7 @@ class Similarity(SimilarityMatrix):
     def __init__(
         self,
         items: Any,
-        function: Callable[[Any, Any], SupportsFloat | ArrayLike],
+        function: Callable[[Any, Any], Value | Awaitable[Value]],
         *,
         symmetric: bool = True,
         batch: Literal["pairs", "block"] | None = None,

@@ -1,5 +1,6 @@
 """Similarity: values, promises about calls, budget, failures, memory and imports."""
 
+import asyncio
 import difflib
 import gc
 import itertools
@@ -26,6 +27,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import linear_kernel
+from tenacity import retry, stop_after_attempt, wait_random_exponential
 
 from simlib import (
     BudgetExceeded,
@@ -1491,6 +1493,106 @@ def test_items_that_cannot_be_read(n_jobs):
         sim.columns([1])
     assert sim.failed == 0
     assert_array_equal(sim.pairs([2], [3]), [6.0])
+
+
+# Functions that wait.
+
+
+class Service:
+    """Judges pairs, some only when asked again, over a connection of its own loop."""
+
+    def __init__(self, K, fails=lambda i, j: False):
+        self.K, self.fails, self.loop = K, fails, None
+        self.asked, self.busy, self.most = [], 0, 0
+
+    async def post(self, i, j):
+        loop = asyncio.get_running_loop()
+        self.loop = self.loop or loop
+        assert loop is self.loop
+        first = (i, j) not in self.asked
+        self.asked.append((i, j))
+        self.busy += 1
+        self.most = max(self.most, self.busy)
+        await asyncio.sleep(0.001)
+        self.busy -= 1
+        if first and self.fails(i, j):
+            raise ConnectionError
+        return self.K[i, j]
+
+
+@pytest.mark.parametrize("running", [False, True])
+@pytest.mark.parametrize("n_jobs", [None, 1, 4])
+@pytest.mark.parametrize("batch", [None, "pairs", "block"])
+def test_coroutine_functions(running, n_jobs, batch):
+    K = matrix(12)
+    service = Service(K)
+
+    async def judge(x, y):
+        return await service.post(x, y)
+
+    async def judge_all(xs, ys):
+        if batch == "block":
+            xs, ys = xs[:, None], ys[None, :]
+        return K[xs, ys]
+
+    async def judge_some(xs, ys):
+        judged = map(service.post, xs, ys)
+        return await asyncio.gather(*judged)
+
+    function = {None: judge, "pairs": judge_some, "block": judge_all}[batch]
+    sim = Similarity(np.arange(12), function, batch=batch, n_jobs=n_jobs)
+
+    def use():
+        assert_array_equal(sim.columns([5, 2]), K[:, [5, 2]])
+        assert_array_equal(sim.pairs([7, 1], [8, 1]), K[[7, 1], [8, 1]])
+        assert_array_equal(sim.between(np.arange(3), [4]), K[:3, [4]])
+        wrapped = Similarity(np.arange(12), lambda x, y: function(x, y), batch=batch)
+        assert_array_equal(wrapped.pairs([3], [4]), K[[3], [4]])
+
+    async def cell():
+        use()
+
+    asyncio.run(cell()) if running else use()
+    if batch is None:
+        assert service.most <= (n_jobs or 1)
+        assert n_jobs != 4 or service.most > 1
+
+
+def test_a_service_with_a_rate_limit_and_retries():
+    """The recipe: a lock that is held for a moment, and tenacity."""
+    K = matrix(10)
+    service = Service(K, lambda i, j: (i + j) % 3 == 0)
+    gate = asyncio.Lock()  # at most a request each 0.1 ms
+    inside = []
+
+    @retry(stop=stop_after_attempt(3), wait=wait_random_exponential(max=0.001))
+    async def judge(x, y):
+        async with gate:
+            inside.append(gate.locked())
+            await asyncio.sleep(1e-4)
+        return await service.post(x, y)
+
+    sim = Similarity(range(10), judge, n_jobs=4)
+    assert_array_equal(sim.columns(range(10)), K)
+    assert sim.calls == 55 < len(service.asked) == len(inside)
+    assert 1 < service.most <= 4
+    assert (sim.failed, set(inside)) == (0, {True})
+
+
+def test_a_coroutine_that_fails_names_the_pair():
+    K = matrix(6)
+    service = Service(K, lambda i, j: {i, j} == {2, 4})
+
+    class Judge:
+        async def __call__(self, x, y):
+            return await service.post(x, y)
+
+    sim = Similarity(range(6), Judge(), n_jobs=2)
+    with pytest.raises(SimilarityError, match=r"ConnectionError.* on items 2 and 4"):
+        sim.columns([4])
+    assert sim.failed == 1
+    assert_array_equal(sim.columns([4]), K[:, [4]])
+    assert len(service.asked) == 7
 
 
 # Both orders.

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import Recorder, asymmetric, indefinite, psd, quick
 from rapidfuzz import fuzz
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz.distance import JaroWinkler, Levenshtein
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -31,6 +31,7 @@ from simlib import (
     SimilarityFeatures,
     anchored,
 )
+from simlib.datasets import bundled_words
 
 OPTIONS = [
     ("nystrom", {}),
@@ -405,6 +406,25 @@ def test_a_grid_search_on_one_similarity(with_cheap):
     search.predict(np.arange(62))
     assert sim.calls == len(dear.asked) == len(set(dear.asked))
     assert bool(cheap.asked) == with_cheap
+
+
+def test_one_set_of_landmarks_for_all_folds():
+    texts = bundled_words()[:300]
+    length = np.array([len(text) for text in texts], dtype=float)
+    folds, prices, scores = KFold(5, shuffle=True, random_state=0), [], []
+    for once in (True, False):
+        sim = Similarity(texts, JaroWinkler.similarity)
+        model, X = Ridge(1e-3), np.arange(300)
+        features = SimilarityFeatures(sim, n_landmarks=20, random_state=0)
+        if once:
+            X = features.fit_transform(X)
+        else:
+            model = make_pipeline(features, model)
+        scores.append(cross_val_score(model, X, length, cv=folds).mean())
+        prices.append(sim.calls)
+    assert prices[0] == METHODS["tikhonov"].calls(300, 20)
+    assert prices[1] > 3 * prices[0]
+    assert scores[0] > scores[1] - 0.02 > 0.4
 
 
 def test_calls_of_a_fit_on_what_is_known():

@@ -197,6 +197,11 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
     Notes
     -----
+    A step of a pipeline draws landmarks in every fold of a cross-validation, and pays
+    for all of them. To draw them once, make a `Similarity` of all items the kernel, and
+    cross-validate what comes after on ``fit_transform(range(sim.n))``: no label plays a
+    part in the features.
+
     A new item costs as many calls as there are landmarks, and as many of `cheap` as
     there are ``base_components_``; where the kernel is a `Similarity`, less what it
     knows. In `fit` a callable is called as often as the method says, never twice for a

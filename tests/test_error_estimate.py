@@ -72,6 +72,7 @@ def views(symmetric):
     yield Similarity.from_matrix(K).map(np.abs).symmetrized(), mean
 
 
+@pytest.mark.filterwarnings("ignore:The approximation is symmetric")
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("one_sided", [True, False])
 @pytest.mark.parametrize("known", ["nothing", "lines", "pairs", "all"])
@@ -205,6 +206,7 @@ def test_near_duplicates_are_looked_at_first():
 # Properties
 
 
+@pytest.mark.filterwarnings("ignore:The approximation is symmetric")
 @given(
     st.integers(2, 40),
     st.integers(16, 500),
@@ -264,6 +266,7 @@ def test_wider_with_more_confidence_and_narrower_with_more_pairs():
     assert widths[0] > widths[1] > 1 + 2 * (widths[2] - 1) > 1
 
 
+@pytest.mark.filterwarnings("ignore:The approximation is symmetric")
 def test_views_are_estimated_as_the_matrices_that_they_stand_for():
     approximation = low_rank(30)
     for symmetric in (True, False):
@@ -276,6 +279,21 @@ def test_views_are_estimated_as_the_matrices_that_they_stand_for():
             both = sim.symmetric and not symmetric  # two calls off the diagonal
             assert fork.calls == (370 if both else 200)
             assert sim.calls == 0
+
+
+def test_a_symmetric_answer_to_an_asymmetric_question_is_told():
+    x, y = np.random.default_rng(0).standard_normal((2, 150, 4))
+    K = np.tanh(x @ x.T / 3 + 0.3 * x @ y.T)
+    sim = Similarity.from_matrix(K)
+    symmetrized = sim.symmetrized()
+    answer = METHODS["tikhonov"].function(symmetrized, 40, rng=0)
+    with pytest.warns(UserWarning, match=r"estimate_error\(sim.symmetrized\(\), app"):
+        other = estimate_error(sim, answer, 150**2)
+    assert other.value == pytest.approx(relative_error(K, answer))
+    error = estimate_error(symmetrized, answer, 150**2)
+    assert error.value == pytest.approx(relative_error((K + K.T) / 2, answer))
+    assert other.value > 3 * error.value
+    estimate_error(sim, METHODS["tikhonov"].function(sim, 40, rng=0), 100)
 
 
 def test_float32():

@@ -1441,6 +1441,7 @@ def on_purpose(error):
 
 @pytest.mark.parametrize(("name", "k", "argument"), CASES)
 @pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")  # as documented
+@pytest.mark.filterwarnings("ignore:The approximation is symmetric")  # as documented
 def test_a_right_answer_or_an_error_on_purpose(name, k, argument):
     entry = TABLE[name][k]
     bad = []

@@ -260,13 +260,16 @@ class Evaluator:
         if values.dtype != out.dtype:
             with np.errstate(over="ignore"):
                 values = values.astype(out.dtype)
+        if request.partly and values.size == request.size:
+            before = out[request.target].ravel()
+            values = np.where(np.isnan(before), values, before)
         finite = np.isfinite(values)
         whole = values.size == request.size and bool(finite.all())
         if not whole:
             full = np.full(request.size, np.nan, dtype=out.dtype)
             full[: values.size][finite] = values[finite]
         try:
-            settled = request.settled(values if whole else full, out)
+            settled = request.settled(values if whole else full)
         except AsymmetryError as asymmetry:
             count()
             return asymmetry
@@ -308,10 +311,9 @@ class Evaluator:
     ) -> StoreError | None:
         """Keep what is not NaN and count it; return why it could not be written."""
         record = Record(request.i, request.j, values, request.grid)
-        got = ~np.isnan(values) if not whole or request.halves else np.ones(1, bool)
-        if request.halves:  # a diagonal that was given is no answer of the function
-            before = out[request.target].diagonal()
-            np.fill_diagonal(got, got.diagonal() & np.isnan(before))
+        got = ~np.isnan(values) if not whole or request.partly else np.ones(1, bool)
+        if request.partly:  # what was known is no answer of the function
+            got &= np.isnan(out[request.target])
         if not got.all():
             got = got.ravel()
             i, j = (items[got] for items in request.pairs())

@@ -24,7 +24,7 @@ from simlib.calling import accessor, as_items, count, unmasked
 from simlib.evaluation import Evaluator, Finished
 from simlib.ledger import Ledger, check_budget
 from simlib.memory import Lines, Memory
-from simlib.rectangle import TILE, Rectangle, is_whole
+from simlib.rectangle import TILE, Rectangle, again
 from simlib.region import Block, Region
 from simlib.store import Record, Store, StoreError, digest
 from simlib.views import ONE_SIDED, SimilarityMatrix
@@ -76,8 +76,8 @@ class Similarity(SimilarityMatrix):
         Show a progress bar (tqdm) while evaluating.
     diagonal : float or array of shape (n,), optional
         The similarity of each item with itself, where it is known: it is never asked
-        for. (A function with ``batch="block"`` computes it again in the small tiles on
-        the diagonal; what is given here stays.)
+        for. (A function with ``batch="block"`` computes it, as any entry (i, i) that is
+        known, again in the small tiles on the diagonal; what is known stays.)
     batch_size : int, optional
         How many pairs to hand to `function`, or to a worker, at a time. By default as
         many as take about a second, measured from the first ones. Not with
@@ -414,8 +414,8 @@ class Similarity(SimilarityMatrix):
             )
         with self._lock.held:
             count = self._memory.unknown(asked, i, j)
-            if self._evaluator.batch == "block" and self.symmetric:
-                count += self._both_halves(asked)
+            if self._evaluator.batch == "block":
+                count += self._again(asked)
         return count
 
     def between(
@@ -686,7 +686,6 @@ class Similarity(SimilarityMatrix):
             n=self.n,
             symmetric=self.symmetric,
             fresh=not known,
-            given=self.diagonal_known,
         )
 
     def _needed(self, rectangle: Rectangle) -> int:
@@ -706,24 +705,28 @@ class Similarity(SimilarityMatrix):
                     requests, rectangle.out, self._ledger, finished, self._store
                 )
 
-    def _both_halves(self, blocks: list[Indices]) -> int:
-        """Count what a block function computes besides on the tiles of the diagonal."""
+    def _again(self, blocks: list[Indices]) -> int:
+        """Count what a block function computes beside what is not known."""
         extra, every = 0, np.arange(self.n)
-        complete = self._memory.columns.complete(every)
+        columns_known = self._memory.columns.complete(every)
+        rows_known = columns_known
+        if not self.symmetric:
+            rows_known = self._memory.rows.complete(every)
         for k, sides in enumerate(blocks):
             rows, columns = (every if side is None else side for side in sides)
             rows, columns = _distinct(rows)[0], _distinct(columns)[0]
             items = np.intersect1d(rows, columns, assume_unique=True)
-            if self.n in (rows.size, columns.size):  # read as whole columns
+            if self.n in (rows.size, columns.size):  # read as whole lines
+                by_column = rows.size == self.n
+                complete = columns_known if by_column else rows_known
                 items = items[~complete[items]]
-                complete[columns if rows.size == self.n else rows] = True
-            earlier = Region(self.n, blocks[:k], symmetric=True)
+                complete[columns if by_column else rows] = True
+            earlier = Region(self.n, blocks[:k], symmetric=self.symmetric)
             for tile in np.split(items, range(TILE, items.size, TILE)):
                 i, j = np.repeat(tile, tile.size), np.tile(tile, tile.size)
                 mask = np.isnan(self._memory.get(i, j)) & ~earlier.covers(i, j)
                 mask = mask.reshape(tile.size, tile.size)
-                if is_whole(mask, self.diagonal_known):
-                    extra += mask.size - int(np.count_nonzero(np.triu(mask)))
+                extra += again(mask, symmetric=self.symmetric)
         return extra
 
 

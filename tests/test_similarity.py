@@ -70,9 +70,12 @@ class Oracle:
 
     def check(self, sim, *, symmetric):
         """Assert that no pair was asked for twice, and that each one was counted."""
-        assert len(set(self.pairs)) == len(self.pairs)
+        block = self.batch == "block"  # may see the diagonal again, beside the others
+        once = [[(i, j) for i, j in call if i != j or not block] for call in self.asked]
+        pairs = [pair for call in once for pair in call]
+        assert len(set(pairs)) == len(pairs)
         if symmetric:  # a block function may see both orders, at the same time
-            together = [{frozenset(pair) for pair in call} for call in self.asked]
+            together = [{frozenset(pair) for pair in call} for call in once]
             assert sum(map(len, together)) == len(set().union(*together))
             if self.batch != "block":
                 assert sum(map(len, together)) == len(self.pairs)
@@ -410,7 +413,7 @@ def test_any_requests(requests, batch, symmetric, view, limit):
         if symmetric:
             needed = {(min(pair), max(pair)) for pair in needed}
         calls, times = sim.calls, len(oracle.asked)
-        exact = batch != "block" or not symmetric
+        exact = batch != "block"  # or the diagonal may come again
         fits = limit is None or calls + len(needed - known) <= limit
         try:
             answer = getattr(asked, name)(*indices)
@@ -424,6 +427,8 @@ def test_any_requests(requests, batch, symmetric, view, limit):
         assert_array_equal(answer, dense[pairs[..., 0], pairs[..., 1]])
         if exact:
             assert sim.calls == len(known)
+        elif not symmetric:
+            assert len(known) <= sim.calls <= len(known) + 7
         assert limit is None or sim.calls <= limit
     oracle.check(sim, symmetric=symmetric)
 
@@ -1245,6 +1250,47 @@ def test_a_given_diagonal_of_a_block_function():
     assert len(listed) == len(set(listed))
 
 
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_known_diagonal_does_not_cut_blocks_into_rows(symmetric, given):
+    """And is not taken from the function again, where that gives no number for it."""
+    K = matrix(300, symmetric=symmetric)
+    np.fill_diagonal(K, 1.0)
+    shapes, silent = [], K.copy()
+    np.fill_diagonal(silent, np.nan)
+
+    def block(x, y):
+        shapes.append((len(x), len(y)))
+        return silent[np.ix_(x, y)]
+
+    def similarity():
+        sim = Similarity(np.arange(300), block, batch="block", symmetric=symmetric)
+        if not given:
+            sim.tell(range(300), range(300), np.ones(300))
+            return sim
+        return Similarity(
+            np.arange(300), block, batch="block", symmetric=symmetric, diagonal=1.0
+        )
+
+    requests = (None, range(100)), (range(50), None), (range(40, 250), range(20, 200))
+    for rows, columns in requests:
+        sim = similarity()
+        price = sim.cost((rows, columns))
+        shapes.clear()
+        found = sim.block(*(range(300) if s is None else s for s in (rows, columns)))
+        side = [slice(None) if s is None else np.array(s) for s in (rows, columns)]
+        assert_array_equal(found, K[side[0]][:, side[1]])
+        assert price == sim.calls == sum(m * n for m, n in shapes)
+        assert len(shapes) < 12
+    sim = similarity()
+    blocks = [(range(40), range(200)), (None, range(30, 60)), (range(70, 90), None)]
+    price = sim.cost(*blocks)
+    for rows, columns in blocks:
+        sim.block(*(range(300) if s is None else s for s in (rows, columns)))
+    assert sim.calls == price
+    assert_array_equal(sim.columns(range(300)), K)
+
+
 @pytest.mark.parametrize(
     ("diagonal", "message"),
     [
@@ -1627,7 +1673,7 @@ def test_a_function_that_is_not_symmetric_is_told(batch, n_jobs):
     pairs_asked, differ, i, j = (int(numbers[k]) for k in (0, 1, 4, 5))
     most, one, other = (float(numbers[k]) for k in (2, 3, 6))
     assert 1 <= differ <= pairs_asked <= 24
-    assert most >= abs(one - other) - 1e-5
+    assert most >= abs(one - other) * 0.99
     assert_allclose(one, matching(texts[i], texts[j]), rtol=1e-5)
     assert_allclose(other, matching(texts[j], texts[i]), rtol=1e-5)
     assert columns[i, j] == matching(texts[i], texts[j])

@@ -200,10 +200,13 @@ class Evaluator:
         sent: dict[int, Callable[[], Any]] = {}  # and not yet answered
         # Another one each time: joblib deletes the large arrays of a call when it is
         # over, and the next call of the same Parallel would take them to be there.
+        waits = is_async(
+            self.function
+        )  # threads do; joblib would start one unless told
         parallel = partial(
             joblib.Parallel,
-            self.n_jobs,
-            prefer="threads" if is_async(self.function) else None,
+            workers if waits else self.n_jobs,
+            prefer="threads" if waits else None,
             return_as="generator_unordered",
             batch_size=1,
             pre_dispatch="n_jobs",

@@ -1602,6 +1602,11 @@ def test_coroutine_functions(running, n_jobs, batch):
     if batch is None:
         assert service.most <= (n_jobs or 1)
         assert n_jobs != 4 or service.most > 1
+    with joblib.parallel_config(n_jobs=3):
+        sim = Similarity(np.arange(12), function, batch=batch)
+        assert_array_equal(sim.columns([5, 2]), K[:, [5, 2]])
+    if batch is None:
+        assert 1 < service.most <= max(n_jobs or 1, 3)
 
 
 def test_a_service_with_a_rate_limit_and_retries():

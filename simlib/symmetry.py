@@ -68,7 +68,8 @@ class SymmetryCheck:
         if answer.shape != request.shape or request.known is None or self._told:
             return
         self._values = np.hstack([self._values, [request.known, answer]])
-        gap = np.abs(self._values[0] - self._values[1])
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = np.abs(self._values[0] - self._values[1])
         differ = gap > TOLERANCE * np.abs(self._values[0]).max()
         if differ.any():
             self._told, self.left, (one, other) = True, 0, self._values

@@ -1711,6 +1711,14 @@ def test_checks_are_few_and_counted_apart():
     assert (sim.calls, sim.checks) == (45, 0)
 
 
+@pytest.mark.parametrize("other", [-1.7e308, np.inf, 1.6e308])
+def test_orders_that_differ_beyond_numbers(other):
+    sim = Similarity(range(60), lambda x, y: 1.7e308 if x <= y else other)
+    with pytest.warns(UserWarning, match=r"by up to (inf|1e\+307)"):
+        sim.columns([59])  # asked in the order (0, 59)
+    assert (sim.calls, sim.checks) == (60, 1)
+
+
 def test_rounding_is_no_asymmetry_and_a_failing_check_no_failure():
     K = matrix(40)
     noisy = K + 1e-3 * matrix(40, symmetric=False)

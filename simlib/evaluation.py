@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 import joblib
 import numpy as np
 
-from simlib.calling import accessor, call, call_there
+from simlib.calling import accessor, call, call_there, is_async
 from simlib.exceptions import AsymmetryError, SimilarityError
 from simlib.ledger import Ledger
 from simlib.rectangle import Rectangle, Request
 from simlib.store import Record, Store, StoreError
+from simlib.symmetry import SymmetryCheck
 
 __all__ = ["Evaluator", "Finished"]
 
@@ -56,11 +57,13 @@ class Evaluator:
         batch_size: int | None,
         n_jobs: int | None,
         progress: bool,
+        check_symmetry: bool,
     ):
-        self.fetch = accessor(items, batch)
+        self.fetch = accessor(items)
         self.function, self.batch, self.batch_size = function, batch, batch_size
         self.n_jobs, self.progress = n_jobs, progress
         self.pace = Pace(1 if batch is None else 16)
+        self.symmetry = SymmetryCheck(check_symmetry and batch != "block")
 
     def missing(self, block: Rectangle) -> int:
         """Return how many evaluations a block needs."""
@@ -125,8 +128,13 @@ class Evaluator:
         grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
         fetch_x, fetch_y = fetch or (self.fetch, self.fetch)
 
+        def every() -> Iterator[Request]:
+            for request in requests(workers):
+                yield request
+                yield from self.symmetry.due() if fetch is None else ()
+
         def calls() -> Iterator[tuple[Any, ...]]:
-            for number, request in enumerate(requests(workers)):
+            for number, request in enumerate(every()):
                 if failures:
                     return
                 i, j = (request.i, request.j) if grids else request.pairs()
@@ -142,13 +150,19 @@ class Evaluator:
                     failures[number] = _unreadable(where, error)
                     return
                 begun[number] = request
-                ledger.hand_over(request.size)
+                if request.known is None:
+                    ledger.hand_over(request.size)
                 yield number, self.function, self.batch, xs, ys, places
 
         most = inf if store is None else 2 * workers  # begun, and not yet written
         with closing(self._answers(calls(), workers, most, begun, ledger)) as answers:
             for number, values, seconds, error in answers:
                 request = begun.pop(number)
+                if request.known is not None:
+                    if error is not None and not isinstance(error, Exception):
+                        raise error
+                    self.symmetry.compare(request, values)
+                    continue
                 failure = self._settle(
                     request, values, error, out, ledger, finished, store, form
                 )
@@ -159,6 +173,8 @@ class Evaluator:
                         raise failure  # KeyboardInterrupt and the like
                     elif not grids:
                         self.pace.measured(request.size, seconds)
+                        if fetch is None:
+                            self.symmetry.see(request, values)
                 finally:  # or their traceback would keep `out` alive
                     error = failure = None
         if failures:
@@ -184,9 +200,13 @@ class Evaluator:
         sent: dict[int, Callable[[], Any]] = {}  # and not yet answered
         # Another one each time: joblib deletes the large arrays of a call when it is
         # over, and the next call of the same Parallel would take them to be there.
+        waits = is_async(
+            self.function
+        )  # threads do; joblib would start one unless told
         parallel = partial(
             joblib.Parallel,
-            self.n_jobs,
+            workers if waits else self.n_jobs,
+            prefer="threads" if waits else None,
             return_as="generator_unordered",
             batch_size=1,
             pre_dispatch="n_jobs",
@@ -243,13 +263,16 @@ class Evaluator:
         if values.dtype != out.dtype:
             with np.errstate(over="ignore"):
                 values = values.astype(out.dtype)
+        if request.partly and values.size == request.size:
+            before = out[request.target].ravel()
+            values = np.where(np.isnan(before), values, before)
         finite = np.isfinite(values)
         whole = values.size == request.size and bool(finite.all())
         if not whole:
             full = np.full(request.size, np.nan, dtype=out.dtype)
             full[: values.size][finite] = values[finite]
         try:
-            settled = request.settled(values if whole else full, out)
+            settled = request.settled(values if whole else full)
         except AsymmetryError as asymmetry:
             count()
             return asymmetry
@@ -291,10 +314,9 @@ class Evaluator:
     ) -> StoreError | None:
         """Keep what is not NaN and count it; return why it could not be written."""
         record = Record(request.i, request.j, values, request.grid)
-        got = ~np.isnan(values) if not whole or request.halves else np.ones(1, bool)
-        if request.halves:  # a diagonal that was given is no answer of the function
-            before = out[request.target].diagonal()
-            np.fill_diagonal(got, got.diagonal() & np.isnan(before))
+        got = ~np.isnan(values) if not whole or request.partly else np.ones(1, bool)
+        if request.partly:  # what was known is no answer of the function
+            got &= np.isnan(out[request.target])
         if not got.all():
             got = got.ravel()
             i, j = (items[got] for items in request.pairs())
@@ -359,15 +381,16 @@ def _broken(
     ledger: Ledger,
 ) -> SimilarityError:
     """Return the error for workers that gave no answer to what was begun."""
-    if not begun:
+    if not sent:
         return SimilarityError(
             f"joblib could not begin: {error!r}. Nothing is lost. Answers are taken as "
             'they come, which the backends "loky", "threading" and "dask" can do.'
         )
+    begun = {k: request for k, request in begun.items() if request.known is None}
     size = sum(request.size for request in begun.values())
     if isinstance(error, pickle.PicklingError) or "pickle" in str(error):
-        unsent = [number for number, call in sent.items() if not _sendable(call)]
-        kept = sum(begun[number].size for number in unsent)
+        unsent = [k for k in begun if k in sent and not _sendable(sent[k])]
+        kept = sum(begun[k].size for k in unsent)
         ledger.answered(kept, 0, 0)  # the others may have been evaluated
         return SimilarityError(
             f"The similarity function or an item cannot be sent to a worker process: "

@@ -10,7 +10,7 @@ import numpy as np
 from simlib.exceptions import AsymmetryError
 from simlib.memory import shared
 
-__all__ = ["TILE", "Rectangle", "Request", "is_whole"]
+__all__ = ["TILE", "Rectangle", "Request", "again"]
 
 STRIP = 2**18  # entries looked through at a time for those that are missing
 AREA = 2**17  # entries of a tile where the function sees blocks
@@ -33,6 +33,8 @@ class Request(NamedTuple):
     mirror: tuple[Any, ...] | None = None
     mirrored: Any = slice(None)
     halves: bool = False  # a grid of one set of items: both orders of each pair
+    partly: bool = False  # some of it, on the diagonal, is known, and stays
+    known: np.ndarray | None = None  # values of these pairs in the other order: a check
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,10 +57,10 @@ class Request(NamedTuple):
         a, b = divmod(k, self.j.size) if self.grid else (k, k)
         return int(self.i[a]), int(self.j[b])
 
-    def settled(self, values: np.ndarray, out: np.ndarray) -> np.ndarray:
+    def settled(self, values: np.ndarray) -> np.ndarray:
         """Return values, NaN for those missing, as they belong into `out`."""
         values = values.reshape(self.shape)
-        return self._one_of_both(values, out[self.target]) if self.halves else values
+        return self._one_of_both(values) if self.halves else values
 
     def fill(self, values: np.ndarray, out: np.ndarray) -> None:
         """Write settled values into `out`."""
@@ -66,7 +68,7 @@ class Request(NamedTuple):
         if self.mirror is not None:
             out[self.mirror] = values.T[self.mirrored]
 
-    def _one_of_both(self, block: np.ndarray, before: np.ndarray) -> np.ndarray:
+    def _one_of_both(self, block: np.ndarray) -> np.ndarray:
         """Return a symmetric block; raise where its two halves differ."""
         gap = np.abs(block - block.T)
         if not (np.isnan(gap).all() or np.nanmax(gap) <= 0.01 * np.nanmax(abs(block))):
@@ -79,10 +81,7 @@ class Request(NamedTuple):
             )
         upper = np.triu(block)
         upper[np.isnan(upper)] = np.triu(block.T)[np.isnan(upper)]
-        block = upper + np.triu(upper, 1).T
-        known = np.flatnonzero(~np.isnan(before.diagonal()))
-        block[known, known] = before[known, known]
-        return block
+        return upper + np.triu(upper, 1).T
 
 
 class Rectangle:
@@ -99,8 +98,6 @@ class Rectangle:
         Whether a pair that is met in both orders is one.
     fresh : bool
         Nothing in `out` is known.
-    given : bool
-        The diagonal of the matrix was given.
     """
 
     def __init__(
@@ -112,13 +109,13 @@ class Rectangle:
         n: int,
         symmetric: bool,
         fresh: bool = True,
-        given: bool = False,
     ):
         self.rows, self.columns, self.out = rows, columns, out
-        self.fresh, self.given = fresh, given
+        self.fresh, self.symmetric = fresh, symmetric
+        self.on_diagonal = shared(rows, columns, n)  # places, of items that are both
         self.row_in, self.column_in = rows[:0], columns[:0]
-        if symmetric:  # where the items stand that are rows and columns
-            self.row_in, self.column_in = shared(rows, columns, n)
+        if symmetric:  # where a pair is met in both orders
+            self.row_in, self.column_in = self.on_diagonal
 
     def missing(self, *, grids: bool) -> int:
         """Return how many evaluations are needed, of grids or of single pairs."""
@@ -130,10 +127,9 @@ class Rectangle:
         for k in range(0, self.row_in.size, TILE):  # what lies below the diagonal
             lower = out[np.ix_(self.row_in[k:], self.column_in[k : k + TILE])]
             count -= int(np.count_nonzero(np.tril(np.isnan(lower), -1)))
-        if grids:
-            for mask in self._diagonal_tiles():
-                whole = is_whole(mask, self.given)
-                count += whole * (mask.size - int(np.count_nonzero(np.triu(mask))))
+        if grids and (self.symmetric or not self.fresh):
+            masks = (mask for *_, mask in self._diagonal_tiles())
+            count += sum(again(mask, symmetric=self.symmetric) for mask in masks)
         return count
 
     def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
@@ -206,18 +202,25 @@ class Rectangle:
         row_out = _others(self.rows.size, row_in)
         column_out = _others(self.columns.size, column_in)
         every_column = np.arange(self.columns.size)
+        once_more = self._known_again()
         for a, b in (*_cut(row_out, every_column), *_cut(row_in, column_out)):
             if self.fresh:
                 yield self._grid(a, b)
                 continue
-            for here, there in _patterns(np.isnan(self.out[np.ix_(a, b)])):
-                yield self._grid(a[here], b[there])
+            mask = np.isnan(self.out[np.ix_(a, b)])
+            at, there = np.isin(once_more[0], a), np.isin(once_more[1], b)
+            both = once_more[:, at & there]
+            mask[a.searchsorted(both[0]), b.searchsorted(both[1])] = True
+            for here, there in _patterns(mask):
+                request = self._grid(a[here], b[there])
+                yield request._replace(partly=both.size > 0)
         both = np.arange(row_in.size)
         for k in range(0, both.size, TILE):
             x = both[k : k + TILE]
             mask = np.isnan(self.out[np.ix_(row_in[x], column_in[x])])
-            if is_whole(mask, self.given):
-                yield self._grid(row_in[x], column_in[x])._replace(halves=True)
+            if is_whole(mask):
+                request = self._grid(row_in[x], column_in[x])
+                yield request._replace(halves=True, partly=not mask.all())
             else:
                 yield from self._mirrored(x, x, np.triu(mask))
             for part, y in _cut(x, both[k + TILE :]):
@@ -234,21 +237,42 @@ class Rectangle:
             mirror = np.ix_(self.row_in[b], self.column_in[a])
             yield request._replace(mirror=mirror)
 
-    def _diagonal_tiles(self) -> Iterator[np.ndarray]:
-        """Yield what is missing of each tile on the diagonal."""
-        for k in range(0, self.row_in.size, TILE):
-            a, b = self.row_in[k : k + TILE], self.column_in[k : k + TILE]
-            yield np.isnan(self.out[np.ix_(a, b)])
+    def _diagonal_tiles(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield the places of each tile on the diagonal, and what is missing of it."""
+        row, column = self.on_diagonal
+        for k in range(0, row.size, TILE):
+            a, b = row[k : k + TILE], column[k : k + TILE]
+            yield a, b, np.isnan(self.out[np.ix_(a, b)])
+
+    def _known_again(self) -> np.ndarray:
+        """Return the places, shape (2, m), that are known and evaluated all the same.
+
+        They would cut the tiles of a matrix that is not symmetric into single rows.
+        """
+        if self.symmetric or self.fresh:
+            return np.zeros((2, 0), dtype=np.int64)
+        tiles = (
+            (a, b, ~mask.diagonal())
+            for a, b, mask in self._diagonal_tiles()
+            if is_whole(mask)
+        )
+        places = [np.stack([a[known], b[known]]) for a, b, known in tiles]
+        return np.hstack(places) if places else np.zeros((2, 0), dtype=np.int64)
 
 
-def is_whole(mask: np.ndarray, given: bool) -> bool:
+def is_whole(mask: np.ndarray) -> bool:
     """Tell whether a tile on the diagonal is evaluated as a block, both halves of it.
 
-    That is where nothing of it is known, but for a diagonal that was given.
+    That is where nothing of it is known, but perhaps the diagonal.
     """
-    if not given:
-        return bool(mask.all())
-    return len(mask) > 1 and bool((mask | np.eye(len(mask), dtype=bool)).all())
+    return bool(mask.any() and (mask | np.eye(len(mask), dtype=bool)).all())
+
+
+def again(mask: np.ndarray, *, symmetric: bool) -> int:
+    """Return what a tile on the diagonal costs beside the entries that are missing."""
+    if not is_whole(mask):
+        return 0
+    return mask.size - int(np.count_nonzero(np.triu(mask) if symmetric else mask))
 
 
 def _patterns(mask: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

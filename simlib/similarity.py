@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from math import isqrt
 from numbers import Real
 from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 
@@ -19,17 +20,18 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
-from simlib.calling import accessor, unmasked
+from simlib.calling import accessor, as_items, count, unmasked
 from simlib.evaluation import Evaluator, Finished
 from simlib.ledger import Ledger, check_budget
 from simlib.memory import Lines, Memory
-from simlib.rectangle import TILE, Rectangle, is_whole
+from simlib.rectangle import TILE, Rectangle, again
 from simlib.region import Block, Region
 from simlib.store import Record, Store, StoreError, digest
 from simlib.views import ONE_SIDED, SimilarityMatrix
 
 __all__ = ["Similarity"]
 
+Value: TypeAlias = SupportsFloat | ArrayLike
 Indices: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 
@@ -41,11 +43,18 @@ class Similarity(SimilarityMatrix):
 
     Parameters
     ----------
-    items : sequence, array or sparse matrix
-        The n items, of any kind; one per row or position. With `batch` also a data
-        frame.
+    items : sequence, array, sparse matrix or data frame
+        The n items, of any kind; one per row or position. Of a data frame with one
+        column these are its values, of one with several its rows: to a function of two
+        items mappings, ``x["name"]``, to one of pairs or blocks data frames. (A column
+        of numbers is a matrix to a function of blocks.) What is read from a file, such
+        as an ``h5py.Dataset``, is fetched when it is needed, in increasing order.
     function : callable
-        The similarity :math:`\Delta`. What it is given depends on `batch`.
+        The similarity :math:`\Delta`. What it is given depends on `batch`. A coroutine
+        function, ``async def``, may be passed as it is, in a notebook too: it runs in
+        an event loop of its own, the same for all, for at most `n_jobs` requests at a
+        time. A client that belongs to another loop, as one that was used there, has to
+        be made anew.
     symmetric : bool, default=True
         Whether ``function(x, y)`` equals ``function(y, x)``: one call then answers
         both. A function that is not symmetric can be averaged by `symmetrized`.
@@ -57,7 +66,8 @@ class Similarity(SimilarityMatrix):
     dtype : float32 or float64, default=float64
         Type in which values are kept.
     n_jobs : int, optional
-        Parallel evaluation through joblib; None obeys ``joblib.parallel_config``, so
+        Parallel evaluation through joblib, of a coroutine function in threads, which
+        wait; None obeys ``joblib.parallel_config``, so
         that a cluster is ``parallel_config(backend="dask")``.
     limit : int, optional
         Most evaluations that may be made, those that failed included. The request that
@@ -66,12 +76,17 @@ class Similarity(SimilarityMatrix):
         Show a progress bar (tqdm) while evaluating.
     diagonal : float or array of shape (n,), optional
         The similarity of each item with itself, where it is known: it is never asked
-        for. (A function with ``batch="block"`` computes it again in the small tiles on
-        the diagonal; what is given here stays.)
+        for. (A function with ``batch="block"`` computes it, as any entry (i, i) that is
+        known, again in the small tiles on the diagonal; what is known stays.)
     batch_size : int, optional
         How many pairs to hand to `function`, or to a worker, at a time. By default as
         many as take about a second, measured from the first ones. Not with
         ``batch="block"``, which works in tiles of fixed shapes.
+    check_symmetry : bool, default=True
+        Ask a few of the pairs that were evaluated in the other order too, one for each
+        50 evaluations and 24 in all, and warn where the two differ by more than 1 % of
+        the largest. These are counted apart, see `checks`. Not with ``batch="block"``,
+        which computes both halves of the small tiles on the diagonal and compares them.
     store : str or path, optional
         A file that keeps what is evaluated, request by request as they finish, for the
         next process: an SQLite database, made if it is not there. One process at a time
@@ -94,6 +109,8 @@ class Similarity(SimilarityMatrix):
         tiles on the diagonal, and both count.
     failed : int
         Evaluations handed over to requests that failed, whose values are lost.
+    checks : int
+        Evaluations made for `check_symmetry`, beside `calls` and `limit`.
     remaining : int or infinity
         What `limit` leaves, ``limit - calls - failed``.
     limit : int or None
@@ -107,6 +124,8 @@ class Similarity(SimilarityMatrix):
         names the pair; finished evaluations are kept.
     BudgetExceeded
         From any request that would pass `limit`.
+    UserWarning
+        From any request: the function is not symmetric; with how many pairs differ.
     StoreError
         The store is one of other items, of another function, type or symmetry, or of a
         newer format; in use; no store; or, from any request, it could not be written:
@@ -137,7 +156,7 @@ class Similarity(SimilarityMatrix):
     def __init__(
         self,
         items: Any,
-        function: Callable[[Any, Any], SupportsFloat | ArrayLike],
+        function: Callable[[Any, Any], Value | Awaitable[Value]],
         *,
         symmetric: bool = True,
         batch: Literal["pairs", "block"] | None = None,
@@ -147,12 +166,13 @@ class Similarity(SimilarityMatrix):
         progress: bool = False,
         diagonal: ArrayLike | None = None,
         batch_size: int | None = None,
+        check_symmetry: bool = True,
         store: str | os.PathLike[str] | None = None,
         function_id: str | None = None,
         items_id: str | None = None,
     ):
-        items = _indexable(items)
-        n = _count(items)
+        items = as_items(items, batch)
+        n = count(items)
         if n < 1:
             raise ValueError("A similarity matrix needs at least one item; got none.")
         if not callable(function):
@@ -177,6 +197,7 @@ class Similarity(SimilarityMatrix):
             batch_size=_batch_size(batch_size, batch),
             n_jobs=n_jobs,
             progress=progress,
+            check_symmetry=check_symmetry and symmetric,
         )
         self._ledger = Ledger(limit)
         self._memory = Memory(
@@ -198,27 +219,37 @@ class Similarity(SimilarityMatrix):
             float32 stays float32, everything else becomes float64. Memory maps are read
             where asked. What is masked counts as NaN.
         symmetric : bool, optional
-            None looks whether K equals its transpose to rounding. True demands it.
+            None looks whether K equals its transpose to rounding, and takes no
+            triangle. True demands it.
 
         Raises
         ------
         ValueError
             K is not a square matrix of real numbers, or not symmetric although
-            ``symmetric=True``. NaN or an infinity, unless ``symmetric=False``: then it
-            is met where it is read.
+            ``symmetric=True``. A triangle, NaN or an infinity, unless
+            ``symmetric=False``: then these are met where they are read.
         """
         if scipy.sparse.issparse(K):
             raise ValueError("The matrix is sparse: pass K.toarray().")
         K = unmasked(K)
         if K.ndim != 2 or K.shape[0] != K.shape[1] or K.dtype.kind not in "fiub":
+            condensed = K.ndim == 1 and 8 * K.size + 1 == isqrt(8 * K.size + 1) ** 2
             raise ValueError(
                 "A similarity matrix is square and real; got shape "
                 f"{K.shape}, dtype {K.dtype}."
+                + " Of the condensed distances of pdist pass "
+                "scipy.spatial.distance.squareform(K)." * condensed
             )
         dtype = np.float32 if K.dtype == np.float32 else np.float64
         if symmetric is not False:
             gap, scale = _asymmetry(K)
             is_symmetric = bool(gap <= 100 * np.finfo(dtype).eps * scale)
+            if not is_symmetric and _is_triangle(K):
+                raise ValueError(
+                    "The matrix is a triangle: on one side of the diagonal all entries "
+                    "are zero. Pass K + K.T - np.diag(np.diag(K)), which is symmetric, "
+                    "or symmetric=False if these zeros are similarities."
+                )
             if symmetric and not is_symmetric:
                 raise ValueError(
                     f"The matrix is not symmetric: |K - K.T| reaches {gap:.3g}. Pass "
@@ -233,6 +264,7 @@ class Similarity(SimilarityMatrix):
             batch="pairs",
             dtype=dtype,
             n_jobs=1,
+            check_symmetry=False,
         )
 
     @property
@@ -259,6 +291,11 @@ class Similarity(SimilarityMatrix):
     def failed(self) -> int:
         """Evaluations handed to requests that failed; they count against `limit`."""
         return self._ledger.failed
+
+    @property
+    def checks(self) -> int:
+        """Evaluations in the other order of pairs, to see whether it matters."""
+        return self._evaluator.symmetry.calls
 
     @property
     def limit(self) -> float | None:
@@ -377,8 +414,8 @@ class Similarity(SimilarityMatrix):
             )
         with self._lock.held:
             count = self._memory.unknown(asked, i, j)
-            if self._evaluator.batch == "block" and self.symmetric:
-                count += self._both_halves(asked)
+            if self._evaluator.batch == "block":
+                count += self._again(asked)
         return count
 
     def between(
@@ -393,7 +430,7 @@ class Similarity(SimilarityMatrix):
 
         Parameters
         ----------
-        new_items : sequence, array or sparse matrix
+        new_items : sequence, array, sparse matrix or data frame
             m items of the kind of those of the matrix.
         landmarks : array of int, shape (l,)
             Items of the matrix.
@@ -414,8 +451,8 @@ class Similarity(SimilarityMatrix):
             which the new ones have another shape, or data frames with other columns.
         """
         landmarks, at = _once(self._indices(landmarks))
-        new_items, places = _indexable(new_items), [at]
-        m, fetch = _count(new_items), accessor(new_items, self.batch)
+        new_items, places = as_items(new_items, self.batch), [at]
+        m, fetch = count(new_items), accessor(new_items)
         _check_alike(self.items, new_items)
         new, inside = np.arange(m), self._evaluator.fetch
         parts = [(new, landmarks, (fetch, inside), "new item {} and item {}")]
@@ -649,7 +686,6 @@ class Similarity(SimilarityMatrix):
             n=self.n,
             symmetric=self.symmetric,
             fresh=not known,
-            given=self.diagonal_known,
         )
 
     def _needed(self, rectangle: Rectangle) -> int:
@@ -669,24 +705,28 @@ class Similarity(SimilarityMatrix):
                     requests, rectangle.out, self._ledger, finished, self._store
                 )
 
-    def _both_halves(self, blocks: list[Indices]) -> int:
-        """Count what a block function computes besides on the tiles of the diagonal."""
+    def _again(self, blocks: list[Indices]) -> int:
+        """Count what a block function computes beside what is not known."""
         extra, every = 0, np.arange(self.n)
-        complete = self._memory.columns.complete(every)
+        columns_known = self._memory.columns.complete(every)
+        rows_known = columns_known
+        if not self.symmetric:
+            rows_known = self._memory.rows.complete(every)
         for k, sides in enumerate(blocks):
             rows, columns = (every if side is None else side for side in sides)
             rows, columns = _distinct(rows)[0], _distinct(columns)[0]
             items = np.intersect1d(rows, columns, assume_unique=True)
-            if self.n in (rows.size, columns.size):  # read as whole columns
+            if self.n in (rows.size, columns.size):  # read as whole lines
+                by_column = rows.size == self.n
+                complete = columns_known if by_column else rows_known
                 items = items[~complete[items]]
-                complete[columns if rows.size == self.n else rows] = True
-            earlier = Region(self.n, blocks[:k], symmetric=True)
+                complete[columns if by_column else rows] = True
+            earlier = Region(self.n, blocks[:k], symmetric=self.symmetric)
             for tile in np.split(items, range(TILE, items.size, TILE)):
                 i, j = np.repeat(tile, tile.size), np.tile(tile, tile.size)
                 mask = np.isnan(self._memory.get(i, j)) & ~earlier.covers(i, j)
                 mask = mask.reshape(tile.size, tile.size)
-                if is_whole(mask, self.diagonal_known):
-                    extra += mask.size - int(np.count_nonzero(np.triu(mask)))
+                extra += again(mask, symmetric=self.symmetric)
         return extra
 
 
@@ -711,28 +751,6 @@ class MatrixEntries:
         if first < 0:  # would wrap
             raise IndexError(f"Items are numbered 0 to {len(self.K) - 1}; got {first}.")
         return self.K[i, j]
-
-
-def _indexable(items: Any) -> Any:
-    """Return items that can be fetched by number, or raise."""
-    if scipy.sparse.issparse(items):
-        return items.tocsr()
-    sized = hasattr(items, "shape") or hasattr(items, "__len__")
-    if isinstance(items, (Mapping, Set)) or not sized:
-        raise TypeError(
-            f"Items are a sequence or an array; a {type(items).__name__} has "
-            f"{'no order' if sized else 'no len()'}. Pass list(items)."
-        )
-    return items
-
-
-def _count(items: Any) -> int:
-    """Return how many items there are."""
-    if not hasattr(items, "shape"):
-        return len(items)
-    if len(items.shape) == 0:
-        raise ValueError("Items are a sequence or an array; got a single value.")
-    return int(items.shape[0])
 
 
 def _check_alike(items: Any, new_items: Any) -> None:
@@ -796,6 +814,16 @@ def _distinct(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if index.size == 1 or (index[1:] > index[:-1]).all():
         return index, np.arange(index.size)
     return np.unique(index, return_inverse=True)
+
+
+def _is_triangle(K: np.ndarray) -> bool:
+    """Tell whether all entries on one side of the diagonal are zero."""
+    lower = upper = True
+    for k in range(0, K.shape[0], 512):
+        rows = np.asarray(K[k : k + 512])
+        lower = lower and not np.triu(rows, k + 1).any()
+        upper = upper and not np.tril(rows, k - 1).any()
+    return lower or upper
 
 
 def _asymmetry(K: np.ndarray) -> tuple[float, float]:

@@ -110,6 +110,40 @@ MUTANTS = [
         "gap <= 100 * np.finfo(dtype).eps * scale",
         "gap <= 1e12 * np.finfo(dtype).eps * scale",
     ),
+    Mutant(
+        "pairs are checked in the order in which they were asked",
+        "symmetry",
+        "Request(j[some], i[some], ()",
+        "Request(i[some], j[some], ()",
+        tests="similarity",
+    ),
+    Mutant(
+        "a triangle passes for a matrix",
+        "similarity",
+        "lower = lower and not np.triu(rows, k + 1).any()",
+        "lower = False",
+    ),
+    Mutant(
+        "a file is asked in any order",
+        "calling",
+        "return items[index][at]",
+        "return items[index]",
+        tests="similarity",
+    ),
+    Mutant(
+        "each coroutine has a loop of its own",
+        "calling",
+        "if loop is None:",
+        "if True:",
+        tests="similarity",
+    ),
+    Mutant(
+        "a diagonal that is known cuts a block into rows",
+        "rectangle",
+        "if self.symmetric or self.fresh:",
+        "if True:",
+        tests="similarity",
+    ),
     # Landmarks
     Mutant(
         "the second sample is drawn apart from the landmarks",
@@ -559,7 +593,7 @@ MUTANTS = [
     Mutant(
         "a diagonal that was given is stored as the function's",
         "evaluation",
-        "np.fill_diagonal(got, got.diagonal() & np.isnan(before))",
+        "got &= np.isnan(out[request.target])",
         "pass",
         tests="store",
     ),

@@ -172,6 +172,13 @@ def kernel(distances):
     return np.exp(-0.3 * distances)
 
 
+@pytest.mark.parametrize("one", ["abc", {"ab", "cd"}, {1: "ab"}])
+def test_one_string_is_no_collection(one):
+    for pair in ((one, ["ab"]), (["ab"], one)):
+        with pytest.raises(TypeError, match=r"pass \[x\]|Pass list\(items"):
+            qgram_distances(*pair)
+
+
 def test_edit_distance_leans_on_qgrams():
     rng = np.random.default_rng(0)
     words = ["".join(rng.choice(list("abcd"), size=7)) for _ in range(120)]

@@ -88,9 +88,9 @@ def test_a_killed_worker_changes_nothing(cluster, tmp_path, items, stored, run):
     """Arrays too, which joblib by itself leaves with a worker, to die with it."""
     a, b = np.sort(np.random.default_rng(run).choice(N, 2, replace=False))
     function = partial(deadly, tmp_path, digest([items[a], items[b]]))
-    options = {}
+    options = {"check_symmetry": False}
     if stored:
-        options = {"store": tmp_path / "store", "function_id": "deadly"}
+        options |= {"store": tmp_path / "store", "function_id": "deadly"}
     sim = Similarity(items, function, batch_size=BATCH, **options)
     with joblib.parallel_config(backend="dask"):
         K = sim.columns(np.arange(N))

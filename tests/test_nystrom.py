@@ -6,7 +6,7 @@ from matrices import asymmetric, error, indefinite, orthogonal, psd, quick, rbf
 from numpy.testing import assert_allclose
 from sklearn.kernel_approximation import Nystroem
 
-from simlib import LowRank, Similarity, nystrom, sicur, tikhonov
+from simlib import LowRank, Similarity, nystrom, sicur, skeleton, stacur, tikhonov
 from simlib.datasets import gaussian_psd, uniform_psd
 from simlib.landmarks import draw
 
@@ -122,7 +122,7 @@ def test_rcond_is_relative_to_the_largest_magnitude():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("method", [nystrom, sicur])
+@pytest.mark.parametrize("method", [nystrom, skeleton, sicur, stacur])
 def test_entries_as_large_as_numbers_are(method):
     K = indefinite(30)
     K *= 0.99 / np.abs(K).max()

@@ -98,6 +98,19 @@ def environment(wheel, tmp_path_factory):
     return python
 
 
+def test_an_editable_install_is_found_from_the_folder_above_it(tmp_path):
+    """Where the checkout is called simlib, and would pass for a namespace package."""
+    shutil.copytree(ROOT, tmp_path / "simlib", ignore=LEFT)
+    wheel = build("editable", tmp_path / "simlib", tmp_path / "dist")
+    venv.create(tmp_path / "environment", symlinks=True)
+    python = tmp_path / "environment" / "bin" / "python"
+    pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet")
+    run(*pip, "--no-deps", "--no-index", wheel, folder=tmp_path)
+    code = "import importlib.util; print(importlib.util.find_spec('simlib').origin)"
+    found = Path(run(python, "-c", code, folder=tmp_path).strip())
+    assert found == tmp_path / "simlib" / "simlib" / "__init__.py"
+
+
 def requirements(dist, extra=""):
     """Yield the distributions that one requires, directly or not."""
     for text in dist.requires or ():

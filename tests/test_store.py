@@ -627,7 +627,12 @@ def test_the_disk_is_full(tmp_path):
 
     def work():
         sim = Similarity(
-            range(300), function, store=path, function_id="1", batch_size=50
+            range(300),
+            function,
+            store=path,
+            function_id="1",
+            batch_size=50,
+            check_symmetry=False,
         )
         sim.columns([0])
         hard = resource.getrlimit(limit)[1]

@@ -272,10 +272,13 @@ def stacur(
     )
     S2, read = plan.rows, plan.read(sim)
     assert S2 is not None
-    Q, T = np.linalg.qr(read.C.astype(float))
+    # In units of a power of two, or the norms of columns may overflow.
+    unit = int(np.frexp(np.abs(read.C).max())[1])
+    Q, T = np.linalg.qr(np.ldexp(read.C.astype(float), -unit))
     rcond = smallest_inverted(read.C.dtype)
     # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
     core = (sim.n / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
+    core = np.ldexp(core, -unit)
     return _joined(sim, plan, read, core, "stacur")
 
 

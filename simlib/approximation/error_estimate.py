@@ -13,6 +13,7 @@ is the variance of the total of a sampled quantity, t a quantile of Student's la
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -119,6 +120,8 @@ def estimate_error(
         The approximation is no LowRank.
     BudgetExceeded
         The limit does not pay for the sample; nothing was evaluated.
+    UserWarning
+        The approximation is symmetric and the similarity is not.
 
     See Also
     --------
@@ -180,6 +183,14 @@ def estimate_error(
         n_pairs = default_size(sim.n)
     n_pairs = whole_number(n_pairs, "n_pairs")
     sample = ValidationSample(sim, approximation, n_pairs, rng)
+    if approximation.symmetric and not sim.symmetric:
+        warnings.warn(
+            "The approximation is symmetric and the similarity is not: the error "
+            "contains how far K is from (K + K.T)/2. If that was approximated, the "
+            "error is estimate_error(sim.symmetrized(), approximation).",
+            UserWarning,
+            stacklevel=2,
+        )
     return sample.estimate(approximation, confidence)
 
 

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simlib.approximation.anchored import Anchored
 from simlib.approximation.methods import named
-from simlib.calling import accessor
+from simlib.calling import accessor, as_items, is_frame, numeric
 from simlib.exceptions import SimilarityError
 from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
@@ -57,7 +57,7 @@ class OfItems(BaseEstimator):
     n_jobs: int | None = None
 
     def _items(self, X: Any, *, reset: bool) -> Any:
-        """Check X as far as its kind allows; rows of a data frame become arrays."""
+        """Check X as far as its kind allows."""
         if self.batch not in (None, "pairs", "block"):
             raise ValueError(
                 f'batch must be None, "pairs" or "block"; got {self.batch!r}.'
@@ -79,6 +79,10 @@ class OfItems(BaseEstimator):
             )
         if len(getattr(X, "shape", ())) == 2:
             validate_data(self, X, skip_check_array=True, reset=reset)
+        if not (is_frame(X) and numeric(X)):  # or rows are arrays, as in scikit-learn
+            X = as_items(X, self.batch)
+            if is_frame(X):
+                return X
         return X.to_numpy() if hasattr(X, "to_numpy") else X
 
     def _cheap_items(self, items: Any) -> Any:
@@ -193,14 +197,20 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
     Notes
     -----
+    A step of a pipeline draws landmarks in every fold of a cross-validation, and pays
+    for all of them. To draw them once, make a `Similarity` of all items the kernel, and
+    cross-validate what comes after on ``fit_transform(range(sim.n))``: no label plays a
+    part in the features.
+
     A new item costs as many calls as there are landmarks, and as many of `cheap` as
     there are ``base_components_``; where the kernel is a `Similarity`, less what it
     knows. In `fit` a callable is called as often as the method says, never twice for a
     pair; a function in blocks, as a named kernel is, gives both halves of small tiles
     on the diagonal. With "precomputed" `transform` takes similarities to all fitted
-    items, and ``sklearn.model_selection`` cuts rows and columns. A data frame reaches a
-    callable as rows of arrays. Float32 data gives float32 features of a named kernel or
-    precomputed matrix.
+    items, and ``sklearn.model_selection`` cuts rows and columns. A data frame of
+    numbers reaches a callable as rows of arrays, any other as in `Similarity`: one
+    column as its values, several as mappings. Float32 data gives float32 features of a
+    named kernel or precomputed matrix.
 
     Of "sicur", "stacur" and "skeleton" the features are those of the paper,
     :math:`Z = C P \Sigma^{1/2}` with the joining matrix :math:`U = P \Sigma Q^\top`.
@@ -537,7 +547,7 @@ def _numbers(X: Any) -> np.ndarray:
 
 
 def _some(items: Any, index: np.ndarray) -> Any:
-    return accessor(items, "pairs")(index)
+    return accessor(items)(index)
 
 
 def _feature_map(answer: LowRank) -> tuple[np.ndarray, np.ndarray]:

@@ -139,13 +139,14 @@ def rpcholesky(
     if landmarks is not None:
         cholesky.add(S, np.zeros(S.size))
     else:
-        enough = tol * cholesky.residual.sum()
+        unit = int(np.frexp(cholesky.largest)[1])  # or the sums may overflow
+        enough = tol * np.ldexp(cholesky.residual, -unit).sum()
         while cholesky.rank < S.size:
             weights = cholesky.weights()
-            total = weights.sum()
-            if total <= enough:
+            shares = np.ldexp(weights, -unit)
+            if shares.sum() <= enough:
                 break
-            proposals = rng.choice(sim.n, block_size, p=weights / total)
+            proposals = rng.choice(sim.n, block_size, p=shares / shares.sum())
             cholesky.add(proposals, weights[proposals] * rng.random(block_size))
     if cholesky.rank == 0:
         cholesky.check_column(S[0])

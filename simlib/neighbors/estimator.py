@@ -25,6 +25,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from simlib.approximation.estimators import Kernel, OfItems
+from simlib.calling import is_frame
 from simlib.landmarks import whole_number
 from simlib.neighbors.graph import nearest
 from simlib.neighbors.rounds import price
@@ -85,6 +86,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     HDBSCAN needs ``graph_.to_csr(connected=True)``, and so does Isomap, with
     ``n_neighbors=None, radius=np.inf``, which takes all edges. UMAP needs
     ``graph_.to_csr(symmetric=True)``.
+
+    A data frame reaches a callable as in `SimilarityFeatures`.
 
     A similarity s counts as the distance m - s, where m is the largest similarity that
     was found in `fit`; of a new item no distance is below zero. New items cost a
@@ -373,6 +376,8 @@ def _same(X: Any, Y: Any) -> bool:
     """Tell whether two collections hold the same items."""
     if X is Y:
         return True
+    if is_frame(X):
+        return type(X) is type(Y) and X.equals(Y)
     if hasattr(X, "shape") and hasattr(Y, "shape"):
         if X.shape != Y.shape or hasattr(X, "nnz") != hasattr(Y, "nnz"):
             return False
@@ -394,4 +399,6 @@ def _same(X: Any, Y: Any) -> bool:
 
 def _alike(x: Any, y: Any) -> bool:
     """Tell whether two items are one, or equal, or both no number."""
+    if isinstance(x, dict) and isinstance(y, dict):
+        return list(x) == list(y) and all(map(_alike, x.values(), y.values()))
     return x is y or bool(x == y) or bool(x != x and y != y)

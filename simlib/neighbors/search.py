@@ -23,13 +23,12 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
-from simlib.calling import accessor
+from simlib.calling import accessor, count, indexable
 from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
 from simlib.neighbors.residual import RowFits, exponent, leading
 from simlib.neighbors.rounds import checked, price
-from simlib.similarity import _indexable as indexable
 from simlib.source import Source
 from simlib.views import SimilarityMatrix
 
@@ -97,7 +96,7 @@ def search(
     ----------
     sim : Similarity
         The n known items, under a symmetric similarity.
-    new_items : sequence, array or sparse matrix
+    new_items : sequence, array, sparse matrix or data frame
         m items of the same kind.
     k : int
         How many neighbours, 1 to n.
@@ -172,8 +171,7 @@ def search(
         )
     limit = min(limit // each, n)  # items that a new one is compared to
     new_items = indexable(new_items)
-    fetch = accessor(new_items, "pairs")
-    m = new_items.shape[0] if hasattr(new_items, "shape") else len(new_items)
+    fetch, m = accessor(new_items), count(new_items)
     rng, sign = np.random.default_rng(rng), -1 if distance else 1
     if m == 0:
         nothing = np.zeros((0, k), np.int64)

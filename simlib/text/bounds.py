@@ -22,6 +22,7 @@ import numpy as np
 from scipy.sparse import csr_array, sparray
 from scipy.spatial.distance import cdist
 
+from simlib.calling import as_items
 from simlib.landmarks import whole_number
 from simlib.text.bags import (
     as_bags,
@@ -154,6 +155,8 @@ def qgram_distances(
     ------
     ValueError
         q < 1.
+    TypeError
+        A single string in place of several, or an item that is none.
 
     Notes
     -----
@@ -169,6 +172,7 @@ def qgram_distances(
     q = whole_number(q, "q")
     if q < 1:
         raise ValueError(f"q must be at least 1; got {q}.")
+    xs, ys = as_items(xs, None), as_items(ys, None)
     for strings in (xs, ys):
         wrong = [string for string in strings if not isinstance(string, Sequence)]
         if wrong:

@@ -12,7 +12,8 @@ from matrices import Recorder, asymmetric, quick, rbf
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
-from sklearn.cluster import HDBSCAN
+from sklearn.cluster import HDBSCAN, SpectralClustering
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
@@ -610,3 +611,19 @@ def test_an_interval_where_few_rows_miss_all():
             assert 0 <= found.low <= found.value <= found.high <= 1
             held += found.low <= 0.9 <= found.high
         assert held >= 90
+
+
+def test_scores_below_zero_are_weights_that_are_not():
+    """Spectral clustering of log-likelihoods, or of distances with a minus, was NaN."""
+    X, truth = make_blobs(90, 3, centers=3, cluster_std=0.5, random_state=0)
+    sim = Similarity.from_matrix(-cdist(X, X) - 1)
+    graph = nearest(sim, 20, limit=2000, cheap=X, rng=0)
+    W = graph.to_csr("similarity", connected=True)
+    assert (W.data > 0).all()
+    np.testing.assert_allclose(
+        graph.to_csr("similarity").data, (graph.values - graph.values.min()).ravel()
+    )
+    model = SpectralClustering(3, affinity="precomputed", random_state=0)
+    assert adjusted_rand_score(truth, model.fit_predict(W)) > 0.95
+    some = nearest(Similarity.from_matrix(np.exp(-cdist(X, X))), 5, limit=4005)
+    np.testing.assert_array_equal(some.to_csr("similarity").data, some.values.ravel())

@@ -312,7 +312,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         return self._csr(distances, np.hstack([own, indices]))
 
     def _known(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        return self._distances(self.graph_.values[:, :k]), self.graph_.indices[:, :k]
+        graph = self.graph_
+        return self._distances(graph.values[:, :k]), graph.indices[:, :k].copy()
 
     def _found(self, items: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         n = self.n_samples_fit_
@@ -344,7 +345,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         return self._distances(np.take_along_axis(values, order, axis=1)), order
 
     def _distances(self, values: np.ndarray) -> np.ndarray:
-        return values if self.distance else np.maximum(self._far - values, 0)
+        return values.copy() if self.distance else np.maximum(self._far - values, 0)
 
     def _csr(self, distances: np.ndarray, indices: np.ndarray) -> csr_matrix:
         m, k = indices.shape

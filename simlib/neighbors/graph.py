@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.stats
@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
+from simlib.blocks import read_only
 from simlib.landmarks import whole_number
 from simlib.neighbors.exact import filter_and_refine
 from simlib.neighbors.rounds import LARGEST, Rounds, checked
@@ -28,6 +29,8 @@ from simlib.source import Source
 from simlib.views import SimilarityMatrix
 
 __all__ = ["NeighborGraph", "RecallEstimate", "nearest"]
+
+Mode: TypeAlias = Literal["distance", "similarity", "connectivity"]
 
 LINKS = 8  # pairs tried for each component that is joined to another
 
@@ -72,9 +75,9 @@ class NeighborGraph:
     Attributes
     ----------
     indices : array of int32, shape (n, k)
-        From the nearest on; an item is no neighbour of itself.
+        From the nearest on; an item is no neighbour of itself. Read-only.
     values : array of shape (n, k)
-        Their similarities or distances, as `sim` has them.
+        Their similarities or distances, as `sim` has them. Read-only.
     calls : int
         Evaluations made for the graph.
     recall : RecallEstimate or None
@@ -108,6 +111,10 @@ class NeighborGraph:
     history: list[dict[str, tuple[int, float]]]
     sim: SimilarityMatrix
 
+    def __post_init__(self) -> None:
+        for name in ("indices", "values"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
     def __repr__(self) -> str:
         n, k = self.indices.shape
         parts = [f"{k} nearest of {n} items", f"calls={self.calls}"]
@@ -118,7 +125,7 @@ class NeighborGraph:
 
     def to_csr(
         self,
-        mode: Literal["distance", "similarity", "connectivity"] = "distance",
+        mode: Mode = "distance",
         *,
         symmetric: bool = False,
         connected: bool = False,
@@ -129,8 +136,9 @@ class NeighborGraph:
         ----------
         mode : "distance", "similarity" or "connectivity", default="distance"
             What the entries are. A similarity s becomes the distance m - s, where m is
-            the largest of all here, and a distance d the similarity m - d. Ones with
-            "connectivity".
+            the largest of all here, and a distance d the similarity m - d. Where some
+            similarities are negative the least of all is taken off them, for weights of
+            a graph are not. Ones with "connectivity".
         symmetric : bool, default=False
             Whether an entry has its mirror image: neighbours of either.
         connected : bool, default=False
@@ -153,11 +161,6 @@ class NeighborGraph:
         BudgetExceeded, SimilarityError
             Where components are joined, as for any request to `sim`.
         """
-        if mode not in ("distance", "similarity", "connectivity"):
-            raise ValueError(
-                'mode must be "distance", "similarity" or "connectivity"; got '
-                f"{mode!r}."
-            )
         n, k = self.indices.shape
         i, j = np.repeat(np.arange(n), k), self.indices.ravel().astype(np.int64)
         values = self.values.ravel()
@@ -165,7 +168,7 @@ class NeighborGraph:
             extra_i, extra_j, extra = self._links(i, j)
             i, j = np.append(i, extra_i), np.append(j, extra_j)
             values = np.append(values, extra)
-        entries = self._entries(values, mode)
+        entries = edge_weights(values, mode, self.distance)
         if not (symmetric or connected):
             indptr = np.arange(0, n * k + 1, k, dtype=np.int32)
             return csr_matrix((entries, j.astype(np.int32), indptr), shape=(n, n))
@@ -177,13 +180,6 @@ class NeighborGraph:
             tiny = np.finfo(entries.dtype)
             entries[entries == 0] = max(tiny.eps * entries.max(initial=0), tiny.tiny)
         return csr_matrix(coo_array((entries, tuple(places)), shape=(n, n)))
-
-    def _entries(self, values: np.ndarray, mode: str) -> np.ndarray:
-        if mode == "connectivity":
-            return np.ones_like(values)
-        if (mode == "distance") == self.distance:
-            return values
-        return values.max() - values
 
     def _links(
         self, i: np.ndarray, j: np.ndarray
@@ -212,6 +208,21 @@ class NeighborGraph:
         best = (values if self.distance else -values).argmin(axis=1)
         at = np.arange(others.size), best
         return a[at], b[at], values[at]
+
+
+def edge_weights(values: np.ndarray, mode: Mode, distance: bool) -> np.ndarray:
+    """Return new weights of edges from their similarities or distances."""
+    if mode not in ("distance", "similarity", "connectivity"):
+        raise ValueError(
+            f'mode must be "distance", "similarity" or "connectivity"; got {mode!r}.'
+        )
+    if mode == "connectivity":
+        return np.ones_like(values)
+    if (mode == "distance") != distance:
+        return values.max(initial=-np.inf) - values
+    if mode == "similarity":
+        return values - values.min(initial=0)
+    return values.copy()
 
 
 def nearest(

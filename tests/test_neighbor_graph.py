@@ -97,13 +97,15 @@ def test_what_is_known_costs_nothing():
 
 
 def test_float32_and_scale():
-    K = rbf(60).astype(np.float32)
-    graph = nearest(Similarity.from_matrix(K), 3, limit=700, cheap=K, rng=0)
+    K, Z = rbf(60).astype(np.float32), rbf(60)[:, :59]
+    graph = nearest(
+        Similarity.from_matrix(K), 3, limit=700, cheap=Z.astype(np.float32), rng=0
+    )
     assert graph.values.dtype == np.float32
     same = nearest(
-        Similarity.from_matrix(rbf(60) * 2.0**900), 3, limit=700, cheap=rbf(60), rng=0
+        Similarity.from_matrix(rbf(60) * 2.0**900), 3, limit=700, cheap=Z, rng=0
     )
-    one = nearest(Similarity.from_matrix(rbf(60)), 3, limit=700, cheap=rbf(60), rng=0)
+    one = nearest(Similarity.from_matrix(rbf(60)), 3, limit=700, cheap=Z, rng=0)
     np.testing.assert_array_equal(same.indices, one.indices)
 
 

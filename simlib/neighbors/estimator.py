@@ -24,12 +24,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from simlib._typing import MatrixLike
 from simlib.approximation.estimators import Kernel, OfItems
 from simlib.landmarks import whole_number
 from simlib.neighbors.graph import nearest
 from simlib.neighbors.rounds import price
 from simlib.neighbors.search import search
 from simlib.source import Source
+from simlib.views import SimilarityMatrix
 
 __all__ = ["SimilarityNeighbors"]
 
@@ -53,8 +55,15 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     limit : int, optional
         Most calls in `fit`. None means those for 5 % of the pairs, and for no fewer
         than four for each neighbour of an item, or all pairs where these are fewer.
-    cheap : str, callable or Similarity, optional
-        A companion that costs little, of the same form as `kernel`.
+    cheap : str, callable, Similarity, or array or sparse array, optional
+        A companion that costs little: a name or a function of two items where `kernel`
+        is; where that is a `Similarity`, one of the same items or a function of two of
+        them. Or an array of shape (n, d) with a row for each item of `fit`, or of the
+        `Similarity`, whose inner products are the cheap similarities; it says nothing
+        of new items, which are searched without. For distances between its rows pass
+        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`,
+        where X is numbers of items, and ``cheap=scipy.spatial.distance.euclidean``
+        where it is these rows.
     distance : bool, default=False
         Whether the kernel is a distance: small means near.
     batch : None, "pairs" or "block", default=None
@@ -111,7 +120,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         n_neighbors: int = 10,
         *,
         limit: int | None = None,
-        cheap: Kernel | None = None,
+        cheap: Kernel | MatrixLike | None = None,
         distance: bool = False,
         batch: Literal["pairs", "block"] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -166,7 +175,9 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             k = n - 1
         cheap = None
         if self.cheap is not None:
-            cheap = self._similarity(self._cheap_items(items), self.cheap)
+            cheap = self._cheap_kernel()
+            if isinstance(cheap, str | Source) or callable(cheap):
+                cheap = self._similarity(self._cheap_items(items), cheap)
         limit = self.limit
         if limit is None:
             pairs = n * (n - 1) // 2
@@ -179,7 +190,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             distance=self.distance,
             rng=self._seed(),
         )
-        self._fitted, self._sim, self._cheap = items, sim, cheap
+        self._fitted, self._sim = items, sim
+        self._cheap = cheap if isinstance(cheap, SimilarityMatrix) else None
         self._far = float(self.graph_.values.max())
         self.n_calls_, self.n_samples_fit_ = self.graph_.calls, n
         return self

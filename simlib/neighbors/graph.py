@@ -11,6 +11,7 @@ P_i are the items to which i was compared, in rounds, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -230,7 +231,7 @@ def nearest(
     k: int,
     *,
     limit: float | None,
-    cheap: Source | ArrayLike | None = None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     distance: bool = False,
     exact: bool = False,
     check: int = 0,
@@ -252,10 +253,12 @@ def nearest(
         is run again, with a store say, searches on from what is known, for as many;
         after an interruption lower it by what was paid. With `exact` None means as many
         as it takes.
-    cheap : Similarity, or array or sparse array of shape (n, d), optional
-        A companion: the same items under a cheap similarity or distance, or the factor
-        Z of similarities :math:`Z Z^T`, as in `simlib.anchored`. Its direction is found
-        from the data.
+    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
+        A companion: the same items under a cheap similarity or distance, a function of
+        two items, or the factor Z of similarities :math:`Z Z^T`, as in
+        `simlib.anchored`. Its direction is found from the data. For the distances
+        between rows of Z pass ``Similarity(Z, cdist, batch="block")``, with
+        `scipy.spatial.distance.cdist`.
     distance : bool, default=False
         Whether small values of `sim` mean near.
     exact : bool, default=False

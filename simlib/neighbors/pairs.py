@@ -17,6 +17,7 @@ still holds, less what was found since.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi
 from typing import Any, NamedTuple
 
@@ -92,7 +93,7 @@ def pairs_above(
     recall: float = 0.95,
     confidence: float = 0.95,
     limit: float | None = None,
-    cheap: Source | ArrayLike | None = None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     groups: ArrayLike | None = None,
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
@@ -111,8 +112,9 @@ def pairs_above(
         Probability with which that is true where ``reached`` says so.
     limit : int, optional
         Most calls. None means as many as it takes.
-    cheap : Similarity, or array or sparse array of shape (n, d), optional
-        A companion, as in `simlib.anchored`.
+    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
+        A companion, as in `nearest`: an array counts by inner products of its rows, for
+        distances between them pass ``Similarity(Z, cdist, batch="block")``.
     groups : array of shape (n,), optional
         Only pairs of different groups count: the tables to be linked.
     distance : bool, default=False
@@ -178,7 +180,7 @@ def most_similar(
     recall: float = 0.95,
     confidence: float = 0.95,
     limit: float | None = None,
-    cheap: Source | ArrayLike | None = None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     groups: ArrayLike | None = None,
     distance: bool = False,
     rng: int | np.random.Generator | None = None,

@@ -12,6 +12,7 @@ some that are the same for all, then the most promising ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -86,7 +87,7 @@ def search(
     *,
     limit: int,
     fit_limit: int | None = None,
-    cheap: Source | ArrayLike | None = None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     cheap_new: MatrixLike | None = None,
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
@@ -106,13 +107,13 @@ def search(
     fit_limit : int, optional
         Most calls among the known items, for whole columns of landmarks; what `sim`
         knows already is free. None means those of 60 columns.
-    cheap : Similarity, or array or sparse array of shape (n, d), optional
-        A companion, as in `simlib.anchored`: the known items under a cheap similarity
-        or distance, or a factor of one.
+    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
+        A companion, as in `nearest`: the known items under a cheap similarity or
+        distance, a function of two items, or a factor.
     cheap_new : array of shape (m, n) or (m, d), optional
         The cheap similarities of the new items to the known ones; where `cheap` is a
-        factor its rows for them. Not needed where `cheap` is a Similarity of items of
-        the same kind, which is then asked.
+        factor its rows for them. Not needed where `cheap` is a function, or a
+        Similarity of items of the same kind, which is then asked.
     distance : bool, default=False
         Whether small means near.
     rng : int, Generator or None

@@ -2,7 +2,6 @@
 
 What takes a precomputed sparse graph of distances takes this one's::
 
-    DBSCAN(eps, metric="precomputed").fit(graph)
     HDBSCAN(metric="precomputed").fit(estimator.graph_.to_csr(connected=True))
     SpectralClustering(affinity="precomputed_nearest_neighbors").fit(graph)
     TSNE(perplexity=30, metric="precomputed", init="random").fit_transform(graph)
@@ -10,7 +9,8 @@ What takes a precomputed sparse graph of distances takes this one's::
     UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
 
 with ``graph = estimator.fit_transform(items)``. t-SNE wants at least
-3 perplexity + 1 neighbours, the others as many as they are told.
+3 perplexity + 1 neighbours, the others as many as they are told. DBSCAN wants all pairs
+within its radius: those of `pairs_above`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,11 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     -----
     HDBSCAN needs ``graph_.to_csr(connected=True)``, and so does Isomap, with
     ``n_neighbors=None, radius=np.inf``, which takes all edges. UMAP needs
-    ``graph_.to_csr(symmetric=True)``.
+    ``graph_.to_csr(symmetric=True)``. DBSCAN and Butina count the items within a
+    radius, of which a graph has k: they want `pairs_above` at that radius and its
+    ``to_csr()``. On a graph DBSCAN needs ``graph_.to_csr(symmetric=True)``, or it
+    divides clusters, and with ``min_samples`` above ``n_neighbors + 1`` everything is
+    noise.
 
     A similarity s counts as the distance m - s, where m is the largest similarity that
     was found in `fit`; of a new item no distance is below zero. New items cost a

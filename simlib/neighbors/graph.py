@@ -161,6 +161,18 @@ class NeighborGraph:
             No such mode.
         BudgetExceeded, SimilarityError
             Where components are joined, as for any request to `sim`.
+
+        See Also
+        --------
+        SimilarPairs.to_csr : all pairs within a radius, as DBSCAN and Butina want them.
+
+        Notes
+        -----
+        What counts the items within a radius finds k of each item here at most: DBSCAN
+        takes an item of a dense place for one of a sparse one, follows edges in their
+        direction and divides clusters, and with ``min_samples`` above k + 1 everything
+        is noise. Take `pairs_above` at the radius, or at least ``symmetric=True`` and a
+        k well above ``min_samples``.
         """
         n, k = self.indices.shape
         i, j = np.repeat(np.arange(n), k), self.indices.ravel().astype(np.int64)

@@ -68,8 +68,9 @@ def test_all_pairs_give_the_neighbours(companion, distance):
 def test_neighbours_are_others_and_paid_for(n, k, share, companion, distance):
     k = min(k, n - 1)
     K = rbf(n, seed=n)
+    K = 1 - K if distance else K
     record = Recorder(K)
-    sim = Similarity(range(n), record, diagonal=1.0)
+    sim = Similarity(range(n), record, diagonal=K[0, 0])
     pairs = n * (n - 1) // 2
     least = min(pairs, -(-n * k // 2) + k * k)
     limit = least + int(share * (pairs - least))

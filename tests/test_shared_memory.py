@@ -138,7 +138,10 @@ def test_graphs_and_pairs(distance):
             A.data *= 2
     np.testing.assert_array_equal(graph.indices, before[0])
     np.testing.assert_array_equal(graph.values, before[1])
-    demand_own(sim, pairs_above(sim, 0.5, distance=distance, recall=1, rng=0))
+    pairs = pairs_above(sim, 0.5, distance=distance, recall=1, rng=0)
+    demand_own(sim, pairs[:6])
+    demand_own(pairs, pairs.to_csr(), pairs.to_csr("similarity"), pairs.to_frame())
+    demand_own(pairs, pairs.clusters(), pairs[:6])
     demand_own(sim, search(sim, X[:3], 2, limit=9, distance=distance, rng=0))
 
 

@@ -1,6 +1,7 @@
 """Similar pairs, with a promise that is kept; and the neighbours of new items."""
 
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -549,3 +550,109 @@ def test_what_a_graph_of_neighbours_does_to_dbscan():
     np.testing.assert_array_equal(
         model.fit_predict(pairs.to_csr()), model.fit_predict(D)
     )
+
+
+# What is said before, and while it takes time
+
+
+def test_distances_that_are_taken_for_similarities_are_told():
+    """They gave the farthest items without a word."""
+    x = np.random.default_rng(0).random((60, 2))
+    D = cdist(x, x)
+
+    def searches(K, new, **options):
+        sim = Similarity(range(60), lambda i, j: K[i, j], batch="pairs", **options)
+        yield lambda way: nearest(sim.fork(), 3, limit=600, distance=way, rng=0)
+        yield lambda way: nearest(sim.fork(), 3, limit=1770, distance=way, rng=0)
+        yield lambda way: search(sim.fork(), new, 3, limit=9, distance=way, rng=0)
+        if sim.diagonal_known:
+            yield lambda way: pairs_above(sim.fork(), 0.5, distance=way, limit=900)
+            yield lambda way: most_similar(sim.fork(), 9, distance=way, limit=900)
+
+    for options in ({}, {"diagonal": 0}):  # met in whole columns, or given
+        for ask in searches(D, range(4), **options):
+            ask(True)
+            with pytest.warns(UserWarning, match="are distances, leave in") as told:
+                ask(False)
+            assert told[0].filename == __file__
+    for ask in searches(np.exp(-D), range(4), diagonal=1):
+        ask(False)
+        with pytest.warns(UserWarning, match="are similarities, leave out"):
+            ask(True)
+
+
+def test_a_promise_without_a_companion_is_dear_and_that_is_said_before():
+    K, G = noisy(160)
+    asked = []
+
+    def function(i, j):
+        asked.append(i)
+        return K[i, j]
+
+    def similarity(**options):
+        return Similarity(range(160), function, batch="pairs", **options)
+
+    with pytest.warns(UserWarning, match="most of 12720 calls") as told:
+        pairs = pairs_above(similarity(), 0.3, rng=0)
+    assert told[0].filename == __file__
+    assert pairs.calls > 0.7 * 12720
+    asked.clear()
+    with pytest.raises(UserWarning, match="a `limit`"):  # warnings are errors
+        most_similar(similarity(), 200, rng=0)
+    assert not asked
+    with pytest.warns(UserWarning, match="most of 25440 calls"):
+        pairs_above(similarity(symmetric=False).symmetrized(), 0.3, rng=0)
+    cheap = Similarity.from_matrix(G)
+    assert pairs_above(similarity(), 0.3, cheap=cheap, rng=0).reached
+    pairs_above(similarity(), 0.3, limit=900, rng=0)
+    pairs_above(similarity(limit=900), 0.3, rng=0)
+    pairs_above(similarity(), 0.3, recall=1)  # which says so itself
+
+
+def test_a_search_has_one_bar(monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, total, **_):
+            self.total, self.n, self.beside = total, 0, []
+            bars.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def update(self, n):
+            self.n += n
+
+        def set_postfix(self, **numbers):
+            assert numbers.pop("refresh") is False
+            self.beside.append(numbers)
+
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
+    D = cdist(*2 * [np.random.default_rng(0).random((60, 2))])
+    options, near = {"distance": True, "rng": 0}, {"cheap": Similarity.from_matrix(D)}
+
+    def ask(search, *arguments, **more):
+        function = partial(lambda D, i, j: D[i, j], D)
+        sim = Similarity(range(60), function, batch="pairs", progress=True)
+        search(sim, *arguments, **options, **more)
+        bar = bars.pop()
+        assert not bars
+        assert bar.n == sim.calls
+        return bar
+
+    bar = ask(nearest, 3, limit=600, check=1, **near)
+    assert bar.total == 600
+    assert [numbers["round"] for numbers in bar.beside][:2] == ["1/11", "2/11"]
+    assert ask(nearest, 3, limit=10**6).total == 60 * 59 // 2
+    assert ask(nearest, 3, limit=None, exact=True, **near).total is None
+    bar = ask(search, range(4), 3, limit=9)
+    assert bar.total == bar.n
+    assert ask(pairs_above, 0.5, limit=600).total == 600
+    bar = ask(pairs_above, 0.5, **near)
+    assert bar.total == 60 * 59 // 2
+    assert set(bar.beside[-1]) == {"hits", "promised"}
+    assert bar.beside[-1]["hits"] > 0
+    assert ask(most_similar, 5, limit=500).total == 500

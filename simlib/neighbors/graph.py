@@ -272,7 +272,8 @@ def nearest(
         between rows of Z pass ``Similarity(Z, cdist, batch="block")``, with
         `scipy.spatial.distance.cdist`.
     distance : bool, default=False
-        Whether small values of `sim` mean near.
+        Whether small values of `sim` mean near. A warning says so where items turn out
+        to be farther from themselves than from others.
     exact : bool, default=False
         With ``distance=True`` and a companion that is never larger than the distance,
         such as those of `simlib.text.bounds`: pay for all that this bound does not
@@ -332,9 +333,10 @@ def nearest(
     if not 0 <= check <= sim.n:
         raise ValueError(f"check must be between 0 and {sim.n} items; got {check}.")
     rng = np.random.default_rng(rng)
-    no_limit = exact and limit is None
-    if not no_limit and (not isinstance(limit, Real) or np.isnan(limit)):
-        raise ValueError(f"limit is the most calls, a number; got {limit!r}.")
+    if not isinstance(limit, Real) or np.isnan(limit):
+        if not (exact and limit is None):
+            raise ValueError(f"limit is the most calls, a number; got {limit!r}.")
+        limit = np.inf
     if exact:
         if check:
             raise ValueError(
@@ -343,15 +345,17 @@ def nearest(
             )
         return _exact(sim, k, limit, cheap, distance)
     rounds = Rounds(sim, k, limit, cheap, distance, rng, check)
-    rounds.run()
-    indices, recall = rounds.paid.indices, None
-    if check:
-        recall = _estimate(sim, indices, distance, check, rng)
+    most = rounds.price * sim.n * (sim.n - 1) // 2
+    with sim.progress_bar(min(limit, most)) as rounds.show:
+        rounds.run()
+        indices, recall = rounds.paid.indices, None
+        if check:
+            recall = _estimate(sim, indices, distance, check, rng)
     return _graph(sim, indices, rounds.calls, recall, distance, rounds.history)
 
 
 def _exact(
-    sim: SimilarityMatrix, k: int, limit: float | None, cheap: Any, distance: bool
+    sim: SimilarityMatrix, k: int, limit: float, cheap: Any, distance: bool
 ) -> NeighborGraph:
     if cheap is None or not distance:
         raise ValueError(
@@ -363,10 +367,11 @@ def _exact(
             f"The bounds of all pairs are kept, of {LARGEST} items at most; these are "
             f"{sim.n}."
         )
-    limit = sim.remaining if limit is None else min(limit, sim.remaining)
+    limit = min(limit, sim.remaining)
     rounds = Rounds(sim, k, None, cheap, distance, 0)
     assert rounds.cheap is not None
-    calls = filter_and_refine(sim, rounds.paid, rounds.cheap, limit)
+    with sim.progress_bar(None if limit == np.inf else limit):
+        calls = filter_and_refine(sim, rounds.paid, rounds.cheap, limit)
     return _graph(sim, rounds.paid.indices, calls, None, distance, [])
 
 

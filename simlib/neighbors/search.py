@@ -29,7 +29,7 @@ from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
 from simlib.neighbors.residual import RowFits, exponent, leading
-from simlib.neighbors.rounds import checked, price
+from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity import _indexable as indexable
 from simlib.source import Source
 from simlib.views import SimilarityMatrix
@@ -189,32 +189,34 @@ def search(
     guess = _Guess(n, m, S)
     if cheap is not None:
         guess.help(as_companion(cheap, sim), cheap_new, new_items)
-    sim.between(new_items, S[:0])  # raises, at no call, for what it cannot compare
-    columns = sign * np.array(sim.columns(S), dtype=float)
-    number = min(MOST_FIRST, max(1, int(FIRST * limit)))
-    first = S[:number] if S.size else uniform(n, number, rng=rng)
-    met = np.tile(first, (m, 1))
-    nearness = sign * sim.between(new_items, first).astype(float)
-    unit = exponent(columns, nearness)
-    guess.columns = np.ldexp(columns, -unit)
-    fits = None
-    for t in range(N_ROUNDS):
-        number = ceil((limit - met.shape[1]) / (N_ROUNDS - t))
-        if number < 1:
-            break
-        explained, residuals = guess.explained(met, np.ldexp(nearness, -unit))
-        if fits is None:
-            fits, old = RowFits(*guess.features(), n_rows=m), 0
-        fits.see(
-            _sparse(met[:, old:], residuals[:, old:], n), _sparse(met, residuals, n)
-        )
-        old = met.shape[1]
-        predicted = explained + fits.fit(_sparse(met, residuals, n)) @ fits.V.T
-        np.put_along_axis(predicted, met, -np.inf, axis=1)
-        best = np.argpartition(-predicted, number - 1, axis=1)[:, :number]
-        rows = [sim.between(fetch(np.array([q])), best[q]) for q in range(m)]
-        met = np.hstack([met, best])
-        nearness = np.hstack([nearness, sign * np.vstack(rows).astype(float)])
+    with sim.progress_bar(fit_calls + calls):
+        sim.between(new_items, S[:0])  # raises, at no call, for what cannot be compared
+        columns = sign * np.array(sim.columns(S), dtype=float)
+        number = min(MOST_FIRST, max(1, int(FIRST * limit)))
+        first = S[:number] if S.size else uniform(n, number, rng=rng)
+        met = np.tile(first, (m, 1))
+        nearness = sign * sim.between(new_items, first).astype(float)
+        warn_of_direction(sim, np.append(columns[guess.pairs], nearness), distance, 3)
+        unit = exponent(columns, nearness)
+        guess.columns = np.ldexp(columns, -unit)
+        fits = None
+        for t in range(N_ROUNDS):
+            number = ceil((limit - met.shape[1]) / (N_ROUNDS - t))
+            if number < 1:
+                break
+            explained, residuals = guess.explained(met, np.ldexp(nearness, -unit))
+            if fits is None:
+                fits, old = RowFits(*guess.features(), n_rows=m), 0
+            fits.see(
+                _sparse(met[:, old:], residuals[:, old:], n), _sparse(met, residuals, n)
+            )
+            old = met.shape[1]
+            predicted = explained + fits.fit(_sparse(met, residuals, n)) @ fits.V.T
+            np.put_along_axis(predicted, met, -np.inf, axis=1)
+            best = np.argpartition(-predicted, number - 1, axis=1)[:, :number]
+            rows = [sim.between(fetch(np.array([q])), best[q]) for q in range(m)]
+            met = np.hstack([met, best])
+            nearness = np.hstack([nearness, sign * np.vstack(rows).astype(float)])
     order = np.argsort(-nearness, axis=1, kind="stable")[:, :k]
     return SearchResult(
         np.take_along_axis(met, order, axis=1),

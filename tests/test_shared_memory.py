@@ -16,6 +16,7 @@ from simlib import (
 )
 from simlib.neighbors import SimilarityNeighbors, nearest, pairs_above, search
 from simlib.regression import Preconditioner
+from simlib.sketch import PolynomialSketch
 
 X = np.random.default_rng(0).standard_normal((60, 2))
 SOME, EVERY = np.array([4, 1, 1]), np.arange(60)
@@ -177,3 +178,16 @@ def test_others():
     demand_own(R, lstsq(X, X[:, 0], preconditioner=R))
     example = gallery.load("gaussian", 30)
     demand_own(example, example.matrix)
+    for shared in (True, False):  # the power 1 of X, which needs no sketch
+        powers = PolynomialSketch(2, 2, 1, shared=shared, rng=0)(X)
+        demand_own([X], powers)
+        np.testing.assert_array_equal(powers, X)
+
+
+def test_blocks_of_distances_do_not_depend_on_what_became_of_those_before():
+    hub_labels = pytest.importorskip("simlib.biharmonic.hub_labels")
+    labels = hub_labels.HubLabels(np.eye(30, k=1))
+    for rows, columns, _ in labels.blocks(np.arange(30), size=8):
+        for part in (rows, columns):
+            with pytest.raises(ValueError, match="read-only"):
+                part.sort()

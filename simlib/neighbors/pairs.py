@@ -270,11 +270,10 @@ def pairs_above(
     -----
     If F pairs are found, that no more than F / 20 are missing takes a random sample of
     about 70 / F of the other pairs, however good the predictions: of few pairs among
-    very many nothing can be promised cheaply. Without a companion it took 77 to 100 %
-    of the pairs in our trials, with one 3 to 55 %; a warning says so before. Pairs that
-    `sim` knows already are free. Flops: O(n^2 r) for a round, r at most 41. Memory: up
-    to 45 n^2 bytes. Source: ours; the bound of a look is that of Clopper and Pearson
-    (1934) for a finite population.
+    very many nothing can be promised cheaply. Without a companion it takes most pairs,
+    and a warning says so before. Pairs that `sim` knows already are free. Flops:
+    O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source: ours; the
+    bound of a look is that of Clopper and Pearson (1934) for a finite population.
 
     Examples
     --------
@@ -406,9 +405,8 @@ class _Hunt:
         most = price(self.sim) * (self.n_pairs - self.keys.size)
         if self.cheap is None and recall < 1 and MANY < most <= self.limit:
             warnings.warn(
-                f"Without a companion the promise takes most of {most} calls, 77 to "
-                "100 % of them in trials: pass `cheap`, or a `limit`, at which you are "
-                "told what is promised.",
+                f"Without a companion a promise takes most of {most} calls. Pass "
+                "`cheap`; or a `limit`, at which you are told what is promised.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -14,6 +14,7 @@ from simlib import (
     gallery,
     lstsq,
 )
+from simlib.datasets import bundled_cross_encoder
 from simlib.neighbors import SimilarityNeighbors, nearest, pairs_above, search
 from simlib.regression import Preconditioner
 from simlib.sketch import PolynomialSketch
@@ -178,6 +179,8 @@ def test_others():
     demand_own(R, lstsq(X, X[:, 0], preconditioner=R))
     example = gallery.load("gaussian", 30)
     demand_own(example, example.matrix)
+    data = bundled_cross_encoder()
+    demand_own(data, data.first(30))
     for shared in (True, False):  # the power 1 of X, which needs no sketch
         powers = PolynomialSketch(2, 2, 1, shared=shared, rng=0)(X)
         demand_own([X], powers)

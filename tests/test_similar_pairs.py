@@ -561,13 +561,15 @@ def test_distances_that_are_taken_for_similarities_are_told():
     D = cdist(x, x)
 
     def searches(K, new, **options):
-        sim = Similarity(range(60), lambda i, j: K[i, j], batch="pairs", **options)
-        yield lambda way: nearest(sim.fork(), 3, limit=600, distance=way, rng=0)
-        yield lambda way: nearest(sim.fork(), 3, limit=1770, distance=way, rng=0)
-        yield lambda way: search(sim.fork(), new, 3, limit=9, distance=way, rng=0)
-        if sim.diagonal_known:
-            yield lambda way: pairs_above(sim.fork(), 0.5, distance=way, limit=900)
-            yield lambda way: most_similar(sim.fork(), 9, distance=way, limit=900)
+        def sim():
+            return Similarity(range(60), lambda i, j: K[i, j], batch="pairs", **options)
+
+        yield lambda way: nearest(sim(), 3, limit=600, distance=way, rng=0)
+        yield lambda way: search(sim(), new, 3, limit=9, distance=way, rng=0)
+        if options:
+            yield lambda way: nearest(sim(), 3, limit=1770, distance=way, rng=0)
+            yield lambda way: pairs_above(sim(), 0.5, distance=way, limit=900)
+            yield lambda way: most_similar(sim(), 9, distance=way, limit=900)
 
     for options in ({}, {"diagonal": 0}):  # met in whole columns, or given
         for ask in searches(D, range(4), **options):
@@ -607,6 +609,9 @@ def test_a_promise_without_a_companion_is_dear_and_that_is_said_before():
     pairs_above(similarity(), 0.3, limit=900, rng=0)
     pairs_above(similarity(limit=900), 0.3, rng=0)
     pairs_above(similarity(), 0.3, recall=1)  # which says so itself
+    known = similarity()
+    known.columns(range(160))
+    pairs_above(known, 0.3, rng=0)
 
 
 def test_a_search_has_one_bar(monkeypatch):

@@ -371,7 +371,8 @@ class _Hunt:
         distance: bool,
         rng: int | np.random.Generator | None,
     ):
-        self.sim = sim = checked(sim)
+        self.given = checked(sim)
+        self.sim = sim = self.given
         self.n = n = sim.n
         if n > LARGEST:
             raise ValueError(
@@ -402,7 +403,7 @@ class _Hunt:
     def run(self, recall: float) -> SimilarPairs:
         if not 0 < recall <= 1:
             raise ValueError(f"recall must be above 0 and at most 1; got {recall}.")
-        most = price(self.sim) * (self.n_pairs - self.keys.size)
+        most = min(price(self.given) * self.n_pairs, self.given.cost((None, None)))
         if self.cheap is None and recall < 1 and MANY < most <= self.limit:
             warnings.warn(
                 f"Without a companion a promise takes most of {most} calls. Pass "
@@ -638,7 +639,7 @@ class _Hunt:
             self.calls,
             float(least),
             self.sign < 0,
-            self.sim,
+            self.given,
         )
 
 

@@ -6,6 +6,7 @@ numbers at most: a factor in a file may be larger than the memory.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import Any
@@ -20,6 +21,7 @@ __all__ = [
     "entries",
     "gram_qr",
     "qr",
+    "read_only",
     "row_blocks",
     "times",
     "transposed_times",
@@ -50,6 +52,18 @@ def height(width: int, beside: int = 1) -> int:
 def dense(matrix: Any) -> np.ndarray:
     """Return a matrix as a plain array; of a map or an array it is a view."""
     return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def read_only(matrix: Any) -> Any:
+    """Return an array or csr array on the same memory that cannot be written."""
+    if scipy.sparse.issparse(matrix):
+        view = copy.copy(matrix)
+        for part in ("data", "indices", "indptr"):
+            setattr(view, part, read_only(getattr(matrix, part)))
+    else:
+        view = matrix.view()
+        view.flags.writeable = False
+    return view
 
 
 def times(A: Any, B: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from simlib import datasets
 from simlib.biharmonic.geodesics import graph_distances, heat_geodesics
+from simlib.blocks import read_only
 from simlib.landmarks import whole_number
 from simlib.similarity import Similarity
 from simlib.text import bounds
@@ -97,7 +98,7 @@ class Example:
     @cached_property
     def matrix(self) -> np.ndarray:
         """The whole matrix; evaluates what is not known yet."""
-        return self.similarity.columns(np.arange(self.similarity.n))
+        return read_only(self.similarity.columns(np.arange(self.similarity.n)))
 
 
 def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Example:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from math import inf
 from numbers import Real
 from typing import Any, Protocol
@@ -64,16 +65,19 @@ class Ledger:
             self._bar.update(values)
 
     @contextmanager
-    def bar(self, total: float | None) -> Iterator[None]:
-        """Show what is counted inside on one progress bar, the outermost."""
+    def bar(self, total: float | None) -> Iterator[Callable[..., object]]:
+        """Show what is counted inside on one progress bar, the outermost.
+
+        What is returned takes keyword arguments to be shown beside.
+        """
         if self._bar is not None:
-            yield
+            yield partial(self._bar.set_postfix, refresh=False)
             return
         from tqdm.auto import tqdm
 
         try:
             with tqdm(total=total, unit=" calls", unit_scale=True) as self._bar:
-                yield
+                yield partial(self._bar.set_postfix, refresh=False)
         finally:
             self._bar = None
 

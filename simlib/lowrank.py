@@ -19,6 +19,7 @@ from simlib.blocks import (
     entries,
     gram_qr,
     qr,
+    read_only,
     row_blocks,
     times,
     transposed_times,
@@ -43,7 +44,8 @@ class LowRank(Saved, LinearOperator):
     The equation :eq:`eq:lowrank` of the book. It is a SciPy linear operator, so ``@``,
     ``.T``, sums and every iterative solver of `scipy.sparse.linalg` work on it. Nothing
     of size n x n is formed except by `toarray`, and beside an answer some rows of a
-    factor at most: factors may be maps of files that are larger than the memory.
+    factor at most: factors may be maps of files that are larger than the memory. They,
+    core, residual and landmarks are read-only here, for others may share their memory.
 
     Parameters
     ----------
@@ -131,7 +133,7 @@ class LowRank(Saved, LinearOperator):
             )
         shape = (rows[0], columns[0])
         sparse = scipy.sparse.issparse(residual)
-        self.residual = _unique(_inexact(residual)) if sparse else residual
+        self.residual = _inexact(residual) if sparse else residual
         if residual is not None and not (sparse or hasattr(residual, "entries")):
             raise TypeError(
                 "The residual is a sparse matrix, or an operator with the methods of "
@@ -145,9 +147,9 @@ class LowRank(Saved, LinearOperator):
             raise ValueError(
                 "The residual is not symmetric, so the matrix is not: pass right=left."
             )
-        self.landmarks = None if landmarks is None else np.asarray(landmarks)
-        self.row_landmarks = (
-            None if row_landmarks is None else np.asarray(row_landmarks)
+        self.landmarks, self.row_landmarks = (
+            None if items is None else read_only(np.asarray(items))
+            for items in (landmarks, row_landmarks)
         )
         self.calls, self.method = calls, method
         self._products: dict[str, Any] = {}  # of the factors, kept by `solve`
@@ -749,7 +751,7 @@ class Closed(LowRank):
 
 
 def _inexact(factor: Any) -> Any:
-    """Return a factor as a matrix of float32 or float64, by rows if it is sparse."""
+    """Return a factor in float32 or float64, by rows if sparse, and read-only."""
     sparse = scipy.sparse.issparse(factor)
     if np.ma.is_masked(factor):
         raise ValueError("A factor has masked entries; give numbers for them.")
@@ -759,7 +761,8 @@ def _inexact(factor: Any) -> Any:
     if np.iscomplexobj(factor):
         raise ValueError("LowRank is for real matrices; got a complex factor.")
     known = factor.dtype in (np.float32, np.float64)
-    return factor if known else factor.astype(float)
+    factor = factor if known else factor.astype(float)
+    return read_only(_unique(factor) if sparse else factor)
 
 
 def _unique(matrix: csr_array) -> csr_array:

@@ -90,9 +90,9 @@ class Saved:
             Where it is.
         mmap_mode : "r" or "c", optional
             Map dense factors from their files, as `numpy.load` does, instead of reading
-            them; what is written into one is refused or stays in memory. Then of these
-            files only the size is checked, and they must stay where they are. All else
-            is read, sparse factors and the residual too.
+            them; read-only they are in any case. Then of these files only the size is
+            checked, and they must stay where they are. All else is read, sparse factors
+            and the residual too.
 
         Returns
         -------

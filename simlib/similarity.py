@@ -10,7 +10,7 @@ import copy
 import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from functools import partial
 from math import isqrt
 from numbers import Real
@@ -27,7 +27,7 @@ from simlib.memory import Lines, Memory
 from simlib.rectangle import TILE, Rectangle, again
 from simlib.region import Block, Region
 from simlib.store import Record, Store, StoreError, digest
-from simlib.views import ONE_SIDED, SimilarityMatrix
+from simlib.views import ONE_SIDED, Bar, SimilarityMatrix, no_bar
 
 __all__ = ["Similarity"]
 
@@ -73,7 +73,8 @@ class Similarity(SimilarityMatrix):
         Most evaluations that may be made, those that failed included. The request that
         would pass it raises `BudgetExceeded` before evaluating anything.
     progress : bool, default=False
-        Show a progress bar (tqdm) while evaluating.
+        Show a progress bar (tqdm) while evaluating: one for a search, which tells the
+        hits and what is promised.
     diagonal : float or array of shape (n,), optional
         The similarity of each item with itself, where it is known: it is never asked
         for. (A function with ``batch="block"`` computes it, as any entry (i, i) that is
@@ -576,14 +577,13 @@ class Similarity(SimilarityMatrix):
         """Let go of the store, as `close` does."""
         self.close()
 
-    def progress_bar(self, total: float | None = None) -> AbstractContextManager[None]:
+    def progress_bar(self, total: float | None = None) -> Bar:
         """Show what is evaluated in this context on one progress bar.
 
-        Does nothing without ``progress=True``; the bar of an outer context serves.
+        Does nothing without ``progress=True``; the bar of an outer context serves. What
+        ``with`` returns takes keyword arguments to be shown beside it.
         """
-        if self._evaluator.progress:
-            return self._ledger.bar(total)
-        return nullcontext()
+        return self._ledger.bar(total) if self._evaluator.progress else no_bar()
 
     def _opened(
         self,

@@ -701,9 +701,8 @@ def _hadamard(X: np.ndarray, where: Any, n: int) -> np.ndarray:
 
 
 def _padded(X: np.ndarray, m: int) -> np.ndarray:
-    """Return X with columns of zeros, if need be, to have m."""
-    missing = m - X.shape[1]
-    return np.pad(X, ((0, 0), (0, missing))) if missing else X
+    """Return a copy of X with columns of zeros, if need be, to have m."""
+    return np.pad(X, ((0, 0), (0, m - X.shape[1])))
 
 
 def _power_of_two(n: int) -> int:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,10 +19,17 @@ from simlib.source import Source
 
 __all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
 
+Bar: TypeAlias = AbstractContextManager[Callable[..., object]]
+
 ONE_SIDED = (
     "row_landmarks are for a similarity that is not symmetric: this one is the same "
     "from the landmarks as to them."
 )
+
+
+def no_bar() -> Bar:
+    """Return what takes the place of a progress bar where none is shown."""
+    return nullcontext(lambda **_: None)
 
 
 class SimilarityMatrix(Source):
@@ -88,10 +95,11 @@ class SimilarityMatrix(Source):
         """Return a similarity that shares what is known, with a counter of its own."""
 
     @abstractmethod
-    def progress_bar(self, total: float | None = None) -> AbstractContextManager[None]:
+    def progress_bar(self, total: float | None = None) -> Bar:
         """Show what is evaluated in this context on one progress bar.
 
-        If progress is to be shown at all; the bar of an outer context serves.
+        If progress is to be shown at all; the bar of an outer context serves. What
+        ``with`` returns takes keyword arguments to be shown beside it.
         """
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> SimilarityMatrix:
@@ -239,10 +247,10 @@ class View(SimilarityMatrix):
     def fork(self, *, limit: float | None = None) -> SimilarityMatrix:
         return self.on(self._whole_base().fork(limit=limit))
 
-    def progress_bar(self, total: float | None = None) -> AbstractContextManager[None]:
+    def progress_bar(self, total: float | None = None) -> Bar:
         if isinstance(self.base, SimilarityMatrix):
             return self.base.progress_bar(total)
-        return nullcontext()
+        return no_bar()
 
     def _whole_base(self) -> SimilarityMatrix:
         """Return the base, if it has more than the names of a `Source`."""
@@ -371,7 +379,7 @@ class SymmetrizedSimilarity(View):
         both = super().between(new_items, landmarks, landmarks)
         return _mean(*np.hsplit(both, 2))
 
-    def _both(self, block: Block) -> AbstractContextManager[None]:
+    def _both(self, block: Block) -> Bar:
         """Check the budget for both orders before either is evaluated; one bar."""
         if self.limit is None:
             return self.progress_bar()

@@ -586,9 +586,30 @@ MUTANTS = [
     ),
     Mutant(
         "means as large as the threshold are rounded below it",
-        "text/coreference",
-        "bounds += len(mean) * np.finfo(float).eps * np.abs(bounds)",
+        "neighbors/clusters",
+        "bounds += n * np.finfo(float).eps * np.abs(bounds)",
         "bounds += 0",
+        tests="coreference",
+    ),
+    Mutant(
+        "the sparse matrix of a graph shares its values",
+        "neighbors/graph",
+        "return values.copy()",
+        "return values",
+        tests="shared_memory",
+    ),
+    Mutant(
+        "complete linkage joins what is no pair",
+        "neighbors/clusters",
+        "most - 0.5",
+        "most + 0.5",
+        tests="similar_pairs",
+    ),
+    Mutant(
+        "similarities are taken for a factor",
+        "approximation/anchored",
+        "n > 1 and Z.shape == (n, n) and is_symmetric(Z)",
+        "False",
     ),
     Mutant(
         "a diagonal that was given is stored as the function's",

@@ -6,6 +6,7 @@ import tracemalloc
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from hypothesis import given
@@ -29,6 +30,7 @@ from simlib import (
     tikhonov,
 )
 from simlib.approximation import COMPANION_METHODS
+from simlib.approximation.companion import InnerProducts
 from simlib.approximation.fit import RIDGES
 from simlib.biharmonic import heat_geodesics
 from simlib.datasets import (
@@ -38,6 +40,7 @@ from simlib.datasets import (
     load_word_vectors,
 )
 from simlib.landmarks import draw
+from simlib.neighbors import nearest, pairs_above, search
 from simlib.text.bounds import centroid_distances, relaxed_word_mover_distances
 from simlib.text.wmd import bags_of_words
 
@@ -858,3 +861,68 @@ def test_inner_products_that_vanish_in_single_precision_are_refused():
     sim = Similarity.from_matrix(np.exp(x @ x.T / 5))
     with pytest.raises(ValueError, match="inner products vanish"):
         anchored(sim, 8, np.ldexp(x, -74), rng=0)
+
+
+# What `cheap` may be
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_a_symmetric_array_may_be_similarities_or_a_factor(form):
+    """Taken as a factor, silently, the similarities themselves were no good guide."""
+    x = np.random.default_rng(0).standard_normal((40, 3))
+    G = np.exp(-cdist(x, x, "sqeuclidean"))
+    sim = Similarity.from_matrix(G)
+    for ask in (
+        lambda cheap: anchored(sim, 5, cheap, rng=0),
+        lambda cheap: nearest(sim, 3, limit=400, cheap=cheap, rng=0),
+        lambda cheap: pairs_above(sim, 0.5, cheap=cheap, rng=0),
+        lambda cheap: search(sim, [0, 1], 3, limit=9, cheap=cheap, rng=0),
+    ):
+        with pytest.raises(ValueError, match="two meanings") as error:
+            ask(form(G))
+        assert "from_matrix(cheap);" in str(error.value)
+        assert "from_matrix(cheap @ cheap.T)" in str(error.value)
+    assert sim.calls == 0
+    square = np.linalg.cholesky(G + np.eye(40))  # no two meanings
+    factor, inner = form(square), Similarity.from_matrix(square @ square.T)
+    one, other = (anchored(sim, 5, cheap, rng=0) for cheap in (factor, inner))
+    np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-6)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_function_of_two_items_as_companion(symmetric):
+    x = np.random.default_rng(0).standard_normal((40, 3))
+
+    def cheap(a, b):
+        return float(np.exp(-np.sum((a - (1 if symmetric else 2) * b) ** 2)))
+
+    K = np.array([[cheap(a, b) ** 0.9 for b in x] for a in x])
+    sim = Similarity(x, lambda a, b: cheap(a, b) ** 0.9, symmetric=symmetric)
+    given = Similarity(x, cheap, symmetric=symmetric)
+    answers = [anchored(sim.fork(), 5, one, rng=0) for one in (cheap, given)]
+    np.testing.assert_array_equal(*(answer.toarray() for answer in answers))
+    assert relative_error(K, answers[0]) < 0.05
+    mapped = anchored(sim.map(np.sqrt), 5, cheap, rng=0)  # of the items of its base
+    assert mapped.symmetric == symmetric
+
+
+@pytest.mark.parametrize(
+    "cheap",
+    [
+        ["one", "two", "three", "four"],
+        np.array(["one", "two", "three", "four"]),
+        pd.DataFrame({"word": ["one", "two", "three", "four"]}),
+        [["a"], ["a", "b"], ["c"], ["d"]],
+        [1.0, 2.0, 3.0, 4.0],
+        [{"a": 1}] * 4,
+    ],
+    ids=["list", "array", "frame", "documents", "numbers", "mappings"],
+)
+def test_items_are_no_companion_without_a_function(cheap):
+    with pytest.raises(ValueError, match="a function of two of them, or an array"):
+        anchored(Similarity.from_matrix(np.eye(4)), 2, cheap)
+
+
+def test_a_source_without_items_and_a_function():
+    with pytest.raises(TypeError, match="does not tell its items"):
+        anchored(InnerProducts(np.eye(4)), 2, min)

@@ -858,6 +858,23 @@ def noise(x, y):
     return np.sin(1e4 * (x @ x + y @ y))
 
 
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array, None])
+def test_a_companion_of_numbers_of_items(form):
+    """The rows of an array, or a function, for all items of the similarity."""
+    X = points(40)
+    sim = Similarity(X, lambda x, y: np.exp(x @ y / 10))
+    cheap = np.dot if form is None else form(X)
+    options = {"n_landmarks": 5, "method_params": {"base_rank": 9}, "random_state": 0}
+    model = SimilarityFeatures(sim, cheap=cheap, **options).fit(range(5, 30))
+    given = Similarity.from_matrix(X @ X.T)
+    other = SimilarityFeatures(sim, cheap=given, **options).fit(range(5, 30))
+    assert model.base_components_.size == 9
+    for numbers in (range(5, 30), range(30, 40)):
+        np.testing.assert_allclose(
+            abs(model.transform(numbers)), abs(other.transform(numbers)), atol=1e-6
+        )
+
+
 def test_errors_of_a_cheap_kernel():
     X = points(20)
     with pytest.raises(ValueError, match="needs items, not a precomputed"):
@@ -876,6 +893,8 @@ def test_errors_of_a_cheap_kernel():
             SimilarityFeatures(kernel, cheap=cheap, n_landmarks=3).fit(
                 np.arange(20) if kernel is sim else X
             )
+    with pytest.raises(TypeError, match="A kernel is a callable"):
+        SimilarityFeatures("rbf", n_landmarks=3, cheap=X).fit(X)
     with pytest.raises(ValueError, match=r"kernel must be a callable.*'cosin'"):
         SimilarityFeatures("rbf", n_landmarks=3, cheap="cosin").fit(X)
     with pytest.raises(ValueError, match="string"):

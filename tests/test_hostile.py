@@ -1202,6 +1202,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.region": "called by Similarity",
     "simlib.neighbors.cheap": "called by nearest and its like",
     "simlib.neighbors.choice": "called by nearest and its like",
+    "simlib.neighbors.clusters": "called by SimilarPairs and average_linkage",
     "simlib.neighbors.contenders": "for the chapter and the benchmark alone",
     "simlib.neighbors.trials": "for the chapter and the benchmark alone",
     "simlib.neighbors.exact": "called by nearest",

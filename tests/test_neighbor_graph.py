@@ -12,7 +12,8 @@ from matrices import Recorder, asymmetric, quick, rbf
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist
 from scipy.stats import spearmanr
-from sklearn.cluster import HDBSCAN
+from sklearn.cluster import HDBSCAN, SpectralClustering
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
@@ -67,8 +68,10 @@ def test_all_pairs_give_the_neighbours(companion, distance):
 def test_neighbours_are_others_and_paid_for(n, k, share, companion, distance):
     k = min(k, n - 1)
     K = rbf(n, seed=n)
+    K = 1 - K if distance else K
     record = Recorder(K)
-    sim = Similarity(range(n), record, diagonal=1.0, check_symmetry=False)
+    options = {"diagonal": K[0, 0], "check_symmetry": False}
+    sim = Similarity(range(n), record, **options)
     pairs = n * (n - 1) // 2
     least = min(pairs, -(-n * k // 2) + k * k)
     limit = least + int(share * (pairs - least))
@@ -96,13 +99,15 @@ def test_what_is_known_costs_nothing():
 
 
 def test_float32_and_scale():
-    K = rbf(60).astype(np.float32)
-    graph = nearest(Similarity.from_matrix(K), 3, limit=700, cheap=K, rng=0)
+    K, Z = rbf(60).astype(np.float32), rbf(60)[:, :59]
+    graph = nearest(
+        Similarity.from_matrix(K), 3, limit=700, cheap=Z.astype(np.float32), rng=0
+    )
     assert graph.values.dtype == np.float32
     same = nearest(
-        Similarity.from_matrix(rbf(60) * 2.0**900), 3, limit=700, cheap=rbf(60), rng=0
+        Similarity.from_matrix(rbf(60) * 2.0**900), 3, limit=700, cheap=Z, rng=0
     )
-    one = nearest(Similarity.from_matrix(rbf(60)), 3, limit=700, cheap=rbf(60), rng=0)
+    one = nearest(Similarity.from_matrix(rbf(60)), 3, limit=700, cheap=Z, rng=0)
     np.testing.assert_array_equal(same.indices, one.indices)
 
 
@@ -610,3 +615,19 @@ def test_an_interval_where_few_rows_miss_all():
             assert 0 <= found.low <= found.value <= found.high <= 1
             held += found.low <= 0.9 <= found.high
         assert held >= 90
+
+
+def test_scores_below_zero_are_weights_that_are_not():
+    """Spectral clustering of log-likelihoods, or of distances with a minus, was NaN."""
+    X, truth = make_blobs(90, 3, centers=3, cluster_std=0.5, random_state=0)
+    sim = Similarity.from_matrix(-cdist(X, X) - 1)
+    graph = nearest(sim, 20, limit=2000, cheap=X, rng=0)
+    W = graph.to_csr("similarity", connected=True)
+    assert (W.data > 0).all()
+    np.testing.assert_allclose(
+        graph.to_csr("similarity").data, (graph.values - graph.values.min()).ravel()
+    )
+    model = SpectralClustering(3, affinity="precomputed", random_state=0)
+    assert adjusted_rand_score(truth, model.fit_predict(W)) > 0.95
+    some = nearest(Similarity.from_matrix(np.exp(-cdist(X, X))), 5, limit=4005)
+    np.testing.assert_array_equal(some.to_csr("similarity").data, some.values.ravel())

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array, csr_matrix
 from scipy.sparse.csgraph import connected_components, shortest_path
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN, HDBSCAN, SpectralClustering
@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simlib import Similarity
-from simlib.neighbors import SimilarityNeighbors, search
+from simlib.neighbors import SimilarityNeighbors, nearest, search
 
 
 @pytest.mark.filterwarnings("ignore:n_neighbors=:UserWarning")
@@ -295,3 +295,50 @@ def test_search_compares_nothing_before_it_can_compare():
     with pytest.raises(ValueError, match="New items are like"):
         search(sim, np.zeros((2, 4)), 1, limit=5, rng=0)
     assert sim.calls == 0
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix, csr_array])
+def test_an_array_as_companion(form):
+    """As `nearest` takes it: rows of the fitted items, or of all of a Similarity."""
+    X = np.random.default_rng(0).standard_normal((120, 3))
+    Z = form(X)
+
+    def near(x, y):
+        return np.exp(x @ y)
+
+    sim = Similarity(X, near)
+    options = {"limit": 900, "random_state": 0}
+    graph = nearest(sim.fork(), 3, limit=900, cheap=Z, rng=0)
+    for kernel, items in ((near, X), (Similarity(X, near), range(120))):
+        model = SimilarityNeighbors(kernel, 3, cheap=Z, **options).fit(items)
+        np.testing.assert_array_equal(model.graph_.indices, graph.indices)
+        assert clone(model).fit(items).n_calls_ <= 900
+        assert model.transform(items[:4]).shape == (4, 120)
+    numbers = np.arange(20, 100)
+    model = SimilarityNeighbors(Similarity(X, near), 3, cheap=Z, **options)
+    model.fit(numbers)
+    part = nearest(Similarity(X[20:100], near), 3, limit=900, cheap=X[20:100], rng=0)
+    np.testing.assert_array_equal(model.graph_.indices, part.indices)
+    for kernel, items in ((near, X[:50]), (Similarity(X[:50], near), range(50))):
+        with pytest.raises(ValueError, match="has 120 items, the other 50"):
+            SimilarityNeighbors(kernel, 3, cheap=Z).fit(items)
+
+
+def test_a_function_as_companion_of_numbers_of_items():
+    words = ["similar", "simile", "smile", "mile", "kernel", "colonel", "colon"]
+
+    def jaccard(x, y):
+        return len(set(x) & set(y)) / len(set(x) | set(y))
+
+    def cheap(x, y):
+        asked.append((x, y))
+        return len(set(x) & set(y))
+
+    asked = []
+    sim = Similarity(words, jaccard)
+    model = SimilarityNeighbors(sim, 1, limit=12, cheap=cheap, random_state=0)
+    model.fit(range(7))
+    assert {x for pair in asked for x in pair} == set(words)
+    for kernel, companion in ((sim, "rbf"), (jaccard, sim)):
+        with pytest.raises(ValueError, match="the other must be one too"):
+            SimilarityNeighbors(kernel, 1, cheap=companion).fit(range(7))

@@ -197,14 +197,12 @@ def test_a_numpy_number_of_calls(tmp_path):
     assert again(K, tmp_path / "K").calls == 7
 
 
-def test_a_map_is_read_only_or_keeps_changes_to_itself(tmp_path):
+def test_a_map_is_read_only(tmp_path):
     K = LowRank(np.ones((2, 1)), [[1.0]])
-    read_only = again(K, tmp_path / "K", "r")
-    with pytest.raises(ValueError, match="read-only"):
-        read_only.left[0] = 2
-    copy = LowRank.load(tmp_path / "K", mmap_mode="c")
-    copy.left[0] = 2
-    assert_array_equal(LowRank.load(tmp_path / "K").left, K.left)
+    K.save(tmp_path / "K")
+    for mode in ("r", "c", None):
+        with pytest.raises(ValueError, match="read-only"):
+            LowRank.load(tmp_path / "K", mmap_mode=mode).left[0] = 2
     for mode in ("r+", "w+", "read", 1):
         with pytest.raises(ValueError, match=r"not changed in place; got"):
             LowRank.load(tmp_path / "K", mmap_mode=mode)

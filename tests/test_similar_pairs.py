@@ -1,13 +1,21 @@
 """Similar pairs, with a promise that is kept; and the neighbours of new items."""
 
+import sys
+from functools import partial
+
 import numpy as np
 import pytest
+import scipy.cluster.hierarchy
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from matrices import asymmetric, quick, rbf
-from scipy.spatial.distance import cdist
+from scipy.cluster.hierarchy import fcluster
+from scipy.spatial.distance import cdist, squareform
 from scipy.stats import hypergeom
+from sklearn.cluster import DBSCAN
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
 
 from simlib import BudgetExceeded, Similarity
 from simlib.neighbors import most_similar, nearest, pairs_above, search
@@ -391,3 +399,265 @@ def test_search_among_one_item():
     found = search(sim, [2.0, 5.0], 1, limit=1, fit_limit=0, distance=True, rng=0)
     assert found.indices.tolist() == [[0], [0]]
     assert found.values.tolist() == [[1.0], [4.0]]
+
+
+# From pairs to clusters
+
+
+def same_clusters(one, other):
+    """Tell whether two labellings are the same partition."""
+    return (np.equal.outer(one, one) == np.equal.outer(other, other)).all()
+
+
+def of_all_pairs(D, threshold, linkage):
+    """Clusters by SciPy from all distances."""
+    tree = scipy.cluster.hierarchy.linkage(squareform(D, checks=False), linkage)
+    return fcluster(tree, threshold, "distance")
+
+
+LINKAGES = ("single", "complete", "average")
+
+
+@given(st.integers(2, 40), st.floats(0, 2), st.integers(0, 10**6))
+@quick
+def test_clusters_are_those_of_all_pairs(n, threshold, seed):
+    x = np.random.default_rng(seed).random((n, 2)) * 4
+    D = cdist(x, x)
+    by_distance = Similarity.from_matrix(D), {"distance": True}, threshold
+    by_similarity = Similarity.from_matrix(-5 - D), {}, -5 - threshold  # below zero
+    for sim, options, level in (by_distance, by_similarity):
+        pairs = pairs_above(sim, level, recall=1, rng=0, **options)
+        for linkage in LINKAGES:
+            labels = pairs.clusters(linkage)
+            assert same_clusters(labels, of_all_pairs(D, threshold, linkage))
+            _, first = np.unique(labels, return_index=True)
+            assert (np.diff(first) > 0).all()
+            assert labels[first].tolist() == list(range(first.size))
+        assert same_clusters(pairs.clusters(), pairs.clusters("single"))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_clusters_of_equal_values(dtype):
+    """A path 0 1 2 3 and a triangle, all pairs equally similar."""
+    K = np.zeros((8, 8), dtype)
+    for i, j in [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (4, 6)]:
+        K[i, j] = K[j, i] = 0.7
+    sim = Similarity.from_matrix(K)
+    pairs = pairs_above(sim, 0.7, recall=1, rng=0)
+    assert pairs.clusters().tolist() == [0, 0, 0, 0, 1, 1, 1, 2]
+    complete = pairs.clusters("complete")
+    assert all(
+        K[i, j] > 0 for i in range(8) for j in range(i) if complete[i] == complete[j]
+    )
+    assert np.unique(complete).size == 4
+    assert np.unique(pairs.clusters("average")).size == 4
+    none = pairs_above(sim, 0.8, recall=1, rng=0)
+    for linkage in LINKAGES:
+        assert none.clusters(linkage).tolist() == list(range(8))
+
+
+def test_average_linkage_pays_for_the_components_and_the_others_for_nothing():
+    x = np.concatenate([np.arange(5.0), 100 + np.arange(2.0), [200]])
+    sim = Similarity(x, lambda a, b: abs(a - b))
+    known = Similarity(x, lambda a, b: abs(a - b))
+    found = most_similar(known, 5, distance=True, recall=1, rng=0)
+    pairs = found._replace(sim=sim)  # which knows nothing
+    assert (pairs.threshold, pairs.distance) == (1.0, True)
+    assert pairs.clusters().tolist() == [0, 0, 0, 0, 0, 1, 1, 2]
+    assert np.unique(pairs.clusters("complete")).size == 5
+    assert sim.calls == 0
+    sim.limit = 9
+    with pytest.raises(BudgetExceeded, match="10 evaluations"):
+        pairs.clusters("average")
+    sim.limit = None
+    D = np.abs(x[:, None] - x)
+    assert same_clusters(pairs.clusters("average"), of_all_pairs(D, 1, "average"))
+    assert sim.calls == 10
+    with pytest.raises(ValueError, match="linkage must be"):
+        pairs.clusters("ward")
+
+
+def test_clusters_of_two_tables():
+    """By complete linkage no two items of one table are joined."""
+    x = np.array([0.0, 0.1, 5.0, 0.05, 5.1, 9.0])
+    sim = Similarity(x, lambda a, b: abs(a - b))
+    groups = list("aaabbb")
+    pairs = pairs_above(sim, 0.5, groups=groups, distance=True, recall=1, rng=0)
+    assert found(pairs) == {(0, 3), (1, 3), (2, 4)}
+    assert same_clusters(pairs.clusters(), [0, 0, 1, 0, 1, 2])
+    assert pairs.clusters("complete")[0] != pairs.clusters("complete")[1]
+
+
+@pytest.mark.parametrize("distance", [True, False])
+def test_pairs_as_a_graph_and_as_a_frame(distance):
+    x = np.random.default_rng(0).random((50, 2))
+    D = cdist(x, x)
+    sim = Similarity.from_matrix(D if distance else 2 - D)
+    level = 0.15 if distance else 2 - 0.15
+    pairs = pairs_above(sim, level, distance=distance, recall=1, rng=0)
+    near = (D <= 0.15) & ~np.eye(50, dtype=bool)
+    A = pairs.to_csr()
+    least = D[near].min()
+    expected = np.where(near, D - (0 if distance else least), 0)
+    np.testing.assert_allclose(A.toarray(), expected, atol=1e-15)
+    assert A.nnz == near.sum()
+    assert A.indices.dtype == A.indptr.dtype == np.int32
+    for i in range(50):
+        assert (np.diff(A.data[A.indptr[i] : A.indptr[i + 1]]) >= 0).all()
+    np.testing.assert_array_equal(pairs.to_csr("connectivity").toarray(), near)
+    weights = pairs.to_csr("similarity").toarray()
+    top = D[near].max() if distance else 2
+    np.testing.assert_allclose(weights, np.where(near, top - D, 0), atol=1e-15)
+    for samples in (1, 4):
+        eps = level if distance else A.max()
+        model = DBSCAN(eps, min_samples=samples, metric="precomputed")
+        whole = DBSCAN(0.15, min_samples=samples, metric="precomputed")
+        np.testing.assert_array_equal(model.fit_predict(A), whole.fit_predict(D))
+    frame = pairs.to_frame()
+    name = "distance" if distance else "similarity"
+    assert frame.columns.tolist() == ["i", "j", name]
+    np.testing.assert_array_equal(frame[name], pairs.values)
+    with pytest.raises(ValueError, match="mode must be"):
+        pairs.to_csr("length")
+    with pytest.raises(ValueError, match="read-only"):
+        pairs.values.sort()
+
+
+def test_a_frame_without_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    pairs = pairs_above(Similarity.from_matrix(np.eye(3)), 0.5, recall=1)
+    assert pairs.to_csr().nnz == 0
+    with pytest.raises(ImportError, match="pip install pandas"):
+        pairs.to_frame()
+
+
+def test_what_a_graph_of_neighbours_does_to_dbscan():
+    """Its edges have directions, and an item no more of them than k: as documented."""
+    X, _ = make_blobs(150, 2, centers=3, cluster_std=0.3, random_state=0)
+    D = cdist(X, X)
+    whole = DBSCAN(0.5, min_samples=5, metric="precomputed").fit_predict(D)
+    sim = Similarity.from_matrix(D)
+    graph = nearest(sim, 4, limit=11175, distance=True)
+    model = DBSCAN(0.5, min_samples=5, metric="precomputed")
+    assert adjusted_rand_score(whole, model.fit_predict(graph.to_csr())) < 0.8
+    both = model.fit_predict(graph.to_csr(symmetric=True))
+    assert adjusted_rand_score(whole, both) == 1
+    for samples, noise in ((5, False), (6, True)):
+        model = DBSCAN(0.5, min_samples=samples, metric="precomputed")
+        assert (model.fit_predict(graph.to_csr()) == -1).all() == noise
+    pairs = pairs_above(sim, 0.5, distance=True, rng=0)
+    model = DBSCAN(0.5, min_samples=10, metric="precomputed")
+    np.testing.assert_array_equal(
+        model.fit_predict(pairs.to_csr()), model.fit_predict(D)
+    )
+
+
+# What is said before, and while it takes time
+
+
+def test_distances_that_are_taken_for_similarities_are_told():
+    """They gave the farthest items without a word."""
+    x = np.random.default_rng(0).random((60, 2))
+    D = cdist(x, x)
+
+    def searches(K, new, **options):
+        def sim():
+            return Similarity(range(60), lambda i, j: K[i, j], batch="pairs", **options)
+
+        yield lambda way: nearest(sim(), 3, limit=600, distance=way, rng=0)
+        yield lambda way: search(sim(), new, 3, limit=9, distance=way, rng=0)
+        if options:
+            yield lambda way: nearest(sim(), 3, limit=1770, distance=way, rng=0)
+            yield lambda way: pairs_above(sim(), 0.5, distance=way, limit=900)
+            yield lambda way: most_similar(sim(), 9, distance=way, limit=900)
+
+    for options in ({}, {"diagonal": 0}):  # met in whole columns, or given
+        for ask in searches(D, range(4), **options):
+            ask(True)
+            with pytest.warns(UserWarning, match="are distances, leave in") as told:
+                ask(False)
+            assert told[0].filename == __file__
+    for ask in searches(np.exp(-D), range(4), diagonal=1):
+        ask(False)
+        with pytest.warns(UserWarning, match="are similarities, leave out"):
+            ask(True)
+
+
+def test_a_promise_without_a_companion_is_dear_and_that_is_said_before():
+    K, G = noisy(160)
+    asked = []
+
+    def function(i, j):
+        asked.append(i)
+        return K[i, j]
+
+    def similarity(**options):
+        return Similarity(range(160), function, batch="pairs", **options)
+
+    with pytest.warns(UserWarning, match="most of 12720 calls") as told:
+        pairs = pairs_above(similarity(), 0.3, rng=0)
+    assert told[0].filename == __file__
+    assert pairs.calls > 0.7 * 12720
+    asked.clear()
+    with pytest.raises(UserWarning, match="a `limit`"):  # warnings are errors
+        most_similar(similarity(), 200, rng=0)
+    assert not asked
+    with pytest.warns(UserWarning, match="most of 25440 calls"):
+        pairs_above(similarity(symmetric=False).symmetrized(), 0.3, rng=0)
+    cheap = Similarity.from_matrix(G)
+    assert pairs_above(similarity(), 0.3, cheap=cheap, rng=0).reached
+    pairs_above(similarity(), 0.3, limit=900, rng=0)
+    pairs_above(similarity(limit=900), 0.3, rng=0)
+    pairs_above(similarity(), 0.3, recall=1)  # which says so itself
+    known = similarity()
+    known.columns(range(160))
+    pairs_above(known, 0.3, rng=0)
+
+
+def test_a_search_has_one_bar(monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, total, **_):
+            self.total, self.n, self.beside = total, 0, []
+            bars.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def update(self, n):
+            self.n += n
+
+        def set_postfix(self, **numbers):
+            assert numbers.pop("refresh") is False
+            self.beside.append(numbers)
+
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
+    D = cdist(*2 * [np.random.default_rng(0).random((60, 2))])
+    options, near = {"distance": True, "rng": 0}, {"cheap": Similarity.from_matrix(D)}
+
+    def ask(search, *arguments, **more):
+        function = partial(lambda D, i, j: D[i, j], D)
+        sim = Similarity(range(60), function, batch="pairs", progress=True)
+        search(sim, *arguments, **options, **more)
+        bar = bars.pop()
+        assert not bars
+        assert bar.n == sim.calls
+        return bar
+
+    bar = ask(nearest, 3, limit=600, check=1, **near)
+    assert bar.total == 600
+    assert [numbers["round"] for numbers in bar.beside][:2] == ["1/11", "2/11"]
+    assert ask(nearest, 3, limit=10**6).total == 60 * 59 // 2
+    assert ask(nearest, 3, limit=None, exact=True, **near).total is None
+    bar = ask(search, range(4), 3, limit=9)
+    assert bar.total == bar.n
+    assert ask(pairs_above, 0.5, limit=600).total == 600
+    bar = ask(pairs_above, 0.5, **near)
+    assert bar.total == 60 * 59 // 2
+    assert set(bar.beside[-1]) == {"hits", "promised"}
+    assert bar.beside[-1]["hits"] > 0
+    assert ask(most_similar, 5, limit=500).total == 500

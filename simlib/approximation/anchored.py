@@ -30,6 +30,8 @@ from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.exceptions import BudgetExceeded, SimilarityError
 from simlib.landmarks import draw, whole_number
 from simlib.lowrank import LowRank
+from simlib.lowrank import _is_symmetric as is_symmetric
+from simlib.similarity import Similarity
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
 
@@ -43,7 +45,7 @@ LEVELS = 2048  # of the values of a calibration that are told apart at least
 def anchored(
     sim: Source,
     n_landmarks: int | None,
-    cheap: Source | ArrayLike,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike,
     *,
     oversampling: float = 2,
     calibration: Literal["isotonic"] | None = "isotonic",
@@ -64,11 +66,13 @@ def anchored(
         The n x n matrix K, symmetric or not.
     n_landmarks : int
         Number s1 of landmarks, 1 to n; None where `landmarks` are given.
-    cheap : Similarity, or array or sparse array of shape (n, d)
-        The same items under the cheap similarity, or the factor Z of similarities
-        :math:`Z Z^\top`. An array is a factor even where it is square: the matrix
-        itself is ``Similarity.from_matrix(G)``. A distance will do: the direction is
-        found from the data. Its calls are counted on itself.
+    cheap : Similarity, function, or array or sparse array of shape (n, d)
+        The same items under the cheap similarity; a function of two items; or the
+        factor Z of similarities :math:`Z Z^\top`. The matrix itself is
+        ``Similarity.from_matrix(G)``: a symmetric array of shape (n, n) is refused. A
+        distance will do, for the direction is found from the data: of rows of numbers
+        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`.
+        Its calls are counted on itself.
     oversampling : float, default=2
         The core is fitted to the block of ``min(oversampling * n_landmarks, n)`` items
         around the landmarks.
@@ -98,7 +102,7 @@ def anchored(
     ValueError
         More landmarks than items, a rank out of range, no such calibration; a cheap
         similarity of another number of items, or an asymmetric one of a symmetric K; a
-        factor that is no table of numbers.
+        factor that is no table of numbers, or could be the similarities themselves.
     BudgetExceeded, SimilarityError
         As for any request to `sim` or `cheap`.
 
@@ -348,16 +352,16 @@ class Anchored(LowRank):
 
 
 def _companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
-    """Return the cheap similarity, made from a factor if need be."""
-    if not isinstance(cheap, Source):
-        cheap = InnerProducts(
-            check_array(
-                cheap,
-                accept_sparse="csr",
-                dtype=[float, np.float32],
-                input_name="cheap",
+    """Return the cheap similarity, made from a function or a factor if need be."""
+    if not isinstance(cheap, Source) and callable(cheap):
+        if not hasattr(sim, "items"):
+            raise TypeError(
+                "This similarity does not tell its items: pass "
+                "cheap=Similarity(items, function)."
             )
-        )
+        cheap = Similarity(sim.items, cheap, symmetric=sim.symmetric)
+    elif not isinstance(cheap, Source):
+        cheap = InnerProducts(_factor(cheap, sim.n))
     cheap = check_similarity(cheap)
     if cheap.n != sim.n:
         raise ValueError(
@@ -370,6 +374,31 @@ def _companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
             "cheap.symmetrized()."
         )
     return cheap
+
+
+def _factor(cheap: Any, n: int) -> Any:
+    """Return a factor of cheap similarities as an array or csr array, or raise."""
+    try:
+        Z = check_array(
+            cheap,
+            accept_sparse="csr",
+            dtype=[float, np.float32],
+            input_name="cheap",
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "`cheap` is a Similarity of the same items, a function of two of them, or "
+            "an array of shape (n, d), a row of numbers for each item, of which the "
+            f"inner products count. {error}"
+        ) from error
+    if n > 1 and Z.shape == (n, n) and is_symmetric(Z):
+        raise ValueError(
+            f"`cheap` has two meanings, as it is symmetric of shape {Z.shape}. If it "
+            "holds the cheap similarities or distances pass "
+            "Similarity.from_matrix(cheap); if its rows are features, of which the "
+            "inner products count, Similarity.from_matrix(cheap @ cheap.T)."
+        )
+    return Z
 
 
 def _in_unit(ridge: float, exponent: int) -> float:

@@ -29,7 +29,10 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from simlib._typing import MatrixLike
 from simlib.approximation.anchored import Anchored
+from simlib.approximation.anchored import _companion as as_companion
+from simlib.approximation.companion import InnerProducts
 from simlib.approximation.methods import named
 from simlib.calling import accessor, as_items, is_frame, numeric
 from simlib.exceptions import SimilarityError
@@ -51,7 +54,7 @@ class OfItems(BaseEstimator):
     """An estimator on items of any kind: what `kernel`, `cheap` and `batch` may be."""
 
     kernel: Kernel
-    cheap: Kernel | None
+    cheap: Kernel | MatrixLike | None
     batch: Literal["pairs", "block"] | None
     kernel_params: dict[str, Any] | None = None
     n_jobs: int | None = None
@@ -85,6 +88,20 @@ class OfItems(BaseEstimator):
                 return X
         return X.to_numpy() if hasattr(X, "to_numpy") else X
 
+    def _cheap_kernel(self) -> Any:
+        """Return `cheap`, for numbers of items as a Source whatever it is."""
+        numbers = isinstance(self.kernel, Source)
+        if self.cheap is None or isinstance(self.cheap, str | Source):
+            if self.cheap is not None and isinstance(self.cheap, Source) != numbers:
+                raise ValueError(
+                    "Of `kernel` and `cheap` one is a Similarity, for which X is "
+                    "numbers of items: the other must be one too."
+                )
+            return self.cheap
+        if not numbers:
+            return self.cheap
+        return as_companion(self.cheap, check_similarity(self.kernel))
+
     def _cheap_items(self, items: Any) -> Any:
         """Return the items as the cheap kernel takes them."""
         if not isinstance(self.cheap, str):
@@ -99,6 +116,8 @@ class OfItems(BaseEstimator):
                 raise ValueError(
                     "kernel_params are for functions; of a Similarity use `map`."
                 )
+            if isinstance(base := getattr(kernel, "base", None), InnerProducts):
+                return check_similarity(InnerProducts(base.Z[items]))
             return _Subset(check_similarity(kernel), items)
         if kernel == "precomputed":
             return Similarity.from_matrix(items)
@@ -147,11 +166,11 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
     n_landmarks : int, default=100
         Number of landmarks. Where it exceeds the number of items, a warning says so and
         every item is a landmark.
-    cheap : str, callable or Similarity, optional
+    cheap : str, callable, Similarity, or array or sparse array, optional
         A kernel that costs little and nearly agrees: the features are then those of
         `anchored`, in place of `tikhonov`. A name or a function of two items where
-        `kernel` is, a `Similarity` over the same items where `kernel` is one. Where it
-        does not help the features are those of the kernel alone.
+        `kernel` is; where `kernel` is a `Similarity`, what `anchored` takes for all its
+        items. Where it does not help the features are those of the kernel alone.
     batch : None, "pairs" or "block", default=None
         Form of a callable kernel, as in `Similarity`.
     kernel_params : dict, optional
@@ -253,7 +272,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         *,
         method: str = "tikhonov",
         n_landmarks: int = 100,
-        cheap: Kernel | None = None,
+        cheap: Kernel | MatrixLike | None = None,
         batch: Literal["pairs", "block"] | None = None,
         kernel_params: dict[str, Any] | None = None,
         method_params: dict[str, Any] | None = None,
@@ -349,7 +368,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             columns = self._between(items, self.components_, self.kernel)
         if self.cheap is not None and len(self.normalization_) > columns.shape[1]:
             cheap = self._between(
-                self._cheap_items(items), self.base_components_, self.cheap
+                self._cheap_items(items), self.base_components_, self._cheap_kernel()
             )
             calibrated = self.calibration_(cheap).astype(columns.dtype)
             columns = np.hstack([columns, calibrated])
@@ -367,7 +386,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             )
         if self.cheap is not None:
             base_items = self._cheap_items(items)
-            options["cheap"] = self._similarity(base_items, self.cheap)
+            options["cheap"] = self._similarity(base_items, self._cheap_kernel())
             rank = whole_number(options.get("base_rank", BASE_RANK), "base_rank")
             options["base_rank"] = min(rank, sim.n)
         if n_landmarks > sim.n:
@@ -412,7 +431,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
     def _method(self) -> tuple[Callable[..., LowRank], dict[str, Any]]:
         """Return the function, and its options but those that depend on the data."""
-        for kernel in (self.kernel, "" if self.cheap is None else self.cheap):
+        cheap = self._cheap_kernel()
+        for kernel in (self.kernel, "" if cheap is None else cheap):
             if not (isinstance(kernel, str | Source) or callable(kernel)):
                 raise TypeError(
                     "A kernel is a callable, a Similarity or a name; got "
@@ -425,15 +445,10 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
                 raise ValueError(
                     f'With a cheap kernel the method is "tikhonov"; got {name!r}.'
                 )
-            if "precomputed" in (self.kernel, self.cheap):
+            if "precomputed" in (self.kernel, cheap):
                 raise ValueError(
                     "A cheap kernel needs items, not a precomputed matrix; the "
                     "function simlib.anchored takes two matrices."
-                )
-            if isinstance(self.cheap, Source) != isinstance(self.kernel, Source):
-                raise ValueError(
-                    "Of `kernel` and `cheap` one is a Similarity, for which X is "
-                    "numbers of items: the other must be one too."
                 )
             name = "anchored"
         elif name == "anchored":

@@ -23,6 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import eliminate
 from simlib.biharmonic.operator import as_square
+from simlib.blocks import read_only
 
 try:
     from numba import njit
@@ -219,7 +220,7 @@ class HubLabels:
         Yields
         ------
         rows : array of int, shape (k,)
-            Places among the landmarks.
+            Places among the landmarks; read-only, as columns.
         columns : array of int, shape (m,)
             Places among the landmarks: these rows, and all that come later.
         block : array of uint16, shape (k, m)
@@ -247,7 +248,7 @@ class HubLabels:
         if size < 1:
             raise ValueError(f"`size` is at least 1; got {size}.")
         places = self._place[self._nodes(landmarks).ravel()]
-        order = np.argsort(places, kind="stable")
+        order = read_only(np.argsort(places, kind="stable"))
         places = places[order]
         for start in range(0, places.size, size):
             rest = places[start:]

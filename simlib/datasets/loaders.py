@@ -184,9 +184,9 @@ class CrossEncoderData:
         n = int(n)
         inside = (self.pairs < n).all(axis=1)
         return CrossEncoderData(
-            matrix=self.matrix[:n, :n],
+            matrix=self.matrix[:n, :n].copy(),
             sentences=self.sentences[:n],
-            embeddings=self.embeddings[:n],
+            embeddings=self.embeddings[:n].copy(),
             pairs=self.pairs[inside],
             scores=self.scores[inside],
             dev_rows=self.dev_rows[inside],

@@ -1,7 +1,8 @@
 """Nearest items, similar pairs and clusters from few calls of an expensive similarity.
 
 `nearest` finds the neighbours of every item, `search` those of new ones, `pairs_above`
-and `most_similar` pairs; `SimilarityNeighbors` is the first for scikit-learn.
+and `most_similar` pairs, and of these clusters; `SimilarityNeighbors` is the first for
+scikit-learn.
 """
 
 from simlib.neighbors.estimator import SimilarityNeighbors

@@ -2,7 +2,6 @@
 
 What takes a precomputed sparse graph of distances takes this one's::
 
-    DBSCAN(eps, metric="precomputed").fit(graph)
     HDBSCAN(metric="precomputed").fit(estimator.graph_.to_csr(connected=True))
     SpectralClustering(affinity="precomputed_nearest_neighbors").fit(graph)
     TSNE(perplexity=30, metric="precomputed", init="random").fit_transform(graph)
@@ -10,7 +9,8 @@ What takes a precomputed sparse graph of distances takes this one's::
     UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
 
 with ``graph = estimator.fit_transform(items)``. t-SNE wants at least
-3 perplexity + 1 neighbours, the others as many as they are told.
+3 perplexity + 1 neighbours, the others as many as they are told. DBSCAN wants all pairs
+within its radius: those of `pairs_above`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from simlib._typing import MatrixLike
 from simlib.approximation.estimators import Kernel, OfItems
 from simlib.calling import is_frame
 from simlib.landmarks import whole_number
@@ -31,6 +32,7 @@ from simlib.neighbors.graph import nearest
 from simlib.neighbors.rounds import price
 from simlib.neighbors.search import search
 from simlib.source import Source
+from simlib.views import SimilarityMatrix
 
 __all__ = ["SimilarityNeighbors"]
 
@@ -54,8 +56,15 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     limit : int, optional
         Most calls in `fit`. None means those for 5 % of the pairs, and for no fewer
         than four for each neighbour of an item, or all pairs where these are fewer.
-    cheap : str, callable or Similarity, optional
-        A companion that costs little, of the same form as `kernel`.
+    cheap : str, callable, Similarity, or array or sparse array, optional
+        A companion that costs little: a name or a function of two items where `kernel`
+        is; where that is a `Similarity`, one of the same items or a function of two of
+        them. Or an array of shape (n, d) with a row for each item of `fit`, or of the
+        `Similarity`, whose inner products are the cheap similarities; it says nothing
+        of new items, which are searched without. For distances between its rows pass
+        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`,
+        where X is numbers of items, and ``cheap=scipy.spatial.distance.euclidean``
+        where it is these rows.
     distance : bool, default=False
         Whether the kernel is a distance: small means near.
     batch : None, "pairs" or "block", default=None
@@ -85,7 +94,11 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     -----
     HDBSCAN needs ``graph_.to_csr(connected=True)``, and so does Isomap, with
     ``n_neighbors=None, radius=np.inf``, which takes all edges. UMAP needs
-    ``graph_.to_csr(symmetric=True)``.
+    ``graph_.to_csr(symmetric=True)``. DBSCAN and Butina count the items within a
+    radius, of which a graph has k: they want `pairs_above` at that radius and its
+    ``to_csr()``. On a graph DBSCAN needs ``graph_.to_csr(symmetric=True)``, or it
+    divides clusters, and with ``min_samples`` above ``n_neighbors + 1`` everything is
+    noise.
 
     A data frame reaches a callable as in `SimilarityFeatures`.
 
@@ -114,7 +127,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         n_neighbors: int = 10,
         *,
         limit: int | None = None,
-        cheap: Kernel | None = None,
+        cheap: Kernel | MatrixLike | None = None,
         distance: bool = False,
         batch: Literal["pairs", "block"] | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -169,7 +182,9 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             k = n - 1
         cheap = None
         if self.cheap is not None:
-            cheap = self._similarity(self._cheap_items(items), self.cheap)
+            cheap = self._cheap_kernel()
+            if isinstance(cheap, str | Source) or callable(cheap):
+                cheap = self._similarity(self._cheap_items(items), cheap)
         limit = self.limit
         if limit is None:
             pairs = n * (n - 1) // 2
@@ -182,7 +197,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             distance=self.distance,
             rng=self._seed(),
         )
-        self._fitted, self._sim, self._cheap = items, sim, cheap
+        self._fitted, self._sim = items, sim
+        self._cheap = cheap if isinstance(cheap, SimilarityMatrix) else None
         self._far = float(self.graph_.values.max())
         self.n_calls_, self.n_samples_fit_ = self.graph_.calls, n
         return self
@@ -315,7 +331,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         return self._csr(distances, np.hstack([own, indices]))
 
     def _known(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        return self._distances(self.graph_.values[:, :k]), self.graph_.indices[:, :k]
+        graph = self.graph_
+        return self._distances(graph.values[:, :k]), graph.indices[:, :k].copy()
 
     def _found(self, items: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         n = self.n_samples_fit_
@@ -347,7 +364,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         return self._distances(np.take_along_axis(values, order, axis=1)), order
 
     def _distances(self, values: np.ndarray) -> np.ndarray:
-        return values if self.distance else np.maximum(self._far - values, 0)
+        return values.copy() if self.distance else np.maximum(self._far - values, 0)
 
     def _csr(self, distances: np.ndarray, indices: np.ndarray) -> csr_matrix:
         m, k = indices.shape

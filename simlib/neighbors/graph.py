@@ -11,9 +11,10 @@ P_i are the items to which i was compared, in rounds, and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.stats
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
+from simlib.blocks import read_only
 from simlib.landmarks import whole_number
 from simlib.neighbors.exact import filter_and_refine
 from simlib.neighbors.rounds import LARGEST, Rounds, checked
@@ -28,6 +30,8 @@ from simlib.source import Source
 from simlib.views import SimilarityMatrix
 
 __all__ = ["NeighborGraph", "RecallEstimate", "nearest"]
+
+Mode: TypeAlias = Literal["distance", "similarity", "connectivity"]
 
 LINKS = 8  # pairs tried for each component that is joined to another
 
@@ -72,9 +76,9 @@ class NeighborGraph:
     Attributes
     ----------
     indices : array of int32, shape (n, k)
-        From the nearest on; an item is no neighbour of itself.
+        From the nearest on; an item is no neighbour of itself. Read-only.
     values : array of shape (n, k)
-        Their similarities or distances, as `sim` has them.
+        Their similarities or distances, as `sim` has them. Read-only.
     calls : int
         Evaluations made for the graph.
     recall : RecallEstimate or None
@@ -108,6 +112,10 @@ class NeighborGraph:
     history: list[dict[str, tuple[int, float]]]
     sim: SimilarityMatrix
 
+    def __post_init__(self) -> None:
+        for name in ("indices", "values"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
     def __repr__(self) -> str:
         n, k = self.indices.shape
         parts = [f"{k} nearest of {n} items", f"calls={self.calls}"]
@@ -118,7 +126,7 @@ class NeighborGraph:
 
     def to_csr(
         self,
-        mode: Literal["distance", "similarity", "connectivity"] = "distance",
+        mode: Mode = "distance",
         *,
         symmetric: bool = False,
         connected: bool = False,
@@ -129,8 +137,9 @@ class NeighborGraph:
         ----------
         mode : "distance", "similarity" or "connectivity", default="distance"
             What the entries are. A similarity s becomes the distance m - s, where m is
-            the largest of all here, and a distance d the similarity m - d. Ones with
-            "connectivity".
+            the largest of all here, and a distance d the similarity m - d. Where some
+            similarities are negative the least of all is taken off them, for weights of
+            a graph are not. Ones with "connectivity".
         symmetric : bool, default=False
             Whether an entry has its mirror image: neighbours of either.
         connected : bool, default=False
@@ -152,12 +161,19 @@ class NeighborGraph:
             No such mode.
         BudgetExceeded, SimilarityError
             Where components are joined, as for any request to `sim`.
+
+        See Also
+        --------
+        SimilarPairs.to_csr : all pairs within a radius, as DBSCAN and Butina want them.
+
+        Notes
+        -----
+        What counts the items within a radius finds k of each item here at most: DBSCAN
+        takes an item of a dense place for one of a sparse one, follows edges in their
+        direction and divides clusters, and with ``min_samples`` above k + 1 everything
+        is noise. Take `pairs_above` at the radius, or at least ``symmetric=True`` and a
+        k well above ``min_samples``.
         """
-        if mode not in ("distance", "similarity", "connectivity"):
-            raise ValueError(
-                'mode must be "distance", "similarity" or "connectivity"; got '
-                f"{mode!r}."
-            )
         n, k = self.indices.shape
         i, j = np.repeat(np.arange(n), k), self.indices.ravel().astype(np.int64)
         values = self.values.ravel()
@@ -165,7 +181,7 @@ class NeighborGraph:
             extra_i, extra_j, extra = self._links(i, j)
             i, j = np.append(i, extra_i), np.append(j, extra_j)
             values = np.append(values, extra)
-        entries = self._entries(values, mode)
+        entries = edge_weights(values, mode, self.distance)
         if not (symmetric or connected):
             indptr = np.arange(0, n * k + 1, k, dtype=np.int32)
             return csr_matrix((entries, j.astype(np.int32), indptr), shape=(n, n))
@@ -177,13 +193,6 @@ class NeighborGraph:
             tiny = np.finfo(entries.dtype)
             entries[entries == 0] = max(tiny.eps * entries.max(initial=0), tiny.tiny)
         return csr_matrix(coo_array((entries, tuple(places)), shape=(n, n)))
-
-    def _entries(self, values: np.ndarray, mode: str) -> np.ndarray:
-        if mode == "connectivity":
-            return np.ones_like(values)
-        if (mode == "distance") == self.distance:
-            return values
-        return values.max() - values
 
     def _links(
         self, i: np.ndarray, j: np.ndarray
@@ -214,12 +223,27 @@ class NeighborGraph:
         return a[at], b[at], values[at]
 
 
+def edge_weights(values: np.ndarray, mode: Mode, distance: bool) -> np.ndarray:
+    """Return new weights of edges from their similarities or distances."""
+    if mode not in ("distance", "similarity", "connectivity"):
+        raise ValueError(
+            f'mode must be "distance", "similarity" or "connectivity"; got {mode!r}.'
+        )
+    if mode == "connectivity":
+        return np.ones_like(values)
+    if (mode == "distance") != distance:
+        return values.max(initial=-np.inf) - values
+    if mode == "similarity":
+        return values - values.min(initial=0)
+    return values.copy()
+
+
 def nearest(
     sim: Source,
     k: int,
     *,
     limit: float | None,
-    cheap: Source | ArrayLike | None = None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     distance: bool = False,
     exact: bool = False,
     check: int = 0,
@@ -241,12 +265,15 @@ def nearest(
         is run again, with a store say, searches on from what is known, for as many;
         after an interruption lower it by what was paid. With `exact` None means as many
         as it takes.
-    cheap : Similarity, or array or sparse array of shape (n, d), optional
-        A companion: the same items under a cheap similarity or distance, or the factor
-        Z of similarities :math:`Z Z^T`, as in `simlib.anchored`. Its direction is found
-        from the data.
+    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
+        A companion: the same items under a cheap similarity or distance, a function of
+        two items, or the factor Z of similarities :math:`Z Z^T`, as in
+        `simlib.anchored`. Its direction is found from the data. For the distances
+        between rows of Z pass ``Similarity(Z, cdist, batch="block")``, with
+        `scipy.spatial.distance.cdist`.
     distance : bool, default=False
-        Whether small values of `sim` mean near.
+        Whether small values of `sim` mean near. A warning says so where items turn out
+        to be farther from themselves than from others.
     exact : bool, default=False
         With ``distance=True`` and a companion that is never larger than the distance,
         such as those of `simlib.text.bounds`: pay for all that this bound does not
@@ -306,9 +333,10 @@ def nearest(
     if not 0 <= check <= sim.n:
         raise ValueError(f"check must be between 0 and {sim.n} items; got {check}.")
     rng = np.random.default_rng(rng)
-    no_limit = exact and limit is None
-    if not no_limit and (not isinstance(limit, Real) or np.isnan(limit)):
-        raise ValueError(f"limit is the most calls, a number; got {limit!r}.")
+    if not isinstance(limit, Real) or np.isnan(limit):
+        if not (exact and limit is None):
+            raise ValueError(f"limit is the most calls, a number; got {limit!r}.")
+        limit = np.inf
     if exact:
         if check:
             raise ValueError(
@@ -317,15 +345,17 @@ def nearest(
             )
         return _exact(sim, k, limit, cheap, distance)
     rounds = Rounds(sim, k, limit, cheap, distance, rng, check)
-    rounds.run()
-    indices, recall = rounds.paid.indices, None
-    if check:
-        recall = _estimate(sim, indices, distance, check, rng)
+    most = rounds.price * sim.n * (sim.n - 1) // 2
+    with sim.progress_bar(min(limit, most)) as rounds.show:
+        rounds.run()
+        indices, recall = rounds.paid.indices, None
+        if check:
+            recall = _estimate(sim, indices, distance, check, rng)
     return _graph(sim, indices, rounds.calls, recall, distance, rounds.history)
 
 
 def _exact(
-    sim: SimilarityMatrix, k: int, limit: float | None, cheap: Any, distance: bool
+    sim: SimilarityMatrix, k: int, limit: float, cheap: Any, distance: bool
 ) -> NeighborGraph:
     if cheap is None or not distance:
         raise ValueError(
@@ -337,10 +367,11 @@ def _exact(
             f"The bounds of all pairs are kept, of {LARGEST} items at most; these are "
             f"{sim.n}."
         )
-    limit = sim.remaining if limit is None else min(limit, sim.remaining)
+    limit = min(limit, sim.remaining)
     rounds = Rounds(sim, k, None, cheap, distance, 0)
     assert rounds.cheap is not None
-    calls = filter_and_refine(sim, rounds.paid, rounds.cheap, limit)
+    with sim.progress_bar(None if limit == np.inf else limit):
+        calls = filter_and_refine(sim, rounds.paid, rounds.cheap, limit)
     return _graph(sim, rounds.paid.indices, calls, None, distance, [])
 
 

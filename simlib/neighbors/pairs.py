@@ -17,20 +17,27 @@ still holds, less what was found since.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from math import pi
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_matrix
 from scipy.stats import chi2, hypergeom
 
+from simlib.blocks import read_only
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
 from simlib.neighbors.choice import affordable, among, mask, strips
+from simlib.neighbors.clusters import average_linkage, complete_linkage, components
+from simlib.neighbors.graph import Mode, edge_weights
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.residual import RowFits, exponent, leading
-from simlib.neighbors.rounds import LARGEST, checked
+from simlib.neighbors.rounds import LARGEST, checked, price, warn_of_direction
 from simlib.source import Source
+from simlib.views import SimilarityMatrix
 
 __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
 
@@ -39,6 +46,7 @@ ROUND = 0.003  # of the pairs, in a round, or
 GROWTH = 0.1  # of those paid for, if that is more
 SPARED = 16  # U / goal^2 calls that a sample is smaller by for each hit found before
 N_LANDMARKS, RANK, DIRECTIONS = 20, 20, 20
+MANY = 10_000  # calls: to pay for so many without a companion is worth a warning
 SAMPLE = 2**16  # pairs by which the cut of a round is found
 
 
@@ -48,7 +56,7 @@ class SimilarPairs(NamedTuple):
     Attributes
     ----------
     i : array of int, shape (m,)
-        The first item of each pair.
+        The first item of each pair; read-only, as the next two.
     j : array of int, shape (m,)
         The second, i < j.
     values : array of shape (m,)
@@ -59,6 +67,13 @@ class SimilarPairs(NamedTuple):
         Whether that is the recall that was asked for; if not, the limit was too low.
     calls : int
         Evaluations.
+    threshold : float
+        The least similarity, or largest distance, of a pair; of `most_similar` that of
+        those found.
+    distance : bool
+        Whether small values mean near.
+    sim : SimilarityMatrix
+        Of the n items; average linkage asks it for more.
 
     Examples
     --------
@@ -68,6 +83,8 @@ class SimilarPairs(NamedTuple):
     >>> pairs = pairs_above(sim, -1.0, rng=0)
     >>> list(zip(pairs.i.tolist(), pairs.j.tolist())), pairs.recall, pairs.reached
     ([(1, 2), (0, 1)], 1.0, True)
+    >>> pairs.clusters().tolist(), pairs.clusters("complete").tolist()
+    ([0, 0, 0, 1], [0, 1, 1, 2])
     """
 
     i: np.ndarray
@@ -76,6 +93,9 @@ class SimilarPairs(NamedTuple):
     recall: float
     reached: bool
     calls: int
+    threshold: float
+    distance: bool
+    sim: SimilarityMatrix
 
     def __repr__(self) -> str:
         promise = "reached" if self.reached else "not reached"
@@ -83,6 +103,109 @@ class SimilarPairs(NamedTuple):
             f"SimilarPairs({len(self.i)} pairs, recall at least {self.recall:.3f} "
             f"({promise}), calls={self.calls})"
         )
+
+    def to_csr(self, mode: Mode = "distance") -> csr_matrix:
+        """Return the pairs as a sparse matrix, each in both orders.
+
+        ``DBSCAN(eps, metric="precomputed")`` of scikit-learn, with the threshold of
+        `pairs_above` in distances as ``eps``, makes of it the clusters that it makes of
+        all distances; of similarities each ``eps`` from the largest entry on.
+
+        Parameters
+        ----------
+        mode : "distance", "similarity" or "connectivity", default="distance"
+            What the entries are, as in `NeighborGraph.to_csr`.
+
+        Returns
+        -------
+        csr_matrix of shape (n, n)
+            Indices are int32; each row goes from the nearest on. Zeros are stored.
+
+        Raises
+        ------
+        ValueError
+            No such mode.
+        """
+        n, entries = self.sim.n, edge_weights(self.values, mode, self.distance)
+        rows, columns = np.append(self.i, self.j), np.append(self.j, self.i)
+        order = np.lexsort((np.tile(np.arange(self.i.size), 2), rows))
+        indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=n)))
+        parts = columns[order].astype(np.int32), indptr.astype(np.int32)
+        return csr_matrix((np.tile(entries, 2)[order], *parts), shape=(n, n))
+
+    def to_frame(self) -> Any:
+        """Return the pairs as a pandas data frame.
+
+        Returns
+        -------
+        pandas.DataFrame of m rows
+            The columns "i", "j" and "similarity", or "distance".
+
+        Raises
+        ------
+        ImportError
+            pandas is not installed.
+        """
+        try:
+            from pandas import DataFrame  # type: ignore[import-untyped]
+        except ImportError as error:
+            raise ImportError(
+                "A data frame needs pandas: pip install pandas."
+            ) from error
+        name = "distance" if self.distance else "similarity"
+        return DataFrame({"i": self.i, "j": self.j, name: self.values})
+
+    def clusters(
+        self, linkage: Literal["single", "complete", "average"] = "single"
+    ) -> np.ndarray:
+        """Return clusters of the items, cut at the threshold.
+
+        Parameters
+        ----------
+        linkage : "single", "complete" or "average", default="single"
+            Items that pairs connect, however long the chain; clusters in which every
+            two items are a pair; or those between which the mean similarity, or
+            distance, is no worse than the threshold.
+
+        Returns
+        -------
+        array of int, shape (n,)
+            The cluster of each item, counted from 0 in the order of their first items;
+            an item without a pair is one alone.
+
+        Raises
+        ------
+        ValueError
+            No such linkage.
+        BudgetExceeded, SimilarityError
+            Average linkage, as for any request to `sim`.
+
+        See Also
+        --------
+        sklearn.cluster.DBSCAN : takes `to_csr`; leaves items with few pairs as noise.
+
+        Notes
+        -----
+        What linkage makes of all similarities, if no pair is missing. Single and
+        complete linkage need no call. Average linkage evaluates the other pairs of each
+        component of three items or more: c (c - 1) / 2 pairs of c items, less what is
+        known, so look at ``np.bincount(pairs.clusters())`` before. Pairs within one of
+        the `groups` are then asked for too. Time and memory O(c^2).
+        """
+        if linkage not in ("single", "complete", "average"):
+            raise ValueError(
+                f'linkage must be "single", "complete" or "average"; got {linkage!r}.'
+            )
+        pairs, sign = (self.sim.n, self.i, self.j), -1 if self.distance else 1
+        if linkage == "single":
+            return components(*pairs)
+        if linkage == "complete":
+            return complete_linkage(*pairs, sign * self.values)
+
+        def ask(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            return sign * self.sim.pairs(i, j).astype(float)
+
+        return average_linkage(*pairs, ask, sign * self.threshold)
 
 
 def pairs_above(
@@ -92,12 +215,15 @@ def pairs_above(
     recall: float = 0.95,
     confidence: float = 0.95,
     limit: float | None = None,
-    cheap: Source | ArrayLike | None = None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     groups: ArrayLike | None = None,
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> SimilarPairs:
     """Find the pairs that are at least so similar: duplicates, links of two tables.
+
+    And all that clusters within a radius ask for: `SimilarPairs.clusters`, or DBSCAN of
+    `SimilarPairs.to_csr`.
 
     Parameters
     ----------
@@ -110,9 +236,10 @@ def pairs_above(
     confidence : float, default=0.95
         Probability with which that is true where ``reached`` says so.
     limit : int, optional
-        Most calls. None means as many as it takes.
-    cheap : Similarity, or array or sparse array of shape (n, d), optional
-        A companion, as in `simlib.anchored`.
+        Most calls. None means as many as it takes: most pairs, if `cheap` is None.
+    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
+        A companion, as in `nearest`: an array counts by inner products of its rows, for
+        distances between them pass ``Similarity(Z, cdist, batch="block")``.
     groups : array of shape (n,), optional
         Only pairs of different groups count: the tables to be linked.
     distance : bool, default=False
@@ -137,15 +264,16 @@ def pairs_above(
     --------
     most_similar : the m most similar pairs, whatever their similarity.
     nearest : of each item.
+    SimilarPairs.clusters : of the items, from these pairs.
 
     Notes
     -----
     If F pairs are found, that no more than F / 20 are missing takes a random sample of
     about 70 / F of the other pairs, however good the predictions: of few pairs among
-    very many nothing can be promised cheaply. Pairs that `sim` knows already are free.
-    Flops: O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source:
-    ours; the bound of a look is that of Clopper and Pearson (1934) for a finite
-    population.
+    very many nothing can be promised cheaply. Without a companion it takes most pairs,
+    and a warning says so before. Pairs that `sim` knows already are free. Flops:
+    O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source: ours; the
+    bound of a look is that of Clopper and Pearson (1934) for a finite population.
 
     Examples
     --------
@@ -178,7 +306,7 @@ def most_similar(
     recall: float = 0.95,
     confidence: float = 0.95,
     limit: float | None = None,
-    cheap: Source | ArrayLike | None = None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     groups: ArrayLike | None = None,
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
@@ -243,7 +371,8 @@ class _Hunt:
         distance: bool,
         rng: int | np.random.Generator | None,
     ):
-        self.sim = sim = checked(sim)
+        self.given = checked(sim)
+        self.sim = sim = self.given
         self.n = n = sim.n
         if n > LARGEST:
             raise ValueError(
@@ -274,8 +403,22 @@ class _Hunt:
     def run(self, recall: float) -> SimilarPairs:
         if not 0 < recall <= 1:
             raise ValueError(f"recall must be above 0 and at most 1; got {recall}.")
+        most = min(price(self.given) * self.n_pairs, self.given.cost((None, None)))
+        if self.cheap is None and recall < 1 and MANY < most <= self.limit:
+            warnings.warn(
+                f"Without a companion a promise takes most of {most} calls. Pass "
+                "`cheap`; or a `limit`, at which you are told what is promised.",
+                UserWarning,
+                stacklevel=3,
+            )
+        with self.sim.progress_bar(min(self.limit, most)) as self.show:
+            return self._run(recall)
+
+    def _run(self, recall: float) -> SimilarPairs:
         self._start()
+        warn_of_direction(self.sim, self.paid.nearness, self.sign < 0, 5)
         while self._promised() < recall and self.keys.size < self.n_pairs:
+            self.show(hits=self._hits(), promised=f"{self._promised():.0%}")
             size = max(100, ROUND * self.n_pairs, GROWTH * self.keys.size)
             before, cut, paid = self._hits(), self._cut(), 0
             if recall < 1:
@@ -485,14 +628,18 @@ class _Hunt:
         hits = np.flatnonzero(paid.nearness >= self._cut())
         order = np.lexsort((paid.j[hits], paid.i[hits], -paid.nearness[hits]))
         hits = hits[order][: self.m or None]
-        promised = self._promised()
+        promised, values = self._promised(), self.sign * paid.nearness[hits]
+        least = values[-1] if self.m and hits.size else self.sign * self.threshold
         return SimilarPairs(
-            paid.i[hits],
-            paid.j[hits],
-            (self.sign * paid.nearness[hits]).astype(self.sim.dtype),
+            read_only(paid.i[hits]),
+            read_only(paid.j[hits]),
+            read_only(values.astype(self.sim.dtype)),
             promised,
             promised >= recall,
             self.calls,
+            float(least),
+            self.sign < 0,
+            self.given,
         )
 
 

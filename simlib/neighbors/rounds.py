@@ -8,7 +8,9 @@ ones that entered a list of nearest.
 
 from __future__ import annotations
 
-from math import ceil
+import warnings
+from collections.abc import Callable
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,7 @@ from simlib.neighbors.residual import RowFits, exponent, leading
 from simlib.source import Source
 from simlib.views import SimilarityMatrix, check_similarity
 
-__all__ = ["LARGEST", "Rounds", "checked", "price"]
+__all__ = ["LARGEST", "Rounds", "checked", "price", "warn_of_direction"]
 
 LARGEST = 20_000  # items of which all pairs are predicted
 N_ROUNDS = 11
@@ -62,6 +64,23 @@ def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
     if sim.n < least:
         raise ValueError("A single item has no neighbours.")
     return sim
+
+
+def warn_of_direction(
+    sim: SimilarityMatrix, nearness: np.ndarray, distance: bool, stacklevel: int = 4
+) -> None:
+    """Warn where known items are farther from themselves than any from another."""
+    own = sim.peek(np.arange(sim.n), np.arange(sim.n))
+    own = own[~np.isnan(own)] * (-1 if distance else 1)
+    top, low = own.max(initial=-inf), nearness.min(initial=inf)
+    if own.size and top <= low < nearness.max(initial=-inf):
+        one, other = ("similarities", "out") if distance else ("distances", "in")
+        warnings.warn(
+            f"No item is as near to itself as any two are: {abs(top):.3g} for an item "
+            f"with itself. If these are {one}, leave {other} distance=True.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def price(sim: SimilarityMatrix) -> int:
@@ -114,6 +133,7 @@ class Rounds:
         self.companion: Companion | None = None
         self.history: list[dict[str, tuple[int, float]]] = []
         self.calls = 0  # made here: those of other threads are not ours
+        self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
         self._take_known()
         self.limit = np.inf if limit is None else self._affordable(limit, check)
 
@@ -129,8 +149,10 @@ class Rounds:
             i, j = np.triu_indices(n, 1)
             keys = i * n + j
             self._pay(keys[~among(keys, np.sort(self.paid.i * n + self.paid.j))])
+            warn_of_direction(self.sim, self.paid.nearness, self.sign < 0)
             return
         self._landmarks()
+        warn_of_direction(self.sim, self.paid.nearness, self.sign < 0)
         shares = np.full(len(self.names), 1 / len(self.names))
         for t in range(N_ROUNDS):
             if t == N_ROUNDS - 1:
@@ -141,7 +163,9 @@ class Rounds:
                 chosen = [some[: some.size // 2] for some in chosen]
             if keys.size:
                 self._pay(keys)
-                shares = divide(self._success(chosen, t))
+                rates = self._success(chosen, t)
+                shares = divide(rates)
+                self.show(round=f"{t + 1}/{N_ROUNDS}", entered=f"{rates.max():.0%}")
 
     def _spares(self, keys: np.ndarray) -> bool:
         """Tell whether after these every item can still be given k neighbours."""

@@ -12,6 +12,7 @@ some that are the same for all, then the most promising ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
 from simlib.neighbors.residual import RowFits, exponent, leading
-from simlib.neighbors.rounds import checked, price
+from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.source import Source
 from simlib.views import SimilarityMatrix
 
@@ -85,7 +86,7 @@ def search(
     *,
     limit: int,
     fit_limit: int | None = None,
-    cheap: Source | ArrayLike | None = None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     cheap_new: MatrixLike | None = None,
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
@@ -105,13 +106,13 @@ def search(
     fit_limit : int, optional
         Most calls among the known items, for whole columns of landmarks; what `sim`
         knows already is free. None means those of 60 columns.
-    cheap : Similarity, or array or sparse array of shape (n, d), optional
-        A companion, as in `simlib.anchored`: the known items under a cheap similarity
-        or distance, or a factor of one.
+    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
+        A companion, as in `nearest`: the known items under a cheap similarity or
+        distance, a function of two items, or a factor.
     cheap_new : array of shape (m, n) or (m, d), optional
         The cheap similarities of the new items to the known ones; where `cheap` is a
-        factor its rows for them. Not needed where `cheap` is a Similarity of items of
-        the same kind, which is then asked.
+        factor its rows for them. Not needed where `cheap` is a function, or a
+        Similarity of items of the same kind, which is then asked.
     distance : bool, default=False
         Whether small means near.
     rng : int, Generator or None
@@ -186,32 +187,34 @@ def search(
     guess = _Guess(n, m, S)
     if cheap is not None:
         guess.help(as_companion(cheap, sim), cheap_new, new_items)
-    sim.between(new_items, S[:0])  # raises, at no call, for what it cannot compare
-    columns = sign * np.array(sim.columns(S), dtype=float)
-    number = min(MOST_FIRST, max(1, int(FIRST * limit)))
-    first = S[:number] if S.size else uniform(n, number, rng=rng)
-    met = np.tile(first, (m, 1))
-    nearness = sign * sim.between(new_items, first).astype(float)
-    unit = exponent(columns, nearness)
-    guess.columns = np.ldexp(columns, -unit)
-    fits = None
-    for t in range(N_ROUNDS):
-        number = ceil((limit - met.shape[1]) / (N_ROUNDS - t))
-        if number < 1:
-            break
-        explained, residuals = guess.explained(met, np.ldexp(nearness, -unit))
-        if fits is None:
-            fits, old = RowFits(*guess.features(), n_rows=m), 0
-        fits.see(
-            _sparse(met[:, old:], residuals[:, old:], n), _sparse(met, residuals, n)
-        )
-        old = met.shape[1]
-        predicted = explained + fits.fit(_sparse(met, residuals, n)) @ fits.V.T
-        np.put_along_axis(predicted, met, -np.inf, axis=1)
-        best = np.argpartition(-predicted, number - 1, axis=1)[:, :number]
-        rows = [sim.between(fetch(np.array([q])), best[q]) for q in range(m)]
-        met = np.hstack([met, best])
-        nearness = np.hstack([nearness, sign * np.vstack(rows).astype(float)])
+    with sim.progress_bar(fit_calls + calls):
+        sim.between(new_items, S[:0])  # raises, at no call, for what cannot be compared
+        columns = sign * np.array(sim.columns(S), dtype=float)
+        number = min(MOST_FIRST, max(1, int(FIRST * limit)))
+        first = S[:number] if S.size else uniform(n, number, rng=rng)
+        met = np.tile(first, (m, 1))
+        nearness = sign * sim.between(new_items, first).astype(float)
+        warn_of_direction(sim, np.append(columns[guess.pairs], nearness), distance, 3)
+        unit = exponent(columns, nearness)
+        guess.columns = np.ldexp(columns, -unit)
+        fits = None
+        for t in range(N_ROUNDS):
+            number = ceil((limit - met.shape[1]) / (N_ROUNDS - t))
+            if number < 1:
+                break
+            explained, residuals = guess.explained(met, np.ldexp(nearness, -unit))
+            if fits is None:
+                fits, old = RowFits(*guess.features(), n_rows=m), 0
+            fits.see(
+                _sparse(met[:, old:], residuals[:, old:], n), _sparse(met, residuals, n)
+            )
+            old = met.shape[1]
+            predicted = explained + fits.fit(_sparse(met, residuals, n)) @ fits.V.T
+            np.put_along_axis(predicted, met, -np.inf, axis=1)
+            best = np.argpartition(-predicted, number - 1, axis=1)[:, :number]
+            rows = [sim.between(fetch(np.array([q])), best[q]) for q in range(m)]
+            met = np.hstack([met, best])
+            nearness = np.hstack([nearness, sign * np.vstack(rows).astype(float)])
     order = np.argsort(-nearness, axis=1, kind="stable")[:, :k]
     return SearchResult(
         np.take_along_axis(met, order, axis=1),

@@ -27,6 +27,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from simlib import sketch as sketches
+from simlib.blocks import read_only
 from simlib.regression.columns import norms
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
@@ -48,7 +49,7 @@ class Preconditioner:
     Attributes
     ----------
     R : ndarray of float64, shape (d, d)
-        Upper triangular, positive diagonal.
+        Upper triangular, positive diagonal; read-only.
     condition : float
         The condition number of R: that of A, up to (1 + eta) / (1 - eta).
     distortion : float
@@ -75,6 +76,9 @@ class Preconditioner:
     distortion: float
     _start: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
     _norm: float | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "R", read_only(self.R))
 
     @classmethod
     def from_matrix(

@@ -25,12 +25,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 from sklearn.utils import check_array
+
+from simlib.neighbors.clusters import average_cuts
 
 __all__ = [
     "CoreferenceScore",
@@ -284,6 +285,7 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     See Also
     --------
     sklearn.cluster.AgglomerativeClustering : the same at one threshold.
+    simlib.neighbors.SimilarPairs.clusters : the same from the pairs above it.
 
     Notes
     -----
@@ -311,16 +313,7 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
         raise ValueError(f"`threshold` has one axis; got shape {thresholds.shape}.")
     mean = given / 2 + given.T / 2
     np.fill_diagonal(mean, 0)
-    largest = int(np.frexp(np.abs(mean).max())[1]) + len(mean).bit_length()
-    shift = max(largest - np.finfo(float).maxexp, 0)  # sums of entries are numbers
-    tree = linkage(squareform(np.ldexp(-mean, -shift), checks=False), "average")
-    # SciPy cuts at distances that are not negative: at ranks, which lose no digit.
-    heights, tree[:, 2] = np.unique(tree[:, 2], return_inverse=True)
-    bounds = np.ldexp(-np.ravel(thresholds).astype(float), -shift)
-    bounds += len(mean) * np.finfo(float).eps * np.abs(bounds)  # as means are rounded
-    ranks = np.searchsorted(heights, bounds, side="right") - 1
-    cuts = [fcluster(tree, rank, "distance") for rank in ranks]
-    return np.array(cuts, dtype=int).reshape(*thresholds.shape, len(mean))
+    return average_cuts(squareform(mean, checks=False), thresholds)
 
 
 def _labels(labels: ArrayLike, name: str) -> np.ndarray:

@@ -1224,6 +1224,7 @@ INNER_NAMES = {
     "OfItems": "what SimilarityFeatures and SimilarityNeighbors have in common",
     "ColumnScaling": "called by lstsq and its like",
     "condition_number": "called by Preconditioner",
+    "rounding_errors": "called by lstsq and its like",
     "as_square": "called by biharmonic_operator and interpolation",
     "as_symmetric": "called by biharmonic_operator and interpolation",
     "check_mesh": "called by mesh_laplacian and the geodesics",

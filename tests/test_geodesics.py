@@ -8,7 +8,13 @@ from matrices import quick
 from scipy.sparse import coo_array, csr_array
 from scipy.spatial import Delaunay
 
-from simlib.biharmonic import exact_geodesics, graph_distances, heat_geodesics
+from simlib.biharmonic import (
+    exact_geodesics,
+    graph_distances,
+    heat_geodesics,
+    merge_vertices,
+    mesh_laplacian,
+)
 from simlib.datasets import bumpy_sphere
 
 TETRAHEDRON = (
@@ -285,7 +291,7 @@ def test_impossible_meshes(geodesics, vertices, faces, message):
 @pytest.mark.parametrize("axes", [[1, 2], [0, 1]])
 def test_heat_on_a_mesh_collapsed_to_a_line(axes):
     mesh = bumpy_sphere(2)
-    vertices = mesh.vertices.copy()
+    vertices = np.repeat(np.linspace(-1, 1, 162)[:, None], 3, axis=1)
     vertices[:, axes] = 0
     with pytest.raises(ValueError, match=r"162 of 162 vertices .* without area only"):
         heat_geodesics(vertices, mesh.faces, [0])
@@ -385,3 +391,99 @@ def test_missing_package(package, geodesics, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=r"pip install simlib\[mesh\]"):
         geodesics(*TETRAHEDRON, [0])
+
+
+# Vertices that coincide, and triangles that are there twice
+
+
+def cut_open(vertices, faces, some):
+    """Give a part of the triangles vertices of their own, as a seam of a texture."""
+    used, corners = np.unique(faces[some], return_inverse=True)
+    faces = faces.copy()
+    faces[some] = len(vertices) + corners.reshape(-1, 3)
+    return np.vstack([vertices, vertices[used]]), faces
+
+
+def along_a_seam():
+    """A cylinder of one piece, cut open along a line."""
+    flat, faces = flat_square(41)
+    angle, z = 2 * np.pi * flat[:, 0], 4 * flat[:, 1]
+    points = np.column_stack([np.cos(angle), np.sin(angle), z])
+    points[flat[:, 0] == 1] = points[flat[:, 0] == 0]
+    return points, faces
+
+
+def soup(vertices, faces):
+    return vertices[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3)
+
+
+@pytest.mark.parametrize("geodesics", [heat_geodesics, exact_geodesics, mesh_laplacian])
+def test_meshes_that_are_cut_open_are_named(geodesics):
+    mesh = bumpy_sphere(2)
+    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
+    meshes = [
+        along_a_seam(),
+        cut_open(mesh.vertices, mesh.faces, half),
+        soup(mesh.vertices, mesh.faces),
+    ]
+    sources = [[0]] if geodesics is not mesh_laplacian else []
+    for vertices, faces in meshes:
+        places = len(np.unique(vertices, axis=0))
+        message = rf"{len(vertices)} vertices are at {places} places.*merge_vertices"
+        with pytest.raises(ValueError, match=message):
+            geodesics(vertices, faces, *sources)
+    for again in mesh.faces, mesh.faces[:, ::-1], mesh.faces[:1, [1, 2, 0]]:
+        with pytest.raises(ValueError, match="triangles are there already"):
+            geodesics(mesh.vertices, np.vstack([mesh.faces, again]), *sources)
+
+
+def test_merged_meshes_have_the_distances_of_the_whole():
+    mesh = bumpy_sphere(3)
+    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
+    expected = exact_geodesics(mesh.vertices, mesh.faces, [0, 9])
+    for vertices, faces in (
+        cut_open(mesh.vertices, mesh.faces, half),
+        soup(mesh.vertices, mesh.faces),
+        (mesh.vertices, np.vstack([mesh.faces, mesh.faces[:, ::-1]])),
+    ):
+        merged, triangles, index = merge_vertices(vertices, faces)
+        assert (merged[index] == vertices).all()
+        assert len(triangles) == len(mesh.faces)
+        places = [np.flatnonzero((vertices == v).all(axis=1))[0] for v in mesh.vertices]
+        D = exact_geodesics(merged, triangles, index[places][[0, 9]])[index[places]]
+        np.testing.assert_allclose(D, expected, rtol=1e-9, atol=1e-12)
+    vertices, faces, index = merge_vertices(*along_a_seam())
+    D = exact_geodesics(vertices, faces, [0])[index, 0]
+    assert D.max() == pytest.approx(np.hypot(4, np.pi), rel=2e-3)  # half way round
+    np.testing.assert_array_equal(D[:41], D[-41:])  # both sides of the seam
+
+
+def test_merging():
+    mesh = bumpy_sphere(2)
+    vertices, faces, index = merge_vertices(mesh.vertices, mesh.faces)
+    np.testing.assert_array_equal(vertices, mesh.vertices)
+    np.testing.assert_array_equal(faces, mesh.faces)
+    np.testing.assert_array_equal(index, np.arange(len(vertices)))
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-0.0, 0, 0]], np.float32)
+    vertices, faces, index = merge_vertices(corners, [[0, 1, 2], [0, 3, 1], [2, 1, 3]])
+    assert vertices.dtype == np.float32
+    assert (faces.tolist(), index.tolist()) == ([[0, 1, 2]], [0, 1, 2, 0])
+
+
+def test_twice_the_faces_have_the_area_of_one():
+    vertices, faces = flat_square(4)
+    merged = merge_vertices(vertices, np.vstack([faces, faces]))[:2]
+    assert mesh_laplacian(*merged)[1].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("m", [20, 50])
+def test_heat_beyond_five_edges(m):
+    """What the docstring says, on a flat square; and that it does not hold nearer."""
+    vertices, faces = flat_square(m)
+    sources = np.random.default_rng(0).choice(m * m, 30, replace=False)
+    D = heat_geodesics(vertices, faces, sources)
+    exact = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
+    gaps = relative_gaps(D, exact, 5 * (2 + np.sqrt(2)) / 3 / (m - 1))
+    assert np.median(gaps) < 0.04
+    assert np.quantile(gaps, 0.95) < 0.1
+    assert relative_gaps(D, exact, 0).max() > 0.4

@@ -16,10 +16,11 @@ distances are exact, by Dijkstra's algorithm.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import coo_array, csr_array, issparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from simlib._typing import MatrixLike
@@ -170,8 +171,11 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     ----------
     adjacency : sparse or dense array, shape (n, n)
         Lengths of the edges, not negative. An edge stored in one direction goes both
-        ways; of two different lengths the smaller counts. In a dense array 0 means no
-        edge. What a sparse array stores twice is added up.
+        ways; of two different lengths the smaller counts, and so it does of several
+        that a sparse array stores in one place, such as parallel roads in a
+        ``coo_array``, which ``tocsr`` would add up. In a dense array 0 means no edge. A
+        0 that a sparse array stores, as ``A[0, 3] = 0`` may, is an edge of length 0;
+        ``A.eliminate_zeros()`` takes it out.
     sources : array of int, shape (k,)
         Nodes to measure from.
 
@@ -199,7 +203,7 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     >>> graph_distances(lengths, [0])[:, 0].tolist()
     [0.0, 1.0, 3.0]
     """
-    graph = as_square(adjacency, "An adjacency matrix")
+    graph = as_square(_shortest(adjacency), "An adjacency matrix")
     if (graph.data < 0).any():
         raise ValueError("Lengths of edges are not negative.")
     _demand_one_piece(graph, "graph")
@@ -207,6 +211,18 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     distances = dijkstra(graph, directed=False, indices=sources).T
     _demand_numbers(distances)
     return distances
+
+
+def _shortest(adjacency: Any) -> Any:
+    """Return a graph with the least of the lengths in one place."""
+    if not issparse(adjacency) or adjacency.ndim != 2:
+        return adjacency
+    graph = coo_array(adjacency)
+    i, j = graph.coords
+    order = np.lexsort((graph.data, j, i))
+    i, j, lengths = i[order], j[order], graph.data[order]
+    first = np.diff(i, prepend=-1).astype(bool) | np.diff(j, prepend=-1).astype(bool)
+    return coo_array((lengths[first], (i[first], j[first])), shape=graph.shape)
 
 
 def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:

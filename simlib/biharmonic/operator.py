@@ -274,10 +274,23 @@ def as_square(matrix: Any, name: str) -> csr_array:
 
     Or raise ValueError unless the matrix is square, real and finite.
     """
+    if hasattr(matrix, "nodes") and hasattr(matrix, "edges"):
+        raise ValueError(
+            f"{name} is an array; got a {type(matrix).__name__}. Of a networkx graph "
+            "take networkx.to_scipy_sparse_array(graph, weight=...), with the name of "
+            "the numbers of its edges, or None for ones; rows come in the order of "
+            "list(graph). It adds up parallel edges; with lengths, where the shortest "
+            "counts, to_numpy_array(graph, weight=..., multigraph_weight=min)."
+        )
     if not scipy.sparse.issparse(matrix):
         matrix = np.asarray(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} is square; got shape {matrix.shape}.")
+        table = matrix.ndim == 2 and matrix.shape[1] in (2, 3)
+        raise ValueError(
+            f"{name} is square; got shape {matrix.shape}."
+            + " Of a table of edges (i, j, value), take scipy.sparse.coo_array((value, "
+            "(i, j)), shape=(n, n))." * table
+        )
     if matrix.dtype.kind in "fiubO":
         A = csr_array(matrix, dtype=np.float64, copy=True)
         A.sum_duplicates()

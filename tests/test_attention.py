@@ -1,3 +1,4 @@
+import re
 import tracemalloc
 from functools import partial
 
@@ -86,6 +87,19 @@ def relative(x, y):
 # The contract of scikit-learn
 
 
+LONG = (
+    "check_fit_idempotent",
+    "check_fit_check_is_fitted",
+    "check_n_features_in",
+)
+
+
+def fails(estimator):
+    if estimator.features is not None:
+        return {}
+    return dict.fromkeys(LONG, "exp of its squared norms, 20 000, has no digits")
+
+
 @pytest.mark.filterwarnings(
     "ignore:The relative residual:sklearn.exceptions.ConvergenceWarning"
 )
@@ -93,7 +107,8 @@ def relative(x, y):
     [
         AttentionKernelRegressor(),
         AttentionKernelRegressor(features=RBFSampler(gamma=0.05, random_state=0)),
-    ]
+    ],
+    expected_failed_checks=fails,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
@@ -566,6 +581,30 @@ def test_long_twins():
 def test_rows_too_long_for_their_exponents(length):
     with pytest.raises(ValueError, match="Scale the rows"):
         Regressor().fit(sphere(20, 3, length), normal(20))
+
+
+@pytest.mark.parametrize("d", [2, 5, 10])
+def test_columns_of_0_to_10_are_refused_with_the_scale_that_fits(d):
+    """Predictions of 1e31 to 1e68 came with a warning."""
+    X = np.random.default_rng(0).uniform(0, 10, (400, d))
+    y, longest = np.sin(X.sum(axis=1)), np.linalg.norm(X, axis=1).max()
+    with pytest.raises(ValueError, match=f"norm {longest:.3g}, and exp") as caught:
+        Regressor().fit(X, y)
+    scale = float(re.search("by ([0-9.]+) or more", str(caught.value))[1])
+    assert scale == pytest.approx(longest / 4.2, rel=0.05)
+    model = Regressor(tol=1e-8).fit(X / scale, y)  # and no warning
+    assert abs(model.predict(X / scale) - y).max() < 2
+    for once in (1, np.sqrt(50)):  # by which rows have norms about 1
+        model = Regressor(0.1).fit(X / (10 * once), y)
+        assert abs(model.predict(X / (10 * once))).max() < 2
+
+
+def test_the_model_keeps_a_copy_of_the_points():
+    X, y = sphere(50, 3), normal(50)
+    model = Regressor().fit(X, y)
+    expected, points = model.predict(X[:5]), X[:5].copy()
+    X[:] = 0
+    np.testing.assert_array_equal(model.predict(points), expected)
 
 
 def test_rows_of_very_different_norms_are_reported():

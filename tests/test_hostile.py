@@ -42,6 +42,7 @@ from simlib.biharmonic import (
     graph_laplacian,
     heat_geodesics,
     interpolation,
+    merge_vertices,
     mesh_laplacian,
     neighbor_graph,
 )
@@ -1028,6 +1029,13 @@ TABLE: dict[str, list[Entry]] = {
     ],
     "heat_geodesics": [on_mesh(heat_geodesics)],
     "exact_geodesics": [on_mesh(exact_geodesics)],
+    "merge_vertices": [
+        Entry(
+            merge_vertices,
+            {"vertices": SPHERE.vertices, "faces": SPHERE.faces},
+            {"vertices": "array", "faces": "array"},
+        )
+    ],
     "graph_distances": [
         Entry(
             graph_distances,
@@ -1226,6 +1234,7 @@ INNER_NAMES = {
     "OfItems": "what SimilarityFeatures and SimilarityNeighbors have in common",
     "ColumnScaling": "called by lstsq and its like",
     "condition_number": "called by Preconditioner",
+    "rounding_errors": "called by lstsq and its like",
     "as_square": "called by biharmonic_operator and interpolation",
     "as_symmetric": "called by biharmonic_operator and interpolation",
     "check_mesh": "called by mesh_laplacian and the geodesics",

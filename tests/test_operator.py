@@ -187,7 +187,7 @@ def test_coordinates_of_any_size(power):
 
 def test_several_pieces_do_not_meet():
     vertices, faces = TETRAHEDRON
-    L, mass = mesh_laplacian(np.vstack([vertices, vertices]), [*faces, *faces + 4])
+    L, mass = mesh_laplacian(np.vstack([vertices, vertices + 9]), [*faces, *faces + 4])
     one, masses = mesh_laplacian(vertices, faces)
     np.testing.assert_allclose(L.toarray(), np.kron(np.eye(2), one.toarray()))
     np.testing.assert_allclose(mass, np.tile(masses, 2))

@@ -20,6 +20,7 @@ from simlib.regression import (
     paper,
     solve_gram,
 )
+from simlib.regression.exact import ExactGram, exact_product, relative_error
 
 METHODS = ["auto", "gram", "cholesky_qr", "lsqr"]
 UNIT = np.finfo(float).eps / 2
@@ -469,6 +470,7 @@ def tall(condition):
     return A, *long_qr(A)
 
 
+@pytest.mark.filterwarnings("ignore:x may be off:scipy.linalg.LinAlgWarning")
 @pytest.mark.parametrize("level", [1e-10, 1e-3])
 @pytest.mark.parametrize("condition", [1e4, 1e6, 1e8, 1e10])
 def test_least_squares_have_the_digits_of_lapack(condition, level):
@@ -610,7 +612,151 @@ def test_the_error_estimate_is_not_far_too_large(method):
                 assert error < found.error_estimate < 5000 * max(errors)
 
 
+FILIP = """
+0.8116 -6.860120914; 0.9072 -4.324130045; 0.9052 -4.358625055; 0.9039 -4.358426747;
+0.8053 -6.955852379; 0.8377 -6.661145254; 0.8667 -6.355462942; 0.8809 -6.118102026;
+0.7975 -7.115148017; 0.8162 -6.815308569; 0.8515 -6.519993057; 0.8766 -6.204119983;
+0.8885 -5.853871964; 0.8859 -6.109523091; 0.8959 -5.79832982; 0.8913 -5.482672118;
+0.8959 -5.171791386; 0.8971 -4.851705903; 0.9021 -4.517126416; 0.909 -4.143573228;
+0.9139 -3.709075441; 0.9199 -3.499489089; 0.8692 -6.300769497; 0.8872 -5.953504836;
+0.89 -5.642065153; 0.891 -5.031376979; 0.8977 -4.680685696; 0.9035 -4.329846955;
+0.9078 -3.928486195; 0.7675 -8.56735134; 0.7705 -8.363211311; 0.7713 -8.107682739;
+0.7736 -7.823908741; 0.7775 -7.522878745; 0.7841 -7.218819279; 0.7971 -6.920818754;
+0.8329 -6.628932138; 0.8641 -6.323946875; 0.8804 -5.991399828; 0.7668 -8.781464495;
+0.7633 -8.663140179; 0.7678 -8.473531488; 0.7697 -8.247337057; 0.77 -7.971428747;
+0.7749 -7.676129393; 0.7796 -7.352812702; 0.7897 -7.072065318; 0.8131 -6.774174009;
+0.8498 -6.478861916; 0.8741 -6.159517513; 0.8061 -6.835647144; 0.846 -6.53165267;
+0.8751 -6.224098421; 0.8856 -5.910094889; 0.8919 -5.598599459; 0.8934 -5.290645224;
+0.894 -4.974284616; 0.8957 -4.64454848; 0.9047 -4.290560426; 0.9129 -3.885055584;
+0.9209 -3.408378962; 0.9219 -3.13200249; 0.7739 -8.726767166; 0.7681 -8.66695597;
+0.7665 -8.511026475; 0.7703 -8.165388579; 0.7702 -7.886056648; 0.7761 -7.588043762;
+0.7809 -7.283412422; 0.7961 -6.995678626; 0.8253 -6.691862621; 0.8602 -6.392544977;
+0.8809 -6.067374056; 0.8301 -6.684029655; 0.8664 -6.378719832; 0.8834 -6.065855188;
+0.8898 -5.752272167; 0.8964 -5.132414673; 0.8963 -4.811352704; 0.9074 -4.098269308;
+0.9119 -3.66174277; 0.9228 -3.2644011
+"""  # y and x of NIST's Filip
+
+
+def everyday(name, rng):
+    """A and b of regressions whose columns differ in length by 3 to 11 orders."""
+    years, days = np.arange(1960.0, 2021), 1.6e9 + 86400 * np.arange(365.0)
+    if name == "filip":
+        table = np.array([row.split() for row in FILIP.split(";")], float)
+        return table[:, 1:] ** np.arange(11), table[:, 0]
+    if name == "line in years":
+        columns, b = [years], 14 + 0.02 * (years - 1990)
+    elif name == "quadratic in years":
+        columns, b = [years, years**2], 14 + 0.02 * (years - 1990)
+    elif name == "line in unix seconds":
+        columns, b = [days], 20 + 1e-7 * (days - days[0])
+    elif name == "integers near 2^32":
+        columns = [2.0**32 + rng.integers(0, 1000, 300)]
+        b = (columns[0] - 2**32) / 100
+    else:
+        columns = [rng.uniform(30, 200, 500), rng.lognormal(10.5, 0.5, 500)]
+        b = 2000 * columns[0] + 1.5 * columns[1]
+    A = np.column_stack([np.ones(len(b)), *columns])
+    return A, b + 0.2 * b.std() * rng.standard_normal(len(b))
+
+
+def true_errors(x, A, b, j=0):
+    """The errors of the entries of x, and the relative one, without rounding."""
+    truth = ExactGram(A).solve(exact_product(A, b), j + 1)
+    errors = [float(abs(one - exact)) for one, exact in zip(x, truth, strict=True)]
+    return np.array(errors), relative_error(x, truth)
+
+
+@pytest.mark.parametrize("method", ["auto", "cholesky_qr", "lsqr"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "line in years",
+        "quadratic in years",
+        "line in unix seconds",
+        "integers near 2^32",
+        "square metres and income",
+        "filip",
+    ],
+)
+def test_the_error_estimate_of_everyday_regressions(name, method):
+    """Between the truth and a hundred times as much, for each coefficient too.
+
+    Rounding errors may cancel by luck: the factor is the median of nine draws.
+    """
+    ratios = []
+    for seed in range(9):
+        A, b = everyday(name, np.random.default_rng(seed))
+        found = lstsq(A, b, method=method, rng=seed)
+        errors, error = true_errors(found.x, A, b)
+        assert error < found.error_estimate
+        assert (errors < found.coefficient_errors).all()
+        ratios.append([found.error_estimate / error])
+        ratios[-1] += list(found.coefficient_errors / errors)
+    assert (np.median(ratios, axis=0) < (100 if method == "auto" else 300)).all()
+    if name == "filip":
+        certified = [-1467.4896142298, -2772.17959193342, -2316.37108160893]
+        np.testing.assert_allclose(found.x[:3], certified, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
+@pytest.mark.parametrize("method", METHODS)
+def test_the_error_estimate_does_not_depend_on_the_lengths_of_columns(method):
+    """Nor is it below the truth where digits cancel, as in integers near 2^30."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A = matrix(600, 5, 10 ** rng.uniform(0, 6), seed=seed)
+        if seed % 2 and method != "gram":
+            A = np.round(A / abs(A).max(axis=0) * 2**10) + 2.0**30
+        b, scales = (
+            A @ vector(5, seed) + vector(600, seed),
+            2.0 ** rng.integers(-30, 30, 5),
+        )
+        found = lstsq(A, b, method=method, rng=seed)
+        scaled = lstsq(A * scales, b, method=method, rng=seed)
+        ratio = scaled.coefficient_errors * scales / found.coefficient_errors
+        assert (abs(np.log10(ratio)) < 1).all()
+        for one, B in (found, A), (scaled, A * scales):
+            errors, error = true_errors(one.x, B, b)
+            assert error < one.error_estimate
+            assert (errors < one.coefficient_errors).all()
+
+
 @attainable
+@pytest.mark.parametrize("method", ["cholesky_qr", "lsqr"])
+def test_coefficient_errors_of_powers_weights_and_columns(method):
+    A, B = matrix(300, 5, 1e3) * np.logspace(0, -8, 5), vector((300, 2), 1)
+    found = odd_power(A, B, 1, method=method, rng=0)
+    assert found.coefficient_errors.shape == (5, 2)
+    for k in range(2):
+        errors, _ = true_errors(found.x[:, k], A, B[:, k], 1)
+        assert (errors < found.coefficient_errors[:, k]).all()
+        assert (found.coefficient_errors[:, k] < 1e5 * errors).all()
+    C = np.linalg.cholesky(matrix(5, 5, 4, seed=3) @ matrix(5, 5, 4, seed=3).T)
+    A = matrix(300, 5, 1e3)
+    found = odd_power(A, B, 1, weight=C @ C.T, method=method, rng=0)
+    expected = C @ odd_power(A @ C, B, 1, method=method, rng=1).x
+    assert (abs(found.x - expected) < 2 * found.coefficient_errors).all()
+
+
+@pytest.mark.parametrize("method", ["auto", "cholesky_qr", "lsqr"])
+def test_an_answer_without_digits_is_a_warning(method):
+    A = matrix(400, 20, 1e15)
+    with pytest.warns(LinAlgWarning, match=r"x may be off by \d+% .*add a ridge"):
+        lstsq(A, A @ np.ones(20), method=method, rng=0)
+
+
+@pytest.mark.parametrize("condition", [1e11, 1e12, 1e13])
+def test_restarts_of_lsqr_find_the_digits_that_one_run_loses(condition):
+    """One run leaves a residual of 1e-11 of b here, and x without a digit."""
+    for seed in range(3):
+        A = matrix(400, 20, condition, seed=seed)
+        found = lstsq(A, A @ np.ones(20), method="lsqr", rng=0)
+        assert found.residual < 1e-14
+        assert np.abs(found.x - 1).max() < 1e3 * UNIT * condition
+
+
+@attainable
+@pytest.mark.filterwarnings("ignore:x may be off:scipy.linalg.LinAlgWarning")
 def test_the_worst_right_hand_side_is_known_to_be():
     """The top singular vector has no digits if those of any power do not exist."""
     A, *_ = problem(1e6)

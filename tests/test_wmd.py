@@ -1,3 +1,4 @@
+import math
 import pickle
 from collections import Counter
 from functools import partial
@@ -15,6 +16,8 @@ from scipy.sparse import csr_array, vstack
 from simlib import Similarity, SimilarityError
 from simlib.datasets import WordVectors
 from simlib.text import wmd
+from simlib.text.bags import distances_between
+from simlib.text.bounds import relaxed_word_mover_distances
 from simlib.text.wmd import (
     WordMoverDistance,
     bags_of_words,
@@ -258,6 +261,13 @@ def test_a_block_may_be_empty(n, k):
     bags = bags_of_words(DOCUMENTS, ARRAY)
     found = pairwise_word_mover_distances(bags[:n], bags[:k], ARRAY.array)
     assert found.shape == (n, k)
+    assert paired_word_mover_distances(bags[:0], bags[:0], ARRAY.array).shape == (0,)
+    for X, Y, points in (
+        (bags[:n], bags[:k, :-1], ARRAY.array),
+        (bags[:n], bags[:k], ARRAY.array[:-1]),
+    ):
+        with pytest.raises(ValueError, match="do not fit"):
+            pairwise_word_mover_distances(X, Y, points)
 
 
 @pytest.mark.slow
@@ -392,6 +402,66 @@ def test_vectors_that_are_not_finite(value):
         paired_word_mover_distances(bags, bags[::-1], points)
     found = paired_word_mover_distances(bags[[0]], bags[[2]], points)
     assert found == paired_word_mover_distances(bags[[0]], bags[[2]], POINTS)
+
+
+# A word far off
+
+
+def with_a_word_at(far):
+    """Two documents of random words, and of one that is far from all others."""
+    rng = np.random.default_rng(3)
+    array = np.vstack([rng.standard_normal((12, 3)), [[far, -far / 2, 0]]])
+    vectors = WordVectors(tuple("abcdefghijklm"), array)
+    return list("abcdef"), list("ghijkl"), vectors
+
+
+@pytest.mark.parametrize("far", [1e3, 1e12, 1e14, 1e16, 1e32, 1e150, 1e200, 1e300])
+def test_a_word_far_off_in_both_documents_stays_where_it_is(far):
+    x, y, vectors = with_a_word_at(far)
+    few = word_mover_distance(x, y, vectors)
+    for times in (1, 3):
+        expected = few * 6 / (6 + times)
+        xs, ys = [x + times * ["m"]], [y + times * ["m"]]
+        assert word_mover_distance(*xs, *ys, vectors) == pytest.approx(expected)
+        assert pairs_of(xs, ys, vectors) == pytest.approx(expected)
+    only = relaxed_word_mover_distances(
+        *(bags_of_words([[*each, "m"]], vectors) for each in (x, y)), vectors.array
+    )
+    bags = [bags_of_words([each], vectors) for each in (x, y)]
+    near = relaxed_word_mover_distances(*bags, vectors.array)
+    np.testing.assert_allclose(only, near * 6 / 7, rtol=1e-12)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e16, 1e150, 1e300])
+def test_a_word_far_off_in_one_document_is_what_counts(far):
+    """Of the other document all words are as far from it, to rounding."""
+    x, y, vectors = with_a_word_at(far)
+    distance = word_mover_distance([*x, "m"], y, vectors)
+    away = distances_between(vectors.array[12:], vectors.array[6:12]).mean()
+    assert distance == pytest.approx(away / 7, rel=0.03 if far == 1e3 else 1e-12)
+    same = word_mover_distance([*x, "m"], [*x, "m"], vectors)
+    assert same == 0
+
+
+def test_two_words_far_off_are_refused():
+    """They are near each other, but their distance has lost its digits."""
+    x, y, vectors = with_a_word_at(1e16)
+    array = np.vstack([vectors.array, vectors.array[12] + [0, 0, 100]])
+    vectors = WordVectors((*vectors.words, "n"), array)
+    for few in (x, x[:1]):
+        with pytest.raises(ValueError, match=r"apart, and words .* 1e\+16.* no digits"):
+            word_mover_distance([*few, "m"], [*y[: len(few)], "n"], vectors)
+
+
+def test_distances_whatever_the_sizes():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 3)) * 10.0 ** np.array([[-200, -3, 0, 160, 300]]).T
+    y = np.vstack([x[:3] * 1.5, x[3:] * (1 + 1e-6)])
+    expected = [[math.dist(a, b) for b in y.tolist()] for a in x.tolist()]
+    np.testing.assert_allclose(distances_between(x, y), expected, rtol=1e-9)
+    few = distances_between(x[1:3], y[1:3].astype(np.float32))
+    assert few.dtype == np.float64
+    np.testing.assert_allclose(few, np.array(expected)[1:3, 1:3], rtol=1e-6)
 
 
 def test_vectors_of_several_lengths():

@@ -16,6 +16,7 @@ from simlib.biharmonic.geodesics import (
     heat_geodesics,
 )
 from simlib.biharmonic.interpolation import interpolation
+from simlib.biharmonic.mesh import merge_vertices
 from simlib.biharmonic.neighbors import neighbor_graph
 from simlib.biharmonic.operator import (
     biharmonic_operator,
@@ -35,6 +36,7 @@ __all__ = [
     "graph_laplacian",
     "heat_geodesics",
     "interpolation",
+    "merge_vertices",
     "mesh_laplacian",
     "neighbor_graph",
 ]

@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 
 from simlib._typing import MatrixLike
+from simlib.biharmonic.mesh import check_mesh
 
 __all__ = [
     "as_square",
     "as_symmetric",
     "biharmonic_operator",
-    "check_mesh",
     "graph_laplacian",
     "mesh_laplacian",
 ]
@@ -60,11 +60,13 @@ def mesh_laplacian(
     ------
     ValueError
         Arrays of another shape or kind, coordinates that are not finite, no face or one
-        that names no vertex, a vertex of no triangle, or a triangle without area; areas
-        too large or too small for numbers.
+        that names no vertex, vertices that coincide along a cut, a triangle that is
+        there twice, a vertex of no triangle, or a triangle without area; areas too
+        large or too small for numbers.
 
     See Also
     --------
+    merge_vertices : closes the cuts, and leaves repeated triangles out.
     potpourri3d.cotan_laplacian, potpourri3d.vertex_areas : the same two.
     robust_laplacian.mesh_laplacian :
         The same on the intrinsic Delaunay triangulation, for meshes that are not
@@ -104,8 +106,8 @@ def mesh_laplacian(
         raise ValueError(
             f"{flat.size} triangles have no area, face {flat[0]} with vertices "
             f"{faces[flat[0]].tolist()} is the first: their angles have no cotangent. "
-            "Merge the vertices that coincide and leave such faces out, or take "
-            "robust_laplacian.mesh_laplacian."
+            "Merge the vertices that coincide (merge_vertices), leave such faces out, "
+            "or take robust_laplacian.mesh_laplacian."
         )
     # Corner k lies opposite side k and between the two others.
     others = np.roll(sides, 1, axis=1), np.roll(sides, -1, axis=1)
@@ -267,46 +269,28 @@ def _refuse_hub(L: csr_array) -> None:
         )
 
 
-def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as arrays, vertices in float32 or float64, or raise ValueError."""
-    vertices, faces = np.asarray(vertices), np.asarray(faces)
-    if vertices.dtype != np.float32 and not np.iscomplexobj(vertices):
-        vertices = vertices.astype(np.float64)
-    if (
-        np.iscomplexobj(vertices)
-        or vertices.ndim != 2
-        or vertices.shape[1] != 3
-        or not np.isfinite(vertices).all()
-    ):
-        raise ValueError(
-            "`vertices` must be real and finite coordinates of shape (n, 3); got "
-            f"shape {vertices.shape} of {vertices.dtype}."
-        )
-    if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype.kind not in "iu":
-        raise ValueError(
-            "`faces` must be integers of shape (m, 3); got "
-            f"{faces.dtype} of shape {faces.shape}."
-        )
-    n = len(vertices)
-    if not faces.size:
-        raise ValueError(f"`faces` are empty, and {n} vertices alone are no surface.")
-    if faces.min() < 0 or faces.max() >= n:
-        raise ValueError(
-            f"`faces` name vertices {faces.min()} to {faces.max()}; there are 0 to "
-            f"{n - 1}."
-        )
-    return vertices, faces
-
-
 def as_square(matrix: Any, name: str) -> csr_array:
     """Return a copy in float64 that stores nothing twice.
 
     Or raise ValueError unless the matrix is square, real and finite.
     """
+    if hasattr(matrix, "nodes") and hasattr(matrix, "edges"):
+        raise ValueError(
+            f"{name} is an array; got a {type(matrix).__name__}. Of a networkx graph "
+            "take networkx.to_scipy_sparse_array(graph, weight=...), with the name of "
+            "the numbers of its edges, or None for ones; rows come in the order of "
+            "list(graph). It adds up parallel edges; with lengths, where the shortest "
+            "counts, to_numpy_array(graph, weight=..., multigraph_weight=min)."
+        )
     if not scipy.sparse.issparse(matrix):
         matrix = np.asarray(matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} is square; got shape {matrix.shape}.")
+        table = matrix.ndim == 2 and matrix.shape[1] in (2, 3)
+        raise ValueError(
+            f"{name} is square; got shape {matrix.shape}."
+            + " Of a table of edges (i, j, value), take scipy.sparse.coo_array((value, "
+            "(i, j)), shape=(n, n))." * table
+        )
     if matrix.dtype.kind in "fiubO":
         A = csr_array(matrix, dtype=np.float64, copy=True)
         A.sum_duplicates()

@@ -48,6 +48,8 @@ EPS = np.finfo(float).eps
 LARGEST_CACHE = 2**24  # features that are kept between passes; more are computed anew
 FEATURES = 2**20  # features computed at a time
 NO_DIGITS = 1e-6  # residual or rounding error above which there is no answer
+LONGEST = (-np.log(EPS) / 2) ** 0.5  # norm for which exp(|x|^2) leaves half the digits
+MISSED = 0.1  # share of targets out of reach that is no longer that of a few rows
 SINGULAR = 1e-11  # reciprocal condition number from which Z^T Z is not factored
 
 
@@ -220,8 +222,9 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ------
         ValueError
             NaN or an infinity, an option out of range, rows so long that the products
-            of two have no digits behind the point, coefficients too large for
-            floating-point numbers, or without a ridge more features than points.
+            of two have no digits behind the point or their exponentials miss most
+            targets, coefficients too large for floating-point numbers, or without a
+            ridge more features than points.
         numpy.linalg.LinAlgError
             Without a ridge: repeated points, dependent features, or a kernel matrix
             that is singular to rounding and a `y` it cannot produce. With one: features
@@ -246,7 +249,13 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if scipy.sparse.issparse(y):
             raise ValueError("y is sparse, and its solution is not: pass y.toarray().")
         X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            copy=self.features is None,  # which is kept
+            multi_output=True,
+            y_numeric=True,
         )
         Y, scale = balanced(y.astype(np.float64).reshape(len(y), -1))
         seed = self.random_state
@@ -402,6 +411,15 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         left = np.where(held[:, None], weights[:, None] * gap, Y)
         self.residual_ = _largest_ratio(norms(left), norms(Y))
+        missed = (abs(left) > abs(Y).max(axis=0)).any(axis=1).mean()
+        if missed > MISSED and longest > LONGEST:
+            raise ValueError(
+                f"The longest row has norm {longest:.3g}, and exp({longest**2:.3g}) is "
+                f"beyond the {1 / EPS:.0e} that numbers resolve: sums of such terms "
+                f"miss {missed:.0%} of the targets by more than the largest. Divide X, "
+                f"here and in `predict`, by {longest / LONGEST:.2g} or more, which "
+                f"makes the longest norm {LONGEST:.2g}; best are norms about 1."
+            )
         self.preconditioned_residual_ = _largest_ratio(
             *(
                 np.sqrt(abs(np.einsum("ik,ik->k", R, solve(R))))

@@ -20,7 +20,11 @@ import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
 from simlib.regression.columns import norms
-from simlib.regression.preconditioner import ColumnScaling, Preconditioner
+from simlib.regression.preconditioner import (
+    ColumnScaling,
+    Preconditioner,
+    rounding_errors,
+)
 from simlib.regression.rows import gap_and_back, multiply, multiply_transposed
 
 __all__ = ["Iterated", "TooManySteps", "conjugate_gradients", "heavy_ball", "lsqr"]
@@ -31,6 +35,7 @@ WIDER = 1.07  # times eta, the bounds that hold for unlucky sketches too
 MARGIN = 1.15  # times eta, the factor a step that is counted on
 RELIABLE = 1e-24  # squared share of a residual whose steps tell singular values
 FIRST = 10  # steps before the pace of an iteration is judged
+REACHED = 30  # rounding errors, above which another restart may gain digits
 HOPE = 1.2  # times too many steps its pace may foretell
 
 
@@ -161,17 +166,24 @@ def lsqr(
     """Return the least-squares solutions X of A X = B by LSQR on A R^-1.
 
     From the start of the preconditioner, until R^-T A^T (B - A X) is below the target
-    times ``|A R^-1| (|B - A X| + |A R^-1| |R X|)``, and with a short restart as in
-    `conjugate_gradients`. `most` steps, 500 if None; impatient, there is no restart,
+    times ``|A R^-1| (|B - A X| + |A R^-1| |R X|)``, and with short restarts from the
+    residual computed anew, for as long as each halves it or rounding explains it: of
+    an ill-conditioned A the products with R^-1 leave few digits to one run (Epperly,
+    Meier, Nakatsukasa 2024). `most` steps, 500 if None; impatient, there is no restart,
     and it raises `TooManySteps` as soon as their pace says that more will be needed.
     """
-    Z = preconditioner.start(A, B)
-    most = most or MOST
-    Z, steps, extremes = _lsqr(A, B, Z, preconditioner, target, most, impatient)
-    if not impatient:
-        Z, again, _ = _lsqr(A, B, Z, preconditioner, target, most, False, 10 * RESTART)
-        steps += again
-    return Iterated(preconditioner.solve(Z), steps, extremes)
+    R, most = preconditioner, most or MOST
+    (Z, steps, extremes), _ = _lsqr(A, B, R.start(A, B), R, target, most, impatient)
+    before = np.full(B.shape[1], np.inf)
+    while not impatient:
+        found, (size, gap) = _lsqr(A, B, Z, R, target, most, False, 10 * RESTART)
+        rounding = rounding_errors(R, R.solve(Z), size[None])
+        least = np.maximum(rounding, target * (size + norms(Z)))
+        Z, steps = found.x, steps + found.steps
+        if not ((gap > REACHED * least) & (gap < before / 2)).any():
+            break
+        before = gap
+    return Iterated(R.solve(Z), steps, extremes)
 
 
 def _lsqr(
@@ -183,8 +195,11 @@ def _lsqr(
     most: int,
     impatient: bool,
     enough: float = 0.0,
-) -> Iterated:
-    """Improve Z = R X, until the gap is a share `enough` of that at the start."""
+) -> tuple[Iterated, tuple[np.ndarray, np.ndarray]]:
+    """Improve Z = R X, until the gap is a share `enough` of that at the start.
+
+    Also return the lengths of B - A X, and of R^-T A^T times that, at the start.
+    """
 
     def image(Z: np.ndarray) -> np.ndarray:
         return multiply(A, preconditioner.solve(Z))
@@ -194,13 +209,13 @@ def _lsqr(
 
     U, beta = _normalized(B - image(Z) if Z.any() else B)
     V, alpha = _normalized(back(U))
-    W, left, bar = V, beta, alpha
+    W, left, bar, start = V, beta, alpha, (beta, beta * alpha)
     largest, cosine = alpha, np.ones_like(alpha)
-    alphas, betas, shares, first = [alpha], [], [], beta * alpha
+    alphas, betas, shares = [alpha], [], []
     for step in range(most + 1):
         gap = left * alpha * abs(cosine)
         scale = largest * (left + largest * _lengths(Z))
-        done = (gap <= np.maximum(target * scale, enough * first)).all()
+        done = (gap <= np.maximum(target * scale, enough * start[1])).all()
         if done or (step == most and not impatient):
             break
         if impatient:
@@ -218,7 +233,7 @@ def _lsqr(
         largest = np.maximum(largest, np.hypot(alpha, beta))
         alphas.append(alpha)
         betas.append(beta)
-    return Iterated(Z, step, _extremes_of_bidiagonal(alphas, betas))
+    return Iterated(Z, step, _extremes_of_bidiagonal(alphas, betas)), start
 
 
 def _judge_pace(shares: list[float], target: float, most: int) -> None:

@@ -312,13 +312,16 @@ def sketched_solve(
     if m > n:
         found = even_power(A, y, 1, **options)
         x, stretch = found.x, 1.0
+        errors = found.coefficient_errors
     elif ridge > 0:
         below = np.zeros((m, *y.shape[1:]))
         found = odd_power(A, np.concatenate([y, below]), 0, **options)
         x, stretch = (y - Z @ found.x) / ridge, float(np.linalg.norm(Z)) / ridge
+        errors = abs(Z) @ found.coefficient_errors / ridge
     else:
         found = odd_power(A, y, 1, **options)
         x, stretch = Z @ found.x, float(np.linalg.norm(Z))
+        errors = abs(Z) @ found.coefficient_errors
     if m <= n:
         stretch *= _column_ratio(found.x, x)
     left = Z @ (Z.T @ x) + ridge * x - y
@@ -327,6 +330,7 @@ def sketched_solve(
         x=x,
         residual=_column_ratio(left, y),
         error_estimate=found.error_estimate * stretch,
+        coefficient_errors=errors,
     )
 
 

@@ -125,7 +125,8 @@ def lstsq(
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        The answer leaves more than `tol`, and more than rounding explains.
+        The answer leaves more than `tol`, and more than rounding explains; or
+        ``Solution.error_estimate`` is above 0.01.
 
     See Also
     --------
@@ -151,7 +152,7 @@ def lstsq(
     >>> solution = lstsq(A, A @ np.ones(20), rng=0)
     >>> bool(np.allclose(solution.x, 1))
     True
-    >>> solution.error_estimate < 1e-8, solution.method  # the columns differ in length
+    >>> solution.error_estimate < 1e-8, solution.method
     (True, 'gram')
     """
     return _solve(A, b, 0, True, tol, method, preconditioner, rng)
@@ -248,7 +249,7 @@ def even_power(
     scipy.linalg.LinAlgWarning
         The residual is above `tol`: where the condition number to the power 2 j is
         large, rounding x alone leaves as much for most b. x may have many digits all
-        the same: see ``Solution.error_estimate``.
+        the same: see ``Solution.error_estimate``. That is above 0.01.
 
     See Also
     --------
@@ -361,7 +362,12 @@ def odd_power(
     stretch = float(np.linalg.norm(C, 2)) * largest_ratio(
         *(v.reshape(len(v), -1) for v in (found.x, x))
     )
-    return replace(found, x=x, error_estimate=stretch * found.error_estimate)
+    return replace(
+        found,
+        x=x,
+        error_estimate=stretch * found.error_estimate,
+        coefficient_errors=abs(C) @ found.coefficient_errors,
+    )
 
 
 def _solve(

@@ -23,6 +23,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dtrtri
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -31,8 +32,9 @@ from simlib.blocks import read_only
 from simlib.regression.columns import norms
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
-__all__ = ["ColumnScaling", "Preconditioner", "condition_number"]
+__all__ = ["ColumnScaling", "Preconditioner", "condition_number", "rounding_errors"]
 
+UNIT = np.finfo(float).eps / 2
 LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
 GRADED = 1e-10  # quotient of singular values whose digits rounding errors touch
 SMALL = 500  # columns up to which all singular values are computed
@@ -234,6 +236,23 @@ class Preconditioner:
         """The largest singular value of R, which is that of A up to the distortion."""
         return _norm(self.R) if self._norm is None else self._norm
 
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The norms of the columns of R, which are those of A up to the distortion."""
+        return norms(self.R)
+
+    @cached_property
+    def standard_errors(self) -> np.ndarray:
+        """The norms of the rows of R^-1, for more than 500 columns bounds of them.
+
+        Those of the coefficients of a regression whose noise has a deviation of 1, and
+        what x_i is off by, at most, where A x is off by 1.
+        """
+        triangle = self.R / self.sizes
+        if self.rank > SMALL:
+            return condition_number(triangle, 1.0) / self.sizes
+        return np.linalg.norm(dtrtri(triangle)[0], axis=1) / self.sizes
+
     @property
     def rank(self) -> int:
         """The number of columns, as A of smaller rank is refused."""
@@ -306,6 +325,11 @@ class ColumnScaling:
         return float(self.extremes[1] * self.sizes.max())
 
     @property
+    def standard_errors(self) -> np.ndarray:
+        """Bounds of the norms of the rows of R^-1."""
+        return 1 / (self.extremes[0] * self.sizes)
+
+    @property
     def condition(self) -> float:
         """The condition number of A, at most."""
         return self.norm / float(self.extremes[0] * self.sizes.min())
@@ -326,6 +350,19 @@ class ColumnScaling:
     def solve_transposed(self, B: np.ndarray) -> np.ndarray:
         """Return R^-T B, for B of shape (d, k)."""
         return self.solve(B)
+
+
+def rounding_errors(
+    R: Preconditioner | ColumnScaling, X: np.ndarray, left: np.ndarray
+) -> np.ndarray:
+    """Return about the lengths of A dx for what rounding makes of solutions X.
+
+    u (|D x| + s |left|), where D holds the lengths of the columns, s is the largest
+    standard error times its length, and left is A x - b for least squares and R^-T y
+    for A^T A x = y. Like the errors of all methods, it does not depend on D.
+    """
+    spread = (R.sizes * R.standard_errors).max()
+    return UNIT * (norms(R.sizes[:, None] * X) + spread * norms(left))
 
 
 def _sums(A: csr_array, values: np.ndarray) -> np.ndarray:

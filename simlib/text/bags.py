@@ -8,12 +8,14 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
 
 __all__ = [
     "as_bags",
     "as_points",
     "check_vectors",
     "common_exponent",
+    "distances_between",
     "normalized_bags",
 ]
 
@@ -55,6 +57,21 @@ def common_exponent(*vectors: np.ndarray) -> int:
     largest = max(max(x.max(initial=0), -x.min(initial=0)) for x in vectors)
     exponent = int(np.frexp(largest)[1])
     return exponent if abs(exponent) > 400 else 0
+
+
+def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the distances of rows to rows, in float64, whatever their sizes.
+
+    Where squares of the largest are no numbers, one root after the other: rows that are
+    near each other keep their digits, too.
+    """
+    x, y = x.astype(float, copy=False), y.astype(float, copy=False)
+    if not common_exponent(x, y):
+        return cdist(x, y)
+    x, y = np.ldexp(x, -2), np.ldexp(y, -2)
+    roots = [np.hypot.reduce(row - y, axis=1) for row in x]
+    with np.errstate(over="ignore"):
+        return np.ldexp(np.array(roots).reshape(len(x), len(y)), 2)
 
 
 def normalized_bags(bags: csr_array) -> csr_array:

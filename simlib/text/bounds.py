@@ -29,6 +29,7 @@ from simlib.text.bags import (
     as_points,
     check_vectors,
     common_exponent,
+    distances_between,
     normalized_bags,
 )
 
@@ -78,7 +79,9 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     >>> cheap.columns([0])[:, 0].tolist()
     [0.0, 1.5, 3.0]
     """
-    X, Y, points, exponent = _checked(X, Y, points)
+    X, Y, points = _checked(X, Y, points)
+    exponent = common_exponent(points)  # or sums overflow
+    points = np.ldexp(points, -exponent)
     return np.ldexp(cdist(X @ points, Y @ points), exponent)
 
 
@@ -124,9 +127,8 @@ def relaxed_word_mover_distances(
     >>> relaxed_word_mover_distances(bags, bags[:1], points)[:, 0].tolist()
     [0.0, 1.5, 3.0]
     """
-    X, Y, points, exponent = _checked(X, Y, points)
-    larger = np.maximum(_to_nearest(X, Y, points), _to_nearest(Y, X, points).T)
-    return np.ldexp(larger, exponent)
+    X, Y, points = _checked(X, Y, points)
+    return np.maximum(_to_nearest(X, Y, points), _to_nearest(Y, X, points).T)
 
 
 def qgram_distances(
@@ -189,11 +191,8 @@ def qgram_distances(
 
 def _checked(
     X: sparray, Y: sparray, points: np.ndarray
-) -> tuple[csr_array, csr_array, np.ndarray, int]:
-    """Return bags that add up to 1 and fit the vectors, and these in float64.
-
-    The vectors are divided by a power of two, often the zeroth, which comes last.
-    """
+) -> tuple[csr_array, csr_array, np.ndarray]:
+    """Return bags that add up to 1 and fit the vectors, and these in float64."""
     X, Y, points = as_bags(X), as_bags(Y), as_points(points)
     if not X.shape[1] == Y.shape[1] == len(points):
         raise ValueError(
@@ -211,9 +210,7 @@ def _checked(
     if not used.all():  # what no bag holds may be anything
         X, Y, points = X[:, used], Y[:, used], points[used]
     points = points.astype(float, copy=False)
-    if exponent := common_exponent(points):
-        points = np.ldexp(points, -exponent)
-    return normalized_bags(X), normalized_bags(Y), points, exponent
+    return normalized_bags(X), normalized_bags(Y), points
 
 
 def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
@@ -227,7 +224,7 @@ def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
     step = max(1, CHUNK // max(1, places.size))
     for k in range(0, words_x.size, step):
         words = words_x[k : k + step]
-        distances = cdist(points[words], points[words_y])[:, places]
+        distances = distances_between(points[words], points[words_y])[:, places]
         nearest[k : k + step] = np.minimum.reduceat(distances, Y.indptr[:-1], axis=1)
     return X[:, words_x] @ nearest
 

@@ -21,7 +21,6 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, sparray
-from scipy.spatial.distance import cdist
 
 from simlib.datasets import WordVectors
 from simlib.text.bags import (
@@ -29,6 +28,7 @@ from simlib.text.bags import (
     as_points,
     check_vectors,
     common_exponent,
+    distances_between,
     normalized_bags,
 )
 
@@ -50,6 +50,8 @@ __all__ = [
 MAX_ITERATIONS = 1_000_000
 OPTIMAL = 1  # result code of POT's network simplex
 LARGEST = 2**22  # distances between words held at a time
+FAR = 1e11  # quotient of distances from which POT's simplex loses digits
+DUST = 1e-15  # share of a weight that its rounding may leave
 CHUNK = 4096  # pairs that a worker computes at a time
 
 
@@ -75,7 +77,8 @@ class WordMoverDistance:
     Kusner et al. (2015).
 
     A call raises ValueError if no word of a document has a vector or that of one is not
-    real and finite, and TypeError if a document is a string.
+    real and finite, or if two words are so far from each other that beside it the
+    distance of the documents has no digits, and TypeError if a document is a string.
 
     Examples
     --------
@@ -95,16 +98,16 @@ class WordMoverDistance:
         Raises
         ------
         ValueError
-            No word of a document has a vector, or that of one is not finite.
+            No word of a document has a vector, or that of one is not finite, or is too
+            far from the others.
         TypeError
             A document is a string: it has to be split into words.
         """
         rows_x, weights_x = self._bag(x)
         rows_y, weights_y = self._bag(y)
-        points_x, points_y = self.vectors.array[rows_x], self.vectors.array[rows_y]
-        exponent = common_exponent(points_x, points_y)
-        costs = cdist(np.ldexp(points_x, -exponent), np.ldexp(points_y, -exponent))
-        return _transport(weights_x, weights_y, np.ldexp(costs, exponent))
+        points = self.vectors.array
+        costs = distances_between(points[rows_x], points[rows_y])
+        return _transport(weights_x, weights_y, costs)
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return what `_bag` does, computed once for each document."""
@@ -238,7 +241,8 @@ def paired_word_mover_distances(
     ------
     ValueError
         A row is empty, has negative weights or does not add up to 1, the vector of a
-        word is not real and finite, or X, Y and `points` do not fit each other.
+        word is not real and finite or too far from the others, or X, Y and `points` do
+        not fit each other.
 
     See Also
     --------
@@ -355,9 +359,9 @@ def pairwise_word_mover_distances(
     step = max(1, CHUNK // max(1, Y.shape[0]))
     blocks = joblib.Parallel(n_jobs)(
         joblib.delayed(_block)(X[k : k + step], Y, points)
-        for k in range(0, X.shape[0], step)
+        for k in range(0, max(1, X.shape[0]), step)  # one checks what it is given
     )
-    return np.concatenate([np.empty((0, Y.shape[0])), *blocks])
+    return np.concatenate(blocks)
 
 
 def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
@@ -435,25 +439,60 @@ def _cut(values: np.ndarray, ends: np.ndarray) -> list[np.ndarray]:
 def _distances(points: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the distances between some vectors and others, by one product."""
     x, y = points[rows].astype(float), points[columns].astype(float)
-    exponent = common_exponent(x, y)
-    x, y = np.ldexp(x, -exponent), np.ldexp(y, -exponent)
+    if common_exponent(x, y):
+        return distances_between(x, y)
     squares = -2 * (x @ y.T)
     squares += np.square(x).sum(axis=1)[:, None]
     squares += np.square(y).sum(axis=1)
     squares[rows[:, None] == columns] = 0
-    distances = np.sqrt(squares.clip(min=0, out=squares), out=squares)
-    return np.ldexp(distances, exponent, out=distances)
+    return np.sqrt(squares.clip(min=0, out=squares), out=squares)
 
 
 def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
     """Return the cost of moving the weights p to q."""
-    exponent = int(np.frexp(costs.max())[1])
-    if abs(exponent) > 30:  # POT takes what is tiny for zero
-        return float(np.ldexp(_transport(p, q, np.ldexp(costs, -exponent)), exponent))
-    _, cost, _, _, code = emd_c(p, q, costs, MAX_ITERATIONS, 1)
+    largest = costs.max()
+    if largest == np.inf:
+        raise ValueError(
+            "Distances of words are beyond the largest number: divide the vectors."
+        )
+    exponent = int(np.frexp(largest)[1])
+    if abs(exponent) <= 30:  # beyond, POT takes what is tiny for zero
+        exponent = 0
+    scaled = np.ldexp(costs, -exponent) if exponent else costs
+    _, cost, _, _, code = emd_c(p, q, scaled, MAX_ITERATIONS, 1)
     if code != OPTIMAL:
         raise RuntimeError(
             f"The transport between documents of {p.size} and {q.size} words was not "
             f"solved (POT's result code {code})."
         )
-    return float(cost)
+    cost = float(np.ldexp(cost, exponent))
+    if 0 < cost < largest / FAR:
+        return _transport_of_the_rest(p, q, costs, cost)
+    return cost
+
+
+def _transport_of_the_rest(
+    p: np.ndarray, q: np.ndarray, costs: np.ndarray, about: float
+) -> float:
+    """Return the cost where the largest distance leaves the simplex no digits.
+
+    What is in both documents stays where it is, as distances obey the triangle
+    inequality. Raises ValueError where that does not take what is far off out of them.
+    """
+    left, wanted = p.copy(), q.copy()
+    for i, j in zip(*np.nonzero(costs == 0), strict=True):
+        shared = min(left[i], wanted[j])
+        left[i] -= shared
+        wanted[j] -= shared
+    rows, columns = left > DUST * p, wanted > DUST * q
+    if rows.all() and columns.all():
+        raise ValueError(
+            f"The documents are about {about:.1g} apart, and words of theirs "
+            f"{costs.max():.1g}: beside that their distance has no digits. Leave out "
+            "words whose vectors are that far off."
+        )
+    if not (rows.any() and columns.any()):
+        return 0.0
+    mass, left, wanted = left[rows].sum(), left[rows], wanted[columns]
+    rest = np.ascontiguousarray(costs[rows][:, columns])
+    return float(mass) * _transport(left / mass, wanted / wanted.sum(), rest)

@@ -1,0 +1,142 @@
+"""Triangle meshes: what may be given as one, and the merging of coincident vertices."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+__all__ = ["check_mesh", "merge_vertices"]
+
+
+def merge_vertices(
+    vertices: ArrayLike, faces: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a triangle mesh with one vertex at each place.
+
+    Files for pictures store a vertex once for each texture or normal, or each triangle
+    with three vertices of its own. Nothing then joins the triangles on either side.
+
+    Parameters
+    ----------
+    vertices : array of shape (n, 3)
+        Coordinates. Those are merged that are equal to the last bit.
+    faces : array of int, shape (m, 3)
+        The vertices of each triangle.
+
+    Returns
+    -------
+    vertices : ndarray, shape (k, 3)
+        One for each place, in the order of the first there.
+    faces : ndarray of int, shape (l, 3)
+        Without those that a merge has left fewer than three vertices, and each set of
+        three once, whichever way round.
+    index : ndarray of int, shape (n,)
+        The new number of each old vertex: what is found of the new ones is read at the
+        old by ``values[index]``.
+
+    Raises
+    ------
+    ValueError
+        Arrays of another shape or kind, coordinates that are not finite, no face or one
+        that names no vertex.
+
+    See Also
+    --------
+    numpy.round : before, for vertices that rounding has set apart.
+
+    Notes
+    -----
+    O(n log n + m log m).
+
+    Examples
+    --------
+    >>> from simlib.biharmonic import merge_vertices
+    >>> soup = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 0], [0, 1, 0]]
+    >>> vertices, faces, index = merge_vertices(soup, [[0, 1, 2], [3, 4, 5]])
+    >>> faces.tolist(), index.tolist()
+    ([[0, 1, 2], [0, 2, 3]], [0, 1, 2, 0, 2, 3])
+    """
+    points, triangles = _as_mesh(vertices, faces)
+    first, index = _places(points)
+    triangles = index[triangles]
+    corners = np.sort(triangles, axis=1)
+    whole = (np.diff(corners, axis=1) > 0).all(axis=1)
+    _, once = np.unique(corners[whole], axis=0, return_index=True)
+    return points[first], triangles[whole][np.sort(once)], index
+
+
+def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as arrays, vertices in float32 or float64, or raise ValueError.
+
+    Vertices may coincide where a chain of edges without length joins them.
+    """
+    points, triangles = _as_mesh(vertices, faces)
+    n, (first, index) = len(points), _places(points)
+    if first.size < n:
+        i, j = triangles.ravel(), np.roll(triangles, 1, axis=1).ravel()
+        still = index[i] == index[j]
+        joined = coo_array((still[still], (i[still], j[still])), shape=(n, n))
+        if connected_components(joined, directed=False)[0] > first.size:
+            raise ValueError(
+                f"{n} vertices are at {first.size} places, and no edges join those "
+                "that coincide: the surface is cut open there, as along the seams of a "
+                "texture or between all triangles of a soup. Close it: `vertices, "
+                "faces, index = merge_vertices(vertices, faces)`, where index[i] is "
+                "the new number of vertex i."
+            )
+    _, number, counts = np.unique(
+        np.sort(triangles, axis=1), axis=0, return_index=True, return_counts=True
+    )
+    m = len(triangles)
+    if number.size < m:
+        raise ValueError(
+            f"{m - number.size} of {m} triangles are there already, "
+            f"as face {number[counts.argmax()]} is {counts.max()} times: their area "
+            "would count as often. Take `vertices, faces, _ = merge_vertices(vertices, "
+            "faces)`, which leaves them out."
+        )
+    return points, triangles
+
+
+def _places(vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first vertex at each place, in order, and the place of each vertex."""
+    _, first, place = np.unique(
+        vertices + 0.0, axis=0, return_index=True, return_inverse=True
+    )  # where -0 is 0
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return first[order], rank[place.ravel()]
+
+
+def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as arrays, or raise ValueError if they are no mesh."""
+    vertices, faces = np.asarray(vertices), np.asarray(faces)
+    if vertices.dtype != np.float32 and not np.iscomplexobj(vertices):
+        vertices = vertices.astype(np.float64)
+    if (
+        np.iscomplexobj(vertices)
+        or vertices.ndim != 2
+        or vertices.shape[1] != 3
+        or not np.isfinite(vertices).all()
+    ):
+        raise ValueError(
+            "`vertices` must be real and finite coordinates of shape (n, 3); got "
+            f"shape {vertices.shape} of {vertices.dtype}."
+        )
+    if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype.kind not in "iu":
+        raise ValueError(
+            "`faces` must be integers of shape (m, 3); got "
+            f"{faces.dtype} of shape {faces.shape}."
+        )
+    n = len(vertices)
+    if not faces.size:
+        raise ValueError(f"`faces` are empty, and {n} vertices alone are no surface.")
+    if faces.min() < 0 or faces.max() >= n:
+        raise ValueError(
+            f"`faces` name vertices {faces.min()} to {faces.max()}; there are 0 to "
+            f"{n - 1}."
+        )
+    return vertices, faces

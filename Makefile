@@ -13,7 +13,7 @@ ASK := import os, sys; print("%s%d.%d.%d%s %s %s" % ( \
 ASKED := $(shell $(PYTHON) -c '$(ASK)' 2>/dev/null)
 
 .NOTPARALLEL:
-.PHONY: book quick full check test lint pytest slow mutants lock times clean
+.PHONY: book quick full confirm check test lint pytest slow mutants lock times clean
 
 # Profile and number of chapters side by side.
 define BOOK
@@ -29,6 +29,10 @@ quick: $(READY)
 
 full: $(READY)
 	$(call BOOK,full,1)
+
+# Whether the records still hold: the quick book beside what it gave when they were made.
+confirm: $(READY)
+	$(BIN)/press --confirm --jobs $(JOBS)
 
 # The pages that were built, in Chromium, if that and its chromedriver are on PATH.
 check: $(READY)

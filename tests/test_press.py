@@ -744,6 +744,26 @@ def test_a_repository_around_the_book_that_ignores_it_lends_no_commit(tiny, caps
     assert "press: git: error: pathspec '_toc.yml' did not" in capsys.readouterr().err
 
 
+def test_what_is_opened_within_an_open_folder_is_noted_by_its_place(tmp_path):
+    """As `shutil.rmtree` opens folders: elsewhere, whatever there is in the root."""
+    for folder in ("root/in", "elsewhere/in/in"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("root/in/a", "elsewhere/in/a"):
+        (tmp_path / file).write_text("")
+    (tmp_path / "log").mkdir()
+    code = "import os, shutil, sys\n\nfrom press.tracer import trace\n\n"
+    code += "trace('root', 'log/log', 'data')\nos.chdir('root')\n"
+    code += "shutil.rmtree('../elsewhere')\n"
+    code += (
+        "folder = os.open('in', os.O_RDONLY)\nos.close(os.open('a', 0, dir_fd=folder))"
+    )
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert not (tmp_path / "elsewhere").exists()
+    lines = (tmp_path / "log/log").read_text().splitlines()
+    assert [line.split(" ", 2)[2] for line in lines] == ["in/a"]
+
+
 def test_an_environment_within_the_root_is_no_source(tmp_path):
     """Whatever its name; where the root is the environment, its files count."""
     code = "import sys\n\nfrom press.tracer import trace\n\n"

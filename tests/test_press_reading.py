@@ -84,6 +84,15 @@ def test_status_names_the_record_of_a_chapter_that_is_gone(tiny, capsys):
     assert "oldname" not in capsys.readouterr().out
 
 
+def test_a_press_of_no_checkout_says_so_instead_of_reading_a_chapter(
+    tiny, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("press.repository.__file__", str(tmp_path / "x/a/b/c.py"))
+    (tiny.book / "press").mkdir()
+    with pytest.raises(OSError, match=r"pip install -e \. -e \./book"):
+        chapters.ChapterReader.read(str(tiny.source("alpha")))
+
+
 def test_without_the_extra_the_command_names_it(tiny, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "yaml", None)
     assert main(["--status"], tiny) == 1

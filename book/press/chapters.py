@@ -87,12 +87,15 @@ class ChapterReader:
 
 def _is_chapter(path: str) -> bool:
     """Tell whether a path is a page of the book that this package belongs to."""
-    try:
-        book = Repository.here().book
-    except FileNotFoundError:
-        return False
     file = Path(path).resolve()
-    return file.suffix == ".md" and file.parent == book.resolve()
+    if file.suffix != ".md":
+        return False
+    try:
+        return file.parent == Repository.here().book.resolve()
+    except FileNotFoundError as error:
+        if (file.parent / "press").is_dir():  # a chapter, and a press from elsewhere
+            raise OSError(str(error)) from None
+        return False
 
 
 def _files() -> "LocalHandler":

@@ -35,7 +35,7 @@ class Repository:
         if not (root / "_toc.yml").exists():
             raise FileNotFoundError(
                 f"no book at {root}: the press works in a checkout of the repository, "
-                "with the package installed from it: pip install --editable ."
+                "with the packages installed from it: pip install -e . -e ./book"
             )
         return cls(root)
 

@@ -251,7 +251,7 @@ def trace(root: str, log: str, data_event: str) -> None:
         if not isinstance(path, int) and _reads(mode, flags):
             absolute = os.path.abspath(os.fsdecode(path))  # type: ignore
             relative = below(absolute)
-            if relative:
+            if relative and not os.path.isdir(absolute):
                 write(f"file {_hash(absolute)} {relative}")
 
     def _hash(path: str) -> str:
@@ -288,8 +288,7 @@ def trace(root: str, log: str, data_event: str) -> None:
             whole = os.readlink(f"/proc/self/fd/{file}")
         except OSError:  # there is no /proc
             return file
-        if not os.path.isdir(whole):
-            hook("open", (whole, None, flags))
+        hook("open", (whole, None, flags))
         return file
 
     os.open = open_within

@@ -18,7 +18,7 @@ from simlib.calling import accessor, call, call_there
 from simlib.exceptions import AsymmetryError, SimilarityError
 from simlib.ledger import Ledger
 from simlib.rectangle import Rectangle, Request
-from simlib.store import Record, Store, StoreError
+from simlib.store import Record, Sides, StoreError
 
 __all__ = ["Evaluator", "Finished"]
 
@@ -106,7 +106,7 @@ class Evaluator:
         out: np.ndarray,
         ledger: Ledger,
         finished: Finished | None = None,
-        store: Store | None = None,
+        store: Sides | None = None,
         fetch: tuple[Fetch, Fetch] | None = None,
         form: str = ITEMS,
     ) -> None:
@@ -222,7 +222,7 @@ class Evaluator:
         out: np.ndarray,
         ledger: Ledger,
         finished: Finished | None,
-        store: Store | None,
+        store: Sides | None,
         form: str,
     ) -> BaseException | None:
         """Keep what is good of an answer, count it and return what is wrong.
@@ -260,7 +260,7 @@ class Evaluator:
             return error
         keeps = (
             "Nothing of a request for new items is kept"
-            if form != ITEMS
+            if form != ITEMS and store is None
             else "This Similarity keeps every finite value"
         )
         if not finite.all():
@@ -287,7 +287,7 @@ class Evaluator:
         out: np.ndarray,
         count: Callable[[], None],
         finished: Finished | None,
-        store: Store | None,
+        store: Sides | None,
     ) -> StoreError | None:
         """Keep what is not NaN and count it; return why it could not be written."""
         record = Record(request.i, request.j, values, request.grid)

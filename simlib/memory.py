@@ -416,6 +416,7 @@ class Others:
     """Values of pairs of items that are told apart by integers of 64 bits."""
 
     def __init__(self, *, symmetric: bool, dtype: np.dtype):
+        self.loaded = False  # by whoever fills it
         self._number: dict[int, int] = {}
         self._memory = Memory(2**31, symmetric=symmetric, dtype=dtype)
 

@@ -218,7 +218,7 @@ class Similarity(SimilarityMatrix):
         self._lock = Lock()  # of all that shares the memory or the counter
         self.verified = 0
         self._store: Store | None = None
-        self._others: Others | None = None
+        self._others = Others(symmetric=bool(symmetric), dtype=np.dtype(dtype))
         self._open(store, function_id, items_id, verify)
 
     @classmethod
@@ -682,7 +682,7 @@ class Similarity(SimilarityMatrix):
         grids = []
         for i, j, values, grid in records:
             (a, here_a), (b, here_b) = self._places(i), self._places(j)
-            if self._others is not None and not (here_a.all() and here_b.all()):
+            if self._others.loaded and not (here_a.all() and here_b.all()):
                 one, other = Record(i, j, values, grid).pairs()
                 self._others.put(one, other, values.ravel())
             if grid:
@@ -697,19 +697,16 @@ class Similarity(SimilarityMatrix):
         store = self._store
         if store is None or self._own_ids or not store.open:
             return None
-        if self._others is None:
-            self._others = Others(symmetric=self.symmetric, dtype=self.dtype)
+        if not self._others.loaded:
+            self._others.loaded = True
             self._take(store.records())
         return identities(new_items)
 
     def _keep_others(self, i_ids: np.ndarray, j_ids: np.ndarray) -> Finished:
-        others = self._others
-        assert others is not None
-        return lambda i, j, values: others.put(i_ids[i], j_ids[j], values)
+        return lambda i, j, values: self._others.put(i_ids[i], j_ids[j], values)
 
     def _fill_by_id(self, i: np.ndarray, j: np.ndarray, out: np.ndarray) -> None:
         """Write what is known of items that go by these into a block."""
-        assert self._others is not None
         rows, columns = np.repeat(i, j.size), np.tile(j, i.size)
         values = self._others.get(rows, columns)
         (a, here_a), (b, here_b) = self._places(rows), self._places(columns)

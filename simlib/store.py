@@ -354,14 +354,16 @@ def _each(items: Any) -> Iterator[Any]:
 
 def _parts(value: Any) -> Iterator[bytes]:
     """Yield the bytes that stand for a value; no two values have the same."""
-    plain = isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value)
     if isinstance(value, np.generic):
         value = value.item()
-    elif type(value).__name__ == "NAType":  # of pandas
-        value = None
+    plain = isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value)
     if isinstance(value, str):
         data = value.encode("utf-8", "surrogatepass")
         yield b"s%d:" % len(data) + data
+    elif isinstance(value, float) and value.is_integer():
+        yield b"n%d;" % int(value)  # a column of integers with a gap has become floats
+    elif value is None or isinstance(value, Number | datetime.date | datetime.time):
+        yield f"n{value!r};".encode()
     elif isinstance(value, bytes | bytearray):
         yield b"b%d:" % len(value) + value
     elif isinstance(value, list | tuple | range):
@@ -385,10 +387,8 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield np.ascontiguousarray(value, dtype).tobytes()
     elif plain and value.dtype.kind == "O" and value.ndim == 1:
         yield from _parts(value.tolist())
-    elif isinstance(value, float) and value.is_integer():
-        yield b"n%d;" % int(value)  # a column of integers with a gap has become floats
-    elif value is None or isinstance(value, Number | datetime.date | datetime.time):
-        yield f"n{value!r};".encode()
+    elif type(value).__name__ == "NAType":  # of pandas
+        yield from _parts(None)
     else:
         raise TypeError(
             f"There is no digest of a {type(value).__name__}: pass items_id, one "

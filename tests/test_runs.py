@@ -123,7 +123,7 @@ def test_interrupted_twice_and_started_again(tmp_path, verb, batch):
     expected = told(verb(one_go))
     options = {"batch": batch, "store": tmp_path / "s", "function_id": "1"}
     if batch != "block":
-        options["batch_size"] = 7
+        options["batch_size"] = 20
     paid = 0
     for calls in (one_go.calls // 3, one_go.calls // 4):
         with Similarity(X, Fails(batch, calls), **options) as sim:

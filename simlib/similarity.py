@@ -89,8 +89,9 @@ class Similarity(SimilarityMatrix):
         with another one is refused; change it when you change what the function does.
     items_id : sequence of n strings or numbers, optional
         By which the store is to know the items, all different. Not needed where these
-        are plain data, see `simlib.store.digest`, or rows of a data frame. What new
-        items cost in `between` is not kept then.
+        are plain data, see `simlib.store.digest`, or rows of a data frame; but where
+        they only number something else, which may be sorted anew. What new items cost
+        in `between` is not kept then.
     verify : int, default=8
         As many pairs of the store are evaluated again when it is opened, beside `limit`
         and `calls`; if they differ by more than a hundredth of the range of all values,
@@ -520,11 +521,12 @@ class Similarity(SimilarityMatrix):
         if self._informed:
             return self
         run = object.__new__(Run)
-        run.__dict__ |= self.__dict__
-        run._memory = self._memory.snapshot() if asked else self._memory.blank()
-        run._seen, run._besides = (), (*self._besides, self._memory)
-        run._kept = self._shelf
-        run.spent, run._start = 0, self._available()
+        with self._lock.held:
+            run.__dict__ |= self.__dict__
+            run._memory = self._memory.snapshot() if asked else self._memory.blank()
+            run._seen, run._besides = (), (*self._besides, self._memory)
+            run._kept = self._shelf
+            run.spent, run._start = 0, self._available()
         return run
 
     def informed(self) -> Similarity:

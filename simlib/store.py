@@ -335,7 +335,7 @@ def identities(items: Any) -> np.ndarray:
 def _each(items: Any) -> Iterator[Any]:
     """Yield the items of a collection; rows of a data frame as mappings."""
     if hasattr(items, "columns") and not isinstance(items, np.ndarray):
-        names = list(getattr(items, "column_names", items.columns))  # pyarrow's
+        names = list(items.columns)
         columns = (_each(items[name]) for name in names)
         for cells in zip(*columns, strict=True):
             yield dict(zip(names, cells, strict=True)) if len(names) > 1 else cells[0]

@@ -1,5 +1,7 @@
 """What was paid for is not paid for again: searches and estimates that start again."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from matrices import indefinite
@@ -150,6 +152,14 @@ def test_interrupted_in_the_same_process():
         neighbors(sim)
     assert told(neighbors(sim)) == told(neighbors(Similarity(X, closeness)))
     assert sim.calls == function.asked <= 2500
+
+
+def test_threads_pay_once_for_what_they_ask_alike():
+    sim = Similarity(X, closeness)
+    with ThreadPoolExecutor(3) as threads:
+        results = [told(result) for result in threads.map(neighbors, [sim] * 3)]
+    assert results == [told(neighbors(Similarity(X, closeness)))] * 3
+    assert sim.calls <= 2500
 
 
 def test_of_both_orders_as_well(tmp_path):

@@ -22,12 +22,13 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from simlib.calling import accessor, unmasked
 from simlib.evaluation import Evaluator, Finished
+from simlib.identity import Table, identities
 from simlib.landmarks import whole_number
 from simlib.ledger import Ledger, Lock, check_budget
 from simlib.memory import Lines, Memory, Others
 from simlib.rectangle import TILE, Rectangle, is_whole
 from simlib.region import Block, Region
-from simlib.store import Record, Sides, Store, StoreError, digests, identities
+from simlib.store import Record, Sides, Store, StoreError
 from simlib.views import ONE_SIDED, SimilarityMatrix
 
 __all__ = ["Similarity"]
@@ -481,7 +482,8 @@ class Similarity(SimilarityMatrix):
                 out = np.full((i.size, j.size), np.nan, dtype=self.dtype)
                 sides, finished = None, None
                 if new_ids is not None:
-                    ids = (new_ids, self._id) if i is new else (self._id, new_ids)
+                    ids = (new_ids, self._table.ids)
+                    ids = ids if i is new else ids[::-1]
                     sides, finished = self._sides(*ids), self._keep_others(*ids)
                     self._fill_by_id(ids[0][i], ids[1][j], out)
                 fresh = bool(np.isnan(out).all())
@@ -647,10 +649,7 @@ class Similarity(SimilarityMatrix):
             )
         if (verify := whole_number(verify, "verify")) < 0:
             raise ValueError(f"verify is a number of pairs, from 0 on; got {verify}.")
-        self._own_ids = items_id is not None
-        self._id = identities(self.items if items_id is None else items_id)
-        _check_ids(items_id, self._id, self.n)
-        self._order = np.argsort(self._id)
+        self._table = Table(self.items, self.n, items_id)
         manifest = {
             "dtype": self.dtype.name,
             "symmetric": str(self.symmetric),
@@ -677,13 +676,13 @@ class Similarity(SimilarityMatrix):
         """Return the store, for requests of items of this matrix, or with such ids."""
         if self._store is None:
             return None
-        return Sides(self._store, *(ids or (self._id, self._id)))
+        return Sides(self._store, *(ids or (self._table.ids, self._table.ids)))
 
     def _take(self, records: Sequence[Record]) -> None:
         """Take from records of a store what they hold of these items, and of others."""
         grids = []
         for i, j, values, grid in records:
-            (a, here_a), (b, here_b) = self._places(i), self._places(j)
+            (a, here_a), (b, here_b) = map(self._table.places, (i, j))
             if self._others.loaded and not (here_a.all() and here_b.all()):
                 one, other = Record(i, j, values, grid).pairs()
                 self._others.put(one, other, values.ravel())
@@ -697,7 +696,7 @@ class Similarity(SimilarityMatrix):
     def _new_ids(self, new_items: Any) -> np.ndarray | None:
         """Return what new items go by in the store, if they can be known again."""
         store = self._store
-        if store is None or self._own_ids or not store.open:
+        if store is None or self._table.by_name or not store.open:
             return None
         if not self._others.loaded:
             self._others.loaded = True
@@ -711,16 +710,10 @@ class Similarity(SimilarityMatrix):
         """Write what is known of items that go by these into a block."""
         rows, columns = np.repeat(i, j.size), np.tile(j, i.size)
         values = self._others.get(rows, columns)
-        (a, here_a), (b, here_b) = self._places(rows), self._places(columns)
+        (a, here_a), (b, here_b) = map(self._table.places, (rows, columns))
         here = here_a & here_b & np.isnan(values)  # new items may be like others
         values[here] = self._look(a[here], b[here], *self._besides)
         out[...] = values.reshape(out.shape)
-
-    def _places(self, identity: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of items that a store names, and which are here at all."""
-        at = np.searchsorted(self._id, identity, sorter=self._order)
-        places = self._order.take(at, mode="clip")
-        return places, self._id[places] == identity
 
     def _verify(self, path: object, records: Sequence[Record], number: int) -> None:
         """Evaluate some pairs of a store again; raise where they are not the same."""
@@ -731,11 +724,13 @@ class Similarity(SimilarityMatrix):
         some = [records[k] for k in rng.integers(len(records), size=4 * number)]
         at = [tuple(rng.integers(record.values.shape)) for record in some]
         both = list(zip(some, at, strict=True))
-        i, here_i = self._places(np.array([r.i[x[0]] for r, x in both], np.uint64))
-        j, here_j = self._places(np.array([r.j[x[-1]] for r, x in both], np.uint64))
         before = np.array([r.values[x] for r, x in both], self.dtype)
+        ids = [(r.i[x[0]], r.j[x[-1]]) for r, x in both]
+        places, here = self._table.places(np.array(ids, np.uint64).reshape(-1, 2).T)
+        use = here.all(axis=0) & (places[0] != places[1])
+        (i, j), before = places[:, use], before[use]
         _, first = np.unique(self._memory.keys(i, j), return_index=True)
-        first = np.sort(first[(here_i & here_j & (i != j))[first]])[:number]
+        first = np.sort(first)[:number]
         i, j, before = i[first], j[first], before[first]
         if i.size == 0:
             return
@@ -986,21 +981,6 @@ def _check_alike(items: Any, new_items: Any) -> None:
         raise ValueError(
             f"New items have the columns of the others, {names[0]}, in their order; "
             f"got {names[1]}."
-        )
-
-
-def _check_ids(items_id: Sequence[Any] | None, ids: np.ndarray, n: int) -> None:
-    """Raise where ids of items are not one for each, all different."""
-    if items_id is None:
-        return
-    if isinstance(items_id, str | bytes) or len(items_id) != n:
-        raise ValueError(
-            f"items_id names each of the {n} items: a sequence of as many strings or "
-            f"numbers, all different; got {items_id!r:.60}."
-        )
-    if np.unique(digests(items_id)).size < n:
-        raise ValueError(
-            "items_id names two items alike; each needs a name of its own."
         )
 
 

@@ -24,8 +24,9 @@ from hypothesis import strategies as st
 from matrices import indefinite
 
 from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom, store
+from simlib.identity import digest, digests, identities
 from simlib.memory import Memory
-from simlib.store import Record, Store, digest, digests, identities, main
+from simlib.store import Record, Store, main
 
 N = 40
 POINTS = np.random.default_rng(0).standard_normal((N, 3))
@@ -1010,6 +1011,8 @@ def test_digests_of_arrays_mappings_and_what_is_missing():
     sparse = scipy.sparse.csr_array(X)
     assert digest(sparse) == digest(scipy.sparse.csc_array(X)) != digest(X)
     assert digest(np.array(["a", "b"], dtype=object)) == digest(["a", "b"])
+    wide = np.array([["a", "b"], ["a", "much longer one"]])
+    assert digest(wide[0]) == digest(np.array(["a", "b"])) == digest(["a", "b"])
     assert digest([np.float64(1.0), np.str_("a")]) == digest([1.0, "a"])
     assert digest({"a": 1, "b": None}) == digest({"b": None, "a": 1})
     assert digest({"a": 1, "b": 2}) != digest({"a": 2, "b": 1})

@@ -18,7 +18,7 @@ from simlib.calling import accessor, call, call_there, is_async
 from simlib.exceptions import AsymmetryError, SimilarityError
 from simlib.ledger import Ledger
 from simlib.rectangle import Rectangle, Request
-from simlib.store import Record, Store, StoreError
+from simlib.store import Record, Sides, StoreError
 from simlib.symmetry import SymmetryCheck
 
 __all__ = ["Evaluator", "Finished"]
@@ -109,7 +109,7 @@ class Evaluator:
         out: np.ndarray,
         ledger: Ledger,
         finished: Finished | None = None,
-        store: Store | None = None,
+        store: Sides | None = None,
         fetch: tuple[Fetch, Fetch] | None = None,
         form: str = ITEMS,
     ) -> None:
@@ -242,7 +242,7 @@ class Evaluator:
         out: np.ndarray,
         ledger: Ledger,
         finished: Finished | None,
-        store: Store | None,
+        store: Sides | None,
         form: str,
     ) -> BaseException | None:
         """Keep what is good of an answer, count it and return what is wrong.
@@ -283,7 +283,7 @@ class Evaluator:
             return error
         keeps = (
             "Nothing of a request for new items is kept"
-            if form != ITEMS
+            if form != ITEMS and store is None
             else "This Similarity keeps every finite value"
         )
         if not finite.all():
@@ -310,7 +310,7 @@ class Evaluator:
         out: np.ndarray,
         count: Callable[[], None],
         finished: Finished | None,
-        store: Store | None,
+        store: Sides | None,
     ) -> StoreError | None:
         """Keep what is not NaN and count it; return why it could not be written."""
         record = Record(request.i, request.j, values, request.grid)

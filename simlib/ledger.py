@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,14 +12,25 @@ from typing import Any, Protocol
 
 from simlib.exceptions import BudgetExceeded
 
-__all__ = ["Ledger", "check_budget"]
+__all__ = ["Ledger", "Lock", "check_budget"]
+
+
+class Lock:
+    """Holds a re-entrant lock, and is pickled as one that holds a new one."""
+
+    def __init__(self) -> None:
+        self.held = threading.RLock()
+
+    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+        return Lock, ()
 
 
 class Ledger:
     """How many evaluations were made, how many were lost, and how many may be made."""
 
     def __init__(self, limit: float | None):
-        # Each is written by one thread only: where requests begin, where answers come.
+        # Requests begin in one thread, or more, and their answers come in another.
+        self._lock = Lock()
         self._begun = 0
         self._got = (0, 0)  # values; evaluations that are no longer awaited or lost
         self.limit = limit
@@ -55,12 +67,14 @@ class Ledger:
 
     def hand_over(self, size: int) -> None:
         """Count so many evaluations as lost, until they are answered."""
-        self._begun += size
+        with self._lock.held:
+            self._begun += size
 
     def answered(self, size: int, values: int, failed: int) -> None:
         """Count the values of a request that was handed over, and what it lost."""
-        calls, over = self._got
-        self._got = calls + values, over + size - failed
+        with self._lock.held:
+            calls, over = self._got
+            self._got = calls + values, over + size - failed
         if self._bar is not None:
             self._bar.update(values)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from simlib.region import Block, Region
 
-__all__ = ["Memory", "shared"]
+__all__ = ["Memory", "Others", "shared"]
 
 _Run: TypeAlias = tuple[np.ndarray, np.ndarray]
 _Grid: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -188,6 +188,10 @@ class Memory:
         self.rows = self.columns if symmetric else Lines(n)  # K[i, j] = rows[j, i]
         self._entries = _Entries([], [])
 
+    def __bool__(self) -> bool:
+        lines = self.columns or self.rows
+        return bool(lines or any(self._entries) or self.diagonal is not None)
+
     def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, NaN where unknown."""
         out = self._from_lines(i, j)
@@ -256,7 +260,8 @@ class Memory:
                     out[row_at[a[inside]], column_at[b[inside]]] = values[inside]
         elif size:
             i, j = np.repeat(rows, columns.size), np.tile(columns, rows.size)
-            out[...] = self.get(i, j).reshape(out.shape)
+            values = self.get(i, j).reshape(out.shape)
+            np.copyto(out, values, where=~np.isnan(values))
         some = self.columns.fill(rows, columns, out)
         some |= self.rows.fill(columns, rows, out.T)
         if self.diagonal is not None:
@@ -270,8 +275,25 @@ class Memory:
             self.n, symmetric=self.symmetric, dtype=self.dtype, diagonal=self.diagonal
         )
 
-    def unknown(self, blocks: Sequence[Block], i: np.ndarray, j: np.ndarray) -> int:
-        """Count what is not known of some blocks and of further pairs, each once."""
+    def snapshot(self) -> Memory:
+        """Return a memory of the same, to which what is put here later is unknown."""
+        now = copy.copy(self)
+        now._entries = _Entries(self._settle(), [])
+        now.columns = copy.copy(self.columns)
+        now.rows = now.columns if self.symmetric else copy.copy(self.rows)
+        return now
+
+    def unknown(
+        self,
+        blocks: Sequence[Block],
+        i: np.ndarray,
+        j: np.ndarray,
+        besides: Memory | None = None,
+    ) -> int:
+        """Count what is not known of some blocks and of further pairs, each once.
+
+        Neither here nor `besides`.
+        """
         lines: list[Block] = []
         for rows, kept in [(False, self.columns), (True, self.rows)]:
             whole = kept.kept
@@ -285,12 +307,19 @@ class Memory:
             diagonal=self.diagonal is None,
         )
         count = len(region)
-        for a, b, _ in self._scattered():
+        for a, b, _ in self._scattered() if blocks else ():
             count -= int(np.count_nonzero(region.covers(a, b)))
+        if besides and blocks:
+            for a, b, _ in besides.known():
+                new = region.covers(a, b) & np.isnan(self.get(a, b))
+                count -= int(np.count_nonzero(new))
         if i.size:
             i, j = np.divmod(np.unique(self.keys(i, j)), self.n)
-            inside = Region(self.n, blocks, symmetric=self.symmetric).covers(i, j)
-            count += int(np.count_nonzero(np.isnan(self.get(i, j)) & ~inside))
+            missing = ~Region(self.n, blocks, symmetric=self.symmetric).covers(i, j)
+            for memory in (self, besides):
+                if memory:
+                    missing[missing] = np.isnan(memory.get(i[missing], j[missing]))
+            count += int(np.count_nonzero(missing))
         return count
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -298,10 +327,7 @@ class Memory:
 
         Some come at a time.
         """
-        self._settle()
-        now = copy.copy(self)
-        now.columns = copy.copy(self.columns)
-        now.rows = now.columns if self.symmetric else copy.copy(self.rows)
+        now = self.snapshot()
         return now._listed(now.columns.kept, now.rows.kept)
 
     def _scattered(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -384,6 +410,29 @@ class Memory:
             runs[-2:] = [_sorted(runs[-2:])]
         self._entries = _Entries(runs, [])
         return runs
+
+
+class Others:
+    """Values of pairs of items that are told apart by integers of 64 bits."""
+
+    def __init__(self, *, symmetric: bool, dtype: np.dtype):
+        self.loaded = False  # by whoever fills it
+        self._number: dict[int, int] = {}
+        self._memory = Memory(2**31, symmetric=symmetric, dtype=dtype)
+
+    def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
+        """Remember values; of several for a pair the first stays."""
+        self._memory.put(self._numbers(i), self._numbers(j), values)
+
+    def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return the value of each pair, NaN where unknown."""
+        return self._memory.get(self._numbers(i), self._numbers(j))
+
+    def _numbers(self, names: np.ndarray) -> np.ndarray:
+        names, at = np.unique(names, return_inverse=True)
+        number = self._number
+        found = [number.setdefault(name, len(number)) for name in names.tolist()]
+        return np.array(found, np.int64)[at]
 
 
 def _sorted(parts: list[_Run]) -> _Run:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import copy
 import os
-import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
-from math import isqrt
+from itertools import chain
+from math import inf, isqrt
 from numbers import Real
 from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 
@@ -22,17 +22,21 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from simlib.calling import accessor, as_items, count, unmasked
 from simlib.evaluation import Evaluator, Finished
-from simlib.ledger import Ledger, check_budget
-from simlib.memory import Lines, Memory
+from simlib.identity import Table, identities
+from simlib.landmarks import whole_number
+from simlib.ledger import Ledger, Lock, check_budget
+from simlib.memory import Lines, Memory, Others
 from simlib.rectangle import TILE, Rectangle, again
 from simlib.region import Block, Region
-from simlib.store import Record, Store, StoreError, digest
+from simlib.store import Record, Sides, Store, StoreError
 from simlib.views import ONE_SIDED, Bar, SimilarityMatrix, no_bar
 
 __all__ = ["Similarity"]
 
 Value: TypeAlias = SupportsFloat | ArrayLike
 Indices: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
+
+DIFFERENT = 0.01  # of the range of a store's values: another function
 
 
 class Similarity(SimilarityMatrix):
@@ -90,24 +94,33 @@ class Similarity(SimilarityMatrix):
         which computes both halves of the small tiles on the diagonal and compares them.
     store : str or path, optional
         A file that keeps what is evaluated, request by request as they finish, for the
-        next process: an SQLite database, made if it is not there. One process at a time
-        opens it, until `close`, or the end of ``with Similarity(...) as sim:``; copies
-        sent to workers carry none. What kills it costs the requests under way, two for
-        each worker at most.
+        next process: an SQLite database, made if it is not there. It knows each item by
+        a hash of it: a table in another order, with more items or fewer, finds what is
+        known of those that it has, and new items of `between` are found as well. One
+        process at a time opens it, until `close`, or the end of
+        ``with Similarity(...) as sim:``; copies sent to workers carry none. What kills
+        it costs the requests under way, two for each worker at most.
     function_id : str, optional
         Required with a store: names the function and its version. A store that was made
         with another one is refused; change it when you change what the function does.
-    items_id : str, optional
-        The same for the items. Not needed where these are strings, bytes, numbers,
-        arrays or lists of these, of which the store knows a hash.
+    items_id : sequence of n strings or numbers, optional
+        By which the store is to know the items, all different. Not needed where these
+        are plain data, see `simlib.store.digest`, or rows of a data frame; but where
+        they only number something else, which may be sorted anew. What new items cost
+        in `between` is not kept then.
+    verify : int, default=8
+        As many pairs of the store are evaluated again when it is opened, beside `limit`
+        and `calls`; if they differ by more than a hundredth of the range of all values,
+        the store is refused. Nothing else could tell that the function was changed and
+        `function_id` was not. 0 for functions whose answers vary.
 
     Attributes
     ----------
     calls : int
-        Values obtained from `function` so far, by this object: what a store held is
-        not among them. No pair (unordered if symmetric) is
-        evaluated twice, except that ``batch="block"`` computes both halves of the small
-        tiles on the diagonal, and both count.
+        Values obtained from `function` so far, by this object: what a store held, and
+        what was evaluated to verify it, is not among them. No pair (unordered if
+        symmetric) is evaluated twice, except that ``batch="block"`` computes both
+        halves of the small tiles on the diagonal, and both count.
     failed : int
         Evaluations handed over to requests that failed, whose values are lost.
     checks : int
@@ -116,6 +129,8 @@ class Similarity(SimilarityMatrix):
         What `limit` leaves, ``limit - calls - failed``.
     limit : int or None
         May be changed at any time.
+    verified : int
+        Pairs of the store that were evaluated again when it was opened.
 
     Raises
     ------
@@ -128,14 +143,23 @@ class Similarity(SimilarityMatrix):
     UserWarning
         From any request: the function is not symmetric; with how many pairs differ.
     StoreError
-        The store is one of other items, of another function, type or symmetry, or of a
-        newer format; in use; no store; or, from any request, it could not be written:
-        the values are kept, and written with the next request.
+        The store is one of another function, type or symmetry, or holds other values
+        than the function gives; of a newer format, or of the one before, which numbered
+        the items; in use; no store; or, from any request, it could not be written: the
+        values are kept, and written with the next request.
 
     Notes
     -----
     Threads may share a similarity: while one evaluates the others wait, and find known
     what it has evaluated.
+
+    What chooses pairs by what is known, a search or an estimate of an error, goes by
+    what it has asked itself, in a `run`, whatever the store holds or was evaluated
+    before: started again with the same seed it makes the same choices, and what is
+    known costs nothing. Pass ``sim.informed()`` to go by all that is known.
+
+    Items that are equal are evaluated each for itself, and the store tells them apart:
+    the second of two in the table is the second in the file.
 
     See Also
     --------
@@ -170,7 +194,8 @@ class Similarity(SimilarityMatrix):
         check_symmetry: bool = True,
         store: str | os.PathLike[str] | None = None,
         function_id: str | None = None,
-        items_id: str | None = None,
+        items_id: Sequence[Any] | None = None,
+        verify: int = 8,
     ):
         items = as_items(items, batch)
         n = count(items)
@@ -207,8 +232,17 @@ class Similarity(SimilarityMatrix):
             dtype=np.dtype(dtype),
             diagonal=_given(diagonal, n, np.dtype(dtype)),
         )
+        # What is known and was not asked of this object: a store's, or paid in a run.
+        self._shelf = Memory(n, symmetric=bool(symmetric), dtype=np.dtype(dtype))
+        self._seen: tuple[Memory, ...] = (self._shelf,)  # what is known, too
+        self._besides: tuple[Memory, ...] = self._seen  # and what answers
+        self._kept = self._memory  # where evaluations go
+        self._informed = False
         self._lock = Lock()  # of all that shares the memory or the counter
-        self._store = self._opened(store, function_id, items_id)
+        self.verified = 0
+        self._store: Store | None = None
+        self._others = Others(symmetric=bool(symmetric), dtype=np.dtype(dtype))
+        self._open(store, function_id, items_id, verify)
 
     @classmethod
     def from_matrix(cls, K: ArrayLike, *, symmetric: bool | None = None) -> Similarity:
@@ -316,16 +350,18 @@ class Similarity(SimilarityMatrix):
         """Return K[rows][:, columns], an array of shape (len(rows), len(columns))."""
         some_rows, row_at = _distinct(self._indices(rows))
         some_columns, column_at = _distinct(self._indices(columns))
-        if some_rows.size == self.n:
-            return self.columns(some_columns)[np.ix_(row_at, column_at)]
-        if some_columns.size == self.n:
-            return self.rows(some_rows)[np.ix_(row_at, column_at)]
         with self._lock.held:
             self._catch_up()
-            rectangle = self._rectangle(some_rows, some_columns)
-            needed = self._needed(rectangle)
-            self._evaluate(rectangle, needed, self._memory.put)
-        return rectangle.out[np.ix_(row_at, column_at)]
+            if some_rows.size == self.n:
+                out = self._whole(some_columns, "columns")
+            elif some_columns.size == self.n:
+                out = self._whole(some_rows, "rows").T
+            else:
+                rectangle = self._rectangle(some_rows, some_columns)
+                needed, out = self._needed(rectangle), rectangle.out
+                self._evaluate(rectangle, needed, self._kept.put)
+                self._asked(some_rows, some_columns, out)
+        return out[np.ix_(row_at, column_at)]
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return K[:, columns], shape (n, len(columns)), and keep it whole.
@@ -335,13 +371,13 @@ class Similarity(SimilarityMatrix):
         """
         with self._lock.held:
             self._catch_up()
-            return self._whole(self._indices(columns), self._memory.columns)
+            return self._whole(self._indices(columns), "columns")
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return K[rows], shape (len(rows), n), and keep it whole."""
         with self._lock.held:
             self._catch_up()
-            return self._whole(self._indices(rows), self._memory.rows).T
+            return self._whole(self._indices(rows), "rows").T
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, shape (len(i),).
@@ -354,22 +390,23 @@ class Similarity(SimilarityMatrix):
         i, j = np.divmod(keys, self.n)
         with self._lock.held:
             self._catch_up()
-            values = self._memory.get(i, j)
+            values = self._look(i, j, *self._besides)
             (missing,) = np.isnan(values).nonzero()
             if missing.size:
                 check_budget(missing.size, self._ledger)
                 requests = partial(self._evaluator.scattered, i, j, missing)
                 with self.progress_bar(missing.size):
                     self._evaluator.run(
-                        requests, values, self._ledger, self._memory.put, self._store
+                        requests, values, self._ledger, self._kept.put, self._sides()
                     )
+            self._asked(i, j, values)
         return values[at]
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
         i, j = self._pairs(i, j)
         with self._lock.held:
-            return self._memory.get(i, j)
+            return self._look(i, j, *self._seen)
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Iterate over all that is known now, without evaluating anything.
@@ -383,7 +420,15 @@ class Similarity(SimilarityMatrix):
             K[i, j]. A million of them at a time or so.
         """
         with self._lock.held:
-            return self._memory.known()
+            asked = self._memory.snapshot()
+            besides = [memory.known() for memory in self._seen]
+
+        def others() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+            for i, j, values in chain(*besides):
+                new = np.isnan(asked.get(i, j))
+                yield i[new], j[new], values[new]
+
+        return chain(asked.known(), others())
 
     def cost(
         self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
@@ -414,7 +459,7 @@ class Similarity(SimilarityMatrix):
                 f"Pairs are two arrays as long; got {i.size} and {j.size}."
             )
         with self._lock.held:
-            count = self._memory.unknown(asked, i, j)
+            count = self._memory.unknown(asked, i, j, *self._seen)
             if self._evaluator.batch == "block":
                 count += self._again(asked)
         return count
@@ -427,7 +472,8 @@ class Similarity(SimilarityMatrix):
     ) -> np.ndarray:
         """Return the similarities of items outside the matrix to some inside.
 
-        They are counted and `limit` holds, but nothing of them is kept.
+        They are counted and `limit` holds. Nothing of them is kept, unless there is a
+        store, which knows the new items again, also when they are among the others.
 
         Parameters
         ----------
@@ -465,18 +511,30 @@ class Similarity(SimilarityMatrix):
             parts.append((others, new, (inside, fetch), "item {} and new item {}"))
         elif row_landmarks is not None:
             raise ValueError(ONE_SIDED)
-        needed = sum(i.size * j.size for i, j, *_ in parts)
-        answers = []
-        with self._lock.held, self.progress_bar(needed):
-            check_budget(needed, self._ledger)
+        answers, asked, total = [], [], 0
+        with self._lock.held:
+            self._catch_up()
+            new_ids = self._new_ids(new_items)
             for i, j, fetch_both, form in parts:
                 out = np.full((i.size, j.size), np.nan, dtype=self.dtype)
-                rectangle = Rectangle(i, j, out, n=self.n, symmetric=False)
-                requests = partial(self._evaluator.requests, rectangle, out.size)
-                self._evaluator.run(
-                    requests, out, self._ledger, fetch=fetch_both, form=form
-                )
+                sides, finished = None, None
+                if new_ids is not None:
+                    ids = (new_ids, self._table.ids)
+                    ids = ids if i is new else ids[::-1]
+                    sides, finished = self._sides(*ids), self._keep_others(*ids)
+                    self._fill_by_id(ids[0][i], ids[1][j], out)
+                fresh = bool(np.isnan(out).all())
+                rectangle = Rectangle(i, j, out, n=self.n, symmetric=False, fresh=fresh)
+                needed = self._evaluator.missing(rectangle)
+                requests = partial(self._evaluator.requests, rectangle, needed)
+                run = partial(self._evaluator.run, requests, out, self._ledger)
+                asked.append(partial(run, finished, sides, fetch_both, form))
                 answers.append(out if i is new else out.T)
+                total += needed
+            check_budget(total, self._ledger)
+            with self.progress_bar(total):
+                for evaluate in asked:
+                    evaluate()
         return np.hstack(list(map(partial(np.take, axis=1), answers, places)))
 
     def fork(self, *, limit: float | None = None) -> Similarity:
@@ -492,8 +550,29 @@ class Similarity(SimilarityMatrix):
         evaluates is kept as long as it lives, and counts.
         """
         blank = copy.copy(self)
-        blank._memory, blank._store = self._memory.blank(), None
+        blank._memory = blank._kept = self._memory.blank()
+        blank._shelf, blank._store = self._shelf.blank(), None
+        blank._seen = blank._besides = (blank._shelf,)
         return blank
+
+    def run(self, *, asked: bool = False) -> Similarity:
+        """Return what knows only what is asked of it, see `SimilarityMatrix.run`."""
+        if self._informed:
+            return self
+        run = object.__new__(Run)
+        with self._lock.held:
+            run.__dict__ |= self.__dict__
+            run._memory = self._memory.snapshot() if asked else self._memory.blank()
+            run._seen, run._besides = (), (*self._besides, self._memory)
+            run._kept = self._shelf
+            run.spent, run._start = 0, self._available()
+        return run
+
+    def informed(self) -> Similarity:
+        """Return a similarity whose runs know all, see `SimilarityMatrix.informed`."""
+        informed = copy.copy(self)
+        informed._informed = True
+        return informed
 
     def tell(self, i: ArrayLike, j: ArrayLike, values: ArrayLike) -> None:
         """Take entries that are known from elsewhere, at no call.
@@ -537,7 +616,7 @@ class Similarity(SimilarityMatrix):
             _, first, at = np.unique(
                 self._memory.keys(i, j), return_index=True, return_inverse=True
             )
-            known = self._memory.get(i, j)
+            known = self._look(i, j, *self._seen)
             for before in known, told[first][at]:
                 scale = np.maximum(np.abs(before), np.abs(told))
                 with np.errstate(over="ignore"):
@@ -551,11 +630,12 @@ class Similarity(SimilarityMatrix):
                     )
             new = first[np.isnan(known[first])]
             record = Record(i[new], j[new], told[new], False)
-            if self._store is not None and new.size:
-                self._store.hand(record)
-            self._memory.put(*record[:3])
-            if self._store is not None:
-                self._store.flush()
+            sides = self._sides()
+            if sides is not None and new.size:
+                sides.hand(record)
+            self._memory.put(i[first], j[first], told[first])
+            if sides is not None:
+                sides.flush()
 
     def close(self) -> None:
         """Let go of the store, if there is one; what is known stays in memory.
@@ -585,47 +665,154 @@ class Similarity(SimilarityMatrix):
         """
         return self._ledger.bar(total) if self._evaluator.progress else no_bar()
 
-    def _opened(
+    def _open(
         self,
         path: str | os.PathLike[str] | None,
         function_id: str | None,
-        items_id: str | None,
-    ) -> Store | None:
-        """Open the store, if one is named, and remember what it holds."""
+        items_id: Sequence[Any] | None,
+        verify: int,
+    ) -> None:
+        """Open the store, if one is named, and take what it holds of these items."""
         if path is None:
             if function_id is not None or items_id is not None:
                 raise ValueError("function_id and items_id are for a store.")
-            return None
+            return
         if not (isinstance(function_id, str) and function_id):
             raise ValueError(
                 "A store needs function_id, a text that names the function and its "
                 "version: nothing else could tell that the function was changed; got "
                 f"{function_id!r}."
             )
+        if (verify := whole_number(verify, "verify")) < 0:
+            raise ValueError(f"verify is a number of pairs, from 0 on; got {verify}.")
+        self._table = Table(self.items, self.n, items_id)
         manifest = {
-            "n": str(self.n),
             "dtype": self.dtype.name,
             "symmetric": str(self.symmetric),
             "form": str(self.batch),
             "function_id": function_id,
-            "items": f"id {items_id}" if items_id else f"sha256 {digest(self.items)}",
         }
-        store = Store(path, manifest)
-        self._memory.restore([r[:3] for r in store.records if r.grid])
-        for record in store.records:
-            if not record.grid:
-                self._memory.put(*record[:3])
-        store.records = []
-        return store
+        self._store = store = Store(path, manifest)
+        try:
+            records = store.records()
+            self._take(records)
+            self._verify(store.path, records, verify)
+        except BaseException:
+            store.close()
+            raise
+
+    def _available(self) -> float:
+        """Return what a run may ask for: what is known may be among it, and is free."""
+        if self.limit is None:
+            return inf
+        known = sum(values.size for _, _, values in self.known())
+        return min(self.limit - self.failed, self.remaining + known)
+
+    def _sides(self, *ids: np.ndarray) -> Sides | None:
+        """Return the store, for requests of items of this matrix, or with such ids."""
+        if self._store is None:
+            return None
+        return Sides(self._store, *(ids or (self._table.ids, self._table.ids)))
+
+    def _take(self, records: Sequence[Record]) -> None:
+        """Take from records of a store what they hold of these items, and of others."""
+        grids = []
+        for i, j, values, grid in records:
+            (a, here_a), (b, here_b) = map(self._table.places, (i, j))
+            if self._others.loaded and not (here_a.all() and here_b.all()):
+                one, other = Record(i, j, values, grid).pairs()
+                self._others.put(one, other, values.ravel())
+            if grid:
+                grids.append((a[here_a], b[here_b], values[np.ix_(here_a, here_b)]))
+            else:
+                here = here_a & here_b
+                self._shelf.put(a[here], b[here], values[here])
+        self._shelf.restore(grids)
+
+    def _new_ids(self, new_items: Any) -> np.ndarray | None:
+        """Return what new items go by in the store, if they can be known again."""
+        store = self._store
+        if store is None or self._table.by_name or not store.open:
+            return None
+        if not self._others.loaded:
+            self._others.loaded = True
+            self._take(store.records())
+        return identities(new_items)
+
+    def _keep_others(self, i_ids: np.ndarray, j_ids: np.ndarray) -> Finished:
+        return lambda i, j, values: self._others.put(i_ids[i], j_ids[j], values)
+
+    def _fill_by_id(self, i: np.ndarray, j: np.ndarray, out: np.ndarray) -> None:
+        """Write what is known of items that go by these into a block."""
+        rows, columns = np.repeat(i, j.size), np.tile(j, i.size)
+        values = self._others.get(rows, columns)
+        (a, here_a), (b, here_b) = map(self._table.places, (rows, columns))
+        here = here_a & here_b & np.isnan(values)  # new items may be like others
+        values[here] = self._look(a[here], b[here], *self._besides)
+        out[...] = values.reshape(out.shape)
+
+    def _verify(self, path: object, records: Sequence[Record], number: int) -> None:
+        """Evaluate some pairs of a store again; raise where they are not the same."""
+        records = [record for record in records if record.values.size]
+        if not records:
+            return
+        rng = np.random.default_rng(len(records))
+        some = [records[k] for k in rng.integers(len(records), size=4 * number)]
+        at = [tuple(rng.integers(record.values.shape)) for record in some]
+        both = list(zip(some, at, strict=True))
+        before = np.array([r.values[x] for r, x in both], self.dtype)
+        ids = [(r.i[x[0]], r.j[x[-1]]) for r, x in both]
+        places, here = self._table.places(np.array(ids, np.uint64).reshape(-1, 2).T)
+        use = here.all(axis=0) & (places[0] != places[1])
+        (i, j), before = places[:, use], before[use]
+        _, first = np.unique(self._memory.keys(i, j), return_index=True)
+        first = np.sort(first)[:number]
+        i, j, before = i[first], j[first], before[first]
+        if i.size == 0:
+            return
+        again = np.full_like(before, np.nan)
+        requests = partial(self._evaluator.scattered, i, j, np.arange(i.size))
+        self._evaluator.run(requests, again, Ledger(None))
+        self.verified = i.size
+        low = min(float(record.values.min()) for record in records)
+        high = max(float(record.values.max()) for record in records)
+        rounding = 1000 * np.finfo(self.dtype).eps * max(abs(low), abs(high))
+        wrong = np.abs(again - before) > DIFFERENT * (high - low) + rounding
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise StoreError(
+                f"The function does not give what {path} holds: items "
+                f"{i[k]} and {j[k]} have the similarity {before[k]:.6g} there and "
+                f"{again[k]:.6g} here, and so have {np.count_nonzero(wrong)} of the "
+                f"{i.size} pairs that were evaluated again. If the function was "
+                "changed, give it another function_id, and a file of its own. If its "
+                "answers vary by themselves, pass verify=0."
+            )
 
     def _catch_up(self) -> None:
         """Remember and write what an interrupt or a full disk has left."""
         if self._store is None or not self._store.pending:
             return
-        for record in self._store.pending:
-            self._memory.put(*record.pairs(), record.values.ravel())
+        self._take(self._store.pending)
         with suppress(StoreError):  # the next evaluation raises it
             self._store.flush()
+
+    def _look(self, i: np.ndarray, j: np.ndarray, *besides: Memory) -> np.ndarray:
+        """Return K[i[k], j[k]] as far as the memory knows it, or those besides."""
+        values = self._memory.get(i, j)
+        for memory in besides:
+            if memory and (gap := np.isnan(values)).any():
+                values[gap] = memory.get(i[gap], j[gap])
+        return values
+
+    def _asked(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
+        """Note pairs, or a grid, as asked for, wherever the answers came from."""
+        if self._kept is self._memory and not self._shelf:
+            return
+        if values.ndim == 2:
+            i, j = np.repeat(i, j.size), np.tile(j, i.size)
+        new = np.isnan(self._memory.get(i, j))
+        self._memory.put(i[new], j[new], values.ravel()[new])
 
     def _indices(self, index: ArrayLike) -> np.ndarray:
         index = np.asarray(index)
@@ -651,8 +838,9 @@ class Similarity(SimilarityMatrix):
             raise ValueError(f"`i` and `j` must be as long; got {a.size} and {b.size}.")
         return a, b
 
-    def _whole(self, lines: np.ndarray, store: Lines) -> np.ndarray:
-        """Return the asked columns; from the store of rows, the asked rows as such."""
+    def _whole(self, lines: np.ndarray, side: Literal["columns", "rows"]) -> np.ndarray:
+        """Return the asked columns, or rows as such."""
+        store: Lines = getattr(self._memory, side)
         if lines.size == 0:
             return np.zeros((self.n, 0), dtype=self.dtype)
         fresh = lines[~store.complete(lines)]
@@ -668,9 +856,12 @@ class Similarity(SimilarityMatrix):
                 rectangle = self._rectangle(fresh, everything)
                 block = rectangle.out.T
             needed = self._needed(rectangle)
-            store.add(fresh, block)  # before it is filled: nothing finished gets lost
+            both = {id(kept): kept for kept in (store, getattr(self._kept, side))}
+            for kept in both.values():  # before: nothing finished gets lost
+                kept.add(fresh, block)
             self._evaluate(rectangle, needed)
-            store.finish(fresh)
+            for kept in both.values():
+                kept.finish(fresh)
         return store.take(lines)
 
     def _rectangle(
@@ -678,7 +869,10 @@ class Similarity(SimilarityMatrix):
     ) -> Rectangle:
         """Return K[rows][:, columns] (no repeats) with NaN where it is not known."""
         out = np.full((rows.size, columns.size), np.nan, self.dtype, order=order)
-        known = self._memory.fill(rows, columns, out)
+        known = False
+        for memory in (*self._besides, self._memory):
+            if memory:
+                known |= memory.fill(rows, columns, out)
         return Rectangle(
             rows,
             columns,
@@ -702,7 +896,7 @@ class Similarity(SimilarityMatrix):
             requests = partial(self._evaluator.requests, rectangle, needed)
             with self.progress_bar(needed):
                 self._evaluator.run(
-                    requests, rectangle.out, self._ledger, finished, self._store
+                    requests, rectangle.out, self._ledger, finished, self._sides()
                 )
 
     def _again(self, blocks: list[Indices]) -> int:
@@ -724,20 +918,56 @@ class Similarity(SimilarityMatrix):
             earlier = Region(self.n, blocks[:k], symmetric=self.symmetric)
             for tile in np.split(items, range(TILE, items.size, TILE)):
                 i, j = np.repeat(tile, tile.size), np.tile(tile, tile.size)
-                mask = np.isnan(self._memory.get(i, j)) & ~earlier.covers(i, j)
+                mask = np.isnan(self._look(i, j, *self._seen))
+                mask &= ~earlier.covers(i, j)
                 mask = mask.reshape(tile.size, tile.size)
                 extra += again(mask, symmetric=self.symmetric)
         return extra
 
 
-class Lock:
-    """Holds a re-entrant lock, and is pickled as one that holds a new one."""
+class Run(Similarity):
+    """A similarity of which a run has asked nothing yet: what is known answers it.
 
-    def __init__(self) -> None:
-        self.held = threading.RLock()
+    Attributes
+    ----------
+    calls : int
+        What the run has asked for, known before or not.
+    """
 
-    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
-        return Lock, ()
+    spent: int
+    _start: float
+
+    @property
+    def calls(self) -> int:
+        return self.spent
+
+    @property
+    def remaining(self) -> float:
+        return max(self._start - self.spent, 0)
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        with self._counted((rows, columns)):
+            return super().block(rows, columns)
+
+    def columns(self, columns: ArrayLike) -> np.ndarray:
+        with self._counted((None, columns)):
+            return super().columns(columns)
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        with self._counted((rows, None)):
+            return super().rows(rows)
+
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        with self._counted(pairs=(i, j)):
+            return super().pairs(i, j)
+
+    @contextmanager
+    def _counted(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> Iterator[None]:
+        needed = self.cost(*blocks, pairs=pairs)
+        yield
+        self.spent += needed
 
 
 class MatrixEntries:

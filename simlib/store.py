@@ -1,9 +1,11 @@
 """A ledger on disk: what a similarity has evaluated, kept in one SQLite file.
 
 A finished request is one transaction: its rows, columns and values as bytes, and a
-checksum. The file is locked as long as it is open, so that one process writes it, and
-whatever kills this process, the file holds every request that was finished. Nothing in
-it is pickled. ``python -m simlib.store info|verify|export FILE`` looks into one.
+checksum. Items are named by hashes of themselves, so that a table in another order,
+with more items or with fewer, finds what is known of those that it has. The file is
+locked as long as it is open, so that one process writes it, and whatever kills this
+process, the file holds every request that was finished. Nothing in it is pickled.
+``python -m simlib.store info|verify|export FILE`` looks into one.
 """
 
 from __future__ import annotations
@@ -18,27 +20,34 @@ import sqlite3
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from numbers import Number
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse
 
-__all__ = ["Record", "Store", "StoreError", "StoreWarning", "digest", "main"]
+from simlib.identity import ID, digest
 
-FORMAT = 1
+__all__ = [
+    "Record",
+    "Sides",
+    "Store",
+    "StoreError",
+    "StoreWarning",
+    "digest",
+    "main",
+]
+
+FORMAT = 2  # before, items were numbered
 STEP = 2**16  # lines printed at a time
 LARGEST = 2**20  # values of a row of the file, at most: SQLite takes 1e9 bytes
 SMALLEST = 16  # bytes of such a row, at least
-HASHED = 2**20  # bytes of an array that are hashed at a time
 APPLICATION = 0x53694D4C  # "SiML", in the header of the file
 TABLES = """
 CREATE TABLE manifest (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE requests (
     number INTEGER PRIMARY KEY,
     grid INTEGER NOT NULL,   -- 1: rows x columns, 0: pairs of one row and one column
-    rows BLOB NOT NULL,      -- items, unsigned little-endian integers
+    rows BLOB NOT NULL,      -- items, hashes of 64 bits, little-endian
     columns BLOB NOT NULL,
     entries BLOB NOT NULL,   -- little-endian floats of the type in the manifest
     checksum BLOB NOT NULL   -- BLAKE2b of the four before, 8 bytes
@@ -48,7 +57,7 @@ INSERT = """
 INSERT INTO requests (grid, rows, columns, entries, checksum) VALUES (?, ?, ?, ?, ?)
 """
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-AGREE = ("n", "dtype", "symmetric", "function_id", "items")  # with the manifest
+AGREE = ("dtype", "symmetric", "function_id")  # with the manifest
 
 
 class StoreError(RuntimeError):
@@ -60,7 +69,10 @@ class StoreWarning(UserWarning):
 
 
 class Record(NamedTuple):
-    """A finished request: pairs (i[k], j[k]), or the grid of i and j."""
+    """A finished request: pairs (i[k], j[k]), or the grid of i and j.
+
+    Items are numbered, or in a store named by their hashes.
+    """
 
     i: np.ndarray
     j: np.ndarray
@@ -74,6 +86,22 @@ class Record(NamedTuple):
         return np.repeat(self.i, self.j.size), np.tile(self.j, self.i.size)
 
 
+class Sides(NamedTuple):
+    """A store, and by what names it knows the items on both sides of a request."""
+
+    store: Store
+    i: np.ndarray
+    j: np.ndarray
+
+    def hand(self, record: Record) -> None:
+        """Take a finished request, to be written by `flush`."""
+        self.store.hand(record._replace(i=self.i[record.i], j=self.j[record.j]))
+
+    def flush(self) -> None:
+        """Write what is pending, as `Store.flush` does."""
+        self.store.flush()
+
+
 class Store:
     """The file of one similarity, open for writing.
 
@@ -82,22 +110,20 @@ class Store:
     path : str or path
         The file; made if it is not there.
     manifest : dict of str
-        What has to agree: n, dtype, symmetric, function_id, items; other entries are
-        noted when the file is made, and told by ``info``.
+        What has to agree: dtype, symmetric, function_id; other entries are noted when
+        the file is made, and told by ``info``.
 
     Attributes
     ----------
     path : Path
-    records : list of Record
-        What was in the file; emptied by whoever takes it.
     pending : list of Record
         What could not be written yet.
 
     Raises
     ------
     StoreError
-        The file is no store, in use, of a newer format, of other items or of another
-        function; or it cannot be opened or made.
+        The file is no store, in use, of another format or of another function; or it
+        cannot be opened or made.
 
     Notes
     -----
@@ -109,7 +135,6 @@ class Store:
         self.path = Path(os.path.realpath(path))  # a link stays one
         self.pending: list[Record] = []
         self._process = os.getpid()
-        self._wide = int(manifest["n"]) > 2**32
         self._dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
         for place in (
             self.path,
@@ -122,7 +147,11 @@ class Store:
         self._connection: sqlite3.Connection | None = _opened(self.path)
         try:
             with _told(self.path):
-                self.records = self._read(manifest)
+                if _is_store(self._connection, self.path):
+                    found = _manifest(self._connection, self.path)
+                    _check(self.path, found, manifest)
+                else:
+                    _begin(self._connection, manifest)
         except BaseException:
             self._connection.close()
             raise
@@ -131,13 +160,13 @@ class Store:
         return type(None), ()  # only the process that opened it writes
 
     @property
-    def _writes(self) -> bool:
+    def open(self) -> bool:
         """Whether this is the process that opened the file, and has not closed it."""
         return self._connection is not None and os.getpid() == self._process
 
     def hand(self, record: Record) -> None:
         """Take a finished request, to be written by `flush`."""
-        if self._writes:
+        if self.open:
             values = record.values.copy()  # the function may write over its own
             self.pending += _cut(record._replace(values=values))
 
@@ -150,7 +179,7 @@ class Store:
             The disk is full, or the file cannot be written for another reason. What is
             pending stays so.
         """
-        while self.pending and self._writes:
+        while self.pending and self.open:
             assert self._connection is not None
             row = self._row(self.pending[0])
             try:
@@ -169,19 +198,19 @@ class Store:
             As from `flush`; then the file stays open.
         """
         self.flush()
-        if self._connection is not None and self._writes:
+        if self._connection is not None and self.open:
             self._connection.close()
             self._connection = None
 
-    def _read(self, manifest: dict[str, str]) -> list[Record]:
-        """Compare the manifests, or write one; return the requests of the file."""
+    def records(self) -> list[Record]:
+        """Return what the file holds, and mend it if it is damaged."""
+        with _told(self.path):
+            return self._records()
+
+    def _records(self) -> list[Record]:
         assert self._connection is not None
-        if not _is_store(self._connection, self.path):
-            _begin(self._connection, manifest)
-            return []
-        _check(self.path, _manifest(self._connection, self.path), manifest)
         rows, lost, torn = _rows(self._connection, self.path)
-        records = [_record(row, self._wide, self._dtype) for row in rows]
+        records = [_record(row, ID, self._dtype) for row in rows]
         whole = [record for record in records if record is not None]
         lost += len(records) - len(whole)
         if lost or torn:
@@ -193,7 +222,7 @@ class Store:
                 f"again where they are asked for. {len(whole)} blocks are whole. The "
                 f"damaged file is kept as {_aside(self.path)}.",
                 StoreWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return whole
 
@@ -223,8 +252,7 @@ class Store:
 
     def _row(self, record: Record) -> tuple[Any, ...]:
         """Return a record as it stands in the file."""
-        index = np.dtype("<u8" if self._wide else "<u4")
-        i, j = (items.astype(index).tobytes() for items in (record.i, record.j))
+        i, j = (items.astype(ID).tobytes() for items in (record.i, record.j))
         values = np.asarray(record.values, dtype=self._dtype).tobytes()
         row = (int(record.grid), i, j, values)
         return (*row, _checksum(row))
@@ -242,81 +270,6 @@ class Store:
                 f"not be written ({error}). {kept}"
             )
         return StoreError(f"{self.path} could not be written: {error}. {kept}")
-
-
-def digest(items: Any) -> str:
-    """Return a hash of items that are plain data.
-
-    Parameters
-    ----------
-    items : sequence, array or sparse matrix
-        Strings, bytes, numbers, arrays, or lists of these.
-
-    Returns
-    -------
-    str
-        SHA-256, in hexadecimal. A tuple has the hash of the list.
-
-    Raises
-    ------
-    TypeError
-        An item is anything else.
-
-    Examples
-    --------
-    >>> from simlib.store import digest
-    >>> digest(["a", "b"]) == digest(("a", "b"))
-    True
-    >>> digest(["a", "b"]) == digest(["ab"])
-    False
-    """
-    hashed = hashlib.sha256()
-    for part in _parts(items):
-        hashed.update(part)
-    return hashed.hexdigest()
-
-
-def _parts(value: Any) -> Iterator[bytes]:
-    """Yield the bytes that stand for a value; no two values have the same."""
-    plain = isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value)
-    if isinstance(value, str):
-        data = value.encode("utf-8", "surrogatepass")
-        yield b"s%d:" % len(data) + data
-    elif isinstance(value, bytes | bytearray):
-        yield b"b%d:" % len(value) + value
-    elif isinstance(value, list | tuple | range):
-        yield b"l%d:" % len(value)
-        for item in value:
-            yield from _parts(item)
-    elif scipy.sparse.issparse(value):
-        matrix = value.tocsr().sorted_indices()
-        yield b"m%d,%d:" % matrix.shape
-        for array in (matrix.indptr, matrix.indices):
-            yield from _bytes(array, np.dtype("<i8"))
-        yield from _parts(matrix.data)
-    elif plain and value.dtype.kind in "biufcSU":
-        dtype = value.dtype.newbyteorder("<")
-        yield f"a{dtype.str}{value.shape}:".encode()
-        yield from _bytes(value, dtype)
-    elif plain and value.dtype.kind == "O" and value.ndim == 1:
-        yield from _parts(value.tolist())
-    elif isinstance(value, np.generic) and value.dtype.kind in "biufc":
-        yield f"n{value.item()!r};".encode()
-    elif isinstance(value, Number):
-        yield f"n{value!r};".encode()
-    else:
-        raise TypeError(
-            f"There is no digest of a {type(value).__name__}: pass items_id, a text "
-            "that changes whenever the items do."
-        )
-
-
-def _bytes(array: np.ndarray, dtype: np.dtype) -> Iterator[bytes]:
-    """Yield the bytes of an array of this type, some rows at a time."""
-    rows = np.atleast_1d(array)
-    step = max(1, HASHED // max(1, rows[:1].nbytes))
-    for k in range(0, len(rows), step):
-        yield np.ascontiguousarray(rows[k : k + step], dtype).tobytes()
 
 
 def _cut(record: Record) -> list[Record]:
@@ -370,7 +323,7 @@ def _begin(connection: sqlite3.Connection, manifest: dict[str, str]) -> None:
         transaction.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def _is_store(connection: sqlite3.Connection, path: Path) -> bool:
+def _is_store(connection: sqlite3.Connection, path: Path, oldest: int = FORMAT) -> bool:
     """Tell a store from an empty file; raise for anything else."""
     [application] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
@@ -385,6 +338,12 @@ def _is_store(connection: sqlite3.Connection, path: Path) -> bool:
         raise StoreError(
             f"{path} has format {version}, and this simlib reads {FORMAT}: it was made "
             "by a newer one, which can read it."
+        )
+    if version < oldest:
+        raise StoreError(
+            f"{path} was made by an earlier simlib, which knew items by their places "
+            f"only. `python -m simlib.store export {path}` prints i, j and the value "
+            "of what it holds: name another file here, and hand them to sim.tell."
         )
     return True
 
@@ -411,8 +370,7 @@ def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
             values = f", which is {found.get(name)} there and {wanted[name]} here"
             raise StoreError(
                 f"{path} is the store of another similarity: it has not the same {name}"
-                f"{'' if name == 'items' else values}. Name another file, or pass what "
-                "it was made with."
+                f"{values}. Name another file, or pass what it was made with."
             )
 
 
@@ -446,7 +404,7 @@ def _rows(
     return rows, lost, True
 
 
-def _record(row: tuple[Any, ...], wide: bool, dtype: np.dtype) -> Record | None:
+def _record(row: tuple[Any, ...], index: np.dtype, dtype: np.dtype) -> Record | None:
     """Return a row of the file as a record, None if it is damaged."""
     *fields, checksum = row
     grid, *blobs = fields
@@ -454,8 +412,7 @@ def _record(row: tuple[Any, ...], wide: bool, dtype: np.dtype) -> Record | None:
         return None
     if _checksum(tuple(fields)) != checksum:
         return None
-    index = np.dtype("<u8" if wide else "<u4")
-    i, j = (np.frombuffer(blob, index).astype(np.int64) for blob in blobs[:2])
+    i, j = (np.frombuffer(blob, index).astype(np.uint64) for blob in blobs[:2])
     values = np.frombuffer(blobs[2], dtype).astype(dtype.newbyteorder("="))
     return Record(i, j, values.reshape(i.size, -1) if grid else values, bool(grid))
 
@@ -526,7 +483,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "verb",
         choices=("info", "verify", "export"),
-        help="what it holds; whether it is whole; all values as CSV (i,j,value)",
+        help="what it holds; whether it is whole; all values as CSV: the hashes of the "
+        "two items, as digest gives them, and the value",
     )
     parser.add_argument("file", type=Path)
     given = parser.parse_args(arguments)
@@ -551,21 +509,24 @@ def _look(verb: str, path: Path) -> int:
     if not path.is_file():
         raise StoreError(f"{path} is not there.")
     with _told(path), contextlib.closing(_opened(path)) as connection:
-        if not _is_store(connection, path):
+        if not _is_store(connection, path, oldest=1):
             raise StoreError(f"{path} is empty.")
         manifest = _manifest(connection, path)
         rows, lost, torn = _rows(connection, path)
-    wide, dtype = int(manifest["n"]) > 2**32, np.dtype(manifest["dtype"])
-    found = [_record(row, wide, dtype.newbyteorder("<")) for row in rows]
+    small = int(manifest.get("n", 2**64)) <= 2**32  # items that are numbered
+    index, dtype = np.dtype("<u4") if small else ID, np.dtype(manifest["dtype"])
+    found = [_record(row, index, dtype.newbyteorder("<")) for row in rows]
     whole = [record for record in found if record is not None]
     lost += len(found) - len(whole)
     if verb == "export":
-        _export(whole, int(manifest["n"]), manifest["symmetric"] == "True")
+        _export(whole, manifest["symmetric"] == "True")
         return 0
     if verb == "info":
         for name, value in manifest.items():
             print(f"{name}: {value}")
         print(f"requests: {len(rows)}")
+        sides = [side for record in whole for side in (record.i, record.j)]
+        print(f"items: {np.unique(np.concatenate([*sides, []])).size}")
         print(f"values: {sum(record.values.size for record in whole)}")
         print(f"bytes: {path.stat().st_size}")
     some = f"at least {lost}" if torn else str(lost)
@@ -573,14 +534,14 @@ def _look(verb: str, path: Path) -> int:
     return int(verb == "verify" and bool(lost or torn))
 
 
-def _export(records: list[Record], n: int, symmetric: bool) -> None:
+def _export(records: list[Record], symmetric: bool) -> None:
     """Print every pair once, the first value that was stored of it."""
-    some = [(np.zeros(0, np.int64),) * 2, *(record.pairs() for record in records)]
+    some = [(np.zeros(0, np.uint64),) * 2, *(record.pairs() for record in records)]
     i, j = (np.concatenate(side) for side in zip(*some, strict=True))
     values = np.concatenate([[], *(record.values.ravel() for record in records)])
     if symmetric:
         i, j = np.minimum(i, j), np.maximum(i, j)
-    _, first = np.unique(i * n + j, return_index=True)
+    _, first = np.unique(np.stack([i, j]), axis=1, return_index=True)
     writer = csv.writer(sys.stdout)
     writer.writerow(["i", "j", "value"])
     for part in np.split(first, range(STEP, first.size, STEP)):

@@ -95,6 +95,44 @@ class SimilarityMatrix(Source):
         """Return a similarity that shares what is known, with a counter of its own."""
 
     @abstractmethod
+    def run(self, *, asked: bool = False) -> SimilarityMatrix:
+        """Return what knows only what is asked of it, on the same counter and limit.
+
+        What this similarity knows answers its requests, at no call. Whatever chooses
+        what to ask by what is known (`simlib.neighbors.nearest`, `search`,
+        `pairs_above` and `most_similar`, `simlib.approximate_to` and `estimate_error`)
+        does so in a run of its own: with the same seed it makes the same choices again,
+        whatever was paid for before, and pays for what is missing. The calls of a run
+        are what it has asked for, known before or not.
+
+        Parameters
+        ----------
+        asked : bool, default=False
+            Know from the start what was asked of this object, other than in runs; but
+            not what only its store knows.
+
+        Examples
+        --------
+        >>> from simlib import Similarity
+        >>> sim = Similarity([0.0, 1.0, 3.0], lambda x, y: abs(x - y))
+        >>> sim.columns([1])[:, 0].tolist(), sim.calls
+        ([1.0, 0.0, 2.0], 3)
+        >>> run = sim.run()
+        >>> run.peek([0], [1]).tolist(), run.pairs([0], [1]).tolist()
+        ([nan], [1.0])
+        >>> run.calls, sim.calls
+        (1, 3)
+        """
+
+    @abstractmethod
+    def informed(self) -> SimilarityMatrix:
+        """Return a similarity whose runs know all that is known, of a store too.
+
+        ``nearest(sim.informed(), ...)`` goes by all of it, whatever it was paid for;
+        its calls are new ones, and when it is run again it makes other choices.
+        """
+
+    @abstractmethod
     def progress_bar(self, total: float | None = None) -> Bar:
         """Show what is evaluated in this context on one progress bar.
 
@@ -122,9 +160,11 @@ class SimilarityMatrix(Source):
         kind = "symmetric" if self.symmetric else "asymmetric"
         limit = "" if self.limit is None else f" of {self.limit}"
         failed = f", {self.failed} failed" if self.failed else ""
+        verified = getattr(self, "verified", 0)
+        again = f", {verified} of a store verified" if verified else ""
         return (
             f"{type(self).__name__}({self.n} items, {kind}, {self.calls}{limit} "
-            f"calls{failed})"
+            f"calls{failed}{again})"
         )
 
     def __sklearn_clone__(self) -> Self:
@@ -247,6 +287,14 @@ class View(SimilarityMatrix):
     def fork(self, *, limit: float | None = None) -> SimilarityMatrix:
         return self.on(self._whole_base().fork(limit=limit))
 
+    def run(self, *, asked: bool = False) -> SimilarityMatrix:
+        if isinstance(self.base, SimilarityMatrix):
+            return self.on(self.base.run(asked=asked))
+        return self
+
+    def informed(self) -> SimilarityMatrix:
+        return self.on(self._whole_base().informed())
+
     def progress_bar(self, total: float | None = None) -> Bar:
         if isinstance(self.base, SimilarityMatrix):
             return self.base.progress_bar(total)
@@ -257,7 +305,7 @@ class View(SimilarityMatrix):
         if isinstance(self.base, SimilarityMatrix):
             return self.base
         raise TypeError(
-            f"A {type(self.base).__name__} has neither fork nor between; of the "
+            f"A {type(self.base).__name__} has no fork, between or informed; of the "
             "matrices in simlib those made by Similarity have."
         )
 

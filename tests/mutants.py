@@ -619,6 +619,27 @@ MUTANTS = [
         tests="store",
     ),
     Mutant(
+        "searches go by all that is known, and pay again",
+        "similarity",
+        "if self._informed:",
+        "if True:",
+        tests="runs",
+    ),
+    Mutant(
+        "a store of another function is taken",
+        "similarity",
+        "DIFFERENT = 0.01",
+        "DIFFERENT = 100.0",
+        tests="store",
+    ),
+    Mutant(
+        "of equal items the second is not found again",
+        "identity",
+        "order[earlier > 0], earlier[earlier > 0]",
+        "order[earlier > 1], earlier[earlier > 1]",
+        tests="store",
+    ),
+    Mutant(
         "the store keeps what the function may write over",
         "store",
         "values = record.values.copy()",

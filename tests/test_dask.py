@@ -60,7 +60,7 @@ def deadly(folder, victim, x, y):
     """Note a pair in a file, and kill the worker that is first to meet the victim."""
     time.sleep(0.001)
     with open(folder / "asked", "ab", buffering=0) as asked:  # one write, appended
-        asked.write(digest([x, y]).encode() + b"\n")
+        asked.write(b"%d\n" % digest([x, y]))
     if digest([x, y]) == victim and not (folder / "killed").exists():
         (folder / "killed").touch()
         os.kill(os.getpid(), signal.SIGKILL)

@@ -93,7 +93,7 @@ def test_neighbours_are_others_and_paid_for(n, k, share, companion, distance):
 def test_what_is_known_costs_nothing():
     sim = Similarity.from_matrix(rbf(40))
     sim.columns(range(40))
-    graph = nearest(sim, 3, limit=0)
+    graph = nearest(sim.informed(), 3, limit=0)
     np.testing.assert_array_equal(graph.values, brute(rbf(40), 3))
     assert graph.calls == 0
 
@@ -242,9 +242,9 @@ def test_what_is_known_of_few_items_gives_the_others_nothing():
     sim = Similarity.from_matrix(D)
     sim.block(range(50), range(50))
     with pytest.raises(ValueError, match="at least 150"):
-        nearest(sim, 5, limit=149, distance=True, rng=0)
+        nearest(sim.informed(), 5, limit=149, distance=True, rng=0)
     for limit in (150, 200):
-        graph = nearest(sim.fork(), 5, limit=limit, distance=True, rng=0)
+        graph = nearest(sim.fork().informed(), 5, limit=limit, distance=True, rng=0)
         assert (graph.indices >= 0).all()
 
 
@@ -276,9 +276,10 @@ def test_pairs_of_which_one_order_is_known_are_cheaper(rows):
         one.rows(range(rows))
         other.rows(range(rows))
         one, other = one.fork().symmetrized(), other.fork(limit=1000).symmetrized()
-        graph = nearest(one, 3, limit=1000, rng=seed)
+        graph = nearest(one.informed(), 3, limit=1000, rng=seed)
         assert 900 < graph.calls == one.calls <= 1000
-        assert pairs_above(other, 0.9, rng=seed).calls == other.calls <= 1000
+        pairs = pairs_above(other.informed(), 0.9, rng=seed)
+        assert pairs.calls == other.calls <= 1000
 
 
 # The graph

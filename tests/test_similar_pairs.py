@@ -132,7 +132,12 @@ def test_a_limit_tells_how_far_it_came():
     assert len(found(pairs)) / len(above(K, 0.3)) >= pairs.recall
     more = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), rng=0)
     assert more.reached
-    assert sim.calls == pairs.calls + more.calls
+    assert sim.calls == more.calls  # the first calls are those of before
+    sim = Similarity.from_matrix(K)
+    sim.pairs(pairs.i, pairs.j)
+    more = pairs_above(sim.informed(), 0.3, cheap=Similarity.from_matrix(G), rng=0)
+    assert more.reached
+    assert sim.calls == len(pairs.i) + more.calls
 
 
 def test_the_most_similar():
@@ -385,11 +390,12 @@ def test_results_are_told_in_a_line():
     told = "SimilarPairs(4 pairs, recall at least 1.000 (reached), calls=10)"
     assert repr(pairs) == told
     found = search(sim, [1.2, 3.4], 1, limit=5, distance=True, rng=0)
-    told = "SearchResult(1 nearest of 2 items, calls=10, fit_calls=5)"  # the diagonal
+    told = "SearchResult(1 nearest of 2 items, calls=10, fit_calls=15)"
     assert repr(found) == told
     graph = nearest(sim, 2, limit=10, distance=True, rng=0)
-    assert repr(graph) == "NeighborGraph(2 nearest of 5 items, calls=0)"
-    graph = nearest(sim, 2, limit=10, distance=True, check=2, rng=0)
+    assert repr(graph) == "NeighborGraph(2 nearest of 5 items, calls=10)"
+    assert sim.calls == 25  # ten pairs, the diagonal, and ten with new items
+    graph = nearest(sim.informed(), 2, limit=10, distance=True, check=2, rng=0)
     told = "NeighborGraph(2 nearest of 5 items, calls=0, recall 1.00 (0.00 to 1.00))"
     assert repr(graph) == told
 

@@ -1856,6 +1856,27 @@ def test_an_item_that_cannot_be_pickled():
     assert (ledger.calls, ledger.failed) == (0, 2)
 
 
+class Slow(int):
+    """A number that another thread may overtake while it is added."""
+
+    def __radd__(self, other):
+        time.sleep(0.01)
+        return int(self) + other
+
+
+def test_threads_that_count_at_once():
+    ledger = Ledger(None)
+    threads = [threading.Thread(target=ledger.hand_over, args=[Slow(1)]) for _ in "abc"]
+    threads += [
+        threading.Thread(target=ledger.answered, args=(0, Slow(1), 0)) for _ in "abc"
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (ledger.calls, ledger.failed) == (3, 3)
+
+
 def test_a_backend_that_does_not_answer_as_it_comes():
     sim = Similarity(np.arange(10), operator.add)
     with (

@@ -67,8 +67,9 @@ def test_a_source_of_another_kind():
     with sim.progress_bar(3):
         pass
     assert check_similarity(sim) is sim
-    for refused in (sim.fork, lambda: sim.between([1], [0])):
-        with pytest.raises(TypeError, match="A Table has neither fork nor between"):
+    assert sim.run() is sim
+    for refused in (sim.fork, lambda: sim.between([1], [0]), sim.informed):
+        with pytest.raises(TypeError, match="A Table has no fork, between or informed"):
             refused()
     A = matrix(6, symmetric=False)
     mean = check_similarity(Table(A)).symmetrized()

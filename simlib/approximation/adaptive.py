@@ -82,7 +82,8 @@ def approximate_to(
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix. Its ``limit`` is heeded.
+        The n x n matrix. Its ``limit`` is heeded. What it knows answers at no call, but
+        decides nothing; with ``sim.informed()`` it does.
     target_error : float
         Relative error to be reached, above zero.
     method : str, default="tikhonov"
@@ -116,10 +117,10 @@ def approximate_to(
 
     Notes
     -----
-    No pair is evaluated twice. Run again it pays for another validation sample, from
-    what is still unknown. A larger set of landmarks contains the smaller, unless
-    it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The
-    validation sample costs ``max(2000, 2 n)`` calls, less where the limit is short of
+    No pair is evaluated twice. Run again with the same `rng` it makes the same choices,
+    and pays for what is not known. A larger set of landmarks contains the smaller,
+    unless it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The validation
+    sample costs ``max(2000, 2 n)`` calls, less where the limit is short of
     that, more where the estimate is below the target and a narrower interval is cheaper
     than more landmarks. The numbers of landmarks follow from the errors met so far,
     extrapolated by a power law.
@@ -142,7 +143,7 @@ def approximate_to(
     >>> relative_error(K, result.approximation) < 0.01
     True
     """
-    sim = check_similarity(sim)
+    sim = check_similarity(sim).run()
     if not isinstance(options.get("landmarks", ""), str):
         raise ValueError(
             "approximate_to draws the landmarks itself, more and more of them: pass "

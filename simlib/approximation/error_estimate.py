@@ -87,14 +87,16 @@ def estimate_error(
 ) -> ErrorEstimate:
     r"""Estimate the relative Frobenius error from few similarities.
 
-    Everything that `sim` knows counts as it is. Of the rest a sample is evaluated that
-    is drawn after the approximation was made, so that it does not matter what the
-    method read, nor what `sim` was asked before.
+    Everything that `sim` was asked for, by the method say, counts as it is. Of the rest
+    a sample is evaluated that is drawn after the approximation was made, so that it
+    does not matter what the method read, nor what `sim` was asked before.
 
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix, symmetric or not.
+        The n x n matrix, symmetric or not. What only its store knows, or a search or
+        another estimate has paid for, answers at no call, but counts as unknown; with
+        ``sim.informed()`` it counts as it is.
     approximation : LowRank
         Of that matrix, by any method.
     n_pairs : int, optional
@@ -130,7 +132,7 @@ def estimate_error(
     Notes
     -----
     Calls: `n_pairs` at most; twice that for ``symmetrized()``, whose pairs cost two. An
-    estimate that is made again draws from what is still unknown, and pays as much.
+    estimate that is made again, with the same `rng` by the same steps, costs nothing.
     Flops: O(n l^2) for factors of l columns, and O(l) for each of the unknown pairs, or
     of some 500,000 random ones where there are more.
 
@@ -178,7 +180,7 @@ def estimate_error(
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
-    sim = check_similarity(sim)
+    sim = check_similarity(sim).run(asked=True)
     if n_pairs is None:
         n_pairs = default_size(sim.n)
     n_pairs = whole_number(n_pairs, "n_pairs")

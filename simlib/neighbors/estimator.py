@@ -77,7 +77,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     graph_ : NeighborGraph
         The neighbours of the fitted items.
     n_calls_ : int
-        Evaluations in `fit`.
+        Pairs that were asked for in `fit`, known before or not.
     n_samples_fit_ : int
         Fitted items.
     n_features_in_ : int

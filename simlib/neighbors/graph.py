@@ -49,7 +49,7 @@ class RecallEstimate(NamedTuple):
     high : float
         Upper end.
     calls : int
-        Evaluations of the sample, beyond those of the graph.
+        Pairs of the sample, beyond those of the graph.
 
     Examples
     --------
@@ -80,7 +80,8 @@ class NeighborGraph:
     values : array of shape (n, k)
         Their similarities or distances, as `sim` has them. Read-only.
     calls : int
-        Evaluations made for the graph.
+        Pairs that were asked for, known before or not; ``sim.calls`` tells what was
+        paid.
     recall : RecallEstimate or None
         What share of the true neighbours these are, if it was asked for.
     distance : bool
@@ -257,14 +258,14 @@ def nearest(
     Parameters
     ----------
     sim : Similarity
-        n items under a symmetric similarity. What it knows is used and costs nothing.
+        n items under a symmetric similarity. What it knows answers at no call, but the
+        search goes by what it has asked itself; by all, of ``sim.informed()``.
     k : int
         How many neighbours, 1 to n - 1.
     limit : int
-        Most calls, new ones: a few per cent of the n (n - 1) / 2 pairs. A search that
-        is run again, with a store say, searches on from what is known, for as many;
-        after an interruption lower it by what was paid. With `exact` None means as many
-        as it takes.
+        Most calls: a few per cent of the n (n - 1) / 2 pairs. What the search asks for
+        counts, known before or not: after an interruption it goes on to the same end.
+        With `exact` None means as many as it takes.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion: the same items under a cheap similarity or distance, a function of
         two items, or the factor Z of similarities :math:`Z Z^T`, as in
@@ -344,13 +345,14 @@ def nearest(
                 f"check={check}."
             )
         return _exact(sim, k, limit, cheap, distance)
-    rounds = Rounds(sim, k, limit, cheap, distance, rng, check)
+    run = sim.run()
+    rounds = Rounds(run, k, limit, cheap, distance, rng, check)
     most = rounds.price * sim.n * (sim.n - 1) // 2
-    with sim.progress_bar(min(limit, most)) as rounds.show:
+    with run.progress_bar(min(limit, most)) as rounds.show:
         rounds.run()
         indices, recall = rounds.paid.indices, None
         if check:
-            recall = _estimate(sim, indices, distance, check, rng)
+            recall = _estimate(run, indices, distance, check, rng)
     return _graph(sim, indices, rounds.calls, recall, distance, rounds.history)
 
 
@@ -367,11 +369,12 @@ def _exact(
             f"The bounds of all pairs are kept, of {LARGEST} items at most; these are "
             f"{sim.n}."
         )
-    limit = min(limit, sim.remaining)
-    rounds = Rounds(sim, k, None, cheap, distance, 0)
+    run = sim.run()
+    limit = run.remaining if limit is None else min(limit, run.remaining)
+    rounds = Rounds(run, k, None, cheap, distance, 0)
     assert rounds.cheap is not None
-    with sim.progress_bar(None if limit == np.inf else limit):
-        calls = filter_and_refine(sim, rounds.paid, rounds.cheap, limit)
+    with run.progress_bar(None if limit == np.inf else limit):
+        calls = filter_and_refine(run, rounds.paid, rounds.cheap, limit)
     return _graph(sim, rounds.paid.indices, calls, None, distance, [])
 
 

@@ -28,6 +28,7 @@ from scipy.sparse import csr_matrix
 from scipy.stats import chi2, hypergeom
 
 from simlib.blocks import read_only
+from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import uniform, whole_number
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
 from simlib.neighbors.choice import affordable, among, mask, strips
@@ -66,7 +67,8 @@ class SimilarPairs(NamedTuple):
     reached : bool
         Whether that is the recall that was asked for; if not, the limit was too low.
     calls : int
-        Evaluations.
+        Pairs that were asked for, known before or not; ``sim.calls`` tells what was
+        paid.
     threshold : float
         The least similarity, or largest distance, of a pair; of `most_similar` that of
         those found.
@@ -228,7 +230,9 @@ def pairs_above(
     Parameters
     ----------
     sim : Similarity
-        n items under a symmetric similarity, 20,000 at most.
+        n items under a symmetric similarity, 20,000 at most. What it knows answers at
+        no call, but the search goes by what it has asked itself; by all, of
+        ``sim.informed()``.
     threshold : float
         The least similarity, with `distance` the largest distance.
     recall : float, default=0.95
@@ -236,7 +240,8 @@ def pairs_above(
     confidence : float, default=0.95
         Probability with which that is true where ``reached`` says so.
     limit : int, optional
-        Most calls. None means as many as it takes: most pairs, if `cheap` is None.
+        Most calls, known before or not. None means as many as it takes: most pairs, if
+        `cheap` is None.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion, as in `nearest`: an array counts by inner products of its rows, for
         distances between them pass ``Similarity(Z, cdist, batch="block")``.
@@ -271,9 +276,11 @@ def pairs_above(
     If F pairs are found, that no more than F / 20 are missing takes a random sample of
     about 70 / F of the other pairs, however good the predictions: of few pairs among
     very many nothing can be promised cheaply. Without a companion it takes most pairs,
-    and a warning says so before. Pairs that `sim` knows already are free. Flops:
-    O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source: ours; the
-    bound of a look is that of Clopper and Pearson (1934) for a finite population.
+    and a warning says so before. Run again with the same `rng` it makes the same
+    choices, and pays for what is not known.
+    Flops: O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source:
+    ours; the bound of a look is that of Clopper and Pearson (1934) for a finite
+    population.
 
     Examples
     --------
@@ -372,7 +379,7 @@ class _Hunt:
         rng: int | np.random.Generator | None,
     ):
         self.given = checked(sim)
-        self.sim = sim = self.given
+        self.sim = sim = self.given.run()
         self.n = n = sim.n
         if n > LARGEST:
             raise ValueError(
@@ -480,8 +487,15 @@ class _Hunt:
         """Evaluate new pairs as far as the limit goes; return how many."""
         left = self.limit - self.calls
         i, j, cost = affordable(self.sim, *np.divmod(keys, self.n), left)
+        while i.size:
+            try:
+                values = self.sim.pairs(i, j)
+                break
+            except BudgetExceeded:  # the similarity's limit pays for fewer
+                half = i.size // 2
+                i, j, cost = affordable(self.sim, i[:half], j[:half], left)
         if i.size:
-            found, values = self._hits(), self.sim.pairs(i, j)
+            found = self._hits()
             self.calls += cost
             self._add(i, j, values)
             self.bound -= self._hits() - found if not self.m else 0

@@ -52,9 +52,9 @@ class SearchResult(NamedTuple):
     values : array of shape (m, k)
         Their similarities, or distances.
     calls : int
-        Evaluations between new and known items.
+        Pairs of new and known items that were asked for, known before or not.
     fit_calls : int
-        Evaluations among the known items.
+        Pairs of known items, likewise.
 
     Examples
     --------
@@ -104,8 +104,8 @@ def search(
     limit : int
         Most calls for each new item, at least k, or 2 k of a symmetrized similarity.
     fit_limit : int, optional
-        Most calls among the known items, for whole columns of landmarks; what `sim`
-        knows already is free. None means those of 60 columns.
+        Most calls among the known items, for whole columns of landmarks, known before
+        or not. None means those of 60 columns.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion, as in `nearest`: the known items under a cheap similarity or
         distance, a function of two items, or a factor.
@@ -138,12 +138,12 @@ def search(
 
     Notes
     -----
-    Nothing is kept of what new items were compared to: `Similarity.between` keeps
-    nothing. A function is called for one new item at a time. Flops: O(n r) for a new
-    item and round, r at most 30. Memory: some 40 m n bytes; hand over very many new
-    items in parts, with the same `rng`, whose landmarks are then known. Source: ours;
-    the companion as in `simlib.anchored`, the linear fit for a query as in Yadav et al.
-    (2024), where items are factors learnt beforehand.
+    What new items were compared to is kept in a store, if there is one. A function is
+    called for one new item at a time. Flops: O(n r) for a new item and round, r at most
+    30. Memory: some 40 m n bytes; hand over very many new items in parts, with the same
+    `rng`, whose landmarks are then known. Source: ours; the companion as in
+    `simlib.anchored`, the linear fit for a query as in Yadav et al. (2024), where items
+    are factors learnt beforehand.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def search(
     >>> result.indices[:, 0].tolist(), result.calls
     ([0, 1, 2, 3, 4], 200)
     """
-    sim = checked(sim, 1)
+    sim = checked(sim, 1).run()
     n, k, limit = sim.n, whole_number(k, "k"), whole_number(limit, "limit")
     if not 1 <= k <= n:
         raise ValueError(f"k must be between 1 and {n}, for {n} items; got {k}.")

@@ -415,10 +415,13 @@ class Memory:
 class Others:
     """Values of pairs of items that are told apart by integers of 64 bits."""
 
-    def __init__(self, *, symmetric: bool, dtype: np.dtype):
+    def __init__(self, symmetric: bool, dtype: np.dtype):
         self.loaded = False  # by whoever fills it
         self._number: dict[int, int] = {}
         self._memory = Memory(2**31, symmetric=symmetric, dtype=dtype)
+
+    def __reduce__(self) -> tuple[type[Others], tuple[bool, np.dtype]]:
+        return Others, (self._memory.symmetric, self._memory.dtype)  # copies are empty
 
     def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
         """Remember values; of several for a pair the first stays."""

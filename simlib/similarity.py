@@ -241,7 +241,7 @@ class Similarity(SimilarityMatrix):
         self._lock = Lock()  # of all that shares the memory or the counter
         self.verified = 0
         self._store: Store | None = None
-        self._others = Others(symmetric=bool(symmetric), dtype=np.dtype(dtype))
+        self._others = Others(bool(symmetric), np.dtype(dtype))
         self._open(store, function_id, items_id, verify)
 
     @classmethod
@@ -694,9 +694,7 @@ class Similarity(SimilarityMatrix):
         }
         self._store = store = Store(path, manifest)
         try:
-            records = store.records()
-            self._take(records)
-            self._verify(store.path, records, verify)
+            self._verify(store.path, self._take(store.records()), verify)
         except BaseException:
             store.close()
             raise
@@ -714,20 +712,24 @@ class Similarity(SimilarityMatrix):
             return None
         return Sides(self._store, *(ids or (self._table.ids, self._table.ids)))
 
-    def _take(self, records: Sequence[Record]) -> None:
-        """Take from records of a store what they hold of these items, and of others."""
-        grids = []
+    def _take(self, records: Sequence[Record]) -> list[Record]:
+        """Take from a store what it holds of these items, and of others; return it."""
+        ours = []
         for i, j, values, grid in records:
             (a, here_a), (b, here_b) = map(self._table.places, (i, j))
             if self._others.loaded and not (here_a.all() and here_b.all()):
                 one, other = Record(i, j, values, grid).pairs()
                 self._others.put(one, other, values.ravel())
             if grid:
-                grids.append((a[here_a], b[here_b], values[np.ix_(here_a, here_b)]))
+                values = values[np.ix_(here_a, here_b)]
             else:
-                here = here_a & here_b
-                self._shelf.put(a[here], b[here], values[here])
-        self._shelf.restore(grids)
+                here_a = here_b = here_a & here_b
+                values = values[here_a]
+                self._shelf.put(a[here_a], b[here_b], values)
+            if values.size:
+                ours.append(Record(a[here_a], b[here_b], values, grid))
+        self._shelf.restore([record[:3] for record in ours if record.grid])
+        return ours
 
     def _new_ids(self, new_items: Any) -> np.ndarray | None:
         """Return what new items go by in the store, if they can be known again."""
@@ -753,7 +755,6 @@ class Similarity(SimilarityMatrix):
 
     def _verify(self, path: object, records: Sequence[Record], number: int) -> None:
         """Evaluate some pairs of a store again; raise where they are not the same."""
-        records = [record for record in records if record.values.size]
         if not records:
             return
         rng = np.random.default_rng(len(records))
@@ -761,10 +762,10 @@ class Similarity(SimilarityMatrix):
         at = [tuple(rng.integers(record.values.shape)) for record in some]
         both = list(zip(some, at, strict=True))
         before = np.array([r.values[x] for r, x in both], self.dtype)
-        ids = [(r.i[x[0]], r.j[x[-1]]) for r, x in both]
-        places, here = self._table.places(np.array(ids, np.uint64).reshape(-1, 2).T)
-        use = here.all(axis=0) & (places[0] != places[1])
-        (i, j), before = places[:, use], before[use]
+        pairs = [(r.i[x[0]], r.j[x[-1]]) for r, x in both]
+        i, j = np.array(pairs, np.int64).reshape(-1, 2).T
+        use = i != j
+        i, j, before = i[use], j[use], before[use]
         _, first = np.unique(self._memory.keys(i, j), return_index=True)
         first = np.sort(first)[:number]
         i, j, before = i[first], j[first], before[first]

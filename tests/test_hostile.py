@@ -1226,6 +1226,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.regression.rows": "called by lstsq and its like",
     "simlib.regression.systems": "called by lstsq and its like",
     "simlib.saved": "the folder of LowRank: test_saved",
+    "simlib.identity": "called by Similarity",
     "simlib.store": "called by Similarity",
     "simlib.text.bags": "called by the distances of documents",
     "simlib.text.sentences": "experiments on data of ours; what it calls checks",

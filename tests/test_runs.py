@@ -7,7 +7,14 @@ import pytest
 from matrices import indefinite
 from scipy.spatial.distance import cdist
 
-from simlib import Similarity, SimilarityError, approximate_to, estimate_error, tikhonov
+from simlib import (
+    BudgetExceeded,
+    Similarity,
+    SimilarityError,
+    approximate_to,
+    estimate_error,
+    tikhonov,
+)
 from simlib.neighbors import (
     SimilarityNeighbors,
     most_similar,
@@ -125,7 +132,7 @@ def test_interrupted_twice_and_started_again(tmp_path, verb, batch):
     expected = told(verb(one_go))
     options = {"batch": batch, "store": tmp_path / "s", "function_id": "1"}
     if batch != "block":
-        options["batch_size"] = 20
+        options["batch_size"] = 50
     paid = 0
     for calls in (one_go.calls // 3, one_go.calls // 4):
         with Similarity(X, Fails(batch, calls), **options) as sim:
@@ -162,6 +169,7 @@ def test_threads_pay_once_for_what_they_ask_alike():
     assert sim.calls <= 2500
 
 
+@pytest.mark.filterwarnings("ignore:Without a companion")
 def test_of_both_orders_as_well(tmp_path):
     K = indefinite(N) + np.triu(indefinite(N, seed=1)) / 10
     options = {"batch": "pairs", "symmetric": False}
@@ -183,6 +191,19 @@ def test_the_limit_of_the_similarity_is_that_of_what_is_paid():
     pairs = pairs_above(sim, 0.8, rng=0)  # has to stop where the limit is reached
     assert not pairs.reached
     assert 2490 < sim.calls <= 2500
+
+
+def test_a_search_for_new_items_does_not_begin_what_the_limit_cannot_pay():
+    sim = Similarity(X, closeness)
+    sim.columns(np.arange(40))
+    paid = sim.calls
+    sim.limit = paid + 359
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        search(sim, NEW, 3, limit=40, fit_limit=0, rng=0)
+    assert sim.calls == paid
+    sim.limit = paid + 360
+    search(sim, NEW, 3, limit=40, fit_limit=0, rng=0)
+    assert sim.calls == paid + 360
 
 
 def test_a_run_knows_what_it_has_asked():

@@ -156,7 +156,8 @@ def search(
     >>> result.indices[:, 0].tolist(), result.calls
     ([0, 1, 2, 3, 4], 200)
     """
-    sim = checked(sim, 1).run()
+    whole = checked(sim, 1)
+    sim = whole.run()
     n, k, limit = sim.n, whole_number(k, "k"), whole_number(limit, "limit")
     if not 1 <= k <= n:
         raise ValueError(f"k must be between 1 and {n}, for {n} items; got {k}.")
@@ -179,10 +180,11 @@ def search(
         return SearchResult(nothing, nothing.astype(sim.dtype), 0, 0)
     S = _affordable(sim, uniform(n, n, rng=rng)[: min(N_LANDMARKS, n)], fit_limit)
     fit_calls, calls = sim.cost((None, S)), m * limit * each
-    if sim.remaining < fit_calls + calls:
+    needed = whole.cost((None, S)) + calls
+    if whole.remaining < needed:
         raise BudgetExceeded(
-            f"This takes up to {fit_calls + calls} evaluations, and only "
-            f"{sim.remaining} are left. Nothing was evaluated."
+            f"This takes up to {needed} evaluations, and only {whole.remaining} are "
+            "left. Nothing was evaluated."
         )
     guess = _Guess(n, m, S)
     if cheap is not None:

@@ -237,6 +237,12 @@ def test_a_new_refusal_is_confirmed(book):
     assert confirmed(book).verdict == "confirmed"
 
 
+def test_a_new_case_that_no_size_decides_is_confirmed(book):
+    new = "    if n is None:\n        return 0\n    scale = 1.5"
+    edit(book.root / "tiny/study.py", "    scale = 1.5", new)
+    assert confirmed(book).verdict == "confirmed"
+
+
 def test_a_changed_lock_is_confirmed(book):
     edit(book.root / "requirements.lock", "2", "3")
     assert standing(book).changed == {"versions": ["requirements.lock"]}

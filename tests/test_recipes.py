@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import combinations
 from types import ModuleType
 
 import numpy as np
@@ -76,7 +77,7 @@ def alike(x, y):
 
 
 def test_a_recipe_has_ten_lines_at_most():
-    assert len(SECTIONS) == 6
+    assert len(SECTIONS) == 8
     for heading, cells in SECTIONS.items():
         assert cells, heading
         for code in cells:
@@ -186,6 +187,25 @@ def test_a_function_that_waits(names, service):
     assert sim.pairs([0], [1]) == alike(TEXTS[0], TEXTS[1])
 
 
+@pytest.mark.slow
+def test_a_coroutine(names):
+    class Client:
+        asked = 0
+
+        async def score(self, x, y):
+            self.asked += 1
+            if self.asked % 9 == 0:
+                raise ConnectionError("busy")
+            return alike(x, y)
+
+    names |= {"client": Client(), "retry": tenacity.retry}
+    names |= {"stop_after_attempt": tenacity.stop_after_attempt}
+    names["wait_random_exponential"] = lambda max: tenacity.wait_none()
+    sim = run("A coroutine", names)
+    assert sim.calls + sim.checks < names["client"].asked
+    check(sim, lambda a, b: alike(TEXTS[a], TEXTS[b]))
+
+
 def warped(x, y):
     """Return the distance of dynamic time warping by its recursion."""
     cost = np.full((len(x) + 1, len(y) + 1), np.inf)
@@ -214,6 +234,23 @@ def moved(x, y):
     return distances[linear_sum_assignment(distances)].mean()
 
 
+def butina(D, radius):
+    """Return the centre of each item's cluster, by all distances."""
+    near, centre = radius >= D, np.full(len(D), -1)
+    np.fill_diagonal(near, True)
+    for i in sorted(range(len(D)), key=lambda i: (-near[i].sum(), i)):
+        if centre[i] < 0:
+            centre[near[i] & (centre < 0)] = i
+    return centre
+
+
+def least_loss(D, k):
+    """Return the loss of the best k medoids of a few items."""
+    return min(
+        D[:, chosen].min(axis=1).sum() for chosen in combinations(range(len(D)), k)
+    )
+
+
 @pytest.mark.slow
 def test_clouds_here_and_on_a_cluster(names, capsys):
     sim = run("Clouds of points", names)
@@ -222,6 +259,10 @@ def test_clouds_here_and_on_a_cluster(names, capsys):
     assert calls < N * (N - 1) / 2
     exact = Similarity(clouds, moved, diagonal=0.0).columns(np.arange(N))
     check(sim, lambda a, b: exact[a, b])
+    run("Clusters", names)
+    assert (names["butina"] == butina(exact, 0.8)).all()
+    medoids = names["medoids"]
+    assert exact[:, medoids].min(axis=1).sum() <= 1.1 * least_loss(exact, 5)
     sim = run("A Dask cluster", names)
     assert sim.calls == calls
     np.testing.assert_allclose(names["K"].toarray(), here, rtol=1e-9, atol=1e-9)

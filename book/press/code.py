@@ -51,8 +51,8 @@ class Unit:
         The identifiers in it.
     decided : frozenset of str
         The identifiers in that condition or loop.
-    fails : bool
-        Whether it ends by raising an error.
+    switch : bool
+        Whether that condition compares sizes, by < or >, and no error is raised there.
     is_value : bool
         Whether it is a value.
     """
@@ -60,7 +60,7 @@ class Unit:
     hash: str
     names: frozenset[str]
     decided: frozenset[str] = frozenset()
-    fails: bool = False
+    switch: bool = False
     is_value: bool = False
 
 
@@ -104,7 +104,8 @@ class Source:
         """Return a block as a unit."""
         text = self._text.of(body) + b"\0" + self._text.of([owner])
         decided, fails = _names([owner]), isinstance(body[-1], ast.Raise)
-        return Unit(_hash(text), _names(body) | decided, decided, fails)
+        switch = _compares(owner) and not fails
+        return Unit(_hash(text), _names(body) | decided, decided, switch)
 
     def _unit(self, nodes: list[ast.stmt]) -> Unit:
         """Return statements, all that is in them included, as a unit."""
@@ -258,6 +259,13 @@ def cell_hash(source: str) -> str:
 
 def _hash(text: bytes) -> str:
     return content_hash(text)[:12]
+
+
+def _compares(node: ast.AST) -> bool:
+    """Tell whether the condition of a statement compares two sizes."""
+    orders = ast.Lt | ast.LtE | ast.Gt | ast.GtE
+    parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+    return any(isinstance(p, orders) for part in parts for p in ast.walk(part))
 
 
 def _class(node: ast.ClassDef) -> Iterator[list[ast.stmt]]:

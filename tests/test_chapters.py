@@ -147,3 +147,15 @@ def test_chapters_are_in_the_normal_form_of_jupytext(page):
     if "{code-cell}" in text:
         saved = jupytext.writes(jupytext.reads(text, "md:myst"), "md:myst")
         assert saved == text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_assertions_say_in_words_what_did_not_come_out(page):
+    nodes = list(ast.walk(code(page)))
+    silent = [n for n in nodes if isinstance(n, ast.Assert) and n.msg is None]
+    assert list(map(ast.unparse, silent)) == []
+    for node in nodes:
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "expect":
+            says = node.args[1]
+            last = says.values[-1] if isinstance(says, ast.JoinedStr) else says
+            assert last.value.endswith("."), ast.unparse(node)

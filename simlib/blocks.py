@@ -41,7 +41,7 @@ def row_blocks(n: int, width: int, beside: int = 1) -> list[slice]:
 
 
 def height(width: int, beside: int = 1) -> int:
-    """Return of how many rows a block is.
+    """Return the number of rows of a block.
 
     A block of the matrix, or of one of `beside` columns with as many rows, has `HELD`
     numbers at most; but it is tall, so that a small square each is less than all.

@@ -1,4 +1,4 @@
-"""What is made of arrays, in a folder: written whole or not at all.
+"""Objects made of arrays, saved to a folder: written whole or not at all.
 
 One ``.npy`` an array, one ``.npz`` a sparse array, and a JSON file that names them with
 their sizes and checksums. Nothing is pickled, and no pickle is read.

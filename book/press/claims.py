@@ -3,8 +3,11 @@
 ``book/claims.yml`` says of each claim where it stands, what it would take to be true
 and what was found. The second is a test, an expression of `press.expressions`
 over the recorded results, and the verdict is what comes of it: nobody writes a verdict
-down. ``book/numbered.yml`` lists what the papers number; what became of an item
-follows from the verdicts on the claims that name it.
+down. What fails is *wrong in print* if no data could make it true, a *misprint* if the
+paper itself shows what was meant, and otherwise *does not hold here*. Statements on
+most cases hold where more than half of them do. ``book/numbered.yml`` lists what the
+papers number; what became of an item follows from the verdicts on the claims that name
+it.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ PAPERS = {
     "song2024": "Song, Yin and Zhang (2024)",
     "turek2022": "Turek and Huth (2022)",
 }
-KINDS = ("error", "limit", "remark", "holds")
+KINDS = ("error", "misprint", "limit", "remark", "holds")
+FAILED = {"error": "wrong in print", "misprint": "misprint"}
 _BOOK = Path(__file__).resolve().parents[2] / "book"
 
 
@@ -84,8 +88,9 @@ class Claim:
     says : str
         The statement.
     kind : str
-        One of `KINDS`: an error is wrong whatever the data, a limit is where a true
-        statement ends, a remark is on what is left unsaid.
+        One of `KINDS`: an error is wrong whatever the data, a misprint is a slip whose
+        correction the paper has elsewhere, a limit is where a statement ends that is
+        true of other data or sizes, a remark, on what is left unsaid, is not judged.
     chapter : str
         Label of the chapter that examines it.
     found : str
@@ -93,6 +98,9 @@ class Claim:
         why nothing was looked for.
     test : tuple of str
         Expressions, each a condition or a list of conditions; empty if untested.
+    most : tuple of str
+        The same for statements with "most", "generally", "typically", "often" or "tend
+        to": each is one case, met where more than half of its conditions are.
     """
 
     records: Mapping[str, Any]
@@ -104,6 +112,7 @@ class Claim:
     chapter: str
     found: str
     test: tuple[str, ...] = ()
+    most: tuple[str, ...] = ()
 
     def names(self, number: str) -> bool:
         """Tell whether it stands in a numbered item, such as "Algorithm 1, step 6"."""
@@ -111,15 +120,22 @@ class Claim:
 
     @cached_property
     def cases(self) -> list[bool]:
-        """The conditions of the test, one after the other."""
-        found: list[bool] = []
-        for expression in self.test:
-            value = evaluate(expression, self.records)
-            several = value if isinstance(value, list) else [value]
-            if {*map(type, several)} != {bool}:
-                raise ValueError(f"{expression!r} is no condition: it gives {value!r}")
-            found += several
-        return found
+        """The cases of the test, one after the other."""
+        found = [met for expression in self.test for met in self._met(expression)]
+        return found + [2 * met > of for met, of in self.counts]
+
+    @cached_property
+    def counts(self) -> list[tuple[int, int]]:
+        """Of each statement on most conditions, how many are met, and of how many."""
+        return [(sum(met), len(met)) for met in map(self._met, self.most)]
+
+    def _met(self, expression: str) -> list[bool]:
+        """Return the conditions of one expression."""
+        value = evaluate(expression, self.records)
+        several = value if isinstance(value, list) else [value]
+        if {*map(type, several)} != {bool}:
+            raise ValueError(f"{expression!r} is no condition: it gives {value!r}")
+        return several
 
     @cached_property
     def unrecorded(self) -> str:
@@ -134,19 +150,29 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Whether it holds, in part or not at all, or is not tested."""
-        if not self.test or self.unrecorded:
+        """Whether it holds, in part or not at all, or is not tested or judged."""
+        if self.kind == "remark":
+            return "remark"
+        if self.unrecorded or not self.cases:
             return "not tested"
         if all(self.cases):
             return "holds"
-        return "holds in part" if any(self.cases) else "does not hold"
+        if self.kind in FAILED:
+            return FAILED[self.kind]
+        return "holds in part" if any(self.cases) else "does not hold here"
 
     @property
     def told(self) -> str:
-        """The verdict, with the number of cases where they disagree."""
-        if self.verdict != "holds in part":
+        """The verdict, with the cases where they disagree, and what most are of."""
+        if self.verdict in ("remark", "not tested"):
             return self.verdict
-        return f"holds in {sum(self.cases)} of {len(self.cases)} cases"
+        told, met = self.verdict, sum(self.cases)
+        if told == "holds in part":
+            told = f"holds in {met} of {len(self.cases)} cases"
+        elif met and told != "holds":
+            told += f"; holds in {met} of {len(self.cases)} cases"
+        counts = ", ".join(f"{met} of {of}" for met, of in self.counts)
+        return f"{told} ({counts})" if counts else told
 
     @property
     def measured(self) -> str:
@@ -202,14 +228,14 @@ class Item:
     def status(self) -> str:
         """What became of it; follows from the verdicts on its claims."""
         if self.absent:
-            return "not to be had here"
+            return "not reproduced here"
         if self.corrected:
             return "corrected"
-        verdicts = {claim.verdict for claim in self.claims} - {"not tested"}
+        verdicts = {claim.verdict for claim in self.claims} - {"remark", "not tested"}
         if verdicts == {"holds"}:
             return "reproduced"
-        if verdicts == {"does not hold"}:
-            return "does not hold"
+        if verdicts and not verdicts & {"holds", "holds in part"}:
+            return verdicts.pop() if len(verdicts) == 1 else "does not hold here"
         if not verdicts and any(claim.unrecorded for claim in self.claims):
             return "not recorded"
         if not verdicts:
@@ -252,7 +278,7 @@ def read_items(book: Path = _BOOK) -> list[Item]:
 def _fields(entry: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of an entry, a single place or condition as one of many."""
     fields = dict(entry)
-    for key in {"where", "test"} & fields.keys():
+    for key in {"where", "test", "most"} & fields.keys():
         several = fields[key]
         fields[key] = (several,) if isinstance(several, str) else tuple(several)
     return fields

@@ -75,7 +75,7 @@ def nystrom(
     Raises
     ------
     ValueError
-        More landmarks than items, or a cut-off that is none.
+        More landmarks than items, or an invalid cut-off.
     BudgetExceeded, SimilarityError
         As for any request to `sim`.
 
@@ -154,7 +154,8 @@ def nystrom_plan(
 def _cross_validated(problem: Problem) -> float:
     """Return the cut-off that fits the block best, off its diagonal.
 
-    As for a ridge, an answer of more than twice the norm that the columns tell is none.
+    As for a ridge, answers of more than twice the norm estimated from the columns are
+    left out.
     """
     problem = problem.times_power(-problem.exponent)
     A, C, s = problem.A, problem.C.astype(float, copy=False), problem.S1.size

@@ -1,4 +1,4 @@
-r"""The algorithms of Song, Yin and Zhang (2024) as they are printed.
+r"""The algorithms of Song, Yin and Zhang (2024), as their proofs describe them.
 
 .. math::
     z \leftarrow z + R^{-\top} A^\top (b - A R^{-1} z) , \qquad
@@ -259,9 +259,10 @@ def sketched_solve(
     Notes
     -----
     Cost: that of `odd_power` without a ridge, otherwise of `lstsq`, for an n x m
-    matrix. Source: Song, Yin and Zhang (2024), Algorithm 3 and Theorem 4.2. As printed
-    its sizes do not match: R has as many columns as there are features, and the unknown
-    as many entries as there are points. This is the reading in which they do.
+    matrix. Source: Song, Yin and Zhang (2024), Algorithm 3 and Theorem 4.2. As
+    described its sizes do not match: R has as many columns as there are features, and
+    the unknown as many entries as there are points. This is the reading in which they
+    do.
 
     Examples
     --------

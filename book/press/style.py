@@ -144,6 +144,8 @@ def definition_list(entries: Iterable[tuple[str, str]]) -> Any:
 def plus_minus(values: Sequence[float]) -> str:
     """Return mean ± standard deviation, to the second digit of the latter.
 
+    One value has none, and stands alone.
+
     Examples
     --------
     >>> from press.style import plus_minus
@@ -155,9 +157,13 @@ def plus_minus(values: Sequence[float]) -> str:
     '2250 ± 0'
     >>> plus_minus([1.2e6, 1.3e6])
     '(1.250 ± 0.071) × 1e6'
+    >>> plus_minus([0.25])
+    '0.25'
     """
     from statistics import fmean, stdev
 
+    if len(values) == 1:
+        return f"{values[0]:.3g}"
     mean, spread = fmean(values), stdev(values)
     scale = int(f"{mean:e}".partition("e")[2])
     whole = scale + 1 if scale < 6 else 0  # digits before the point, not to be cut

@@ -283,8 +283,19 @@ def test_without_its_data_a_record_cannot_be_confirmed(book):
 def test_a_chapter_that_fails_is_told_and_not_confirmed(book, capsys):
     edit(book.root / "tiny/lower.py", "2 * n", "2 / 0")
     assert main(["--confirm"], book) == 1
-    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert "not confirmed: it fails, book/alpha.md:" in capsys.readouterr().out
     assert standing(book).verdict == "not confirmed"
+
+
+def test_a_chapter_that_fails_at_its_end_tells_what_moved(book):
+    edit(book.root / "tiny/study.py", "scale = 1.5", "scale = 1.45")
+    source = book.source("alpha")
+    source.write_text(source.read_text() + cell("assert errors(1) == 2 / 1.5, 'no'"))
+    told = confirmed(book).told
+    assert told.startswith("errors.error.0: 1.33333 -> 1.37931; about.last: 1.33333 ->")
+    assert re.search(
+        r"; it fails, book/alpha.md:\d+: In \[4\]: AssertionError: no$", told
+    )
 
 
 def test_a_new_record_forgets_the_confirmation(book):
@@ -455,7 +466,9 @@ def test_edits_of_this_repository(tmp_path):
         assert copy.edited(file, (old, new)) == as_it_is
         assert (copy.root / file).read_text() != text
 
-    renamed = copy.edited(SMS, ("smallest", "least"))
+    places = ("    smallest = scipy", "if smallest >=", "float(-smallest *")
+    edits = [(old, old.replace("smallest", "least")) for old in places]
+    renamed = copy.edited(SMS, *edits)
     assert renamed.startswith(f"not confirmed: code changed: {SMS}:_shift")
     assert copy.press("--confirm").startswith("confirmed: ")
 

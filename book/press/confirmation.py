@@ -10,7 +10,7 @@ decides in the full run and not in the short one.
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .chapters import select
@@ -25,7 +25,7 @@ from .inputs import (
     displayed,
     place,
 )
-from .job import ChapterError, Job, stored_metadata
+from .job import ChapterError, Failure, Job, stored_metadata
 from .repository import Repository
 from .results import Entries, collect, leaves, read_part, write_part
 
@@ -162,12 +162,8 @@ def confirm(
     Returns
     -------
     list of Status
-        Of the chapters that have a record.
-
-    Raises
-    ------
-    ChapterError
-        After all were compared, if a chapter failed.
+        Of the chapters that have a record. One that failed is not confirmed, or has
+        moved, by what it recorded until then.
     """
     repository = repository or Repository.here()
     before = status(chapters, "quick", repository=repository)
@@ -177,22 +173,26 @@ def confirm(
         if row.record and row.record.verdict not in ("fresh", "data missing")
         if not {"data", "parameters"} & row.record.changed.keys()
     ]
-    failed: ChapterError | None = None
+    failed: dict[str, Failure] = {}
     if todo:
         try:
             press(todo, "quick", jobs=jobs, repository=repository, echo=echo)
         except ChapterError as error:
-            failed = error
+            failed = {
+                repository.chapter_name(failure.source): failure
+                for failure in error.failures
+            }
     checkout = Checkout(repository)
     for chapter in todo:
         job = Job(repository, chapter, "quick")
         if job.reuse(checkout):
             _compare(checkout, job)
     rows = status([row.chapter for row in before], "quick", repository=repository)
-    rows = [row for row in rows if row.record]
-    if failed:
-        raise failed
-    return rows
+    return [
+        replace(row, record=_given_up(repository, row, failed.get(row.chapter)))
+        for row in rows
+        if row.record
+    ]
 
 
 def summary(rows: Iterable[Status]) -> str:
@@ -368,6 +368,28 @@ def _compare(checkout: Checkout, job: Job) -> None:
             **quick.write(),
         },
     )
+
+
+def _given_up(
+    repository: Repository, row: Status, failure: Failure | None
+) -> Standing | None:
+    """Return whether a record holds, given that its short run failed, if it did."""
+    import nbformat
+
+    if failure is None or row.record is None:
+        return row.record
+    cause = str(failure).partition("\n")[0]
+    moved: list[str] = []
+    if failure.notebook:
+        notebook = nbformat.read(repository.root / failure.notebook, as_version=4)
+        made = collect(notebook)
+        probe = read_part(repository.results(row.chapter), "probe.json")["entries"]
+        _, _, moved = compare(
+            {name: probe[name] for name in made if name in probe}, made
+        )
+    verdict = "moved" if moved else "not confirmed"
+    told = "; ".join([*moved[:_SHOWN], f"it fails, {cause}"])
+    return replace(row.record, verdict=verdict, told=told)
 
 
 def _outcome(found: dict[str, Any]) -> tuple[str, str]:

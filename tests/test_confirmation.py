@@ -271,6 +271,18 @@ def test_other_data_and_parameters_want_another_record(book, kind, monkeypatch):
     assert not book.notebook("alpha", "quick").with_suffix(".partial.ipynb").exists()
 
 
+def test_a_confirmation_says_nothing_of_other_data(book, monkeypatch):
+    folder = book.results("alpha")
+    made = read_part(folder, "provenance.json")
+    write_part(folder, "provenance.json", made | {"data": {"w/words": "abc"}})
+    monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": "abc"})
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert confirmed(book).verdict == "confirmed"
+    monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": "abd"})
+    assert standing(book).verdict == "not confirmed"
+    assert standing(book).changed.keys() == {"code", "data"}
+
+
 def test_without_its_data_a_record_cannot_be_confirmed(book):
     folder = book.results("alpha")
     probe = read_part(folder, "probe.json")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from press.cli import main
 from press.confirmation import compare
 from press.inputs import Inputs, place
 from press.results import (
+    MIME,
     collect,
     read_part,
     read_results,
@@ -271,6 +273,18 @@ def test_other_data_and_parameters_want_another_record(book, kind, monkeypatch):
     assert not book.notebook("alpha", "quick").with_suffix(".partial.ipynb").exists()
 
 
+def test_a_confirmation_says_nothing_of_other_data(book, monkeypatch):
+    folder = book.results("alpha")
+    made = read_part(folder, "provenance.json")
+    write_part(folder, "provenance.json", made | {"data": {"w/words": "abc"}})
+    monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": "abc"})
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert confirmed(book).verdict == "confirmed"
+    monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": "abd"})
+    assert standing(book).verdict == "not confirmed"
+    assert standing(book).changed.keys() == {"code", "data"}
+
+
 def test_without_its_data_a_record_cannot_be_confirmed(book):
     folder = book.results("alpha")
     probe = read_part(folder, "probe.json")
@@ -350,11 +364,31 @@ def test_tables_are_read_as_they_were_recorded(tmp_path, monkeypatch):
         (pd.DataFrame({"a": [1, "b"]}), "has int, str in 'a': one type a column"),
         (pd.DataFrame({3: [1]}), "columns that are not named by strings"),
         (pd.DataFrame({"a": [[1]]}), "has list in 'a'"),
+        (pd.DataFrame(), "no columns, or two of one name"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "no columns, or two of one name"),
+        (pd.DataFrame({"a": [2**63]}), "more than 64 bits in 'a'"),
+        (pd.DataFrame({"a": ["x", ""]}), "empty text or a return in 'a'"),
+        (pd.DataFrame({"a": ["x\r", None]}), "empty text or a return in 'a'"),
+        (pd.DataFrame({"": [1]}), "empty text or a return in ''"),
     ],
 )
 def test_a_table_that_a_file_cannot_hold_is_refused(frame, told):
     with pytest.raises((ValueError, TypeError), match=told):
         record("errors", frame)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "a b", "x.csv"])
+def test_a_name_that_leaves_the_folder_is_refused(name):
+    with pytest.raises(ValueError, match="is no name: use letters"):
+        record(name, 1)
+
+
+def test_two_names_differ_by_more_than_capitals(monkeypatch):
+    entries = [entry(monkeypatch, name, 1) for name in ("a", "A")]
+    outputs = [{"data": {MIME: one}} for one in entries]
+    notebook = SimpleNamespace(cells=[{"outputs": outputs}])
+    with pytest.raises(ValueError, match="'A' is recorded twice"):
+        collect(notebook)
 
 
 def test_a_slip_in_what_is_volatile_is_told():

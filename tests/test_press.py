@@ -234,7 +234,9 @@ def units(text):
         ("\n\n\ndef", "\n\n\n# now\n\ndef", set()),
         ('        "a",  # é\n', '        "a",\n', set()),
         ('["scaled"]', '["scaled", "Box"]', set()),
-        ("import TYPE_CHECKING", "import TYPE_CHECKING, Any", set()),
+        ("import TYPE_CHECKING", "import TYPE_CHECKING, Any", {"<Any"}),
+        ("import one", "import two", {"<uno"}),
+        (".other", ".elsewhere", set()),
         ("import two", "import two, three", set()),
         ("# no comment", "# no comments", {"UNUSED"}),
         ("WIDE = 2000", "WIDE = 1000", {"WIDE"}),
@@ -250,6 +252,9 @@ def units(text):
         ("value < 0", "value <= 0", {"scaled/1", "scaled/1/0"}),
         ("2 * v", "3 * v", {"scaled"}),
         ("def blocked", "def blocks", {"blocked", "blocks"}),
+        ("def blocked", "@noted(2)\ndef blocked", {"blocked", "def"}),
+        ("def blocked", "def uno", {"blocked", "uno", "def"}),
+        ("    @prop", "    def fill(self): 1\n\n    @prop", {"Box.fill", "Box~"}),
     ],
 )
 def test_an_edit_changes_the_hash_of_its_unit_alone(old, new, differ):
@@ -263,9 +268,47 @@ def test_two_functions_of_one_name_are_two_units():
     assert {"A.f", "A.f~2"} < units(text).keys()
 
 
+def test_a_function_that_is_defined_again_is_another():
+    text = "def f(): return 1\n"
+    before, after = units(text), units(text + "def f(): return 2\n")
+    assert {n for n in before if before[n] != after[n]} == {"def"}
+
+
+def test_statements_of_a_class_count_within_others():
+    text = "class A:\n    if B:\n        c = 1\n        def f(self): return 2\n"
+    before, after = units(text), units(text.replace("1", "2"))
+    assert {n for n in before if before[n] != after[n]} == {"A"}
+    before, after = units(text), units(text.replace("return 2", "return 3"))
+    assert {n for n in before if before[n] != after[n]} == {"A.f"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from scipy.linalg import eigh", "from numpy.linalg import eigh"),
+        ("import numpy as np", "import math as np"),
+    ],
+)
+def test_a_name_imported_from_elsewhere_changes_what_reads_it(old, new):
+    text = "import numpy as np\nfrom scipy.linalg import eigh\nimport unread\n"
+    text += "def f(x):\n    return eigh(np.sqrt(x))\n"
+    code = reached({"a.py": Source(text.encode())}, {"a.py": {"f"}}, ())
+    assert code["a.py"].keys() == {".", "def", "f", "<np", "<eigh"}
+    now = units(text.replace(old, new))
+    assert sum(now[name] != hash for name, hash in code["a.py"].items()) == 1
+
+
+@pytest.mark.parametrize(
+    "text", [b"\xef\xbb\xbfX = 1", b"# coding: latin-1\nT = '\xe9\xe9\xe9'; X = 1"]
+)
+def test_sources_in_other_encodings(text):
+    before, after = (Source(t).hashes for t in (text, text.replace(b"X = 1", b"X = 2")))
+    assert {n for n in before if before[n] != after[n]} == {"X"}
+
+
 def test_what_numba_compiles_is_one_value():
     text = "import numba\n\n@numba.njit(cache=True)\ndef f(x):\n    x += 1\n"
-    assert units(text).keys() == {".", "f"}
+    assert units(text).keys() == {".", "def", "<numba", "f"}
     assert units(text)["f"] != units(text.replace("+= 1", "+= 2"))["f"]
 
 
@@ -289,21 +332,28 @@ def test_values_decide_where_a_unit_that_ran_reads_them():
         "t/a.py": "from .b import SIZE as n\nN = 1\nM = N\n"
         "def f():\n    return n + M\n",
         "t/b.py": "SIZE = 2\nM = 3\n",
-        "t/c.py": "SIZE = 4\nCELL = 5\nDOT = 6\ndef g():\n    return t.b.M\n",
+        "t/c.py": "SIZE = 4\nCELL = 5\nDOT = 6\ndef g():\n    return t.b.M\n"
+        "def h():\n    return getattr(b, 'M')\n",
+        "t/d.py": "from .b import *\ndef f():\n    return SIZE\n",
+        "t/__init__.py": "from .b import SIZE as S\n",
     }
     sources = {path: Source(text.encode(), path) for path, text in texts.items()}
 
     def names(ran, cells=()):
         code = reached(sources, ran, cells)
-        return {f"{path[2]}{name}" for path, units in code.items() for name in units}
+        found = {f"{path[2]}{n}" for path, units in code.items() for n in units}
+        return {n for n in found if n[1:] not in (".", "def") and "<" not in n}
 
-    only = {"a.", "b.", "c."}
-    assert names({}) == only
-    assert names({"t/a.py": {"f"}}) == only | {"af", "aM", "aN", "bSIZE"}
-    assert names({"t/c.py": {"g"}}) == only | {"cg", "aM", "aN", "bM"}
-    assert names({}, cell_names(["from t.c import CELL as x\nx + t.DOT"])) == (
-        only | {"cCELL", "cDOT"}
-    )
+    assert names({}) == set()
+    assert names({"t/a.py": {"f"}}) == {"af", "aM", "aN", "bSIZE"}
+    assert names({"t/c.py": {"g"}}) == {"cg", "aM", "aN", "bM"}
+    assert names({"t/c.py": {"h"}}) == {"ch", "aM", "aN", "bM"}
+    assert names({"t/d.py": {"f"}}) == {"df", "bSIZE", "cSIZE"}
+    assert names({}, cell_names(["from t import S"])) == {"bSIZE"}
+    assert names({}, cell_names(["from t.c import CELL as x\nx + t.DOT"])) == {
+        "cCELL",
+        "cDOT",
+    }
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,101 @@ def test_what_cannot_be_compared_is_named(tmp_path):
         sweep(lambda n: {"v": bool(lock)}, n=[1], keep=tmp_path)
 
 
+def test_an_argument_that_changes_is_the_one_that_was_given(tmp_path):
+    def extended(values):
+        values.append(1)
+        return len(values)
+
+    kept = Kept(extended, tmp_path)
+    assert [kept([0]), kept([0, 1]), kept([0])] == [2, 3, 2]
+
+
+def test_functions_of_one_line_are_two(tmp_path):
+    rules = [lambda n: n + 1, lambda n: n + 2]
+    for _ in range(2):
+        table = sweep(lambda rule: {"v": rule(1)}, rule=rules, keep=tmp_path)
+        assert table.v.tolist() == [2, 3]
+
+
+def test_a_result_that_no_file_holds_is_given_all_the_same(tmp_path):
+    with pytest.warns(UserWarning, match="a result is not kept: cannot pickle"):
+        assert Kept(lambda n: (n, __import__("threading").Lock()), tmp_path)(3)[0] == 3
+
+
+NOTEBOOK = """import functools
+import os
+from study import Kept
+
+class Base:
+    shift = 1
+
+class Rule(Base):
+    def __init__(self, by):
+        self.by = by
+    def __call__(self, n):
+        return n * self.by + self.shift + self.more
+    @property
+    def more(self):
+        return 10
+
+@functools.cache
+def root(n):
+    return n + 100
+
+def leaf(n):
+    return n + 1000
+
+rule, table = Rule(2), {"leaf": leaf}
+
+def run(n, rule=rule):
+    os.environ["SWEEP_CALLS"] += "."
+    return rule(n) + root(n) + table["leaf"](n)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again"),
+    [
+        ("shift = 1", "shift = 2", 1),
+        ("n * self", "n - self", 1),
+        ("return 10", "return 20", 1),
+        ("n + 100\n", "n + 200\n", 1),
+        ("n + 1000", "n + 2000", 1),
+        ("Rule(2)", "Rule(3)", 1),
+        ("Rule(2)", "Rule(1 + 1)", 0),
+    ],
+)
+def test_classes_and_functions_of_a_notebook_count_by_their_text(
+    tmp_path, called, old, new, again
+):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell()
+    shell.push({"folder": tmp_path})
+    for text in (NOTEBOOK, NOTEBOOK.replace(old, new)):
+        shell.run_cell(text).raise_error()
+        shell.run_cell("value = Kept(run, folder)(1); right = run(1)").raise_error()
+        assert shell.user_ns["value"] == shell.user_ns["right"]
+    assert called() == 3 + again
+
+
+def test_the_object_of_a_method_counts(tmp_path):
+    for factor in (1, 2):
+        assert Kept(Scaled(factor).of, tmp_path)(3) == 3 * factor
+        assert Kept(Scaled(factor), tmp_path)(3) == 3 * factor
+
+
+class Scaled:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def of(self, n):
+        return n * self.factor
+
+    __call__ = of
+
+
 def test_a_function_is_called_once_for_the_same_arguments(tmp_path, called):
     kept = Kept(power, tmp_path, ignore=["n_jobs"])
     x = np.arange(3.0)

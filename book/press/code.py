@@ -2,25 +2,29 @@
 
 A module is cut into *units*: the blocks of its functions, as `press.tracer` names them;
 its values, which are the assignments, classes and compiled functions at its top, by
-name; and the rest, ``.``, which is what it does besides when it is imported. Of the
-modules that a chapter imports these decide its numbers:
+name; and the rest, ``.``, which is what it does besides when it is imported. Values are
+also what is imported under a name x, ``<x``, which methods a class C has, ``C~``, and
+``def``: which names the module defines again, and what the heads of functions call. Of
+the modules that a chapter imports these decide its numbers:
 
 * the blocks that ran;
 * the values whose names occur in a unit that decides, or in the chapter;
-* the rest, without the imports.
+* the rest.
 
 So an edit of a function that did not run, of a value that nothing read, of a docstring
-or a comment changes no hash. Hashes are taken of the text, not of the syntax tree, so
-that every Python finds the same.
+or a comment changes no hash. Neither does a function that moves: what is imported from
+the same package is known by its name there. Hashes are taken of the text, not of the
+syntax tree, so that every Python finds the same.
 """
 
 import ast
 import hashlib
 import io
 import tokenize
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import decode_source
 
 from .chapters import cell_code
 from .tracer import Function, blocks, cell_blocks, compiled, documented, suites
@@ -85,11 +89,14 @@ class Source:
     """
 
     def __init__(self, content: bytes, path: str = ""):
-        tree = ast.parse(content)
-        self._text = _Text(content, tree)
+        text = decode_source(content)
+        tree = ast.parse(text)
+        self._path, self._text = path, _Text(text, tree)
         self.blocks: dict[str, Unit] = {}
+        heads = []
         for name, owner, body in blocks(tree):
             self.blocks[name] = self._block(owner, body)
+            heads += _called(owner) if "/" not in name else []
         self.values: dict[str, Unit] = {}
         self.imports = {
             alias.asname or alias.name: (_origin(node, path), alias.name)
@@ -99,6 +106,17 @@ class Source:
         }
         rest = [node for node in tree.body if not self._sort(node)]
         self.rest = self._unit(rest)
+        self.rest = replace(self.rest, names=self.rest.names | {"def"})
+        bound = {*self.blocks, *self.values}
+        again = sorted(
+            name
+            for name in bound
+            if not {*"./<"} & {*name}
+            if f"<{name}" in bound or (name in self.blocks and "~" in name)
+        )
+        called = self._unit(heads)
+        hash = _hash(f"{again} {called.hash}".encode())
+        self.values["def"] = replace(called, hash=hash)
 
     def _block(self, owner: ast.AST, body: list[ast.stmt]) -> Unit:
         """Return a block as a unit."""
@@ -107,7 +125,7 @@ class Source:
         switch = _compares(owner) and not fails
         return Unit(_hash(text), _names(body) | decided, decided, switch)
 
-    def _unit(self, nodes: list[ast.stmt]) -> Unit:
+    def _unit(self, nodes: Sequence[ast.AST]) -> Unit:
         """Return statements, all that is in them included, as a unit."""
         text, names = self._text.of(nodes, whole=True), _names(nodes, whole=True)
         return Unit(_hash(text), names, is_value=True)
@@ -122,8 +140,15 @@ class Source:
                 names = [name]
             case ast.ClassDef(name=name):
                 text = b"\0".join(map(self._text.of, _class(node)))
-                read = frozenset().union(*map(_names, _class(node)))
+                read = frozenset({f"{name}~"}).union(*map(_names, _class(node)))
                 self.values[name] = Unit(_hash(text), read, is_value=True)
+                methods = sorted(
+                    block
+                    for block in self.blocks
+                    if block.startswith(f"{name}.") and "/" not in block
+                )
+                has = _hash(" ".join(methods).encode())
+                self.values[f"{name}~"] = Unit(has, frozenset(), is_value=True)
                 return True
             case ast.AnnAssign(target=ast.Name(id=name)):
                 names = [name]
@@ -133,8 +158,11 @@ class Source:
                 if len(names) < len(parts):
                     return False
             case ast.Import() | ast.ImportFrom():
+                for given, meant in _imported(node, self._path):
+                    hash = _hash(meant.encode())
+                    self.values[f"<{given}"] = Unit(hash, frozenset(), is_value=True)
                 return True
-            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
                 return True
             case ast.Expr(value=ast.Constant()):
                 return True
@@ -179,7 +207,7 @@ class Cells(Source):
         for cell in cells:
             code = cell_code(cell) or ""
             tree = ast.parse(code)
-            self._text = _Text(code.encode(), tree)
+            self._text = _Text(code, tree)
             for name, owner, body in cell_blocks(tree):
                 unit = self._block(owner, body)
                 self.blocks[unit.hash], self.noted[name] = unit, unit.hash
@@ -221,12 +249,15 @@ def reached(
         for path, source in sources.items():
             seen = read[path]
             anywhere |= {name[1:] for name in seen if name.startswith(".")}
-            for given in source.imports.keys() & seen:
+            if "*" in source.imports:
+                anywhere |= seen
+            for given in source.imports.keys() & (seen | anywhere):
                 module, name = source.imports[given]
                 read.get(module, anywhere).add(name)
-            for name in source.values.keys() & (seen | anywhere):
-                code[path][name] = source.values[name].hash
-                seen |= source.values[name].names
+            for name, unit in source.values.items():
+                if name.removeprefix("<") in seen | anywhere:
+                    code[path][name] = unit.hash
+                    seen |= unit.names
     return code
 
 
@@ -253,7 +284,7 @@ def cell_hash(source: str) -> str:
         return content_hash(source.encode())
     magic = source.partition("\n")[0] if source.startswith("%%") else ""
     tree = ast.parse(code)
-    text = _Text(code.encode(), tree).of(tree.body, whole=True)
+    text = _Text(code, tree).of(tree.body, whole=True)
     return content_hash(magic.encode() + b"\n" + text)
 
 
@@ -268,14 +299,25 @@ def _compares(node: ast.AST) -> bool:
     return any(isinstance(p, orders) for part in parts for p in ast.walk(part))
 
 
-def _class(node: ast.ClassDef) -> Iterator[list[ast.stmt]]:
+def _class(node: ast.stmt) -> Iterator[list[ast.stmt]]:
     """Yield the head of a class and its statements that define no function."""
     yield [node]
-    for part in node.body:
-        if isinstance(part, ast.ClassDef):
-            yield from _class(part)
-        elif compiled(part) or not isinstance(part, Function):
-            yield [part]
+    for suite in suites(node):
+        for part in suite:
+            if compiled(part) or not isinstance(part, Function):
+                yield from _class(part)
+
+
+def _called(owner: ast.AST) -> list[ast.expr]:
+    """Return what the head of a function calls when it is defined."""
+    if not isinstance(owner, Function):
+        return []
+    defaults = [*owner.args.defaults, *filter(None, owner.args.kw_defaults)]
+    return [
+        part
+        for part in [*owner.decorator_list, *defaults]
+        if any(isinstance(within, ast.Call) for within in ast.walk(part))
+    ]
 
 
 def _parts(target: ast.expr) -> list[ast.expr]:
@@ -287,7 +329,7 @@ def _parts(target: ast.expr) -> list[ast.expr]:
 def _names(nodes: Iterable[ast.AST], whole: bool = False) -> frozenset[str]:
     """Return the identifiers in statements, attributes with the point before them.
 
-    Those of the blocks in them are left out, unless `whole`.
+    A text may be either. Those of the blocks in them are left out, unless `whole`.
     """
     found, todo = set(), [*nodes]
     while todo:
@@ -296,6 +338,8 @@ def _names(nodes: Iterable[ast.AST], whole: bool = False) -> frozenset[str]:
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
             found.add(f".{node.attr}")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {node.value, f".{node.value}"}
         within = () if whole else [part for suite in suites(node) for part in suite]
         todo += [part for part in ast.iter_child_nodes(node) if part not in within]
     return frozenset(found)
@@ -307,12 +351,24 @@ def _origin(node: ast.ImportFrom, path: str) -> str:
     return "/".join([*above, *(node.module or "__init__").split(".")]) + ".py"
 
 
+def _imported(node: ast.Import | ast.ImportFrom, path: str) -> Iterator[list[str]]:
+    """Yield the names that a statement gives, and what of: in the package, by name."""
+    module = getattr(node, "module", None) or ""
+    near = getattr(node, "level", 0) or module.partition(".")[0] in path.split("/")
+    for alias in node.names:
+        given = alias.asname or alias.name
+        if isinstance(node, ast.Import):
+            yield [given.partition(".")[0], alias.name if alias.asname else ""]
+        else:
+            yield [given, alias.name if near else f"{module}.{alias.name}"]
+
+
 class _Text:
     """A text without comments and docstrings, from which parts are taken."""
 
-    def __init__(self, content: bytes, tree: ast.Module):
-        self.lines = content.splitlines()
-        tokens = [*tokenize.tokenize(io.BytesIO(content).readline)]
+    def __init__(self, text: str, tree: ast.Module):
+        self.lines = text.encode().splitlines()
+        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
         self.joined = {  # to the line before, by a string
             row
             for (first, _), (last, _) in _strings(tokens)

@@ -223,7 +223,7 @@ def standing(checkout: Checkout, chapter: str) -> Standing | None:
     if not changed:
         return Standing("fresh")
     found = read_part(folder, "confirmation.json")
-    if found and found["key"] == _key(now):
+    if found and found["key"] == _key(now) and "data" not in changed:
         quick = Inputs.read(found)
         job = Job(checkout.repository, chapter, "quick")
         since = changes(quick, checkout.inputs(chapter, job.parameters, quick))

@@ -333,8 +333,8 @@ def place(unit: tuple[str, str]) -> str:
     path, name = unit
     if path.endswith(".md"):  # a block of a chapter
         return path
-    name = name.partition("/")[0].partition("~")[0]
-    return path if name == "." else f"{path}:{name}"
+    name = name.partition("/")[0].partition("~")[0].removeprefix("<")
+    return path if name in (".", "def") else f"{path}:{name}"
 
 
 def displayed(name: str) -> bool:

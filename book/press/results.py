@@ -8,6 +8,7 @@ came about, ``probe.json`` the same values from a short run of the same code, an
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,7 +54,8 @@ def record(
     Parameters
     ----------
     name : str
-        A name unique in the chapter.
+        A name unique in the chapter: letters, digits, ``_`` and ``-``. Tables are files
+        of this name, so two names differ by more than capitals.
     value : DataFrame or object
         A table with one row for an observation and named columns of numbers, truth
         values or text, missing values allowed; or a number, string, list, dictionary or
@@ -69,9 +71,10 @@ def record(
     Raises
     ------
     ValueError
-        NaN in what is no table, an infinity; two keys of a dictionary that are one
-        string; a table with an index of its own; a volatile key or column that there is
-        not.
+        Another name; NaN in what is no table, an infinity; two keys of a dictionary
+        that are one string; a table with an index of its own, without columns, with two
+        of one name, or with what a CSV file does not hold; a volatile key or column
+        that there is not.
     TypeError
         Another kind of value, key or column.
 
@@ -82,6 +85,8 @@ def record(
     """
     from IPython.display import display
 
+    if not re.fullmatch(r"[\w-]+", name):
+        raise ValueError(f"{name!r} is no name: use letters, digits, _ and -")
     entry: dict[str, Any] = {"name": name}
     if hasattr(value, "columns") and hasattr(value, "dtypes"):
         entry["table"] = _columns(name, value)
@@ -235,7 +240,7 @@ def collect(notebook: "NotebookNode") -> Entries:
                 continue
             entry = dict(entry)
             name = entry.pop("name")
-            if name in entries:
+            if name.lower() in map(str.lower, entries):
                 raise ValueError(f"{name!r} is recorded twice: rename one")
             entries[name] = entry
     return entries
@@ -264,6 +269,8 @@ def _columns(name: str, frame: "DataFrame") -> list[list[Any]]:
         raise ValueError(f"{name!r} has an index of its own: record its reset_index()")
     if not all(isinstance(column, str) for column in frame.columns):
         raise TypeError(f"{name!r} has columns that are not named by strings")
+    if not len(frame.columns) or frame.columns.has_duplicates:
+        raise ValueError(f"{name!r} has no columns, or two of one name")
     columns = []
     for column in frame.columns:
         cells = zip(frame[column].tolist(), frame[column].isna(), strict=True)
@@ -278,6 +285,11 @@ def _columns(name: str, frame: "DataFrame") -> list[list[Any]]:
         else:
             told = ", ".join(sorted(kind.__name__ for kind in kinds))
             raise TypeError(f"{name!r} has {told} in {column!r}: one type a column")
+        if kind == "int" and max(map(abs, filter(None, values)), default=0) >= 2**63:
+            raise ValueError(f"{name!r} has more than 64 bits in {column!r}")
+        texts = [column, *(values if kind == "str" else ())]
+        if "" in texts or any("\r" in text for text in texts if text):
+            raise ValueError(f"{name!r} has empty text or a return in {column!r}")
         columns.append([column, kind, values])
     return columns
 

@@ -8,19 +8,27 @@ import dis
 import inspect
 import os
 import sys
+import textwrap
+import warnings
+from _thread import get_ident
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial, update_wrapper
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import joblib
+from joblib.hashing import NumpyHasher
 
 from press.code import cell_names, packed, unpacked
 from press.inputs import LOCK, Checkout, Trace, differing_units
 from press.repository import Repository
 
 _NOTHING = object()
+_NO_VALUE = ModuleType | FunctionType | BuiltinFunctionType | type
+
+# The file of a result, and the hashes of what the function reads in the notebook.
+Key = tuple[Path, list[tuple[str, str]]]
 
 
 class Kept:
@@ -33,7 +41,7 @@ class Kept:
     ----------
     function : callable
         Its arguments, and what it reads in the notebook, are told apart by
-        `joblib.hash`.
+        `joblib.hash`; functions and classes of the notebook by their text.
     folder : path
         Where the results lie, a file for each.
     ignore : iterable of str
@@ -71,20 +79,32 @@ class Kept:
         """Return the result for some arguments."""
         given = inspect.signature(self.function).bind(*arguments, **options)
         given.apply_defaults()
-        key = {k: v for k, v in given.arguments.items() if k not in self.ignore}
+        kept = {k: v for k, v in given.arguments.items() if k not in self.ignore}
+        key = self.key(kept)
         found = self.read(key)
         if found is _NOTHING:
             found = self.write(key, self.function(*arguments, **options))
         return found
 
-    def read(self, arguments: dict[str, Any], default: Any = _NOTHING) -> Any:
-        """Return the result that is kept for some arguments, or the default."""
-        path = self._file(arguments)
+    def key(self, arguments: dict[str, Any]) -> Key:
+        """Return what tells a result from others, before the function runs.
+
+        A function may change its arguments, and what it reads.
+        """
+        name = getattr(self, "__qualname__", "function").replace("<lambda>", "lambda")
+        module = getattr(self, "__module__", None)
+        hash = _hashed("an argument", arguments, module, set())
+        run = [*_parts(self.function, module, set())]
+        return self.folder / f"{name}-{hash}.joblib", run
+
+    def read(self, key: Key, default: Any = _NOTHING) -> Any:
+        """Return the result that is kept under a key, or the default."""
+        path, run = key
         try:
             stored: dict[str, Any] = joblib.load(path) if path.exists() else {}
         except Exception:  # cut off, or of another version of joblib or NumPy
             return default
-        if stored.get("run") != self._read_by_name():
+        if stored.get("run") != run:
             return default
         code, now = unpacked(stored["code"]), self._checkout
         same = (
@@ -94,27 +114,21 @@ class Kept:
         )
         return stored["result"] if same else default
 
-    def write(self, arguments: dict[str, Any], result: Any) -> Any:
-        """Keep the result for some arguments; return it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self._file(arguments)
-        run = self._read_by_name()
-        part = path.with_name(f".{path.name}.{os.getpid()}")
+    def write(self, key: Key, result: Any) -> Any:
+        """Keep a result under a key; return it, with a warning if that fails."""
+        path, run = key
+        part = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             joblib.dump({"run": run, **self._what_ran(run), "result": result}, part)
             part.replace(path)
+        except Exception as error:
+            warnings.warn(f"a result is not kept: {error}", stacklevel=3)
         finally:
             part.unlink(missing_ok=True)
         return result
 
-    def _file(self, arguments: dict[str, Any]) -> Path:
-        name = getattr(self, "__qualname__", "function").replace("<lambda>", "lambda")
-        return self.folder / f"{name}-{_hashed('an argument', arguments)}.joblib"
-
-    def _read_by_name(self) -> dict[str, str]:
-        return dict(_parts(self.function, set()))
-
-    def _what_ran(self, run: dict[str, str]) -> dict[str, Any]:
+    def _what_ran(self, run: list[tuple[str, str]]) -> dict[str, Any]:
         """Return the code and data of all that ran so far, or what was imported."""
         if self._log is None:
             files = self._checkout.hashes([*_imported(self._repository.root), LOCK])
@@ -122,7 +136,7 @@ class Kept:
         size = self._log.stat().st_size
         if self._size != size:
             trace = Trace(self._repository.root, self._log)
-            code = trace.code(cell_names(run.values()))
+            code = trace.code(cell_names(text for _, text in run))
             data = {name: self._checkout.data.get(name) for name in trace.data}
             files = self._checkout.hashes([LOCK])
             self._noted = {"code": packed(code), "data": data, "files": files}
@@ -142,43 +156,77 @@ def _inner(function: Any) -> Any:
     return _inner(function.func) if isinstance(function, partial) else function
 
 
-def _parts(part: Any, seen: set[int]) -> Iterator[tuple[str, str]]:
+def _parts(part: Any, module: str | None, seen: set[int]) -> Iterator[tuple[str, str]]:
     """Yield name and text, or hash, of a function and of what it reads by name.
 
     What is imported counts by the code that runs.
     """
-    if isinstance(part, partial):
-        yield "arguments", _hashed("the arguments", (part.args, part.keywords))
     if isinstance(part, Kept):
         part = part.function
-    function = inspect.unwrap(_inner(part))
-    if not isinstance(function, FunctionType) or id(function) in seen:
+    if isinstance(part, partial):
+        arguments = part.args, part.keywords
+        yield "arguments", _hashed("the arguments", arguments, module, seen)
+    part = inspect.unwrap(_inner(part))
+    if isinstance(part, MethodType):
+        yield "self", _hashed("the object", part.__self__, module, seen)
+        part = inspect.unwrap(part.__func__)
+    if not isinstance(part, _NO_VALUE):
+        yield "self", _hashed("the object", part, module, seen)
+    if not isinstance(part, FunctionType | type) or id(part) in seen:
         return
-    seen.add(id(function))
-    yield function.__qualname__, inspect.getsource(function)
-    free = inspect.getclosurevars(function)
-    read = {name for code in _codes(function.__code__) for name in _globals(code)}
-    known = {n: v for n, v in function.__globals__.items() if n in read}
-    defaults = {"defaults": (function.__defaults__, function.__kwdefaults__)}
-    for name, value in (known | {**free.nonlocals} | defaults).items():
-        if isinstance(value, Kept | partial) or _is_notebook(value, function):
-            if isinstance(value, type):
-                yield name, inspect.getsource(value)
-            else:
-                yield from _parts(value, seen)
-        elif not isinstance(value, ModuleType | FunctionType | type):
-            yield name, _hashed(name, value)
+    seen.add(id(part))
+    if isinstance(part, type):
+        yield from _class(part, module, seen)
+        return
+    codes = [*_codes(part.__code__)]
+    try:
+        yield part.__qualname__, textwrap.dedent(inspect.getsource(part))
+        alone = part.__name__ != "<lambda>"  # in its line
+    except OSError:  # made by a decorator, as that of dataclasses
+        alone = False
+    if not alone:
+        plain = [(code.co_code, code.co_names, _constants(code)) for code in codes]
+        yield part.__qualname__, _hashed("its code", plain, module, seen)
+    read = {name for code in codes for name in _globals(code)}
+    known = {n: part.__globals__[n] for n in sorted(read) if n in part.__globals__}
+    defaults = {"defaults": (part.__defaults__, part.__kwdefaults__)}
+    free = inspect.getclosurevars(part).nonlocals
+    for name, value in (known | {**free} | defaults).items():
+        if isinstance(value, Kept | partial) or _is_notebook(value, part.__module__):
+            yield from _parts(value, module, seen)
+        elif not isinstance(value, _NO_VALUE):
+            yield name, _hashed(name, value, module, seen)
 
 
-def _is_notebook(part: Any, function: FunctionType) -> bool:
-    """Tell whether a function or a class is of the module that a function is of."""
-    module = getattr(part, "__module__", None)
-    return isinstance(part, FunctionType | type) and module == function.__module__
+def _class(part: type, module: str | None, seen: set[int]) -> Iterator[tuple[str, str]]:
+    """Yield what a class of a notebook consists of; its whole text is not at hand."""
+    yield part.__qualname__, " ".join(base.__qualname__ for base in part.__mro__)
+    for base in part.__mro__:
+        for name, value in vars(base).items() if _is_notebook(base, module) else ():
+            names = ("fget", "fset", "__func__", "func")
+            held = [value, *(getattr(value, name, None) for name in names)]
+            functions = [part for part in held if _is_notebook(part, module)]
+            for function in functions:
+                yield from _parts(function, module, seen)
+            plain = not (functions or hasattr(value, "__get__"))
+            if plain and not name.startswith(("__", "_abc_")):
+                yield name, _hashed(name, value, module, seen)
+
+
+def _is_notebook(part: Any, module: str | None) -> bool:
+    """Tell whether a function or a class is of a module."""
+    inner = inspect.unwrap(part) if callable(part) else part
+    is_code = isinstance(inner, FunctionType | type)
+    return is_code and getattr(part, "__module__", None) == module
 
 
 def _globals(code: CodeType) -> set[str]:
     reads = ("LOAD_GLOBAL", "LOAD_NAME")
     return {s.argval for s in dis.get_instructions(code) if s.opname in reads}
+
+
+def _constants(code: CodeType) -> list[Any]:
+    return [part for part in code.co_consts if not isinstance(part, CodeType)]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -188,9 +236,23 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(part)
 
 
-def _hashed(name: str, value: Any) -> str:
+class _Hasher(NumpyHasher):
+    """`joblib.hash` that knows functions and classes of a notebook by their text."""
+
+    def __init__(self, module: str | None, seen: set[int]):
+        super().__init__("md5")
+        self._module, self._seen = module, seen
+
+    def save(self, obj: Any) -> None:
+        """Add an object, or the text of one, to what is hashed."""
+        if _is_notebook(obj, self._module):
+            obj = [*_parts(obj, self._module, self._seen)]
+        super().save(obj)
+
+
+def _hashed(name: str, value: Any, module: str | None, seen: set[int]) -> str:
     try:
-        return str(joblib.hash(value))
+        return str(_Hasher(module, seen).hash(value))
     except Exception as error:
         raise TypeError(
             f"cannot tell whether {name} ({type(value).__name__}) is still the same: "

@@ -68,7 +68,8 @@ def sweep(
             raise TypeError(f"{name}={values!r} is one value: pass [{values!r}]")
     grid = [dict(zip(axes, point, strict=True)) for point in product(*axes.values())]
     kept = Kept(run, keep) if keep is not None else None
-    found = [kept.read(point, None) if kept else None for point in grid]
+    keys = [kept.key(point) for point in grid] if kept else []
+    found = [kept.read(key, None) for key in keys] if kept else [None] * len(grid)
     todo = [k for k, rows in enumerate(found) if rows is None]
     pool = Parallel(n_jobs=n_jobs, return_as="generator")
     made = pool(delayed(_rows)(run, grid[k]) for k in todo)
@@ -76,7 +77,7 @@ def sweep(
     with tqdm(total=len(grid), disable="PRESS_LOG" in os.environ) as bar:
         bar.update(len(grid) - len(todo))
         for k, rows in zip(todo, made, strict=True):
-            found[k] = kept.write(grid[k], rows) if kept else rows
+            found[k] = kept.write(keys[k], rows) if kept else rows
             bar.update()
     return pd.DataFrame([
         {name: value for name, value in point.items() if isinstance(value, _PLAIN)}

@@ -17,8 +17,9 @@ from books import HEAD, PARAMETERS, cell, copied, edit, git, new_book
 
 from press import confirm, recorded, status
 from press.cli import main
-from press.confirmation import compare
-from press.inputs import Inputs, place
+from press.code import Source
+from press.confirmation import compare, unreached
+from press.inputs import Checkout, Inputs, place
 from press.results import (
     MIME,
     collect,
@@ -233,6 +234,26 @@ def test_so_is_what_only_the_full_run_reaches_in_the_chapter(book, old, new):
     found = confirmed(book)
     told = "only the full run reaches what changed in book/alpha.md"
     assert (found.verdict, found.told) == ("not confirmed", told)
+
+
+@pytest.mark.parametrize(
+    ("switch", "old", "new"),
+    [
+        ("def errors(n, wide=2):\n    if n > wide:", "wide=2", "wide=3"),
+        ("def errors(n):\n    wide = 2\n    if n > wide:", "wide = 2", "wide = 3"),
+    ],
+)
+def test_so_is_a_size_that_a_function_sets(book, switch, old, new):
+    """The short run, of n = 1, is below both."""
+    path = book.root / "tiny/study.py"
+    edit(path, "def errors(n):\n    scale = 1.5\n    if n > WIDE:", switch)
+    edit(path, " / scale", " / 1.5")
+    then = Source(path.read_bytes(), "tiny/study.py")
+    edit(path, old, new)
+    full = {"tiny/study.py": then.hashes | {"errors/1": "-"}}
+    probe = {"tiny/study.py": full["tiny/study.py"] | {"errors/0": "-"}}
+    found = unreached(full, probe, {}, Checkout(book))
+    assert found == ["tiny/study.py:errors"]
 
 
 def test_an_edit_of_the_chapter_is_confirmed(book):

@@ -59,6 +59,8 @@ class Unit:
         Whether that condition compares sizes, by < or >, and no error is raised there.
     is_value : bool
         Whether it is a value.
+    sizes : frozenset of str
+        What it gives a number to, as a default too, that is neither 0 nor 1.
     """
 
     hash: str
@@ -66,6 +68,7 @@ class Unit:
     decided: frozenset[str] = frozenset()
     switch: bool = False
     is_value: bool = False
+    sizes: frozenset[str] = frozenset()
 
 
 class Source:
@@ -123,7 +126,8 @@ class Source:
         text = self._text.of(body) + b"\0" + self._text.of([owner])
         decided, fails = _names([owner]), isinstance(body[-1], ast.Raise)
         switch = _compares(owner) and not fails
-        return Unit(_hash(text), _names(body) | decided, decided, switch)
+        sizes = _sizes([owner, *body])
+        return Unit(_hash(text), _names(body) | decided, decided, switch, sizes=sizes)
 
     def _unit(self, nodes: Sequence[ast.AST]) -> Unit:
         """Return statements, all that is in them included, as a unit."""
@@ -141,7 +145,8 @@ class Source:
             case ast.ClassDef(name=name):
                 text = b"\0".join(map(self._text.of, _class(node)))
                 read = frozenset({f"{name}~"}).union(*map(_names, _class(node)))
-                self.values[name] = Unit(_hash(text), read, is_value=True)
+                sizes = frozenset().union(*map(_sizes, _class(node)))
+                self.values[name] = Unit(_hash(text), read, is_value=True, sizes=sizes)
                 methods = sorted(
                     block
                     for block in self.blocks
@@ -331,18 +336,51 @@ def _names(nodes: Iterable[ast.AST], whole: bool = False) -> frozenset[str]:
 
     A text may be either. Those of the blocks in them are left out, unless `whole`.
     """
-    found, todo = set(), [*nodes]
-    while todo:
-        node = todo.pop()
+    found = set()
+    for node in _walk(nodes, whole):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
             found.add(f".{node.attr}")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found |= {node.value, f".{node.value}"}
+    return frozenset(found)
+
+
+def _sizes(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """Return the names that statements give a size to: a number, neither 0 nor 1."""
+    given: list[tuple[ast.AST, ast.expr | None]] = []
+    for node in _walk(nodes, False):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                given += [(target, value) for target in targets]
+            case ast.AnnAssign(target=target, value=value):
+                given.append((target, value))
+            case ast.keyword(value=value):
+                given.append((node, value))
+            case ast.arguments():
+                places = [*node.posonlyargs, *node.args]
+                given += zip(reversed(places), reversed(node.defaults), strict=False)
+                given += zip(node.kwonlyargs, node.kw_defaults, strict=True)
+    names = {
+        getattr(target, part, None)
+        for target, value in given
+        if value and isinstance(value, ast.Constant | ast.BinOp | ast.UnaryOp)
+        for number in ast.walk(value)
+        if isinstance(number, ast.Constant) and number.value not in (0, 1, None)
+        for part in ("id", "attr", "arg")
+    }
+    return frozenset(name for name in names if name)
+
+
+def _walk(nodes: Iterable[ast.AST], whole: bool) -> Iterator[ast.AST]:
+    """Yield all nodes in statements, those of the blocks in them only if `whole`."""
+    todo = [*nodes]
+    while todo:
+        node = todo.pop()
+        yield node
         within = () if whole else [part for suite in suites(node) for part in suite]
         todo += [part for part in ast.iter_child_nodes(node) if part not in within]
-    return frozenset(found)
 
 
 def _origin(node: ast.ImportFrom, path: str) -> str:

@@ -466,7 +466,7 @@ MUTANTS = [
     Mutant(
         "a confirmation outlives the code that it is of",
         "press/confirmation",
-        'if found and found["key"] == _key(now):',
+        'if found and found["key"] == _key(now) and "data" not in changed:',
         "if found:",
         "confirmation",
     ),
@@ -494,8 +494,8 @@ MUTANTS = [
     Mutant(
         "a value that decides is not counted",
         "press/code",
-        "for name in source.values.keys() & (seen | anywhere):",
-        "for name in ():",
+        'if name.removeprefix("<") in seen | anywhere:',
+        "if False:",
         "press",
     ),
     Mutant(

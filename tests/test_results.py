@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 from press import Repository, paper, provenance, recorded
 from press.chapters import parameters, parse_chapter
 from press.confirmation import provenance_of
+from press.inputs import Inputs
 from press.results import read_part
 from simlib import (
     METHODS,
@@ -77,12 +78,20 @@ def test_results_say_how_they_came_about(chapter):
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_each_record_has_a_probe_of_its_commit(chapter):
-    probe = read_part(BOOK.results(chapter), "probe.json")
+def test_each_record_has_a_probe_of_the_same_code(chapter):
     made = provenance_of(BOOK, chapter)
-    assert probe["commit"] == made["commit"]
+    probe = read_part(BOOK.results(chapter), "probe.json")
     assert probe["parameters"].keys() == made["parameters"].keys()
     assert all(probe["data"].values())
+    assert probe["entries"]
+    full, quick = (Inputs.read(part).code for part in (made, probe))
+    both = [
+        (units[name].removeprefix("-"), quick[path][name].removeprefix("-"))
+        for path, units in full.items()
+        for name in units.keys() & quick.get(path, {}).keys()
+    ]
+    assert len(both) > 50
+    assert all(one == other for one, other in both)
 
 
 def defaults(text):

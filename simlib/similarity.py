@@ -556,7 +556,7 @@ class Similarity(SimilarityMatrix):
         return blank
 
     def run(self, *, asked: bool = False) -> Similarity:
-        """Return what knows only what is asked of it, see `SimilarityMatrix.run`."""
+        """Return what knows only what is asked of it, see ``SimilarityMatrix.run``."""
         if self._informed:
             return self
         run = object.__new__(Run)
@@ -569,7 +569,7 @@ class Similarity(SimilarityMatrix):
         return run
 
     def informed(self) -> Similarity:
-        """Return a similarity whose runs know all, see `SimilarityMatrix.informed`."""
+        """Return one whose runs know all, see ``SimilarityMatrix.informed``."""
         informed = copy.copy(self)
         informed._informed = True
         return informed

@@ -161,9 +161,9 @@ def confirm(
 
     Returns
     -------
-    list of Status
-        Of the chapters that have a record. One that failed is not confirmed, or has
-        moved, by what it recorded until then.
+    list
+        The status of each chapter that has a record. One that failed is not confirmed,
+        or has moved, by what it recorded until then.
     """
     repository = repository or Repository.here()
     before = status(chapters, "quick", repository=repository)

@@ -192,7 +192,7 @@ class SimilarPairs(NamedTuple):
         complete linkage need no call. Average linkage evaluates the other pairs of each
         component of three items or more: c (c - 1) / 2 pairs of c items, less what is
         known, so look at ``np.bincount(pairs.clusters())`` before. Pairs within one of
-        the `groups` are then asked for too. Time and memory O(c^2).
+        the ``groups`` are then asked for too. Time and memory O(c^2).
         """
         if linkage not in ("single", "complete", "average"):
             raise ValueError(

@@ -31,7 +31,7 @@ from .results import Entries, collect, leaves, read_part, write_part
 
 RTOL = 1e-6  # up to which two values are the same, unless a chapter says more
 ATOL = 1e-12  # what is smaller is rounding
-_SHOWN = 5  # of the values that moved
+_SHOWN = 8  # of the names in a message
 _GONE = Unit("", frozenset())
 
 _MADE = ("data", "executed", "commit", "parameters", "seconds", "code", "files")
@@ -228,7 +228,7 @@ def standing(checkout: Checkout, chapter: str) -> Standing | None:
         job = Job(checkout.repository, chapter, "quick")
         since = changes(quick, checkout.inputs(chapter, job.parameters, quick))
         if not since.keys() & {"code", "parameters"}:
-            return Standing(*_outcome(found), changed, found)
+            return Standing(*_outcome(found, made.get("traced", True)), changed, found)
     probe = read_part(folder, "probe.json")
     if any(checkout.data.get(name) is None for name in probe.get("data", ())):
         return Standing("data missing", describe(changed), changed)
@@ -322,7 +322,7 @@ def strays(repository: Repository) -> list[str]:
 
 def describe(changed: dict[str, list[str]]) -> str:
     """Return in words what has changed."""
-    words = [f"{kind} changed: {', '.join(names)}" for kind, names in changed.items()]
+    words = [f"{kind} changed: {_listed(names)}" for kind, names in changed.items()]
     return "; ".join(words) or "fresh"
 
 
@@ -390,24 +390,32 @@ def _given_up(
             {name: probe[name] for name in made if name in probe}, made
         )
     verdict = "moved" if moved else "not confirmed"
-    told = "; ".join([*moved[:_SHOWN], f"it fails, {cause}"])
+    told = "; ".join([_listed(moved, "; "), f"it fails, {cause}"][not moved :])
     return replace(row.record, verdict=verdict, told=told)
 
 
-def _outcome(found: dict[str, Any]) -> tuple[str, str]:
-    """Return the verdict of a confirmation, and what there is to say of it."""
+def _outcome(found: dict[str, Any], traced: bool) -> tuple[str, str]:
+    """Return the verdict of a confirmation, and what there is to say of it.
+
+    Of a record from before blocks were noted only their names tell what it reached.
+    """
     if found["moved"]:
-        shown, rest = found["moved"][:_SHOWN], len(found["moved"]) - _SHOWN
-        more = f", and {rest} more" if rest > 0 else ""
-        return "moved", f"{'; '.join(shown)}{more}"
+        return "moved", _listed(found["moved"], "; ")
     if found["unreached"]:
-        names = ", ".join(found["unreached"])
-        return "not confirmed", f"only the full run reaches what changed in {names}"
+        names = _listed(found["unreached"])
+        reaches = "only the full run reaches" if traced else "the full run may reach"
+        return "not confirmed", f"{reaches} what changed in {names}"
     commit = f"commit {found['commit'][:7]}" if found["commit"] else "uncommitted"
     return "confirmed", (
         f"{commit}, {found['values']} values, largest deviation "
         f"{found['deviation']:.1g}, {found['seconds']:.0f} s"
     )
+
+
+def _listed(names: Sequence[str], mark: str = ", ") -> str:
+    """Return the first of some names, and how many more there are."""
+    more = [f"and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+    return mark.join([*names[:_SHOWN], *more])
 
 
 def _now(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Inputs:

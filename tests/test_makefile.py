@@ -104,9 +104,15 @@ def test_an_old_python_is_refused_in_one_line(checkout, goal, version):
 
 def test_two_profiles_are_two_books(checkout):
     new = checkout.python("new", 3, 12, 1)
-    command = ["make", "--dry-run", "quick", "full", f"PYTHON={new}"]
     done = subprocess.run(
-        command, cwd=checkout.folder, capture_output=True, text=True, check=True
+        ["make", "--dry-run", "quick", "full", f"PYTHON={new}"],
+        cwd=checkout.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={
+            "PATH": os.environ["PATH"]
+        },  # not the variables of a make around the tests
     )
     pressed = [line for line in done.stdout.splitlines() if "bin/press" in line]
     assert pressed == [

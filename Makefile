@@ -44,6 +44,7 @@ lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 pytest: $(READY)
 	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
@@ -61,7 +62,7 @@ mutants: $(READY)
 lock: $(READY)
 	$(PIP) install uv
 	$(BIN)/uv pip compile --universal --python-version 3.11 \
-		--extra text --extra mesh --extra data --extra neighbors --extra test \
+		--extra text --extra mesh --extra neighbors --extra test \
 		--fork-strategy fewest --quiet --output-file requirements.lock \
 		pyproject.toml book/pyproject.toml
 
@@ -71,7 +72,7 @@ times: $(READY)
 
 # executed/ stays: it is expensive, and the press knows what in it is out of date.
 clean:
-	rm -rf _build build *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf _build build *.egg-info .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # An environment that was not finished, or made by another Python, is made anew.
 ifneq ($(shell cat $(READY) 2>/dev/null),$(ASKED))

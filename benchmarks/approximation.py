@@ -18,11 +18,11 @@ from simlib import (
     BudgetExceeded,
     LowRank,
     Similarity,
-    gallery,
     largest,
     nystrom,
     relative_error,
 )
+from study import gallery
 
 MATRICES = (
     "gaussian",

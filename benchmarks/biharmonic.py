@@ -40,15 +40,9 @@ from simlib.biharmonic import (
     mesh_laplacian,
 )
 from simlib.biharmonic.selected_solve import SelectedSolve
-from simlib.datasets import (
-    available,
-    bumpy_sphere,
-    load_bunny,
-    load_cortex,
-    load_road_graph,
-    planar_roads,
-)
+from simlib.datasets import bumpy_sphere, planar_roads
 from simlib.landmarks import uniform
+from study.datasets import available, load_bunny, load_cortex, load_road_graph
 
 NNZ_PER_ROW = 50
 RIDGE = 1.0

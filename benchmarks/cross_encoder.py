@@ -22,8 +22,8 @@ from scipy.stats import pearsonr, spearmanr
 from sentence_transformers import CrossEncoder
 from transformers import get_linear_schedule_with_warmup
 
-from simlib import datasets
-from simlib.datasets.registry import cache_folder
+from study import datasets
+from study.datasets.registry import cache_folder
 
 EPOCHS, BATCH, RATE, WARM_UP, DECAY, CLIP = 3, 32, 4e-5, 0.1, 0.01, 1.0
 N_PAIRS, REPEATS = 512, 3

@@ -15,10 +15,11 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from simlib import Similarity, datasets, gallery
+from simlib import Similarity
 from simlib.neighbors import nearest, pairs_above
-from simlib.neighbors.trials import METHODS, trial
-from simlib.text.soft_tokens import SoftTokens
+from study import datasets, gallery
+from study.soft_tokens import SoftTokens
+from study.trials import METHODS, trial
 
 MATRICES = {
     "stsb": ("bi-encoder cosine", 1400),

@@ -28,9 +28,10 @@ from scipy.sparse import csr_array, hstack
 from scipy.sparse.linalg import lsmr
 from threadpoolctl import threadpool_limits
 
-from simlib.regression import Preconditioner, even_power, lstsq, paper
+from simlib.regression import Preconditioner, even_power, lstsq
 from simlib.regression.iterations import conjugate_gradients
-from simlib.sketch import sparse_sign
+from simlib.regression.sketch import sparse_sign
+from study import as_printed as paper
 
 SIZES = ("16x50", "16x100", "16x200", "16x500")
 KAPPAS = (1e1, 1e4, 1e8)

@@ -16,8 +16,8 @@ from simlib.biharmonic import (
     interpolation,
     mesh_laplacian,
 )
-from simlib.datasets import load_bunny
 from simlib.landmarks import uniform
+from study.datasets import load_bunny
 
 FOLDER = Path(__file__).parents[1] / "book" / "_static" / "landmarks"
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000)

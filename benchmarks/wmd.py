@@ -15,12 +15,12 @@ import ot
 from scipy.spatial.distance import cdist
 from threadpoolctl import threadpool_limits
 
-from simlib import datasets
 from simlib.text.wmd import (
     WordMoverDistance,
     bags_of_words,
     paired_word_mover_distances,
 )
+from study import datasets
 
 try:
     from gensim.models import KeyedVectors

@@ -8,7 +8,6 @@ block that was evaluated already.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from simlib._checks import whole_number
 from simlib._typing import Indices
 
 __all__ = ["adaptive", "draw", "pivoted_qr", "sample_size", "uniform"]
@@ -286,14 +286,6 @@ def _columns(block: Any) -> np.ndarray:
     if largest > 0:
         block = np.ldexp(block, -np.frexp(largest)[1])  # squares of any are numbers
     return block if np.array_equal(block, block.T) else np.vstack([block, block.T])
-
-
-def whole_number(value: float, name: str) -> int:
-    """Return a number that is an integer or a whole float, such as 2e3."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and value % 1 == 0):  # infinity and NaN leave a NaN
-        raise TypeError(f"{name} must be an integer; got {value!r}.")
-    return int(value)
 
 
 def _number(n: int, n_landmarks: float) -> int:

@@ -55,13 +55,13 @@ def new_book(folder):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return Repository(folder, package="tiny")
+    return Repository(folder, package="tiny", data="tiny.datasets")
 
 
 def copied(repository, folder):
     """The book and all that was made of it, elsewhere."""
     shutil.copytree(repository.root, folder, dirs_exist_ok=True)
-    return Repository(folder, package="tiny")
+    return Repository(folder, package="tiny", data="tiny.datasets")
 
 
 def edit(path, old, new):

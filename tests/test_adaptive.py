@@ -6,17 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
 
-from simlib import (
-    METHODS,
-    BudgetExceeded,
-    Similarity,
-    approximate_to,
-    estimate_error,
-    gallery,
-    ledger,
-)
+from simlib import METHODS, BudgetExceeded, Similarity, approximate_to, estimate_error
 from simlib.approximation.error_estimate import ValidationSample
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
+from simlib.similarity import budget as ledger
+from study import gallery
 
 # Exact answers
 

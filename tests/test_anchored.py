@@ -24,7 +24,6 @@ from simlib import (
     anchored,
     approximate_to,
     estimate_error,
-    gallery,
     largest,
     relative_error,
     tikhonov,
@@ -33,16 +32,13 @@ from simlib.approximation import COMPANION_METHODS
 from simlib.approximation.companion import InnerProducts
 from simlib.approximation.fit import RIDGES
 from simlib.biharmonic import heat_geodesics
-from simlib.datasets import (
-    cross_encoder_like,
-    load_cortex,
-    load_cross_encoder,
-    load_word_vectors,
-)
+from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
 from simlib.neighbors import nearest, pairs_above, search
 from simlib.text.bounds import centroid_distances, relaxed_word_mover_distances
 from simlib.text.wmd import bags_of_words
+from study import gallery
+from study.datasets import load_cortex, load_cross_encoder, load_word_vectors
 
 
 def both(K, G):

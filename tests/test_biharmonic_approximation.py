@@ -14,9 +14,10 @@ from simlib.biharmonic import (
     interpolation,
     mesh_laplacian,
 )
-from simlib.datasets import bumpy_sphere, load_bunny
-from simlib.exceptions import BudgetExceeded
+from simlib.datasets import bumpy_sphere
 from simlib.landmarks import uniform
+from simlib.similarity.budget import BudgetExceeded
+from study.datasets import load_bunny
 
 
 def operator(n, landmarks, **options):

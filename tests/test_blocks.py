@@ -14,7 +14,8 @@ from test_lowrank import test_eigenvalues_against_the_dense_matrix as eigenvalue
 from test_lowrank import test_every_question_against_the_dense_matrix as questions
 from test_lowrank import test_square_questions_against_the_dense_matrix as square
 
-from simlib import LowRank, blocks
+from simlib import LowRank
+from simlib.lowrank import tall as blocks
 
 
 @quick

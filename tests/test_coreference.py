@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.cluster import AgglomerativeClustering
 
-from simlib.text.coreference import (
+from study.coreference import (
     average_linkage,
     b_cubed,
     ceaf_e,

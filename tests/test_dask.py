@@ -13,7 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from simlib import Similarity, tikhonov
-from simlib.store import digest
+from simlib.similarity.store import digest
 
 pytestmark = pytest.mark.slow
 

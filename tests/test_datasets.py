@@ -35,18 +35,26 @@ from sklearn.datasets import make_swiss_roll
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.neural_network import MLPClassifier
 
-from simlib import datasets
 from simlib.datasets import (
+    WordVectors,
+    bumpy_sphere,
+    bundled_documents,
+    bundled_words,
+    cross_encoder_like,
+    generated,
+    point_clouds,
+    swiss_roll,
+)
+from study import datasets
+from study.datasets import (
     REGISTRY,
     Corpus,
     CorruptDataError,
     DataNotFoundError,
     Dataset,
     File,
-    WordVectors,
     attention_heads,
     available,
-    bumpy_sphere,
     bundled_docstrings,
     convert,
     corpora,
@@ -72,10 +80,10 @@ from simlib.datasets import (
     load_words,
     planted_records,
 )
-from simlib.datasets.__main__ import main
-from simlib.datasets.content import content_sha256
-from simlib.datasets.fetch import _write, fetch
-from simlib.datasets.registry import cache_folder
+from study.datasets.__main__ import main
+from study.datasets.content import content_sha256
+from study.datasets.fetch import _write, fetch
+from study.datasets.registry import cache_folder
 
 TWEETS = b'"positive"\tgood phone \n"neutral"\ta\ttab, "quoted"\n'
 STSB = (
@@ -248,7 +256,7 @@ def test_missing_file_names_both_places_and_the_command(folders):
         load_twitter()
     for root in folders:
         assert str(root / "wmd_twitter" / "twitter.jsonl.xz") in str(caught.value)
-    assert "python -m simlib.datasets fetch twitter" in str(caught.value)
+    assert "python -m study.datasets fetch twitter" in str(caught.value)
     assert isinstance(caught.value, FileNotFoundError)
 
 
@@ -341,9 +349,9 @@ from contextlib import suppress
 
 asked = []
 sys.addaudithook(
-    lambda event, arguments: event == "simlib.datasets" and asked.append(*arguments)
+    lambda event, arguments: event == "study.datasets" and asked.append(*arguments)
 )
-from simlib.datasets import DataNotFoundError, available, fingerprint, load_words
+from study.datasets import DataNotFoundError, available, fingerprint, load_words
 
 fingerprint()
 assert asked == [], asked
@@ -595,12 +603,6 @@ def test_fetch_of_the_questions_says_how_to_make_their_vectors(
     assert gzip.decompress(find("banking77", "train.csv.gz").read_bytes()) == TWEETS
 
 
-def test_fetch_without_pooch_names_the_extra(folders, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    assert main(["fetch", "twitter"]) == 1
-    assert "pip install simlib[data]" in capsys.readouterr().err
-
-
 def test_list_tells_what_is_here(folders, register, capsys):
     register(File("a.txt", sha256(b"a"), recipe="-"))
     put(folders[0], b"a")
@@ -612,7 +614,7 @@ def test_list_tells_what_is_here(folders, register, capsys):
 
 
 def test_command_line_fails_without_a_traceback(folders):
-    command = [sys.executable, "-m", "simlib.datasets", "fetch"]
+    command = [sys.executable, "-m", "study.datasets", "fetch"]
     result = subprocess.run([*command, "words"], capture_output=True, text=True)
     assert result.returncode == 1
     assert "inspect_word2vec" in result.stderr
@@ -1393,7 +1395,7 @@ def test_files_that_are_no_edge_lists(tmp_path, text):
 
 @pytest.mark.parametrize("k", [0, 1, 4])
 def test_bumpy_sphere(k):
-    mesh = datasets.bumpy_sphere(k)
+    mesh = bumpy_sphere(k)
     check_closed_surface(mesh, 10 * 4**k + 2)
     corners = mesh.vertices[mesh.faces]
     assert (np.linalg.det(corners) > 0).all()  # seen from the centre, they look outward
@@ -1406,7 +1408,7 @@ def test_bumpy_sphere(k):
 
 
 def test_swiss_roll():
-    points, angles = datasets.swiss_roll(rng=3)
+    points, angles = swiss_roll(rng=3)
     assert points.shape == (5000, 3)
     x, y, z = points.T
     np.testing.assert_allclose(x, angles * np.cos(angles))
@@ -1419,15 +1421,15 @@ def test_swiss_roll():
 
 
 def test_swiss_roll_is_seeded():
-    points, angles = datasets.swiss_roll(40, rng=3)
-    again = datasets.swiss_roll(40, rng=np.random.default_rng(3))
+    points, angles = swiss_roll(40, rng=3)
+    again = swiss_roll(40, rng=np.random.default_rng(3))
     np.testing.assert_array_equal(points, again[0])
     np.testing.assert_array_equal(angles, again[1])
-    assert not np.array_equal(angles, datasets.swiss_roll(40, rng=4)[1])
+    assert not np.array_equal(angles, swiss_roll(40, rng=4)[1])
     seed = int(np.random.default_rng(3).integers(2**32))
     np.testing.assert_array_equal(points, make_swiss_roll(40, random_state=seed)[0])
     with pytest.raises(ValueError, match="n_samples"):
-        datasets.swiss_roll(0)
+        swiss_roll(0)
 
 
 # Word vectors
@@ -1515,7 +1517,7 @@ MATRICES = ["gaussian_psd", "uniform_psd", "cross_encoder_like", "sigmoid_kernel
 @pytest.mark.parametrize("name", MATRICES)
 @pytest.mark.parametrize("n", [1, 5, 59, 100])
 def test_generated_matrices_are_symmetric_and_seeded(name, n):
-    make = getattr(datasets, name)
+    make = getattr(generated, name)
     k = make(n, rng=3)
     assert k.shape == (n, n)
     assert np.isfinite(k).all()
@@ -1527,26 +1529,26 @@ def test_generated_matrices_are_symmetric_and_seeded(name, n):
 
 
 def test_point_clouds():
-    clouds = datasets.point_clouds(300, rng=3)
-    again = datasets.point_clouds(300, rng=np.random.default_rng(3))
+    clouds = point_clouds(300, rng=3)
+    again = point_clouds(300, rng=np.random.default_rng(3))
     shapes = {}
     for name, X in clouds.items():
         np.testing.assert_array_equal(X, again[name])
         radius = float(name.rpartition("= ")[2])
         np.testing.assert_allclose(np.linalg.norm(X, axis=1), radius, rtol=1e-12)
         shapes[name] = X.shape[1], int(np.linalg.matrix_rank(X))
-        assert datasets.point_clouds(1)[name].shape == (1, X.shape[1])
+        assert point_clouds(1)[name].shape == (1, X.shape[1])
     assert list(shapes.values()) == [(16, 16), (16, 16), (64, 64), (64, 3)]
     clusters = clouds["clusters, d = 64, r = 2"]
     found = KMeans(20, n_init=5, random_state=0).fit(clusters)
     assert found.inertia_ < 0.15 * ((clusters - clusters.mean(axis=0)) ** 2).sum()
     with pytest.raises(ValueError, match="n must be at least 1"):
-        datasets.point_clouds(0)
+        point_clouds(0)
 
 
 @pytest.mark.parametrize("name", MATRICES[:2])
 def test_psd_matrices(name):
-    w = np.linalg.eigvalsh(getattr(datasets, name)(100, rng=0))
+    w = np.linalg.eigvalsh(getattr(generated, name)(100, rng=0))
     assert w[0] > -1e-10 * w[-1]
 
 
@@ -1554,21 +1556,21 @@ def test_psd_matrices(name):
     ("name", "mass"), [("cross_encoder_like", 0.18), ("sigmoid_kernel", 0.77)]
 )
 def test_negative_mass_of_indefinite_matrices(name, mass):
-    w = np.linalg.eigvalsh(getattr(datasets, name)(1000, rng=0))
+    w = np.linalg.eigvalsh(getattr(generated, name)(1000, rng=0))
     found = np.linalg.norm(w[w < 0]) / np.linalg.norm(w)
     assert found == pytest.approx(mass, abs=0.02)
 
 
 def test_cross_encoder_like_spectrum():
     n = 500
-    w = np.linalg.eigvalsh(datasets.cross_encoder_like(n, rng=0))
+    w = np.linalg.eigvalsh(cross_encoder_like(n, rng=0))
     assert w[-1] == pytest.approx(0.25 * n, rel=0.02)
     assert w[-2] == pytest.approx(0.06 * n * 2**-0.9, rel=0.1)
     assert w[0] == pytest.approx(-0.03 * n, rel=0.1)
 
 
 def test_bundled_words():
-    words = datasets.bundled_words()
+    words = bundled_words()
     assert words == sorted(set(words))
     assert {"iris", "wine", "cancer", "diabetes"} < set(words)
     assert all(re.fullmatch("[a-z]{3,}", word) for word in words)
@@ -1654,7 +1656,7 @@ def test_attention_heads_are_those_of_the_network():
 
 
 def test_bundled_documents():
-    documents, vectors, labels = datasets.bundled_documents()
+    documents, vectors, labels = bundled_documents()
     assert len(documents) == len(labels) == 1797
     assert all(documents)
     assert vectors.array.shape == (64, 2)
@@ -1817,7 +1819,7 @@ def test_a_user_without_a_home(tmp_path, monkeypatch):
 def list_into(command: str) -> subprocess.CompletedProcess:
     """Return what became of the list of data sets, written as the shell says."""
     return subprocess.run(
-        f"{sys.executable} -m simlib.datasets list {command}",
+        f"{sys.executable} -m study.datasets list {command}",
         shell=True,
         capture_output=True,
         text=True,

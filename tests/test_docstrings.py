@@ -13,22 +13,23 @@ import pytest
 
 import simlib
 from press.references import references
-from simlib.datasets import DataNotFoundError
+from study.datasets import DataNotFoundError
 
 ROOT = Path(simlib.__file__).parents[1]
 PACKAGES = ["simlib"] + [
     f"simlib.{module.name}"
     for module in iter_modules(simlib.__path__)
-    if module.ispkg or module.name in ("gallery", "landmarks", "sketch")
+    if module.ispkg or module.name == "landmarks"
 ]
 IN_CHAPTERS = {"paper", "provenance", "record", "recorded"}  # of the press
-OUTSIDE = re.compile("(numpy|scipy|sklearn)[.]")
+OUTSIDE = re.compile("(numpy|scipy|sklearn|joblib)[.]")
 WITH_EXAMPLES = [
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(Path(simlib.__file__).parent.rglob("*.py"))
+    ".".join(path.relative_to(top).with_suffix("").parts).removesuffix(".__init__")
+    for top, package in [(ROOT, "simlib"), (ROOT / "book", "study")]
+    for path in sorted((top / package).rglob("*.py"))
     if ">>>" in path.read_text(encoding="utf-8")
 ]
-SLOW = {"simlib.biharmonic.hub_labels", "simlib.datasets.corpora"}  # compile, load
+SLOW = {"simlib.biharmonic.hub_labels", "study.datasets.corpora"}  # compile, load
 
 
 def look_up(name):

@@ -13,8 +13,16 @@ from sklearn.datasets import load_digits, make_swiss_roll
 from sklearn.neighbors import kneighbors_graph
 from sklearn.neural_network import MLPClassifier
 
-from simlib import Similarity, datasets, largest, sicur, sms_nystrom, tikhonov
+from simlib import Similarity, largest, sicur, sms_nystrom, tikhonov
 from simlib.biharmonic import graph_distances, heat_geodesics
+from simlib.datasets import (
+    bumpy_sphere,
+    cross_encoder_like,
+    gaussian_psd,
+    sigmoid_kernel,
+    uniform_psd,
+)
+from study import datasets
 
 pytestmark = pytest.mark.slow
 
@@ -54,12 +62,12 @@ def check(family, *tables):
 
 
 def test_positive_semidefinite():
-    made = (make(700, rng=77) for make in (datasets.gaussian_psd, datasets.uniform_psd))
+    made = (make(700, rng=77) for make in (gaussian_psd, uniform_psd))
     check("psd", *map(ratios, made))
 
 
 def test_sigmoid():
-    check("sigmoid", ratios(datasets.sigmoid_kernel(1000, rng=77)))
+    check("sigmoid", ratios(sigmoid_kernel(1000, rng=77)))
 
 
 @cache
@@ -77,7 +85,7 @@ def surface(mesh, n):
 
 @cache
 def cross_encoder():
-    return ratios(datasets.cross_encoder_like(1000, rng=77))
+    return ratios(cross_encoder_like(1000, rng=77))
 
 
 @cache
@@ -105,7 +113,7 @@ def digit_pairs():
 
 
 def test_distances():
-    check("distance", swiss_roll(), surface(datasets.bumpy_sphere(4), 600))
+    check("distance", swiss_roll(), surface(bumpy_sphere(4), 600))
 
 
 @pytest.mark.usefixtures("data")

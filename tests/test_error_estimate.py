@@ -13,7 +13,6 @@ from simlib import (
     LowRank,
     Similarity,
     estimate_error,
-    gallery,
     largest,
     relative_error,
     tikhonov,
@@ -21,6 +20,7 @@ from simlib import (
 from simlib.approximation import sampling_design as module
 from simlib.approximation.error_estimate import ValidationSample
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
+from study import gallery
 
 
 def low_rank(n, *, rank=4, seed=0, symmetric=True):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matrices import quick
 
-from simlib.regression.exact import ExactGram, exact_product, relative_error
+from study.exact import ExactGram, exact_product, relative_error
 
 
 def fractions(A):

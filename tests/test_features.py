@@ -18,7 +18,7 @@ from sklearn.preprocessing import PolynomialFeatures, normalize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simlib.regression import ExponentialFeatures, features
-from simlib.sketch import PolynomialSketch
+from simlib.regression.sketch import PolynomialSketch
 
 SKETCHES = ["tensor_srht", "polynomial_count_sketch", "shared_tree"]
 KINDS = [*SKETCHES, "taylor", "positive"]

@@ -3,18 +3,19 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.datasets import load_digits, make_swiss_roll
 
-from simlib import anchored, estimate_spectrum, gallery, tikhonov
+from simlib import anchored, estimate_spectrum, tikhonov
 from simlib.approximation import negative_mass
 from simlib.biharmonic import heat_geodesics
-from simlib.datasets import (
-    bumpy_sphere,
+from simlib.datasets import bumpy_sphere
+from simlib.similarity.views import SimilarityMatrix
+from simlib.text.wmd import WordMoverDistance
+from study import gallery
+from study.datasets import (
     bundled_docstrings,
     load_cross_encoder,
     load_twitter,
     load_word_vectors,
 )
-from simlib.text.wmd import WordMoverDistance
-from simlib.views import SimilarityMatrix
 
 everywhere = pytest.mark.parametrize("name", gallery.NAMES)
 GENERATED = {"gaussian", "uniform", "simulated", "swiss_roll", "sigmoid"}

@@ -23,16 +23,11 @@ from matrices import psd, rbf
 from scipy.sparse.linalg import LinearOperator
 
 import simlib
-from simlib import (
-    LowRank,
-    Similarity,
-    gallery,
-    landmarks,
-    neighbors,
-    regression,
-    sketch,
-)
-from simlib import approximation as methods
+import study
+from simlib import LowRank, Similarity, landmarks, neighbors, regression
+from simlib.approximation import methods
+from simlib.approximation.overlay import overlay
+from simlib.approximation.spectrum import negative_mass
 from simlib.biharmonic import (
     HubLabels,
     biharmonic_approximation,
@@ -48,40 +43,43 @@ from simlib.biharmonic import (
 )
 from simlib.datasets import (
     WordVectors,
-    available,
     bumpy_sphere,
     cross_encoder_like,
-    find,
     gaussian_psd,
-    load_cortex,
-    load_cross_encoder,
-    load_ecbplus,
-    load_word_vectors,
     planar_roads,
-    planted_mentions,
-    planted_records,
     point_clouds,
     sigmoid_kernel,
     swiss_roll,
     uniform_psd,
 )
-from simlib.regression.paper import sketched_solve
-from simlib.text import (
-    bounds,
+from simlib.regression import sketch
+from simlib.similarity.views import check_similarity
+from simlib.text import bounds, wmd
+from study import (
     coreference,
-    features,
+    gallery,
     labelled_pairs,
     mentions,
     pair_network,
     refinement,
-    wmd,
     wme,
 )
-from simlib.views import check_similarity
+from study import documents as features
+from study.as_printed import sketched_solve
+from study.datasets import (
+    available,
+    find,
+    load_cortex,
+    load_cross_encoder,
+    load_ecbplus,
+    load_word_vectors,
+    planted_mentions,
+    planted_records,
+)
 
 ERRORS = (ValueError, TypeError, IndexError, KeyError, MemoryError, ImportError)
 ERRORS = (*ERRORS, np.linalg.LinAlgError, simlib.BudgetExceeded)
-OURS = ("/simlib/", "/sklearn/")  # scikit-learn checks input where we let it
+OURS = ("/simlib/", "/study/", "/sklearn/")  # scikit-learn checks input where we let it
 
 
 # Hostile input, by what is expected
@@ -240,7 +238,7 @@ def of_matrix(function, K, **options):
 
 def method(name, **options):
     """Return the entries of a method: on a matrix, and on what is no similarity."""
-    function = getattr(methods, name)
+    function = getattr(simlib, name)
     degree = {"K": 1.0}
     on_matrix = Entry(
         partial(of_matrix, function),
@@ -263,11 +261,11 @@ def seeded(function):
 NETWORK = pair_network.PairNetwork(
     np.ones((3 * TALL.shape[1], 2)), np.zeros(2), np.ones(2), 0.0
 )
-ANSWER = methods.tikhonov(Similarity.from_matrix(K), 4, rng=0)
+ANSWER = simlib.tikhonov(Similarity.from_matrix(K), 4, rng=0)
 
 
 def error_of(K, n_pairs, confidence):
-    return methods.estimate_error(
+    return simlib.estimate_error(
         Similarity.from_matrix(K), ANSWER, n_pairs, confidence=confidence, rng=0
     )
 
@@ -460,7 +458,7 @@ TABLE: dict[str, list[Entry]] = {
     "anchored": [
         Entry(
             lambda K, cheap, n_landmarks: of_matrix(
-                methods.anchored, K, cheap=cheap, n_landmarks=n_landmarks
+                simlib.anchored, K, cheap=cheap, n_landmarks=n_landmarks
             ),
             {"K": K, "cheap": POINTS, "n_landmarks": 4},
             {"K": "array", "cheap": "array", "n_landmarks": "count"},
@@ -468,7 +466,7 @@ TABLE: dict[str, list[Entry]] = {
         ),
         Entry(
             lambda cheap, base_rank: of_matrix(
-                methods.anchored, K, n_landmarks=4, cheap=cheap, base_rank=base_rank
+                simlib.anchored, K, n_landmarks=4, cheap=cheap, base_rank=base_rank
             ),
             {"cheap": Similarity.from_matrix(K + 0.1), "base_rank": 3},
             {"cheap": "similarity", "base_rank": "count"},
@@ -476,27 +474,27 @@ TABLE: dict[str, list[Entry]] = {
     ],
     "optimal": [
         Entry(
-            lambda K, rank: methods.optimal(Similarity.from_matrix(K), rank),
+            lambda K, rank: simlib.optimal(Similarity.from_matrix(K), rank),
             {"K": K, "rank": 4},
             {"K": "array", "rank": "count"},
             {"K": 1.0},
         ),
         Entry(
-            lambda sim: methods.optimal(sim, 2),
+            lambda sim: simlib.optimal(sim, 2),
             {"sim": Similarity.from_matrix(K)},
             {"sim": "similarity"},
         ),
     ],
     "overlay": [
         Entry(
-            lambda sim, sample: methods.overlay(sim, ANSWER, sample),
+            lambda sim, sample: overlay(sim, ANSWER, sample),
             {"sim": Similarity.from_matrix(K), "sample": [0, 1, 2]},
             {"sim": "similarity", "sample": "indices"},
         )
     ],
     "largest": [
         Entry(
-            methods.largest,
+            simlib.largest,
             {"method": "tikhonov", "n": 100, "calls": 2000, "oversampling": 2.0},
             {
                 "method": "name",
@@ -510,7 +508,7 @@ TABLE: dict[str, list[Entry]] = {
         Entry(
             lambda K, target_error, confidence, method: (
                 of_matrix(
-                    methods.approximate_to,
+                    simlib.approximate_to,
                     K,
                     target_error=target_error,
                     confidence=confidence,
@@ -527,7 +525,7 @@ TABLE: dict[str, list[Entry]] = {
             {"K": 1.0},
         ),
         Entry(
-            lambda sim: methods.approximate_to(sim, 0.5, rng=0),
+            lambda sim: simlib.approximate_to(sim, 0.5, rng=0),
             {"sim": Similarity.from_matrix(K)},
             {"sim": "similarity"},
         ),
@@ -535,7 +533,7 @@ TABLE: dict[str, list[Entry]] = {
     # How good it is
     "relative_error": [
         Entry(
-            lambda K: methods.relative_error(K, ANSWER),
+            lambda K: simlib.relative_error(K, ANSWER),
             {"K": K},
             {"K": "array"},
         )
@@ -547,7 +545,7 @@ TABLE: dict[str, list[Entry]] = {
             {"K": "array", "n_pairs": "count", "confidence": "number"},
         ),
         Entry(
-            lambda sim: methods.estimate_error(sim, ANSWER, rng=0),
+            lambda sim: simlib.estimate_error(sim, ANSWER, rng=0),
             {"sim": Similarity.from_matrix(K)},
             {"sim": "similarity"},
         ),
@@ -555,21 +553,21 @@ TABLE: dict[str, list[Entry]] = {
     "estimate_spectrum": [
         Entry(
             lambda K, n_sample: (
-                of_matrix(methods.estimate_spectrum, K, n_sample=n_sample).eigenvalues
+                of_matrix(simlib.estimate_spectrum, K, n_sample=n_sample).eigenvalues
             ),
             {"K": K, "n_sample": 6},
             {"K": "array", "n_sample": "count"},
             {"K": 1.0},
         ),
         Entry(
-            lambda sim: methods.estimate_spectrum(sim, 5, rng=0),
+            lambda sim: simlib.estimate_spectrum(sim, 5, rng=0),
             {"sim": Similarity.from_matrix(K)},
             {"sim": "similarity"},
         ),
     ],
     "negative_mass": [
         Entry(
-            methods.negative_mass,
+            negative_mass,
             {"eigenvalues": np.array([3.0, 1.0, -1.0])},
             {"eigenvalues": "array"},
             {"eigenvalues": 0.0},
@@ -1135,6 +1133,7 @@ TABLE: dict[str, list[Entry]] = {
 RECORD = "holds what a function returns; is made by it alone"
 WITHOUT = "takes no argument that could be hostile"
 EXCLUDED = {
+    "digest": "of an item: test_store",
     "AdaptiveResult": RECORD,
     "Anchored": RECORD,
     "CoreferenceScore": RECORD,
@@ -1181,12 +1180,8 @@ EXCLUDED = {
     "SoftTokens": "of strings and their numbers: test_soft_tokens",
     "Source": "a protocol",
     "SimilarityMatrix": "abstract",
-    "wme": "a module",
     "wmd": "a module",
     "bounds": "a module",
-    "coreference": "a module",
-    "pair_network": "a module",
-    "refinement": "a module",
     "rescalings": "of a matrix and what sms_nystrom made of it",
     "symmetric_scores": "of what load_ecbplus returns",
     "clusters_of_topics": "average_linkage for each topic",
@@ -1200,36 +1195,37 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.biharmonic.elimination_tree": "called by SelectedSolve and HubLabels",
     "simlib.biharmonic.factorization": "called by interpolation and HubLabels",
     "simlib.biharmonic.selected_solve": "called by interpolation",
-    "simlib.blocks": "called by LowRank",
-    "simlib.calling": "called by Similarity",
-    "simlib.evaluation": "called by Similarity",
-    "simlib.ledger": "called by Similarity",
-    "simlib.symmetry": "called by Similarity",
-    "simlib.rectangle": "called by Similarity",
-    "simlib.memory": "called by Similarity",
-    "simlib.region": "called by Similarity",
+    "simlib.lowrank.tall": "called by LowRank",
+    "simlib._checks": "what refuses",
+    "simlib.similarity.call": "called by Similarity",
+    "simlib.similarity.items": "called by Similarity",
+    "simlib.similarity.evaluate": "called by Similarity",
+    "simlib.similarity.budget": "called by Similarity",
+    "simlib.similarity.symmetry": "called by Similarity",
+    "simlib.similarity.known": "called by Similarity",
+    "simlib.similarity.requests": "called by Similarity",
     "simlib.neighbors.cheap": "called by nearest and its like",
     "simlib.neighbors.choice": "called by nearest and its like",
     "simlib.neighbors.clusters": "called by SimilarPairs and average_linkage",
-    "simlib.neighbors.contenders": "for the chapter and the benchmark alone",
-    "simlib.neighbors.trials": "for the chapter and the benchmark alone",
+    "study.contenders": "for the chapter and the benchmark alone",
+    "study.trials": "for the chapter and the benchmark alone",
     "simlib.neighbors.exact": "called by nearest",
     "simlib.neighbors.paid": "called by nearest and its like",
     "simlib.neighbors.residual": "called by nearest and its like",
     "simlib.neighbors.rounds": "called by nearest",
     "simlib.regression.columns": "called by lstsq and its like",
-    "simlib.regression.exact": "references for tests and chapters: test_exact",
+    "study.exact": "references for tests and chapters: test_exact",
     "simlib.regression.gram": "called by lstsq and its like",
     "simlib.regression.iterations": "called by lstsq and its like",
     "simlib.regression.kernel": "called by AttentionKernelRegressor",
-    "simlib.regression.paper": "checks as lstsq does; Algorithm 3 has its own cases",
+    "study.as_printed": "checks as lstsq does; Algorithm 3 has its own cases",
     "simlib.regression.rows": "called by lstsq and its like",
     "simlib.regression.systems": "called by lstsq and its like",
-    "simlib.saved": "the folder of LowRank: test_saved",
-    "simlib.identity": "called by Similarity",
-    "simlib.store": "called by Similarity",
+    "simlib.lowrank.saved": "the folder of LowRank: test_saved",
+    "simlib.similarity.identity": "called by Similarity",
+    "simlib.similarity.store": "called by Similarity",
     "simlib.text.bags": "called by the distances of documents",
-    "simlib.text.sentences": "experiments on data of ours; what it calls checks",
+    "study.sentences": "experiments on data of ours; what it calls checks",
 }
 INNER_NAMES = {
     "OfItems": "what SimilarityFeatures and SimilarityNeighbors have in common",
@@ -1253,7 +1249,10 @@ INNER_NAMES = {
 
 def exported():
     """Yield every name in an ``__all__``, with its module."""
-    for module in pkgutil.walk_packages(simlib.__path__, "simlib."):
+    for module in [
+        *pkgutil.walk_packages(simlib.__path__, "simlib."),
+        *pkgutil.walk_packages(study.__path__, "study."),
+    ]:
         if module.name.startswith("press") or "__main__" in module.name:
             continue
         yield from (

@@ -10,7 +10,8 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from simlib import Similarity
 from simlib.biharmonic import HubLabels, factorization, graph_distances
-from simlib.datasets import bumpy_sphere, load_road_graph, planar_roads
+from simlib.datasets import bumpy_sphere, planar_roads
+from study.datasets import load_road_graph
 
 
 def edges_of(mesh):

@@ -18,14 +18,9 @@ from simlib.biharmonic import (
     neighbor_graph,
 )
 from simlib.biharmonic.factorization import factorize
-from simlib.datasets import (
-    bumpy_sphere,
-    load_bunny,
-    load_cortex,
-    load_road_graph,
-    swiss_roll,
-)
+from simlib.datasets import bumpy_sphere, swiss_roll
 from simlib.landmarks import uniform
+from study.datasets import load_bunny, load_cortex, load_road_graph
 
 SPARSE = [
     {"by": "column", "solver": "selected"},

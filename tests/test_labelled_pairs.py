@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from simlib.text.labelled_pairs import (
+from study.labelled_pairs import (
     accuracy,
     f1,
     out_of_fold_decisions,

@@ -24,7 +24,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from simlib import LowRank
-from simlib.lowrank import Closed
+from simlib.lowrank.lowrank import Closed
 
 # By hand: K = 3 (1, 2)^T (1, 2).
 
@@ -337,7 +337,7 @@ def test_a_million_rows_stay_thin():
 
 
 def test_force_makes_the_array(monkeypatch, rank_one):
-    monkeypatch.setattr("simlib.lowrank.LARGEST_ARRAY", 31)
+    monkeypatch.setattr("simlib.lowrank.lowrank.LARGEST_ARRAY", 31)
     with pytest.raises(MemoryError, match="force=True"):
         rank_one.toarray()
     assert_array_equal(rank_one.toarray(force=True), [[3, 6], [6, 12]])
@@ -431,7 +431,7 @@ def test_solve_makes_no_sparse_factor_dense(residual, separate, monkeypatch):
     E = scipy.sparse.diags_array(rng.random(n)) if residual else None
     K = LowRank(P, G @ G.T, R if separate else None, residual=E)
     y = rng.standard_normal(n)
-    monkeypatch.setattr("simlib.lowrank.qr", None)
+    monkeypatch.setattr("simlib.lowrank.lowrank.qr", None)
     tracemalloc.start()
     x = K.solve(y, 500.0)
     peak = tracemalloc.get_traced_memory()[1]
@@ -465,7 +465,7 @@ def test_another_core_shares_what_solving_takes(sparse, symmetric, monkeypatch):
     y = np.random.default_rng(1).standard_normal(12)
     K.solve(y, 50.0)
     for name in "qr", "gram_qr":
-        monkeypatch.setattr(f"simlib.lowrank.{name}", None)
+        monkeypatch.setattr(f"simlib.lowrank.lowrank.{name}", None)
     core = np.random.default_rng(2).standard_normal(K.core.shape)
     other = K.with_core(core)
     assert (other.core == core).all()
@@ -677,7 +677,7 @@ def test_operator_residual_against_the_dense_matrix(symmetric, dtype, monkeypatc
         assert_allclose(matrix.rmatvec(x), expected.T @ x, **tol)
         assert matrix.trace() == pytest.approx(np.trace(expected), rel=1e-4)
         assert matrix.norm() == pytest.approx(np.linalg.norm(expected), rel=1e-5)
-    monkeypatch.setattr("simlib.lowrank.CHUNK", 60)
+    monkeypatch.setattr("simlib.lowrank.lowrank.CHUNK", 60)
     K.residual.asked.clear()
     assert K.norm() == pytest.approx(np.linalg.norm(dense), rel=1e-5)
     assert K.residual.asked == [5, 5, 2]

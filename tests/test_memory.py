@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from simlib import Similarity, SimilarityError
-from simlib.memory import Memory
+from simlib.similarity.known import Memory
 
 PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
 
@@ -22,7 +22,7 @@ def test_scattered_entries_against_a_dictionary(parts, symmetric, ratio):
     memory = Memory(9, symmetric=symmetric, dtype=np.dtype(float))
     expected = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simlib.memory.RATIO", ratio)
+        patch.setattr("simlib.similarity.known.RATIO", ratio)
         for number, pairs in enumerate(parts):
             i, j = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
             new = np.isnan(memory.get(i, j))
@@ -52,8 +52,8 @@ def test_known_is_what_is_known_at_the_call():
 class Lines:
     """Writes down the lines of simlib that run, or stops before the `number`-th."""
 
-    NAMES = "memory region rectangle calling ledger evaluation similarity views"
-    FILES = tuple(f"simlib/{name}.py" for name in NAMES.split())
+    NAMES = "known requests items call budget evaluate similarity views"
+    FILES = tuple(f"simlib/similarity/{name}.py" for name in NAMES.split())
 
     def __init__(self, number=None):
         self.number, self.seen = number, []

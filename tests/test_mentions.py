@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from simlib import Similarity, sms_nystrom
-from simlib.datasets import planted_mentions
-from simlib.text.coreference import average_linkage, conll_f1
-from simlib.text.mentions import (
+from study.coreference import average_linkage, conll_f1
+from study.datasets import planted_mentions
+from study.mentions import (
     approximations,
     clusters_of_topics,
     cosines,

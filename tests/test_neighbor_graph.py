@@ -17,14 +17,15 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
-from simlib import BudgetExceeded, Similarity, SimilarityError, datasets, gallery
-from simlib.neighbors import contenders, nearest, pairs_above
+from simlib import BudgetExceeded, Similarity, SimilarityError
+from simlib.neighbors import nearest, pairs_above
 from simlib.neighbors import rounds as module
 from simlib.neighbors.cheap import neighbor_lists
 from simlib.neighbors.choice import Board, divide
 from simlib.neighbors.graph import _estimate
+from simlib.similarity.views import View
 from simlib.text import bounds
-from simlib.views import View
+from study import contenders, datasets, gallery
 
 
 def points(n, d=4, *, seed=0):

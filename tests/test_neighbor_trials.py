@@ -5,7 +5,7 @@ import pytest
 from matrices import rbf
 from sklearn.neighbors import NearestNeighbors
 
-from simlib.neighbors.trials import METHODS, recall, trial
+from study.trials import METHODS, recall, trial
 
 
 def test_recall_by_hand():

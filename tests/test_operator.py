@@ -11,7 +11,8 @@ from scipy.spatial import ConvexHull, Delaunay
 from test_geodesics import TETRAHEDRON, flat_square
 
 from simlib.biharmonic import biharmonic_operator, graph_laplacian, mesh_laplacian
-from simlib.datasets import bumpy_sphere, load_cortex
+from simlib.datasets import bumpy_sphere
+from study.datasets import load_cortex
 
 
 def weighted_graph(n, seed):

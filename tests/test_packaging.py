@@ -128,7 +128,7 @@ def modules(names):
     return {
         path.as_posix()
         for path in paths
-        if path.parts[0] == "simlib" and path.suffix in (".py", ".typed", ".npz")
+        if path.parts[0] == "simlib" and path.suffix in (".py", ".pyi", ".typed")
     }
 
 

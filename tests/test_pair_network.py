@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from simlib import Similarity
-from simlib.text.pair_network import PairNetwork, train_pair_network
+from study.pair_network import PairNetwork, train_pair_network
 
 rng = np.random.default_rng(0)
 NETWORK = PairNetwork(

@@ -13,9 +13,10 @@ from test_powers import attainable, problem, relative, right, truth, vector
 from test_preconditioner import matrix
 
 from simlib import AttentionKernelRegressor
-from simlib.regression import ExponentialFeatures, Preconditioner, paper
+from simlib.regression import ExponentialFeatures, Preconditioner
 from simlib.regression.iterations import conjugate_gradients
-from simlib.regression.paper import (
+from study import as_printed as paper
+from study.as_printed import (
     fast_linear_regression,
     fast_psd_regression,
     sketched_solve,

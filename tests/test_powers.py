@@ -12,15 +12,9 @@ from matrices import orthogonal, quick
 from scipy.linalg import LinAlgWarning
 from test_preconditioner import coherent, matrix
 
-from simlib.regression import (
-    Preconditioner,
-    even_power,
-    lstsq,
-    odd_power,
-    paper,
-    solve_gram,
-)
-from simlib.regression.exact import ExactGram, exact_product, relative_error
+from simlib.regression import Preconditioner, even_power, lstsq, odd_power, solve_gram
+from study import as_printed as paper
+from study.exact import ExactGram, exact_product, relative_error
 
 METHODS = ["auto", "gram", "cholesky_qr", "lsqr"]
 UNIT = np.finfo(float).eps / 2

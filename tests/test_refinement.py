@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simlib import BudgetExceeded, Similarity
-from simlib.datasets import planted_mentions
-from simlib.text.coreference import average_linkage, conll_f1
-from simlib.text.mentions import cosines, symmetric_scores
-from simlib.text.refinement import refined
+from study.coreference import average_linkage, conll_f1
+from study.datasets import planted_mentions
+from study.mentions import cosines, symmetric_scores
+from study.refinement import refined
 
 MENTIONS = planted_mentions(1, 60, rng=3)
 K = symmetric_scores(MENTIONS)[0]

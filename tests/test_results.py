@@ -23,7 +23,6 @@ from simlib import (
     Similarity,
     anchored,
     estimate_error,
-    gallery,
     largest,
     nystrom,
     relative_error,
@@ -39,27 +38,28 @@ from simlib.biharmonic import (
     mesh_laplacian,
     neighbor_graph,
 )
-from simlib.datasets import (
+from simlib.datasets import swiss_roll
+from simlib.landmarks import uniform
+from simlib.regression import ExponentialFeatures
+from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
+from study import gallery
+from study.coreference import conll_f1
+from study.datasets import (
     load_cortex,
     load_cross_encoder,
     load_ecbplus,
     load_recipes,
     load_twitter,
     load_word_vectors,
-    swiss_roll,
 )
-from simlib.landmarks import uniform
-from simlib.regression import ExponentialFeatures
-from simlib.text.coreference import conll_f1
-from simlib.text.labelled_pairs import out_of_fold_decisions
-from simlib.text.mentions import (
+from study.labelled_pairs import out_of_fold_decisions
+from study.mentions import (
     approximations,
     clusters_of_topics,
     cosines,
     symmetric_scores,
 )
-from simlib.text.sentences import equal_calls, outcomes
-from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
+from study.sentences import equal_calls, outcomes
 
 BOOK = Repository.here()
 CHAPTERS = sorted(path.name for path in (BOOK.book / "results").glob("*"))

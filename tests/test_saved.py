@@ -16,7 +16,7 @@ from numpy.testing import assert_array_equal
 from test_biharmonic_approximation import operator
 from test_lowrank import Answers
 
-import simlib.saved
+import simlib.lowrank.saved
 from simlib import METHODS, LowRank, Similarity, anchored, optimal, tikhonov
 from simlib.approximation import Anchored
 from simlib.biharmonic import biharmonic_approximation
@@ -402,7 +402,7 @@ def test_no_pickle_is_read(folder, mode):
     path, facts = folder / "left.npy", folder / "lowrank.json"
     np.save(path, np.array([[Trap()]]), allow_pickle=True)
     listed = json.loads(facts.read_text())
-    checksum = simlib.saved._checksum(path)
+    checksum = simlib.lowrank.saved._checksum(path)
     listed["parts"]["left"] |= {"bytes": path.stat().st_size, "crc32": checksum}
     facts.write_text(json.dumps(listed))
     with pytest.raises(ValueError, match=r"left\.npy is damaged"):
@@ -420,7 +420,7 @@ class Lines:
         self.number, self.seen = number, 0
 
     def __call__(self, frame, event, _):
-        if frame.f_code.co_filename != simlib.saved.__file__:
+        if frame.f_code.co_filename != simlib.lowrank.saved.__file__:
             return None
         if event == "line":
             if self.seen == self.number:
@@ -470,10 +470,10 @@ def test_a_killed_process_leaves_the_old_answer(tmp_path):
     code = """
         import os, signal, sys
         import numpy as np
-        import simlib.saved
+        import simlib.lowrank.saved
         from simlib import LowRank
         def write(*_): os.kill(os.getpid(), signal.SIGKILL)
-        simlib.saved._checksum = write
+        simlib.lowrank.saved._checksum = write
         LowRank(np.ones((3, 1)), np.eye(1)).save(sys.argv[1])
     """
     assert run(code, tmp_path / "K").returncode == -9

@@ -30,8 +30,9 @@ from simlib.biharmonic import (
     selected_solve,
 )
 from simlib.biharmonic.selected_solve import SelectedSolve, selected_columns
-from simlib.datasets import bumpy_sphere, load_bunny, load_road_graph, swiss_roll
+from simlib.datasets import bumpy_sphere, swiss_roll
 from simlib.landmarks import uniform
+from study.datasets import load_bunny, load_road_graph
 
 
 def roads(n):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from simlib import Similarity, anchored, relative_error, sicur, tikhonov
-from simlib.datasets import CrossEncoderData, bundled_cross_encoder
-from simlib.text.sentences import FORMS, equal_calls, outcomes
+from study.datasets import CrossEncoderData, bundled_cross_encoder
+from study.sentences import FORMS, equal_calls, outcomes
 
 
 @cache

@@ -5,19 +5,12 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from simlib import (
-    METHODS,
-    LowRank,
-    Similarity,
-    SimilarityFeatures,
-    anchored,
-    gallery,
-    lstsq,
-)
-from simlib.datasets import bundled_cross_encoder
+from simlib import METHODS, LowRank, Similarity, SimilarityFeatures, anchored, lstsq
 from simlib.neighbors import SimilarityNeighbors, nearest, pairs_above, search
 from simlib.regression import Preconditioner
-from simlib.sketch import PolynomialSketch
+from simlib.regression.sketch import PolynomialSketch
+from study import gallery
+from study.datasets import bundled_cross_encoder
 
 X = np.random.default_rng(0).standard_normal((60, 2))
 SOME, EVERY = np.array([4, 1, 1]), np.arange(60)

@@ -29,19 +29,12 @@ from scipy.spatial.distance import pdist, squareform
 from sklearn.metrics.pairwise import linear_kernel
 from tenacity import retry, stop_after_attempt, wait_random_exponential
 
-from simlib import (
-    BudgetExceeded,
-    LowRank,
-    Similarity,
-    SimilarityError,
-    calling,
-    evaluation,
-    rectangle,
-)
+from simlib import BudgetExceeded, LowRank, Similarity, SimilarityError
 from simlib.datasets import bundled_words
-from simlib.ledger import Ledger
-from simlib.memory import Memory
 from simlib.neighbors import search
+from simlib.similarity import call, evaluate, requests
+from simlib.similarity.budget import Ledger
+from simlib.similarity.known import Memory
 
 
 class Oracle:
@@ -564,7 +557,7 @@ def test_what_is_known_comes_once(requests, batch, symmetric, view, stumbles, ch
     peeked = asked.peek(i.ravel(), j.ravel()).reshape(7, 7)
     assert_array_equal(peeked, np.where(mask, dense, np.nan))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simlib.memory.CHUNK", chunk)
+        patch.setattr("simlib.similarity.known.CHUNK", chunk)
         parts = list(asked.known())
     pairs = [(int(i), int(j)) for part in parts for i, j in zip(*part[:2], strict=True)]
     values = [value for part in parts for value in part[2]]
@@ -1039,8 +1032,8 @@ def test_an_interrupt_counts_what_was_handed_over():
 @pytest.mark.parametrize(
     ("owner", "step", "late"),
     [
-        (rectangle.Request, "fill", False),
-        (rectangle.Request, "fill", True),
+        (requests.Request, "fill", False),
+        (requests.Request, "fill", True),
         (Memory, "put", False),
         (Memory, "put", True),
         (Ledger, "answered", True),
@@ -1189,7 +1182,9 @@ def test_tiles_of_a_block_function_heed_neither_clock_nor_workers(monkeypatch):
         ticks = itertools.count(0, seconds)
         sim = Similarity(np.arange(3000), function, batch="block", n_jobs=n_jobs)
         with monkeypatch.context() as patch:
-            patch.setattr("simlib.calling.time.perf_counter", lambda: next(ticks))
+            patch.setattr(
+                "simlib.similarity.call.time.perf_counter", lambda: next(ticks)
+            )
             with joblib.parallel_config(backend="threading"):
                 sim.columns(range(100))
                 sim.block(range(200, 400), range(300, 500))
@@ -1846,12 +1841,12 @@ class Unsendable:
 def test_an_item_that_cannot_be_pickled():
     """The requests without it may have been evaluated: they stay counted."""
     begun = {
-        number: rectangle.Request(np.arange(2), np.arange(2), ()) for number in (3, 5)
+        number: requests.Request(np.arange(2), np.arange(2), ()) for number in (3, 5)
     }
     calls = {3: partial(abs, -1), 5: partial(abs, Unsendable())}
     ledger = Ledger(10)
     ledger.hand_over(4)
-    told = evaluation._broken(begun, calls, TypeError("cannot pickle this one"), ledger)
+    told = evaluate._broken(begun, calls, TypeError("cannot pickle this one"), ledger)
     assert "The 2 evaluations handed over with it are lost" in str(told)
     assert (ledger.calls, ledger.failed) == (0, 2)
 
@@ -1913,7 +1908,7 @@ def test_no_exception_becomes_one(n_jobs, kind):
 
 def test_answers_that_nobody_takes_are_no_warning(monkeypatch):
     """Of joblib, which warns where others are done, or under way, at an interrupt."""
-    settle = evaluation.Evaluator._settle
+    settle = evaluate.Evaluator._settle
 
     def slowly(*arguments):
         time.sleep(0.05)
@@ -1923,7 +1918,7 @@ def test_answers_that_nobody_takes_are_no_warning(monkeypatch):
         time.sleep(0.02)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(evaluation.Evaluator, "_settle", slowly)
+    monkeypatch.setattr(evaluate.Evaluator, "_settle", slowly)
     sim = Similarity(range(9), stops)
     with (
         joblib.parallel_config(backend="threading", n_jobs=2),
@@ -1998,7 +1993,10 @@ IMPORTS = """
 import sys
 from importlib.metadata import packages_distributions
 
-from simlib import *
+import simlib
+
+for name in set(simlib.__all__) - {"biharmonic", "text"}:  # which have extras
+    getattr(simlib, name)
 
 owners = packages_distributions()
 names = {name.partition(".")[0] for name in sys.modules} & set(owners)
@@ -2007,7 +2005,7 @@ print(*{owner for name in names for owner in owners[name]})
 
 # What numpy, scipy, scikit-learn and joblib bring along, some of it where installed.
 BROUGHT = {"threadpoolctl", "narwhals", "cloudpickle", "loky", "psutil"}
-BROUGHT |= {"charset-normalizer", "pandas", "python-dateutil", "six"}
+BROUGHT |= {"charset-normalizer", "pandas", "python-dateutil", "rich", "six"}
 
 
 def test_simlib_imports_four_packages():
@@ -2015,7 +2013,7 @@ def test_simlib_imports_four_packages():
         [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True
     )
     found = set(result.stdout.split())
-    expected = {"simlib", "numpy", "scipy", "scikit-learn", "joblib"}
+    expected = {"simlib", "lazy-loader", "numpy", "scipy", "scikit-learn", "joblib"}
     assert (
         expected <= found <= expected | BROUGHT | {"setuptools", "distutils-precedence"}
     )
@@ -2107,11 +2105,11 @@ def test_sparse_matrices_are_refused():
     "items", [np.eye(60), [f"word {k}" for k in range(60)]], ids=["rows", "words"]
 )
 def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch):
-    call, sent = calling.call, []
+    calls, sent = call.call, []
 
     def recorded(number, function, batch, xs, ys, places):
         sent.append((len(xs), len(ys)))
-        return call(number, function, batch, xs, ys, places)
+        return calls(number, function, batch, xs, ys, places)
 
     def alike(x, y):
         return float(x == y) if isinstance(x, str) else float(np.dot(x, y))
@@ -2120,7 +2118,7 @@ def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch)
         alike if batch is None else lambda xs, ys: np.array(list(map(alike, xs, ys)))
     )
     expected = Similarity(items, function, batch=batch).columns([3, 5])
-    monkeypatch.setattr(calling, "call", recorded)
+    monkeypatch.setattr(call, "call", recorded)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         sim = Similarity(items, function, batch=batch, batch_size=50)
         found = sim.columns([3, 5])

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from matrices import quick
 from scipy.sparse import csc_array, csr_array
 
-import simlib
-from simlib import sketch
-from simlib.sketch import (
+from simlib.regression import sketch
+from simlib.regression.sketch import (
     PolynomialSketch,
     TensorSRHT,
     count_sketch,
@@ -745,11 +744,6 @@ def test_shapes_that_do_not_match(kind):
 def test_factors_that_do_not_match(x, y, message):
     with pytest.raises(ValueError, match=message):
         TensorSRHT(7, 3, 4, rng=0)(np.ones(x), np.ones(y))
-
-
-def test_it_is_loaded_on_first_use():
-    assert simlib.sketch is sketch
-    assert "sketch" in dir(simlib)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, bool])

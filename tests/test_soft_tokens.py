@@ -5,7 +5,7 @@ import pytest
 from rapidfuzz.distance import JaroWinkler
 
 from simlib import Similarity
-from simlib.text.soft_tokens import TOKEN, SoftTokens
+from study.soft_tokens import TOKEN, SoftTokens
 
 TEXTS = [
     "Canon camera EOS 500",
@@ -51,7 +51,7 @@ def test_strips_change_nothing(monkeypatch):
     assert len(function) == 5
     i, j = np.triu_indices(5, 1)
     whole = function(i, j)
-    monkeypatch.setattr("simlib.text.soft_tokens.STRIP", 1)
+    monkeypatch.setattr("study.soft_tokens.STRIP", 1)
     np.testing.assert_array_equal(function(i, j), whole)
     sim = Similarity(range(5), function, batch="pairs")
     np.testing.assert_array_equal(sim.pairs(i, j), whole)

@@ -23,10 +23,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import indefinite
 
-from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom, store
-from simlib.identity import digest, digests, identities
-from simlib.memory import Memory
-from simlib.store import Record, Store, main
+from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom
+from simlib.similarity import store
+from simlib.similarity.identity import digest, digests, identities
+from simlib.similarity.known import Memory
+from simlib.similarity.store import Record, Store, main
 
 N = 40
 POINTS = np.random.default_rng(0).standard_normal((N, 3))
@@ -1114,7 +1115,7 @@ def test_info_verify_export(tmp_path, capsys):
 def test_the_module_is_a_command(tmp_path):
     opened(tmp_path / "s").close()
     found = subprocess.run(
-        [sys.executable, "-m", "simlib.store", "info", str(tmp_path / "s")],
+        [sys.executable, "-m", "simlib.similarity.store", "info", str(tmp_path / "s")],
         capture_output=True,
         text=True,
         check=True,
@@ -1155,7 +1156,7 @@ def test_an_export_of_which_only_the_head_is_read(tmp_path):
     sim.columns(range(300))
     sim.close()
     done = subprocess.run(
-        f"{sys.executable} -m simlib.store export {tmp_path / 's'} | head -1",
+        f"{sys.executable} -m simlib.similarity.store export {tmp_path}/s | head -1",
         shell=True,
         capture_output=True,
         text=True,
@@ -1170,7 +1171,7 @@ def test_an_export_onto_a_full_disk(tmp_path):
         sim.columns([0])
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "simlib.store", "export", tmp_path / "s"],
+            [sys.executable, "-m", "simlib.similarity.store", "export", tmp_path / "s"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

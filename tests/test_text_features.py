@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from simlib import Similarity, nystrom, tikhonov
-from simlib.text.features import approximate, document_features, scaled
+from study.documents import approximate, document_features, scaled
 
 N_TRAIN, N_TEST, RANK = 40, 12, 10
 LANDMARKS = ["sms_nystrom", "stacur", "sicur", "sicur_sym", "tikhonov", "raw"]

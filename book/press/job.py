@@ -344,7 +344,7 @@ def _kernel_environment(folder: Path, repository: Repository) -> Iterator[None]:
         "PYTHONPATH": os.pathsep.join([str(folder), *([path] if path else [])]),
         "PRESS_ROOT": str(repository.root),
         "PRESS_LOG": str(folder / "log"),
-        "PRESS_DATA": f"{repository.package}.datasets",
+        "PRESS_DATA": repository.data,
     }
     fonts = Path(sys.prefix, "matplotlib")
     if fonts.is_dir():  # made by make

@@ -95,7 +95,7 @@ _uses: dict[int, list[str]] = {}
 
 
 def uses(repository: Repository) -> dict[int, list[str]]:
-    """Return the chapters that import something from the package.
+    """Return the chapters that import something from the package or its data's.
 
     Parameters
     ----------
@@ -108,13 +108,14 @@ def uses(repository: Repository) -> dict[int, list[str]]:
         Identity of what is imported -> names of chapters, in the order of the book.
     """
     found: dict[int, list[str]] = {}
+    ours = repository.package, repository.data.split(".")[0]
     for chapter in select(repository):
         imported = {
             id(getattr(import_module(node.module), name.name, None))
             for cell in code_cells(read_chapter(repository.source(chapter)))
             for node in ast.walk(ast.parse(cell_code(cell.source) or ""))
             if isinstance(node, ast.ImportFrom) and node.module
-            if node.module.split(".")[0] == repository.package
+            if node.module.split(".")[0] in ours
             for name in node.names
         }
         for identity in imported:

@@ -23,10 +23,13 @@ class Repository:
         The folder that holds ``_toc.yml``, ``book/`` and the package.
     package : str
         Name of the package.
+    data : str
+        Name of the package of the chapters' data sets, in ``book/``.
     """
 
     root: Path
     package: str = "simlib"
+    data: str = "study.datasets"
 
     @classmethod
     def here(cls) -> "Repository":

@@ -1,6 +1,5 @@
 """What several chapters of the book share."""
 
-from study.kept import Kept
-from study.sweep import sweep
+import lazy_loader
 
-__all__ = ["Kept", "sweep"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -25,11 +25,11 @@ from simlib.approximation.error_estimate import (
 )
 from simlib.approximation.methods import named
 from simlib.approximation.plan import Calls, Method, Plan
-from simlib.exceptions import BudgetExceeded
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.source import Source
-from simlib.views import SimilarityMatrix, View, check_similarity
+from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
 __all__ = ["AdaptiveResult", "approximate_to"]
 

@@ -22,18 +22,19 @@ from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 from sklearn.utils import check_array
 
+from simlib._checks import whole_number
 from simlib._typing import Indices
 from simlib.approximation.companion import CheapPart, InnerProducts
 from simlib.approximation.fit import COMMON, Problem
 from simlib.approximation.plan import Plan, nominal
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
-from simlib.exceptions import BudgetExceeded, SimilarityError
-from simlib.landmarks import draw, whole_number
+from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.lowrank import _is_symmetric as is_symmetric
+from simlib.lowrank.lowrank import _is_symmetric as is_symmetric
 from simlib.similarity import Similarity
-from simlib.source import Source
-from simlib.views import SimilarityMatrix, check_similarity
+from simlib.similarity.budget import BudgetExceeded, SimilarityError
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["Anchored", "anchored", "anchored_plan"]
 
@@ -110,7 +111,6 @@ def anchored(
     --------
     tikhonov : the same without a cheap similarity.
     simlib.text.bounds : cheap distances beside Word Mover's and edit distances.
-    simlib.datasets.load_cross_encoder : comes with the embeddings of a bi-encoder.
 
     Notes
     -----

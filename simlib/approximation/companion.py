@@ -10,7 +10,7 @@ import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from simlib.views import SimilarityMatrix
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["CheapPart", "InnerProducts"]
 

@@ -21,8 +21,8 @@ from simlib.approximation.nystrom import check_cutoff, pinv
 from simlib.approximation.plan import Plan, Reading, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.source import Source
-from simlib.views import SimilarityMatrix, check_similarity
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = [
     "sicur",

@@ -21,12 +21,12 @@ import numpy as np
 import scipy.stats
 from numpy.typing import ArrayLike
 
+from simlib._checks import whole_number
 from simlib.approximation.error import check_approximation
 from simlib.approximation.sampling_design import Strata, contains, features, pool
-from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
-from simlib.source import Source
-from simlib.views import SimilarityMatrix, check_similarity
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["ErrorEstimate", "estimate_error"]
 

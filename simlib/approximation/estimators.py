@@ -29,19 +29,19 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from simlib._checks import whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.anchored import Anchored
 from simlib.approximation.anchored import _companion as as_companion
 from simlib.approximation.companion import InnerProducts
 from simlib.approximation.methods import named
-from simlib.calling import accessor, as_items, is_frame, numeric
-from simlib.exceptions import SimilarityError
-from simlib.landmarks import whole_number
 from simlib.lowrank import LowRank
-from simlib.region import Block
 from simlib.similarity import Similarity
-from simlib.source import Source
-from simlib.views import SimilarityMatrix, View, check_similarity
+from simlib.similarity.budget import SimilarityError
+from simlib.similarity.items import accessor, as_items, is_frame, numeric
+from simlib.similarity.requests import Block
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
 __all__ = ["OfItems", "SimilarityFeatures"]
 

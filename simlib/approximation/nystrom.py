@@ -23,8 +23,8 @@ from simlib.approximation.fit import COMMON, Problem, smallest_inverted
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.source import Source
-from simlib.views import check_similarity
+from simlib.similarity.source import Source
+from simlib.similarity.views import check_similarity
 
 __all__ = ["nystrom", "nystrom_plan"]
 

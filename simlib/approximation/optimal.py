@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from simlib._checks import whole_number
 from simlib.approximation.plan import Plan
-from simlib.landmarks import whole_number
-from simlib.lowrank import Closed, LowRank
-from simlib.source import Source
-from simlib.views import check_similarity
+from simlib.lowrank import LowRank
+from simlib.lowrank.lowrank import Closed
+from simlib.similarity.source import Source
+from simlib.similarity.views import check_similarity
 
 __all__ = ["optimal"]
 

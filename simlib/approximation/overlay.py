@@ -14,8 +14,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib.lowrank import LowRank
-from simlib.source import Source
-from simlib.views import check_similarity
+from simlib.similarity.source import Source
+from simlib.similarity.views import check_similarity
 
 __all__ = ["overlay"]
 
@@ -63,7 +63,7 @@ def overlay(
     --------
     >>> import numpy as np
     >>> from simlib import LowRank, Similarity, relative_error, sicur
-    >>> from simlib.approximation import overlay
+    >>> from simlib.approximation.overlay import overlay
     >>> x = np.random.default_rng(0).standard_normal((300, 5))
     >>> K = np.tanh(x @ x.T)
     >>> sim = Similarity.from_matrix(K)

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simlib.exceptions import BudgetExceeded
-from simlib.landmarks import sample_size, whole_number
+from simlib._checks import whole_number
+from simlib.landmarks import sample_size
 from simlib.lowrank import LowRank
-from simlib.region import Block
-from simlib.views import SimilarityMatrix
+from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.requests import Block
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Calls", "Method", "Plan", "Reading", "largest_below", "nominal"]
 

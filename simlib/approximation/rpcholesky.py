@@ -19,12 +19,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
+from simlib._checks import whole_number
 from simlib._typing import Indices
 from simlib.approximation.plan import Plan, nominal
-from simlib.landmarks import draw, whole_number
+from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.source import Source
-from simlib.views import SimilarityMatrix, check_similarity
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["rpcholesky", "rpcholesky_plan"]
 

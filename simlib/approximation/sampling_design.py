@@ -17,7 +17,7 @@ import scipy.special
 import scipy.stats
 
 from simlib.lowrank import LowRank
-from simlib.source import Source
+from simlib.similarity.source import Source
 
 __all__ = ["Strata", "contains", "features", "pool"]
 

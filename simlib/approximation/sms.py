@@ -22,9 +22,10 @@ from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
-from simlib.lowrank import Closed, LowRank
-from simlib.source import Source
-from simlib.views import check_similarity
+from simlib.lowrank import LowRank
+from simlib.lowrank.lowrank import Closed
+from simlib.similarity.source import Source
+from simlib.similarity.views import check_similarity
 
 __all__ = ["sms_nystrom", "sms_plan"]
 

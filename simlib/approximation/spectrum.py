@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from simlib.landmarks import uniform
-from simlib.source import Source
-from simlib.views import check_similarity
+from simlib.similarity.source import Source
+from simlib.similarity.views import check_similarity
 
 __all__ = ["Spectrum", "estimate_spectrum", "negative_mass"]
 

@@ -27,8 +27,8 @@ from simlib.approximation.overlay import overlay as laid_over
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import adaptive, draw, pivoted_qr
 from simlib.lowrank import LowRank
-from simlib.source import Source
-from simlib.views import SimilarityMatrix, check_similarity
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["tikhonov", "tikhonov_plan"]
 

@@ -17,9 +17,10 @@ from sklearn.utils import check_array
 from simlib._typing import Indices
 from simlib.approximation.plan import Plan
 from simlib.landmarks import draw
-from simlib.lowrank import Closed, LowRank
-from simlib.source import Source
-from simlib.views import check_similarity
+from simlib.lowrank import LowRank
+from simlib.lowrank.lowrank import Closed
+from simlib.similarity.source import Source
+from simlib.similarity.views import check_similarity
 
 __all__ = ["biharmonic_approximation"]
 

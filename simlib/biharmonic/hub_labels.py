@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import connected_components
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import eliminate
 from simlib.biharmonic.operator import as_square
-from simlib.blocks import read_only
+from simlib.lowrank.tall import read_only
 
 try:
     from numba import njit

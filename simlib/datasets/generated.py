@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import ConvexHull, Delaunay
 
-from simlib.datasets.loaders import Mesh, WordVectors
+from simlib.datasets.mesh import Mesh
+from simlib.datasets.word_vectors import WordVectors
 
 Seed = int | np.random.Generator | None
 ROADS = 1.41  # edges for each node, on the roads of California

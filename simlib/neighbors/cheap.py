@@ -18,8 +18,8 @@ from sklearn.isotonic import IsotonicRegression
 from simlib.approximation.anchored import _companion as as_companion
 from simlib.approximation.companion import InnerProducts
 from simlib.approximation.tikhonov import tikhonov
-from simlib.exceptions import BudgetExceeded, SimilarityError
-from simlib.views import SimilarityMatrix
+from simlib.similarity.budget import BudgetExceeded, SimilarityError
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Companion", "as_companion", "features", "neighbor_lists", "rising"]
 

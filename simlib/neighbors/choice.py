@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
-from simlib.views import SimilarityMatrix
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Board", "affordable", "among", "divide", "first", "mask", "pick", "strips"]
 

@@ -24,15 +24,15 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from simlib._checks import whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.estimators import Kernel, OfItems
-from simlib.calling import is_frame
-from simlib.landmarks import whole_number
 from simlib.neighbors.graph import nearest
 from simlib.neighbors.rounds import price
 from simlib.neighbors.search import search
-from simlib.source import Source
-from simlib.views import SimilarityMatrix
+from simlib.similarity.items import is_frame
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["SimilarityNeighbors"]
 

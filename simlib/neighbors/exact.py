@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from simlib.exceptions import BudgetExceeded
 from simlib.neighbors.choice import strips
 from simlib.neighbors.paid import Paid
-from simlib.views import SimilarityMatrix
+from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["filter_and_refine"]
 

@@ -22,12 +22,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from simlib.blocks import read_only
-from simlib.landmarks import whole_number
+from simlib._checks import whole_number
+from simlib.lowrank.tall import read_only
 from simlib.neighbors.exact import filter_and_refine
 from simlib.neighbors.rounds import LARGEST, Rounds, checked
-from simlib.source import Source
-from simlib.views import SimilarityMatrix
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["NeighborGraph", "RecallEstimate", "nearest"]
 

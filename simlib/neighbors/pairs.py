@@ -27,9 +27,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from scipy.stats import chi2, hypergeom
 
-from simlib.blocks import read_only
-from simlib.exceptions import BudgetExceeded
-from simlib.landmarks import uniform, whole_number
+from simlib._checks import whole_number
+from simlib.landmarks import uniform
+from simlib.lowrank.tall import read_only
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
 from simlib.neighbors.choice import affordable, among, mask, strips
 from simlib.neighbors.clusters import average_linkage, complete_linkage, components
@@ -37,8 +37,9 @@ from simlib.neighbors.graph import Mode, edge_weights
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.residual import RowFits, exponent, leading
 from simlib.neighbors.rounds import LARGEST, checked, price, warn_of_direction
-from simlib.source import Source
-from simlib.views import SimilarityMatrix
+from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
 

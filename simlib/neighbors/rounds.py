@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from simlib.exceptions import BudgetExceeded
-from simlib.landmarks import uniform, whole_number
+from simlib._checks import whole_number
+from simlib.landmarks import uniform
 from simlib.neighbors.cheap import (
     Companion,
     as_companion,
@@ -37,8 +37,9 @@ from simlib.neighbors.choice import (
 )
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.residual import RowFits, exponent, leading
-from simlib.source import Source
-from simlib.views import SimilarityMatrix, check_similarity
+from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["LARGEST", "Rounds", "checked", "price", "warn_of_direction"]
 

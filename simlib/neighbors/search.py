@@ -22,16 +22,17 @@ from scipy.sparse import coo_array, csr_array
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
+from simlib._checks import whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
-from simlib.calling import accessor, count, indexable
-from simlib.exceptions import BudgetExceeded
-from simlib.landmarks import uniform, whole_number
+from simlib.landmarks import uniform
 from simlib.neighbors.cheap import Companion, as_companion, features, rising
 from simlib.neighbors.residual import RowFits, exponent, leading
 from simlib.neighbors.rounds import checked, price, warn_of_direction
-from simlib.source import Source
-from simlib.views import SimilarityMatrix
+from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.items import accessor, count, indexable
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["SearchResult", "search"]
 

@@ -1,23 +1,5 @@
 """Regression with a tall matrix and its powers, by sketching and preconditioning."""
 
-from simlib.regression.attention import AttentionKernelRegressor
-from simlib.regression.features import ExponentialFeatures
-from simlib.regression.powers import (
-    Solution,
-    even_power,
-    lstsq,
-    odd_power,
-    solve_gram,
-)
-from simlib.regression.preconditioner import Preconditioner
+import lazy_loader
 
-__all__ = [
-    "AttentionKernelRegressor",
-    "ExponentialFeatures",
-    "Preconditioner",
-    "Solution",
-    "even_power",
-    "lstsq",
-    "odd_power",
-    "solve_gram",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -8,7 +8,7 @@ Equation :eq:`eq:attention-kernel` of the book, solved as a system with the Gaus
 kernel inside G, :eq:`eq:attention-scaled`. The paper solves with a sketch in place
 of G. One that is spectrally close to G still leaves a residual that grows with the root
 of its condition number, so here a sketch is at most a preconditioner, and mostly a
-worse one than some columns of G itself. `simlib.regression.paper.sketched_solve` is
+worse one than some columns of G itself. `study.as_printed.sketched_solve` is
 what the paper does.
 """
 

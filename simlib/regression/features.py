@@ -33,7 +33,7 @@ from sklearn.utils import Tags, gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simlib.sketch import PolynomialSketch
+from simlib.regression.sketch import PolynomialSketch
 
 __all__ = ["ExponentialFeatures"]
 

@@ -132,7 +132,7 @@ def lstsq(
     --------
     numpy.linalg.lstsq : by the SVD; takes any rank, and many times as long.
     scipy.sparse.linalg.lsmr : for operators, and A of any rank.
-    simlib.regression.paper : the algorithms of Song, Yin and Zhang (2024).
+    study.as_printed : the algorithms of Song, Yin and Zhang (2024).
 
     Notes
     -----
@@ -259,7 +259,7 @@ def even_power(
     -----
     The triangle is made once, and a further power costs 2 d^2 flops and one column more
     in the products that correct and measure. Source of the problem: Song, Yin and Zhang
-    (2024); their Algorithms 1 and 7 are `simlib.regression.paper.even_power`.
+    (2024); their Algorithms 1 and 7 are `study.as_printed.even_power`.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def odd_power(
     The cost of `lstsq`, and of j solves more; with a weight, of a dense A C besides,
     2 n d^2 flops and n d numbers, for a sparse A too. It warns as `even_power` does.
     Source of the problem: Song, Yin and Zhang (2024); their Algorithms 2 and 6 are
-    `simlib.regression.paper.odd_power`, and their Definitions A.5 and A.6 are
+    `study.as_printed.odd_power`, and their Definitions A.5 and A.6 are
     equivalent for symmetric positive definite W only.
 
     Examples

@@ -27,8 +27,8 @@ from scipy.linalg.lapack import dtrtri
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from simlib import sketch as sketches
-from simlib.blocks import read_only
+from simlib.lowrank.tall import read_only
+from simlib.regression import sketch as sketches
 from simlib.regression.columns import norms
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
@@ -103,8 +103,9 @@ class Preconditioner:
             so a list will do, or an object with ``__iter__``; a generator gives them
             once and needs ``refine=False``.
         sketch : {"sparse_sign", "srht", "gaussian", "count_sketch"}
-            The function of `simlib.sketch` that makes S. The first does for all
-            matrices, "srht" not for blocks; "count_sketch" fails on coherent ones.
+            The function of `simlib.regression.sketch` that makes S. The first does
+            for all matrices, "srht" not for blocks; "count_sketch" fails on coherent
+            ones.
         oversampling : float, default=4
             Rows of the sketch over columns of A, at least 1.5. Where A has no more rows
             than that, there is no sketch, and R is that of A itself.

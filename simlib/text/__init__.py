@@ -1,18 +1,5 @@
-"""What the experiments on text need: similarities of words, sentences and documents."""
+"""Word Mover's Distance and cheap bounds of it and of edit distances."""
 
-import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
+import lazy_loader
 
-if TYPE_CHECKING:
-    from simlib.text import bounds, coreference, pair_network, refinement, wmd, wme
-
-__all__ = ["bounds", "coreference", "pair_network", "refinement", "wmd", "wme"]
-
-
-if not TYPE_CHECKING:  # for which every name would be a module
-
-    def __getattr__(name: str) -> ModuleType:
-        if name in __all__:
-            return importlib.import_module(f"simlib.text.{name}")
-        raise AttributeError(f"module 'simlib.text' has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

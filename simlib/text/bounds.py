@@ -22,8 +22,8 @@ import numpy as np
 from scipy.sparse import csr_array, sparray
 from scipy.spatial.distance import cdist
 
-from simlib.calling import as_items
-from simlib.landmarks import whole_number
+from simlib._checks import whole_number
+from simlib.similarity.items import as_items
 from simlib.text.bags import (
     as_bags,
     as_points,

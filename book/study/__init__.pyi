@@ -1,0 +1,4 @@
+from . import datasets as datasets
+from . import gallery as gallery
+from .kept import Kept as Kept
+from .sweep import sweep as sweep

@@ -1,0 +1,415 @@
+r"""What scores of labelled pairs are worth: agreement, thresholds, intervals.
+
+.. math::
+    \Delta = \frac 1 d \sum_{k=1}^d a(x^{(k)}, y) - a(x, y)
+
+Here y are the labels of m pairs, x their scores, x^(k) those of the k-th of d random
+approximations, and a is a measure of agreement. Both are samples: with other landmarks
+and other pairs the difference would be another. `paired_bootstrap` draws both again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import check_array, column_or_1d
+
+from simlib._checks import whole_number
+
+__all__ = [
+    "Difference",
+    "accuracy",
+    "f1",
+    "out_of_fold_decisions",
+    "paired_bootstrap",
+    "pearson",
+    "spearman",
+]
+
+
+class Difference(NamedTuple):
+    """A difference of agreement, and the ends of its confidence interval.
+
+    Examples
+    --------
+    >>> from study.labelled_pairs import Difference
+    >>> Difference(0.02, -0.01, 0.05).told  # is zero outside?
+    False
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def told(self) -> bool:
+        """Whether the interval leaves zero out."""
+        return self.low > 0 or self.high < 0
+
+
+def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
+    """Return the linear correlation of each row of scores with the labels.
+
+    Parameters
+    ----------
+    scores : array of shape (..., m)
+        One row for each approximation.
+    labels : array of shape (m,)
+
+    Returns
+    -------
+    ndarray of shape (...)
+        0 where the scores or the labels are all alike, or there are none.
+
+    Raises
+    ------
+    ValueError
+        Scores that are not as many as the labels, or either not finite.
+
+    See Also
+    --------
+    scipy.stats.pearsonr : of one row, with a test.
+
+    Examples
+    --------
+    >>> from study.labelled_pairs import pearson
+    >>> pearson([[0.1, 0.2, 0.3], [3, 2, 1]], [1, 2, 3]).round(6).tolist()
+    [1.0, -1.0]
+    """
+    x, y = map(_centred, _paired(scores, labels))
+    size = np.linalg.norm(x, axis=-1) * np.linalg.norm(y)
+    return np.divide(x @ y, size, out=np.zeros(x.shape[:-1]), where=size > 0)
+
+
+def spearman(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
+    """Return the rank correlation of each row of scores with the labels.
+
+    Parameters
+    ----------
+    scores : array of shape (..., m)
+        One row for each approximation.
+    labels : array of shape (m,)
+
+    Returns
+    -------
+    ndarray of shape (...)
+        0 where the scores or the labels are all alike.
+
+    Raises
+    ------
+    ValueError
+        Scores that are not as many as the labels; NaN. Infinities have ranks.
+
+    See Also
+    --------
+    scipy.stats.spearmanr : of one row, with a test.
+
+    Examples
+    --------
+    >>> from study.labelled_pairs import spearman
+    >>> float(spearman([1, 10, 100], [1, 2, 3]).round(6))
+    1.0
+    """
+    rows, truth = _paired(scores, labels)
+    return pearson(rankdata(rows, axis=-1), rankdata(truth))
+
+
+def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
+    """Return the share of right decisions in each row.
+
+    Parameters
+    ----------
+    decisions : array of bool, shape (..., m)
+    labels : array of bool, shape (m,)
+
+    Returns
+    -------
+    ndarray of shape (...)
+
+    Raises
+    ------
+    ValueError
+        Decisions that are not as many as the labels, none, or neither true nor false.
+
+    See Also
+    --------
+    sklearn.metrics.accuracy_score : of one row.
+
+    Examples
+    --------
+    >>> from study.labelled_pairs import accuracy
+    >>> float(accuracy([True, True, False, False], [True, False, False, False]))
+    0.75
+    """
+    said, true = map(_decided, _paired(decisions, labels))
+    if true.size == 0:
+        raise ValueError("Of no decision there is no share that is right.")
+    return (said == true).mean(axis=-1)
+
+
+def f1(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
+    """Return the F1 score of each row: the harmonic mean of precision and recall.
+
+    Parameters
+    ----------
+    decisions : array of bool, shape (..., m)
+    labels : array of bool, shape (m,)
+
+    Returns
+    -------
+    ndarray of shape (...)
+        0 where nothing is true and nothing said to be.
+
+    Raises
+    ------
+    ValueError
+        Decisions that are not as many as the labels, or neither true nor false.
+
+    See Also
+    --------
+    sklearn.metrics.f1_score : of one row.
+
+    Examples
+    --------
+    >>> from study.labelled_pairs import f1
+    >>> float(f1([True, True, False, False], [True, False, True, False]))
+    0.5
+    """
+    said, true = map(_decided, _paired(decisions, labels))
+    both = 2 * (said & true).sum(axis=-1)
+    total = said.sum(axis=-1) + true.sum()
+    return np.divide(both, total, out=np.zeros(said.shape[:-1]), where=total > 0)
+
+
+def out_of_fold_decisions(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    metric: Literal["accuracy", "f1"] = "accuracy",
+    *,
+    n_splits: int = 5,
+    random_state: int = 0,
+) -> np.ndarray:
+    """Decide which pairs are positive, by thresholds that have not seen them.
+
+    The threshold of a fold is the best for the other folds.
+
+    Parameters
+    ----------
+    scores : array of shape (m,) or (d, m)
+        Higher means rather positive; each row is decided by itself.
+    labels : array of bool, shape (m,)
+        At least `n_splits` of either kind.
+    metric : {"accuracy", "f1"}
+        What is the best. Of equals the highest threshold; between two scores it lies
+        in the middle.
+    n_splits : int
+        Number of folds, each with its share of both labels.
+    random_state : int
+        Of the folds, which are the same for all scores.
+
+    Returns
+    -------
+    ndarray of bool, of the shape of `scores`
+
+    Raises
+    ------
+    ValueError
+        No such metric; scores that are not finite or not as many as the labels; too few
+        of a label for the folds.
+
+    See Also
+    --------
+    sklearn.model_selection.TunedThresholdClassifierCV : for classifiers.
+
+    Notes
+    -----
+    O(d n_splits m log m).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from study.labelled_pairs import out_of_fold_decisions
+    >>> labels = np.arange(40) >= 20
+    >>> scores = np.linspace(0, 1, 40) + labels
+    >>> bool((out_of_fold_decisions(scores, labels) == labels).all())
+    True
+    """
+    if metric not in ("accuracy", "f1"):
+        raise ValueError(f'metric must be "accuracy" or "f1"; got {metric!r}.')
+    rows, given = _checked(scores, labels)
+    truth = _decided(given)
+    n_splits, positive = whole_number(n_splits, "n_splits"), int(truth.sum())
+    if not 2 <= n_splits <= min(positive, truth.size - positive):
+        raise ValueError(
+            f"{n_splits} folds (2 or more) need as many pairs of either label; there "
+            f"are {positive} and {truth.size - positive}."
+        )
+    cut = StratifiedKFold(n_splits, shuffle=True, random_state=random_state)
+    decisions = np.empty(rows.shape, dtype=bool)
+    for rest, fold in cut.split(truth, truth):
+        thresholds = _best_thresholds(rows[:, rest], truth[rest], metric)
+        decisions[:, fold] = rows[:, fold] > thresholds[:, None]
+    return decisions.reshape(np.shape(scores))
+
+
+def paired_bootstrap(
+    metric: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    scores: ArrayLike,
+    reference: ArrayLike,
+    labels: ArrayLike,
+    *,
+    n_resamples: int = 1000,
+    confidence: float = 0.95,
+    rng: int | np.random.Generator | None = None,
+) -> Difference:
+    """Compare the agreement of two kinds of scores with the labels of the same pairs.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(scores of shape (d, m), labels of shape (m,))``, of shape (d,): one of
+        this module.
+    scores, reference : array of shape (m,) or (d, m)
+        Scores or decisions, one row for each draw of landmarks.
+    labels : array of shape (m,)
+    n_resamples : int
+        How often pairs and draws are drawn again, with replacement.
+    confidence : float
+        Of the interval between two percentiles.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Returns
+    -------
+    Difference
+        Mean agreement of the scores minus that of the reference.
+
+    Raises
+    ------
+    ValueError
+        Scores that are not finite or not as many as the labels; a number of resamples
+        below 2; a confidence not between 0 and 1.
+
+    See Also
+    --------
+    scipy.stats.bootstrap : ``paired=True``, where there is a single draw of each.
+
+    Notes
+    -----
+    O(n_resamples d m) and what the metric takes. A pair is drawn with all its scores,
+    so that what makes it hard for both cancels; a draw of landmarks with all its pairs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from study.labelled_pairs import paired_bootstrap, pearson
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.standard_normal(300)
+    >>> good, bad = y + 0.1 * rng.standard_normal((2, 300)) * [[1], [10]]
+    >>> paired_bootstrap(pearson, bad, good, y, rng=0).high < 0
+    True
+    """
+    rows, truth = _checked(scores, labels)
+    others, _ = _checked(reference, labels)
+    n_resamples = whole_number(n_resamples, "n_resamples")
+    if n_resamples < 2:
+        raise ValueError(f"n_resamples must be at least 2; got {n_resamples}.")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
+    rng = np.random.default_rng(rng)
+    value = metric(rows, truth).mean() - metric(others, truth).mean()
+    drawn = np.empty(n_resamples)
+    for k in range(n_resamples):
+        chosen = rng.integers(truth.size, size=truth.size)
+        means = []
+        for draws in (rows, others):
+            found = metric(draws[:, chosen], truth[chosen])
+            means.append(found[rng.integers(found.size, size=found.size)].mean())
+        drawn[k] = means[0] - means[1]
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Difference(float(value), float(low), float(high))
+
+
+def _paired(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores or decisions of as many pairs as there are labels."""
+    rows, truth = map(_numbers, (scores, labels))
+    if truth.ndim != 1 or rows.shape[-1:] != truth.shape:
+        raise ValueError(
+            "Labels are one row, and need as many scores in each row; got shapes "
+            f"{truth.shape} and {rows.shape}."
+        )
+    return rows, truth
+
+
+def _numbers(values: ArrayLike) -> np.ndarray:
+    """Return an array of real numbers; texts have an order too, but another."""
+    numbers = np.asarray(values)
+    if numbers.dtype == object and not any(isinstance(x, str) for x in numbers.flat):
+        with suppress(TypeError, ValueError):
+            numbers = numbers.astype(float)
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError(f"Scores, decisions and labels are numbers; got {values!r}.")
+    return numbers
+
+
+def _decided(values: np.ndarray) -> np.ndarray:
+    """Return decisions or labels as truth values."""
+    decided = values.astype(bool)
+    if not np.array_equal(decided, values):
+        raise ValueError(
+            "Decisions and their labels are true or false, 1 or 0: compare scores "
+            "with a threshold, as out_of_fold_decisions does, and labels of -1 with 0."
+        )
+    return decided
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    """Return rows less their means, in units of their largest entries."""
+    x = values.astype(float)
+    if x.size == 0:
+        return x
+    if not np.isfinite(x).all():
+        raise ValueError(
+            "Scores and labels must be finite: leave out those that are not."
+        )
+    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0)
+    x = np.divide(x, largest, out=np.zeros(x.shape), where=largest > 0)
+    return x - x.mean(axis=-1, keepdims=True)
+
+
+def _best_thresholds(rows: np.ndarray, labels: np.ndarray, metric: str) -> np.ndarray:
+    """Return for each row of scores the threshold above which saying yes is best."""
+    order = np.argsort(rows, axis=1)[:, ::-1]
+    ends = np.full((len(rows), 1), np.inf)
+    ranked = np.hstack([ends, np.take_along_axis(rows, order, axis=1), -ends])
+    said = np.arange(labels.size + 1)  # how many are said to be true
+    hits = np.hstack([np.zeros_like(ends), labels[order].cumsum(axis=1)])
+    found = 2 * hits - said if metric == "accuracy" else hits / (said + labels.sum())
+    found = np.round(found, 12)
+    found[ranked[:, 1:] == ranked[:, :-1]] = -np.inf  # between equal scores
+    best = found.argmax(axis=1)[:, None]
+    above, below = (np.take_along_axis(ranked, best + k, axis=1) for k in (0, 1))
+    middle = above / 2 + below / 2
+    return np.minimum(middle, np.nextafter(above, -np.inf))[:, 0]  # it may round up
+
+
+def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores in rows, of as many pairs as there are labels."""
+    truth = np.asarray(check_array(labels, ensure_2d=False, input_name="labels"))
+    truth = column_or_1d(truth)
+    rows = np.asarray(scores)
+    rows = rows[None] if rows.ndim == 1 else rows
+    rows = check_array(
+        rows, dtype=[float, np.float32, bool], input_name="scores", order="C"
+    )
+    if rows.shape[1] != truth.size:
+        raise ValueError(
+            f"{truth.size} labels need as many scores; got {rows.shape[1]}."
+        )
+    return rows, truth

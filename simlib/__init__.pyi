@@ -1,0 +1,33 @@
+from . import biharmonic as biharmonic
+from . import datasets as datasets
+from . import neighbors as neighbors
+from . import regression as regression
+from . import text as text
+from .approximation.adaptive import approximate_to as approximate_to
+from .approximation.anchored import anchored as anchored
+from .approximation.cur import sicur as sicur
+from .approximation.cur import skeleton as skeleton
+from .approximation.cur import stacur as stacur
+from .approximation.error import relative_error as relative_error
+from .approximation.error_estimate import estimate_error as estimate_error
+from .approximation.estimators import SimilarityFeatures as SimilarityFeatures
+from .approximation.methods import METHODS as METHODS
+from .approximation.methods import largest as largest
+from .approximation.nystrom import nystrom as nystrom
+from .approximation.optimal import optimal as optimal
+from .approximation.overlay import overlay as overlay
+from .approximation.rpcholesky import rpcholesky as rpcholesky
+from .approximation.sms import sms_nystrom as sms_nystrom
+from .approximation.spectrum import estimate_spectrum as estimate_spectrum
+from .approximation.tikhonov import tikhonov as tikhonov
+from .lowrank.lowrank import LowRank as LowRank
+from .regression.attention import AttentionKernelRegressor as AttentionKernelRegressor
+from .regression.powers import even_power as even_power
+from .regression.powers import lstsq as lstsq
+from .regression.powers import odd_power as odd_power
+from .similarity.budget import BudgetExceeded as BudgetExceeded
+from .similarity.budget import SimilarityError as SimilarityError
+from .similarity.similarity import Similarity as Similarity
+from .similarity.store import StoreError as StoreError
+
+__version__: str

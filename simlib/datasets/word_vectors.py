@@ -1,0 +1,109 @@
+"""Words with their vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WordVectors(Mapping):
+    """A mapping from words to vectors that are views of one read-only array.
+
+    Attributes
+    ----------
+    words : tuple of str
+        The n words.
+    array : ndarray of float32 or float64, shape (m, d)
+        The vectors, in float64 unless given in single or half precision. Not copied if
+        it already is contiguous and of that type.
+    rows : ndarray of int, shape (n,)
+        The row of each word's vector. If not given, word i has row i and m = n; several
+        words, say the forms of one, may share a row.
+    index : dict
+        Word -> row.
+
+    Raises
+    ------
+    ValueError
+        The words are not distinct, not as many as the rows, or have a row that is not
+        there; the vectors are no array of real numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib.datasets import WordVectors
+    >>> words = ("cat", "cats", "dog")
+    >>> vectors = WordVectors(words, np.eye(2), rows=np.array([0, 0, 1]))
+    >>> vectors
+    WordVectors(3 words, 2 dimensions)
+    >>> vectors["cats"].tolist()
+    [1.0, 0.0]
+    """
+
+    words: tuple[str, ...]
+    array: np.ndarray
+    rows: np.ndarray | None = None
+    index: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        words, given = tuple(self.words), np.asanyarray(self.array)
+        if given.dtype.kind not in "fiub":
+            raise ValueError(f"Vectors of words must be real; got {given.dtype}.")
+        single = given.dtype in (np.float16, np.float32)
+        kind = np.float32 if single else np.float64
+        with np.errstate(over="ignore"):  # infinite vectors are told by their words
+            array = np.ascontiguousarray(given, dtype=kind).view()
+        array.flags.writeable = False
+        rows = np.arange(len(array)) if self.rows is None else np.array(self.rows)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise ValueError(
+                "`rows` are integers, one for each word; got "
+                f"{rows.dtype} of shape {rows.shape}."
+            )
+        rows = rows.astype(np.intp)
+        rows.flags.writeable = False
+        index = dict(zip(words, rows.tolist(), strict=False))
+        if array.ndim != 2 or not len(index) == len(words) == len(rows):
+            raise ValueError(
+                f"{len(words)} words ({len(set(words))} distinct) need as many "
+                f"vectors, got {len(rows)} of an array of shape {array.shape}"
+            )
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(array):
+            raise ValueError(
+                f"rows {rows.min()} to {rows.max()} are not all in an array of shape "
+                f"{array.shape}"
+            )
+        for name, value in zip(
+            ("words", "array", "rows", "index"),
+            (words, array, rows, index),
+            strict=True,
+        ):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        n, d = len(self), self.array.shape[1]
+        return f"{type(self).__name__}({n} words, {d} dimensions)"
+
+    __eq__ = object.__eq__  # a Mapping would compare arrays
+    __hash__ = object.__hash__
+
+    def __getitem__(self, word: str) -> np.ndarray:
+        return self.array[self.index[word]]
+
+    def __contains__(self, word: object) -> bool:
+        return word in self.index
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __reduce__(self) -> tuple:
+        return WordVectors, (self.words, self.array, self.rows)
+
+    def __deepcopy__(self, memo: dict) -> WordVectors:
+        return self  # nothing in it changes, and `sklearn.base.clone` copies often

@@ -1,0 +1,1 @@
+from .lowrank import LowRank as LowRank

@@ -1,0 +1,138 @@
+"""What evaluations cost: made, lost, and how many may still be made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from math import inf
+from numbers import Real
+from typing import Any, Protocol
+
+__all__ = [
+    "AsymmetryError",
+    "BudgetExceeded",
+    "Ledger",
+    "Lock",
+    "SimilarityError",
+    "check_budget",
+]
+
+
+class SimilarityError(ValueError):
+    """The similarity function failed, or answered with something that is no number."""
+
+
+class AsymmetryError(SimilarityError):
+    """A function declared symmetric gave two values for one pair."""
+
+
+class BudgetExceeded(RuntimeError):
+    """A request needs more evaluations than the limit leaves; none was made."""
+
+
+class Lock:
+    """Holds a re-entrant lock, and is pickled as one that holds a new one."""
+
+    def __init__(self) -> None:
+        self.held = threading.RLock()
+
+    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+        return Lock, ()
+
+
+class Ledger:
+    """How many evaluations were made, how many were lost, and how many may be made."""
+
+    def __init__(self, limit: float | None):
+        # Requests begin in one thread, or more, and their answers come in another.
+        self._lock = Lock()
+        self._begun = 0
+        self._got = (0, 0)  # values; evaluations that are no longer awaited or lost
+        self.limit = limit
+        self._bar: Any = None
+
+    @property
+    def calls(self) -> int:
+        """Values obtained."""
+        return self._got[0]
+
+    @property
+    def failed(self) -> int:
+        """Evaluations handed over from which no value came back."""
+        return self._begun - self._got[1]
+
+    @property
+    def limit(self) -> float | None:
+        """Most evaluations that may be made, those that failed included."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, value: float | None) -> None:
+        real = isinstance(value, Real) and not isinstance(value, bool)
+        if value is not None and not (real and value >= 0):
+            raise ValueError(f"limit must be a number from 0 on, or None; got {value}.")
+        self._limit = None if value is None else inf if value == inf else int(value)
+
+    @property
+    def remaining(self) -> float:
+        """Evaluations that may still be made."""
+        if self.limit is None:
+            return inf
+        return max(self.limit - self.calls - self.failed, 0)
+
+    def hand_over(self, size: int) -> None:
+        """Count so many evaluations as lost, until they are answered."""
+        with self._lock.held:
+            self._begun += size
+
+    def answered(self, size: int, values: int, failed: int) -> None:
+        """Count the values of a request that was handed over, and what it lost."""
+        with self._lock.held:
+            calls, over = self._got
+            self._got = calls + values, over + size - failed
+        if self._bar is not None:
+            self._bar.update(values)
+
+    @contextmanager
+    def bar(self, total: float | None) -> Iterator[Callable[..., object]]:
+        """Show what is counted inside on one progress bar, the outermost.
+
+        What is returned takes keyword arguments to be shown beside.
+        """
+        if self._bar is not None:
+            yield partial(self._bar.set_postfix, refresh=False)
+            return
+        from tqdm.auto import tqdm
+
+        try:
+            with tqdm(total=total, unit=" calls", unit_scale=True) as self._bar:
+                yield partial(self._bar.set_postfix, refresh=False)
+        finally:
+            self._bar = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_bar": None}
+
+
+class _Budget(Protocol):
+    @property
+    def limit(self) -> float | None: ...
+    @property
+    def remaining(self) -> float: ...
+    @property
+    def failed(self) -> int: ...
+
+
+def check_budget(needed: int, budget: _Budget) -> None:
+    """Raise `BudgetExceeded` if a request needs more evaluations than remain."""
+    if needed > budget.remaining:
+        failed = f" ({budget.failed} failed)" if budget.failed else ""
+        raise BudgetExceeded(
+            f"This request needs {needed} evaluations, and of the limit of "
+            f"{budget.limit} only {budget.remaining} are left{failed}. "
+            "Nothing was evaluated and everything known is kept: raise `limit` on "
+            "this Similarity, or ask for fewer landmarks (simlib.largest tells how "
+            "many a budget allows)."
+        )

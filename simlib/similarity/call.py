@@ -1,0 +1,112 @@
+"""How the function is called, here or in another process."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from simlib.similarity.items import accessor, unmasked
+
+__all__ = ["call", "call_there", "is_async"]
+
+
+def call(
+    number: int,
+    function: Callable[..., Any],
+    batch: str | None,
+    xs: Any,
+    ys: Any,
+    places: tuple[np.ndarray, np.ndarray] | None,
+) -> tuple[int, np.ndarray, float, BaseException | None]:
+    """Evaluate one request, perhaps in another process.
+
+    `places` tells where among the items those of the pairs are, if not one by one.
+    Returns its number, the values obtained, the seconds it took and what went wrong.
+    The values are one-dimensional unless a block was asked for.
+    """
+    start = time.perf_counter()
+    values: list[float] = []
+    try:
+        if places is not None:
+            xs, ys = accessor(xs)(places[0]), accessor(ys)(places[1])
+        if batch is None:
+            for x, y in zip(xs, ys, strict=True):
+                values.append(_number(_awaited(function(x, y))))
+            answer = np.array(values)
+        else:
+            answer = unmasked(_awaited(function(xs, ys)))
+            if answer.dtype.kind not in "fiub":
+                raise TypeError(f"values of type {answer.dtype} are not real numbers")
+        return number, answer, time.perf_counter() - start, None
+    except BaseException as error:
+        return number, np.array(values), time.perf_counter() - start, error
+
+
+_loops: dict[int, Any] = {}  # that of each process
+_starting = threading.Lock()
+
+
+def _awaited(value: Any) -> Any:
+    """Return a value, or what a coroutine returns, whether or not a loop runs here.
+
+    All coroutines run in one loop, in a thread of its own: the connections that a
+    client keeps belong to the loop in which they were opened.
+    """
+    if not hasattr(value, "__await__"):
+        return value
+    import asyncio
+
+    with _starting:
+        loop = _loops.get(os.getpid())
+        if loop is None:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, daemon=True).start()
+
+    async def waiting() -> Any:
+        return await value
+
+    future = asyncio.run_coroutine_threadsafe(waiting(), loop)
+    try:
+        return future.result()
+    finally:
+        future.cancel()  # after an interrupt
+
+
+def is_async(function: Any) -> bool:
+    """Tell whether a function, or what is called like one, is a coroutine function."""
+    called = (function, type(function).__call__)
+    return any(map(inspect.iscoroutinefunction, called))
+
+
+def _number(value: Any) -> float:
+    """Return one value as a float, if it is a real number."""
+    if isinstance(value, str | bytes | np.complexfloating | np.timedelta64):
+        raise TypeError(f"{value!r}, of type {type(value).__name__}, is no real number")
+    return float(value)
+
+
+def call_there(
+    *arguments: Any,
+) -> tuple[int, np.ndarray, float, BaseException | None]:
+    """Evaluate one request in another process."""
+    number, values, seconds, error = call(*arguments)
+    return number, values, seconds, None if error is None else _portable(error)
+
+
+def _portable(error: BaseException) -> BaseException:
+    """Return an error that survives the way back from another process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        kind = RuntimeError if isinstance(error, Exception) else BaseException
+        substitute = kind(repr(error))
+        substitute.__cause__ = error
+        return substitute

@@ -1,0 +1,417 @@
+"""How requests are carried out: in parallel, checked, counted, kept."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from math import inf
+from typing import Any, TypeAlias
+
+import joblib
+import numpy as np
+
+from simlib.similarity.budget import AsymmetryError, Ledger, SimilarityError
+from simlib.similarity.call import call, call_there, is_async
+from simlib.similarity.items import accessor
+from simlib.similarity.requests import Rectangle, Request
+from simlib.similarity.store import Record, Sides, StoreError
+from simlib.similarity.symmetry import SymmetryCheck
+
+__all__ = ["Evaluator", "Finished"]
+
+ITEMS = "items {} and {}"  # how a pair is named
+SECONDS = 1.0  # that a request should take where the function sees pairs
+LARGEST = 2**14  # pairs in such a request, at most
+FASTER = 4  # a request has at most as many times the pairs of those measured
+
+Fetch: TypeAlias = Callable[[np.ndarray], Any]
+Finished: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+
+
+class Pace:
+    """How many pairs to hand over at a time so that it takes about a second."""
+
+    def __init__(self, first: int):
+        self.size = first
+
+    def measured(self, size: int, seconds: float) -> None:
+        """Learn that so many pairs took so long."""
+        wanted = int(SECONDS * size / max(seconds, 1e-9))
+        most = min(max(FASTER * size, self.size), LARGEST)
+        self.size = min(max(wanted, 1), most)
+
+
+class Evaluator:
+    """The similarity function and how it is called."""
+
+    def __init__(
+        self,
+        items: Any,
+        function: Callable[..., Any],
+        batch: str | None,
+        *,
+        batch_size: int | None,
+        n_jobs: int | None,
+        progress: bool,
+        check_symmetry: bool,
+    ):
+        self.fetch = accessor(items)
+        self.function, self.batch, self.batch_size = function, batch, batch_size
+        self.n_jobs, self.progress = n_jobs, progress
+        self.pace = Pace(1 if batch is None else 16)
+        self.symmetry = SymmetryCheck(check_symmetry and batch != "block")
+
+    def missing(self, block: Rectangle) -> int:
+        """Return how many evaluations a block needs."""
+        return block.missing(grids=self.batch == "block")
+
+    def requests(self, block: Rectangle, total: int, workers: int) -> Iterator[Request]:
+        """Cut what is missing of a block into requests."""
+        if self.batch == "block":
+            return block.grids()
+        exact = self.batch_size is not None
+        return block.pairwise(self._sizes(total, workers), exact=exact)
+
+    def scattered(
+        self, i: np.ndarray, j: np.ndarray, missing: np.ndarray, workers: int
+    ) -> Iterator[Request]:
+        """Cut the missing ones among given pairs into requests."""
+        if self.batch != "block":
+            size = self._sizes(missing.size, workers)
+            while missing.size:
+                m = size()
+                part, missing = missing[:m], missing[m:]
+                yield Request(i[part], j[part], (part,))
+            return
+        by_row = np.unique(i[missing]).size <= np.unique(j[missing]).size
+        lines = (i if by_row else j)[missing]
+        order = np.argsort(lines, kind="stable")
+        for part in np.split(missing[order], np.flatnonzero(np.diff(lines[order])) + 1):
+            if by_row:
+                yield Request(i[part[:1]], j[part], (part[None, :],), grid=True)
+            else:
+                yield Request(i[part], j[part[:1]], (part[:, None],), grid=True)
+
+    def _sizes(self, total: int, workers: int) -> Callable[[], int]:
+        """Return what tells the size of the next request of pairs."""
+        if self.batch_size is not None:
+            return itertools.repeat(self.batch_size).__next__
+        share = LARGEST if workers == 1 else max(1, total // (8 * workers))
+        return lambda: min(self.pace.size, share)
+
+    def run(
+        self,
+        requests: Callable[[int], Iterator[Request]],
+        out: np.ndarray,
+        ledger: Ledger,
+        finished: Finished | None = None,
+        store: Sides | None = None,
+        fetch: tuple[Fetch, Fetch] | None = None,
+        form: str = ITEMS,
+    ) -> None:
+        """Carry out the requests into `out`; after a failure finish what was begun.
+
+        `requests` is called with the number of workers.
+        `finished` is given the items and the values of each request that came back,
+        and `store` keeps them.
+        `fetch` is for pairs of which one is no item: what fetches the two sides, and
+        `form` how a pair is named.
+        """
+        if store is not None:
+            store.flush()  # what could not be written: or nothing is evaluated
+        begun: dict[int, Request] = {}
+        failures: dict[int, SimilarityError | StoreError] = {}
+        grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
+        fetch_x, fetch_y = fetch or (self.fetch, self.fetch)
+
+        def every() -> Iterator[Request]:
+            for request in requests(workers):
+                yield request
+                yield from self.symmetry.due() if fetch is None else ()
+
+        def calls() -> Iterator[tuple[Any, ...]]:
+            for number, request in enumerate(every()):
+                if failures:
+                    return
+                i, j = (request.i, request.j) if grids else request.pairs()
+                places = None
+                if not grids and workers > 1:  # an item is sent once
+                    i, a = np.unique(i, return_inverse=True)
+                    j, b = np.unique(j, return_inverse=True)
+                    places = a.astype(np.uint32), b.astype(np.uint32)
+                try:
+                    xs, ys = fetch_x(i), fetch_y(j)
+                except Exception as error:  # raised here, joblib would wait for ever
+                    where = form.format(*request.pair(0))
+                    failures[number] = _unreadable(where, error)
+                    return
+                begun[number] = request
+                if request.known is None:
+                    ledger.hand_over(request.size)
+                yield number, self.function, self.batch, xs, ys, places
+
+        most = inf if store is None else 2 * workers  # begun, and not yet written
+        with closing(self._answers(calls(), workers, most, begun, ledger)) as answers:
+            for number, values, seconds, error in answers:
+                request = begun.pop(number)
+                if request.known is not None:
+                    if error is not None and not isinstance(error, Exception):
+                        raise error
+                    self.symmetry.compare(request, values)
+                    continue
+                failure = self._settle(
+                    request, values, error, out, ledger, finished, store, form
+                )
+                try:
+                    if isinstance(failure, SimilarityError | StoreError):
+                        failures[number] = failure
+                    elif failure is not None:
+                        raise failure  # KeyboardInterrupt and the like
+                    elif not grids:
+                        self.pace.measured(request.size, seconds)
+                        if fetch is None:
+                            self.symmetry.see(request, values)
+                finally:  # or their traceback would keep `out` alive
+                    error = failure = None
+        if failures:
+            raise failures.pop(min(failures))
+
+    def _answers(
+        self,
+        calls: Iterator[tuple[Any, ...]],
+        workers: int,
+        most: float,
+        begun: dict[int, Request],
+        ledger: Ledger,
+    ) -> Generator[tuple[int, np.ndarray, float, BaseException | None], None, None]:
+        """Yield the answers as they come, from here or from the workers of joblib.
+
+        Where answers are not taken as fast as they come, `most` requests are begun
+        before the workers wait.
+        """
+        if workers == 1:
+            for arguments in calls:
+                yield call(*arguments)
+            return
+        sent: dict[int, Callable[[], Any]] = {}  # and not yet answered
+        # Another one each time: joblib deletes the large arrays of a call when it is
+        # over, and the next call of the same Parallel would take them to be there.
+        waits = is_async(
+            self.function
+        )  # threads do; joblib would start one unless told
+        parallel = partial(
+            joblib.Parallel,
+            workers if waits else self.n_jobs,
+            prefer="threads" if waits else None,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="n_jobs",
+        )
+        more = True
+
+        def some() -> Iterator[Any]:
+            nonlocal more
+            while len(begun) < most:
+                each = next(calls, None)
+                if each is None:
+                    more = False
+                    return
+                # Arguments of their own would be left with one worker of Dask, and lost
+                # with it.
+                sending = sent[each[0]] = partial(call_there, *each)
+                yield joblib.delayed(sending)()
+
+        try:
+            while more:
+                with _closing(parallel()(some())) as answers:
+                    for answer in answers:
+                        del sent[answer[0]]
+                        yield answer
+        except Exception as error:
+            raise _broken(begun, sent, error, ledger) from error
+
+    def _settle(
+        self,
+        request: Request,
+        answer: np.ndarray,
+        error: BaseException | None,
+        out: np.ndarray,
+        ledger: Ledger,
+        finished: Finished | None,
+        store: Sides | None,
+        form: str,
+    ) -> BaseException | None:
+        """Keep what is good of an answer, count it and return what is wrong.
+
+        Until it is counted it is one of those that failed.
+        """
+        expected = request.shape if self.batch == "block" else (request.size,)
+        if error is None and answer.shape != expected:
+            return SimilarityError(
+                f"The similarity function returned shape {answer.shape} where "
+                f"{expected} was expected, from {form.format(*request.pair(0))} on. "
+                "See `batch` of Similarity for the forms a function may have. "
+                f"{_lost(request.size)}"
+            )
+        lost = 0 if error is None else 1 if self.batch is None else request.size
+        count = partial(ledger.answered, request.size, answer.size, lost)
+        values = answer.ravel()
+        if values.dtype != out.dtype:
+            with np.errstate(over="ignore"):
+                values = values.astype(out.dtype)
+        if request.partly and values.size == request.size:
+            before = out[request.target].ravel()
+            values = np.where(np.isnan(before), values, before)
+        finite = np.isfinite(values)
+        whole = values.size == request.size and bool(finite.all())
+        if not whole:
+            full = np.full(request.size, np.nan, dtype=out.dtype)
+            full[: values.size][finite] = values[finite]
+        try:
+            settled = request.settled(values if whole else full)
+        except AsymmetryError as asymmetry:
+            count()
+            return asymmetry
+        unwritten = self._keep(request, settled, whole, out, count, finished, store)
+        if whole and error is None:
+            return unwritten
+        if error is not None and not isinstance(error, Exception):
+            return error
+        keeps = (
+            "Nothing of a request for new items is kept"
+            if form != ITEMS and store is None
+            else "This Similarity keeps every finite value"
+        )
+        if not finite.all():
+            k = int(np.argmin(finite))
+            return SimilarityError(
+                f"The similarity function returned {values[k]} for "
+                f"{form.format(*request.pair(k))}. {keeps}; mend the function or leave "
+                "the item out, and ask it again."
+            )
+        later = "" if self.batch is None else ", or later ones of its batch"
+        where = form.format(*request.pair(values.size))
+        failure = SimilarityError(
+            f"The similarity function raised {error!r} on {where}{later}. "
+            f"{keeps}; mend the function and ask it again. {_lost(lost)}"
+        )
+        failure.__cause__ = error
+        return failure
+
+    def _keep(
+        self,
+        request: Request,
+        values: np.ndarray,
+        whole: bool,
+        out: np.ndarray,
+        count: Callable[[], None],
+        finished: Finished | None,
+        store: Sides | None,
+    ) -> StoreError | None:
+        """Keep what is not NaN and count it; return why it could not be written."""
+        record = Record(request.i, request.j, values, request.grid)
+        got = ~np.isnan(values) if not whole or request.partly else np.ones(1, bool)
+        if request.partly:  # what was known is no answer of the function
+            got &= np.isnan(out[request.target])
+        if not got.all():
+            got = got.ravel()
+            i, j = (items[got] for items in request.pairs())
+            record = Record(i, j, values.ravel()[got], False)
+
+        def keep() -> None:
+            if store is not None:  # first: what it has not been handed is not known
+                store.hand(record)
+            request.fill(values, out)
+            if finished is not None:
+                finished(*record.pairs(), record.values.ravel())
+
+        try:
+            keep()
+        except KeyboardInterrupt:
+            keep()  # twice does no harm, and then all of it is kept
+            raise
+        finally:
+            count()
+        if store is not None:
+            try:
+                store.flush()
+            except StoreError as error:
+                return error
+        return None
+
+
+@contextmanager
+def _closing(answers: Any) -> Iterator[Any]:
+    """Close the answers of joblib, which warns of those that nobody has taken."""
+    try:
+        yield answers
+    finally:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=UserWarning)
+            answers.close()
+
+
+def _unreadable(where: str, error: Exception) -> SimilarityError:
+    failure = SimilarityError(
+        f"The items themselves could not be read, {where} or later ones: "
+        f"{error!r}. `items` has to be a sequence or an array, one item for each "
+        "position or row."
+    )
+    failure.__cause__ = error
+    return failure
+
+
+def _sendable(call: Callable[[], Any]) -> bool:
+    """Tell whether a call can be sent to another process."""
+    try:
+        pickle.dumps(joblib.wrap_non_picklable_objects(call))
+    except Exception:
+        return False
+    return True
+
+
+def _broken(
+    begun: dict[int, Request],
+    sent: dict[int, Callable[[], Any]],
+    error: Exception,
+    ledger: Ledger,
+) -> SimilarityError:
+    """Return the error for workers that gave no answer to what was begun."""
+    if not sent:
+        return SimilarityError(
+            f"joblib could not begin: {error!r}. Nothing is lost. Answers are taken as "
+            'they come, which the backends "loky", "threading" and "dask" can do.'
+        )
+    begun = {k: request for k, request in begun.items() if request.known is None}
+    size = sum(request.size for request in begun.values())
+    if isinstance(error, pickle.PicklingError) or "pickle" in str(error):
+        unsent = [k for k in begun if k in sent and not _sendable(sent[k])]
+        kept = sum(begun[k].size for k in unsent)
+        ledger.answered(kept, 0, 0)  # the others may have been evaluated
+        return SimilarityError(
+            f"The similarity function or an item cannot be sent to a worker process: "
+            f"{error!r}. Leave out what cannot be pickled (an open file, a connection, "
+            "a lock), make it inside the function, or pass n_jobs=1 or use "
+            'joblib.parallel_config(backend="threading").'
+            + (f" {_lost(size - kept)}" if size > kept else "")
+        )
+    i, j = next(iter(begun.values())).pair(0)
+    return SimilarityError(
+        f"A worker gave no answer from items {i} and {j} on: {error!r}. It may have "
+        "run out of memory or crashed. This Similarity keeps whatever is finished; "
+        f"mend the function and ask it again. {_lost(size)}"
+    )
+
+
+def _lost(size: int) -> str:
+    """Tell what a failure cost."""
+    one = size == 1
+    return (
+        f"The {'evaluation' if one else f'{size} evaluations'} handed over with it "
+        f"{'is' if one else 'are'} lost and {'counts' if one else 'count'} against "
+        "`limit`, see `failed`."
+    )

@@ -1,0 +1,132 @@
+"""What a collection of items is, and how some of them are fetched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Set
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+__all__ = [
+    "accessor",
+    "as_items",
+    "count",
+    "indexable",
+    "is_frame",
+    "numeric",
+    "unmasked",
+]
+
+
+def indexable(items: Any) -> Any:
+    """Return items that can be fetched by number; raise for what is none."""
+    if scipy.sparse.issparse(items):
+        return items.tocsr()
+    if isinstance(items, str | bytes | bytearray | os.PathLike):
+        raise TypeError(
+            f"Items are a sequence or an array; a {type(items).__name__} is one item: "
+            "pass [x]. The name of a file is not read: pass what it holds."
+        )
+    sized = hasattr(items, "shape") or hasattr(items, "__len__")
+    if isinstance(items, Mapping | Set) or not sized:
+        mapping = isinstance(items, Mapping)
+        lacks = "no numbers" if mapping else "no order" if sized else "no len()"
+        raise TypeError(
+            f"Items are a sequence or an array; a {type(items).__name__} has {lacks}. "
+            f"Pass list(items{'.values()' if mapping else ''})."
+        )
+    return items
+
+
+def as_items(items: Any, batch: str | None) -> Any:
+    """Return items as a function of this form is given them.
+
+    A data frame of one column is that column, and so is an array of one that holds no
+    numbers; but a function of blocks takes a column of numbers as a matrix. Of several
+    columns the rows are mappings to a function of two items.
+    """
+    items = indexable(items)
+    if is_frame(items):
+        if items.shape[1] == 1 and not (batch == "block" and numeric(items)):
+            if hasattr(items, "iloc"):
+                return items.iloc[:, 0]
+            return [value for row in _records(items) for value in row.values()]
+        return _records(items) if batch is None else items
+    if isinstance(items, np.ndarray) and items.shape[1:] == (1,) and not numeric(items):
+        return items[:, 0]
+    return items
+
+
+def count(items: Any) -> int:
+    """Return how many items there are."""
+    if not hasattr(items, "shape"):
+        return len(items)
+    if len(items.shape) == 0:
+        raise ValueError("Items are a sequence or an array; got a single value.")
+    return int(items.shape[0])
+
+
+def is_frame(items: Any) -> bool:
+    """Tell whether items are the rows of a data frame."""
+    return hasattr(items, "columns") and len(getattr(items, "shape", ())) == 2
+
+
+def numeric(table: Any) -> bool:
+    """Tell whether a data frame or an array holds numbers alone."""
+    dtypes = getattr(table, "dtypes", None)  # of a data frame
+    if dtypes is None:
+        return getattr(table, "dtype", np.dtype(object)).kind in "biufcV"
+    return all(
+        dtype.is_numeric() if hasattr(dtype, "is_numeric") else dtype.kind in "biufc"
+        for dtype in dtypes
+    )
+
+
+def _records(frame: Any) -> list[dict[Any, Any]]:
+    """Return the rows of a data frame, each a mapping from the names of columns."""
+    for name in ("to_dicts", "to_pylist"):  # of Polars, of Arrow
+        if hasattr(frame, name):
+            return getattr(frame, name)()
+    return frame.to_dict("records")
+
+
+def accessor(items: Any) -> Callable[[np.ndarray], Any]:
+    """Return the function that fetches items, given an array of their numbers."""
+    if hasattr(items, "iloc"):
+        return partial(_rows_of_frame, items)
+    if is_frame(items):
+        return partial(_rows_of_table, items)
+    if scipy.sparse.issparse(items) or hasattr(items, "shape"):
+        return partial(_rows_of_array, items)
+    return partial(_elements, items)
+
+
+def _rows_of_frame(items: Any, index: np.ndarray) -> Any:
+    return items.iloc[index].reset_index(drop=True)  # or pandas aligns by labels
+
+
+def _rows_of_table(items: Any, index: np.ndarray) -> Any:
+    return items.take(index) if hasattr(items, "take") else items[index]
+
+
+def _rows_of_array(items: Any, index: np.ndarray) -> Any:
+    plain = isinstance(items, np.ndarray) or scipy.sparse.issparse(items)
+    if plain or (np.diff(index) > 0).all():
+        return items[index]
+    index, at = np.unique(index, return_inverse=True)  # as an HDF5 file demands
+    return items[index][at]
+
+
+def _elements(items: Any, index: np.ndarray) -> list[Any]:
+    return [items[k] for k in index.tolist()]
+
+
+def unmasked(values: Any) -> np.ndarray:
+    """Return values as an array, NaN where they are masked."""
+    if np.ma.isMaskedArray(values) and values.dtype.kind in "fiub":
+        dtype = values.dtype if values.dtype.kind == "f" else float
+        return np.ma.filled(values.astype(dtype), np.nan)
+    return np.asarray(values)

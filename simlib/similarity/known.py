@@ -1,0 +1,438 @@
+"""What is already known of a similarity matrix.
+
+Whole columns (and, where the matrix is not symmetric, whole rows) are kept as arrays,
+scattered entries as a few sorted arrays of int64 keys beside arrays of values. Nothing
+is a dictionary of pairs or a mask of the whole matrix: a million items with 64 columns
+and a million pairs take 0.6 GiB. NaN stands for "not known yet".
+
+Whatever changes is made beside what is there and put in its place by one assignment: an
+interrupt loses nothing, and arrays that joblib has mapped read-only will do.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from simlib.similarity.requests import Block, Region, shared
+
+__all__ = ["Memory", "Others"]
+
+_Run: TypeAlias = tuple[np.ndarray, np.ndarray]
+_Grid: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+CHUNK = 2**20  # entries enumerated at a time
+RATIO = 16  # sizes of sorted arrays that follow each other differ by this or are merged
+
+
+class _Kept(NamedTuple):
+    """State of `Lines`."""
+
+    slot: np.ndarray  # column -> running number of its storage, or -1
+    blocks: list[tuple[int, np.ndarray]]  # (first slot, (n, k) array)
+    complete: np.ndarray  # per slot
+
+
+class Lines:
+    """Whole columns of an n x n matrix, kept in the blocks in which they arrived."""
+
+    def __init__(self, n: int):
+        slot = np.broadcast_to(np.int32(-1), (n,))  # takes no memory
+        self._kept = _Kept(slot, [], np.zeros(0, dtype=bool))
+
+    def __bool__(self) -> bool:
+        return bool(self._kept.blocks)
+
+    @property
+    def kept(self) -> np.ndarray:
+        """The columns of which anything is kept."""
+        return np.flatnonzero(self._kept.slot >= 0) if self else np.zeros(0, np.int64)
+
+    def complete(self, columns: np.ndarray) -> np.ndarray:
+        """Tell for each column whether every entry of it is known."""
+        slots = self._kept.slot[columns]
+        known = slots >= 0
+        known[known] = self._kept.complete[slots[known]]
+        return known
+
+    def add(self, columns: np.ndarray, block: np.ndarray) -> None:
+        """Keep `block` (n, k) as these columns; it may hold NaN until `finish`.
+
+        The array is kept, not a copy: what is written into it later is known.
+        """
+        slot, blocks, complete = self._kept
+        first = complete.size
+        again = (slot[columns] >= 0).any()
+        slot = slot.copy()
+        slot[columns] = first + np.arange(columns.size)
+        blocks = [*blocks, (first, block)]
+        if again:  # an earlier attempt was not finished: let go of what it leaves
+            blocks = [
+                (start, kept)
+                for start, kept in blocks
+                if np.isin(start + np.arange(kept.shape[1]), slot).any()
+            ]
+        complete = np.append(complete, np.zeros(columns.size, dtype=bool))
+        self._kept = _Kept(slot, blocks, complete)
+
+    def finish(self, columns: np.ndarray) -> None:
+        """Declare these columns complete."""
+        complete = self._kept.complete.copy()
+        complete[self._kept.slot[columns]] = True
+        self._kept = self._kept._replace(complete=complete)
+
+    def entries(self, i: np.ndarray, j: np.ndarray, out: np.ndarray) -> None:
+        """Write every known K[i, j] into `out`, all three of one dimension."""
+        slots = self._kept.slot[j]
+        places = np.flatnonzero(slots >= 0)
+        if places.size == 0:
+            return
+        slots, i = slots[places], i[places]
+        for first, block in self._kept.blocks:
+            here = np.flatnonzero((slots >= first) & (slots < first + block.shape[1]))
+            if here.size:
+                values = block[i[here], slots[here] - first]
+                known = ~np.isnan(values)
+                out[places[here[known]]] = values[known]
+
+    def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
+        """Write what is known of K[rows, columns] into `out`; tell if there is any."""
+        if not self:
+            return False
+        slots = self._kept.slot[columns]
+        if slots.max(initial=-1) < 0:
+            return False
+        for first, block in self._kept.blocks:
+            inside = (slots >= first) & (slots < first + block.shape[1])
+            for position in np.flatnonzero(inside):
+                values = block[rows, slots[position] - first]
+                known = ~np.isnan(values)
+                out[known, position] = values[known]
+        return True
+
+    def take(self, columns: np.ndarray) -> np.ndarray:
+        """Return K[:, columns], complete: a read-only view where storage allows."""
+        slots = self._kept.slot[columns]
+        for first, block in self._kept.blocks:
+            start = slots[0] - first
+            if 0 <= start < block.shape[1] and np.array_equal(
+                slots, slots[0] + np.arange(slots.size)
+            ):
+                if start + slots.size > block.shape[1]:
+                    break
+                view = np.asarray(block)[:, start : start + slots.size]
+                view.flags.writeable = False
+                return view
+        n, dtype = self._kept.slot.size, self._kept.blocks[0][1].dtype
+        result = np.empty((n, columns.size), dtype=dtype, order="F")
+        for first, block in self._kept.blocks:
+            here = np.flatnonzero((slots >= first) & (slots < first + block.shape[1]))
+            result[:, here] = block[:, slots[here] - first]
+        return result
+
+
+class _Entries(NamedTuple):
+    """Scattered entries: arrays of keys beside arrays of values."""
+
+    runs: list[_Run]  # sorted, from the largest on
+    recent: list[_Run]  # as they came
+
+
+class Memory:
+    """Known entries of an n x n matrix, behind `get` and `put`.
+
+    Parameters
+    ----------
+    n : int
+        Number of items.
+    symmetric : bool
+        Whether K[i, j] answers for K[j, i].
+    dtype : dtype
+        Floating type of the values; NaN stands for an unknown one.
+    diagonal : array of shape (n,), optional
+        K[i, i], where it is known from the start.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        symmetric: bool,
+        dtype: np.dtype,
+        diagonal: np.ndarray | None = None,
+    ):
+        self.n, self.symmetric, self.dtype = n, symmetric, dtype
+        self.diagonal = diagonal
+        self.columns = Lines(n)
+        self.rows = self.columns if symmetric else Lines(n)  # K[i, j] = rows[j, i]
+        self._entries = _Entries([], [])
+
+    def __bool__(self) -> bool:
+        lines = self.columns or self.rows
+        return bool(lines or any(self._entries) or self.diagonal is not None)
+
+    def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return K[i[k], j[k]] for every k, NaN where unknown."""
+        out = self._from_lines(i, j)
+        if runs := self._settle():
+            keys = self.keys(i, j)
+            for known, values in runs:
+                at = known.searchsorted(keys)
+                found = known.take(at, mode="clip") == keys
+                if np.count_nonzero(found):  # far quicker than any() on a few
+                    out[found] = values[at[found]]
+        return out
+
+    def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
+        """Remember scattered entries; of several values for a pair the first stays."""
+        if self.diagonal is not None:
+            off = i != j
+            i, j, values = i[off], j[off], values[off]
+        if i.size:
+            values = np.array(values, dtype=self.dtype)
+            self._entries.recent.append((self.keys(i, j), values))
+
+    def restore(self, grids: Sequence[_Grid]) -> None:
+        """Remember grids (rows, columns, values) that another process has evaluated.
+
+        Those that together are most of some columns, or rows, are kept as such.
+        """
+        length: Counter[tuple[int, bytes]] = Counter()
+        for *sides, _ in grids:
+            for a in (0, 1):
+                length[a, sides[a].tobytes()] += sides[1 - a].size
+        together: dict[tuple[int, bytes], list[_Grid]] = {}
+        for i, j, values in grids:
+            keys = (1, j.tobytes()), (0, i.tobytes())
+            most = max(keys, key=lambda key: length[key])
+            if 2 * length[most] >= self.n:
+                together.setdefault(most, []).append((i, j, values))
+            else:
+                self.put(np.repeat(i, j.size), np.tile(j, i.size), values.ravel())
+        every = np.arange(self.n)
+        for (side, _), parts in together.items():
+            lines, kept = parts[0][side], self.columns if side else self.rows
+            block = np.full((self.n, lines.size), np.nan, self.dtype, order="F")
+            self.fill(*((every, lines, block) if side else (lines, every, block.T)))
+            for i, j, values in parts:
+                if side:
+                    block[i] = values
+                else:
+                    block[j] = values.T
+            kept.add(lines, block)
+
+    def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
+        """Write what is known of K[rows, columns] (no repeats) into `out`.
+
+        Tells whether there may be any.
+        """
+        runs = self._settle()
+        size = sum(keys.size for keys, _ in runs)
+        if 0 < size <= out.size:
+            row_at, column_at = np.full((2, self.n), -1)
+            row_at[rows] = np.arange(rows.size)
+            column_at[columns] = np.arange(columns.size)
+            for keys, values in runs:
+                i, j = np.divmod(keys, self.n)
+                for a, b in ((i, j), (j, i))[: 1 + self.symmetric]:
+                    inside = (row_at[a] >= 0) & (column_at[b] >= 0)
+                    out[row_at[a[inside]], column_at[b[inside]]] = values[inside]
+        elif size:
+            i, j = np.repeat(rows, columns.size), np.tile(columns, rows.size)
+            values = self.get(i, j).reshape(out.shape)
+            np.copyto(out, values, where=~np.isnan(values))
+        some = self.columns.fill(rows, columns, out)
+        some |= self.rows.fill(columns, rows, out.T)
+        if self.diagonal is not None:
+            a, b = shared(rows, columns, self.n)
+            out[a, b] = self.diagonal[rows[a]]
+        return some or size > 0 or self.diagonal is not None
+
+    def blank(self) -> Memory:
+        """Return a memory that knows nothing but a given diagonal."""
+        return Memory(
+            self.n, symmetric=self.symmetric, dtype=self.dtype, diagonal=self.diagonal
+        )
+
+    def snapshot(self) -> Memory:
+        """Return a memory of the same, to which what is put here later is unknown."""
+        now = copy.copy(self)
+        now._entries = _Entries(self._settle(), [])
+        now.columns = copy.copy(self.columns)
+        now.rows = now.columns if self.symmetric else copy.copy(self.rows)
+        return now
+
+    def unknown(
+        self,
+        blocks: Sequence[Block],
+        i: np.ndarray,
+        j: np.ndarray,
+        besides: Memory | None = None,
+    ) -> int:
+        """Count what is not known of some blocks and of further pairs, each once.
+
+        Neither here nor `besides`.
+        """
+        lines: list[Block] = []
+        for rows, kept in [(False, self.columns), (True, self.rows)]:
+            whole = kept.kept
+            whole = whole[kept.complete(whole)]
+            lines.append((whole, None) if rows else (None, whole))
+        region = Region(
+            self.n,
+            blocks,
+            symmetric=self.symmetric,
+            without=lines,
+            diagonal=self.diagonal is None,
+        )
+        count = len(region)
+        for a, b, _ in self._scattered() if blocks else ():
+            count -= int(np.count_nonzero(region.covers(a, b)))
+        if besides and blocks:
+            for a, b, _ in besides.known():
+                new = region.covers(a, b) & np.isnan(self.get(a, b))
+                count -= int(np.count_nonzero(new))
+        if i.size:
+            i, j = np.divmod(np.unique(self.keys(i, j)), self.n)
+            missing = ~Region(self.n, blocks, symmetric=self.symmetric).covers(i, j)
+            for memory in (self, besides):
+                if memory:
+                    missing[missing] = np.isnan(memory.get(i[missing], j[missing]))
+            count += int(np.count_nonzero(missing))
+        return count
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Return an iterator over what is known now: (i, j, K[i, j]), each pair once.
+
+        Some come at a time.
+        """
+        now = self.snapshot()
+        return now._listed(now.columns.kept, now.rows.kept)
+
+    def _scattered(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield the same without the entries of complete lines and of the diagonal."""
+        self._settle()
+        columns, rows = self.columns.kept, self.rows.kept
+        columns = columns[~self.columns.complete(columns)]
+        rows = rows[~self.rows.complete(rows)]
+        return self._listed(columns, rows, diagonal=False)
+
+    def _listed(
+        self, columns: np.ndarray, rows: np.ndarray, *, diagonal: bool = True
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield what these lines know, then what stands in no line."""
+        given = self.diagonal is not None
+
+        def but(
+            new: np.ndarray, i: np.ndarray, j: np.ndarray, values: np.ndarray
+        ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            new = new & (i != j) if given else new
+            return i[new], j[new], values[new]
+
+        whole = np.zeros(self.n, dtype=bool)
+        whole[columns] = True
+        for i, j in self._grid(columns):
+            values = self._from_lines(i, j, rows=self.symmetric)
+            new = ~np.isnan(values)
+            if self.symmetric:  # an entry of two lines is met in both orders
+                new &= ~whole[i] | (i <= j)
+            yield but(new, i, j, values)
+        if not self.symmetric:
+            for j, i in self._grid(rows):
+                values = self._from_lines(i, j)
+                new = ~np.isnan(values) & np.isnan(self._from_lines(i, j, rows=False))
+                yield but(new, i, j, values)
+        for keys, kept in self._entries.runs:
+            for k in range(0, keys.size, CHUNK):
+                i, j = np.divmod(keys[k : k + CHUNK], self.n)
+                new = np.isnan(self._from_lines(i, j))
+                yield but(new, i, j, kept[k : k + CHUNK])
+        if self.diagonal is not None and diagonal:
+            for k in range(0, self.n, CHUNK):
+                i = np.arange(k, min(k + CHUNK, self.n))
+                yield i, i, self.diagonal[i]
+
+    def _grid(self, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the places of whole lines, some items of all of them at a time."""
+        step = max(1, CHUNK // max(1, lines.size))
+        for k in range(0, self.n if lines.size else 0, step):
+            items = np.arange(k, min(k + step, self.n))
+            yield np.repeat(items, lines.size), np.tile(lines, items.size)
+
+    def _from_lines(
+        self, i: np.ndarray, j: np.ndarray, *, rows: bool = True
+    ) -> np.ndarray:
+        """Return K[i[k], j[k]] as far as lines, and the given diagonal, know it."""
+        out = np.full(i.shape, np.nan, dtype=self.dtype)
+        if self.columns:
+            self.columns.entries(i, j, out)
+        if rows and self.rows:
+            self.rows.entries(j, i, out)
+        if self.diagonal is not None:
+            on = np.flatnonzero(i == j)
+            out[on] = self.diagonal[i[on]]
+        return out
+
+    def keys(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return one number for each pair, the same for both orders if symmetric."""
+        if self.symmetric:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        return i.astype(np.int64) * self.n + j
+
+    def _settle(self) -> list[_Run]:
+        """Sort what was put since the last look, and merge arrays of like size."""
+        runs, recent = self._entries
+        if not recent:
+            return runs
+        runs = [*runs, _sorted(recent)]
+        while len(runs) > 1 and runs[-2][0].size < RATIO * runs[-1][0].size:
+            runs[-2:] = [_sorted(runs[-2:])]
+        self._entries = _Entries(runs, [])
+        return runs
+
+
+class Others:
+    """Values of pairs of items that are told apart by integers of 64 bits."""
+
+    def __init__(self, symmetric: bool, dtype: np.dtype):
+        self.loaded = False  # by whoever fills it
+        self._number: dict[int, int] = {}
+        self._memory = Memory(2**31, symmetric=symmetric, dtype=dtype)
+
+    def __reduce__(self) -> tuple[type[Others], tuple[bool, np.dtype]]:
+        return Others, (self._memory.symmetric, self._memory.dtype)  # copies are empty
+
+    def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
+        """Remember values; of several for a pair the first stays."""
+        self._memory.put(self._numbers(i), self._numbers(j), values)
+
+    def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return the value of each pair, NaN where unknown."""
+        return self._memory.get(self._numbers(i), self._numbers(j))
+
+    def _numbers(self, names: np.ndarray) -> np.ndarray:
+        names, at = np.unique(names, return_inverse=True)
+        number = self._number
+        found = [number.setdefault(name, len(number)) for name in names.tolist()]
+        return np.array(found, np.int64)[at]
+
+
+def _sorted(parts: list[_Run]) -> _Run:
+    """Join arrays of keys, and their values, and sort; the first of equals stays."""
+    keys, values = parts[0]
+    if len(parts) > 1:
+        keys = np.concatenate([keys for keys, _ in parts])
+        values = np.concatenate([values for _, values in parts])
+    elif (keys[1:] > keys[:-1]).all():
+        return keys, values
+    order = np.argsort(keys, kind="stable")  # a mere merge where parts are sorted
+    keys, values = keys[order], values[order]
+    again = keys[1:] == keys[:-1]
+    if np.count_nonzero(again):
+        new = np.append(True, ~again)
+        return keys[new], values[new]
+    return keys, values

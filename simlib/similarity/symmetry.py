@@ -1,0 +1,87 @@
+"""Whether a function is symmetric, told from a few pairs in both orders.
+
+Of the pairs that are evaluated anyway, a few are asked in the other order too. They are
+one in `SHARE` of the evaluations and `MOST` in all: of a function that differs on an
+eighth of its pairs so many miss it once in 25 times, and most functions that are not
+symmetric differ on nearly all.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from simlib.similarity.requests import Request
+
+__all__ = ["SymmetryCheck"]
+
+MOST = 24  # pairs in both orders
+SHARE = 50  # evaluations for each of them
+TOLERANCE = 0.01  # of the largest value, as between the halves of a block
+
+
+class SymmetryCheck:
+    """Pairs to be asked in the other order, and what came of it.
+
+    Parameters
+    ----------
+    on : bool
+        Whether any are asked.
+
+    Attributes
+    ----------
+    calls : int
+        Evaluations in the other order.
+    left : int
+        How many more pairs may be asked.
+    """
+
+    def __init__(self, on: bool):
+        self.calls, self.left = 0, MOST if on else 0
+        self._seen, self._told = 0, False
+        self._due: list[Request] = []
+        self._values = np.zeros((2, 0))  # in the one order and in the other
+
+    def see(self, request: Request, values: np.ndarray) -> None:
+        """Choose some of the pairs that were evaluated."""
+        self._seen += values.size
+        number = min(self.left, self._seen // SHARE - (MOST - self.left))
+        if number > 0:
+            i, j = request.pairs()
+            off = np.flatnonzero(i != j)
+            some = np.random.default_rng(self._seen).permutation(off)[:number]
+            self.left -= some.size
+            if some.size:
+                known = values.ravel()[some]
+                self._due.append(Request(j[some], i[some], (), known=known))
+
+    def due(self) -> Iterator[Request]:
+        """Yield what is to be asked now."""
+        while self._due:
+            yield self._due.pop()
+
+    def compare(self, request: Request, answer: np.ndarray) -> None:
+        """Warn where the two orders differ; of a failure nothing is said."""
+        self.calls += request.size
+        if answer.shape != request.shape or request.known is None or self._told:
+            return
+        self._values = np.hstack([self._values, [request.known, answer]])
+        with np.errstate(over="ignore", invalid="ignore"):
+            gap = np.abs(self._values[0] - self._values[1])
+        differ = gap > TOLERANCE * np.abs(self._values[0]).max()
+        if differ.any():
+            self._told, self.left, (one, other) = True, 0, self._values
+            self._due.clear()
+            k = int(np.argmax(differ[-answer.size :]))
+            warnings.warn(
+                f"The similarity function is not symmetric: of {gap.size} pairs asked "
+                f"in both orders {np.count_nonzero(differ)} differ, by up to "
+                f"{np.nanmax(gap):.3g}. It gives {one[k - answer.size]:.6g} for items "
+                f"{request.j[k]} and {request.i[k]}, and {other[k - answer.size]:.6g} "
+                "in the other order. Pass symmetric=False, and .symmetrized() for the "
+                "mean of the two; or check_symmetry=False if one order is meant.",
+                UserWarning,
+                stacklevel=2,
+            )

@@ -1,0 +1,484 @@
+"""What every similarity matrix can do, and those that are made of another one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from math import inf
+from typing import Any, NoReturn, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from simlib.similarity.budget import SimilarityError, check_budget
+from simlib.similarity.items import unmasked
+from simlib.similarity.requests import Block, Region
+from simlib.similarity.source import Source
+
+__all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
+
+Bar: TypeAlias = AbstractContextManager[Callable[..., object]]
+
+ONE_SIDED = (
+    "row_landmarks are for a similarity that is not symmetric: this one is the same "
+    "from the landmarks as to them."
+)
+
+
+def no_bar() -> Bar:
+    """Return what takes the place of a progress bar where none is shown."""
+    return nullcontext(lambda **_: None)
+
+
+class SimilarityMatrix(Source):
+    """A `Source` with all that a method may ask of it besides.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity
+    >>> distance = Similarity([0.0, 1.0, 3.0], lambda x, y: abs(x - y))
+    >>> kernel = distance.map(np.negative).map(np.exp)  # on the same ledger
+    >>> kernel.columns([1])[:, 0].round(3).tolist(), distance.calls
+    ([0.368, 1.0, 0.135], 3)
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix, (n, n)."""
+        return (self.n, self.n)
+
+    @property
+    @abstractmethod
+    def failed(self) -> int:
+        """Evaluations handed to requests that failed; they count against `limit`."""
+
+    @property
+    @abstractmethod
+    def diagonal_known(self) -> bool:
+        """Whether the diagonal was given, and costs nothing."""
+
+    @property
+    def remaining(self) -> float:
+        """Evaluations that `limit` leaves; infinity without one."""
+        return (
+            inf if self.limit is None else max(self.limit - self.calls - self.failed, 0)
+        )
+
+    @abstractmethod
+    def cost(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> int:
+        """Return the evaluations that some requests would make; none is made."""
+
+    def diagonal(self) -> np.ndarray:
+        """Return the similarity of each item with itself, shape (n,)."""
+        return self.pairs(np.arange(self.n), np.arange(self.n))
+
+    @abstractmethod
+    def between(
+        self,
+        new_items: Any,
+        landmarks: ArrayLike,
+        row_landmarks: ArrayLike | None = None,
+    ) -> np.ndarray:
+        """Return the similarities of items outside the matrix to some inside."""
+
+    @abstractmethod
+    def blank(self) -> SimilarityMatrix:
+        """Return a similarity that knows nothing yet, on the same counter and limit."""
+
+    @abstractmethod
+    def fork(self, *, limit: float | None = None) -> SimilarityMatrix:
+        """Return a similarity that shares what is known, with a counter of its own."""
+
+    @abstractmethod
+    def run(self, *, asked: bool = False) -> SimilarityMatrix:
+        """Return what knows only what is asked of it, on the same counter and limit.
+
+        What this similarity knows answers its requests, at no call. Whatever chooses
+        what to ask by what is known (`simlib.neighbors.nearest`, `search`,
+        `pairs_above` and `most_similar`, `simlib.approximate_to` and `estimate_error`)
+        does so in a run of its own: with the same seed it makes the same choices again,
+        whatever was paid for before, and pays for what is missing. The calls of a run
+        are what it has asked for, known before or not.
+
+        Parameters
+        ----------
+        asked : bool, default=False
+            Know from the start what was asked of this object, other than in runs; but
+            not what only its store knows.
+
+        Examples
+        --------
+        >>> from simlib import Similarity
+        >>> sim = Similarity([0.0, 1.0, 3.0], lambda x, y: abs(x - y))
+        >>> sim.columns([1])[:, 0].tolist(), sim.calls
+        ([1.0, 0.0, 2.0], 3)
+        >>> run = sim.run()
+        >>> run.peek([0], [1]).tolist(), run.pairs([0], [1]).tolist()
+        ([nan], [1.0])
+        >>> run.calls, sim.calls
+        (1, 3)
+        """
+
+    @abstractmethod
+    def informed(self) -> SimilarityMatrix:
+        """Return a similarity whose runs know all that is known, of a store too.
+
+        ``nearest(sim.informed(), ...)`` goes by all of it, whatever it was paid for;
+        its calls are new ones, and when it is run again it makes other choices.
+        """
+
+    @abstractmethod
+    def progress_bar(self, total: float | None = None) -> Bar:
+        """Show what is evaluated in this context on one progress bar.
+
+        If progress is to be shown at all; the bar of an outer context serves. What
+        ``with`` returns takes keyword arguments to be shown beside it.
+        """
+
+    def map(self, function: Callable[[np.ndarray], np.ndarray]) -> SimilarityMatrix:
+        """Return the elementwise view ``function(K)``.
+
+        It shares the known values, the counter and the limit of this similarity:
+        ``sim.map(lambda d: np.exp(-gamma * d))`` of known distances costs nothing.
+        """
+        return MappedSimilarity(self, function)
+
+    def symmetrized(self) -> SimilarityMatrix:
+        """Return the view (K + K.T)/2, symmetric, on the same counter.
+
+        It costs two calls for a pair off the diagonal and one on it, less what is
+        known. A symmetric similarity is returned as it is.
+        """
+        return self if self.symmetric else SymmetrizedSimilarity(self)
+
+    def __repr__(self) -> str:
+        kind = "symmetric" if self.symmetric else "asymmetric"
+        limit = "" if self.limit is None else f" of {self.limit}"
+        failed = f", {self.failed} failed" if self.failed else ""
+        verified = getattr(self, "verified", 0)
+        again = f", {verified} of a store verified" if verified else ""
+        return (
+            f"{type(self).__name__}({self.n} items, {kind}, {self.calls}{limit} "
+            f"calls{failed}{again})"
+        )
+
+    def __sklearn_clone__(self) -> Self:
+        """Return itself: the clones of an estimator share what is known, and count."""
+        return self
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(
+            "A similarity matrix is evaluated only where asked: use block, columns, "
+            "rows or pairs; sim.columns(range(sim.n)) evaluates all of it."
+        )
+
+    def __getitem__(self, _: Any) -> NoReturn:
+        raise TypeError(
+            "A similarity matrix has no [i, j]: ask for many entries at a time, by "
+            "pairs(i, j), block(rows, columns), columns(j) or rows(i)."
+        )
+
+
+class View(SimilarityMatrix):
+    """A similarity matrix made of another one, which keeps values, counter and limit.
+
+    Parameters
+    ----------
+    base : Source
+        With more than the names of a `Source` it can do more here.
+    """
+
+    def __init__(self, base: Source):
+        self.base = base
+
+    def on(self, base: Source) -> View:
+        """Return the same view of another matrix."""
+        return type(self)(base)
+
+    @property
+    def items(self) -> Any:
+        return self.base.items  # type: ignore[attr-defined]  # a Source need not tell
+
+    @property
+    def n(self) -> int:
+        return self.base.n
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.base.dtype
+
+    @property
+    def symmetric(self) -> bool:
+        return self.base.symmetric
+
+    @property
+    def calls(self) -> int:
+        return self.base.calls
+
+    @property
+    def limit(self) -> float | None:
+        return self.base.limit
+
+    @limit.setter
+    def limit(self, value: float | None) -> None:
+        self.base.limit = value  # type: ignore[misc]  # a Source may refuse
+
+    @property
+    def failed(self) -> int:
+        return getattr(self.base, "failed", 0)
+
+    @property
+    def diagonal_known(self) -> bool:
+        return getattr(self.base, "diagonal_known", False)
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        return self.base.block(rows, columns)
+
+    def columns(self, columns: ArrayLike) -> np.ndarray:
+        return self.base.columns(columns)
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        return self.base.rows(rows)
+
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return self.base.pairs(i, j)
+
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return self.base.peek(i, j)
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        return self.base.known()
+
+    def cost(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> int:
+        if isinstance(self.base, SimilarityMatrix):
+            return self.base.cost(*blocks, pairs=pairs)
+        region = Region(self.n, blocks, symmetric=self.symmetric)
+        count = len(region)
+        for i, j, _ in self.base.known():
+            count -= int(np.count_nonzero(region.covers(i, j)))
+        if pairs is not None:
+            i, j = (np.atleast_1d(np.asarray(side, dtype=np.int64)) for side in pairs)
+            if self.symmetric:
+                i, j = np.minimum(i, j), np.maximum(i, j)
+            i, j = np.divmod(np.unique(i * self.n + j), self.n)
+            unknown = np.isnan(self.base.peek(i, j)) & ~region.covers(i, j)
+            count += int(np.count_nonzero(unknown))
+        return count
+
+    def between(
+        self,
+        new_items: Any,
+        landmarks: ArrayLike,
+        row_landmarks: ArrayLike | None = None,
+    ) -> np.ndarray:
+        return self._whole_base().between(new_items, landmarks, row_landmarks)
+
+    def blank(self) -> SimilarityMatrix:
+        blank = getattr(self.base, "blank", None)
+        return self if blank is None else self.on(blank())
+
+    def fork(self, *, limit: float | None = None) -> SimilarityMatrix:
+        return self.on(self._whole_base().fork(limit=limit))
+
+    def run(self, *, asked: bool = False) -> SimilarityMatrix:
+        if isinstance(self.base, SimilarityMatrix):
+            return self.on(self.base.run(asked=asked))
+        return self
+
+    def informed(self) -> SimilarityMatrix:
+        return self.on(self._whole_base().informed())
+
+    def progress_bar(self, total: float | None = None) -> Bar:
+        if isinstance(self.base, SimilarityMatrix):
+            return self.base.progress_bar(total)
+        return no_bar()
+
+    def _whole_base(self) -> SimilarityMatrix:
+        """Return the base, if it has more than the names of a `Source`."""
+        if isinstance(self.base, SimilarityMatrix):
+            return self.base
+        raise TypeError(
+            f"A {type(self.base).__name__} has no fork, between or informed; of the "
+            "matrices in simlib those made by Similarity have."
+        )
+
+
+class MappedSimilarity(View):
+    """The elementwise view that `SimilarityMatrix.map` returns."""
+
+    def __init__(self, base: Source, function: Callable[[np.ndarray], np.ndarray]):
+        super().__init__(base)
+        self.function = function
+
+    def on(self, base: Source) -> View:
+        return MappedSimilarity(base, self.function)
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        return self._apply(self.base.block(rows, columns))
+
+    def columns(self, columns: ArrayLike) -> np.ndarray:
+        return self._apply(self.base.columns(columns))
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        return self._apply(self.base.rows(rows))
+
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return self._apply(self.base.pairs(i, j))
+
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        values = self.base.peek(i, j)
+        known = ~np.isnan(values)
+        values[known] = self._apply(values[known])
+        return values
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for i, j, values in self.base.known():
+            yield i, j, self._apply(values)
+
+    def between(
+        self,
+        new_items: Any,
+        landmarks: ArrayLike,
+        row_landmarks: ArrayLike | None = None,
+    ) -> np.ndarray:
+        return self._apply(super().between(new_items, landmarks, row_landmarks))
+
+    def _apply(self, values: np.ndarray) -> np.ndarray:
+        if values.size == 0:  # which numpy.vectorize refuses
+            return values.astype(self.dtype)
+        result = unmasked(self.function(values))
+        if result.dtype.kind == "c":
+            raise SimilarityError(
+                f"The mapped function returned values of type {result.dtype}, which "
+                "are not real numbers; the similarities themselves are kept."
+            )
+        with np.errstate(over="ignore"):
+            result = result.astype(self.dtype, copy=False)
+        if result.shape != values.shape:
+            raise SimilarityError(
+                f"The mapped function turned shape {values.shape} into {result.shape}; "
+                "it must act on each value alone."
+            )
+        bad = ~np.isfinite(result)
+        if bad.any():
+            raise SimilarityError(
+                f"The mapped function turned {values[bad][0]:.6g} into "
+                f"{result[bad][0]}; the similarities themselves are kept."
+            )
+        return result
+
+
+class SymmetrizedSimilarity(View):
+    """The view (K + K.T)/2 that `SimilarityMatrix.symmetrized` returns."""
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        with self._both((rows, columns)):
+            one = self.base.block(rows, columns)
+            return _mean(one, self.base.block(columns, rows).T)
+
+    def columns(self, columns: ArrayLike) -> np.ndarray:
+        with self._both((None, columns)):
+            return _mean(self.base.columns(columns), self.base.rows(columns).T)
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        return self.columns(rows).T
+
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return _mean(*np.split(self.base.pairs(*_both_orders(i, j)), 2))
+
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return _mean(self.base.peek(i, j), self.base.peek(j, i))
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for i, j, values in self.base.known():
+            first = i <= j
+            i, j = i[first], j[first]
+            mean = _mean(values[first], self.base.peek(j, i))
+            both = ~np.isnan(mean)
+            yield i[both], j[both], mean[both]
+
+    def cost(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> int:
+        other = [(columns, rows) for rows, columns in blocks]
+        if pairs is not None:
+            pairs = _both_orders(*pairs)
+        return super().cost(*blocks, *other, pairs=pairs)
+
+    def between(
+        self,
+        new_items: Any,
+        landmarks: ArrayLike,
+        row_landmarks: ArrayLike | None = None,
+    ) -> np.ndarray:
+        if row_landmarks is not None:
+            raise ValueError(ONE_SIDED)
+        both = super().between(new_items, landmarks, landmarks)
+        return _mean(*np.hsplit(both, 2))
+
+    def _both(self, block: Block) -> Bar:
+        """Check the budget for both orders before either is evaluated; one bar."""
+        if self.limit is None:
+            return self.progress_bar()
+        needed = self.cost(block)
+        check_budget(needed, self)
+        return self.progress_bar(needed)
+
+
+def _both_orders(i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs (i, j) and after them (j, i)."""
+    i, j = np.atleast_1d(i), np.atleast_1d(j)
+    if i.size != j.size:
+        raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
+    if i.dtype.kind + j.dtype.kind in ("iu", "ui"):  # together they would be floats
+        i, j = i.astype(np.int64), j.astype(np.int64)
+    return np.concatenate([i, j]), np.concatenate([j, i])
+
+
+def _mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the mean, which is finite where both are."""
+    with np.errstate(over="ignore"):
+        mean = (one + other) / 2
+    beyond = np.isinf(mean)
+    if beyond.any():
+        mean[beyond] = one[beyond] / 2 + other[beyond] / 2
+    return mean
+
+
+def check_similarity(sim: Any) -> SimilarityMatrix:
+    """Return a similarity matrix that methods can read.
+
+    Parameters
+    ----------
+    sim : Source
+        A `Similarity`, a view, or an object of another kind with the names of a
+        `Source`.
+
+    Returns
+    -------
+    SimilarityMatrix
+        `sim`, or a view of it.
+
+    Raises
+    ------
+    TypeError
+        It is none, such as an array.
+    """
+    if isinstance(sim, SimilarityMatrix):
+        return sim
+    if isinstance(sim, Source):
+        return View(sim)
+    raise TypeError(
+        "A method reads a Similarity; for a matrix that you already have pass "
+        f"Similarity.from_matrix(K). Got {type(sim).__name__}."
+    )

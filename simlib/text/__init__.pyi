@@ -1,0 +1,2 @@
+from . import bounds as bounds
+from . import wmd as wmd

@@ -36,7 +36,7 @@ confirm: $(READY)
 
 # The pages that were built, in Chromium, if that and its chromedriver are on PATH.
 check: $(READY)
-	$(BIN)/pytest -m browser tests/test_pages.py
+	$(BIN)/pytest -m browser tests/book/test_pages.py
 
 test: lint pytest
 
@@ -55,7 +55,7 @@ slow: $(READY)
 
 # Small wrongs that the tests have to notice.
 mutants: $(READY)
-	$(BIN)/python tests/mutants.py
+	$(BIN)/python tests/house/mutants.py
 
 # One set of versions for every Python, so that readers see the same numbers; without the
 # extra models, which is a gigabyte that nothing here runs.

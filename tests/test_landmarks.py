@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matrices import asymmetric, indefinite, quick
 from scipy.stats import chi2
 
 from simlib.landmarks import adaptive, draw, pivoted_qr, sample_size, uniform
+from support.matrices import asymmetric, indefinite, quick
 
 # Exact answers
 

@@ -1,0 +1,924 @@
+"""The core of the residual against a cheap similarity."""
+
+import importlib
+import pickle
+import tracemalloc
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
+from sklearn.isotonic import IsotonicRegression
+
+from simlib import (
+    METHODS,
+    BudgetExceeded,
+    Similarity,
+    SimilarityError,
+    anchored,
+    approximate_to,
+    estimate_error,
+    largest,
+    relative_error,
+    tikhonov,
+)
+from simlib.approximation import COMPANION_METHODS
+from simlib.approximation.companion import InnerProducts
+from simlib.approximation.fit import RIDGES
+from simlib.biharmonic import heat_geodesics
+from simlib.datasets import cross_encoder_like
+from simlib.landmarks import draw
+from simlib.neighbors import nearest, pairs_above, search
+from simlib.text.bounds import centroid_distances, relaxed_word_mover_distances
+from simlib.text.wmd import bags_of_words
+from study import gallery
+from study.datasets import load_cortex, load_cross_encoder, load_word_vectors
+from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
+
+
+def both(K, G):
+    return Similarity.from_matrix(K), Similarity.from_matrix(G)
+
+
+def levels(n, *, seed=0):
+    """Return similarities of 12 levels off the diagonal, 1.5 on it."""
+    K = np.ceil(12 * rbf(n, seed=seed)) / 12
+    np.fill_diagonal(K, 1.5)
+    return K
+
+
+TRANSFORMS = {
+    "itself": lambda K: K,
+    "convex": np.exp,
+    "far away": lambda K: 1e6 * K**3 - 7,
+    "falling": lambda K: -np.sqrt(K),
+}
+
+
+# Exact answers
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("base_rank", [None, 60])
+def test_a_monotone_transform_tells_everything(name, base_rank):
+    K = levels(60)
+    sim, cheap = both(K, TRANSFORMS[name](K))
+    answer = anchored(sim, 8, cheap, base_rank=base_rank, rng=0)
+    assert error(K, answer) < 1e-9
+    assert answer.weight == 1
+    assert error(K, tikhonov(sim, 8, rng=0)) > 0.1
+
+
+@pytest.mark.parametrize("make", [indefinite, rbf, asymmetric])
+def test_the_matrix_itself_uncalibrated(make):
+    K = make(40)
+    sim, cheap = both(K, K)
+    answer = anchored(sim, 5, cheap, calibration=None, rng=0)
+    np.testing.assert_allclose(answer.toarray(), K, atol=1e-13)
+
+
+@pytest.mark.parametrize("make", [indefinite, asymmetric])
+@pytest.mark.parametrize("base_rank", [None, 60])
+def test_cheap_plus_low_rank(make, base_rank):
+    """The core sees the residual alone: rank 3 needs 3 landmarks."""
+    G = make(60, seed=1)
+    K = G + make(60, seed=2, rank=3)
+    sim, cheap = both(K, G)
+    answer = anchored(sim, 6, cheap, calibration=None, base_rank=base_rank, rng=0)
+    assert answer.weight == 1
+    assert error(K, answer) < 1e-6
+    assert error(K, tikhonov(sim, 6, rng=0)) > 0.5
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+@pytest.mark.parametrize("base_rank", [None, 7])
+def test_all_landmarks_give_the_matrix(make, base_rank):
+    K = make(24)
+    sim, cheap = both(K, make(24, seed=1))
+    assert error(K, anchored(sim, 24, cheap, base_rank=base_rank, rng=0)) < 1e-9
+
+
+@pytest.mark.parametrize("value", [2.0, -2.0])
+def test_one_item(value):
+    sim, cheap = both([[value]], [[5.0]])
+    assert anchored(sim, 1, cheap).toarray() == pytest.approx(value)
+    assert (sim.calls, cheap.calls) == (1, 1)
+
+
+# By brute force: scikit-learn, normal equations, and loops over what was read
+
+
+def core(A, s1, ridge):
+    """Return (B^T B + ridge I)^-1 B^T A C (C^T C + ridge I)^-1, zero at infinity."""
+
+    def filtered(B):
+        return np.linalg.solve(B.T @ B + ridge * np.eye(B.shape[1]), B.T)
+
+    if np.isinf(ridge):
+        return np.zeros((s1, s1))
+    return filtered(A[:, :s1]) @ A @ filtered(A[:s1].T).T
+
+
+def calibrated(K, G, S1, S2):
+    """Return f(G), fitted to what was read, of a symmetric matrix each pair once."""
+    read = np.zeros(K.shape, dtype=bool)
+    read[:, S1] = read[S1] = read[np.ix_(S2, S2)] = True
+    read = np.tril(read) if np.array_equal(K, K.T) else read
+    off = read & ~np.eye(len(K), dtype=bool)
+    scale = 2.0 ** (20 - np.floor(np.log2(np.abs(G)) + 1))
+    G = np.round(G * scale) / scale
+    rising = bool(spearmanr(G[off], K[off])[0] > 0)
+    f = IsotonicRegression(increasing=rising, out_of_bounds="clip")
+    return f.fit(G[read], K[read]).predict(G.ravel()).reshape(K.shape)
+
+
+def predictions(R, S1, kept, ridge):
+    """Return the answer for R of the landmarks S1, fitted to the items kept."""
+    s1 = len(S1)
+    return R[:, S1] @ core(R[np.ix_(kept, kept)], s1, ridge) @ R[S1]
+
+
+def score(R, S1, S2, ridge):
+    """Return the squared error of everything that a fit was made without."""
+    held_out, others = S2[len(S1) :], np.setdiff1d(np.arange(len(R)), S1)
+    symmetric = np.array_equal(R, R.T)
+    total = 0.0
+    folds = combinations(held_out, 2)
+    if len(held_out) >= 10:
+        folds = np.array_split(held_out, 5)
+    for fold in folds:
+        kept = [i for i in S2 if i not in fold]
+        E = (R - predictions(R, S1, kept, ridge)) ** 2
+        np.fill_diagonal(E, 0)
+        total += E[np.ix_(fold, held_out)].sum()
+        total += 0 if symmetric else E[np.ix_(held_out, fold)].sum()
+    for fold in np.array_split(S1, min(len(S1), 10)):
+        kept = [i for i in S2 if i not in fold]
+        E = (R - predictions(R, [i for i in S1 if i not in fold], kept, ridge)) ** 2
+        total += E[np.ix_(others, fold)].sum()
+        total += 0 if symmetric else E[np.ix_(fold, others)].sum()
+    return total
+
+
+def plausible(R, S1, S2):
+    """Return the ridges of `tikhonov` that it would not leave out, and infinity."""
+    B, C = R[np.ix_(S2, S1)], R[np.ix_(S1, S2)]
+    ridges = RIDGES * max(np.linalg.norm(B, 2), np.linalg.norm(C, 2)) ** 2
+    square = (np.sum(R[:, S1] ** 2) + np.sum(R[S1] ** 2)) / 2 * len(R) / len(S1)
+    sizes = [np.linalg.norm(predictions(R, S1, S2, ridge)) for ridge in ridges]
+    good = ridges[np.array(sizes) <= 2 * np.sqrt(square)]
+    return np.append(good if good.size else ridges[-1:], np.inf)
+
+
+@pytest.mark.parametrize("kind", ["companion", "noise", "falling", "asymmetric"])
+@pytest.mark.parametrize(("s", "oversampling"), [(12, 2), (6, 2), (10, 1.3), (5, 1)])
+def test_brute_force(kind, s, oversampling):
+    rng = np.random.default_rng(3)
+    K = cross_encoder_like(50, rng=1)
+    E = rng.standard_normal((50, 50))
+    if kind == "asymmetric":
+        K, E = K + 0.05 * (E - E.T), E + 0.3 * E.T
+    else:
+        E = E + E.T
+    G = {"companion": K + 0.05 * E, "noise": E, "falling": 0.1 * E - K}.get(kind, K)
+    if kind == "asymmetric":
+        G = np.tanh(3 * K) + 0.05 * E
+    sim, cheap = both(K, G)
+    answer = anchored(sim, s, cheap, oversampling=oversampling, rng=5)
+    S1, S2 = draw(50, s, oversampling, rng=5)
+    B = calibrated(K, G, S1, S2)
+    table = []
+    for weight in (0, 0.5, 1):
+        R = K - weight * B
+        for ridge in plausible(R, S1, S2):
+            table.append((score(R, S1, S2, ridge), weight, ridge))
+    _, weight, ridge = min(table, key=lambda row: row[0])
+    assert answer.weight == weight
+    assert answer.ridge == pytest.approx(ridge)
+    R = K - weight * B
+    expected = weight * B + predictions(R, S1, S2, ridge)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(answer.toarray(), expected, atol=1e-7 * scale)
+    if kind == "companion":
+        assert weight > 0
+
+
+# The answer is an operator that computes what it is asked for
+
+
+def examples():
+    n = 30
+    symmetric = both(levels(n), rbf(n, seed=0))
+    K, G = asymmetric(n), asymmetric(n, seed=1)
+    return {
+        "symmetric": symmetric,
+        "asymmetric": both(K + G, G),
+        "of a symmetric one": both(K + indefinite(n), indefinite(n)),
+    }
+
+
+@pytest.mark.parametrize("kind", examples())
+@pytest.mark.parametrize("base_rank", [None, 12])
+def test_every_question_against_the_dense_matrix(kind, base_rank):
+    sim, cheap = examples()[kind]
+    answer = anchored(sim, 6, cheap, base_rank=base_rank, rng=0)
+    assert answer.weight > 0
+    assert answer.symmetric == sim.symmetric
+    factors = answer.left @ answer.core @ answer.right.T
+    dense = answer.toarray()
+    rest = 0 if answer.residual is None else answer.residual @ np.eye(30)
+    np.testing.assert_allclose(dense, factors + rest, atol=1e-12)
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(30, size=(2, 80))
+    i[:5] = j[:5]
+    X = rng.standard_normal((30, 4))
+    for matrix, expected in ((answer, dense), (answer.T, dense.T)):
+        close = {"atol": 1e-11}
+        np.testing.assert_allclose(matrix.entries(i, j), expected[i, j], **close)
+        np.testing.assert_allclose(matrix.rows(i), expected[i], **close)
+        np.testing.assert_allclose(matrix.diagonal(), np.diag(expected), **close)
+        np.testing.assert_allclose(matrix @ X, expected @ X, **close)
+        np.testing.assert_allclose(matrix @ X[:, 0], expected @ X[:, 0], **close)
+        np.testing.assert_allclose(matrix.rmatvec(X[:, 0]), expected.T @ X[:, 0])
+        assert matrix.norm() == pytest.approx(np.linalg.norm(expected))
+        assert matrix.trace() == pytest.approx(np.trace(expected))
+    again = pickle.loads(pickle.dumps(answer))
+    np.testing.assert_array_equal(again.toarray(), dense)
+    if sim.symmetric:
+        values, _ = answer.eigh(3)
+        exact = np.linalg.eigvalsh(dense)
+        np.testing.assert_allclose(values, exact[np.argsort(-abs(exact))[:3]])
+
+
+inner_workings = importlib.import_module("simlib.approximation.anchored")
+
+
+def test_products_go_strip_by_strip(monkeypatch):
+    module = importlib.import_module("simlib.approximation.companion")
+    for kind, (sim, cheap) in examples().items():
+        answer = anchored(sim, 6, cheap, rng=0)
+        dense, X = answer.toarray(), np.eye(30)
+        monkeypatch.setattr(module, "CHUNK", 7 * 30)
+        np.testing.assert_allclose(answer @ X, dense, atol=1e-12, err_msg=kind)
+        np.testing.assert_allclose(answer.T @ X, dense.T, atol=1e-12)
+
+
+def test_rounding_to_a_mantissa_of_twenty_bits():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(10_000) * 10.0 ** rng.integers(-30, 30, 10_000)
+    x[:5000] = x[:5000].astype(np.float32)  # many of them lie half way
+    x[:3] = 0.0, -0.0, 2.0**-20 * 3 + 1
+    mantissa, exponent = np.frexp(x)
+    expected = np.ldexp(np.round(mantissa * 2**20) / 2**20, exponent)
+    np.testing.assert_array_equal(inner_workings._rounded(x), expected)
+
+
+@given(st.integers(2, 20_000), st.integers(0, 99), st.booleans())
+@quick
+def test_thinned_knots(size, seed, rising):
+    rng = np.random.default_rng(seed)
+    knots = np.unique(rng.standard_normal(size))
+    values = np.sort(rng.standard_t(1, knots.size))
+    values = values if rising else values[::-1]
+    fewer, kept = inner_workings._thinned(knots, values)
+    assert fewer.size <= 4096
+    if knots.size <= 4096:
+        assert fewer.size == knots.size
+    found = np.interp(knots, fewer, kept)
+    assert np.abs(found - values).max() <= np.ptp(values) / 2048
+
+
+def test_nothing_of_size_n_by_n_is_formed():
+    n = 2500
+    Z = np.random.default_rng(0).standard_normal((n, 8))
+    sim = Similarity(Z, exponential, batch="block")
+    tracemalloc.start()
+    try:
+        answer = anchored(sim, 10, Z, rng=0)
+        x = answer @ np.ones(n)
+        answer.rows(np.arange(20)), answer.diagonal()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert answer.weight == 1
+    assert peak < 8 * n * n / 2  # half of one such array
+    np.testing.assert_allclose(x[:20], answer.rows(range(20)).sum(axis=1))
+
+
+def exponential(x, y):
+    return np.exp(x @ y.T / 8)
+
+
+@pytest.mark.parametrize("method", ["embedding", "extend", "solve"])
+def test_what_needs_factors_names_base_rank(method):
+    K = levels(30)
+    sim, cheap = both(K, K)
+    answer = anchored(sim, 3, cheap, rng=0)
+    arguments = {
+        "embedding": (),
+        "extend": (np.ones((1, 3)),),
+        "solve": (np.ones(30), 1.0),
+    }[method]
+    with pytest.raises(ValueError, match="base_rank"):
+        getattr(answer, method)(*arguments)
+
+
+# With base_rank it consists of factors
+
+
+@pytest.mark.parametrize("kind", examples())
+def test_compressed_answer_embeds_items_old_and_new(kind):
+    sim, cheap = examples()[kind]
+    answer = anchored(sim, 6, cheap, base_rank=12, rng=0)
+    assert answer.rank == 18
+    assert answer.residual is None
+    dense = answer.toarray()
+    Z, signs = answer.embedding()
+    mean = (Z * signs) @ Z.T
+    np.testing.assert_allclose(mean, (dense + dense.T) / 2, atol=1e-10)
+    S1, S3 = answer.landmarks, answer.base_landmarks
+    sides = [(K.columns(S), K.rows(S).T) for K, S in ((sim, S1), (cheap, S3))]
+    columns = [side[0] if sim.symmetric else np.hstack(side) for side in sides]
+    np.testing.assert_allclose(answer.extend(*columns), Z, atol=1e-10)
+    with pytest.raises(ValueError, match="cheap_columns"):
+        answer.extend(columns[0])
+    turned = answer.T
+    np.testing.assert_allclose(turned.toarray(), dense.T, atol=1e-12)
+    with pytest.raises(ValueError, match="cheap_columns"):
+        turned.extend(columns[0])
+
+
+def test_a_large_base_rank_is_as_good_as_none():
+    K = cross_encoder_like(120, rng=0)
+    sim, cheap = both(K, np.tanh(K) + 0.02 * indefinite(120))
+    errors = [
+        error(K, anchored(sim, 10, cheap, base_rank=rank, rng=0))
+        for rank in (None, 120, 5)
+    ]
+    assert errors[1] == pytest.approx(errors[0], rel=1e-3)
+    assert errors[2] > 1.05 * errors[0]
+
+
+# Which cheap similarity helps, and which is left out
+
+
+def scorer(n=200, *, seed=0):
+    return cross_encoder_like(n, rng=seed)
+
+
+@pytest.mark.parametrize("s", [5, 10, 30])
+@pytest.mark.parametrize("kind", ["constant", "random", "random factor"])
+def test_a_useless_companion_does_no_harm(kind, s):
+    K = scorer()
+    rng = np.random.default_rng(1)
+    E = rng.standard_normal((200, 200))
+    cheap = {
+        "constant": np.ones((200, 1)),
+        "random": Similarity.from_matrix(E + E.T),
+        "random factor": rng.standard_normal((200, 50)),
+    }[kind]
+    sim = Similarity.from_matrix(K)
+    plain, ours = (
+        np.mean([error(K, method(seed)) for seed in range(5)])
+        for method in (
+            lambda seed: tikhonov(sim, s, rng=seed),
+            lambda seed: anchored(sim, s, cheap, rng=seed),
+        )
+    )
+    assert ours <= 1.05 * plain
+
+
+@pytest.mark.slow
+@given(st.integers(0, 1000), st.booleans())
+@quick
+def test_a_falling_companion_is_as_good_as_its_negative(seed, asymmetric):
+    K = scorer(60, seed=seed)
+    E = np.random.default_rng(seed).standard_normal((60, 60))
+    K = K + 0.05 * (E - E.T) if asymmetric else K
+    G = K + 0.1 * (E if asymmetric else E + E.T)
+    sim = Similarity.from_matrix(K)
+    one, other = (
+        anchored(sim, 6, Similarity.from_matrix(sign * G), rng=seed) for sign in (1, -1)
+    )
+    assert one.weight == other.weight
+    np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [1e-16, 1e-7])
+def test_rounding_tells_nothing(noise):
+    """Cosines of items with themselves are 1, or nearly so, and none the larger."""
+    K = scorer(60)
+    Z = np.linalg.qr(np.random.default_rng(0).standard_normal((60, 60)))[0][:, :20]
+    Z /= np.linalg.norm(Z, axis=1, keepdims=True)
+    E = noise * np.random.default_rng(1).standard_normal((60, 60))
+    G = Z @ Z.T
+    np.fill_diagonal(G, 1)
+    sim = Similarity.from_matrix(K)
+    exact, rounded, falling = (
+        anchored(sim, 6, Similarity.from_matrix(cheap), rng=0).toarray()
+        for cheap in (G, G * (1 + E + E.T), -G * (1 + E + E.T))
+    )
+    np.testing.assert_allclose(rounded, exact, atol=1e-4)
+    np.testing.assert_allclose(falling, rounded, atol=1e-9)
+
+
+def test_a_harmful_companion_is_left_out():
+    """Uncalibrated noise, many times as large as the matrix."""
+    K = scorer()
+    sim, cheap = both(K, 100 * indefinite(200))
+    answer = anchored(sim, 10, cheap, calibration=None, rng=0)
+    assert answer.weight == 0
+    assert answer.residual is None
+    assert answer.base_landmarks.size == 0
+    compressed = anchored(sim, 10, cheap, calibration=None, base_rank=50, rng=0)
+    np.testing.assert_array_equal(compressed.toarray(), answer.toarray())
+    Z, _ = answer.embedding()
+    others = np.setdiff1d(range(200), answer.landmarks)
+    columns = K[np.ix_(others, answer.landmarks)]
+    np.testing.assert_allclose(compressed.extend(columns), Z[others], atol=1e-9)
+
+
+def test_no_core_is_an_option():
+    """What is left is noise, and the core of noise is worse than none."""
+    rng = np.random.default_rng(0)
+    G, E = psd(150, rank=20) / 20, 0.1 * rng.standard_normal((150, 150))
+    K = G + E + E.T
+    sim, cheap = both(K, G)
+    answers = [anchored(sim, 10, cheap, calibration=None, rng=k) for k in range(8)]
+    assert {answer.weight for answer in answers} == {1}
+    without = [answer for answer in answers if np.isinf(answer.ridge)]
+    assert len(without) >= 3
+    np.testing.assert_allclose(without[0].toarray(), G, atol=1e-12)
+    assert np.mean([error(K, answer) for answer in answers]) < 1.01 * np.linalg.norm(
+        K - G
+    ) / np.linalg.norm(K)
+
+
+@given(st.integers(0, 1000), st.sampled_from([1e-18, 1e12]))
+@quick
+def test_scale_comes_out_as_it_goes_in(seed, scale):
+    K, G = scorer(40, seed=seed), scorer(40, seed=seed) + 0.1 * indefinite(40)
+    cheap = Similarity.from_matrix(G)
+    one = anchored(Similarity.from_matrix(K), 6, cheap, rng=seed).toarray()
+    other = anchored(Similarity.from_matrix(scale * K), 6, cheap, rng=seed).toarray()
+    np.testing.assert_allclose(other / scale, one, atol=1e-7 * np.abs(one).max())
+
+
+# Calls and seeds
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("s", [1, 4, 15])
+def test_both_kinds_of_calls(symmetric, s):
+    K = (indefinite if symmetric else asymmetric)(15)
+    dear, cheap = Recorder(K), Recorder(K + 1)
+    sim, companion = (
+        Similarity(range(15), function, symmetric=symmetric, check_symmetry=False)
+        for function in (dear, cheap)
+    )
+    answer = anchored(sim, s, companion, rng=0)
+    plain = tikhonov(Similarity.from_matrix(K), s, rng=0)
+    for recorder, counter in ((dear, sim), (cheap, companion)):
+        asked = recorder.unordered if symmetric else recorder.asked
+        assert len(asked) == len(set(asked)) == counter.calls == plain.calls
+    assert answer.calls == plain.calls
+    answer.toarray(), answer @ np.ones(15), answer.diagonal()
+    assert sim.calls == answer.calls
+    assert (companion.calls > answer.calls) == (answer.weight > 0)
+
+
+def test_a_product_with_a_symmetric_companion_computes_half_of_it():
+    K = levels(40)
+    sim, cheap = both(K, K)
+    answer = anchored(sim, 4, cheap, rng=0)
+    calls = cheap.calls
+    answer @ np.ones((40, 3))
+    assert cheap.calls == calls + 40 * 41 // 2
+
+
+def test_limits_of_both():
+    K = levels(20)
+    sim, cheap = both(K, K)
+    calls = anchored(sim, 4, cheap, rng=0).calls
+    for limits in ((calls - 1, None), (None, calls - 1)):
+        sim, cheap = both(K, K)
+        sim.limit, cheap.limit = limits
+        with pytest.raises(BudgetExceeded, match="raise `limit`"):
+            anchored(sim, 4, cheap, rng=0)
+        assert sim.calls == cheap.calls == 0
+    sim, cheap = both(K, K)
+    cheap.limit = calls + METHODS["tikhonov"].calls(20, 6) - 1
+    with pytest.raises(BudgetExceeded, match=r"The cheap similarity: .*up to"):
+        anchored(sim, 4, cheap, base_rank=6, rng=0)
+    assert sim.calls == cheap.calls == 0
+    cheap.limit += 1
+    anchored(sim, 4, cheap, base_rank=6, rng=0)
+    assert cheap.calls == cheap.limit
+    sim, cheap = both(K, K)
+    sim.limit = cheap.limit = calls
+    answer = anchored(sim, 4, cheap, rng=0)
+    with pytest.raises(BudgetExceeded):
+        answer.rows([0])
+    cheap.limit = None
+    assert answer.rows([0]).shape == (1, 20)
+
+
+def test_seeds_and_landmarks():
+    K = scorer(60)
+    sim, cheap = both(K, np.tanh(K))
+    one = anchored(sim, 6, cheap, rng=7)
+    again = anchored(sim, 6, cheap, rng=np.random.default_rng(7))
+    np.testing.assert_array_equal(one.toarray(), again.toarray())
+    given = anchored(sim, None, cheap, landmarks=one.landmarks, rng=7)
+    np.testing.assert_array_equal(given.landmarks, one.landmarks)
+    np.testing.assert_array_equal(one.landmarks, tikhonov(sim, 6, rng=7).landmarks)
+    options = {"base_rank": 20, "rng": 7}
+    compressed = [anchored(sim, 6, cheap, **options).toarray() for _ in range(2)]
+    np.testing.assert_array_equal(*compressed)
+
+
+@pytest.mark.parametrize("base_rank", [None, 30])
+def test_float32_stays_float32(base_rank):
+    K, G = scorer(60), np.tanh(scorer(60)) + 0.02 * indefinite(60)
+    single, double = (
+        anchored(
+            Similarity.from_matrix(K.astype(dtype)),
+            8,
+            Similarity.from_matrix(G),
+            base_rank=base_rank,
+            rng=0,
+        )
+        for dtype in (np.float32, np.float64)
+    )
+    assert single.dtype == single.toarray().dtype == np.float32
+    assert single.left.dtype == single.core.dtype == np.float32
+    assert single.weight > 0
+    assert (single @ np.ones(60, np.float32)).dtype == np.float32
+    np.testing.assert_allclose(single.toarray(), double.toarray(), atol=1e-3)
+
+
+def test_a_factor_dense_or_sparse_is_a_companion():
+    rng = np.random.default_rng(0)
+    Z = rng.random((50, 10)) * (rng.random((50, 10)) < 0.4)
+    sim = Similarity.from_matrix(np.exp(Z @ Z.T))
+    answers = [
+        anchored(sim, 5, cheap, rng=0).toarray()
+        for cheap in (Z, scipy.sparse.csr_array(Z), Similarity.from_matrix(Z @ Z.T))
+    ]
+    for answer in answers[1:]:
+        np.testing.assert_allclose(answer, answers[0], atol=1e-10)
+
+
+# Errors
+
+
+def test_a_companion_that_gives_no_number():
+    K = levels(20)
+
+    def broken(x, y):
+        return np.nan if {x, y} == {3, 7} else K[x, y]
+
+    sim, cheap = Similarity.from_matrix(K), Similarity(range(20), broken)
+    with pytest.raises(
+        SimilarityError,
+        match=r"cheap similarity failed.*nan for items (3 and 7|7 and 3)",
+    ):
+        anchored(sim, None, cheap, landmarks=[0, 3, 5])
+    Z = np.ones((20, 2))
+    Z[4, 1] = np.nan
+    with pytest.raises(ValueError, match=r"cheap.*NaN"):
+        anchored(sim, 4, Z)
+
+
+def test_impossible_companions_and_options():
+    sim = Similarity.from_matrix(levels(20))
+    for cheap, message in (
+        (np.ones((19, 2)), "19 items, the other 20"),
+        (Similarity.from_matrix(asymmetric(20)), r"cheap\.symmetrized\(\)"),
+        (np.ones(20), "2D"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            anchored(sim, 4, cheap)
+    for unit, message in ((1e300, "so long"), (1e-300, "so short"), (1e-160, "short")):
+        Z = np.full((20, 2), unit)
+        for cheap in (Z, scipy.sparse.csr_array(Z)):
+            with pytest.raises(ValueError, match=f"{message}.*by its largest entry"):
+                anchored(sim, 4, cheap)
+    Z = np.ones((20, 2))
+    for options, message in (
+        ({"calibration": "linear"}, 'calibration must be "isotonic" or None'),
+        ({"base_rank": 21}, "base_rank must be between 1 and 20; got 21"),
+        ({"base_rank": 0}, "base_rank must be between 1 and 20; got 0"),
+        ({"oversampling": 0.5}, "oversampling must be at least 1"),
+        ({"landmarks": [0, 0]}, "none twice"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            anchored(sim, None if "landmarks" in options else 4, Z, **options)
+    with pytest.raises(ValueError, match="21 landmarks among 20 items"):
+        anchored(sim, 21, Z)
+    with pytest.raises(ValueError, match="Give n_landmarks, or the indices"):
+        anchored(sim, None, Z)
+    assert sim.calls == 0
+
+
+def test_asymmetric_companion_symmetrized():
+    K = levels(20)
+    cheap = Similarity.from_matrix(K + 0.1 * np.triu(K), symmetric=False)
+    answer = anchored(Similarity.from_matrix(K), 4, cheap.symmetrized(), rng=0)
+    assert error(K, answer) < 0.1
+
+
+# Elsewhere in the library
+
+
+def test_registry():
+    assert set(COMPANION_METHODS) == {"anchored"}
+    assert not set(COMPANION_METHODS) & set(METHODS)
+    function, calls = COMPANION_METHODS["anchored"]
+    K = levels(40)
+    sim, cheap = both(K, K)
+    for options in ({}, {"oversampling": 3, "calibration": None}):
+        s = largest("anchored", 40, 300, **options)
+        answer = function(sim, s, cheap=cheap, rng=0, **options)
+        assert answer.calls == calls(40, s, **options) <= 300
+    with pytest.raises(TypeError, match="anchored has no option ridge"):
+        largest("anchored", 40, 300, ridge=0)
+
+
+def test_estimate_error():
+    K = scorer(150)
+    E = np.random.default_rng(2).standard_normal((150, 150))
+    covered = 0
+    for seed in range(10):
+        sim, cheap = both(K, np.tanh(3 * K) + 0.02 * (E + E.T))
+        answer = anchored(sim, 8, cheap, rng=seed)
+        assert answer.weight > 0
+        estimate = estimate_error(sim, answer, 1000, rng=seed)
+        covered += estimate.low <= error(K, answer) <= estimate.high
+        assert sim.calls == answer.calls + 1000
+    assert covered >= 8
+
+
+def test_approximate_to():
+    K = scorer(200)
+    E = np.random.default_rng(2).standard_normal((200, 200))
+    sim, cheap = both(K, np.tanh(3 * K) + 0.02 * (E + E.T))
+    result = approximate_to(sim, 0.15, method="anchored", cheap=cheap, rng=0)
+    assert result.reason == "target"
+    assert result.approximation.method == "anchored"
+    assert error(K, result.approximation) < 0.15
+    plain = Similarity.from_matrix(K)
+    without = approximate_to(plain, 0.15, rng=0)
+    assert result.approximation.calls < 0.5 * without.approximation.calls
+    assert sim.calls < plain.calls
+    with pytest.raises(TypeError, match="anchored has no option ridge"):
+        approximate_to(sim, 0.1, method="anchored", cheap=cheap, ridge=0)
+    with pytest.raises(TypeError, match="'cheap'"):
+        approximate_to(sim, 0.1, method="anchored")
+    options = {"method": "sms_nystrom", "oversampling": 3, "rng": 0}
+    answer = approximate_to(
+        Similarity.from_matrix(
+            K,
+        ),
+        0.5,
+        **options,
+    ).approximation
+    assert answer.calls == METHODS["sms_nystrom"].calls(
+        200, answer.landmarks.size, oversampling=3
+    )
+
+
+# The figures of the trial: mean errors at a share of the pairs, on real data
+
+
+def embeddings(name, n=None):
+    data = load_cross_encoder(name)
+    K = data.matrix[:n, :n]
+    return (K + K.T) / 2, data.embeddings[:n]
+
+
+def cell(K, cheap, budget, n_draws):
+    """Return mean errors: the core, the cheap part, both unselected, and ours."""
+    sim = Similarity.from_matrix(K)
+    s = largest("tikhonov", sim.n, int(budget * sim.n * (sim.n + 1) / 2))
+    items, rows = np.arange(sim.n), []
+    for seed in range(n_draws):
+        answer = anchored(sim, s, cheap, rng=seed)
+        B = cheap.map(answer.calibration).block(items, items)
+        rest = Similarity.from_matrix(K - B)
+        core_of_rest = tikhonov(rest, s, rng=seed).toarray()
+        approximations = (
+            tikhonov(sim, s, rng=seed).toarray(),
+            B,
+            B + core_of_rest,
+            answer.toarray(),
+        )
+        rows.append(
+            [np.linalg.norm(K - approximation) for approximation in approximations]
+        )
+    *contenders, ours = np.mean(rows, axis=0) / np.linalg.norm(K)
+    assert ours <= (1.05 if s >= 10 else 1.2) * min(contenders)
+    return ours
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("name", "budget", "figure"),
+    [
+        ("stsb", 0.02, 0.26),
+        ("stsb", 0.1, 0.16),
+        ("mrpc", 0.02, 0.28),
+        ("mrpc", 0.1, 0.16),
+        ("rte", 0.02, 0.39),
+        ("rte", 0.1, 0.13),
+    ],
+)
+def test_cross_encoders_with_bi_encoder_cosines(name, budget, figure):
+    K, Z = embeddings(name, 1000)
+    cheap = Similarity.from_matrix((Z @ Z.T).astype(float))
+    assert (
+        cell(K, cheap, budget, {"stsb": 3, "mrpc": 4, "rte": 10}[name]) <= 1.05 * figure
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data")
+def test_cortex_with_euclidean_distances():
+    """They hurt: the trial's figures, without selection, are above the core's."""
+    mesh = load_cortex()
+    chosen = np.random.default_rng(0).permutation(len(mesh.vertices))[:1000]
+    D = heat_geodesics(mesh.vertices, mesh.faces, chosen)[chosen]
+    points = mesh.vertices[chosen]
+    cheap = Similarity.from_matrix(cdist(points, points))
+    for budget, figure in ((0.02, 0.124), (0.1, 0.034)):
+        assert cell((D + D.T) / 2, cheap, budget, 3) <= figure
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data")
+def test_tweets_with_bounds_of_their_distance():
+    """exp(-0.5 WMD); the trial had 1000 tweets, and was told the diagonal."""
+    example = gallery.load("twitter", 600)
+    K = example.matrix ** (0.5 / gallery.GAMMA)
+    vectors = load_word_vectors()
+    bags = bags_of_words(example.similarity.items, vectors)
+    for distances, figures in (
+        (centroid_distances, {0.02: 0.18, 0.1: 0.093}),
+        (relaxed_word_mover_distances, {0.02: 0.093, 0.1: 0.055}),
+    ):
+        G = distances(bags, bags, vectors.array)
+        cheap = Similarity.from_matrix((G + G.T) / 2)
+        for budget, figure in figures.items():
+            assert cell(K, cheap, budget, 3) <= 1.05 * figure
+
+
+def cheap_pair(n=100):
+    """Return K, and a factor of similarities that almost agree with it."""
+    x = np.random.default_rng(0).standard_normal((n, 20))
+    noise = np.random.default_rng(1).standard_normal((n, 2))
+    return np.exp(x @ x.T / 10) + noise @ noise.T, x
+
+
+@pytest.mark.parametrize("scale", [1e-17, 1e-200])
+def test_the_unit_of_the_cheap_similarity_does_not_matter(scale):
+    K, x = cheap_pair()
+    plain, tiny = (
+        anchored(sim, 10, cheap, rng=0)
+        for sim, cheap in (both(K, factor * (x @ x.T)) for factor in (1.0, scale))
+    )
+    assert tiny.weight == plain.weight == 1
+    assert error(K, tiny) == pytest.approx(error(K, plain), rel=1e-3)
+
+
+def test_another_core():
+    K, x = cheap_pair()
+    answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
+    other = answer.with_core(2 * answer.core)
+    np.testing.assert_allclose(other.toarray(), 2 * answer.toarray())
+    assert other.weight == answer.weight == 1
+    assert other.calls is None
+
+
+def test_new_items_take_each_of_the_two_widths():
+    K, x = cheap_pair()
+    answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
+    for widths in [(20, 10), (11, 19), (10, 19)]:
+        with pytest.raises(ValueError, match=r"Expected 10 .* and 20 cheap ones"):
+            answer.extend(*(np.ones((3, width)) for width in widths))
+    skew = K + np.random.default_rng(2).standard_normal(K.shape)
+    answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
+    with pytest.raises(ValueError, match=r"Expected 20 .* and 30 cheap ones"):
+        answer.extend(np.ones((3, 20)), np.ones((3, 15)))
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(0, 340), (-530, 0), (-530, 400)])
+def test_a_companion_of_another_size_says_so(ours, theirs):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    sim = Similarity.from_matrix(np.ldexp(np.tanh(X @ X.T), ours))
+    cheap = Similarity.from_matrix(np.ldexp(X @ X.T, theirs))
+    with pytest.raises(ValueError, match="cheap similarities are so much larger"):
+        anchored(sim, 8, cheap, calibration=None, rng=0)
+    assert anchored(sim, 8, cheap, rng=0).weight > 0
+
+
+@pytest.mark.parametrize("calibration", [None, "isotonic"])
+@pytest.mark.parametrize(("ours", "theirs"), [(-204, -196), (-700, -700), (204, 196)])
+def test_a_companion_of_about_the_same_size_is_none_of_another(
+    ours, theirs, calibration
+):
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    K = np.tanh(X @ X.T)
+    sim = Similarity.from_matrix(np.ldexp(K, ours))
+    for B in (np.ldexp(K, theirs), np.zeros_like(K)):
+        cheap = Similarity.from_matrix(B)
+        answer = anchored(sim, 8, cheap, calibration=calibration, rng=0)
+        assert np.isfinite(answer.rows([0])).all()
+
+
+@pytest.mark.parametrize("power", [40, 60, 100, -40, -100])
+def test_single_precision_has_no_scale(power):
+    x = np.random.default_rng(0).standard_normal((60, 5))
+    K = (np.exp(x @ x.T / 5) + 0.1 * np.tanh(x @ x.T)).astype(np.float32)
+    errors = []
+    for scaled in (K, np.ldexp(K, power)):
+        answer = anchored(Similarity.from_matrix(scaled), 8, x, rng=0)
+        errors.append(relative_error(scaled, answer))
+    assert errors[1] == pytest.approx(errors[0], rel=1e-3)
+
+
+def test_inner_products_that_vanish_in_single_precision_are_refused():
+    x = np.random.default_rng(0).standard_normal((60, 5)).astype(np.float32)
+    sim = Similarity.from_matrix(np.exp(x @ x.T / 5))
+    with pytest.raises(ValueError, match="inner products vanish"):
+        anchored(sim, 8, np.ldexp(x, -74), rng=0)
+
+
+# What `cheap` may be
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
+def test_a_symmetric_array_may_be_similarities_or_a_factor(form):
+    """Taken as a factor, silently, the similarities themselves were no good guide."""
+    x = np.random.default_rng(0).standard_normal((40, 3))
+    G = np.exp(-cdist(x, x, "sqeuclidean"))
+    sim = Similarity.from_matrix(G)
+    for ask in (
+        lambda cheap: anchored(sim, 5, cheap, rng=0),
+        lambda cheap: nearest(sim, 3, limit=400, cheap=cheap, rng=0),
+        lambda cheap: pairs_above(sim, 0.5, cheap=cheap, rng=0),
+        lambda cheap: search(sim, [0, 1], 3, limit=9, cheap=cheap, rng=0),
+    ):
+        with pytest.raises(ValueError, match="two meanings") as error:
+            ask(form(G))
+        assert "from_matrix(cheap);" in str(error.value)
+        assert "from_matrix(cheap @ cheap.T)" in str(error.value)
+    assert sim.calls == 0
+    square = np.linalg.cholesky(G + np.eye(40))  # no two meanings
+    factor, inner = form(square), Similarity.from_matrix(square @ square.T)
+    one, other = (anchored(sim, 5, cheap, rng=0) for cheap in (factor, inner))
+    np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-6)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_function_of_two_items_as_companion(symmetric):
+    x = np.random.default_rng(0).standard_normal((40, 3))
+
+    def cheap(a, b):
+        return float(np.exp(-np.sum((a - (1 if symmetric else 2) * b) ** 2)))
+
+    K = np.array([[cheap(a, b) ** 0.9 for b in x] for a in x])
+    sim = Similarity(x, lambda a, b: cheap(a, b) ** 0.9, symmetric=symmetric)
+    given = Similarity(x, cheap, symmetric=symmetric)
+    answers = [anchored(sim.fork(), 5, one, rng=0) for one in (cheap, given)]
+    np.testing.assert_array_equal(*(answer.toarray() for answer in answers))
+    assert relative_error(K, answers[0]) < 0.05
+    mapped = anchored(sim.map(np.sqrt), 5, cheap, rng=0)  # of the items of its base
+    assert mapped.symmetric == symmetric
+
+
+@pytest.mark.parametrize(
+    "cheap",
+    [
+        ["one", "two", "three", "four"],
+        np.array(["one", "two", "three", "four"]),
+        pd.DataFrame({"word": ["one", "two", "three", "four"]}),
+        [["a"], ["a", "b"], ["c"], ["d"]],
+        [1.0, 2.0, 3.0, 4.0],
+        [{"a": 1}] * 4,
+    ],
+    ids=["list", "array", "frame", "documents", "numbers", "mappings"],
+)
+def test_items_are_no_companion_without_a_function(cheap):
+    with pytest.raises(ValueError, match="a function of two of them, or an array"):
+        anchored(Similarity.from_matrix(np.eye(4)), 2, cheap)
+
+
+def test_a_source_without_items_and_a_function():
+    with pytest.raises(TypeError, match="does not tell its items"):
+        anchored(InnerProducts(np.eye(4)), 2, min)

@@ -1,0 +1,218 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.linalg import inv
+
+from simlib import Similarity, sicur, skeleton, stacur
+from simlib.datasets import cross_encoder_like, gaussian_psd, uniform_psd
+from support.matrices import asymmetric, error, indefinite, psd, quick, rbf
+
+# Exact answers
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, rbf, asymmetric])
+@pytest.mark.parametrize("method", [skeleton, sicur, stacur])
+def test_all_landmarks_give_the_matrix(method, make):
+    K = make(40)
+    assert error(K, method(Similarity.from_matrix(K), 40, rng=0)) < 1e-9
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+@pytest.mark.parametrize("method", [skeleton, sicur])
+@pytest.mark.parametrize("s", [7, 12])
+def test_exact_where_the_rank_allows(method, make, s):
+    K = make(40, rank=7)
+    assert error(K, method(Similarity.from_matrix(K), s, rng=0)) < 1e-8
+
+
+def test_stacur_with_all_rows_projects_on_the_columns():
+    K = indefinite(40)
+    approximation = stacur(Similarity.from_matrix(K), 10, oversampling=4, rng=0)
+    C = K[:, approximation.landmarks]
+    projection = C @ inv(C.T @ C) @ C.T
+    np.testing.assert_allclose(approximation.toarray(), projection @ K, atol=1e-10)
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+def test_evaluated_entries_are_interpolated(make):
+    """SiCUR meets its columns, the skeleton also its rows."""
+    K = make(40)
+    sim = Similarity.from_matrix(K)
+    for approximation in (sicur(sim, 10, rng=0), skeleton(sim, 10, rng=0)):
+        columns, rows = approximation.landmarks, approximation.row_landmarks
+        result = approximation.toarray()
+        np.testing.assert_allclose(result[:, columns], K[:, columns], atol=1e-7)
+        if approximation.method == "skeleton":
+            np.testing.assert_allclose(result[rows], K[rows], atol=1e-7)
+
+
+# Against numpy
+
+
+@pytest.mark.parametrize("make", [indefinite, rbf, asymmetric])
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [
+        (skeleton, {}),
+        (sicur, {}),
+        (sicur, {"oversampling": 3, "nested": False}),
+        (stacur, {}),
+        (stacur, {"same_rows": False}),
+        (stacur, {"oversampling": 2}),
+        (stacur, {"same_rows": False, "oversampling": 2}),
+    ],
+)
+def test_formula(method, options, make):
+    K = make(40)
+    approximation = method(Similarity.from_matrix(K), 10, rng=2, **options)
+    S1, S2 = approximation.landmarks, approximation.row_landmarks
+    C, R, B = K[:, S1], K[S2], K[np.ix_(S2, S1)]
+    if method is stacur:
+        U = 40 / len(S2) * inv(C.T @ C) @ B.T
+    else:
+        U = inv(B.T @ B) @ B.T if len(S2) > len(S1) else inv(B)
+    expected = C @ U @ R
+    tolerance = 1e-8 * np.abs(expected).max()
+    np.testing.assert_allclose(approximation.toarray(), expected, atol=tolerance)
+    nested = options.get("nested", options.get("same_rows", method is not skeleton))
+    assert np.isin(S1, S2).all() == nested
+
+
+@pytest.mark.parametrize("options", [{}, {"nested": False}, {"oversampling": 3}])
+def test_symmetrised_sicur_is_the_mean_with_its_transpose(options):
+    K = indefinite(40)
+    plain = sicur(Similarity.from_matrix(K), 10, rng=0, **options).toarray()
+    mean = sicur(Similarity.from_matrix(K), 10, rng=0, symmetrize=True, **options)
+    assert mean.symmetric
+    np.testing.assert_allclose(mean.toarray(), (plain + plain.T) / 2, atol=1e-10)
+    assert np.linalg.norm(K - mean.toarray()) <= np.linalg.norm(K - plain)
+
+
+def test_symmetrising_needs_a_symmetric_matrix():
+    sim = Similarity.from_matrix(asymmetric(20))
+    with pytest.raises(ValueError, match=r"symmetrize=True.*sim\.symmetrized\(\)"):
+        sicur(sim, 5, symmetrize=True)
+    assert sicur(sim.symmetrized(), 5, symmetrize=True, rng=0).symmetric
+
+
+# Numerical soundness
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stacur_does_not_square_the_condition(dtype):
+    """Columns of a smooth kernel are dependent to rounding; a projection stays small.
+
+    (n / s) P_C S S^T K is at most n / s times as large as K.
+    """
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    K = np.exp(-0.05 * ((X[:, None] - X) ** 2).sum(-1)).astype(dtype)
+    assert error(K, stacur(Similarity.from_matrix(K), 60, rng=0)) < 2
+
+
+def test_rcond_of_the_skeleton():
+    K = indefinite(30)
+    sim = Similarity.from_matrix(K)
+    S1, S2 = (lambda a: (a.landmarks, a.row_landmarks))(skeleton(sim, 8, rng=0))
+    sigma = np.linalg.svd(K[np.ix_(S2, S1)], compute_uv=False)
+    rcond = (sigma[2] + sigma[3]) / 2 / sigma[0]
+    core = skeleton(sim, 8, rng=0, rcond=rcond).core
+    assert np.linalg.matrix_rank(core) == 3
+    np.testing.assert_allclose(np.linalg.norm(core, 2), 1 / sigma[2])
+
+
+# Properties
+
+
+@given(st.integers(0, 1000), st.integers(1, 20), st.sampled_from([1, 1.5, 2]))
+@quick
+def test_symmetrised_sicur_is_never_worse(seed, s, oversampling):
+    K = indefinite(20, seed=seed)
+    options = {"oversampling": oversampling, "rng": seed}
+    plain = sicur(Similarity.from_matrix(K), s, **options)
+    mean = sicur(Similarity.from_matrix(K), s, symmetrize=True, **options)
+    assert error(K, mean) <= error(K, plain) * (1 + 1e-8) + 1e-12
+
+
+@given(st.integers(0, 1000), st.integers(1, 20))
+@quick
+def test_stacur_lies_in_the_span_of_its_columns(seed, s):
+    K = asymmetric(20, seed=seed)
+    approximation = stacur(Similarity.from_matrix(K), s, same_rows=False, rng=seed)
+    Q = np.linalg.qr(K[:, approximation.landmarks])[0]
+    result = approximation.toarray()
+    np.testing.assert_allclose(Q @ (Q.T @ result), result, atol=1e-8)
+    assert np.linalg.norm(result) <= 20 / s * np.linalg.norm(K) * (1 + 1e-8)
+
+
+# Figures of the paper: Gaussian and uniform Z Z^T, n = 1000
+
+
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("make", "curve"),
+    [
+        (gaussian_psd, (0.963, 0.926, 0.853, 0.781, 0.639, 0.498, 0.359)),
+        (uniform_psd, (0.0160, 0.0143, 0.0129, 0.0117, 0.0095, 0.0074, 0.0053)),
+    ],
+)
+def test_curve_of_sicur(make, curve):
+    """The axis of the paper counts the rows, s2 / n."""
+    errors = np.zeros(len(SHARES))
+    for seed in range(2):
+        K = make(1000, rng=seed)
+        sim = Similarity.from_matrix(K)
+        errors += [
+            error(K, sicur(sim, int(500 * share), rng=seed)) / 2 for share in SHARES
+        ]
+    np.testing.assert_allclose(errors, curve, rtol=0.03, atol=5e-5)
+    if make is gaussian_psd:
+        assert errors[1] == pytest.approx(0.926, abs=0.02)
+
+
+def test_curve_of_stacur():
+    K = gaussian_psd(1000, rng=0)
+    sim = Similarity.from_matrix(K)
+    same = [error(K, stacur(sim, int(1000 * share), rng=0)) for share in SHARES]
+    np.testing.assert_allclose(
+        same, (3.02, 2.03, 1.31, 0.984, 0.667, 0.494, 0.302), rtol=0.03
+    )
+    assert 1.8 < same[1] < 2.3
+    other = [
+        error(K, stacur(sim, int(1000 * share), same_rows=False, rng=0))
+        for share in SHARES[2:6]
+    ]
+    np.testing.assert_allclose(other, (1.12, 0.988, 0.764, 0.560), rtol=0.05)
+
+
+@pytest.mark.parametrize("make", [gaussian_psd, uniform_psd, cross_encoder_like])
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+def test_fingerprint_of_stacur(make, share):
+    """Close to sqrt(1 - s/n) for s/n from one half on."""
+    K = make(400, rng=0)
+    sim = Similarity.from_matrix(K)
+    errors = [error(K, stacur(sim, int(400 * share), rng=seed)) for seed in range(5)]
+    expected = np.sqrt(1 - share)
+    if make is uniform_psd:  # one eigenvalue is nearly everything
+        assert 0.7 * expected < np.mean(errors) < 1.05 * expected
+    else:
+        assert np.mean(errors) == pytest.approx(expected, rel=0.2)
+
+
+def test_skeleton_is_wild_and_sicur_repairs_it():
+    K = cross_encoder_like(400, rng=0)
+    sim = Similarity.from_matrix(K)
+    wild = np.median([error(K, skeleton(sim, 40, rng=seed)) for seed in range(9)])
+    tame = np.median([error(K, sicur(sim, 40, rng=seed)) for seed in range(9)])
+    assert wild > 1
+    assert tame < 0.3
+
+
+@pytest.mark.parametrize("rcond", [2.0, "cv"])
+def test_impossible_cutoffs(rcond):
+    sim = Similarity.from_matrix(np.eye(6))
+    with pytest.raises(ValueError, match="rcond must be at least 0 and below 1"):
+        skeleton(sim, 2, rcond=rcond, rng=0)
+    assert sim.calls == 0

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simlib import LowRank, relative_error
+from simlib.approximation import error as module
+from support.matrices import quick
+
+
+def random_factors(rng, n, m, rank=3):
+    left, right = rng.standard_normal((n, rank)), rng.standard_normal((m, rank))
+    return left, rng.standard_normal((rank, rank)), right
+
+
+# Exact answers
+
+
+def test_itself_zero_and_twice():
+    K = np.array([[2.0, 1.0], [1.0, -3.0]])
+    eye = np.eye(2)
+    assert relative_error(K, LowRank(eye, K)) == 0
+    assert relative_error(K, LowRank(eye, 0 * K)) == 1
+    assert relative_error(K, LowRank(eye, 3 * K)) == pytest.approx(2)
+    assert relative_error(K, LowRank(eye, 3 * K), squared=True) == pytest.approx(4)
+    identity = LowRank(eye, eye)  # misses 1, 1, 1 and -4 of 2, 1, 1 and -3
+    assert relative_error(K, identity, squared=True) == pytest.approx(19 / 15)
+
+
+def test_residual_counts():
+    K = np.diag([1.0, 2.0])
+    residual = scipy.sparse.csr_array(K)
+    zero = LowRank(np.zeros((2, 1)), np.zeros((1, 1)), residual=residual)
+    assert relative_error(K, zero) == 0
+
+
+# Against numpy
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 1000))
+@quick
+def test_formula(n, m, seed):
+    rng = np.random.default_rng(seed)
+    K = rng.standard_normal((n, m))
+    left, core, right = random_factors(rng, n, m)
+    missed = np.linalg.norm(K - left @ core @ right.T) / np.linalg.norm(K)
+    approximation = LowRank(left, core, right)
+    assert relative_error(K, approximation) == pytest.approx(missed)
+    assert relative_error(K, approximation, squared=True) == pytest.approx(missed**2)
+
+
+def test_blocks_and_memory_maps(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    K = rng.standard_normal((20, 11)).astype(np.float32)
+    approximation = LowRank(*random_factors(rng, 20, 11))
+    whole = relative_error(K, approximation)
+    np.save(tmp_path / "K.npy", K)
+    stored = np.load(tmp_path / "K.npy", mmap_mode="r")
+    for size in (1, 33, 219, 220):
+        monkeypatch.setattr(module, "BLOCK", size)
+        assert relative_error(stored, approximation) == pytest.approx(whole, rel=1e-12)
+
+
+def test_sums_in_double_precision():
+    n = 2000
+    K = np.full((n, n), 1 + 2**-12, dtype=np.float32)
+    ones = LowRank(np.ones((n, 1), np.float32), np.ones((1, 1), np.float32))
+    assert relative_error(K, ones) == pytest.approx(1 / (2**12 + 1), rel=1e-9)
+
+
+# What is refused
+
+
+def test_shapes_that_differ():
+    approximation = LowRank(np.ones((3, 1)), np.ones((1, 1)))
+    with pytest.raises(ValueError, match=r"shape \(3, 2\).* \(3, 3\)"):
+        relative_error(np.ones((3, 2)), approximation)
+
+
+def test_matrix_of_zeros():
+    approximation = LowRank(np.ones((3, 1)), np.ones((1, 1)))
+    with pytest.raises(ValueError, match="zeros is not defined"):
+        relative_error(np.zeros((3, 3)), approximation)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_scale_does_not_matter(scale):
+    K = np.diag([3.0, 4.0])
+    half = LowRank(np.eye(2)[:, 1:] * scale, np.array([[4.0]]), np.eye(2)[:, 1:])
+    assert relative_error(scale * K, half) == pytest.approx(0.6)
+    assert relative_error(scale * K, half, squared=True) == pytest.approx(0.36)
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (np.full((2, 2), np.nan), "NaN"),
+        (np.full((2, 2), 1j), "real"),
+        (scipy.sparse.eye_array(2), "toarray"),
+    ],
+)
+def test_matrices_that_are_none(K, message):
+    with pytest.raises(ValueError, match=message):
+        relative_error(K, LowRank(np.ones((2, 1)), np.eye(1)))
+
+
+def test_two_arrays_are_told_what_to_do():
+    with pytest.raises(TypeError, match="Of two arrays: np"):
+        relative_error(np.eye(3), np.eye(3))
+
+
+def test_a_norm_beyond_all_numbers_is_told():
+    K = np.full((500, 500), 3e307)
+    with pytest.raises(ValueError, match="divide it, and the core"):
+        relative_error(K, LowRank(np.full((500, 1), 3e307), [[1 / 3e307]]))

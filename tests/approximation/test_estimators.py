@@ -1,0 +1,962 @@
+import pickle
+from itertools import pairwise
+
+import joblib
+import numpy as np
+import pandas
+import pytest
+import scipy.linalg
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz import fuzz
+from rapidfuzz.distance import JaroWinkler, Levenshtein
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from simlib import (
+    METHODS,
+    BudgetExceeded,
+    Similarity,
+    SimilarityError,
+    SimilarityFeatures,
+    anchored,
+)
+from simlib.datasets import bundled_words
+from support.matrices import Recorder, asymmetric, indefinite, psd, quick
+
+OPTIONS = [
+    ("nystrom", {}),
+    ("sms_nystrom", {}),
+    ("sms_nystrom", {"oversampling": 3, "alpha": 1.0}),
+    ("skeleton", {}),
+    ("sicur", {}),
+    ("sicur", {"oversampling": 1}),
+    ("sicur", {"symmetrize": True, "oversampling": 1}),
+    ("stacur", {}),
+    ("stacur", {"oversampling": 2}),
+    ("rpcholesky", {}),
+    ("tikhonov", {}),
+    ("tikhonov", {"ridge": 0.1, "oversampling": 3}),
+    ("tikhonov", {"landmarks": "pivoted_qr"}),
+    ("tikhonov", {"landmarks": "adaptive"}),
+]
+PAPER = ["sms_nystrom", "sicur", "stacur", "tikhonov"]
+
+everywhere = pytest.mark.parametrize(("method", "options"), OPTIONS)
+each = pytest.mark.parametrize("method", PAPER)
+
+
+def features(method, kernel="rbf", **options):
+    """Return the estimator; options that are not its own go to the method."""
+    own = set(SimilarityFeatures().get_params())
+    of_method = {name: options.pop(name) for name in set(options) - own}
+    return SimilarityFeatures(
+        kernel, method=method, method_params=of_method or None, **options
+    )
+
+
+def points(n, *, d=4, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def gaussians(xs, ys):
+    return np.exp(-np.square(np.subtract(xs, ys)).sum(axis=1) / 4)
+
+
+def words(n, *, seed=0):
+    """Two classes of words, told apart by their letters."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    alphabets = np.array([list("abcdef"), list("defghi")])
+    return ["".join(rng.choice(alphabets[label], 6)) for label in y], y
+
+
+def jaccard(x, y, power=1):
+    return (len(set(x) & set(y)) / len(set(x) | set(y))) ** power
+
+
+def gaussian(x, y):
+    return np.exp(-np.square(x - y).sum() / 4)
+
+
+def approximation(estimator, K):
+    """Return what the function of the same name answers with the same draw."""
+    return METHODS[estimator.method].function(
+        Similarity.from_matrix(K),
+        estimator.n_landmarks,
+        rng=estimator.random_state,
+        **(estimator.method_params or {}),
+    )
+
+
+# The contract of scikit-learn
+
+
+@pytest.mark.filterwarnings("ignore:n_landmarks=100 is more:UserWarning")
+@parametrize_with_checks(
+    [
+        SimilarityFeatures(),
+        SimilarityFeatures(method="sms_nystrom", n_landmarks=5),
+        SimilarityFeatures(method="stacur", n_landmarks=5),
+        SimilarityFeatures("linear", cheap="rbf", n_landmarks=3),
+        SimilarityFeatures("precomputed", n_landmarks=1),
+    ]
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+# Exact answers
+
+
+@pytest.mark.parametrize("method", ["sms_nystrom", "tikhonov"])
+@pytest.mark.parametrize("kind", [indefinite, psd])
+def test_signed_inner_products_are_the_approximation(method, kind):
+    K = kind(40)
+    estimator = features(method, "precomputed", n_landmarks=10, random_state=0)
+    Z = estimator.fit_transform(K)
+    expected = approximation(estimator, K)
+    found = (Z * estimator.signs_) @ Z.T
+    np.testing.assert_allclose(
+        found, expected.toarray(), atol=1e-12 * np.linalg.norm(K)
+    )
+    np.testing.assert_array_equal(estimator.component_indices_, expected.landmarks)
+    if method == "tikhonov" and kind is indefinite:
+        assert set(estimator.signs_) == {-1, 1}
+    else:
+        assert set(estimator.signs_) == {1}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "joining"),
+    [
+        (features("sicur"), lambda C, B, n: np.linalg.pinv(B)),
+        (features("sicur", oversampling=3), lambda C, B, n: np.linalg.pinv(B)),
+        (features("stacur"), lambda C, B, n: n / len(B) * np.linalg.inv(C.T @ C) @ B.T),
+        (
+            features("stacur", same_rows=False, oversampling=2),
+            lambda C, B, n: n / len(B) * np.linalg.inv(C.T @ C) @ B.T,
+        ),
+    ],
+)
+def test_inner_products_of_cur(estimator, joining):
+    """C (U U^T)^(1/2) C^T, as the docstring says; not C U R, as the paper does."""
+    K = indefinite(40)
+    estimator.set_params(kernel="precomputed", n_landmarks=10, random_state=0)
+    Z = estimator.fit_transform(K)
+    answer = approximation(estimator, K)
+    C, B = K[:, answer.landmarks], K[np.ix_(answer.row_landmarks, answer.landmarks)]
+    U = joining(C, B, 40)
+    root = scipy.linalg.sqrtm(U @ U.T).real
+    np.testing.assert_allclose(Z @ Z.T, C @ root @ C.T, atol=1e-9)
+    np.testing.assert_allclose(C @ U @ K[answer.row_landmarks], answer @ np.eye(40))
+    assert set(estimator.signs_) == {1}
+    symmetrised = (answer.toarray() + answer.toarray().T) / 2
+    assert np.linalg.norm(Z @ Z.T - symmetrised) > 0.5 * np.linalg.norm(symmetrised)
+
+
+def test_cur_loses_the_signs_and_nothing_else_where_the_joining_matrix_is_symmetric():
+    K = indefinite(40)
+    estimator = features(
+        "sicur", "precomputed", n_landmarks=10, oversampling=1, random_state=0
+    )
+    Z = estimator.fit_transform(K)
+    S = estimator.component_indices_
+    values, vectors = np.linalg.eigh(K[np.ix_(S, S)])
+    absolute = (K[:, S] @ vectors / np.abs(values)) @ (K[:, S] @ vectors).T
+    np.testing.assert_allclose(Z @ Z.T, absolute, atol=1e-9)
+
+
+def test_cur_shrinks_a_positive_semidefinite_matrix():
+    K = psd(600, rank=5)
+    Z = features("sicur", "precomputed", n_landmarks=100, random_state=0).fit_transform(
+        K
+    )
+    scale = np.vdot(Z @ Z.T, K) / np.vdot(K, K)
+    assert scale == pytest.approx(2**-0.5, rel=0.05)
+
+
+def test_all_landmarks_give_the_matrix():
+    K = indefinite(30)
+    estimator = SimilarityFeatures("precomputed", n_landmarks=30, random_state=0)
+    Z = estimator.fit_transform(K)
+    np.testing.assert_allclose((Z * estimator.signs_) @ Z.T, K, atol=1e-10)
+
+
+def test_new_items_of_a_matrix_of_low_rank():
+    """Fitted on some of the items, the features give the matrix of all of them."""
+    K = indefinite(60, rank=6)
+    estimator = SimilarityFeatures("precomputed", n_landmarks=10, random_state=0)
+    Z = estimator.fit(K[:40, :40]).transform(K[:, :40])
+    np.testing.assert_allclose((Z * estimator.signs_) @ Z.T, K, atol=1e-8)
+
+
+@pytest.mark.parametrize("method", ["sms_nystrom", "tikhonov"])
+def test_the_same_as_scikit_learn_on_a_positive_semidefinite_kernel(method):
+    X, new = points(50), points(20, seed=1)
+    ours = features(
+        method,
+        n_landmarks=12,
+        kernel_params={"gamma": 1.0},
+        oversampling=1,
+        random_state=0,
+    )
+    if method == "tikhonov":
+        ours.method_params["ridge"] = 0
+    Z = ours.fit_transform(X)
+    theirs = Nystroem(gamma=1.0, n_components=12, random_state=0)
+    Y = theirs.fit(X[ours.component_indices_]).transform(np.vstack([X, new]))
+    Z = np.vstack([Z, ours.transform(new)])
+    np.testing.assert_allclose(Z @ Z.T, Y @ Y.T, atol=1e-10)
+
+
+# Every way to give a similarity
+
+
+@everywhere
+def test_one_matrix_given_in_every_way(method, options):
+    X, new = points(30), points(5, seed=1)
+    K, K_new = (pairwise_kernels(A, X, metric="rbf", gamma=0.25) for A in (X, new))
+    products = []
+    sim = Similarity(np.vstack([X, new]), gaussian)
+    for kernel, batch, params, items, new_items in [
+        ("rbf", None, {"gamma": 0.25}, X, new),
+        (gaussian, None, None, X, new),
+        (gaussian, None, None, list(X), list(new)),
+        (gaussians, "pairs", None, X, new),
+        (pairwise_kernels, "block", {"metric": "rbf", "gamma": 0.25}, X, new),
+        ("precomputed", None, None, K, K_new),
+        (sim, None, None, np.arange(30), np.arange(30, 35)),
+        (sim.map(np.square).map(np.sqrt), None, None, range(30), [[30], [34]]),
+    ]:
+        estimator = features(
+            method,
+            kernel,
+            n_landmarks=6,
+            batch=batch,
+            kernel_params=params,
+            random_state=0,
+            **options,
+        )
+        if isinstance(kernel, Similarity):
+            assert clone(estimator).kernel is kernel
+        Z = estimator.fit_transform(items)
+        assert Z.shape == (30, 6)
+        np.testing.assert_allclose(estimator.transform(items), Z, atol=1e-12)
+        np.testing.assert_allclose(estimator.fit(items).transform(items), Z, atol=1e-12)
+        Z = np.vstack([Z, estimator.transform(new_items)])
+        products.append((Z * estimator.signs_) @ Z.T)
+    few = np.append(np.arange(31), 34)
+    for product in products[1:-1]:
+        np.testing.assert_allclose(product, products[0], atol=1e-10)
+    np.testing.assert_allclose(products[-1], products[0][np.ix_(few, few)], atol=1e-10)
+
+
+@quick
+@given(
+    method=st.sampled_from(PAPER),
+    n=st.integers(1, 25),
+    share=st.floats(0, 1),
+    oversampling=st.floats(1, 4),
+    seed=st.integers(0, 99),
+)
+def test_any_size(method, n, share, oversampling, seed):
+    K = indefinite(n, seed=seed)
+    s = max(1, round(share * n))
+    estimator = features(
+        method, Recorder(K), n_landmarks=s, oversampling=oversampling, random_state=seed
+    )
+    Z = estimator.fit_transform(np.arange(n))
+    assert Z.shape == (n, s)
+    calls = METHODS[method].calls(n, s, oversampling=oversampling)
+    assert estimator.n_calls_ == calls
+    again = estimator.transform(np.arange(n))
+    np.testing.assert_allclose(again, Z, atol=1e-9 * np.abs(Z).max())
+
+
+@pytest.mark.parametrize(
+    "name", ["cosine", "laplacian", "linear", "poly", "polynomial", "sigmoid", "chi2"]
+)
+def test_named_kernels(name):
+    X = np.abs(points(20))
+    estimator = SimilarityFeatures(name, n_landmarks=20, random_state=0)
+    Z = estimator.fit_transform(X)
+    K = pairwise_kernels(X, metric=name)
+    np.testing.assert_allclose((Z * estimator.signs_) @ Z.T, K, atol=1e-4)
+    again = estimator.transform(X)
+    np.testing.assert_allclose((again * estimator.signs_) @ again.T, K, atol=1e-4)
+
+
+@each
+@pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.coo_matrix])
+def test_sparse_data(method, form):
+    X = points(30) * (points(30, seed=1) > 0)
+    estimator = features(method, n_landmarks=5, random_state=0)
+    Z = estimator.fit_transform(X)
+    sparse = clone(estimator)
+    np.testing.assert_allclose(sparse.fit_transform(form(X)), Z, atol=1e-12)
+    np.testing.assert_allclose(sparse.transform(form(X)), Z, atol=1e-12)
+    assert scipy.sparse.issparse(sparse.components_)
+    np.testing.assert_array_equal(sparse.components_.toarray(), estimator.components_)
+
+
+@each
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+def test_single_precision(method, kernel):
+    X = points(30, d=30)
+    X = X + X.T
+    single, double = (
+        features(method, kernel, n_landmarks=5, random_state=0).fit(X.astype(dtype))
+        for dtype in (np.float32, np.float64)
+    )
+    for Z in (single.fit_transform(X.astype("f")), single.transform(X.astype("f"))):
+        assert Z.dtype == np.float32
+        expected = double.transform(X)
+        product = (expected * double.signs_) @ expected.T
+        np.testing.assert_allclose(
+            (Z * single.signs_) @ Z.T, product, atol=1e-4 * np.abs(product).max()
+        )
+    assert single.normalization_.dtype == single.signs_.dtype == np.float32
+    assert double.transform(X).dtype == np.float64
+
+
+@each
+def test_parallel_evaluation(method):
+    X, _ = words(20)
+    estimator = features(method, jaccard, n_landmarks=5, random_state=0).fit(X)
+    parallel = clone(estimator).set_params(n_jobs=2)
+    with joblib.parallel_config("threading"):
+        np.testing.assert_array_equal(
+            parallel.fit(X).transform(X), estimator.transform(X)
+        )
+    assert parallel.n_calls_ == estimator.n_calls_
+
+
+# What it costs
+
+
+@everywhere
+def test_calls(method, options):
+    if method == "skeleton":
+        pytest.skip("the draws are independent: the formula is the most")
+    K = psd(30) if method == "rpcholesky" else indefinite(30)
+    recorder = Recorder(K)
+    estimator = features(method, recorder, n_landmarks=6, random_state=0, **options)
+    estimator.fit_transform(np.arange(30))
+    expected = METHODS[method].calls(30, 6, **options)
+    assert estimator.n_calls_ == len(set(recorder.unordered)) == expected
+    checks = len(recorder.asked) - expected  # both orders of some pairs
+    assert checks == expected // 50
+
+    recorder.asked.clear()
+    estimator.transform(np.array([3, 7, 9]))
+    landmarks = estimator.component_indices_
+    assert sorted(recorder.asked) == sorted(
+        (i, j) for i in (3, 7, 9) for j in landmarks
+    )
+    estimator.transform(np.arange(0))
+    assert len(recorder.asked) == 18
+
+
+class Words:
+    """The similarity of two of some words by their numbers, and what was asked."""
+
+    def __init__(self, items, function):
+        self.items, self.function, self.asked = items, function, []
+
+    def __call__(self, i, j):
+        self.asked.append((min(i, j), max(i, j)))
+        return self.function(self.items[i], self.items[j])
+
+
+@pytest.mark.parametrize("with_cheap", [False, True])
+def test_a_grid_search_on_one_similarity(with_cheap):
+    """What one fold has paid for the others find known, and so do new items."""
+    X, y = words(60)
+    X += ["abcdef", "defghi"]
+    dear, cheap = Words(X, edit_similarity), Words(X, bigrams)
+    sim = Similarity(np.arange(62), dear, check_symmetry=False)
+    estimator = SimilarityFeatures(sim, random_state=0)
+    if with_cheap:
+        companion = Similarity(np.arange(62), cheap)
+        estimator.set_params(cheap=companion, method_params={"base_rank": 10})
+    model = make_pipeline(estimator, LogisticRegression())
+    grid = {
+        "similarityfeatures__n_landmarks": [2, 8],
+        "similarityfeatures__method": ["tikhonov"] if with_cheap else PAPER,
+    }
+    search = GridSearchCV(model, grid, cv=3, error_score="raise")
+    search.fit(np.arange(60), y)
+    assert search.best_score_ >= 0.8
+    assert search.best_estimator_[0].kernel is sim
+    fitted = sim.calls
+    assert fitted == len(dear.asked) == len(set(dear.asked)) < 61 * 60 / 2
+    assert search.predict([60, 61]).tolist() == [0, 1]
+    n_landmarks = search.best_params_["similarityfeatures__n_landmarks"]
+    assert sim.calls == fitted + 2 * n_landmarks
+    search.predict(np.arange(62))
+    assert sim.calls == len(dear.asked) == len(set(dear.asked))
+    assert bool(cheap.asked) == with_cheap
+
+
+def test_one_set_of_landmarks_for_all_folds():
+    texts = bundled_words()[:300]
+    length = np.array([len(text) for text in texts], dtype=float)
+    folds, scores = KFold(5, shuffle=True, random_state=0), {True: [], False: []}
+    for seed in range(4):
+        for once in (True, False):
+            sim = Similarity(texts, JaroWinkler.similarity)
+            model, X = Ridge(1e-3), np.arange(300)
+            features = SimilarityFeatures(sim, n_landmarks=40, random_state=seed)
+            if once:
+                X = features.fit_transform(X)
+            else:
+                model = make_pipeline(features, model)
+            scores[once].append(cross_val_score(model, X, length, cv=folds).mean())
+            price = METHODS["tikhonov"].calls(300, 40)
+            assert sim.calls == price if once else sim.calls > 2.5 * price
+    assert abs(np.mean(scores[True]) - np.mean(scores[False])) < 0.05
+    assert np.mean(scores[True]) > 0.5
+
+
+def test_calls_of_a_fit_on_what_is_known():
+    recorder = Recorder(indefinite(30))
+    sim = Similarity(range(40), recorder, limit=200)
+    some = np.arange(5, 30)
+    first = SimilarityFeatures(sim, n_landmarks=4, random_state=0).fit(some)
+    assert first.n_calls_ == sim.calls == METHODS["tikhonov"].calls(25, 4)
+    again = clone(first).fit(some)
+    assert again.n_calls_ == 0
+    assert first.components_.tolist() == (first.component_indices_ + 5).tolist()
+    made = sim.calls
+    with pytest.raises(BudgetExceeded, match=r"of which [1-9]\d? would fit"):
+        clone(first).set_params(n_landmarks=20).fit(some)
+    assert sim.calls == made
+
+
+def test_calls_of_independent_rows():
+    recorder = Recorder(indefinite(30))
+    estimator = features(
+        "stacur", recorder, n_landmarks=6, same_rows=False, random_state=0
+    )
+    estimator.fit(np.arange(30))
+    most = METHODS["stacur"].calls(30, 6, same_rows=False)
+    assert estimator.n_calls_ == len(set(recorder.unordered))
+    assert METHODS["stacur"].calls(30, 6) < estimator.n_calls_ <= most
+
+
+@each
+def test_precomputed_reads_what_a_callable_is_asked(method):
+    K = indefinite(30)
+    estimator = features(method, "precomputed", n_landmarks=6, random_state=0).fit(K)
+    assert estimator.n_calls_ == METHODS[method].calls(30, 6)
+    unread = np.setdiff1d(np.arange(30), estimator.component_indices_)
+    other = K.copy()
+    other[:, unread] = 99.0
+    np.testing.assert_array_equal(estimator.transform(other), estimator.transform(K))
+
+
+@each
+def test_only_the_landmarks_are_kept(method):
+    items = [f"item number {k}." for k in range(50)]
+    estimator = features(method, jaccard, n_landmarks=5, random_state=0).fit(items)
+    landmarks = [items[k] for k in estimator.component_indices_]
+    assert estimator.components_ == landmarks
+    kept = pickle.dumps(estimator)
+    assert [item for item in items if item.encode() in kept] == sorted(
+        landmarks, key=items.index
+    )
+    X = points(50)
+    estimator = features(method, n_landmarks=5, random_state=0).fit(X)
+    np.testing.assert_array_equal(
+        estimator.components_, X[estimator.component_indices_]
+    )
+    assert estimator.components_.base is None
+    estimator = features(method, "precomputed", n_landmarks=5).fit(X @ X.T)
+    assert estimator.components_ is None
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X"),
+    [
+        (lambda x, y: 0.0, points(9)),
+        (lambda x, y: 0.0, ["a", "b", "c"]),
+        ("linear", np.zeros((9, 2))),
+        ("linear", scipy.sparse.csr_array((9, 2))),
+        ("precomputed", np.zeros((9, 9))),
+        (Similarity(range(9), lambda x, y: 0.0), range(9)),
+    ],
+)
+def test_a_kernel_of_zeros_has_no_features(kernel, X):
+    estimator = features("rpcholesky", kernel, n_landmarks=2, random_state=0)
+    n = len(X) if hasattr(X, "__len__") and not scipy.sparse.issparse(X) else 9
+    assert estimator.fit_transform(X).shape == (n, 0)
+    assert estimator.transform(X[:2]).shape == (2, 0)
+
+
+@each
+def test_more_landmarks_than_items(method):
+    K = psd(8)
+    estimator = features(method, "precomputed", n_landmarks=9)
+    with pytest.warns(UserWarning, match="n_landmarks=9 is more than the 8 items"):
+        Z = estimator.fit_transform(K)
+    assert Z.shape == (8, 8)
+    assert sorted(estimator.component_indices_) == list(range(8))
+    assert estimator.n_landmarks == 9
+
+
+# Items of any kind
+
+
+@each
+def test_strings(method):
+    similarity = fuzz.ratio
+    X, y = words(60)
+    model = make_pipeline(
+        features(method, similarity, n_landmarks=15, random_state=0),
+        LogisticRegression(max_iter=10_000),
+    )
+    model.fit(X[:40], y[:40])
+    assert model.score(X[40:], y[40:]) >= 0.9
+    Z = model[0].transform(["similarity"])
+    row = np.array([[similarity("similarity", x) for x in model[0].components_]])
+    np.testing.assert_allclose(Z, row @ model[0].normalization_)
+
+
+def word_mover_kernel(x, y, *, distance, gamma):
+    return np.exp(-gamma * distance(x, y))
+
+
+@each
+def test_lists_of_words(method):
+    from simlib.text.wmd import WordMoverDistance
+
+    vectors = {letter: np.array([float(k)]) for k, letter in enumerate("abcdefghi")}
+    X, y = words(60)
+    X = [list(x) for x in X]
+    params = {"distance": WordMoverDistance(vectors), "gamma": 0.5}
+    estimator = features(
+        method, word_mover_kernel, n_landmarks=15, kernel_params=params, random_state=0
+    )
+    model = make_pipeline(estimator, LogisticRegression(max_iter=10_000))
+    model.fit(X[:40], y[:40])
+    assert model.score(X[40:], y[40:]) >= 0.9
+    assert not hasattr(model[0], "n_features_in_")
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+@each
+def test_containers(method):
+    """A list, a tuple, an array of strings and one of objects are the same items."""
+    X, _ = words(20)
+    estimator = features(method, jaccard, n_landmarks=5, random_state=0)
+    expected = estimator.fit_transform(X)
+    for items in (tuple(X), np.array(X), np.array(X, dtype=object)):
+        np.testing.assert_array_equal(estimator.fit_transform(items), expected)
+        np.testing.assert_allclose(estimator.transform(items), expected)
+        assert list(estimator.components_) == [
+            X[k] for k in estimator.component_indices_
+        ]
+    records = [{"name": x} for x in X]
+    estimator.set_params(kernel=lambda x, y: jaccard(x["name"], y["name"]))
+    np.testing.assert_array_equal(estimator.fit_transform(records), expected)
+
+
+def frame_of(columns):
+    """Return a data frame whose index is not the order of the rows."""
+    frame = pandas.DataFrame(columns)
+    return frame.set_index(frame.index[::-1])
+
+
+@each
+def test_a_callable_on_data_frames(method):
+    X, _ = words(20)
+    frame = frame_of({"word": X, "length": [len(x) for x in X]})
+    estimator = features(method, jaccard, n_landmarks=5, random_state=0)
+    expected = estimator.fit_transform(X)
+    np.testing.assert_array_equal(estimator.fit_transform(frame["word"]), expected)
+    np.testing.assert_allclose(estimator.transform(frame["word"]), expected)
+    assert not hasattr(estimator, "n_features_in_")
+    for table in (frame[["word"]], frame[["word"]].to_numpy()):
+        np.testing.assert_array_equal(estimator.fit_transform(table), expected)
+        np.testing.assert_allclose(estimator.transform(table), expected)
+        assert estimator.n_features_in_ == 1
+    columns = ColumnTransformer([("words", estimator, ["word"])])
+    np.testing.assert_array_equal(columns.fit_transform(frame), expected)
+
+    estimator.set_params(kernel=lambda x, y: jaccard(x["word"], y["word"]))
+    np.testing.assert_array_equal(estimator.fit_transform(frame), expected)
+    np.testing.assert_allclose(estimator.transform(frame), expected)
+    assert estimator.n_features_in_ == 2
+    assert list(estimator.feature_names_in_) == ["word", "length"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        estimator.transform(frame[["length", "word"]])
+    estimator.set_params(
+        kernel=lambda xs, ys: list(map(jaccard, xs["word"], ys["word"])), batch="pairs"
+    )
+    np.testing.assert_array_equal(estimator.fit_transform(frame), expected)
+    np.testing.assert_allclose(estimator.transform(frame), expected)
+
+
+@each
+@pytest.mark.parametrize("kernel", ["rbf", gaussian])
+def test_set_output(method, kernel):
+    X = points(20)
+    frame = frame_of(dict(zip("abcd", X.T, strict=True)))
+    estimator = features(method, kernel, n_landmarks=5, random_state=0)
+    expected = estimator.fit_transform(X)
+    estimator.set_output(transform="pandas")
+    for Z in (estimator.fit_transform(frame), estimator.transform(frame)):
+        assert type(Z) is type(frame)
+        assert list(Z.columns) == list(estimator.get_feature_names_out())
+        np.testing.assert_allclose(Z.to_numpy(), expected)
+    assert list(estimator.feature_names_in_) == list("abcd")
+
+
+@each
+def test_feature_names(method):
+    estimator = features(method, n_landmarks=3).fit(points(10))
+    assert list(estimator.get_feature_names_out()) == [
+        f"similarityfeatures{k}" for k in range(3)
+    ]
+
+
+# Choices by cross-validation
+
+
+@each
+def test_grid_search_on_strings(method):
+    X, y = words(40)
+    model = make_pipeline(
+        features(method, jaccard, random_state=0), LogisticRegression()
+    )
+    grid = {
+        "similarityfeatures__n_landmarks": [2, 8],
+        "similarityfeatures__kernel_params": [None, {"power": 2}],
+    }
+    search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
+    assert search.best_score_ >= 0.8
+    best = search.best_estimator_[0]
+    assert len(best.components_) == best.n_landmarks
+    assert search.predict(["abc", "ghi"]).tolist() == [0, 1]
+
+
+@each
+def test_grid_search_on_a_precomputed_matrix(method):
+    """Rows and columns are cut, so the scores are those of the items."""
+    X, y = words(40)
+    K = np.array([[jaccard(a, b) for b in X] for a in X])
+    scores = []
+    for kernel, items in ((jaccard, X), ("precomputed", K)):
+        estimator = features(method, kernel, random_state=0)
+        assert get_tags(estimator).input_tags.pairwise == (kernel == "precomputed")
+        model = make_pipeline(estimator, LogisticRegression())
+        grid = {"similarityfeatures__n_landmarks": [2, 8]}
+        search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(items, y)
+        scores.append(search.cv_results_["mean_test_score"])
+    np.testing.assert_allclose(scores[0], scores[1])
+
+
+@each
+def test_clone_and_pickle(method):
+    X, _ = words(20)
+    estimator = features(
+        method,
+        jaccard,
+        n_landmarks=5,
+        kernel_params={"power": 2},
+        random_state=0,
+        oversampling=3,
+    )
+    Z = estimator.fit_transform(X)
+    assert clone(estimator).get_params() == estimator.get_params()
+    np.testing.assert_array_equal(clone(estimator).fit_transform(X), Z)
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(estimator)).transform(X), Z)
+
+
+# Randomness
+
+
+@each
+def test_random_state(method):
+    K = indefinite(40)
+
+    def landmarks(state):
+        estimator = features(method, "precomputed", n_landmarks=10, random_state=state)
+        return estimator.fit(K).component_indices_.tolist()
+
+    assert landmarks(0) == landmarks(0) != landmarks(1)
+    assert landmarks(None) != landmarks(None)
+    state, same = np.random.RandomState(0), np.random.RandomState(0)
+    first, second = landmarks(state), landmarks(state)
+    assert first != second
+    assert [landmarks(same), landmarks(same)] == [first, second]
+
+
+# Errors
+
+
+@each
+def test_errors(method):
+    X = points(20)
+    with pytest.raises(NotFittedError):
+        features(method).transform(X)
+    with pytest.raises(NotFittedError):
+        features(method).get_feature_names_out()
+    with pytest.raises(ValueError, match=r"batch must be .*; got 'rows'"):
+        features(method, "rbf", n_landmarks=5, batch="rows").fit(X)
+    with pytest.raises(ValueError, match=r"one of .*rbf.*; got 'rfb'"):
+        features(method, "rfb", n_landmarks=5).fit(X)
+    failed = features(method, n_landmarks=0)
+    with pytest.raises(ValueError, match="between 1 and 20"):
+        failed.fit(X)
+    with pytest.raises(NotFittedError):
+        failed.transform(X)
+    with pytest.raises(ValueError, match="string"):
+        features(method, n_landmarks=5).fit([["a"], ["b"]])
+    with pytest.raises(ValueError, match="oversampling must be at least 1"):
+        features(method, n_landmarks=5, oversampling=0.5).fit(X)
+    with pytest.raises(SimilarityError, match="unexpected keyword argument 'sigma'"):
+        features(method, gaussian, n_landmarks=5, kernel_params={"sigma": 1}).fit(X)
+    with pytest.raises(SimilarityError, match="unexpected keyword argument 'sigma'"):
+        features(method, n_landmarks=5, kernel_params={"sigma": 1}).fit(X)
+    estimator = features(method, gaussian, n_landmarks=5).fit(X)
+    with pytest.raises(SimilarityError, match="nan for new item 0 and item 0"):
+        estimator.transform(np.full((2, 4), np.nan))
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        estimator.transform(X[:, :3])
+    estimator = features(method, "precomputed", n_landmarks=5)
+    with pytest.raises(ValueError, match="square"):
+        estimator.fit(X)
+    with pytest.raises(ValueError, match=r"symmetric matrix: use \(K \+ K.T\)/2"):
+        estimator.fit(asymmetric(20))
+    with pytest.raises(TypeError, match=r"(?i)sparse"):
+        estimator.fit(scipy.sparse.csr_array(psd(20)))
+    with pytest.raises(ValueError, match="expecting 20 features"):
+        estimator.fit(X @ X.T).transform(X[:3] @ X[:10].T)
+
+
+def test_errors_of_the_options():
+    K = indefinite(20)
+    with pytest.raises(ValueError, match="No method is called 'tikhonow'"):
+        features("tikhonow", "precomputed").fit(K)
+    with pytest.raises(TypeError, match="tikhonov has no option alpha"):
+        features("tikhonov", "precomputed", alpha=1).fit(K)
+    with pytest.raises(ValueError, match='Features need variant="core"'):
+        features("sms_nystrom", "precomputed", variant="landmarks").fit(K)
+    with pytest.raises(ValueError, match="alpha must be"):
+        features("sms_nystrom", "precomputed", n_landmarks=5, alpha=-1).fit(K)
+    with pytest.raises(ValueError, match="ridge must be"):
+        features("tikhonov", "precomputed", n_landmarks=5, ridge=-1).fit(K)
+    with pytest.raises(ValueError, match="landmarks must be"):
+        features("tikhonov", "precomputed", n_landmarks=5, landmarks="best").fit(K)
+
+
+def test_errors_of_a_similarity_as_kernel():
+    sim = Similarity(range(20), gaussian)
+    estimator = SimilarityFeatures(sim, n_landmarks=5)
+    for X in (points(20), [0.0, 1.0], [], [[0, 1], [2, 3]], ["a"], [True, False]):
+        with pytest.raises(ValueError, match="X is a sequence of the numbers of its"):
+            estimator.fit(X)
+    for X in ([0, 20], [-1, 0]):
+        with pytest.raises(IndexError, match="numbered 0 to 19"):
+            estimator.fit(X)
+    with pytest.raises(ValueError, match="of a Similarity use `map`"):
+        clone(estimator).set_params(kernel_params={"gamma": 1}).fit(range(20))
+    estimator.set_params(kernel=Similarity(range(20), gaussian, symmetric=False))
+    with pytest.raises(ValueError, match=r"sim\.symmetrized\(\)"):
+        estimator.fit(range(20))
+    assert sim.calls == 0
+
+
+def test_a_string_is_not_a_sequence_of_items():
+    X, _ = words(20)
+    estimator = SimilarityFeatures(jaccard, n_landmarks=3)
+    for unit in ("smiles", b"smiles"):
+        with pytest.raises(TypeError, match=r"pass \[b?'smiles'\]"):
+            estimator.fit(unit)
+    estimator.fit(X)
+    with pytest.raises(TypeError, match=r"pass \['smiles'\]"):
+        estimator.transform("smiles")
+    assert estimator.transform(["smiles"]).shape == (1, 3)
+
+
+# A cheap kernel beside
+
+
+def edit_similarity(x, y):
+    return np.exp(-Levenshtein.distance(x, y) / 2)
+
+
+def bigrams(x, y):
+    x, y = (set(pairwise(f" {word} ")) for word in (x, y))
+    return len(x & y) / len(x | y)
+
+
+@pytest.mark.parametrize("kind", ["callables", "names", "callable and name"])
+def test_cheap_kernel(kind):
+    """The features are those of `anchored`, for old items and new."""
+    kernel, cheap = {
+        "callables": (edit_similarity, bigrams),
+        "names": ("laplacian", "rbf"),
+        "callable and name": (gaussian, "laplacian"),
+    }[kind]
+    X = words(80)[0] if kind == "callables" else points(80)
+    model = SimilarityFeatures(
+        kernel,
+        n_landmarks=8,
+        cheap=cheap,
+        method_params={"base_rank": 30},
+        random_state=0,
+    )
+    Z = model.fit_transform(X)
+    K, G = (
+        pairwise_kernels(X, metric=metric)
+        if isinstance(metric, str)
+        else np.array([[metric(x, y) for y in X] for x in X])
+        for metric in (kernel, cheap)
+    )
+    expected = anchored(
+        Similarity.from_matrix(K), 8, Similarity.from_matrix(G), base_rank=30, rng=0
+    )
+    assert expected.weight > 0
+    assert Z.shape == (80, 38) == (80, len(model.get_feature_names_out()))
+    assert (len(model.components_), len(model.base_components_)) == (8, 30)
+    np.testing.assert_allclose((Z * model.signs_) @ Z.T, expected.toarray(), atol=1e-8)
+    np.testing.assert_allclose(model.transform(X), Z, atol=1e-8)
+    again = (
+        pickle.loads(pickle.dumps(model)) if kind != "names" else clone(model).fit(X)
+    )
+    np.testing.assert_allclose(again.transform(X[:5]), Z[:5], atol=1e-8)
+    if kind != "names":  # those of a named kernel count both halves of small tiles
+        assert model.n_calls_ == expected.calls
+
+
+def test_cheap_kernel_that_does_not_help():
+    X = points(60)
+    model, plain = (
+        SimilarityFeatures(gaussian, n_landmarks=20, cheap=cheap, random_state=0).fit(X)
+        for cheap in (noise, None)
+    )
+    assert len(model.base_components_) == 0
+    assert model.transform(X[:7]).shape == (7, 20)
+    np.testing.assert_array_equal(model.component_indices_, plain.component_indices_)
+
+
+def noise(x, y):
+    """A number that depends on both items, and on nothing that matters."""
+    return np.sin(1e4 * (x @ x + y @ y))
+
+
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array, None])
+def test_a_companion_of_numbers_of_items(form):
+    """The rows of an array, or a function, for all items of the similarity."""
+    X = points(40)
+    sim = Similarity(X, lambda x, y: np.exp(x @ y / 10))
+    cheap = np.dot if form is None else form(X)
+    options = {"n_landmarks": 5, "method_params": {"base_rank": 9}, "random_state": 0}
+    model = SimilarityFeatures(sim, cheap=cheap, **options).fit(range(5, 30))
+    given = Similarity.from_matrix(X @ X.T)
+    other = SimilarityFeatures(sim, cheap=given, **options).fit(range(5, 30))
+    assert model.base_components_.size == 9
+    for numbers in (range(5, 30), range(30, 40)):
+        np.testing.assert_allclose(
+            abs(model.transform(numbers)), abs(other.transform(numbers)), atol=1e-6
+        )
+
+
+def test_errors_of_a_cheap_kernel():
+    X = points(20)
+    with pytest.raises(ValueError, match="needs items, not a precomputed"):
+        SimilarityFeatures("precomputed", n_landmarks=3, cheap="rbf").fit(X @ X.T)
+    with pytest.raises(ValueError, match="needs items, not a precomputed"):
+        SimilarityFeatures("rbf", n_landmarks=3, cheap="precomputed").fit(X)
+    with pytest.raises(TypeError, match="anchored has no option ridge"):
+        features("tikhonov", cheap="linear", ridge=0.1).fit(X)
+    with pytest.raises(ValueError, match="the method is \"tikhonov\"; got 'sicur'"):
+        features("sicur", cheap="linear").fit(X)
+    with pytest.raises(ValueError, match="needs a `cheap` kernel"):
+        features("anchored").fit(X)
+    sim = Similarity(X, gaussian)
+    for kernel, cheap in ((sim, "rbf"), ("rbf", sim), (gaussian, sim)):
+        with pytest.raises(ValueError, match="the other must be one too"):
+            SimilarityFeatures(kernel, cheap=cheap, n_landmarks=3).fit(
+                np.arange(20) if kernel is sim else X
+            )
+    with pytest.raises(TypeError, match="A kernel is a callable"):
+        SimilarityFeatures("rbf", n_landmarks=3, cheap=X).fit(X)
+    with pytest.raises(ValueError, match=r"kernel must be a callable.*'cosin'"):
+        SimilarityFeatures("rbf", n_landmarks=3, cheap="cosin").fit(X)
+    with pytest.raises(ValueError, match="string"):
+        SimilarityFeatures(jaccard, n_landmarks=3, cheap="rbf").fit(words(20)[0])
+
+
+def test_a_fit_that_failed_says_what_is_lost():
+    def fragile(x, y):
+        return 1 / (x + y - 30)
+
+    with pytest.raises(SimilarityError, match="raised ZeroDivisionError") as caught:
+        SimilarityFeatures(fragile, n_landmarks=5, random_state=0).fit(range(20))
+    assert "keeps nothing of a fit that failed" in caught.value.__notes__[0]
+    sim = Similarity(range(20), fragile)
+    with pytest.raises(SimilarityError, match="raised ZeroDivisionError") as caught:
+        SimilarityFeatures(sim, n_landmarks=5, random_state=0).fit(range(20))
+    assert not hasattr(caught.value, "__notes__")
+    assert sim.calls > 0
+
+
+def test_a_nugget_is_no_feature():
+    features = SimilarityFeatures(method_params={"nugget": True})
+    with pytest.raises(ValueError, match="Features take no overlay"):
+        SimilarityFeatures(method_params={"overlay": True}).fit(np.ones((9, 2)))
+    with pytest.raises(ValueError, match="Features take no nugget"):
+        features.fit(np.eye(5))
+
+
+def test_options_of_the_wrong_kind_are_named():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    with pytest.raises(TypeError, match='kernel="precomputed", and pass it as X'):
+        SimilarityFeatures(K).fit(X)
+    with pytest.raises(TypeError, match="a Similarity or a name; got list"):
+        SimilarityFeatures(["rbf"]).fit(X)
+    with pytest.raises(TypeError, match="n_landmarks must be an integer; got None"):
+        SimilarityFeatures(n_landmarks=None).fit(X)
+    with pytest.raises(TypeError, match="base_rank must be an integer; got None"):
+        SimilarityFeatures(cheap="linear", method_params={"base_rank": None}).fit(X)
+    with pytest.raises(ValueError, match="oversampling must be at least 1; got None"):
+        SimilarityFeatures(method="sicur", method_params={"oversampling": None}).fit(X)
+
+
+def test_a_companion_of_an_earlier_fit_is_forgotten():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    features = SimilarityFeatures(n_landmarks=5, cheap="linear", random_state=0)
+    assert hasattr(features.fit(X), "calibration_")
+    features.set_params(cheap=None).fit(X)
+    assert not hasattr(features, "calibration_")
+    assert not hasattr(features, "base_components_")
+
+
+def test_a_fit_forgets_the_columns_of_the_one_before():
+    x = np.random.default_rng(0).standard_normal((30, 3))
+
+    def kernel(a, b):
+        return float(np.exp(-np.square(np.asarray(a) - np.asarray(b)).sum()))
+
+    map_ = SimilarityFeatures(kernel, n_landmarks=2, random_state=0)
+    map_.fit(pandas.DataFrame(x, columns=list("abc")))
+    assert list(map_.feature_names_in_) == list("abc")
+    wide = list(np.hstack([x, x]))
+    assert map_.fit(wide).transform(wide[:2]).shape == (2, 2)
+    assert not hasattr(map_, "feature_names_in_")
+    assert not hasattr(map_, "n_features_in_")

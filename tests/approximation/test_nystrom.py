@@ -1,0 +1,283 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from sklearn.kernel_approximation import Nystroem
+
+from simlib import LowRank, Similarity, nystrom, sicur, skeleton, stacur, tikhonov
+from simlib.datasets import gaussian_psd, uniform_psd
+from simlib.landmarks import draw
+from support.matrices import asymmetric, error, indefinite, orthogonal, psd, quick, rbf
+
+# Exact answers
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, rbf, asymmetric])
+def test_all_landmarks_give_the_matrix(make):
+    K = make(40)
+    assert error(K, nystrom(Similarity.from_matrix(K), 40, rng=0)) < 1e-10
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+@pytest.mark.parametrize("s", [7, 12])
+def test_exact_where_the_rank_allows(make, s):
+    K = make(40, rank=7)
+    assert error(K, nystrom(Similarity.from_matrix(K), s, rng=0)) < 1e-8
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+def test_evaluated_entries_are_interpolated(make):
+    K = make(40)
+    approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
+    S = approximation.landmarks
+    result = approximation.toarray()
+    np.testing.assert_allclose(result[:, S], K[:, S], atol=1e-8)
+    np.testing.assert_allclose(result[S], K[S], atol=1e-8)
+
+
+def test_the_columns_are_shared():
+    sim = Similarity.from_matrix(psd(30))
+    approximation = nystrom(sim, 5, rng=0)
+    assert np.shares_memory(approximation.left, sim.columns(approximation.landmarks))
+
+
+# Against numpy and scikit-learn
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, rbf])
+def test_formula(make):
+    K = make(40)
+    approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
+    S = approximation.landmarks
+    expected = K[:, S] @ np.linalg.inv(K[np.ix_(S, S)]) @ K[:, S].T
+    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
+
+
+def test_formula_asymmetric():
+    K = asymmetric(40)
+    approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
+    S = approximation.landmarks
+    expected = K[:, S] @ np.linalg.inv(K[np.ix_(S, S)]) @ K[S]
+    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
+    np.testing.assert_array_equal(approximation.row_landmarks, S)
+
+
+def sklearn_nystroem(K, s):
+    """Return scikit-learn's Z Z^T for a matrix seen as a kernel of indices."""
+    model = Nystroem(
+        kernel=lambda i, j: K[int(i[0]), int(j[0])], n_components=s, random_state=0
+    )
+    Z = model.fit_transform(np.arange(len(K))[:, None])
+    return Z @ Z.T, model.component_indices_
+
+
+@pytest.mark.parametrize("make", [psd, rbf])
+def test_agrees_with_scikit_learn_where_semidefinite(make):
+    K = make(40)
+    expected, S = sklearn_nystroem(K, 10)
+    approximation = nystrom(Similarity.from_matrix(K), landmarks=S)
+    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
+
+
+def test_scikit_learn_loses_the_signs_of_an_indefinite_kernel():
+    K = indefinite(40, rank=8)
+    theirs, S = sklearn_nystroem(K, 8)
+    W, C = K[np.ix_(S, S)], K[:, S]
+    values, vectors = np.linalg.eigh(W)
+    absolute = (vectors / np.abs(values)) @ vectors.T
+    np.testing.assert_allclose(theirs, C @ absolute @ C.T, atol=1e-9)
+    assert error(K, nystrom(Similarity.from_matrix(K), landmarks=S)) < 1e-9
+    assert np.linalg.norm(K - theirs) > 0.5 * np.linalg.norm(K)
+
+
+# The cut of the pseudo-inverse
+
+
+def block_with_a_small_eigenvalue(small):
+    """A 6 x 6 matrix whose first 3 x 3 block has eigenvalues 1, -2 and `small`."""
+    rng = np.random.default_rng(0)
+    Q = orthogonal(3, rng)
+    K = np.eye(6)
+    K[:3, :3] = (Q * [1, -2, small]) @ Q.T
+    K[3:, :3] = rng.standard_normal((3, 3))
+    K[:3, 3:] = K[3:, :3].T
+    return (K + K.T) / 2
+
+
+def test_rounding_errors_are_not_inverted():
+    K = block_with_a_small_eigenvalue(3e-16)
+    sim = Similarity.from_matrix(K)
+    assert np.abs(nystrom(sim, landmarks=[0, 1, 2]).core).max() < 10
+    wild = nystrom(sim, landmarks=[0, 1, 2], rcond=0.0)
+    assert np.abs(wild.core).max() > 1e12
+
+
+def test_rcond_is_relative_to_the_largest_magnitude():
+    K = 1e9 * block_with_a_small_eigenvalue(1e-3)
+    sim = Similarity.from_matrix(K)
+    for rcond, rank in ((1e-4, 3), (4.9e-4, 3), (5.1e-4, 2), (0.4, 2), (0.6, 1)):
+        core = nystrom(sim, landmarks=[0, 1, 2], rcond=rcond).core
+        assert np.linalg.matrix_rank(core) == rank
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", [nystrom, skeleton, sicur, stacur])
+def test_entries_as_large_as_numbers_are(method):
+    K = indefinite(30)
+    K *= 0.99 / np.abs(K).max()
+    huge = np.ldexp(K, 1024)
+    core = method(Similarity.from_matrix(K), 10, rng=0).core
+    scaled = method(Similarity.from_matrix(huge), 10, rng=0).core
+    assert_allclose(np.ldexp(scaled, 1024), core, rtol=1e-6, atol=1e-12)
+
+
+# The cut-off chosen by the block
+
+
+def candidates(K, S, block):
+    """Yield each cut-off's answer and its squared error in the block."""
+    sim, rest = Similarity.from_matrix(K), np.setdiff1d(block, S)
+    for rcond in (None, *np.logspace(-5, 0, 21)[:-1]):
+        answer = nystrom(sim, landmarks=S, rcond=rcond).toarray()
+        E = (K - answer)[np.ix_(rest, rest)]
+        yield answer, np.square(E).sum() - np.square(np.diag(E)).sum()
+
+
+def case(kind):
+    """A matrix, a number of landmarks and a seed."""
+    if kind == "asymmetric":
+        return asymmetric(60), 15, 4
+    if kind == "few":  # where an answer far too large fits the block best
+        rng = np.random.default_rng(21)
+        x = rng.standard_normal((60, 3))
+        return np.tanh(x @ x.T / 2), 3, 21
+    K = indefinite(60, rank=10)
+    unit = np.linalg.norm(K) / 60
+    noise = np.random.default_rng(3).standard_normal(K.shape)
+    if kind != "clean":
+        K = K + 0.02 * unit * (noise + noise.T)
+    if kind == "spikes":  # where the diagonal would choose another
+        return K + np.diag(3 * unit * noise[0]), 15, 4
+    return K, 15, 4
+
+
+@pytest.mark.parametrize("kind", ["clean", "noisy", "asymmetric", "spikes", "few"])
+def test_the_cutoff_is_the_best_for_the_block(kind):
+    """By brute force, from another route through the public function."""
+    K, s, seed = case(kind)
+    found = nystrom(Similarity.from_matrix(K), s, rcond="cv", rng=seed)
+    S, block = draw(60, s, 2, rng=seed)
+    np.testing.assert_array_equal(found.landmarks, S)
+    answers, errors = zip(*candidates(K, S, block), strict=True)
+    bound = np.sqrt(60 / s * (np.sum(K[:, S] ** 2) + np.sum(K[S] ** 2)) / 2)
+    sizes = np.array([np.linalg.norm(answer) for answer in answers])
+    errors = np.where(sizes <= 2 * bound, errors, np.inf)
+    best = answers[int(np.argmin(errors))]
+    np.testing.assert_allclose(found.toarray(), best, atol=1e-8 * np.abs(K).max())
+
+
+def test_a_cutoff_that_is_chosen_tames_an_indefinite_matrix():
+    """The tail of each draw is cut; on a semidefinite matrix nothing is lost."""
+    x = np.random.default_rng(0).standard_normal((200, 5))
+    K = np.tanh(x @ x.T / 2)
+    sim = Similarity.from_matrix(K)
+    for k in range(5):
+        plain = error(K, nystrom(sim, 60, rng=k))
+        assert error(K, nystrom(sim, 60, rcond="cv", rng=k)) < 0.2 < 0.5 * plain
+    K = psd(60, rank=7)
+    assert error(K, nystrom(Similarity.from_matrix(K), 12, rcond="cv", rng=0)) < 1e-8
+
+
+@pytest.mark.parametrize(("n", "s"), [(1, 1), (6, 6), (6, 5)])
+def test_without_a_block_there_is_nothing_to_choose(n, s):
+    K = indefinite(n)
+    sim = Similarity.from_matrix(K)
+    plain = nystrom(sim.fork(), s, rng=0)
+    chosen = nystrom(sim.fork(), s, rcond="cv", rng=0)
+    np.testing.assert_array_equal(chosen.core, plain.core)
+    assert chosen.calls == n * (n + 1) // 2
+
+
+def test_nystrom_with_a_chosen_cutoff_reads_what_tikhonov_reads():
+    one, other = (Similarity.from_matrix(indefinite(40)) for _ in range(2))
+    nystrom(one, 8, rcond="cv", rng=3)
+    tikhonov(other, 8, rng=3)
+    assert one.calls == other.calls
+    tikhonov(one, 8, rng=3)
+    assert one.calls == other.calls
+
+
+def test_a_word_that_is_no_cutoff():
+    with pytest.raises(ValueError, match='rcond must be "cv" or a number'):
+        nystrom(Similarity.from_matrix(np.eye(6)), 2, rcond="best")
+
+
+# Properties
+
+
+@given(st.integers(0, 100), st.sampled_from([1e-200, 1e-3, 1e200]))
+@quick
+def test_the_chosen_cutoff_does_not_depend_on_the_scale(seed, scale):
+    K = indefinite(15, seed=seed)
+    one, other = (
+        nystrom(Similarity.from_matrix(c * K), 4, rcond="cv", rng=seed).toarray() / c
+        for c in (1.0, scale)
+    )
+    np.testing.assert_allclose(other, one, atol=1e-9 * np.abs(one).max())
+
+
+@given(st.integers(0, 100), st.sampled_from([1e-20, 1e-3, 1e15]))
+@quick
+def test_scale_and_order_do_not_matter(seed, scale):
+    K = indefinite(15, seed=seed)
+    order = np.random.default_rng(seed).permutation(15)
+    one = nystrom(Similarity.from_matrix(K), landmarks=[0, 1, 2, 3]).toarray()
+    other = nystrom(
+        Similarity.from_matrix(scale * K[np.ix_(order, order)]),
+        landmarks=np.argsort(order)[:4],
+    ).toarray()
+    np.testing.assert_allclose(
+        other / scale, one[np.ix_(order, order)], atol=1e-9 * np.abs(one).max()
+    )
+
+
+@given(st.integers(0, 100), st.integers(1, 15))
+@quick
+def test_psd_matrix_bounds_its_approximation(seed, s):
+    """K minus its Nystrom approximation is a Schur complement."""
+    K = psd(15, seed=seed)
+    approximation = nystrom(Similarity.from_matrix(K), s, rng=seed)
+    assert isinstance(approximation, LowRank)
+    rest = np.linalg.eigvalsh(K - approximation.toarray())
+    assert rest[0] > -1e-8 * np.linalg.norm(K)
+
+
+# Figures of the paper: Gaussian and uniform Z Z^T, n = 1000
+
+
+SHARES = (0.05, 0.1, 0.2, 0.5, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("make", "curve"),
+    [
+        (gaussian_psd, (0.926, 0.854, 0.716, 0.354, 0.032)),
+        (uniform_psd, (0.0153, 0.0131, 0.0108, 0.0053, 0.0005)),
+    ],
+)
+def test_curve_of_the_paper(make, curve):
+    K = make(1000, rng=0)
+    sim = Similarity.from_matrix(K)
+    errors = [error(K, nystrom(sim, int(1000 * share), rng=0)) for share in SHARES]
+    np.testing.assert_allclose(errors, curve, rtol=0.03, atol=5e-5)
+    if make is gaussian_psd:
+        assert errors[1] == pytest.approx(0.854, abs=0.02)
+
+
+@pytest.mark.parametrize("rcond", [np.nan, -1.0, 1.0])
+def test_impossible_cutoffs(rcond):
+    sim = Similarity.from_matrix(np.eye(6))
+    with pytest.raises(ValueError, match="rcond must be at least 0 and below 1"):
+        nystrom(sim, 2, rcond=rcond, rng=0)
+    assert sim.calls == 0

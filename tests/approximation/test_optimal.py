@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simlib import METHODS, Similarity, optimal
+from simlib.datasets import gaussian_psd
+from support.matrices import asymmetric, error, indefinite, psd, quick
+
+# Exact answers
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+@pytest.mark.parametrize("rank", [7, 40])
+def test_exact_where_the_rank_allows(make, rank):
+    K = make(40, rank=7)
+    assert error(K, optimal(Similarity.from_matrix(K), rank)) < 1e-12
+
+
+def test_largest_magnitudes_are_kept():
+    approximation = optimal(Similarity.from_matrix(np.diag([1.0, -5.0, 3.0])), 2)
+    np.testing.assert_allclose(approximation.toarray(), np.diag([0, -5, 3]), atol=1e-15)
+    np.testing.assert_allclose(np.diag(approximation.core), [-5, 3])
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_smallest_matrices(n):
+    K = -np.ones((n, n))
+    assert error(K, optimal(Similarity.from_matrix(K), 1)) < 1e-15
+
+
+# Against scipy
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+def test_truncated_singular_value_decomposition(make):
+    K = make(30)
+    U, sigma, Vt = scipy.linalg.svd(K)
+    for rank in (1, 10, 29):
+        approximation = optimal(Similarity.from_matrix(K), rank)
+        np.testing.assert_allclose(
+            approximation.toarray(),
+            (U[:, :rank] * sigma[:rank]) @ Vt[:rank],
+            atol=1e-10,
+        )
+        missed = np.linalg.norm(sigma[rank:]) / np.linalg.norm(sigma)
+        assert error(K, approximation) == pytest.approx(missed)
+        np.testing.assert_allclose(
+            approximation.left.T @ approximation.left, np.eye(rank), atol=1e-12
+        )
+
+
+def test_calls():
+    sim = Similarity.from_matrix(psd(20))
+    assert optimal(sim, 3).calls == sim.calls == 210
+    sim = Similarity.from_matrix(asymmetric(20))
+    assert optimal(sim, 3).calls == sim.calls == 400
+
+
+def test_float32():
+    approximation = optimal(Similarity.from_matrix(psd(20).astype(np.float32)), 20)
+    assert approximation.dtype == np.float32
+    assert error(psd(20), approximation) < 1e-5
+
+
+# Properties
+
+
+@given(
+    st.integers(0, 1000),
+    st.integers(1, 15),
+    st.sampled_from([psd, indefinite, asymmetric]),
+)
+@quick
+def test_no_method_beats_it(seed, s, make):
+    K = make(15, seed=seed)
+    sim = Similarity.from_matrix(K)
+    best = error(K, optimal(sim, s))
+    refused = {psd: (), indefinite: ("rpcholesky",)}.get(
+        make, ("rpcholesky", "sms_nystrom")
+    )
+    for name in set(METHODS) - set(refused):
+        answer = METHODS[name].function(sim, s, rng=seed)
+        assert error(K, answer) >= best * (1 - 1e-9) - 1e-14
+
+
+# Figures of the guide: Gaussian Z Z^T, n = 1000
+
+
+def test_curve_of_the_guide():
+    K = gaussian_psd(1000, rng=0)
+    sim = Similarity.from_matrix(K)
+    found = [error(K, optimal(sim, rank)) for rank in (100, 300, 700)]
+    np.testing.assert_allclose(found, [0.708, 0.348, 0.039], rtol=0.03)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("rank", [0, 6, 2.5])
+def test_impossible_rank(rank):
+    sim = Similarity.from_matrix(psd(5))
+    message = "rank must be (between 1 and 5|an integer); got"
+    with pytest.raises((TypeError, ValueError), match=f"{message} {rank}"):
+        optimal(sim, rank)
+    assert sim.calls == 0
+
+
+def test_no_new_items():
+    """Singular vectors of the whole are no similarities to landmarks."""
+    answer = optimal(Similarity.from_matrix(psd(5)), 2.0)
+    assert answer.rank == 2
+    with pytest.raises(ValueError, match=r"no place .*singular vectors.*tikhonov"):
+        answer.extend(np.ones((3, 2)))
+    turned = optimal(Similarity.from_matrix(asymmetric(5)), 2).T
+    with pytest.raises(ValueError, match=r"no place .*singular vectors"):
+        turned.extend(np.ones((3, 4)))
+    assert isinstance(turned.T, type(answer))

@@ -1,0 +1,209 @@
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import simlib
+from simlib import METHODS, BudgetExceeded, Similarity, largest, tikhonov
+from simlib.approximation.plan import Plan, largest_below
+from support.matrices import Recorder, quick
+
+# Formulas against counting
+
+
+@given(st.integers(1, 25), st.data())
+@quick
+def test_cost_by_counting(n, data):
+    """Of any plan, whether the matrix is symmetric and its diagonal known or not."""
+    some = st.lists(st.integers(0, n - 1), unique=True).map(
+        lambda items: np.array(items, dtype=int)
+    )
+    columns, block = data.draw(some), data.draw(some)
+    rows, diagonal = data.draw(st.none() | some), data.draw(st.booleans())
+    plan = Plan(n, columns, rows, block, diagonal)
+    i, j = np.indices((n, n))
+    for symmetric in (True, False):
+        lines = columns if rows is None else rows
+        seen = np.isin(j, columns) | np.isin(i, lines)
+        seen |= np.isin(i, block) & np.isin(j, block)
+        seen |= diagonal & (i == j)
+        if symmetric:
+            seen = np.triu(seen | seen.T)
+        for known in (False, True):
+            expected = (seen & ~(known & (i == j))).sum()
+            cost = plan.cost(symmetric=symmetric, diagonal_known=known)
+            assert cost == expected
+        recorder = Recorder(np.eye(n))
+        sim = Similarity(range(n), recorder, symmetric=symmetric, check_symmetry=False)
+        assert plan.price(sim) == plan.calls(sim) == seen.sum()
+        read = plan.read(sim)
+        assert sim.calls == seen.sum() == len(recorder.asked)
+        assert plan.price(sim) == 0
+        np.testing.assert_array_equal(read.C, np.eye(n)[:, columns])
+        np.testing.assert_array_equal(read.A, np.eye(n)[np.ix_(block, block)])
+
+
+N, S = 100, 10
+COLUMNS = N * S - S * (S - 1) // 2
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "expected"),
+    [
+        ("nystrom", {}, COLUMNS),
+        ("nystrom", {"rcond": 1e-15}, COLUMNS),
+        ("nystrom", {"rcond": "cv"}, COLUMNS + 10 * 11 // 2),
+        ("sms_nystrom", {}, COLUMNS + 10 * 11 // 2),
+        ("sms_nystrom", {"oversampling": 3}, COLUMNS + 20 * 21 // 2),
+        ("sms_nystrom", {"oversampling": 1.5}, COLUMNS + 5 * 6 // 2),
+        ("sms_nystrom", {"oversampling": 50}, N * (N + 1) // 2),
+        ("sms_nystrom", {"shift": "exact"}, N * (N + 1) // 2),
+        ("sms_nystrom", {"shift": 0.5, "alpha": 2}, COLUMNS),
+        ("skeleton", {}, N * 20 - 20 * 19 // 2),
+        ("sicur", {}, N * 20 - 20 * 19 // 2),
+        ("sicur", {"oversampling": 1}, COLUMNS),
+        ("sicur", {"nested": False}, N * 30 - 30 * 29 // 2),
+        ("sicur", {"symmetrize": True}, N * 20 - 20 * 19 // 2),
+        ("stacur", {}, COLUMNS),
+        ("stacur", {"oversampling": 2}, N * 20 - 20 * 19 // 2),
+        ("stacur", {"same_rows": False}, N * 20 - 20 * 19 // 2),
+        ("tikhonov", {}, COLUMNS + 10 * 11 // 2),
+        ("tikhonov", {"oversampling": 4, "ridge": 0}, COLUMNS + 30 * 31 // 2),
+    ],
+)
+def test_formulas(method, options, expected):
+    assert METHODS[method].calls(N, S, **options) == expected
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_all_items_cost_the_whole_matrix(method):
+    assert METHODS[method].calls(50, 50) == 50 * 51 // 2
+
+
+def test_budgets_of_the_guide():
+    """b = .05, .1, .2, .4 of the pairs are .025, .051, .105, .225 of the columns."""
+    pairs = 1000 * 1001 // 2
+    shares = [largest("nystrom", 1000, int(b * pairs)) for b in (0.05, 0.1, 0.2, 0.4)]
+    assert shares == [25, 51, 105, 225]
+
+
+# The registry
+
+
+def test_registry():
+    for name, method in METHODS.items():
+        assert method.function.__name__ == name
+        assert getattr(simlib, name) is method.function
+
+
+# The largest number of landmarks
+
+
+OPTIONS = [
+    {},
+    {"oversampling": 1},
+    {"oversampling": 1.3},
+    {"oversampling": 3},
+    {"nested": False},
+    {"same_rows": False},
+    {"shift": 1.0},
+    {"rcond": "cv"},
+]
+
+
+@given(
+    st.sampled_from(sorted(METHODS)),
+    st.integers(1, 60),
+    st.integers(0, 2000),
+    st.sampled_from(OPTIONS),
+)
+@quick
+def test_largest_by_trying_all(method, n, calls, options):
+    function, cost = METHODS[method]
+    assume(set(options) <= set(inspect.signature(function).parameters))
+    costs = [cost(n, s, **options) for s in range(1, n + 1)]
+    assert costs == sorted(costs)
+    affordable = [s for s, c in enumerate(costs, start=1) if c <= calls]
+    if affordable:
+        assert largest(method, n, calls, **options) == affordable[-1]
+    else:
+        with pytest.raises(ValueError, match=f"{calls} calls.*costs {costs[0]}"):
+            largest(method, n, calls, **options)
+
+
+def test_largest_below_ends():
+    assert largest_below(5, 10, lambda s: s) == 5
+    assert largest_below(1, 10, lambda s: s) == 1
+    assert largest_below(99, 10, lambda s: s) == 10
+    with pytest.raises(ValueError, match="budget of 0 calls does not pay"):
+        largest_below(0, 10, lambda s: s)
+
+
+def test_unknown_method():
+    with pytest.raises(ValueError, match="No method is called 'nystroem'; there are n"):
+        largest("nystroem", 10, 10)
+
+
+def test_largest_refuses_an_option_that_the_method_does_not_have():
+    with pytest.raises(TypeError, match="sicur has no option oversamplng"):
+        largest("sicur", 100, 2000, oversamplng=3)
+
+
+@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (10.5, TypeError)])
+def test_largest_wants_a_number_of_items(n, error):
+    with pytest.raises(error, match="number of items"):
+        largest("nystrom", n, 100)
+    assert largest("nystrom", 10.0, 1e2) == largest("nystrom", 10, 100) == 10
+
+
+def test_largest_refuses_what_the_method_would_refuse():
+    with pytest.raises(ValueError, match="oversampling must be at least 1"):
+        largest("sicur", 100, 3000, oversampling=0.5)
+    with pytest.raises(TypeError, match="n_landmarks cannot be an option"):
+        largest("nystrom", 100, 3000, n_landmarks=3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_largest_of_other_matrices(method):
+    """A pair in both orders costs twice, a diagonal that is known nothing."""
+    calls = METHODS[method].calls
+    for s in (1, 7, 30):
+        least = calls(30, s, diagonal_known=True)
+        assert least < calls(30, s) <= calls(30, s, symmetric=False)
+        assert largest(method, 30, least, diagonal_known=True) == s
+    assert calls(30, 30, symmetric=False) == 900
+    assert calls(30, 30, diagonal_known=True) == 30 * 29 // 2
+
+
+# The budget
+
+
+@pytest.mark.parametrize("limit", [9, 300, 1000])
+def test_the_landmarks_that_would_fit(limit):
+    recorder = Recorder(np.eye(100))
+    sim = Similarity(range(100), recorder, limit=limit, check_symmetry=False)
+    fitting = "not one" if limit < 100 else largest("tikhonov", 100, limit)
+    with pytest.raises(BudgetExceeded, match=rf"of which {fitting} would fit") as error:
+        tikhonov(sim, 40, rng=0)
+    assert "Nothing was evaluated" in str(error.value)
+    assert recorder.asked == []
+    if limit > 100:
+        tikhonov(sim, fitting, rng=0)
+        assert 0 <= limit - sim.calls < 100
+
+
+@pytest.mark.parametrize("diagonal_known", [True, False])
+@pytest.mark.parametrize("name", ["skeleton", "sicur", "stacur", "tikhonov", "nystrom"])
+@given(st.integers(1, 12), st.integers(0, 5))
+def test_no_draw_costs_more_than_told(name, diagonal_known, s, seed):
+    """Of a matrix that is not symmetric, with the diagonal known or not."""
+    K = np.random.default_rng(0).standard_normal((12, 12))
+    diagonal = np.diag(K) if diagonal_known else None
+    sim = Similarity(
+        range(12), lambda i, j: K[i, j], symmetric=False, diagonal=diagonal
+    )
+    METHODS[name].function(sim, s, rng=seed)
+    facts = {"symmetric": False, "diagonal_known": diagonal_known}
+    assert sim.calls <= METHODS[name].calls(12, s, **facts)

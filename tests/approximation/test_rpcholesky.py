@@ -1,0 +1,608 @@
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from simlib import METHODS, BudgetExceeded, Similarity, SimilarityError, tikhonov
+from simlib.approximation.nystrom import nystrom
+from simlib.approximation.rpcholesky import rpcholesky
+from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
+
+rpcholesky_calls = METHODS["rpcholesky"].calls
+
+INDEFINITE = "not positive semidefinite.*Use tikhonov"
+
+each_block_size = pytest.mark.parametrize("block_size", [1, 3, None])
+
+
+def run(K, *args, **options):
+    return rpcholesky(Similarity.from_matrix(K), *args, **options)
+
+
+@pytest.mark.filterwarnings("error")
+def test_entries_as_large_as_numbers_are():
+    K = psd(30)
+    K *= 0.99 / np.abs(K).max()
+    plain, huge = run(K, 10, rng=0), run(np.ldexp(K, 1024), 10, rng=0)
+    np.testing.assert_array_equal(huge.landmarks, plain.landmarks)
+    np.testing.assert_allclose(np.ldexp(huge.left, -512), plain.left, atol=1e-12)
+
+
+def eliminated(K, pivots):
+    """Return what is left of K after Gaussian elimination, one pivot at a time."""
+    rest = K.astype(float).copy()
+    for j in pivots:
+        rest -= np.outer(rest[:, j], rest[j]) / rest[j, j]
+    return rest
+
+
+def smooth(n, *, width=1.0, seed=0):
+    """A Gaussian kernel on the line, whose condition is beyond double precision."""
+    x = np.random.default_rng(seed).uniform(-2, 2, n)
+    return np.exp(-((x[:, None] - x) ** 2) / width)
+
+
+def clusters(n_big=300, n_outliers=20):
+    """One crowd around the origin, and outliers far from it and from each other."""
+    rng = np.random.default_rng(0)
+    crowd = 0.005 * rng.standard_normal((n_big, 20))
+    X = np.vstack([crowd, 8 * np.eye(20)[:n_outliers]])
+    return np.exp(-((X[:, None] - X) ** 2).sum(-1))
+
+
+# Exact answers
+
+
+@each_block_size
+@pytest.mark.parametrize("s", [6, 9, 40])
+def test_exact_where_the_rank_allows(s, block_size):
+    K = psd(40, rank=6)
+    answer = run(K, s, rng=0, block_size=block_size)
+    assert answer.rank == answer.landmarks.size == 6
+    np.testing.assert_allclose(answer.toarray(), K, atol=1e-11 * K.max())
+
+
+@pytest.mark.parametrize("make", [psd, rbf])
+def test_all_landmarks_give_the_matrix(make):
+    K = make(40)
+    np.testing.assert_allclose(run(K, 40, rng=0).toarray(), K, atol=1e-11 * K.max())
+
+
+@each_block_size
+@pytest.mark.parametrize("make", [psd, rbf, smooth])
+def test_gaussian_elimination_on_the_same_pivots(make, block_size):
+    K = make(60)
+    answer = run(K, 12, rng=1, block_size=block_size)
+    rest = eliminated(K, answer.landmarks)
+    np.testing.assert_allclose(K - answer.toarray(), rest, atol=1e-11 * K.max())
+
+
+def test_cholesky_of_the_pivot_block():
+    K = psd(40)
+    answer = run(K, 10, rng=0)
+    S = answer.landmarks
+    L = np.linalg.cholesky(K[np.ix_(S, S)])
+    np.testing.assert_allclose(answer.left, np.linalg.solve(L, K[S]).T, atol=1e-9)
+    np.testing.assert_array_equal(answer.core, np.eye(10))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_digits_that_a_written_down_inverse_loses(seed):
+    """The condition of W is beyond 1e12, and F F^T is exact to the tolerance."""
+    K = smooth(300, width=4.0, seed=seed)
+    answer = run(K, 40, rng=seed, tol=1e-13)
+    W = K[np.ix_(answer.landmarks, answer.landmarks)]
+    assert np.linalg.cond(W) > 1e12
+    assert error(K, answer) < 1e-12
+    written_down = nystrom(Similarity.from_matrix(K), landmarks=answer.landmarks)
+    assert error(K, written_down) > 1e4 * error(K, answer)
+
+
+@pytest.mark.parametrize("tol", [0.0, 1e-11])
+def test_matrix_of_zeros(tol):
+    for options in ({"n_landmarks": 3, "rng": 0}, {"landmarks": [4, 2]}):
+        sim = Similarity.from_matrix(np.zeros((5, 5)))
+        answer = rpcholesky(sim, tol=tol, **options)
+        assert answer.rank == 0
+        assert answer.calls == sim.calls == 9
+        np.testing.assert_array_equal(answer.toarray(), np.zeros((5, 5)))
+        assert answer.extend(np.zeros((2, 0))).shape == (2, 0)
+
+
+def test_one_item():
+    assert run([[2.0]], 1).toarray() == pytest.approx(2.0)
+
+
+# The law of the landmarks
+
+TWINS = np.array(
+    [
+        [1.00, 0.98, 0.10, 0.00, 0.30],
+        [0.98, 1.00, 0.12, 0.00, 0.30],
+        [0.10, 0.12, 0.50, 0.20, 0.00],
+        [0.00, 0.00, 0.20, 2.00, 0.10],
+        [0.30, 0.30, 0.00, 0.10, 1.00],
+    ]
+)
+
+
+def law(K, s):
+    """Return the probability of every sequence of s landmarks drawn one at a time."""
+    result = {}
+    for sequence in permutations(range(len(K)), s):
+        probability = 1.0
+        for k in range(s):
+            diagonal = eliminated(K, sequence[:k]).diagonal()
+            probability *= diagonal[sequence[k]] / diagonal.sum()
+        result[sequence] = probability
+    return result
+
+
+def p_value(counts, law):
+    """Return that of a chi-square test, sequences that are rare taken together."""
+    n = sum(counts.values())
+    often = [key for key, probability in law.items() if n * probability >= 5]
+    expected = np.array([n * law[key] for key in often])
+    observed = np.array([counts[key] for key in often])
+    return chisquare(
+        np.append(observed, n - observed.sum()), np.append(expected, n - expected.sum())
+    ).pvalue
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block_size", [2, 64])
+def test_law_is_that_of_one_landmark_at_a_time(block_size):
+    sim = Similarity.from_matrix(TWINS)
+    counts = Counter(
+        tuple(rpcholesky(sim, 3, rng=seed, block_size=block_size).landmarks.tolist())
+        for seed in range(2000)
+    )
+    exact = law(TWINS, 3)
+    assert sum(exact.values()) == pytest.approx(1)
+    assert p_value(counts, exact) > 0.01
+
+
+def test_a_block_drawn_at_once_has_another_law():
+    """The twins come together: so would the test above find it."""
+    rng = np.random.default_rng(0)
+    weights = TWINS.diagonal() / TWINS.trace()
+    counts = Counter(
+        tuple(rng.choice(5, 3, replace=False, p=weights).tolist()) for _ in range(2000)
+    )
+    assert p_value(counts, law(TWINS, 3)) < 1e-10
+
+
+def law_of_both(n_pairs, s, left):
+    """Return the probability of k whole pairs among s landmarks drawn one at a time.
+
+    Items come in pairs of which one has the residual `left` once the other is taken.
+    """
+    law = {0: 1.0}
+    for taken in range(s):
+        after = Counter()
+        for both, probability in law.items():
+            single = taken - 2 * both
+            again, first = left * single, 2 * (n_pairs - both - single)
+            after[both + 1] += probability * again / (again + first)
+            after[both] += probability * first / (again + first)
+        law = after
+    return law
+
+
+@pytest.mark.slow
+def test_law_within_a_block():
+    """What a proposal has left after one before it in its block is 0.64 or nothing."""
+    sim = Similarity.from_matrix(np.kron(np.eye(16), [[1, 0.6], [0.6, 1]]))
+    counts = Counter(
+        24 - np.unique(rpcholesky(sim, 24, rng=seed).landmarks // 2).size
+        for seed in range(100)
+    )
+    assert p_value(counts, law_of_both(16, 24, 0.64)) > 0.01
+
+
+@pytest.mark.slow
+def test_trace_is_as_near_the_best_as_the_theorem_says():
+    """Chen et al.: at most 1 + e times the best of rank r, in the mean, with
+    r / e + r log(1 / (e eta)) landmarks, eta the share of the trace that it misses.
+    """
+    K = clusters()
+    best = np.linalg.eigvalsh(K)[:-21].sum() / K.trace()
+    s = int(np.ceil(21 / 10 + 21 * np.log(1 / (10 * best))))
+    sim = Similarity.from_matrix(K)
+    ours, uniform = (
+        np.mean([1 - method(sim, s, rng=k).trace() / K.trace() for k in range(10)])
+        for method in (rpcholesky, nystrom)
+    )
+    assert ours <= (1 + 10) * best < uniform
+
+
+def test_outliers_that_a_uniform_draw_misses():
+    K = clusters()
+    sim = Similarity.from_matrix(K)
+    for seed in range(5):
+        ours, uniform = (method(sim, 40, rng=seed) for method in (rpcholesky, nystrom))
+        outliers = np.arange(300, 320)
+        assert set(outliers) <= set(ours.landmarks)
+        assert len(set(outliers) & set(uniform.landmarks)) < 8
+        missed = [K.trace() - answer.trace() for answer in (ours, uniform)]
+        assert missed[0] < missed[1] / 500
+
+
+# Early stops
+
+
+@pytest.mark.parametrize("tol", [0.3, 1e-2, 1e-6])
+def test_stops_as_soon_as_the_trace_is_explained(tol):
+    K = smooth(60)
+    answer = run(K, 60, rng=0, tol=tol, block_size=1)
+    assert answer.rank < 60
+    before, after = (
+        eliminated(K, S).trace() for S in (answer.landmarks[:-1], answer.landmarks)
+    )
+    assert after <= tol * K.trace() < before
+    assert K.trace() - answer.trace() == pytest.approx(after)
+
+
+@each_block_size
+def test_repeated_items_are_taken_once(block_size):
+    K = np.kron(psd(8), np.ones((4, 4)))
+    answer = run(K, 20, rng=0, block_size=block_size)
+    assert sorted(answer.landmarks // 4) == list(range(8))
+    np.testing.assert_allclose(answer.toarray(), K, atol=1e-11 * K.max())
+
+
+def test_no_landmark_is_taken_for_rounding_errors():
+    K = smooth(200)
+    answer = run(K, 200, rng=0, tol=0)
+    rest = [eliminated(K, answer.landmarks[:k]) for k in range(answer.rank)]
+    taken = [R[j, j] for R, j in zip(rest, answer.landmarks, strict=True)]
+    assert min(taken) > 1e-14
+    assert answer.rank < 30
+
+
+# Given landmarks
+
+
+def test_given_landmarks_are_the_pivots():
+    K = psd(30)
+    answer = run(K, landmarks=[7, 3, 20])
+    np.testing.assert_array_equal(answer.landmarks, [7, 3, 20])
+    expected = K - eliminated(K, [7, 3, 20])
+    np.testing.assert_allclose(answer.toarray(), expected, atol=1e-11 * K.max())
+    plain = nystrom(Similarity.from_matrix(K), landmarks=[7, 3, 20])
+    np.testing.assert_allclose(answer.toarray(), plain.toarray(), atol=1e-9 * K.max())
+
+
+def test_landmarks_of_a_draw_give_its_answer():
+    K = rbf(60)
+    one = run(K, 25, rng=5, block_size=4)
+    other = run(K, 25, landmarks=one.landmarks, rng=1)
+    np.testing.assert_array_equal(other.landmarks, one.landmarks)
+    np.testing.assert_allclose(other.left, one.left, atol=1e-12)
+
+
+def test_given_landmarks_that_repeat_an_item_are_left_out():
+    K = np.kron(psd(6), np.ones((2, 2)))
+    sim = Similarity.from_matrix(K)
+    answer = rpcholesky(sim, landmarks=[0, 1, 4, 5, 9])
+    np.testing.assert_array_equal(answer.landmarks, [0, 4, 9])
+    assert sim.calls == answer.calls == rpcholesky_calls(12, 3)
+
+
+@pytest.mark.parametrize(("units", "taken"), [(10, [0, 2]), (1000, [0, 1, 2])])
+def test_given_landmark_that_nearly_repeats_another(units, taken):
+    """A residual below 100 rounding units is none: the column is not read."""
+    K = np.eye(5)
+    K[0, 1] = K[1, 0] = np.sqrt(1 - units * np.finfo(float).eps)
+    sim = Similarity.from_matrix(K)
+    answer = rpcholesky(sim, landmarks=[0, 1, 2])
+    np.testing.assert_array_equal(answer.landmarks, taken)
+    assert sim.calls == answer.calls == rpcholesky_calls(5, len(taken))
+
+
+def test_given_item_without_residual():
+    """A zero among the items of a linear kernel."""
+    Z = np.random.default_rng(0).standard_normal((10, 3))
+    Z[4] = 0
+    answer = run(Z @ Z.T, landmarks=[4])
+    assert answer.rank == 0
+    assert answer.calls == rpcholesky_calls(10, 1)
+
+
+# Calls
+
+
+@pytest.mark.parametrize("block_size", [1, 4, None])
+@pytest.mark.parametrize("s", [1, 4, 11, 30])
+def test_calls_are_the_diagonal_and_the_columns(s, block_size):
+    """What is asked about a proposal that is turned down lies in the columns."""
+    recorder = Recorder(rbf(30) + 0.01 * np.eye(30))
+    sim = Similarity(range(30), recorder, check_symmetry=False)
+    answer = rpcholesky(sim, s, rng=s, block_size=block_size)
+    S = set(answer.landmarks.tolist())
+    pairs = recorder.unordered
+    assert len(S) == answer.rank == s
+    assert len(pairs) == len(set(pairs)) == sim.calls == answer.calls
+    assert answer.calls == rpcholesky_calls(30, s) == 30 * s - s * (s - 1) / 2 + 30 - s
+    assert all(i == j or i in S or j in S for i, j in pairs)
+
+
+def test_calls_of_a_block_function():
+    K = rbf(200)
+    sim = Similarity(np.arange(200), lambda i, j: K[np.ix_(i, j)], batch="block")
+    answer = rpcholesky(sim, 50, rng=0)
+    assert sim.calls == answer.calls == rpcholesky_calls(200, 50)
+    plain = run(K, 50, rng=0)
+    np.testing.assert_array_equal(answer.toarray(), plain.toarray())
+
+
+def test_limit():
+    recorder = Recorder(rbf(30))
+    needed = rpcholesky_calls(30, 8)
+    for limit in (29, needed - 1):
+        sim = Similarity(range(30), recorder, limit=limit, check_symmetry=False)
+        with pytest.raises(BudgetExceeded, match="raise `limit`"):
+            rpcholesky(sim, 8, rng=0)
+        assert sim.calls == 0
+    recorder.asked.clear()
+    sim.limit = needed
+    answer = rpcholesky(sim, 8, rng=0)
+    assert sim.calls == needed
+    np.testing.assert_array_equal(answer.toarray(), run(recorder.K, 8, rng=0).toarray())
+
+
+def test_not_a_number():
+    K = rbf(15)
+    K[3, 7] = K[7, 3] = np.nan
+    with pytest.raises(SimilarityError, match=r"nan for items (3 and 7|7 and 3)"):
+        rpcholesky(Similarity(range(15), Recorder(K)), landmarks=[0, 3, 5])
+
+
+# Indefinite matrices
+
+FLAT = np.ones((12, 12))
+HIDDEN = np.kron(np.eye(4), np.ones((3, 3)))  # each 2 x 2 minor is semidefinite
+HIDDEN[:3, :3] = [[1, -0.6, -0.6], [-0.6, 1, -0.6], [-0.6, -0.6, 1]]
+
+
+@each_block_size
+@pytest.mark.parametrize(
+    "K",
+    [
+        indefinite(12),
+        -np.eye(12),
+        np.eye(12) - 0.3 * FLAT,
+        1.01 * FLAT - 0.01 * np.eye(12),
+        FLAT - np.eye(12),
+        np.abs(np.subtract.outer(np.arange(12.0), np.arange(12))),
+        HIDDEN,
+    ],
+    ids=["random", "minus", "negative", "minor", "no diagonal", "distances", "hidden"],
+)
+def test_indefinite(K, block_size):
+    sim = Similarity.from_matrix(K)
+    with pytest.raises(np.linalg.LinAlgError, match=INDEFINITE):
+        rpcholesky(sim, 12, rng=0, block_size=block_size)
+    with pytest.raises(np.linalg.LinAlgError, match=INDEFINITE):
+        rpcholesky(sim, landmarks=range(12))
+
+
+def test_what_an_indefinite_matrix_has_told_is_kept():
+    K = indefinite(40)
+    sim = Similarity(range(40), Recorder(K))
+    with pytest.raises(np.linalg.LinAlgError, match=INDEFINITE):
+        rpcholesky(sim, 10, rng=0)
+    paid = sim.calls
+    assert paid >= 40
+    with pytest.raises(np.linalg.LinAlgError):
+        rpcholesky(sim, 10, rng=0)
+    assert sim.calls == paid
+    answer = tikhonov(sim, 10, rng=0)
+    assert sim.calls < paid + answer.calls
+
+
+def test_indefinite_beyond_the_first_columns():
+    """The refusal names the item whose diagonal entry the landmarks exceed."""
+    sim = Similarity.from_matrix(HIDDEN)
+    assert rpcholesky(sim, landmarks=[0, 3]).rank == 2
+    with pytest.raises(np.linalg.LinAlgError, match=r"is -0.8 at item 2\."):
+        rpcholesky(sim, landmarks=[0, 1])
+
+
+def test_indefinite_block_is_refused_before_its_columns_are_read():
+    sim = Similarity.from_matrix(HIDDEN)
+    with pytest.raises(np.linalg.LinAlgError, match=r"is -0.8 at item 2\."):
+        rpcholesky(sim, landmarks=[0, 1, 2, 5, 8])
+    assert sim.calls == 12 + 4 + 3
+
+
+def test_similarities_known_to_few_digits():
+    E = np.random.default_rng(0).standard_normal((100, 100))
+    K = smooth(100) + 1e-6 * (E + E.T)
+    with pytest.raises(np.linalg.LinAlgError, match="or raise `tol`"):
+        run(K, 50, rng=0)
+    answer = run(K, 50, rng=0, tol=1e-4)
+    assert error(K, answer) < 1e-3
+
+
+@given(
+    st.sampled_from(["psd", "low rank", "rbf", "smooth", "repeated"]),
+    st.integers(1, 40),
+    st.sampled_from([1, 7, None]),
+    st.sampled_from([np.float32, np.float64]),
+    st.integers(0, 1000),
+)
+@quick
+def test_semidefinite_matrices_are_never_refused(kind, s, block_size, dtype, seed):
+    K = {
+        "psd": lambda: psd(40, seed=seed),
+        "low rank": lambda: psd(40, seed=seed, rank=5),
+        "rbf": lambda: rbf(40, seed=seed),
+        "smooth": lambda: smooth(40, seed=seed),
+        "repeated": lambda: np.kron(psd(20, seed=seed), np.ones((2, 2))),
+    }[kind]()
+    sim = Similarity.from_matrix(K.astype(dtype))
+    answer = rpcholesky(sim, s, rng=seed, block_size=block_size, tol=0)
+    assert sim.calls == answer.calls <= rpcholesky_calls(40, s)
+    rest = np.linalg.eigvalsh(K - answer.toarray().astype(float))
+    assert rest[0] > -1e4 * np.finfo(dtype).eps * K.max()
+
+
+# The answer
+
+
+@pytest.mark.parametrize("make", [rbf, smooth])
+def test_embedding_and_new_items(make):
+    K = make(80)
+    answer = run(K[:60, :60], 15, rng=0)
+    Z, signs = answer.embedding()
+    np.testing.assert_array_equal(Z, answer.left)
+    assert (signs == 1).all()
+    S = answer.landmarks
+    np.testing.assert_allclose(answer.extend(K[:60, S]), Z, atol=1e-9)
+    new = answer.extend(K[60:, S])
+    plain = run(K, landmarks=S)
+    np.testing.assert_allclose(new, plain.left[60:], atol=1e-9)
+    np.testing.assert_allclose(answer.extend(K[60, S]), new[:1], atol=1e-9)
+    with pytest.raises(ValueError, match="to 15 landmarks; got 3"):
+        answer.extend(np.zeros((2, 3)))
+
+
+def test_float32_stays_float32():
+    K = smooth(100)
+    answer = run(K.astype(np.float32), 50, rng=0)
+    assert answer.left.dtype == answer.core.dtype == answer.toarray().dtype
+    assert answer.dtype == np.float32
+    assert answer.extend(K.astype(np.float32)[:, answer.landmarks]).dtype == np.float32
+    assert answer.rank < 20
+    assert error(K, answer) < 1e-5
+
+
+def test_seed_and_generator():
+    K = rbf(60)
+    one, again = run(K, 20, rng=7), run(K, 20, rng=np.random.default_rng(7))
+    np.testing.assert_array_equal(one.toarray(), again.toarray())
+    assert set(run(K, 20, rng=8).landmarks) != set(one.landmarks)
+    assert repr(one) == "LowRank(rpcholesky: n=60, rank=20, calls=1050)"
+
+
+@pytest.mark.parametrize("scale", [1e-18, 1e12])
+def test_scale_comes_out_as_it_goes_in(scale):
+    K = rbf(40)
+    one, other = run(K, 10, rng=0), run(scale * K, 10, rng=0)
+    np.testing.assert_array_equal(one.landmarks, other.landmarks)
+    np.testing.assert_allclose(other.toarray() / scale, one.toarray(), atol=1e-12)
+
+
+# What is refused, before anything is evaluated
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_landmarks": 11}, "11 landmarks among 10 items"),
+        ({"n_landmarks": 0}, "0 landmarks among 10 items"),
+        ({}, "Give n_landmarks, or the indices"),
+        ({"n_landmarks": 3, "block_size": 0}, "must be at least 1; got 0"),
+        ({"n_landmarks": 3, "tol": -1e-9}, "tol must be at least 0 and below 1"),
+        ({"n_landmarks": 3, "tol": 1.0}, "tol must be at least 0 and below 1"),
+    ],
+)
+def test_refused(options, message):
+    sim = Similarity.from_matrix(rbf(10))
+    with pytest.raises(ValueError, match=message):
+        rpcholesky(sim, **options)
+    assert sim.calls == 0
+
+
+def test_asymmetric_matrix():
+    K = asymmetric(20, rank=20)
+    K += 3 * np.eye(20)
+    sim = Similarity.from_matrix(K)
+    with pytest.raises(ValueError, match=r"sim\.symmetrized\(\)"):
+        rpcholesky(sim, 5)
+    mean = rpcholesky(sim.symmetrized(), 5, rng=0)
+    plain = run((K + K.T) / 2, 5, rng=0)
+    np.testing.assert_allclose(mean.toarray(), plain.toarray(), atol=1e-12)
+    assert sim.calls == 2 * mean.calls - 20
+
+
+# Similarities of few digits
+
+
+def cosines(n, d, seed):
+    Z = np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)
+    return Z / np.linalg.norm(Z, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(("n", "d", "s"), [(300, 20, 100), (500, 3, 100)])
+@pytest.mark.parametrize("seed", range(3))
+def test_cosines_rounded_to_float32(n, d, s, seed, given):
+    """Whatever the type that they are kept in, and however the landmarks are chosen."""
+    Z = cosines(n, d, seed)
+    K = Z @ Z.T
+    landmarks = np.arange(s) if given else None
+    for sim in (
+        Similarity.from_matrix(K),
+        Similarity(Z, lambda x, y: x @ y.T, batch="block"),
+        Similarity.from_matrix(K.astype(float), symmetric=True),
+    ):
+        answer = rpcholesky(sim, s, landmarks=landmarks, rng=seed)
+        assert answer.rank == d
+        assert error(K, answer) < 2e-5
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_digits_excuse_no_indefinite_matrix(dtype):
+    """Eigenvalues of -1 among sixty others, and a scorer's of a few per cent."""
+    rng = np.random.default_rng(0)
+    Z = cosines(200, 5, 0)
+    noise = 0.05 * rng.standard_normal((200, 200))
+    for K in (indefinite(200), Z @ Z.T + (noise + noise.T) / 2):
+        sim = Similarity.from_matrix(K.astype(np.float32).astype(dtype), symmetric=True)
+        with pytest.raises(np.linalg.LinAlgError, match=INDEFINITE):
+            rpcholesky(sim, 150, rng=0)
+
+
+def test_exact_numbers_of_few_digits_are_no_rounded_ones():
+    """Integers fit into float32 and are exact: no digit of a residual is given up."""
+    rng = np.random.default_rng(0)
+    A = rng.integers(-3, 4, (40, 30)).astype(float)
+    A[:, -1] = 0
+    A[7, -1] = 2.0**-9
+    K = A @ A.T
+    answer = rpcholesky(Similarity.from_matrix(K), 40, rng=0)
+    assert answer.rank == 30
+    assert error(K, answer) < 1e-12
+
+
+def test_new_items_with_another_core():
+    K = rbf(60)
+    answer = run(K, 8, rng=0).with_core(4 * np.eye(8))
+    Z, _ = answer.embedding()
+    np.testing.assert_allclose(answer.extend(K[:, answer.landmarks]), Z, atol=1e-9)
+
+
+@pytest.mark.parametrize("c", [1e-160, 1e-170])
+def test_an_indefinite_matrix_of_tiny_numbers(c):
+    with pytest.raises(np.linalg.LinAlgError, match=INDEFINITE):
+        run(np.array([[0, c], [c, 0]]), 1, rng=0)
+
+
+def test_another_core_embeds_new_items_too():
+    x = np.random.default_rng(0).standard_normal((60, 5))
+    K = x @ x.T
+    answer = rpcholesky(Similarity.from_matrix(K), 2, rng=0)
+    other = answer.with_core([[1.0, 2.0], [0.0, 1.0]])
+    columns = K[:, answer.landmarks]
+    both = np.hstack([columns, columns])
+    np.testing.assert_allclose(other.extend(both), other.embedding()[0], atol=1e-10)
+    with pytest.raises(ValueError, match="to 4 landmarks; got 2"):
+        other.extend(columns)
+    with pytest.raises(ValueError, match="columns must be finite"):
+        answer.extend([[1.0, np.nan]])

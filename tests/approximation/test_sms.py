@@ -1,0 +1,292 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simlib import Similarity, nystrom, sms_nystrom
+from simlib.approximation import negative_mass
+from simlib.datasets import cross_encoder_like, gaussian_psd
+from simlib.landmarks import draw
+from support.matrices import asymmetric, error, indefinite, psd, quick, rbf
+
+# Exact answers
+
+
+def shift_of(K, alpha=1.5):
+    return alpha * max(0.0, -np.linalg.eigvalsh(K)[0])
+
+
+def test_all_landmarks_variant_core():
+    """The error is e K (K + e I)^-1, not zero: the price of the shift."""
+    K = indefinite(40)
+    e = shift_of(K)
+    expected = np.linalg.norm(e * K @ np.linalg.inv(K + e * np.eye(40)))
+    found = error(K, sms_nystrom(Similarity.from_matrix(K), 40, rng=0))
+    assert found == pytest.approx(expected / np.linalg.norm(K), rel=1e-9)
+    assert found > 0.1
+
+
+@pytest.mark.parametrize("shift", ["submatrix", "exact"])
+def test_all_landmarks_variant_landmarks(shift):
+    """The result is K + e I."""
+    K = indefinite(40)
+    e = shift_of(K, 1.5 if shift == "submatrix" else 1.0)
+    sim = Similarity.from_matrix(K)
+    approximation = sms_nystrom(sim, 40, variant="landmarks", shift=shift, rng=0)
+    np.testing.assert_allclose(approximation.toarray(), K + e * np.eye(40), atol=1e-9)
+    expected = e * np.sqrt(40) / np.linalg.norm(K)
+    assert error(K, approximation) == pytest.approx(expected, rel=1e-9)
+
+
+def test_not_exact_on_an_indefinite_matrix_of_low_rank():
+    for s in (7, 20, 40):
+        K = indefinite(40, rank=7)
+        assert error(K, sms_nystrom(Similarity.from_matrix(K), s, rng=0)) > 0.1
+    K = psd(40, rank=7)
+    assert error(K, sms_nystrom(Similarity.from_matrix(K), 7, rng=0)) < 1e-8
+
+
+def test_variant_landmarks_interpolates_the_shifted_matrix():
+    K = indefinite(40)
+    approximation = sms_nystrom(
+        Similarity.from_matrix(K), 10, variant="landmarks", shift=4.0, rng=0
+    )
+    S = approximation.landmarks
+    expected = (K + 4.0 * np.eye(40))[:, S]
+    np.testing.assert_allclose(approximation.toarray()[:, S], expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("variant", ["core", "landmarks", "printed"])
+@pytest.mark.parametrize("make", [psd, rbf])
+def test_no_shift_is_plain_nystrom(make, variant):
+    K = make(40)
+    ours = sms_nystrom(Similarity.from_matrix(K), 10, variant=variant, rng=0)
+    plain = nystrom(Similarity.from_matrix(K), landmarks=ours.landmarks)
+    np.testing.assert_array_equal(ours.core, plain.core)
+    np.testing.assert_array_equal(ours.left, plain.left)
+
+
+# Algorithm 1 written out in numpy
+
+
+def written_out(K, S1, e, variant, rescale):
+    n, s = len(K), len(S1)
+    C, W = K[:, S1].copy(), K[np.ix_(S1, S1)]
+    for j in range(s):
+        if variant == "landmarks":
+            C[S1[j], j] += e
+        if variant == "printed":
+            C[j, j] += e
+    result = C @ np.linalg.inv(W + e * np.eye(s)) @ C.T
+    assert result.shape == (n, n)
+    if rescale == "spectral":
+        largest = np.abs(np.linalg.eigvalsh(W)).max()
+        result /= largest / np.abs(np.linalg.eigvalsh(W + e * np.eye(s))).max()
+    if rescale == "frobenius":
+        result /= np.sqrt((W**2).sum() / ((W + e * np.eye(s)) ** 2).sum())
+    return result
+
+
+@pytest.mark.parametrize("rescale", [False, "spectral", "frobenius"])
+@pytest.mark.parametrize("variant", ["core", "landmarks", "printed"])
+@pytest.mark.parametrize("shift", ["submatrix", "exact", 5.0])
+def test_formula(shift, variant, rescale):
+    K = indefinite(40)
+    approximation = sms_nystrom(
+        Similarity.from_matrix(K),
+        10,
+        shift=shift,
+        variant=variant,
+        rescale=rescale,
+        alpha=1.3,
+        oversampling=2.5,
+        rng=4,
+    )
+    S1, S2 = draw(40, 10, 2.5, rng=4)
+    assert len(S2) == 25
+    e = {
+        "submatrix": shift_of(K[np.ix_(S2, S2)], 1.3),
+        "exact": shift_of(K, 1.0),
+    }.get(shift, shift)
+    expected = written_out(K, S1, e, variant, rescale)
+    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
+    np.testing.assert_array_equal(approximation.landmarks, S1)
+
+
+def test_variants_differ_in_the_rows_of_the_shift():
+    K = indefinite(40)
+    sim = Similarity.from_matrix(K)
+    lefts = {
+        variant: sms_nystrom(sim, shift=2.0, variant=variant, landmarks=[30, 20]).left
+        for variant in ("core", "landmarks", "printed")
+    }
+    np.testing.assert_array_equal(lefts["core"], K[:, [30, 20]])
+    right, wrong = np.zeros((2, 40, 2))
+    right[30, 0] = right[20, 1] = wrong[0, 0] = wrong[1, 1] = 2.0
+    np.testing.assert_allclose(lefts["landmarks"] - lefts["core"], right, atol=1e-14)
+    np.testing.assert_allclose(lefts["printed"] - lefts["core"], wrong, atol=1e-14)
+    np.testing.assert_array_equal(sim.columns([30, 20]), K[:, [30, 20]])
+
+
+# The clamp
+
+
+def test_positive_definite_block_needs_no_shift():
+    """Without the clamp the printed "shift" of a definite block is negative."""
+    K = gaussian_psd(300, rng=0)
+    S1, S2 = draw(300, 30, 2, rng=0)
+    smallest = np.linalg.eigvalsh(K[np.ix_(S2, S2)])[0]
+    assert smallest > 0
+    sim = Similarity.from_matrix(K)
+    clamped = sms_nystrom(sim, 30, rng=0)
+    np.testing.assert_array_equal(clamped.core, nystrom(sim, landmarks=S1).core)
+    printed = sms_nystrom(sim, 30, shift=-1.5 * smallest, rng=0)
+    assert error(K, clamped) < 1
+    assert error(K, printed) > 2 * error(K, clamped)
+
+
+def test_rounding_errors_are_no_reason_to_shift():
+    K = psd(60, rank=5)
+    sim = Similarity.from_matrix(K)
+    approximation = sms_nystrom(sim, 20, rng=0)
+    assert error(K, approximation) < 1e-8
+    single = Similarity.from_matrix(K.astype(np.float32))
+    assert error(K, sms_nystrom(single, 20, rng=0)) < 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("ratio", "shifts"), [(0.1, False), (10, True)])
+def test_what_counts_as_a_rounding_error(ratio, shifts, dtype):
+    """The bound is 32 rounding units of the largest entry, for a block of 32."""
+    smallest = -ratio * 32 * np.finfo(dtype).eps
+    K = np.diag([1, smallest, *np.zeros(30)]).astype(dtype)
+    sim = Similarity.from_matrix(K)
+    left = sms_nystrom(sim, landmarks=range(32), variant="landmarks").left
+    expected = -1.5 * smallest if shifts else 0.0
+    np.testing.assert_allclose(np.diag(left)[2:], expected, rtol=0.01)
+
+
+def test_matrix_of_zeros():
+    approximation = sms_nystrom(
+        Similarity.from_matrix(np.zeros((5, 5))), 2, rescale="spectral", rng=0
+    )
+    np.testing.assert_array_equal(approximation.toarray(), np.zeros((5, 5)))
+
+
+# Properties
+
+
+@given(st.integers(0, 1000), st.integers(1, 20), st.sampled_from([1, 1.5, 2, 3]))
+@quick
+def test_semidefinite_and_no_better_than_the_negative_mass(seed, s, oversampling):
+    K = indefinite(20, seed=seed)
+    values = np.linalg.eigvalsh(K)
+    for variant in ("core", "landmarks"):
+        approximation = sms_nystrom(
+            Similarity.from_matrix(K),
+            s,
+            oversampling=oversampling,
+            variant=variant,
+            rng=seed,
+        )
+        result = approximation.toarray()
+        # The core is semidefinite; products with C round at its condition.
+        scale = np.abs(approximation.core).max() * np.abs(K).max() ** 2
+        assert np.linalg.eigvalsh(result)[0] > -1e-12 * max(scale, 1)
+        assert error(K, approximation) >= negative_mass(values) - 1e-12
+
+
+@given(st.integers(0, 1000))
+@quick
+def test_exact_shift_is_never_below_the_sampled_one(seed):
+    """By interlacing, with alpha = 1: the smaller the shift, the larger the core."""
+    K = indefinite(20, seed=seed)
+    sim = Similarity.from_matrix(K)
+    sampled = sms_nystrom(sim, 5, alpha=1, rng=seed)
+    exact = sms_nystrom(sim, 5, shift="exact", rng=seed)
+    gap = np.linalg.eigvalsh(np.linalg.inv(exact.core) - np.linalg.inv(sampled.core))
+    assert gap[0] > -1e-9
+
+
+# What is refused, before anything is evaluated
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"variant": "code"}, 'variant must be "core", "landmarks" or "printed"'),
+        ({"rescale": True}, 'rescale must be False, "spectral" or "frobenius"'),
+        ({"shift": "sub"}, 'shift must be "submatrix", "exact" or a number; got .sub'),
+        ({"shift": None}, "shift must be .* got None"),
+        ({"shift": np.nan}, "shift must be .* got nan"),
+        ({"alpha": -1.0}, "alpha must be a number >= 0"),
+        ({"alpha": np.inf}, "alpha must be a number >= 0"),
+    ],
+)
+def test_impossible_options(options, message):
+    sim = Similarity.from_matrix(indefinite(10))
+    with pytest.raises(ValueError, match=message):
+        sms_nystrom(sim, 3, **options)
+    assert sim.calls == 0
+
+
+def test_asymmetric_matrix_names_the_way_out():
+    sim = Similarity.from_matrix(asymmetric(20))
+    with pytest.raises(ValueError, match=r"symmetric.*sim\.symmetrized\(\)"):
+        sms_nystrom(sim, 5)
+    assert sms_nystrom(sim.symmetrized(), 5, rng=0).symmetric
+
+
+# Figures of the guide
+
+
+def test_gaussian_matrix():
+    K = gaussian_psd(1000, rng=0)
+    approximation = sms_nystrom(Similarity.from_matrix(K), 100, rng=0)
+    assert error(K, approximation) == pytest.approx(0.854, abs=0.02)
+
+
+def test_shift_outside_the_core_grows_with_the_sample():
+    """Erratum 16: the published code stays flat, Algorithm 1 blows up."""
+    K = cross_encoder_like(500, rng=0)
+    errors = {
+        variant: [
+            np.mean(
+                [
+                    error(
+                        K,
+                        sms_nystrom(
+                            Similarity.from_matrix(K), s, variant=variant, rng=seed
+                        ),
+                    )
+                    for seed in range(3)
+                ]
+            )
+            for s in (25, 100)
+        ]
+        for variant in ("core", "landmarks")
+    }
+    assert errors["core"][1] == pytest.approx(errors["core"][0], rel=0.15)
+    assert errors["landmarks"][1] > 1.5 * errors["landmarks"][0]
+
+
+@pytest.mark.parametrize("variant", ["landmarks", "printed"])
+def test_columns_with_a_shift_take_no_new_items(variant):
+    K = indefinite(30)
+    sim = Similarity.from_matrix(K)
+    answer = sms_nystrom(sim, 5, variant=variant, rng=0)
+    with pytest.raises(ValueError, match='make it with variant="core"'):
+        answer.extend(K[:3, answer.landmarks])
+    plain = sms_nystrom(sim, 5, rng=0)
+    Z, _ = plain.embedding()
+    np.testing.assert_allclose(plain.extend(K[:3, plain.landmarks]), Z[:3])
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200])
+def test_rescaled_in_any_unit(scale):
+    K = indefinite(60)
+    plain, scaled = (
+        sms_nystrom(Similarity.from_matrix(M), 10, rescale="frobenius", rng=0)
+        for M in (K, scale * K)
+    )
+    np.testing.assert_allclose(scaled.toarray() / scale, plain.toarray(), rtol=1e-6)

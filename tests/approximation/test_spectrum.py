@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simlib import Similarity, estimate_spectrum
+from simlib.approximation import negative_mass
+from simlib.datasets import cross_encoder_like, sigmoid_kernel
+from support.matrices import Recorder, asymmetric, indefinite, psd, quick
+
+# Exact answers
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([3, 4], 0), ([3, -4], 0.8), ([-1], 1), ([0, 0], 0), ([12, -3, -4], 5 / 13)],
+)
+def test_negative_mass(values, expected):
+    assert negative_mass(np.array(values, dtype=float)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("make", [indefinite, psd])
+def test_all_items_give_the_spectrum(make):
+    K = make(30)
+    values, mass = estimate_spectrum(Similarity.from_matrix(K), 30, rng=0)
+    exact = np.linalg.eigvals(K).real
+    np.testing.assert_allclose(values, np.sort(exact)[::-1], atol=1e-10)
+    negative = np.linalg.norm(exact[exact < 0]) / np.linalg.norm(K)
+    assert mass == pytest.approx(negative, abs=1e-12)
+
+
+def test_constant_matrix():
+    values, mass = estimate_spectrum(Similarity.from_matrix(np.ones((50, 50))), 10)
+    np.testing.assert_allclose(values, [50] + [0] * 9, atol=1e-12)
+    assert mass < 1e-12
+
+
+# Calls
+
+
+def test_calls():
+    recorder = Recorder(indefinite(30))
+    sim = Similarity(range(30), recorder, check_symmetry=False)
+    estimate_spectrum(sim, 12, rng=0)
+    pairs = recorder.unordered
+    assert sim.calls == len(pairs) == len(set(pairs)) == 12 * 13 // 2
+    assert np.unique(pairs).size == 12
+
+
+# Properties
+
+
+@given(st.integers(0, 1000))
+@quick
+def test_no_semidefinite_matrix_is_closer(seed):
+    """The nearest one drops the negative eigenvalues; any other misses as much."""
+    K = indefinite(15, seed=seed)
+    mass = negative_mass(np.linalg.eigvalsh(K))
+    values, vectors = np.linalg.eigh(K)
+    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
+    norm = np.linalg.norm(K)
+    assert np.linalg.norm(K - nearest) / norm == pytest.approx(mass)
+    other = nearest + psd(15, seed=seed, rank=2) / 100
+    assert np.linalg.norm(K - other) / norm >= mass
+
+
+@given(st.integers(0, 1000), st.integers(1, 30))
+@quick
+def test_trace_of_a_constant_diagonal(seed, s):
+    K = np.corrcoef(np.random.default_rng(seed).standard_normal((30, 40)))
+    values, mass = estimate_spectrum(Similarity.from_matrix((K + K.T) / 2), s, rng=seed)
+    assert values.sum() == pytest.approx(30)
+    assert (np.diff(values) <= 0).all()
+    assert mass < 1e-7
+
+
+# Figures
+
+
+def test_large_eigenvalues_are_met():
+    K = cross_encoder_like(800, rng=0)
+    exact = np.linalg.eigvalsh(K)
+    sim = Similarity.from_matrix(K)
+    estimates = [estimate_spectrum(sim, 200, rng=seed).eigenvalues for seed in range(5)]
+    mean = np.mean(estimates, axis=0)
+    assert mean[0] == pytest.approx(exact[-1], rel=0.05)
+    assert mean[-1] == pytest.approx(exact[0], rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("make", "mass"), [(cross_encoder_like, 0.18), (sigmoid_kernel, 0.77)]
+)
+def test_negative_mass_of_the_guide(make, mass):
+    K = make(1000, rng=0)
+    assert negative_mass(np.linalg.eigvalsh(K)) == pytest.approx(mass, abs=0.02)
+    estimated = estimate_spectrum(Similarity.from_matrix(K), 300, rng=0)
+    assert estimated.negative_mass == pytest.approx(mass, abs=0.1)
+
+
+# What is refused
+
+
+def test_asymmetric_matrix_names_the_way_out():
+    sim = Similarity.from_matrix(asymmetric(10))
+    with pytest.raises(ValueError, match=r"sim\.symmetrized\(\)"):
+        estimate_spectrum(sim, 5)
+
+
+def test_too_large_a_sample():
+    with pytest.raises(ValueError, match="between 1 and 10"):
+        estimate_spectrum(Similarity.from_matrix(psd(10)), 11)

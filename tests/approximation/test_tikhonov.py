@@ -1,0 +1,506 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simlib import (
+    METHODS,
+    Similarity,
+    largest,
+    nystrom,
+    sicur,
+    sms_nystrom,
+    stacur,
+    tikhonov,
+)
+from simlib.approximation.fit import Problem
+from simlib.datasets import cross_encoder_like
+from simlib.landmarks import draw
+from study import gallery
+from support.matrices import asymmetric, error, indefinite, psd, quick, rbf
+
+# Exact answers
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, rbf, asymmetric])
+@pytest.mark.parametrize("ridge", [0, "cv"])
+def test_all_landmarks_give_the_matrix(make, ridge):
+    K = make(40)
+    sim = Similarity.from_matrix(K)
+    assert error(K, tikhonov(sim, 40, ridge=ridge, rng=0)) < 1e-9
+
+
+@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
+@pytest.mark.parametrize("s", [7, 12])
+def test_exact_where_the_rank_allows(make, s):
+    K = make(40, rank=7)
+    sim = Similarity.from_matrix(K)
+    assert error(K, tikhonov(sim, s, ridge=0, rng=0)) < 1e-8
+    assert error(K, tikhonov(sim, s, rng=0)) < 1e-6
+
+
+@pytest.mark.parametrize("make", [indefinite, psd])
+def test_without_oversampling_and_ridge_it_is_nystrom(make):
+    K = make(40)
+    sim = Similarity.from_matrix(K)
+    ours = tikhonov(sim, 10, oversampling=1, rng=0)
+    np.testing.assert_allclose(
+        ours.toarray(), nystrom(sim, 10, rng=0).toarray(), atol=1e-7
+    )
+
+
+def test_with_all_rows_the_core_is_the_best_there_is():
+    """S2 = all items and ridge 0: K projected on the span of C from both sides."""
+    K = indefinite(40)
+    approximation = tikhonov(Similarity.from_matrix(K), 10, oversampling=4, ridge=0)
+    Q = np.linalg.qr(K[:, approximation.landmarks])[0]
+    np.testing.assert_allclose(
+        approximation.toarray(), Q @ Q.T @ K @ Q @ Q.T, atol=1e-10
+    )
+
+
+def test_infinite_ridge_is_the_zero_matrix():
+    approximation = tikhonov(Similarity.from_matrix(psd(20)), 5, ridge=np.inf)
+    np.testing.assert_array_equal(approximation.toarray(), np.zeros((20, 20)))
+
+
+# The formula and the cross-validation, from the guide, by normal equations
+
+
+def filtered(B, ridge):
+    """(B^T B + ridge I)^-1 B^T."""
+    return np.linalg.solve(B.T @ B + ridge * np.eye(B.shape[1]), B.T)
+
+
+def core(A, s1, ridge):
+    left = filtered(A[:, :s1], ridge)
+    right = filtered(A[:s1, :].T, ridge)
+    return left @ A @ right.T
+
+
+def answers_of_a_plausible_size(A, s1, C, R):
+    """Return ridges whose answer to the whole block is at most twice as large as K."""
+    largest_value = max(np.linalg.norm(A[:, :s1], 2), np.linalg.norm(A[:s1], 2)) ** 2
+    ridges = [0.0] + [10 ** (-10 + k / 2) * largest_value for k in range(21)]
+    norm = np.sqrt(len(C) / s1 * (np.sum(C**2) + np.sum(R**2)) / 2)
+    sizes = [np.linalg.norm(C @ core(A, s1, ridge) @ R) for ridge in ridges]
+    good = [r for r, size in zip(ridges, sizes, strict=True) if size <= 2 * norm]
+    return good or ridges[-1:]
+
+
+def held_out_errors(A, s1, ridges):
+    """Return the squared off-diagonal error of each fold and ridge, by loops."""
+    held_out = range(s1, len(A))
+    if len(held_out) < 10:
+        folds = list(combinations(held_out, 2))
+    else:
+        folds = np.array_split(held_out, 5)
+    errors = np.zeros((len(folds), len(ridges)))
+    for k, fold in enumerate(folds):
+        kept = [i for i in range(len(A)) if i not in fold]
+        pairs = [(i, j) for i in fold for j in held_out if i != j]
+        if not np.array_equal(A, A.T):
+            pairs += [(j, i) for i, j in pairs]
+        for m, ridge in enumerate(ridges):
+            guess = A[:, :s1] @ core(A[kept][:, kept], s1, ridge) @ A[:s1]
+            for i, j in pairs:
+                errors[k, m] += (A[i, j] - guess[i, j]) ** 2
+    return errors
+
+
+def chosen_ridge(A, s1, C, R):
+    """Return the ridge of the least off-diagonal error on held-out entries."""
+    if len(A) - s1 < 2:
+        return 0.0
+    ridges = answers_of_a_plausible_size(A, s1, C, R)
+    return ridges[np.argmin(held_out_errors(A, s1, ridges).sum(axis=0))]
+
+
+@pytest.mark.parametrize("make", [indefinite, rbf, asymmetric])
+@pytest.mark.parametrize("ridge", [0, 1e-3, 2.5])
+def test_core_by_normal_equations(make, ridge):
+    K = make(40)
+    approximation = tikhonov(Similarity.from_matrix(K), 8, ridge=ridge, rng=0)
+    S1, S2 = draw(40, 8, 2, rng=0)
+    U = core(K[np.ix_(S2, S2)], 8, ridge)
+    scale = np.abs(U).max()
+    np.testing.assert_allclose(approximation.core, U, atol=1e-8 * scale)
+    right = K[:, S1].T if approximation.symmetric else K[S1]
+    np.testing.assert_allclose(
+        approximation.toarray(), K[:, S1] @ U @ right, atol=1e-8 * scale
+    )
+
+
+def skew(n, *, seed):
+    """A cross-encoder before it is symmetrised."""
+    E = np.random.default_rng(seed).standard_normal((n, n))
+    return cross_encoder_like(n, rng=seed) + 0.05 * (E - E.T)
+
+
+@pytest.mark.parametrize("kind", ["noisy", "sharp", "asymmetric"])
+@pytest.mark.parametrize(
+    ("s", "oversampling"), [(12, 2), (15, 2.4), (10, 1.7), (10, 1.2), (10, 1.1)]
+)
+def test_cross_validation_by_brute_force(kind, s, oversampling):
+    K = {
+        "noisy": lambda: cross_encoder_like(60, rng=1),
+        "sharp": lambda: rbf(60, seed=1),
+        "asymmetric": lambda: skew(60, seed=1),
+    }[kind]()
+    approximation = tikhonov(
+        Similarity.from_matrix(K), s, oversampling=oversampling, rng=5
+    )
+    S1, S2 = draw(60, s, oversampling, rng=5)
+    A = K[np.ix_(S2, S2)]
+    ridge = chosen_ridge(A, s, K[:, S1], K[S1])
+    expected = core(A, s, ridge)
+    np.testing.assert_allclose(
+        approximation.core, expected, atol=1e-7 * np.abs(expected).max()
+    )
+    if len(S2) - len(S1) < 2:
+        assert ridge == 0
+
+
+@pytest.mark.parametrize("make", [indefinite, asymmetric])
+@pytest.mark.parametrize("s2", [15, 16, 19])
+def test_held_out_errors_by_loops(make, s2):
+    K = make(30)
+    R = None if make is indefinite else K[:6].T
+    problem = Problem(K[:s2, :s2], K[:, :6], R, np.arange(6))
+    ridges = np.array([0.1, 1.0, 10.0])
+    np.testing.assert_allclose(
+        problem.held_out_errors(ridges), held_out_errors(K[:s2, :s2], 6, ridges)
+    )
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize(("size", "left_out"), [(1.9, 0), (2.1, 18), (3, 20), (99, 22)])
+def test_ridges_by_hand(size, left_out, symmetric):
+    """One landmark: the answer is size / (1 + ridge)^2 times what K appears to be."""
+    column = np.array([[0.0, 1, 1, 1, 1]]).T
+    A = np.array([[0.0, 1], [1, size * np.sqrt(5) / 2]])
+    problem = Problem(A, column, None if symmetric else column, np.array([0]))
+    ridges = [0.0] + [10 ** (-10 + k / 2) for k in range(21)]
+    np.testing.assert_allclose(problem.ridges(), ridges[left_out:] or [np.inf])
+
+
+@pytest.mark.parametrize("seed", [48, 278, 776])
+def test_where_all_answers_are_too_large_the_core_is_zero(seed):
+    """Less the nugget the columns are next to nothing: errors were 1e2 to 1e10."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 3))
+    K = np.exp(-rng.choice([1, 3, 6, 10]) * ((X[:, None] - X) ** 2).sum(-1))
+    answer = tikhonov(Similarity.from_matrix(K), 2, nugget=True, rng=seed)
+    assert error(K, answer) < 1
+
+
+@pytest.mark.parametrize("nugget", [False, True])
+def test_an_answer_is_not_much_larger_than_the_matrix(nugget):
+    """Item 0 hardly resembles itself; zeros left out do not show what that does."""
+    K = np.diag(np.repeat([1.0, 0.0], 20))
+    K[0, 0], K[0, 20:], K[20:, 0] = 1e-3, 1, 1
+    sim = Similarity.from_matrix(K)
+    plain = []
+    for seed in range(20):
+        answer = tikhonov(sim, landmarks=[0, 1, 2], nugget=nugget, rng=seed)
+        size = np.linalg.norm(answer.left @ answer.core @ answer.left.T)
+        assert size <= 2 * np.sqrt(40 / 3) * np.linalg.norm(answer.left) * (1 + 1e-9)
+        answer = tikhonov(sim, landmarks=[0, 1, 2], ridge=0, rng=seed)
+        plain.append(np.linalg.norm(answer.toarray()))
+    assert max(plain) > 1000
+
+
+def test_cross_validation_regularises_noise_and_nothing_else():
+    def ridge(K):
+        S1, S2 = draw(len(K), 12, 2, rng=0)
+        return chosen_ridge(K[np.ix_(S2, S2)], 12, K[:, S1], K[S1])
+
+    assert ridge(cross_encoder_like(60, rng=1)) > 0
+    assert ridge(psd(60, rank=4) + 0.1 * np.eye(60)) < ridge(indefinite(60))
+
+
+# Landmarks out of the block
+
+
+@pytest.mark.parametrize("make", [indefinite, rbf, asymmetric])
+def test_pivoted_qr_by_greedy_projection(make):
+    K = make(40)
+    answer = tikhonov(Similarity.from_matrix(K), 8, landmarks="pivoted_qr", rng=3)
+    S2 = draw(40, 8, 2, rng=3)[1]
+    A = K[np.ix_(S2, S2)]
+    columns = A if answer.symmetric else np.vstack([A, A.T])
+    picked = []
+    for _ in range(8):  # the column farthest from the span of those before
+        basis = np.linalg.qr(columns[:, picked])[0]
+        distances = np.linalg.norm(columns - basis @ (basis.T @ columns), axis=0)
+        picked.append(int(np.argmax(distances)))
+    assert answer.landmarks.tolist() == S2[picked].tolist()
+    assert answer.calls == METHODS["tikhonov"].calls(40, 8) or not answer.symmetric
+
+
+@pytest.mark.parametrize("landmarks", ["pivoted_qr", "adaptive"])
+def test_picked_landmarks_answer_as_given_ones_do(landmarks):
+    """The sample is what the draw gives, whatever is picked in it."""
+    K = cross_encoder_like(60, rng=1)
+    answer = tikhonov(Similarity.from_matrix(K), 12, landmarks=landmarks, rng=5)
+    S2 = draw(60, 12, 2, rng=5)[1]
+    assert set(answer.landmarks) <= set(S2)
+    rest = [item for item in S2 if item not in answer.landmarks]
+    order = [*answer.landmarks, *rest]
+    A = K[np.ix_(order, order)]
+    S1 = answer.landmarks
+    expected = core(A, 12, chosen_ridge(A, 12, K[:, S1], K[S1]))
+    np.testing.assert_allclose(
+        answer.core, expected, atol=1e-7 * np.abs(expected).max()
+    )
+
+
+@pytest.mark.parametrize("landmarks", ["pivoted_qr", "adaptive"])
+def test_picked_landmarks_find_the_few_items_that_matter(landmarks):
+    """Rank 6, of which five directions belong to one item each."""
+    K = np.full((50, 50), 0.1)
+    K[:5, :5] += np.diag([-3.0, -2.0, 2.0, 3.0, 4.0])
+    sim = Similarity.from_matrix(K)
+    options = {"oversampling": 9, "ridge": 0}
+    answer = tikhonov(sim, 6, landmarks=landmarks, rng=0, **options)
+    assert set(range(5)) < set(answer.landmarks)
+    assert error(K, answer) < 1e-10
+    assert error(K, tikhonov(sim, 6, rng=0, **options)) > 0.1
+
+
+# The residual
+
+
+def nugget_by_brute_force(A, s1, K, S1, ridge):
+    """Return the shift and the ridge; errors on the fold against all held out."""
+    table = []
+    for tau in np.linspace(0, 1, 6) * np.diag(A).mean():
+        shifted = A - tau * np.eye(len(A))
+        whole = K - tau * np.eye(len(K))
+        ridges = [ridge]
+        if ridge == "cv":
+            sides = whole[:, S1], whole[S1]
+            ridges = answers_of_a_plausible_size(shifted, s1, *sides)
+        folds = held_out_errors(shifted, s1, ridges).T
+        for one, errors in zip(ridges, folds, strict=True):
+            table.append((sum(errors), tau, one, errors))
+    best = min(table, key=lambda row: row[0])
+    for tau in sorted({row[1] for row in table}):
+        row = min((row for row in table if row[1] == tau), key=lambda row: row[0])
+        excess = row[3] - best[3]
+        if excess.mean() <= excess.std() / np.sqrt(len(excess)):
+            return row[1:3]
+    raise AssertionError
+
+
+@pytest.mark.parametrize("ridge", ["cv", 0.0, 0.1])
+@pytest.mark.parametrize("seed", range(4, 7))
+def test_nugget_by_brute_force(seed, ridge):
+    K = psd(60, seed=seed, rank=5) / 10 + 2 * np.eye(60)
+    K += 0.1 * np.random.default_rng(seed).standard_normal((60, 60))
+    K = (K + K.T) / 2
+    sim = Similarity.from_matrix(K)
+    answer = tikhonov(sim, 12, nugget=True, ridge=ridge, rng=5)
+    S1, S2 = draw(60, 12, 2, rng=5)
+    tau, ridge = nugget_by_brute_force(K[np.ix_(S2, S2)], 12, K, S1, ridge)
+    shifted = K - tau * np.eye(60)
+    U = core(shifted[np.ix_(S2, S2)], 12, ridge)
+    expected = shifted[:, S1] @ U @ shifted[S1]
+    np.fill_diagonal(expected, np.diag(K))
+    assert tau > 0
+    np.testing.assert_allclose(answer.toarray(), expected, atol=1e-8)
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_low_rank_plus_a_multiple_of_the_identity_is_exact(symmetric):
+    """Rank 3 with diagonal 2, plus 8 I: 8 is on the grid of shifts."""
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (60, 3))
+    K = (signs * [1.5, 1.5, -1.0]) @ signs.T + 8 * np.eye(60)
+    sim = Similarity.from_matrix(K, symmetric=symmetric)
+    assert error(K, tikhonov(sim, 12, rng=0)) > 0.3
+    answer = tikhonov(sim, 12, nugget=True, rng=0)
+    np.testing.assert_allclose(answer.toarray(), K, atol=1e-9)
+    assert answer.residual.nnz == 60
+
+
+@pytest.mark.parametrize("make", [indefinite, asymmetric])
+@pytest.mark.parametrize("options", [{}, {"nugget": True}, {"oversampling": 3}])
+def test_overlay_returns_what_was_evaluated_and_changes_nothing_else(make, options):
+    K = make(40)
+    plain, laid = (
+        tikhonov(Similarity.from_matrix(K), 6, overlay=overlay, rng=1, **options)
+        for overlay in (False, True)
+    )
+    S1, S2 = draw(40, 6, options.get("oversampling", 2), rng=1)
+    seen = np.zeros((40, 40), dtype=bool)
+    seen[:, S1] = seen[S1] = seen[np.ix_(S2, S2)] = True
+    if options.get("nugget"):
+        np.fill_diagonal(seen, True)
+    expected = np.where(seen, K, plain.toarray())
+    np.testing.assert_allclose(laid.toarray(), expected, atol=1e-12)
+    assert laid.residual.nnz <= seen.sum()
+    assert laid.calls == plain.calls
+    assert laid.symmetric == plain.symmetric
+    assert error(K, laid) < error(K, plain)
+    i = np.array([0, S1[0], 7])
+    np.testing.assert_allclose(laid.rows(i), expected[i], atol=1e-12)
+    x = np.arange(40.0)
+    np.testing.assert_allclose(laid @ x, expected @ x, atol=1e-10)
+
+
+def test_new_items_of_a_matrix_with_a_nugget():
+    """Off the diagonal the answer for old items, treated as new, is the same."""
+    K = psd(60, rank=4) + 3 * np.eye(60)
+    answer = tikhonov(Similarity.from_matrix(K), 12, nugget=True, rng=0)
+    Z, signs = answer.embedding()
+    others = np.setdiff1d(np.arange(60), answer.landmarks)
+    new = answer.extend(K[np.ix_(others, answer.landmarks)])
+    np.testing.assert_allclose(new, Z[others], atol=1e-12)
+    np.testing.assert_allclose(
+        (new * signs) @ Z.T + answer.residual.toarray()[others],
+        answer.rows(others),
+        atol=1e-12,
+    )
+
+
+# Numerical soundness
+
+
+def test_repeated_items_do_not_matter():
+    K = indefinite(30)
+    twice = np.tile(np.arange(30), 2)
+    K = K[np.ix_(twice, twice)]
+    landmarks = [0, 30, 1, 31, 2]
+    for ridge in (0, "cv", 1e-3):
+        approximation = tikhonov(
+            Similarity.from_matrix(K), landmarks=landmarks, ridge=ridge, rng=0
+        )
+        assert np.abs(approximation.core).max() < 100
+        result = approximation.toarray()
+        np.testing.assert_allclose(result[:30], result[30:], atol=1e-10)
+
+
+def test_matrix_of_zeros():
+    approximation = tikhonov(Similarity.from_matrix(np.zeros((20, 20))), 5, rng=0)
+    np.testing.assert_array_equal(approximation.toarray(), np.zeros((20, 20)))
+
+
+@given(st.integers(0, 1000), st.sampled_from([1e-20, 1e-4, 1e12]))
+@quick
+def test_scale_does_not_matter(seed, scale):
+    K = cross_encoder_like(30, rng=seed)
+    one = tikhonov(Similarity.from_matrix(K), 8, rng=seed).toarray()
+    other = tikhonov(Similarity.from_matrix(scale * K), 8, rng=seed).toarray()
+    np.testing.assert_allclose(other / scale, one, atol=1e-7 * np.abs(one).max())
+
+
+@given(st.integers(0, 1000), st.integers(1, 20))
+@quick
+def test_a_larger_ridge_shrinks_the_answer(seed, s):
+    sim = Similarity.from_matrix(indefinite(20, seed=seed))
+    norms = [
+        np.linalg.norm(tikhonov(sim, s, ridge=ridge, rng=seed).core)
+        for ridge in (0, 1e-3, 1.0, 1e3)
+    ]
+    assert norms == sorted(norms, reverse=True)
+
+
+@given(st.integers(0, 1000), st.integers(1, 20))
+@quick
+def test_asymmetric_form_of_a_symmetric_matrix(seed, s):
+    K = indefinite(20, seed=seed)
+    one = tikhonov(Similarity.from_matrix(K), s, ridge=0.1, rng=seed)
+    other = tikhonov(Similarity.from_matrix(K, symmetric=False), s, ridge=0.1, rng=seed)
+    np.testing.assert_allclose(other.toarray(), one.toarray(), atol=1e-10)
+
+
+@pytest.mark.parametrize("ridge", [-1.0, "auto", None, np.nan])
+def test_impossible_ridge(ridge):
+    sim = Similarity.from_matrix(psd(10))
+    with pytest.raises(ValueError, match='ridge must be "cv" or a number >= 0; got'):
+        tikhonov(sim, 3, ridge=ridge)
+    assert sim.calls == 0
+
+
+def test_impossible_landmarks():
+    with pytest.raises(ValueError, match='landmarks must be "uniform", "pivoted_qr"'):
+        tikhonov(Similarity.from_matrix(psd(10)), 3, landmarks="best")
+
+
+# Figures of the guide: mean errors at equal budgets
+
+
+def errors_at(K, budget, n_seeds, *methods):
+    """Return an array (method, seed) at a share of the unordered pairs."""
+    n = len(K)
+    sim = Similarity.from_matrix(K)
+    calls = int(budget * n * (n + 1) / 2)
+    rows = []
+    for method in methods:
+        s = largest(method.__name__, n, calls)
+        answers = [method(sim, s, rng=seed) for seed in range(n_seeds)]
+        assert all(answer.calls <= calls for answer in answers)
+        rows.append([error(K, answer) for answer in answers])
+    return np.array(rows)
+
+
+@pytest.mark.parametrize(
+    ("budget", "figures"), [(0.1, (0.41, 0.25, 0.19)), (0.4, (0.41, 0.16, 0.13))]
+)
+def test_simulated_cross_encoder(budget, figures):
+    """Guide 5.2; its tolerance on means is 5 %, and SMS varies more than that."""
+    K = cross_encoder_like(1000, rng=0)
+    errors = errors_at(K, budget, 3, sms_nystrom, sicur, tikhonov)
+    sms, cur, ours = errors.mean(axis=1)
+    assert sms == pytest.approx(figures[0], rel=0.1)
+    assert cur == pytest.approx(figures[1], rel=0.07)
+    assert ours <= figures[2] * 1.05
+    assert (errors[2] < errors[:2].min(axis=0)).all()
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("budget", "figures"),
+    [
+        (0.1, (0.431, 0.408, 0.39)),
+        (0.2, (0.427, 0.341, 0.32)),
+        (0.4, (0.429, 0.282, 0.255)),
+    ],
+)
+def test_real_cross_encoder(budget, figures):
+    """Guide 3.8: the first 400 sentences of STS-B, symmetrised."""
+    K = gallery.load("stsb", 400).matrix
+    errors = errors_at(K, budget, 10, sms_nystrom, sicur, tikhonov)
+    sms, cur, ours = errors.mean(axis=1)
+    assert sms == pytest.approx(figures[0], rel=0.1)
+    assert cur == pytest.approx(figures[1], rel=0.05)
+    assert ours <= figures[2]
+    assert ours <= 1.02 * min(sms, cur)
+    assert (errors[2] < errors[:2].min(axis=0)).mean() >= 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("budget", [0.1, 0.2])
+def test_order_of_the_methods_on_tweets(budget, tweets):
+    errors = errors_at(tweets, budget, 5, tikhonov, sms_nystrom, sicur, stacur)
+    means = errors.mean(axis=1)
+    assert means.tolist() == sorted(means)
+    assert (errors[0] < errors[1]).all()
+
+
+@pytest.fixture(scope="module")
+def tweets():
+    return gallery.load("twitter", 300).matrix
+
+
+def test_large_numbers_in_single_precision():
+    K = rbf(40).astype(np.float32)
+    small, large = (
+        tikhonov(Similarity.from_matrix(K * np.float32(scale)), 8, rng=0)
+        for scale in (1, 2.0**64)
+    )
+    scaled = K.astype(float) * 2.0**64
+    assert error(scaled, large) == pytest.approx(error(K, small), rel=1e-3)

@@ -1,0 +1,526 @@
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order
+from test_geodesics import flat_square
+
+from simlib.biharmonic import (
+    biharmonic_operator,
+    graph_laplacian,
+    interpolation,
+    mesh_laplacian,
+    neighbor_graph,
+)
+from simlib.biharmonic.factorization import factorize
+from simlib.datasets import bumpy_sphere, swiss_roll
+from simlib.landmarks import uniform
+from study.datasets import load_bunny, load_cortex, load_road_graph
+from support.matrices import quick
+
+SPARSE = [
+    {"by": "column", "solver": "selected"},
+    {"by": "column", "solver": "superlu"},
+    {"by": "row"},
+]
+
+
+def path(*weights):
+    w, k = np.array(weights, dtype=float), np.arange(len(weights))
+    half = coo_array((w, (k, k + 1)), shape=(k.size + 1,) * 2)
+    return graph_laplacian(half + half.T)
+
+
+def random_laplacian(n, seed):
+    """Of a connected graph: a cycle and some chords, of different weights."""
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.uniform(0.3, 3, (n, n)) * (rng.random((n, n)) < 2 / n), 1)
+    A[np.arange(n - 1), np.arange(1, n)] = rng.uniform(0.5, 2, n - 1)
+    A[0, -1] = 1
+    return graph_laplacian(np.triu(A, 1) + np.triu(A, 1).T)
+
+
+def surface_operator(mesh):
+    return biharmonic_operator(*mesh_laplacian(mesh.vertices, mesh.faces))
+
+
+def by_dense_algebra(M, landmarks):
+    M = M.toarray()
+    free = np.setdiff1d(np.arange(len(M)), landmarks)
+    P = np.zeros((len(M), len(landmarks)))
+    P[landmarks, np.arange(len(landmarks))] = 1
+    P[free] = -np.linalg.solve(M[np.ix_(free, free)], M[np.ix_(free, landmarks)])
+    return P
+
+
+def thresholded(P, landmarks, nnz_per_row, by):
+    """Keep what is largest in P_u, not renormalised."""
+    P_u = np.delete(P, landmarks, axis=0)
+    axis, kept = (0, len(P_u) * nnz_per_row / len(landmarks)), (1, nnz_per_row)
+    axis, kept = axis if by == "column" else kept
+    kept = min(max(round(kept), 1), P_u.shape[axis])
+    least = np.sort(abs(P_u), axis=axis).take([-kept], axis=axis)
+    result = P.copy()
+    result[np.setdiff1d(np.arange(len(P)), landmarks)] = np.where(
+        abs(P_u) >= least, P_u, 0
+    )
+    return result
+
+
+# Exactly
+
+
+def test_harmonic_on_a_path_is_piecewise_linear():
+    landmarks = [9, 0, 4]
+    P = interpolation(path(*[1] * 9), landmarks)
+    hats = [np.interp(np.arange(10), [0, 4, 9], e) for e in np.eye(3)[[2, 0, 1]]]
+    np.testing.assert_allclose(P, np.transpose(hats), atol=1e-14)
+
+
+def test_weights_of_a_path_are_conductances():
+    P = interpolation(path(1, 0.5, 0.25), [0, 3])
+    np.testing.assert_allclose(P[:, 1], [0, 1 / 7, 3 / 7, 1], rtol=1e-14)
+
+
+def test_biharmonic_on_a_path():
+    """6 x - 4 y = 3 and 6 y - 4 x = -1."""
+    P = interpolation(biharmonic_operator(path(1, 1, 1)), [0, 3])
+    exact = [[1, 0], [0.7, 0.3], [0.3, 0.7], [0, 1]]
+    np.testing.assert_allclose(P, exact, atol=1e-14)
+
+
+def test_biharmonic_is_natural_at_the_ends():
+    """It overshoots beyond the last landmark, where the harmonic one is constant."""
+    L = path(1, 1, 1, 1)
+    beyond = interpolation(biharmonic_operator(L), [0, 3])[4]
+    np.testing.assert_allclose(beyond, [-3 / 17, 20 / 17], rtol=1e-12)
+    np.testing.assert_allclose(interpolation(L, [0, 3])[4], [0, 1], atol=1e-15)
+
+
+@pytest.mark.parametrize("options", [{}, {"by": "row"}, {"solver": "superlu"}])
+@pytest.mark.parametrize("nnz_per_row", [None, 3])
+def test_one_landmark_and_all(nnz_per_row, options):
+    M = biharmonic_operator(random_laplacian(30, 0))
+    one = interpolation(M, [7], nnz_per_row=nnz_per_row, **options)
+    np.testing.assert_allclose(_dense(one), np.ones((30, 1)), rtol=1e-9)
+    turn = uniform(30, 30, rng=0)
+    P = interpolation(M, turn, nnz_per_row=nnz_per_row, **options)
+    np.testing.assert_array_equal(_dense(P), np.eye(30)[:, turn])
+
+
+@pytest.mark.parametrize("nnz_per_row", [None, 3])
+@pytest.mark.parametrize("n", [1, 2])
+def test_smallest_graphs(n, nnz_per_row):
+    M = biharmonic_operator(path(*[1] * (n - 1)))
+    P = interpolation(M, [n - 1], nnz_per_row=nnz_per_row)
+    np.testing.assert_array_equal(_dense(P), np.ones((n, 1)))
+
+
+def test_linear_functions_between_two_rings_of_landmarks():
+    """The operator applied to them is 0 but for the boundary and the ring beside it."""
+    vertices, faces = flat_square(12)
+    M = biharmonic_operator(*mesh_laplacian(vertices, faces))
+    depth = np.minimum(vertices[:, :2], 1 - vertices[:, :2]).min(axis=1)
+    landmarks = np.flatnonzero(depth < 1.5 / 11)
+    P = interpolation(M, landmarks)
+    np.testing.assert_allclose(P @ vertices[landmarks], vertices, atol=1e-12)
+    few = uniform(144, 60, rng=0)
+    off = abs(interpolation(M, few) @ vertices[few] - vertices).max()
+    assert 1e-3 < off < 1
+
+
+# Against dense algebra
+
+
+@quick
+@given(st.integers(2, 40), st.integers(1, 40), st.integers(0, 1000), st.booleans())
+def test_against_dense_algebra(n, n_landmarks, seed, harmonic):
+    L = random_laplacian(n, seed)
+    M = L if harmonic else biharmonic_operator(L)
+    landmarks = uniform(n, min(n, n_landmarks), rng=seed)
+    P = interpolation(M, landmarks)
+    np.testing.assert_allclose(P, by_dense_algebra(M, landmarks), atol=1e-8)
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
+
+
+@quick
+@given(
+    st.integers(3, 40),
+    st.integers(2, 39),
+    st.floats(0.1, 50),
+    st.integers(0, 1000),
+    st.sampled_from(["column", "row"]),
+)
+def test_against_brute_force_thresholding(n, n_landmarks, nnz_per_row, seed, by):
+    M = biharmonic_operator(random_laplacian(n, seed))
+    landmarks = uniform(n, min(n - 1, n_landmarks), rng=seed)
+    P = interpolation(
+        M,
+        landmarks,
+        nnz_per_row=nnz_per_row,
+        by=by,
+        renormalize=False,
+        solver="superlu",
+    )
+    whole = interpolation(M, landmarks, solver="superlu")
+    exact = thresholded(whole, landmarks, nnz_per_row, by)
+    np.testing.assert_allclose(P.toarray(), exact, atol=1e-9)
+
+
+def test_many_landmarks_in_blocks():
+    """600 landmarks are solved for in three blocks."""
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 600, rng=0)
+    exact = by_dense_algebra(M, landmarks)
+    np.testing.assert_allclose(interpolation(M, landmarks), exact, atol=1e-11)
+    for options in SPARSE:
+        P = interpolation(M, landmarks, nnz_per_row=20, renormalize=False, **options)
+        np.testing.assert_allclose(
+            P.toarray(), thresholded(exact, landmarks, 20, options["by"]), atol=1e-11
+        )
+
+
+# What is kept
+
+
+def test_number_kept():
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 42, rng=0)
+    free = np.setdiff1d(np.arange(642), landmarks)
+    for options in SPARSE:
+        P = interpolation(M, landmarks, nnz_per_row=7, renormalize=False, **options)
+        assert isinstance(P, csr_array)
+        assert P.nnz == 600 * 7 + 42
+        by_row = options["by"] == "row"
+        numbers = np.diff(P.indptr)[free] if by_row else (P != 0).sum(axis=0) - 1
+        assert (numbers == (7 if by_row else 100)).all()
+    fewer = interpolation(M, landmarks, nnz_per_row=0.1, renormalize=False)
+    assert fewer.nnz == 42 * round(600 * 0.1 / 42) + 42
+
+
+@pytest.mark.parametrize("options", SPARSE)
+def test_more_than_there_are_is_dense(options):
+    M = surface_operator(bumpy_sphere(2))
+    landmarks = uniform(162, 20, rng=0)
+    P = interpolation(M, landmarks)
+    for nnz_per_row in 20, 21, 1e9:
+        sparse = interpolation(M, landmarks, nnz_per_row=nnz_per_row, **options)
+        np.testing.assert_allclose(sparse.toarray(), P, atol=1e-11)
+
+
+@pytest.mark.parametrize("options", SPARSE)
+@pytest.mark.parametrize("nnz_per_row", [1.7e308, np.float64(1.7e308), np.int8(100)])
+def test_numbers_kept_of_any_size_and_type(options, nnz_per_row):
+    M = biharmonic_operator(random_laplacian(300, 0))
+    P = interpolation(M, [0, 150], nnz_per_row=nnz_per_row, **options)
+    assert P.nnz == 2 * 298 + 2
+
+
+@pytest.mark.parametrize("options", SPARSE)
+@pytest.mark.parametrize("nnz_per_row", [1, 5, 20])
+def test_renormalised_rows(nnz_per_row, options):
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 40, rng=0)
+    P = interpolation(M, landmarks, nnz_per_row=nnz_per_row, **options)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-13)
+    np.testing.assert_array_equal(P[landmarks].toarray(), np.eye(40))
+    as_kept = interpolation(
+        M, landmarks, nnz_per_row=nnz_per_row, renormalize=False, **options
+    )
+    sums = as_kept.sum(axis=1)
+    rich = sums > 0.25
+    np.testing.assert_allclose(
+        P.toarray()[rich], as_kept.toarray()[rich] / sums[rich, None], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("nnz_per_row", [1, 3])
+def test_rows_of_which_next_to_nothing_was_kept(nnz_per_row):
+    """They are replaced by their largest entries, as many as it takes."""
+    M = biharmonic_operator(path(*np.random.default_rng(0).uniform(0.5, 2, 299)))
+    landmarks = uniform(300, 30, rng=0)
+    exact = by_dense_algebra(M, landmarks)
+    options = {"nnz_per_row": nnz_per_row, "solver": "superlu"}
+    kept = interpolation(M, landmarks, renormalize=False, **options)
+    poor = np.flatnonzero(kept.sum(axis=1) < 0.25)
+    assert poor.size > 2
+    P = interpolation(M, landmarks, **options).toarray()
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-13)
+    for row in poor:
+        order, size = np.argsort(-abs(exact[row])), nnz_per_row
+        while exact[row, order[:size]].sum() < 0.25:
+            size *= 2
+        largest = np.where(np.isin(np.arange(30), order[:size]), exact[row], 0)
+        np.testing.assert_allclose(P[row], largest / largest.sum(), atol=1e-9)
+
+
+def test_renormalisation_recovers_most_of_the_error():
+    mesh = bumpy_sphere(4)
+    M = surface_operator(mesh)
+    landmarks = uniform(2562, 180, rng=0)
+    smooth = mesh.vertices + 2
+
+    def squared_error(**options):
+        P = interpolation(M, landmarks, **options)
+        return np.square(P @ smooth[landmarks] - smooth).sum()
+
+    dense = squared_error()
+    lost = squared_error(nnz_per_row=15, renormalize=False) - dense
+    assert lost > dense
+    assert squared_error(nnz_per_row=15) - dense < 0.05 * lost
+
+
+# What holds always
+
+
+def test_rows_sum_to_one():
+    mesh = bumpy_sphere(4)
+    roll = graph_laplacian(neighbor_graph(swiss_roll(1000, rng=0)[0]))
+    for M in surface_operator(mesh), biharmonic_operator(roll):
+        for n_landmarks in 1, 50, 300:
+            P = interpolation(M, uniform(M.shape[0], n_landmarks, rng=0))
+            np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_landmarks", [1, 100])
+@pytest.mark.parametrize("load", [load_bunny, lambda: load_cortex("white")])
+def test_rows_sum_to_one_on_scanned_surfaces(load, n_landmarks, data):
+    M = surface_operator(load())
+    P = interpolation(M, uniform(M.shape[0], n_landmarks, rng=0))
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
+
+
+def test_harmonic_weights_lie_between_0_and_1(data):
+    graph = load_road_graph()
+    near = breadth_first_order(graph, 0, return_predecessors=False)[:20000]
+    L = graph_laplacian(graph[near][:, near])
+    landmarks = uniform(L.shape[0], 200, rng=0)
+    P = interpolation(L, landmarks, nnz_per_row=5, renormalize=False)
+    assert P.data.min() > -1e-9
+    assert P.data.max() < 1 + 1e-9
+    assert P.sum(axis=1).max() < 1 + 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_units_do_not_matter(scale):
+    vertices, faces = bumpy_sphere(3).vertices, bumpy_sphere(3).faces
+    landmarks = uniform(642, 20, rng=0)
+    P = interpolation(surface_operator(bumpy_sphere(3)), landmarks)
+    scaled = biharmonic_operator(*mesh_laplacian(scale * vertices, faces))
+    np.testing.assert_allclose(interpolation(scaled, landmarks), P, atol=1e-8)
+    single = mesh_laplacian(vertices.astype(np.float32), faces)
+    single = interpolation(biharmonic_operator(*single), landmarks)
+    np.testing.assert_allclose(single, P, atol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+@pytest.mark.parametrize("nnz_per_row", [None, 3])
+def test_extreme_weights(nnz_per_row, scale):
+    L = random_laplacian(30, 0)
+    landmarks = uniform(30, 8, rng=0)
+    P = interpolation(biharmonic_operator(L), landmarks, nnz_per_row=nnz_per_row)
+    M = biharmonic_operator(scale * L)
+    scaled = interpolation(M, landmarks, nnz_per_row=nnz_per_row)
+    np.testing.assert_allclose(_dense(scaled), _dense(P), rtol=1e-9)
+
+
+def test_landmarks_in_any_order_and_type():
+    M = biharmonic_operator(random_laplacian(40, 0))
+    landmarks = uniform(40, 12, rng=0)
+    turn = uniform(12, 12, rng=1)
+    others = (
+        landmarks[turn].tolist(),
+        landmarks[turn].astype(np.int32),
+        np.repeat(landmarks[turn], 2).astype(np.uint16)[::2],
+    )
+    for nnz_per_row in None, 4:
+        P = _dense(interpolation(M, landmarks, nnz_per_row=nnz_per_row))
+        for other in others:
+            turned = interpolation(M, other, nnz_per_row=nnz_per_row)
+            np.testing.assert_allclose(_dense(turned), P[:, turn], atol=1e-12)
+
+
+def test_kinds_of_matrices():
+    M = biharmonic_operator(random_laplacian(40, 0))
+    landmarks = uniform(40, 12, rng=0)
+    wide = csr_array((M.data, M.indices.astype(np.int64), M.indptr.astype(np.int64)))
+    others = M.toarray(), np.asfortranarray(M.toarray()), M.tocsc(), M.tocoo(), wide
+    for nnz_per_row in None, 4:
+        P = interpolation(M, landmarks, nnz_per_row=nnz_per_row)
+        for other in others:
+            same = interpolation(other, landmarks, nnz_per_row=nnz_per_row)
+            np.testing.assert_allclose(_dense(same), _dense(P), atol=1e-12)
+            assert same.dtype == np.float64
+
+
+def test_entries_stored_twice_or_as_zero():
+    M = biharmonic_operator(random_laplacian(40, 0))
+    landmarks = uniform(40, 12, rng=0)
+    share = np.random.default_rng(0).uniform(-1, 2, M.nnz)
+    thrice = np.stack([share * M.data, (1 - share) * M.data, 0 * M.data], axis=1)
+    again = csr_array((thrice.ravel(), np.repeat(M.indices, 3), 3 * M.indptr))
+    for options in [{}, *({"nnz_per_row": 4, **more} for more in SPARSE)]:
+        P = _dense(interpolation(M, landmarks, **options))
+        same = _dense(interpolation(again, landmarks, **options))
+        np.testing.assert_allclose(same, P, atol=1e-10)
+    assert again.nnz == 3 * M.nnz
+
+
+def test_numbers_of_four_bytes():
+    """They are a third of what P takes."""
+    M = surface_operator(bumpy_sphere(2))
+    for options in SPARSE:
+        P = interpolation(M, [0, 50, 100], nnz_per_row=2, **options)
+        assert P.indices.dtype == P.indptr.dtype == np.int32
+        assert P.has_canonical_format
+
+
+def test_poor_rows_take_few_solves_with_the_one_factor(monkeypatch):
+    module = sys.modules["simlib.biharmonic.interpolation"]
+    factors, widths = [], []
+
+    class Counted:
+        def __init__(self, A):
+            factors.append(A)
+            self.factor = factorize(A)
+
+        def solve(self, B):
+            widths.append(B.shape[1] if B.ndim == 2 else 1)
+            return self.factor.solve(B)
+
+    monkeypatch.setattr(module, "factorize", Counted)
+    M = surface_operator(bumpy_sphere(4))
+    landmarks = uniform(2562, 100, rng=0)
+    options = {"nnz_per_row": 1, "by": "column", "solver": "superlu"}
+    interpolation(M, landmarks, renormalize=False, **options)
+    raw = len(widths)
+    P = interpolation(M, landmarks, **options)
+    assert len(factors) == 2
+    extra = widths[2 * raw :]
+    assert sum(extra) > 100
+    assert len(extra) == -(-sum(extra) // 32)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-12)
+
+
+# Pieces
+
+
+@pytest.mark.parametrize("options", [{}, *({"nnz_per_row": 3, **o} for o in SPARSE)])
+def test_pieces_do_not_see_each_other(options):
+    parts = [biharmonic_operator(random_laplacian(n, n)) for n in (20, 30)]
+    M = scipy.sparse.block_diag([*parts, csr_array((1, 1))], format="csr")
+    P = _dense(interpolation(M, [3, 50, 25, 11, 44], **options))
+    assert (P[:20, [1, 2, 4]] == 0).all()
+    assert (P[20:50, [0, 1, 3]] == 0).all()
+    np.testing.assert_array_equal(P[50], [0, 1, 0, 0, 0])
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-9)
+    if not options:
+        first = interpolation(parts[0], [3, 11])
+        np.testing.assert_allclose(P[:20][:, [0, 3]], first, atol=1e-12)
+
+
+def test_landmarks_alone_in_their_pieces():
+    """Every item but one is a landmark without neighbours."""
+    M = scipy.sparse.block_diag([biharmonic_operator(path(1)), csr_array((3, 3))])
+    for options in [{}, *({"nnz_per_row": 1, **o} for o in SPARSE)]:
+        P = _dense(interpolation(M, [4, 3, 0, 2], **options))
+        exact = np.eye(5)[:, [4, 3, 0, 2]]
+        exact[1, 2] = 1
+        np.testing.assert_allclose(P, exact, atol=1e-15)
+
+
+@pytest.mark.parametrize("nnz_per_row", [None, 2])
+def test_piece_without_landmark(nnz_per_row):
+    M = scipy.sparse.block_diag([biharmonic_operator(path(1, 1)) for _ in range(3)])
+    with pytest.raises(ValueError, match=r"2 of the 3 .* first has 3 items, item 0"):
+        interpolation(M, [5], nnz_per_row=nnz_per_row)
+
+
+def test_zeros_join_nothing():
+    parts = [biharmonic_operator(path(1, 1)) for _ in range(2)]
+    M = scipy.sparse.block_diag(parts, format="coo")
+    edges = np.r_[M.row, 2, 3], np.r_[M.col, 3, 2]
+    joined = csr_array((np.r_[M.data, 0, 0], edges))
+    assert joined.nnz == M.nnz + 2
+    with pytest.raises(ValueError, match="item 3 among them: add one of them"):
+        interpolation(joined, [0])
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("nnz_per_row", [None, 2])
+def test_joined_too_weakly(nnz_per_row):
+    """Where the rows of P would be anything rather than sum to 1."""
+    for M in biharmonic_operator(path(1, 1, 1e-9, 1, 1)), path(1e-300, 1):
+        for solver in "auto", "superlu":
+            options = {"nnz_per_row": nnz_per_row, "solver": solver}
+            with pytest.raises(ValueError, match=r"singular to rounding .* add landma"):
+                interpolation(M, [0], **options)
+
+
+def test_operator_whose_rows_do_not_sum_to_0():
+    M = path(1, 1, 1, 1) + 10 * scipy.sparse.eye_array(5)
+    P = interpolation(M, [0, 4])
+    np.testing.assert_allclose(P, by_dense_algebra(M, [0, 4]), atol=1e-15)
+    with pytest.raises(ValueError, match=r"item 1 sums to 0.08\d+, .* renormalize=Fa"):
+        interpolation(M, [0, 4], nnz_per_row=1)
+    kept = interpolation(M, [0, 4], nnz_per_row=2, renormalize=False)
+    np.testing.assert_allclose(kept.toarray(), P, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("M", "message"),
+    [
+        (np.ones((2, 3)), r"square; got shape \(2, 3\)"),
+        (np.ones(3), r"square; got shape \(3,\)"),
+        (np.diag([1, np.nan]), "finite"),
+        ([[1, -1], [0, 1]], "symmetric"),
+    ],
+)
+def test_impossible_operators(M, message):
+    with pytest.raises(ValueError, match=message):
+        interpolation(M, [0])
+
+
+@pytest.mark.parametrize(
+    ("landmarks", "message"),
+    [
+        ([], "one-dimensional array of indices"),
+        ([0, 0], "none twice"),
+        ([4], "between 0 and 3"),
+        ([-1], "between 0 and 3"),
+        ([[0, 1]], "one-dimensional"),
+        ([0.0], "array of indices"),
+        ([True, False, False, True], "array of indices"),
+    ],
+)
+def test_impossible_landmarks(landmarks, message):
+    with pytest.raises(ValueError, match=message):
+        interpolation(path(1, 1, 1), landmarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nnz_per_row": 0}, "positive and finite; got 0"),
+        ({"nnz_per_row": -1}, "got -1"),
+        ({"nnz_per_row": np.nan}, "got nan"),
+        ({"nnz_per_row": np.inf}, "got inf"),
+        ({"nnz_per_row": 1, "by": "rows"}, '"column" or "row"; got \'rows\''),
+        ({"solver": "cholmod"}, "\"superlu\"; got 'cholmod'"),
+        ({"solver": "selected"}, "for a sparse P by column"),
+        ({"solver": "selected", "by": "row", "nnz_per_row": 1}, "sparse P by column"),
+    ],
+)
+def test_impossible_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        interpolation(path(1, 1, 1), [0], **options)
+
+
+def _dense(P):
+    return P.toarray() if scipy.sparse.issparse(P) else P

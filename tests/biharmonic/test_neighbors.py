@@ -1,0 +1,214 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import cdist
+
+from simlib.biharmonic import neighbor_graph
+from simlib.datasets import swiss_roll
+from support.matrices import quick
+
+
+def row_by_row(X, n_neighbors, perplexity):
+    """The formulas of the module, each bandwidth by Brent's method."""
+    squares = ((X[:, None] - X) ** 2).sum(axis=-1)
+    np.fill_diagonal(squares, np.inf)
+    near = np.zeros(squares.shape, dtype=bool)
+    nearest = np.argsort(squares, axis=1)[:, :n_neighbors]
+    np.put_along_axis(near, nearest, True, axis=1)
+    near |= near.T
+    P = np.zeros(squares.shape)
+    for i, N in enumerate(near):
+        excess = squares[i, N] - squares[i, N].min()
+
+        def conditional(logarithm, excess=excess):
+            weights = np.exp(-np.exp(logarithm) * excess)
+            return weights / weights.sum()
+
+        def gap(logarithm, conditional=conditional):
+            p = conditional(logarithm)
+            entropy = -(p[p > 0] * np.log(p[p > 0])).sum()
+            return np.exp(entropy) - min(perplexity, 0.99 * p.size)
+
+        P[i, N] = conditional(brentq(gap, -30, 30, xtol=1e-13) if N.sum() > 1 else 0)
+    return (P + P.T) / 2
+
+
+# Exactly
+
+
+def test_two_points():
+    A = neighbor_graph([[0.0], [1.0]], n_neighbors=1)
+    np.testing.assert_array_equal(A.toarray(), [[0, 1], [1, 0]])
+
+
+def test_regular_points_have_equal_weights():
+    angle = 2 * np.pi * np.arange(12) / 12
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    A = neighbor_graph(circle, n_neighbors=2).toarray()
+    ring = np.roll(np.eye(12), 1, axis=0)
+    np.testing.assert_allclose(A, (ring + ring.T) / 2, atol=1e-12)
+
+
+def test_perplexity_one_means_the_nearest_alone():
+    """0, 1 and 3 choose each other, 1 and 0."""
+    A = neighbor_graph([[0.0], [1.0], [3.0]], n_neighbors=2, perplexity=1)
+    exact = [[0, 1, 0], [1, 0, 0.5], [0, 0.5, 0]]
+    np.testing.assert_allclose(A.toarray(), exact, atol=1e-12)
+
+
+# Against another way
+
+
+@pytest.mark.parametrize(("n_neighbors", "perplexity"), [(5, 3), (20, 20), (8, 100)])
+def test_against_brent(n_neighbors, perplexity):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    A = neighbor_graph(X, n_neighbors=n_neighbors, perplexity=perplexity)
+    np.testing.assert_allclose(
+        A.toarray(), row_by_row(X, n_neighbors, perplexity), atol=1e-9
+    )
+
+
+@quick
+@given(st.integers(2, 25), st.floats(1.2, 30), st.integers(1, 4), st.integers(0, 999))
+def test_against_brent_on_any_points(n, perplexity, d, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * 10.0 ** rng.integers(-5, 6)
+    n_neighbors = int(rng.integers(1, n))
+    A = neighbor_graph(X, n_neighbors=n_neighbors, perplexity=perplexity)
+    exact = row_by_row(X / abs(X).max(), n_neighbors, perplexity)
+    np.testing.assert_allclose(A.toarray(), exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("distance", [1e2, 1e4, 1e6])
+def test_far_point_does_not_change_the_others(distance):
+    """They are in its neighbourhood, so it is in theirs, with a weight of 0."""
+    X = np.random.default_rng(0).random((40, 2))
+    A = neighbor_graph(X, n_neighbors=39, perplexity=5)
+    outlier = np.vstack([X, [[distance, distance]]])
+    B = neighbor_graph(outlier, n_neighbors=39, perplexity=5)
+    np.testing.assert_allclose(B[:40, :40].toarray(), A.toarray(), atol=1e-9)
+
+
+# What holds always
+
+
+def test_weights():
+    X, _ = swiss_roll(500, rng=0)
+    A = neighbor_graph(X)
+    assert (A != A.T).nnz == 0
+    assert (A.diagonal() == 0).all()
+    assert (A.data >= 0).all()
+    assert A.sum() == pytest.approx(500)
+    assert np.diff(A.indptr).min() >= 20
+
+
+def test_scale_and_place_do_not_matter():
+    X = np.random.default_rng(0).standard_normal((80, 3))
+    A = neighbor_graph(X, n_neighbors=6, perplexity=4).toarray()
+    B = neighbor_graph(1e3 * X + 50, n_neighbors=6, perplexity=4).toarray()
+    np.testing.assert_allclose(A, B, atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 20])
+def test_a_place_far_away_does_not_matter(d):
+    """In many dimensions the search for neighbours cancels unless it is centred."""
+    X = np.random.default_rng(0).standard_normal((200, d))
+    for shift in (1e5, 1e7):
+        moved = X + shift
+        A = neighbor_graph(moved, n_neighbors=8, perplexity=5)
+        B = neighbor_graph(moved - shift, n_neighbors=8, perplexity=5)
+        assert abs(A - B).max() < 1e-8
+
+
+def test_two_far_clouds_have_their_own_weights():
+    """Lengths are taken from differences, not from squares of large numbers."""
+    X = np.random.default_rng(0).standard_normal((60, 20))
+    far = np.vstack([X, X + 2.0**18])
+    A = neighbor_graph(far, n_neighbors=59, perplexity=5).toarray()
+    B = neighbor_graph(far[60:] - 2.0**18, n_neighbors=59, perplexity=5).toarray()
+    assert abs(A[60:, 60:] - B).max() < 1e-6
+
+
+def test_points_in_any_order():
+    X = np.random.default_rng(0).standard_normal((80, 3))
+    turn = np.random.default_rng(1).permutation(80)
+    A = neighbor_graph(X, n_neighbors=6, perplexity=4).toarray()
+    B = neighbor_graph(X[turn], n_neighbors=6, perplexity=4).toarray()
+    np.testing.assert_allclose(A[np.ix_(turn, turn)], B, atol=1e-12)
+
+
+def test_two_clouds_are_two_pieces():
+    X = np.random.default_rng(0).random((30, 2))
+    A = neighbor_graph(np.vstack([X, X + 100]), n_neighbors=4, perplexity=3)
+    one = neighbor_graph(X, n_neighbors=4, perplexity=3).toarray()
+    np.testing.assert_allclose(A.toarray(), np.kron(np.eye(2), one), atol=1e-9)
+    assert connected_components(one)[0] < connected_components(A)[0]
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 4, 29])
+def test_equal_points(n_neighbors):
+    A = neighbor_graph(np.ones((30, 2)), n_neighbors=n_neighbors)
+    assert A.sum() == pytest.approx(30)
+    sizes = np.diff(A.indptr)
+    i, j = A.nonzero()
+    np.testing.assert_allclose(A.data, (1 / sizes[i] + 1 / sizes[j]) / 2)
+    assert (A.diagonal() == 0).all()
+
+
+def test_duplicates_are_neighbors():
+    X = np.random.default_rng(0).random((20, 2))
+    A = neighbor_graph(np.repeat(X, 3, axis=0), n_neighbors=2, perplexity=2)
+    np.testing.assert_allclose(
+        A.toarray(), np.kron(np.eye(20), (np.ones((3, 3)) - np.eye(3)) / 2)
+    )
+
+
+def test_types_of_numbers():
+    X = np.random.default_rng(0).integers(0, 50, (30, 2))
+    A = neighbor_graph(X, n_neighbors=4).toarray()
+    for other in (X.tolist(), X.astype(np.float32), np.asfortranarray(X)):
+        np.testing.assert_array_equal(neighbor_graph(other, n_neighbors=4).toarray(), A)
+
+
+@pytest.mark.parametrize("d", [2, 40])
+def test_points_of_any_size(d):
+    X = np.random.default_rng(0).standard_normal((50, d))
+    A = neighbor_graph(X)
+    for power in (-1000, 1000):
+        assert (neighbor_graph(np.ldexp(X, power)) != A).nnz == 0
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        (np.zeros(5), {}, r"shape \(n, d\); got shape \(5,\)"),
+        (np.full((30, 2), np.nan), {}, "finite points"),
+        (csr_array(np.eye(30)), {}, r"got a sparse array. Take X.toarray\(\)"),
+        (np.full((30, 2), 1j), {}, "real and finite points .* complex128"),
+        (np.zeros((20, 2)), {}, "between 1 and 19, for 20 points; got 20"),
+        (np.zeros((20, 2)), {"n_neighbors": 0}, "between 1 and 19"),
+        (np.zeros((1, 2)), {"n_neighbors": 1}, "for 1 points"),
+        (np.zeros((30, 2)), {"perplexity": 0.5}, "at least 1; got 0.5"),
+        (np.zeros((30, 2)), {"perplexity": np.nan}, "at least 1; got nan"),
+    ],
+)
+def test_impossible_points(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        neighbor_graph(X, **options)
+
+
+def test_one_outlier_spoils_no_other_neighbour():
+    X = np.random.default_rng(0).standard_normal((60, 30))
+    far = np.r_[X, np.full((1, 30), 1e9)]
+    A = neighbor_graph(far, n_neighbors=5).toarray()
+    D = cdist(far, far)
+    np.fill_diagonal(D, np.inf)
+    nearest = np.argsort(D, axis=1)[:, :5]
+    assert (A[np.arange(61)[:, None], nearest] > 0)[:60].all()

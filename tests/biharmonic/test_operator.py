@@ -1,0 +1,327 @@
+import numpy as np
+import potpourri3d
+import pytest
+import robust_laplacian
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array
+from scipy.spatial import ConvexHull, Delaunay
+from test_geodesics import TETRAHEDRON, flat_square
+
+from simlib.biharmonic import biharmonic_operator, graph_laplacian, mesh_laplacian
+from simlib.datasets import bumpy_sphere
+from study.datasets import load_cortex
+from support.matrices import quick
+
+
+def weighted_graph(n, seed):
+    """A dense adjacency matrix, about half of it zero."""
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.uniform(0.1, 3, (n, n)) * (rng.random((n, n)) < 0.5), 1)
+    return A + A.T
+
+
+# Exactly
+
+
+def test_tetrahedron():
+    """The cotangent of 60 degrees is 1 / sqrt(3), the area of a face 2 sqrt(3)."""
+    L, mass = mesh_laplacian(*TETRAHEDRON)
+    centring = 4 * np.eye(4) - 1
+    np.testing.assert_allclose(L.toarray(), centring / np.sqrt(3), atol=1e-15)
+    np.testing.assert_allclose(mass, np.full(4, 2 * np.sqrt(3)))
+    M = biharmonic_operator(L, mass).toarray()
+    np.testing.assert_allclose(M, centring * 2 / np.sqrt(27), atol=1e-14)
+
+
+def test_square_grid_gives_the_five_point_stencil():
+    L, mass = mesh_laplacian(*flat_square(5))
+    row = np.zeros((5, 5))
+    row[[1, 2, 2, 3], [2, 1, 3, 2]] = -1
+    row[2, 2] = 4
+    np.testing.assert_allclose(L.toarray()[12], row.ravel(), atol=1e-14)
+    np.testing.assert_allclose(mass[12], 1 / 16)
+    np.testing.assert_allclose(mass.sum(), 1)
+
+
+def test_edge_of_the_square_has_one_angle():
+    L, _ = mesh_laplacian(*flat_square(5))
+    np.testing.assert_allclose(L.toarray()[0, [1, 5, 6]], [-0.5, -0.5, 0], atol=1e-14)
+
+
+def test_obtuse_angles_give_a_negative_weight():
+    """Two triangles with 120 degrees opposite their common edge."""
+    vertices = [[-np.sqrt(3), 0, 0], [np.sqrt(3), 0, 0], [0, 1, 0], [0, -1, 0]]
+    L, _ = mesh_laplacian(vertices, [[0, 1, 2], [1, 0, 3]])
+    assert L[0, 1] == pytest.approx(1 / np.sqrt(3))
+    assert np.linalg.eigvalsh(L.toarray()).min() > -1e-14
+
+
+def test_path():
+    path = coo_array((np.ones(3), ([0, 1, 2], [1, 2, 3])), shape=(4, 4))
+    L = graph_laplacian(path + path.T)
+    stiffness = [[1, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]]
+    np.testing.assert_array_equal(L.toarray(), stiffness)
+    squared = [[2, -3, 1, 0], [-3, 6, -4, 1], [1, -4, 6, -3], [0, 1, -3, 2]]
+    np.testing.assert_array_equal(biharmonic_operator(L).toarray(), squared)
+
+
+def test_diagonal_of_an_adjacency_cancels():
+    """However large it is."""
+    A = weighted_graph(6, 0)
+    loops = graph_laplacian(A + np.diag([0, 1, 2, -1, 1e20, 1e-20]))
+    np.testing.assert_array_equal(loops.toarray(), graph_laplacian(A).toarray())
+
+
+def test_nodes_without_edges():
+    L = graph_laplacian(csr_array((3, 3)))
+    assert L.nnz == biharmonic_operator(L).nnz == 0
+
+
+# Against others
+
+
+def test_against_potpourri3d():
+    mesh = bumpy_sphere(4)
+    L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
+    other = potpourri3d.cotan_laplacian(mesh.vertices, mesh.faces)
+    assert abs(L - other).max() < 1e-7  # it divides by areas plus 1e-10
+    areas = potpourri3d.vertex_areas(mesh.vertices, mesh.faces)
+    np.testing.assert_allclose(mass, areas, rtol=1e-12)
+
+
+def test_against_robust_laplacian():
+    """On a mesh that is Delaunay already: the convex hull of points on a sphere."""
+    points = np.random.default_rng(0).standard_normal((400, 3))
+    vertices = points / np.linalg.norm(points, axis=1, keepdims=True)
+    faces = ConvexHull(vertices).simplices
+    L, mass = mesh_laplacian(vertices, faces)
+    other, masses = robust_laplacian.mesh_laplacian(vertices, faces, mollify_factor=0)
+    assert abs(L - other).max() < 1e-9 * abs(L).max()
+    np.testing.assert_allclose(mass, masses.diagonal(), rtol=1e-9)
+
+
+@quick
+@given(st.integers(1, 15), st.integers(0, 1000))
+def test_against_dense_formulas(n, seed):
+    A = weighted_graph(n, seed)
+    mass = np.random.default_rng(seed).uniform(0.1, 10, n)
+    L = graph_laplacian(A)
+    np.testing.assert_allclose(L.toarray(), np.diag(A.sum(axis=1)) - A, atol=1e-14)
+    np.testing.assert_allclose(
+        biharmonic_operator(L, mass).toarray(),
+        L.toarray().T @ np.diag(1 / mass) @ L.toarray(),
+        atol=1e-11,
+    )
+
+
+# What holds always
+
+
+def check_operator(L, mass):
+    M = biharmonic_operator(L, mass)
+    assert (M != M.T).nnz == 0
+    for A in L, M:
+        assert abs(A.sum(axis=1)).max() < 1e-12 * abs(A).max()
+        assert abs(A - A.T).max() < 1e-12 * abs(A).max()
+        X = np.random.default_rng(0).standard_normal((A.shape[0], 20))
+        assert ((X * (A @ X)).sum(axis=0) > 0).all()
+
+
+def test_surface_operator():
+    L, mass = mesh_laplacian(*flat_square(8))
+    check_operator(L, mass)
+    mesh = bumpy_sphere(3)
+    L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
+    check_operator(L, mass)
+    assert np.linalg.eigvalsh(L.toarray())[:2] == pytest.approx([0, 0.1], abs=0.1)
+
+
+def test_cortex_operator(data):
+    """Of its weights 14.5 % are negative."""
+    mesh = load_cortex("white")
+    L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
+    check_operator(L, mass)
+    upper = scipy.sparse.triu(L, 1)
+    assert np.mean(upper.data > 0) == pytest.approx(0.145, abs=0.005)
+    M = biharmonic_operator(L, mass)
+    assert 19 < M.nnz / M.shape[0] < 21
+
+
+def test_mass_is_the_area():
+    mesh = bumpy_sphere(2)
+    a, b, c = np.moveaxis(mesh.vertices[mesh.faces], 1, 0)
+    area = np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2
+    assert mesh_laplacian(*TETRAHEDRON)[1].sum() == pytest.approx(8 * np.sqrt(3))
+    assert mesh_laplacian(mesh.vertices, mesh.faces)[1].sum() == pytest.approx(area)
+
+
+def test_linear_functions_are_harmonic_inside():
+    """At the boundary they are not: their flux through it is not 0."""
+    points = np.random.default_rng(1).random((300, 2))
+    triangles = Delaunay(points)
+    L, _ = mesh_laplacian(np.pad(points, ((0, 0), (0, 1))), triangles.simplices)
+    inside = np.setdiff1d(np.arange(300), triangles.convex_hull)
+    flux = L @ points @ [2.0, -3.0]
+    assert abs(flux[inside]).max() < 1e-9
+    assert abs(flux[triangles.convex_hull]).max() > 0.1
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_units(scale):
+    mesh = bumpy_sphere(2)
+    L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
+    scaled, masses = mesh_laplacian(scale * mesh.vertices + 5 * scale, mesh.faces)
+    assert abs(L - scaled).max() < 1e-9
+    np.testing.assert_allclose(masses, scale**2 * mass, rtol=1e-9)
+
+
+@pytest.mark.parametrize("power", [-500, -300, 300, 500])
+def test_coordinates_of_any_size(power):
+    mesh = bumpy_sphere(2)
+    L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
+    scaled, masses = mesh_laplacian(np.ldexp(mesh.vertices, power), mesh.faces)
+    np.testing.assert_array_equal(scaled.toarray(), L.toarray())
+    np.testing.assert_array_equal(np.ldexp(masses, -2 * power), mass)
+
+
+def test_several_pieces_do_not_meet():
+    vertices, faces = TETRAHEDRON
+    L, mass = mesh_laplacian(np.vstack([vertices, vertices + 9]), [*faces, *faces + 4])
+    one, masses = mesh_laplacian(vertices, faces)
+    np.testing.assert_allclose(L.toarray(), np.kron(np.eye(2), one.toarray()))
+    np.testing.assert_allclose(mass, np.tile(masses, 2))
+
+
+def test_types_of_numbers():
+    vertices, faces = TETRAHEDRON
+    L, mass = mesh_laplacian(vertices, faces)
+    others = (
+        (vertices.tolist(), faces.tolist()),
+        (vertices.astype(np.float32), faces.astype(np.uint32)),
+        (np.asfortranarray(vertices), np.repeat(faces, 2, axis=1)[:, ::2]),
+        (vertices, faces[:, ::-1]),
+    )
+    for arguments in others:
+        stiffness, masses = mesh_laplacian(*arguments)
+        assert stiffness.dtype == masses.dtype == np.float64
+        np.testing.assert_allclose(stiffness.toarray(), L.toarray(), atol=1e-14)
+        np.testing.assert_allclose(masses, mass)
+
+
+def test_kinds_of_matrices():
+    A = (weighted_graph(6, 0) > 0).astype(int)
+    L = graph_laplacian(A).toarray()
+    for kind in (bool, np.int8, np.float32, csr_array, coo_array):
+        other = A.astype(kind) if isinstance(kind, type(int)) else kind(A)
+        np.testing.assert_array_equal(graph_laplacian(other).toarray(), L)
+    np.testing.assert_allclose(biharmonic_operator(L).toarray(), L @ L, atol=1e-14)
+
+
+def test_mass_on_the_diagonal_of_a_sparse_array():
+    L, mass = mesh_laplacian(*TETRAHEDRON)
+    M = biharmonic_operator(L, mass)
+    D = scipy.sparse.diags_array(mass)
+    for kind in D, D.tocsr(), scipy.sparse.csc_matrix(D):
+        assert abs(biharmonic_operator(L, kind) - M).max() == 0
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("vertices", "faces", "message"),
+    [
+        (np.zeros((4, 2)), TETRAHEDRON[1], r"got shape \(4, 2\)"),
+        (np.full((4, 3), np.nan), TETRAHEDRON[1], "finite coordinates"),
+        (TETRAHEDRON[0] * 1j, TETRAHEDRON[1], "real and finite .* of complex128"),
+        (np.zeros((0, 3)), np.zeros((0, 3), int), "`faces` are empty, and 0 vertices"),
+        (TETRAHEDRON[0], np.zeros((2, 3)), "`faces` must be integers .* float64"),
+        (TETRAHEDRON[0], TETRAHEDRON[1] + 1, "name vertices 1 to 4; there are 0 to 3"),
+        (TETRAHEDRON[0], TETRAHEDRON[1][:1], "1 vertices .* vertex 3 is the first"),
+        (np.eye(3), [[0, 1, 2], [0, 0, 1]], r"1 triangles have no area, face 1 .*0, 1"),
+        ([[0, 0, 0], [1, 0, 0], [2, 0, 0]], [[0, 1, 2]], "no area, face 0"),
+        (np.zeros((3, 3)), [[0, 1, 2]], "no area, face 0"),
+        (1e-160 * TETRAHEDRON[0], TETRAHEDRON[1], "range of numbers; take another"),
+        (1e160 * TETRAHEDRON[0], TETRAHEDRON[1], "range of numbers; take another"),
+    ],
+)
+def test_impossible_meshes(vertices, faces, message):
+    with pytest.raises(ValueError, match=message):
+        mesh_laplacian(vertices, faces)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.ones((2, 3)), r"square; got shape \(2, 3\)"),
+        ([[0, np.nan], [np.nan, 0]], "finite"),
+        ([[0, np.inf], [np.inf, 0]], "finite"),
+        (np.ones(2), r"square; got shape \(2,\)"),
+        (np.full((2, 2), 1j), "real and finite; this one of complex128"),
+        (csr_array(np.full((2, 2), 1j)), "real and finite; this one of complex128"),
+        ([[0, 1], [0, 0]], "symmetric; got one that is not"),
+    ],
+)
+def test_impossible_matrices(matrix, message):
+    for function in graph_laplacian, biharmonic_operator:
+        with pytest.raises(ValueError, match=message):
+            function(matrix)
+
+
+def test_a_hub_joins_all_its_neighbors():
+    def star(leaves):
+        ones, center = np.ones(leaves), np.full(leaves, 2)
+        others = np.delete(np.arange(leaves + 1), 2)
+        half = coo_array((ones, (center, others)), shape=(leaves + 1,) * 2)
+        return graph_laplacian(half + half.T)
+
+    with pytest.raises(ValueError, match=r"Node 2 has 5000 neighbours.* 25010001 ent"):
+        biharmonic_operator(star(5000))
+    assert biharmonic_operator(star(500)).nnz == 501**2
+    stars = scipy.sparse.block_diag([star(1000)] * 20)
+    with pytest.raises(ValueError, match=r"20 such hubs ask for 20040020 entries"):
+        biharmonic_operator(stars)
+
+
+@pytest.mark.parametrize("weight", [1e-170, 1e-155, 1e160])
+def test_weights_of_which_the_squares_are_no_numbers(weight):
+    with pytest.raises(ValueError, match="range of numbers; divide the stiffness"):
+        biharmonic_operator(graph_laplacian(weight * weighted_graph(6, 0)))
+
+
+def test_weights_of_which_the_sums_are_no_numbers():
+    with pytest.raises(ValueError, match="divide the adjacency matrix by its largest"):
+        graph_laplacian(np.full((4, 4), 1e308))
+
+
+@pytest.mark.parametrize(
+    ("mass", "message"),
+    [
+        (np.ones(3), r"shape \(4,\), the diagonal of D; got \(3,\)"),
+        (np.ones((4, 4)), r"got \(4, 4\)"),
+        ([1, 1, 0, 1], "finite and positive"),
+        ([1, 1, -1, 1], "finite and positive"),
+        ([1, 1, np.nan, 1], "finite and positive"),
+        ([1, 1, 1j, 1], "real, finite and positive"),
+        (csr_array(np.ones((4, 4))), "sparse `mass` is diagonal, of shape .4, 4."),
+        (scipy.sparse.eye_array(4, 5), r"diagonal, of shape .4, 4.; got .* \(4, 5\)"),
+        (scipy.sparse.diags_array([1.0, 1, 0, 1]), "finite and positive"),
+    ],
+)
+def test_impossible_masses(mass, message):
+    with pytest.raises(ValueError, match=message):
+        biharmonic_operator(mesh_laplacian(*TETRAHEDRON)[0], mass)
+
+
+@pytest.mark.parametrize("loop", [0.0, 1e9])
+def test_loops_hide_no_direction(loop):
+    with pytest.raises(ValueError, match="symmetric"):
+        graph_laplacian([[loop, 1.0], [0.0, 0.0]])
+
+
+def test_a_laplacian_is_symmetric_where_weights_are_nearly():
+    L = graph_laplacian([[0, 1, 0], [1, 0, 1e-9], [0, 0, 0]]).toarray()
+    np.testing.assert_array_equal(L, L.T)
+    np.testing.assert_allclose(L[2], [0, -5e-10, 5e-10])

@@ -1,0 +1,285 @@
+"""The pages of the book in a browser, from their files: run by `make check`.
+
+Skipped where there is no browser, no Selenium, or no book in ``_build``.
+"""
+
+import base64
+import io
+import re
+import shutil
+import time
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+import numpy as np
+import pytest
+
+from press import Repository
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / "_build" / "html"
+PAGES = [f"book/{page}" for page in Repository.here().pages()] + ["search", "genindex"]
+MEASURES = Path(__file__).with_name("pages.js").read_text(encoding="utf-8")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+OPTIONS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--host-resolver-rules=MAP * ~NOTFOUND",  # no network
+)
+READY = """
+const done = arguments[0];
+const images = [...document.images].map((img) => img.decode().catch(() => {}));
+Promise.all([window.MathJax?.startup?.promise, ...images]).then(() => done());
+"""
+RAW = {
+    "raw TeX": r"\\[a-zA-Z]+\b|\\[()\[\]]|\$\$|\$[^$\n]{1,60}\$",
+    "a role that is none": r"\{[a-z][\w:-]*\}`|:[a-z]+:`|\{[a-z][\w-]*\} *\n",
+    "a failure": r"Traceback|<function|<class '",
+}
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="session")
+def driver():
+    """A browser without a network."""
+    if not (HTML / "index.html").exists():
+        pytest.skip("there is no book: make quick")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="no Selenium")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    service = shutil.which("chromedriver")
+    if program is None or service is None:
+        pytest.skip("no Chromium with its chromedriver on PATH")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for option in OPTIONS:
+        options.add_argument(option)
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
+    browser = webdriver.Chrome(options, webdriver.ChromeService(service))
+    browser.set_script_timeout(60)
+    yield browser
+    browser.quit()
+
+
+class Visit:
+    """What was measured on a page."""
+
+    def __init__(self, driver, page):
+        window(driver, 1300)
+        driver.get((HTML / f"{page}.html").as_uri())
+        driver.execute_async_script(READY)
+        self.driver, self.name = driver, page
+        self.screens = self.ask("screens")
+        self.clipped = self.ask("clipped")
+        self.prose = self.ask("prose")
+        self.failed = self.ask("failed")
+        self.pictures = self.ask("pictures")
+        self.links = self.ask("links")
+        self.faint, self.plates = {}, {}
+        window(driver, 1300, 2400)  # no figure is behind the bar at the top
+        for scheme in ("light", "dark"):
+            self.ask("scheme", scheme)
+            self.faint[scheme] = self.ask("faint")
+            self.plates[scheme] = [*self.unfit_figures()]
+        self.ask("scheme", "light")
+        self.sideways = {}
+        for width in (700, 420):
+            window(driver, width)
+            self.sideways[width] = self.ask("sideways")
+        log = driver.get_log("browser")
+        self.errors = [told["message"] for told in log if told["level"] == "SEVERE"]
+        sent = "".join(entry["message"] for entry in driver.get_log("performance"))
+        self.asked = re.findall(r'"url":"(https?://[^"]+)"', sent)
+
+    def ask(self, function, *arguments):
+        call = f"\nreturn {function}(...arguments);"
+        return self.driver.execute_script(MEASURES + call, *arguments)
+
+    def unfit_figures(self):
+        """Yield figures on a ground that is not the page's, or that are hard to see."""
+        figures, page = self.ask("figures")
+        for number, figure in enumerate(figures, 1):
+            self.ask("bring", figure)
+            pixels = image(figure.screenshot_as_base64)
+            corners = pixels[[1, 1, -2, -2], [1, -2, 1, -2]]
+            if abs(corners - np.array(page)).max() > 8:
+                yield f"figure {number} is on {corners.tolist()}, the page on {page}"
+            low, high = np.percentile(luminance(pixels), [0.1, 99.9]) + 0.05
+            if high < 4.5 * low:
+                yield f"figure {number} has a contrast of {high / low:.1f}"
+
+
+def window(driver, width, height=820):
+    metrics = {"width": width, "height": height, "mobile": False}
+    metrics["deviceScaleFactor"] = 1
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+
+
+def image(data):
+    from matplotlib.image import imread
+
+    pixels = imread(io.BytesIO(base64.b64decode(data)))[..., :3]  # from 0 to 1
+    return (255 * pixels).round().astype(int)
+
+
+def luminance(pixels):
+    parts = pixels / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return linear @ [0.2126, 0.7152, 0.0722]
+
+
+@pytest.fixture(scope="session")
+def visits(driver, request):
+    """Pages by name, each visited once; in the end, how long they are."""
+    found = {}
+
+    def visit(page):
+        if page not in found:
+            found[page] = Visit(driver, page)
+        return found[page]
+
+    yield visit
+    lines = [
+        "",
+        "",
+        "Screens of 1300 x 820, folds closed: all of the page, visible code",
+    ]
+    lines += [
+        f"{found[page].screens[0]:6.1f} {found[page].screens[1]:5.1f}  {page}"
+        for page in PAGES
+        if page in found
+    ]
+    plugins = request.config.pluginmanager
+    with plugins.get_plugin("capturemanager").global_and_fixture_disabled():
+        plugins.get_plugin("terminalreporter").write("\n".join(lines))
+
+
+@pytest.fixture(params=PAGES)
+def page(request, visits):
+    return visits(request.param)
+
+
+def test_it_asks_no_network_and_complains_of_nothing(page):
+    assert page.asked == []
+    assert page.errors == []
+
+
+def test_its_text_holds_nothing_raw(page):
+    found = {
+        what: re.findall(f".{{0,30}}(?:{pattern}).{{0,30}}", page.prose)
+        for what, pattern in RAW.items()
+    }
+    if page.name != "book/api":
+        found["a value that is missing"] = re.findall(
+            r".{0,30}\b(?:nan|None)\b", page.prose
+        )
+    assert {what: places for what, places in found.items() if places} == {}
+    assert page.failed == []
+
+
+def test_its_links_lead_somewhere(page):
+    assert [link for link in page.links if not leads_somewhere(link)] == []
+
+
+def test_its_pictures_are_there_and_described(page):
+    assert page.pictures == []
+
+
+def test_nothing_is_clipped_at_1300(page):
+    assert page.clipped == []
+
+
+@pytest.mark.parametrize("width", [700, 420])
+def test_it_does_not_move_sideways(page, width):
+    assert page.sideways[width] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_can_be_read(page, scheme):
+    assert page.faint[scheme] == []
+    assert page.plates[scheme] == []
+
+
+def leads_somewhere(link):
+    address = urlsplit(link)
+    if address.scheme != "file":
+        return address.scheme in ("https", "http", "mailto")
+    path = Path(url2pathname(address.path))
+    return path.is_file() and (
+        not address.fragment or unquote(address.fragment) in identities(path)
+    )
+
+
+@cache
+def identities(path):
+    """The places of a page to which links may lead."""
+    return {"", *re.findall(r'\bid="([^"]+)"', path.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("query", ["Nyström", "similarity"])
+def test_the_search_finds_pages_before_names(driver, query):
+    driver.get(f"{(HTML / 'search.html').as_uri()}?q={query}")
+    results = (
+        "return [...document.querySelectorAll('#search-results li a')].map(a => a.href)"
+    )
+    found = until(lambda: driver.execute_script(results))
+    assert "/book/" in found[0]
+    assert "/api.html#" not in found[0]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_button_offers_the_notebook_and_the_text(driver, page):
+    text = (HTML / f"{page}.html").read_text(encoding="utf-8")
+    offered = re.findall(r'href="([^"]*_sources/[^"]*)"', text)
+    for address in offered:
+        assert ((HTML / f"{page}.html").parent / address).is_file()
+    kinds = {Path(address).suffix for address in offered}
+    if "run-it" in text:
+        assert kinds == {".ipynb", ".md"}
+
+
+def until(ask, seconds=20):
+    end = time.monotonic() + seconds
+    while not (answer := ask()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return answer
+
+
+def test_the_slider_moves_by_arrow_keys(driver, tmp_path):
+    from matplotlib.figure import Figure
+    from selenium.webdriver.common.keys import Keys
+
+    from press import frames
+
+    drawn = {
+        label: Figure(figsize=(1, 1), facecolor=label) for label in ("red", "blue")
+    }
+    box = frames(drawn, name="colour", alt='A "plain" square')
+    path = tmp_path / "page.html"
+    path.write_text(f"<!doctype html><meta charset=utf-8>{box.data}", encoding="utf-8")
+    driver.get(path.as_uri())
+    seen = [
+        driver.find_element("tag name", name) for name in ("img", "input", "output")
+    ]
+    picture, slider, told = seen
+    assert picture.get_attribute("alt") == 'A "plain" square'
+    assert slider.accessible_name.startswith("colour")
+
+    def colour():
+        return image(picture.screenshot_as_base64)[10, 10]
+
+    assert (told.text, colour().argmax()) == ("blue", 2)
+    slider.send_keys(Keys.ARROW_LEFT)
+    assert (told.text, colour().argmax()) == ("red", 0)
+    assert slider.get_attribute("aria-valuetext") == "red"
+    slider.send_keys(Keys.ARROW_LEFT)
+    assert told.text == "red"
+    slider.send_keys(Keys.ARROW_RIGHT)
+    assert (told.text, colour().argmax()) == ("blue", 2)

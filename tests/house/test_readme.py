@@ -1,0 +1,91 @@
+"""The examples that a reader sees first run as they stand."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rapidfuzz.distance import JaroWinkler
+
+from simlib import METHODS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/index.md"])
+def test_python_examples_run(page, capsys):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert blocks
+    for block in blocks:
+        names = {}
+        exec(compile(block, page, "exec"), names)
+        assert capsys.readouterr().out, "an example shows nothing"
+        if "sim" in names:
+            sim = names["sim"]
+            assert sim.calls < sim.n * (sim.n + 1) / 2 * 0.9, "it evaluates everything"
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/index.md"])
+def test_output_that_is_shown_is_what_the_example_prints(page, capsys):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pattern = r"^```python\n(.*?)^```\n\n```text\n(.*?)^```"
+    shown = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+    assert shown
+    for block, output in shown:
+        exec(compile(block, page, "exec"), {})
+        assert capsys.readouterr().out == output
+
+
+def test_the_grid_search_evaluates_no_pair_twice(monkeypatch):
+    asked, function = [], JaroWinkler.similarity
+
+    def recorded(x, y, **options):
+        asked.append((min(x, y), max(x, y)))
+        return function(x, y, **options)
+
+    monkeypatch.setattr(JaroWinkler, "similarity", recorded)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    [block] = [block for block in blocks if "GridSearchCV" in block]
+    names = {}
+    exec(compile(block, "README.md", "exec"), names)
+    sim = names["sim"]  # of a few pairs both orders are compared
+    assert len(asked) - sim.checks == len(set(asked)) == sim.calls
+    assert sim.calls == METHODS["tikhonov"].calls(sim.n, 40)  # for all folds
+
+
+@pytest.mark.parametrize(
+    ("page", "some"),
+    [
+        ("README.md", {"test", "book", "quick", "full"}),
+        ("CONTRIBUTING.md", {"test", "pytest", "lock"}),
+    ],
+)
+def test_every_command_exists(page, some):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"(?:^|`|; |&& )make (\w+)", text, re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert some <= set(targets)
+    for target in targets:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_files_that_the_readme_links_exist():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\((?!https?:)([^)]+)\)", text)
+    assert linked
+    assert all((ROOT / file).is_file() for file in linked)
+
+
+def test_the_picture_shows_the_recorded_results():
+    from PIL import Image
+
+    spec = importlib.util.spec_from_file_location(
+        "picture", ROOT / "benchmarks" / "picture.py"
+    )
+    picture = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(picture)
+    with Image.open(picture.PICTURE) as image:
+        assert json.loads(image.text["Description"]) == picture.points()

@@ -1,0 +1,635 @@
+"""The nearest items of every item: graph, certified ones, contenders."""
+
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
+from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
+from sklearn.cluster import HDBSCAN, SpectralClustering
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+from sklearn.neighbors import kneighbors_graph
+
+from simlib import BudgetExceeded, Similarity, SimilarityError
+from simlib.neighbors import nearest, pairs_above
+from simlib.neighbors import rounds as module
+from simlib.neighbors.cheap import neighbor_lists
+from simlib.neighbors.choice import Board, divide
+from simlib.neighbors.graph import _estimate
+from simlib.similarity.views import View
+from simlib.text import bounds
+from study import contenders, datasets, gallery
+from support.matrices import Recorder, asymmetric, quick, rbf
+
+
+def points(n, d=4, *, seed=0):
+    return np.random.default_rng(seed).standard_normal((n, d))
+
+
+def brute(K, k, *, distance=False):
+    """Return the k best values of each row, its own left out."""
+    others = np.array(K if distance else -K, dtype=float)
+    np.fill_diagonal(others, np.inf)
+    best = np.sort(others, axis=1)[:, :k]
+    return best if distance else -best
+
+
+def recall(K, indices):
+    values = np.take_along_axis(K, indices.astype(int), axis=1)
+    return np.mean(values >= brute(K, indices.shape[1])[:, -1:])
+
+
+# Exact answers
+
+
+@pytest.mark.parametrize("companion", [False, True])
+@pytest.mark.parametrize("distance", [False, True])
+def test_all_pairs_give_the_neighbours(companion, distance):
+    K = rbf(30)
+    K = -np.log(K) if distance else K
+    sim = Similarity.from_matrix(K)
+    graph = nearest(
+        sim, 4, limit=435, cheap=points(30) if companion else None, distance=distance
+    )
+    np.testing.assert_array_equal(graph.values, brute(K, 4, distance=distance))
+    assert graph.calls == sim.calls == 435
+    assert graph.indices.dtype == np.int32
+
+
+@given(
+    st.integers(2, 40), st.integers(1, 6), st.floats(0, 1), st.booleans(), st.booleans()
+)
+@quick
+def test_neighbours_are_others_and_paid_for(n, k, share, companion, distance):
+    k = min(k, n - 1)
+    K = rbf(n, seed=n)
+    K = 1 - K if distance else K
+    record = Recorder(K)
+    options = {"diagonal": K[0, 0], "check_symmetry": False}
+    sim = Similarity(range(n), record, **options)
+    pairs = n * (n - 1) // 2
+    least = min(pairs, -(-n * k // 2) + k * k)
+    limit = least + int(share * (pairs - least))
+    cheap = points(n, 3) if companion else None
+    graph = nearest(sim, k, limit=limit, cheap=cheap, distance=distance, rng=0)
+    assert sim.calls == graph.calls <= limit
+    assert len(set(record.unordered)) == len(record.asked)
+    assert (graph.indices != np.arange(n)[:, None]).all()
+    assert all(np.unique(row).size == k for row in graph.indices)
+    np.testing.assert_array_equal(
+        graph.values, np.take_along_axis(K, graph.indices.astype(int), axis=1)
+    )
+    steps = np.diff(graph.values, axis=1)
+    assert (steps >= 0).all() if distance else (steps <= 0).all()
+    peeked = sim.peek(np.repeat(range(n), k), graph.indices.ravel())
+    assert not np.isnan(peeked).any()
+
+
+def test_what_is_known_costs_nothing():
+    sim = Similarity.from_matrix(rbf(40))
+    sim.columns(range(40))
+    graph = nearest(sim.informed(), 3, limit=0)
+    np.testing.assert_array_equal(graph.values, brute(rbf(40), 3))
+    assert graph.calls == 0
+
+
+def test_float32_and_scale():
+    K, Z = rbf(60).astype(np.float32), rbf(60)[:, :59]
+    graph = nearest(
+        Similarity.from_matrix(K), 3, limit=700, cheap=Z.astype(np.float32), rng=0
+    )
+    assert graph.values.dtype == np.float32
+    same = nearest(
+        Similarity.from_matrix(rbf(60) * 2.0**900), 3, limit=700, cheap=Z, rng=0
+    )
+    one = nearest(Similarity.from_matrix(rbf(60)), 3, limit=700, cheap=Z, rng=0)
+    np.testing.assert_array_equal(same.indices, one.indices)
+
+
+def test_symmetrized_pays_twice():
+    K = asymmetric(30)
+    with pytest.raises(ValueError, match="symmetrized"):
+        nearest(Similarity.from_matrix(K), 2, limit=400)
+    sim = Similarity.from_matrix(K)
+    graph = nearest(sim.symmetrized(), 2, limit=500, rng=0)
+    assert sim.calls == graph.calls <= 500
+    found = np.take_along_axis((K + K.T) / 2, graph.indices.astype(int), axis=1)
+    np.testing.assert_allclose(graph.values, found)
+
+
+def test_a_companion_that_tells_everything():
+    """A falling function of the similarity, and a distance of it."""
+    K = rbf(200)
+    for cheap in (np.exp(-K), K):
+        sim = Similarity.from_matrix(K)
+        graph = nearest(sim, 5, limit=2200, cheap=Similarity.from_matrix(cheap), rng=0)
+        assert recall(K, graph.indices) > 0.99
+
+
+@pytest.mark.slow
+def test_many_items_are_predicted_from_candidates(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynndescent", None)
+    monkeypatch.setattr(module, "LARGEST", 100)
+    monkeypatch.setattr(module, "CANDIDATES", 2**14)
+    X = points(400, 6)
+    D = cdist(X, X)
+    nearly = Similarity(X[:, :5], cdist, batch="block")
+    for cheap, least in ((nearly, 0.9), (None, 0.3)):
+        sim = Similarity.from_matrix(D)
+        graph = nearest(sim, 5, limit=8000, cheap=cheap, distance=True, rng=0)
+        assert sim.calls <= 8000
+        assert recall(-D, graph.indices) > least
+
+
+def test_items_near_to_all_share_few(monkeypatch):
+    """Of very many: or all pairs would share neighbours, and be looked at."""
+    monkeypatch.setattr(module, "LARGEST", 100)
+    monkeypatch.setitem(sys.modules, "pynndescent", None)
+    graph, degrees = module.Rounds._graph, []
+
+    def listed(self):
+        found, lists = graph(self), self.paid.indices
+        i, c = np.nonzero(lists >= 0)
+        assert (found[i, lists[i, c]] == 1).all()
+        degrees.append((np.bincount(lists[i, c]).max(), np.diff(found.indptr).max()))
+        return found
+
+    monkeypatch.setattr(module.Rounds, "_graph", listed)
+    n, k = 400, 5
+    X = points(n, 6)
+    nearest(Similarity.from_matrix(-cdist(X, X)), k, limit=8000, cheap=X, rng=0)
+    assert degrees[0][0] > n / 2  # of a landmark, in the first round
+    assert max(kept for _, kept in degrees) <= (1 + module.BACKWARD) * k
+
+
+def test_entries_by_the_board():
+    A = scipy.sparse.random(7, 30, 0.3, format="csr", random_state=0, dtype=np.float32)
+    columns = np.random.default_rng(0).integers(30, size=(7, 12))
+    board = Board(30)
+    for rows in (A[:3], A, A[3:5]):  # what was written is wiped
+        some = columns[: rows.shape[0]]
+        expected = np.take_along_axis(rows.toarray(), some, axis=1)
+        np.testing.assert_array_equal(board.read(rows, some), expected)
+
+
+def test_a_companion_with_a_limit_of_its_own():
+    x = points(80, 3)
+    sim = Similarity.from_matrix(rbf(80))
+    cheap = Similarity(x, lambda a, b: -np.sum((a - b) ** 2), limit=10)
+    with pytest.raises(BudgetExceeded, match="The cheap similarity has a limit"):
+        nearest(sim, 3, limit=900, cheap=cheap, rng=0)
+    assert sim.calls > 0
+
+
+@pytest.mark.parametrize(
+    "library", [pytest.param("pynndescent", marks=pytest.mark.slow), None]
+)
+def test_lists_of_candidates(library, monkeypatch):
+    if library is None:
+        monkeypatch.setitem(sys.modules, "pynndescent", None)
+    else:
+        pytest.importorskip(library)
+    Z, signs = points(300, 5), np.array([1, 1, -1, 1, 1])
+    lists = neighbor_lists(Z, signs, 20)
+    scores = (Z * signs) @ Z.T
+    best = np.argsort(-scores, axis=1)[:, :20]
+    hits = [np.isin(best[i], lists[i]).mean() for i in range(300)]
+    assert np.mean(hits) > 0.9
+
+
+def test_division_of_the_calls():
+    np.testing.assert_allclose(divide(np.array([0.5, 0.5, 0.0])).min(), 0.08 / 1.08)
+    np.testing.assert_allclose(divide(np.zeros(2)), 0.5)
+
+
+@pytest.mark.parametrize("exponent", [-400, 80, 900])
+@pytest.mark.parametrize("known", [False, True])
+def test_any_scale_whatever_came_first(exponent, known):
+    """A far item's similarities, next to zero, do not set the scale of the others."""
+    rng = np.random.default_rng(0)
+    rng.integers(60, size=(2, 1000))
+    X = points(60, 3)
+    X[rng.permutation(60)[0]] += 8  # the first landmark
+    K = np.exp(-cdist(X, X, "sqeuclidean"))
+    graphs = []
+    for scale in (1.0, 2.0**exponent):
+        sim = Similarity.from_matrix(K * scale)
+        if known:
+            sim.pairs(*np.unravel_index([K.argmin()], K.shape))
+        graphs.append(nearest(sim, 3, limit=900, rng=0))
+    np.testing.assert_array_equal(graphs[0].indices, graphs[1].indices)
+    assert graphs[0].calls > 890
+    assert sum(len(part) for part in graphs[0].history) > 11
+
+
+def test_the_smallest_limit_is_enough():
+    X = points(100, 2)
+    for n in (4, 5, 6, 8):
+        for k in range(1, min(n, 4)):
+            least = min(-(-n * k // 2) + k * k, n * (n - 1) // 2)
+            sim = Similarity.from_matrix(cdist(X[:n], X[:n]))
+            graph = nearest(sim, k, limit=least, distance=True, rng=0)
+            assert (graph.indices >= 0).all()
+
+
+def test_what_is_known_of_few_items_gives_the_others_nothing():
+    D = cdist(points(100), points(100))
+    sim = Similarity.from_matrix(D)
+    sim.block(range(50), range(50))
+    with pytest.raises(ValueError, match="at least 150"):
+        nearest(sim.informed(), 5, limit=149, distance=True, rng=0)
+    for limit in (150, 200):
+        graph = nearest(sim.fork().informed(), 5, limit=limit, distance=True, rng=0)
+        assert (graph.indices >= 0).all()
+
+
+class Busy(View):
+    """One of which another thread, before each of our requests, asks for a column."""
+
+    column = 0
+
+    def pairs(self, i, j):
+        self.base.columns([self.column])
+        self.column += 1
+        return super().pairs(i, j)
+
+
+def test_calls_of_others_are_not_ours():
+    D = cdist(points(120), points(120))
+    sim = Similarity.from_matrix(D)
+    graph = nearest(Busy(sim), 5, limit=1000, distance=True, rng=0)
+    assert 600 < graph.calls <= 1000 < sim.calls
+    pairs = pairs_above(Busy(sim.fork()), 0.5, limit=1000, distance=True, rng=0)
+    assert pairs.calls <= 1000
+
+
+@pytest.mark.parametrize("rows", [15, 50])
+def test_pairs_of_which_one_order_is_known_are_cheaper(rows):
+    K = np.random.default_rng(0).random((100, 100))
+    for seed in range(3):
+        one, other = (Similarity.from_matrix(K).fork() for _ in range(2))
+        one.rows(range(rows))
+        other.rows(range(rows))
+        one, other = one.fork().symmetrized(), other.fork(limit=1000).symmetrized()
+        graph = nearest(one.informed(), 3, limit=1000, rng=seed)
+        assert 900 < graph.calls == one.calls <= 1000
+        pairs = pairs_above(other.informed(), 0.9, rng=seed)
+        assert pairs.calls == other.calls <= 1000
+
+
+# The graph
+
+
+def test_as_scikit_learn_has_it():
+    X = points(50)
+    sim = Similarity.from_matrix(cdist(X, X))
+    graph = nearest(sim, 5, limit=1225, distance=True)
+    ours, theirs = graph.to_csr(), kneighbors_graph(X, 5, mode="distance")
+    np.testing.assert_allclose(ours.toarray(), theirs.toarray())
+    assert ours.indices.dtype == ours.indptr.dtype == np.int32
+    ones = graph.to_csr("connectivity")
+    np.testing.assert_array_equal(ones.toarray(), kneighbors_graph(X, 5).toarray())
+    both = graph.to_csr(symmetric=True)
+    np.testing.assert_array_equal(
+        both.toarray(), np.maximum(ours.toarray(), ours.T.toarray())
+    )
+    near = graph.to_csr("similarity")
+    np.testing.assert_allclose(near.data, graph.values.max() - ours.data)
+
+
+def test_components_are_joined():
+    X = np.vstack([points(20) + 20 * c for c in range(4)])
+    sim = Similarity.from_matrix(cdist(X, X))
+    graph = nearest(sim, 3, limit=3160, distance=True)
+    assert connected_components(graph.to_csr())[0] >= 4
+    sim = Similarity(range(80), Recorder(cdist(X, X)))
+    graph = nearest(sim, 3, limit=1500, cheap=X, distance=True, rng=0)
+    before = sim.calls
+    joined = graph.to_csr(connected=True)
+    assert connected_components(joined)[0] == 1
+    assert (joined != joined.T).nnz == 0
+    assert sim.calls > before
+    i, j = joined.nonzero()
+    np.testing.assert_allclose(joined.data, cdist(X, X)[i, j])
+
+
+def test_the_recall_is_estimated():
+    K = rbf(300)
+    errors, inside = [], 0
+    for seed in range(8):
+        sim = Similarity.from_matrix(K)
+        graph = nearest(sim, 5, limit=6000, check=10, rng=seed)
+        assert sim.calls <= 6000
+        assert sim.calls == graph.calls + graph.recall.calls
+        truth = recall(K, graph.indices)
+        errors.append(graph.recall.value - truth)
+        inside += graph.recall.low <= truth <= graph.recall.high
+    assert inside >= 7
+    assert abs(np.mean(errors)) < 0.08
+    assert nearest(Similarity.from_matrix(K), 5, limit=6000).recall is None
+
+
+def test_the_sample_of_the_recall_is_in_the_limit():
+    X = points(60)
+    sim = Similarity.from_matrix(-cdist(X, X))
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        nearest(sim.fork(limit=1000), 3, limit=1500, check=10)
+    with pytest.raises(ValueError, match=r"rows of 5: it must be at least 399\."):
+        nearest(sim, 3, limit=398, check=5)
+    assert nearest(sim, 3, limit=399, check=5).recall is not None
+    sim = Similarity.from_matrix(np.random.default_rng(0).random((60, 60)))
+    graph = nearest(sim.symmetrized(), 3, limit=3000, check=15, rng=0)
+    assert graph.calls + graph.recall.calls == sim.calls <= 3000
+
+
+# Certain neighbours
+
+
+def test_certain_neighbours_of_some_that_are_known():
+    X = 100 * points(60)
+    D = cdist(X, X)
+    bound = Similarity.from_matrix(cdist(X[:, :2], X[:, :2]))
+    sim = Similarity.from_matrix(D)
+    sim.columns([0, 1, 2])
+    for k in (3, 10):
+        graph = nearest(sim, k, limit=None, cheap=bound, distance=True, exact=True)
+        np.testing.assert_array_equal(graph.values, brute(D, k, distance=True))
+
+
+@pytest.mark.parametrize("n", [2, 40, 150])
+def test_certain_neighbours(n):
+    X = points(n, 6)
+    D = cdist(X, X)
+    bound = Similarity.from_matrix(cdist(X[:, :4], X[:, :4]))
+    sim, k = Similarity.from_matrix(D), min(5, n - 1)
+    graph = nearest(sim, k, limit=None, cheap=bound, distance=True, exact=True)
+    np.testing.assert_array_equal(graph.values, brute(D, k, distance=True))
+    assert graph.calls == sim.calls
+    if n == 150:
+        assert graph.calls < 0.5 * n * (n - 1) / 2
+        needed = cdist(X[:, :4], X[:, :4]) < brute(D, k, distance=True)[:, -1:]
+        needed = np.triu(needed | needed.T, 1).sum()
+        assert needed <= graph.calls <= 1.3 * needed
+
+
+@pytest.mark.parametrize("power", [-700, -170, 200, 900])
+def test_bounds_count_whatever_the_unit(power):
+    X = points(60, 4)
+    D = np.ldexp(cdist(X, X), power)
+    calls = []
+    for unit in (0, -power):
+        sim = Similarity.from_matrix(np.ldexp(D, unit))
+        bound = Similarity.from_matrix(np.ldexp(0.9 * D, unit))
+        graph = nearest(sim, 3, limit=None, cheap=bound, distance=True, exact=True)
+        expected = brute(np.ldexp(D, unit), 3, distance=True)
+        np.testing.assert_array_equal(graph.values, expected)
+        calls.append(graph.calls)
+    assert calls[0] == calls[1] < 600
+
+
+def test_certain_edit_distances():
+    pytest.importorskip("rapidfuzz")
+    sim = gallery.load("edit_plain", 200).similarity
+    D = -np.log(np.array(sim.columns(range(200))))
+    sim = Similarity.from_matrix((D + D.T) / 2)
+    bound = gallery.companions("edit_plain", 200)["q-gram distance"]
+    graph = nearest(sim, 3, limit=None, cheap=bound, distance=True, exact=True)
+    np.testing.assert_allclose(graph.values, brute(D, 3, distance=True), atol=1e-9)
+    assert graph.calls < 19900
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tweets", "questions"])
+def test_certain_word_mover_distances(name, data):
+    """Those of all pairs, from about as few calls as the bound allows."""
+    wmd = pytest.importorskip("simlib.text.wmd")
+    if name == "tweets":
+        vectors = datasets.load_word_vectors("glove-twitter-25")
+        corpus = datasets.load_twitter(vectors)
+    else:
+        vectors = datasets.load_word_vectors("wordbridge-300")
+        corpus, _ = datasets.load_banking77(vectors)
+        assert corpus.n_dropped == 12  # such have no distances, and are left out
+        corpus = corpus.take(~corpus.train)
+    n, k, pairs = 120, 3, 7140
+    bags = wmd.bags_of_words(corpus.documents[:n], vectors)
+    D = wmd.pairwise_word_mover_distances(bags, bags, vectors.array)
+    best = brute(D, k, distance=True)
+    calls = []
+    for bound in (bounds.relaxed_word_mover_distances, bounds.centroid_distances):
+        sim = Similarity(
+            bags,
+            partial(wmd.paired_word_mover_distances, points=vectors.array),
+            batch="pairs",
+        )
+        lower = partial(bound, points=vectors.array)
+        cheap = Similarity(bags, lower, batch="block")
+        graph = nearest(sim, k, limit=None, cheap=cheap, distance=True, exact=True)
+        np.testing.assert_allclose(graph.values, best, atol=1e-6)
+        needed = lower(bags, bags) < best[:, -1:] - 1e-6
+        needed = np.triu(needed | needed.T, 1).sum()
+        assert needed <= graph.calls == sim.calls <= 1.3 * needed + n * k
+        calls.append(graph.calls)
+    assert calls[0] < 0.3 * pairs
+    assert calls[0] < calls[1] < pairs
+
+
+def test_bounds_of_equal_items_may_be_off_by_rounding():
+    X = np.repeat(points(20), 2, axis=0)
+    D = cdist(X, X)
+    bound = Similarity.from_matrix(0.9 * D + 1e-15 * (1 - np.eye(40)))
+    sim = Similarity.from_matrix(D)
+    graph = nearest(sim, 3, limit=None, cheap=bound, distance=True, exact=True)
+    np.testing.assert_array_equal(graph.values, brute(D, 3, distance=True))
+
+
+def test_certainty_is_refused():
+    X = points(60)
+    sim = Similarity.from_matrix(cdist(X, X))
+    good, bad = (Similarity.from_matrix(c * cdist(X, X)) for c in (0.9, 1.1))
+    options = {"distance": True, "exact": True}
+    with pytest.raises(ValueError, match="no lower bound"):
+        nearest(sim.fork(), 3, limit=None, cheap=bad, **options)
+    with pytest.raises(ValueError, match="never larger"):
+        nearest(sim, 3, limit=None, exact=True)
+    with pytest.raises(ValueError, match="leave out check=10"):
+        nearest(sim, 3, limit=None, cheap=good, check=10, **options)
+    for limit in (np.nan, "9"):
+        with pytest.raises(ValueError, match="limit is the most calls"):
+            nearest(sim, 3, limit=limit, cheap=good, **options)
+    with pytest.raises(BudgetExceeded, match="uncertain"):
+        nearest(
+            Similarity.from_matrix(cdist(X, X)), 3, limit=100, cheap=good, **options
+        )
+
+
+# Refusals
+
+
+def test_refusals():
+    sim = Similarity.from_matrix(rbf(20))
+    with pytest.raises(ValueError, match="k must be between 1 and 19"):
+        nearest(sim, 20, limit=190)
+    with pytest.raises(ValueError, match="at least 39"):
+        nearest(sim, 3, limit=38)
+    assert nearest(sim.fork(), 3, limit=39, rng=0).calls <= 39
+    with pytest.raises(ValueError, match="must have the same items"):
+        nearest(sim, 3, limit=100, cheap=Similarity.from_matrix(rbf(19)))
+    with pytest.raises(ValueError, match="single item"):
+        nearest(Similarity.from_matrix([[1.0]]), 1, limit=1)
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        nearest(sim.fork(limit=50), 3, limit=100)
+    with pytest.raises(ValueError, match="limit"):
+        nearest(sim, 3, limit=None)
+    assert sim.calls == 0
+
+
+def test_nan_is_met_and_the_rest_is_kept():
+    K = rbf(40)
+    K[3, 7] = K[7, 3] = np.nan
+    sim = Similarity(range(40), lambda i, j: K[i, j])
+    with pytest.raises(SimilarityError, match=r"items (3 and 7|7 and 3)"):
+        nearest(sim, 5, limit=780)
+    assert 0 < sim.calls < 780
+    cheap = Similarity(range(40), lambda i, j: np.nan)
+    with pytest.raises(SimilarityError, match="cheap similarity"):
+        nearest(Similarity.from_matrix(rbf(40)), 5, limit=500, cheap=cheap)
+
+
+# Contenders
+
+
+def test_anncur_by_hand():
+    rows = np.array([[2.0, 0.0, 4.0], [0.0, 1.0, 3.0]])
+    scores = contenders.anncur_scores(rows, np.array([0, 1]), np.array([[4.0, 5.0]]))
+    np.testing.assert_allclose(scores, [[4.0, 5.0, 2 * 4.0 + 5 * 3.0]])
+
+
+def test_adacur_by_hand():
+    """Of rank one: after the first anchor all is known, and the best ones come next."""
+    v = np.array([1.0, 3.0, 2.0, 5.0, 4.0])
+    asked = []
+
+    def ask(items):
+        asked.extend(items.tolist())
+        return 2 * v[items]
+
+    scores, anchors = contenders.adacur_scores(
+        v[None, :], ask, 5, np.random.default_rng(0)
+    )
+    np.testing.assert_allclose(scores, 2 * v)
+    assert anchors.tolist() == asked
+    assert asked[1:] == [i for i in [3, 4, 1, 2, 0] if i != asked[0]]
+
+
+@pytest.mark.parametrize("name", ["ANNCUR", "ADACUR", "Tikhonov", "anchored"])
+def test_contenders_that_cannot_pay_for_a_column(name):
+    sim = Similarity.from_matrix(rbf(80))
+    with pytest.raises(ValueError, match="pay for"):
+        contenders.CONTENDERS[name](sim, 1, 45, rbf(80), rng=0)
+    assert sim.calls == 0
+
+
+@pytest.mark.parametrize("name", contenders.CONTENDERS)
+def test_contenders_keep_to_the_calls(name):
+    K = rbf(60)
+    sim = Similarity.from_matrix(K)
+    found = contenders.CONTENDERS[name](sim, 3, 600, K, rng=0)
+    assert found.shape == (60, 3)
+    assert sim.calls <= 600
+    if name in ("re-ranking", "NN-descent"):
+        assert recall(K, found) == 1
+    full = contenders.CONTENDERS[name](Similarity.from_matrix(K), 3, 1770, K, rng=0)
+    assert recall(K, full) > 0.85
+
+
+# Figures
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "n", "key", "share", "least"),
+    [
+        ("stsb", 1400, "bi-encoder cosine", 0.02, 0.53),
+        ("mrpc", None, "bi-encoder cosine", 0.05, 0.45),
+    ],
+)
+def test_figures(data, name, n, key, share, least):
+    K = gallery.load(name, n).matrix
+    sim = Similarity.from_matrix(K)
+    cheap = gallery.companions(name, n)[key]
+    assert spearmanr(cheap.columns([0])[:, 0], K[:, 0])[0] > 0
+    limit = int(share * len(K) * (len(K) - 1) / 2)
+    graph = nearest(sim, 10, limit=limit, cheap=cheap, rng=0)
+    assert recall(K, graph.indices) > least
+    assert scipy.sparse.issparse(graph.to_csr())
+
+
+def test_a_connected_graph_of_repeated_items_is_one_for_trees():
+    """Its zeros would be no edges: HDBSCAN then never ended."""
+    x = np.repeat(np.random.default_rng(0).random((40, 2)), 5, axis=0)
+    sim = Similarity(x, lambda a, b: np.sum((a - b) ** 2))
+    graph = nearest(sim, 5, limit=4000, cheap=x, distance=True, rng=0)
+    joined = graph.to_csr(connected=True)
+    assert 0 < joined.data.min() < 1e-12
+    tree = minimum_spanning_tree(joined)
+    assert tree.nnz == len(x) - 1
+    model = HDBSCAN(min_cluster_size=3, min_samples=3, metric="precomputed", copy=True)
+    labels = model.fit_predict(joined)
+    assert adjusted_rand_score(np.repeat(np.arange(40), 5), labels) == 1
+    assert (graph.to_csr().data == 0).any()
+
+
+def test_similarities_that_join_components_are_no_zeros():
+    """The longest link would be max - max, and no edge."""
+    x = np.random.default_rng(0).standard_normal((40, 2)) * 0.3
+    x[20:] += 5
+    D = cdist(x, x)
+    graph = nearest(Similarity.from_matrix(D), 5, limit=780, distance=True, rng=0)
+    W = graph.to_csr("similarity", connected=True)
+    assert (W.data > 0).all()
+    assert connected_components(W)[0] == 1
+
+
+def test_an_interval_where_few_rows_miss_all():
+    """One row in ten without a neighbour that is right, three sizes of the check."""
+    n, k, rng = 200, 4, np.random.default_rng(0)
+    K = rng.random((n, n))
+    K = K + K.T
+    np.fill_diagonal(K, -1)
+    right = np.argsort(-K, axis=1)[:, :k]
+    wrong = np.argsort(K, axis=1)[:, 1 : k + 1]
+    for check in (5, 10, 30):
+        held = 0
+        for seed in range(100):
+            indices = right.copy()
+            bad = np.random.default_rng(seed).permutation(n)[: n // 10]
+            indices[bad] = wrong[bad]
+            found = _estimate(
+                Similarity.from_matrix(K), indices, False, check, rng.spawn(1)[0]
+            )
+            assert 0 <= found.low <= found.value <= found.high <= 1
+            held += found.low <= 0.9 <= found.high
+        assert held >= 90
+
+
+def test_scores_below_zero_are_weights_that_are_not():
+    """Spectral clustering of log-likelihoods, or of distances with a minus, was NaN."""
+    X, truth = make_blobs(90, 3, centers=3, cluster_std=0.5, random_state=0)
+    sim = Similarity.from_matrix(-cdist(X, X) - 1)
+    graph = nearest(sim, 20, limit=2000, cheap=X, rng=0)
+    W = graph.to_csr("similarity", connected=True)
+    assert (W.data > 0).all()
+    np.testing.assert_allclose(
+        graph.to_csr("similarity").data, (graph.values - graph.values.min()).ravel()
+    )
+    model = SpectralClustering(3, affinity="precomputed", random_state=0)
+    assert adjusted_rand_score(truth, model.fit_predict(W)) > 0.95
+    some = nearest(Similarity.from_matrix(np.exp(-cdist(X, X))), 5, limit=4005)
+    np.testing.assert_array_equal(some.to_csr("similarity").data, some.values.ravel())

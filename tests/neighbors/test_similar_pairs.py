@@ -1,0 +1,669 @@
+"""Similar pairs, with a promise that is kept; and the neighbours of new items."""
+
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+import scipy.cluster.hierarchy
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.cluster.hierarchy import fcluster
+from scipy.spatial.distance import cdist, squareform
+from scipy.stats import hypergeom
+from sklearn.cluster import DBSCAN
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+from simlib import BudgetExceeded, Similarity
+from simlib.neighbors import most_similar, nearest, pairs_above, search
+from simlib.neighbors.pairs import _Hunt, _most_hits
+from support.matrices import asymmetric, quick, rbf
+
+
+def noisy(n, *, seed=0):
+    """Return a similarity, and a companion that nearly agrees."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, 3))
+    noise = rng.standard_normal((n, 3)) / 4
+    G = np.exp(-cdist(x, x, "sqeuclidean"))
+    return G + noise @ noise.T / 3, G
+
+
+def above(K, threshold):
+    i, j = np.triu_indices(len(K), 1)
+    good = K[i, j] >= threshold
+    return set(zip(i[good].tolist(), j[good].tolist(), strict=True))
+
+
+def found(pairs):
+    return set(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True))
+
+
+@given(st.integers(2, 30), st.floats(0, 1), st.booleans())
+@quick
+def test_all_of_them(n, threshold, distance):
+    K = rbf(n, seed=n)
+    sim = Similarity.from_matrix(-K if distance else K)
+    level = -threshold if distance else threshold
+    pairs = pairs_above(sim, level, recall=1, distance=distance, rng=0)
+    assert found(pairs) == above(K, threshold)
+    assert pairs.reached
+    assert pairs.recall == 1
+    np.testing.assert_array_equal(abs(pairs.values), K[pairs.i, pairs.j])
+    assert (np.diff(K[pairs.i, pairs.j]) <= 0).all()
+
+
+@pytest.mark.slow
+def test_the_promise_is_kept():
+    """A tenth of small runs may fail."""
+    kept = reached = 0
+    for seed in range(40):
+        K, G = noisy(60, seed=seed)
+        sim = Similarity.from_matrix(K)
+        cheap = Similarity.from_matrix(G) if seed % 2 else None
+        pairs = pairs_above(
+            sim, 0.45, recall=0.8, confidence=0.9, cheap=cheap, rng=seed
+        )
+        truth = above(K, 0.45)
+        share = len(found(pairs)) / len(truth)
+        assert found(pairs) <= truth
+        kept += share >= pairs.recall
+        reached += pairs.reached
+    assert kept >= 36
+    assert reached == 40
+
+
+def test_it_pays_for_few():
+    K, G = noisy(300)
+    truth = above(K, 0.3)
+    sim = Similarity.from_matrix(K)
+    pairs = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), rng=0)
+    assert pairs.reached
+    assert len(found(pairs)) >= 0.95 * len(truth)
+    assert pairs.calls == sim.calls < 0.25 * 300 * 299 / 2
+
+
+def test_looks_are_few():
+    """Each costs confidence: a sample is continued by a quarter at least."""
+    K, G = noisy(120)
+    hunt = _Hunt(
+        Similarity.from_matrix(K), 0.95, None, Similarity.from_matrix(G), None, False, 0
+    )
+    hunt.threshold = 0.3
+    assert hunt.run(0.9).reached
+    assert hunt.looks <= 15
+
+
+@pytest.mark.parametrize("groups", [False, True])
+def test_samples_are_new_pairs_each_once(groups):
+    """Drawn in vain or permuted: of what is not paid for, and nothing else."""
+    n, labels = 40, np.arange(40) % 2
+    sim = Similarity.from_matrix(rbf(n))
+    hunt = _Hunt(sim, 0.95, None, None, labels if groups else None, False, 0)
+    hunt._pay(hunt._draw(100))
+    for number in (20, 150, 10**6):
+        keys = hunt._draw(number)
+        assert keys.size == min(number, hunt.n_pairs - 100)
+        assert np.unique(keys).size == keys.size
+        i, j = np.divmod(keys, n)
+        assert (i < j).all()
+        assert not np.isin(keys, hunt.keys).any()
+        assert not groups or (labels[i] != labels[j]).all()
+
+
+def test_two_tables():
+    K, G = noisy(60)
+    groups = np.repeat(["a", "b"], 30)
+    sim = Similarity.from_matrix(K)
+    cheap = Similarity.from_matrix(G)
+    pairs = pairs_above(sim, 0.2, recall=1, cheap=cheap, groups=groups, rng=0)
+    assert found(pairs) == {(i, j) for i, j in above(K, 0.2) if i < 30 <= j}
+    assert sim.calls <= 900 + 60  # whole columns have items with themselves
+
+
+def test_a_limit_tells_how_far_it_came():
+    K, G = noisy(150)
+    sim = Similarity.from_matrix(K)
+    pairs = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), limit=900, rng=0)
+    assert pairs.calls == sim.calls <= 900
+    assert not pairs.reached
+    assert len(found(pairs)) / len(above(K, 0.3)) >= pairs.recall
+    more = pairs_above(sim, 0.3, cheap=Similarity.from_matrix(G), rng=0)
+    assert more.reached
+    assert sim.calls == more.calls  # the first calls are those of before
+    sim = Similarity.from_matrix(K)
+    sim.pairs(pairs.i, pairs.j)
+    more = pairs_above(sim.informed(), 0.3, cheap=Similarity.from_matrix(G), rng=0)
+    assert more.reached
+    assert sim.calls == len(pairs.i) + more.calls
+
+
+def test_the_most_similar():
+    K, G = noisy(200)
+    i, j = np.triu_indices(200, 1)
+    best = np.sort(K[i, j])[::-1]
+    sim = Similarity.from_matrix(K)
+    pairs = most_similar(sim, 400, cheap=Similarity.from_matrix(G), rng=0)
+    assert pairs.reached
+    assert pairs.i.size == 400
+    assert np.mean(pairs.values >= best[399]) >= 0.95
+    assert sim.calls < 19900
+    whole = most_similar(Similarity.from_matrix(K), 7, recall=1)
+    np.testing.assert_array_equal(whole.values, best[:7])
+
+
+@pytest.mark.parametrize(("U", "s"), [(50, 20), (400, 60)])
+def test_the_bound_is_the_largest_that_fits(U, s):
+    for x in range(4):
+        most = _most_hits(U, x, s, 0.05)
+        assert hypergeom.cdf(x, U, most, s) >= 0.05
+        assert hypergeom.cdf(x, U, most + 1, s) < 0.05
+
+
+def test_a_bound_that_was_wrong_promises_nothing():
+    sim = Similarity.from_matrix(np.ones((6, 6)))
+    hunt = _Hunt(sim, 0.95, None, None, None, False, 0)
+    hunt.threshold, hunt.bound = 0.5, 2
+    hunt._pay(np.array([1, 2, 3]))  # three hits, where at most two were left
+    assert hunt.bound == np.inf
+    assert hunt._promised() == 0
+
+
+def test_no_promise_is_above_one():
+    rng = np.random.default_rng(0)
+    rng.standard_normal((30, 30))
+    X = rng.standard_normal((80, 3))
+    K = np.exp(-cdist(X, X, "sqeuclidean"))
+    pairs = pairs_above(Similarity.from_matrix(K), 0.5, rng=0)
+    assert 0.95 <= pairs.recall <= 1
+    assert len(found(pairs)) >= 0.95 * len(above(K, 0.5))
+
+
+def test_pairs_are_refused():
+    sim = Similarity.from_matrix(rbf(10))
+    with pytest.raises(ValueError, match="finite number"):
+        pairs_above(sim, np.nan)
+    with pytest.raises(ValueError, match="recall must be"):
+        pairs_above(sim, 0.5, recall=0)
+    with pytest.raises(ValueError, match="confidence must be"):
+        pairs_above(sim, 0.5, confidence=1)
+    with pytest.raises(ValueError, match="groups"):
+        pairs_above(sim, 0.5, groups=[1, 2])
+    with pytest.raises(ValueError, match="name all groups alike"):
+        pairs_above(sim, 0.5, groups=["a", None] * 5)
+    with pytest.raises(ValueError, match="one group"):
+        pairs_above(sim, 0.5, groups=[1] * 10)
+    with pytest.raises(ValueError, match="m must be"):
+        most_similar(sim, 46)
+    with pytest.raises(ValueError, match="symmetrized"):
+        pairs_above(Similarity.from_matrix(asymmetric(9)), 0.5)
+
+
+@pytest.mark.parametrize("exponent", [-90, 900])
+def test_pairs_at_any_scale(exponent):
+    K, _ = noisy(50)
+    for hunt, goal in ((pairs_above, 0.5), (most_similar, 50)):
+        scale = 2.0**exponent
+        one = hunt(Similarity.from_matrix(K), goal, rng=0)
+        goal = goal * scale if hunt is pairs_above else goal
+        other = hunt(Similarity.from_matrix(K * scale), goal, rng=0)
+        assert found(one) == found(other)
+        assert one.calls == other.calls
+        np.testing.assert_array_equal(one.values * scale, other.values)
+
+
+@pytest.mark.parametrize(("value", "distance"), [(0.7, False), (0.1, True)])
+def test_a_threshold_is_rounded_as_values_are(value, distance):
+    sim = Similarity.from_matrix(np.full((4, 4), value, np.float32))
+    assert pairs_above(sim, value, distance=distance).i.size == 6
+
+
+# New items
+
+
+def split(n, m, **options):
+    """Return a similarity of n items, m new ones, and both matrices of both."""
+    K, G = noisy(n + m)
+    sim = Similarity(range(n), lambda i, j: K[i, j], batch="pairs", **options)
+    return sim, np.arange(n, n + m), K, G
+
+
+def test_all_calls_find_the_nearest():
+    sim, new, K, _ = split(80, 6)
+    result = search(sim, new, 5, limit=80, fit_limit=0)
+    best = -np.sort(-K[80:, :80], axis=1)[:, :5]
+    np.testing.assert_array_equal(result.values, best)
+    assert (result.calls, result.fit_calls) == (480, 0)
+
+
+def test_few_calls_find_most():
+    sim, new, K, G = split(400, 50)
+    cheap = Similarity.from_matrix(G[:400, :400])
+    result = search(
+        sim, new, 5, limit=40, fit_limit=8000, cheap=cheap, cheap_new=G[400:, :400]
+    )
+    kth = -np.sort(-K[400:, :400], axis=1)[:, 4]
+    assert np.mean(result.values >= kth[:, None]) > 0.9
+    assert result.calls == 50 * 40
+    assert 0 < result.fit_calls <= 8000
+    assert sim.calls == result.calls + result.fit_calls
+    np.testing.assert_array_equal(result.values, K[new[:, None], result.indices])
+
+
+def test_a_factor_and_a_distance():
+    x = np.random.default_rng(0).standard_normal((130, 5))
+    D = cdist(x, x)
+    sim = Similarity(range(100), lambda i, j: D[i, j], batch="pairs")
+    cheap = Similarity(x[:100, :4], cdist, batch="block")
+    result = search(
+        sim,
+        range(100, 130),
+        3,
+        limit=25,
+        cheap=cheap,
+        cheap_new=cdist(x, x)[100:, :100],
+        distance=True,
+        rng=0,
+    )
+    best = np.sort(D[100:, :100], axis=1)[:, :3]
+    assert np.mean(result.values <= best[:, -1:]) > 0.95
+    z = search(
+        sim,
+        range(100, 130),
+        3,
+        limit=25,
+        cheap=x[:100],
+        cheap_new=x[100:],
+        distance=True,
+        rng=0,
+    )
+    assert z.indices.shape == (30, 3)
+
+
+@pytest.mark.parametrize("exponent", [-80, 70, 900])
+def test_searches_at_any_scale(exponent):
+    results = []
+    for scale in (1.0, 2.0**exponent):
+        K, _ = noisy(130)
+        K *= scale
+        sim = Similarity(range(100), lambda i, j, K=K: K[i, j], batch="pairs")
+        results.append(search(sim, range(100, 130), 3, limit=20, rng=0))
+    np.testing.assert_array_equal(results[0].indices, results[1].indices)
+    assert all(np.unique(row).size == 3 for row in results[1].indices)
+
+
+@pytest.mark.parametrize("limit", [8, 10])
+def test_a_companion_helps_without_landmarks(limit):
+    x = np.random.default_rng(0).standard_normal((230, 3))
+    D = cdist(x, x)
+    result = search(
+        Similarity(range(200), lambda i, j: D[i, j], batch="pairs"),
+        range(200, 230),
+        1,
+        limit=limit,
+        fit_limit=0,
+        cheap=Similarity.from_matrix(D[:200, :200]),
+        cheap_new=D[200:, :200],
+        distance=True,
+        rng=0,
+    )
+    best = D[200:, :200].argmin(axis=1)
+    assert np.mean(result.indices[:, 0] == best) > 0.9
+
+
+def test_a_symmetrized_search_pays_twice():
+    K = asymmetric(40)
+
+    def similarity(**options):
+        function = Similarity(
+            range(30), lambda i, j: K[i, j], batch="pairs", symmetric=False, **options
+        )
+        return function.symmetrized()
+
+    sim = similarity()
+    result = search(sim, range(30, 35), 3, limit=21, fit_limit=300, rng=0)
+    assert result.calls == 5 * 20
+    assert result.calls + result.fit_calls == sim.calls
+    with pytest.raises(BudgetExceeded, match="100 evaluations"):
+        search(similarity(limit=99), range(30, 35), 3, limit=20, fit_limit=0)
+    with pytest.raises(ValueError, match="give 6"):
+        search(sim, range(30, 35), 3, limit=5)
+
+
+def test_no_new_items_have_no_neighbours():
+    sim, *_ = split(30, 4)
+    for nothing in ([], np.zeros((0, 4))):
+        result = search(sim, nothing, 2, limit=8)
+        assert result.indices.shape == result.values.shape == (0, 2)
+    assert sim.calls == 0
+
+
+def test_searches_are_refused_before_they_pay():
+    sim, new, _, G = split(30, 4)
+    X = scipy.sparse.random(30, 9, 0.5, format="csr", random_state=0)
+    with pytest.raises(ValueError, match="for 4 new items, of 5 entries; got"):
+        search(sim, new, 3, limit=9, cheap=G[:30, :5], cheap_new=G[:3, :5])
+    with pytest.raises(ValueError, match="must have the same items"):
+        search(sim, new, 3, limit=9, cheap=G[:29, :5], cheap_new=G[:4, :5])
+    with pytest.raises(TypeError, match="no order"):
+        search(sim, {1, 2}, 3, limit=9)
+    assert sim.calls == 0
+    sim = Similarity(X, lambda x, y: (x @ y.T).toarray(), batch="block")
+    assert search(sim, X[:5].tocoo(), 3, limit=9).indices.shape == (5, 3)
+
+
+def test_searches_are_refused():
+    sim, new, _, G = split(30, 4)
+    with pytest.raises(ValueError, match="limit=2 does not pay"):
+        search(sim, new, 3, limit=2)
+    with pytest.raises(ValueError, match="k must be between"):
+        search(sim, new, 31, limit=40)
+    with pytest.raises(ValueError, match="cheap_new"):
+        search(sim, new, 3, limit=9, cheap=G[:30, :5])
+    with pytest.raises(ValueError, match="4 new items"):
+        search(
+            sim,
+            new,
+            3,
+            limit=9,
+            cheap=Similarity.from_matrix(G[:30, :30]),
+            cheap_new=G[:5, :30],
+        )
+    for rows in (G[30:33, :5].tolist(), G[30:, :4]):
+        with pytest.raises(ValueError, match="4 new items, of 5 entries; got shape"):
+            search(sim, new, 3, limit=9, cheap=G[:30, :5], cheap_new=rows)
+    with pytest.raises(ValueError, match="pass both"):
+        search(sim, new, 3, limit=9, cheap_new=G[30:, :5])
+    for fit_limit in (-1, np.nan):
+        with pytest.raises(ValueError, match="from 0 on; got"):
+            search(sim, new, 3, limit=9, fit_limit=fit_limit)
+    assert sim.calls == 0
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        search(split(30, 4, limit=50)[0], new, 3, limit=9)
+
+
+def test_results_are_told_in_a_line():
+    sim = Similarity(np.arange(5.0), lambda x, y: abs(x - y))
+    pairs = pairs_above(sim, 1.0, distance=True, rng=0)
+    told = "SimilarPairs(4 pairs, recall at least 1.000 (reached), calls=10)"
+    assert repr(pairs) == told
+    found = search(sim, [1.2, 3.4], 1, limit=5, distance=True, rng=0)
+    told = "SearchResult(1 nearest of 2 items, calls=10, fit_calls=15)"
+    assert repr(found) == told
+    graph = nearest(sim, 2, limit=10, distance=True, rng=0)
+    assert repr(graph) == "NeighborGraph(2 nearest of 5 items, calls=10)"
+    assert sim.calls == 25  # ten pairs, the diagonal, and ten with new items
+    graph = nearest(sim.informed(), 2, limit=10, distance=True, check=2, rng=0)
+    told = "NeighborGraph(2 nearest of 5 items, calls=0, recall 1.00 (0.00 to 1.00))"
+    assert repr(graph) == told
+
+
+def test_search_among_one_item():
+    sim = Similarity([1.0], lambda x, y: abs(x - y))
+    found = search(sim, [2.0, 5.0], 1, limit=1, fit_limit=0, distance=True, rng=0)
+    assert found.indices.tolist() == [[0], [0]]
+    assert found.values.tolist() == [[1.0], [4.0]]
+
+
+# From pairs to clusters
+
+
+def same_clusters(one, other):
+    """Tell whether two labellings are the same partition."""
+    return (np.equal.outer(one, one) == np.equal.outer(other, other)).all()
+
+
+def of_all_pairs(D, threshold, linkage):
+    """Clusters by SciPy from all distances."""
+    tree = scipy.cluster.hierarchy.linkage(squareform(D, checks=False), linkage)
+    return fcluster(tree, threshold, "distance")
+
+
+LINKAGES = ("single", "complete", "average")
+
+
+@given(st.integers(2, 40), st.floats(0, 2), st.integers(0, 10**6))
+@quick
+def test_clusters_are_those_of_all_pairs(n, threshold, seed):
+    x = np.random.default_rng(seed).random((n, 2)) * 4
+    D = cdist(x, x)
+    by_distance = Similarity.from_matrix(D), {"distance": True}, threshold
+    by_similarity = Similarity.from_matrix(-5 - D), {}, -5 - threshold  # below zero
+    for sim, options, level in (by_distance, by_similarity):
+        pairs = pairs_above(sim, level, recall=1, rng=0, **options)
+        for linkage in LINKAGES:
+            labels = pairs.clusters(linkage)
+            assert same_clusters(labels, of_all_pairs(D, threshold, linkage))
+            _, first = np.unique(labels, return_index=True)
+            assert (np.diff(first) > 0).all()
+            assert labels[first].tolist() == list(range(first.size))
+        assert same_clusters(pairs.clusters(), pairs.clusters("single"))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_clusters_of_equal_values(dtype):
+    """A path 0 1 2 3 and a triangle, all pairs equally similar."""
+    K = np.zeros((8, 8), dtype)
+    for i, j in [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (4, 6)]:
+        K[i, j] = K[j, i] = 0.7
+    sim = Similarity.from_matrix(K)
+    pairs = pairs_above(sim, 0.7, recall=1, rng=0)
+    assert pairs.clusters().tolist() == [0, 0, 0, 0, 1, 1, 1, 2]
+    complete = pairs.clusters("complete")
+    assert all(
+        K[i, j] > 0 for i in range(8) for j in range(i) if complete[i] == complete[j]
+    )
+    assert np.unique(complete).size == 4
+    assert np.unique(pairs.clusters("average")).size == 4
+    none = pairs_above(sim, 0.8, recall=1, rng=0)
+    for linkage in LINKAGES:
+        assert none.clusters(linkage).tolist() == list(range(8))
+
+
+def test_average_linkage_pays_for_the_components_and_the_others_for_nothing():
+    x = np.concatenate([np.arange(5.0), 100 + np.arange(2.0), [200]])
+    sim = Similarity(x, lambda a, b: abs(a - b))
+    known = Similarity(x, lambda a, b: abs(a - b))
+    found = most_similar(known, 5, distance=True, recall=1, rng=0)
+    pairs = found._replace(sim=sim)  # which knows nothing
+    assert (pairs.threshold, pairs.distance) == (1.0, True)
+    assert pairs.clusters().tolist() == [0, 0, 0, 0, 0, 1, 1, 2]
+    assert np.unique(pairs.clusters("complete")).size == 5
+    assert sim.calls == 0
+    sim.limit = 9
+    with pytest.raises(BudgetExceeded, match="10 evaluations"):
+        pairs.clusters("average")
+    sim.limit = None
+    D = np.abs(x[:, None] - x)
+    assert same_clusters(pairs.clusters("average"), of_all_pairs(D, 1, "average"))
+    assert sim.calls == 10
+    with pytest.raises(ValueError, match="linkage must be"):
+        pairs.clusters("ward")
+
+
+def test_clusters_of_two_tables():
+    """By complete linkage no two items of one table are joined."""
+    x = np.array([0.0, 0.1, 5.0, 0.05, 5.1, 9.0])
+    sim = Similarity(x, lambda a, b: abs(a - b))
+    groups = list("aaabbb")
+    pairs = pairs_above(sim, 0.5, groups=groups, distance=True, recall=1, rng=0)
+    assert found(pairs) == {(0, 3), (1, 3), (2, 4)}
+    assert same_clusters(pairs.clusters(), [0, 0, 1, 0, 1, 2])
+    assert pairs.clusters("complete")[0] != pairs.clusters("complete")[1]
+
+
+@pytest.mark.parametrize("distance", [True, False])
+def test_pairs_as_a_graph_and_as_a_frame(distance):
+    x = np.random.default_rng(0).random((50, 2))
+    D = cdist(x, x)
+    sim = Similarity.from_matrix(D if distance else 2 - D)
+    level = 0.15 if distance else 2 - 0.15
+    pairs = pairs_above(sim, level, distance=distance, recall=1, rng=0)
+    near = (D <= 0.15) & ~np.eye(50, dtype=bool)
+    A = pairs.to_csr()
+    least = D[near].min()
+    expected = np.where(near, D - (0 if distance else least), 0)
+    np.testing.assert_allclose(A.toarray(), expected, atol=1e-15)
+    assert A.nnz == near.sum()
+    assert A.indices.dtype == A.indptr.dtype == np.int32
+    for i in range(50):
+        assert (np.diff(A.data[A.indptr[i] : A.indptr[i + 1]]) >= 0).all()
+    np.testing.assert_array_equal(pairs.to_csr("connectivity").toarray(), near)
+    weights = pairs.to_csr("similarity").toarray()
+    top = D[near].max() if distance else 2
+    np.testing.assert_allclose(weights, np.where(near, top - D, 0), atol=1e-15)
+    for samples in (1, 4):
+        eps = level if distance else A.max()
+        model = DBSCAN(eps, min_samples=samples, metric="precomputed")
+        whole = DBSCAN(0.15, min_samples=samples, metric="precomputed")
+        np.testing.assert_array_equal(model.fit_predict(A), whole.fit_predict(D))
+    frame = pairs.to_frame()
+    name = "distance" if distance else "similarity"
+    assert frame.columns.tolist() == ["i", "j", name]
+    np.testing.assert_array_equal(frame[name], pairs.values)
+    with pytest.raises(ValueError, match="mode must be"):
+        pairs.to_csr("length")
+    with pytest.raises(ValueError, match="read-only"):
+        pairs.values.sort()
+
+
+def test_a_frame_without_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    pairs = pairs_above(Similarity.from_matrix(np.eye(3)), 0.5, recall=1)
+    assert pairs.to_csr().nnz == 0
+    with pytest.raises(ImportError, match="pip install pandas"):
+        pairs.to_frame()
+
+
+def test_what_a_graph_of_neighbours_does_to_dbscan():
+    """Its edges have directions, and an item no more of them than k: as documented."""
+    X, _ = make_blobs(150, 2, centers=3, cluster_std=0.3, random_state=0)
+    D = cdist(X, X)
+    whole = DBSCAN(0.5, min_samples=5, metric="precomputed").fit_predict(D)
+    sim = Similarity.from_matrix(D)
+    graph = nearest(sim, 4, limit=11175, distance=True)
+    model = DBSCAN(0.5, min_samples=5, metric="precomputed")
+    assert adjusted_rand_score(whole, model.fit_predict(graph.to_csr())) < 0.8
+    both = model.fit_predict(graph.to_csr(symmetric=True))
+    assert adjusted_rand_score(whole, both) == 1
+    for samples, noise in ((5, False), (6, True)):
+        model = DBSCAN(0.5, min_samples=samples, metric="precomputed")
+        assert (model.fit_predict(graph.to_csr()) == -1).all() == noise
+    pairs = pairs_above(sim, 0.5, distance=True, rng=0)
+    model = DBSCAN(0.5, min_samples=10, metric="precomputed")
+    np.testing.assert_array_equal(
+        model.fit_predict(pairs.to_csr()), model.fit_predict(D)
+    )
+
+
+# What is said before, and while it takes time
+
+
+def test_distances_that_are_taken_for_similarities_are_told():
+    """They gave the farthest items without a word."""
+    x = np.random.default_rng(0).random((60, 2))
+    D = cdist(x, x)
+
+    def searches(K, new, **options):
+        def sim():
+            return Similarity(range(60), lambda i, j: K[i, j], batch="pairs", **options)
+
+        yield lambda way: nearest(sim(), 3, limit=600, distance=way, rng=0)
+        yield lambda way: search(sim(), new, 3, limit=9, distance=way, rng=0)
+        if options:
+            yield lambda way: nearest(sim(), 3, limit=1770, distance=way, rng=0)
+            yield lambda way: pairs_above(sim(), 0.5, distance=way, limit=900)
+            yield lambda way: most_similar(sim(), 9, distance=way, limit=900)
+
+    for options in ({}, {"diagonal": 0}):  # met in whole columns, or given
+        for ask in searches(D, range(4), **options):
+            ask(True)
+            with pytest.warns(UserWarning, match="are distances, leave in") as told:
+                ask(False)
+            assert told[0].filename == __file__
+    for ask in searches(np.exp(-D), range(4), diagonal=1):
+        ask(False)
+        with pytest.warns(UserWarning, match="are similarities, leave out"):
+            ask(True)
+
+
+def test_a_promise_without_a_companion_is_dear_and_that_is_said_before():
+    K, G = noisy(160)
+    asked = []
+
+    def function(i, j):
+        asked.append(i)
+        return K[i, j]
+
+    def similarity(**options):
+        return Similarity(range(160), function, batch="pairs", **options)
+
+    with pytest.warns(UserWarning, match="most of 12720 calls") as told:
+        pairs = pairs_above(similarity(), 0.3, rng=0)
+    assert told[0].filename == __file__
+    assert pairs.calls > 0.7 * 12720
+    asked.clear()
+    with pytest.raises(UserWarning, match="a `limit`"):  # warnings are errors
+        most_similar(similarity(), 200, rng=0)
+    assert not asked
+    with pytest.warns(UserWarning, match="most of 25440 calls"):
+        pairs_above(similarity(symmetric=False).symmetrized(), 0.3, rng=0)
+    cheap = Similarity.from_matrix(G)
+    assert pairs_above(similarity(), 0.3, cheap=cheap, rng=0).reached
+    pairs_above(similarity(), 0.3, limit=900, rng=0)
+    pairs_above(similarity(limit=900), 0.3, rng=0)
+    pairs_above(similarity(), 0.3, recall=1)  # which says so itself
+    known = similarity()
+    known.columns(range(160))
+    pairs_above(known, 0.3, rng=0)
+
+
+def test_a_search_has_one_bar(monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, total, **_):
+            self.total, self.n, self.beside = total, 0, []
+            bars.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def update(self, n):
+            self.n += n
+
+        def set_postfix(self, **numbers):
+            assert numbers.pop("refresh") is False
+            self.beside.append(numbers)
+
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
+    D = cdist(*2 * [np.random.default_rng(0).random((60, 2))])
+    options, near = {"distance": True, "rng": 0}, {"cheap": Similarity.from_matrix(D)}
+
+    def ask(search, *arguments, **more):
+        function = partial(lambda D, i, j: D[i, j], D)
+        sim = Similarity(range(60), function, batch="pairs", progress=True)
+        search(sim, *arguments, **options, **more)
+        bar = bars.pop()
+        assert not bars
+        assert bar.n == sim.calls
+        return bar
+
+    bar = ask(nearest, 3, limit=600, check=1, **near)
+    assert bar.total == 600
+    assert [numbers["round"] for numbers in bar.beside][:2] == ["1/11", "2/11"]
+    assert ask(nearest, 3, limit=10**6).total == 60 * 59 // 2
+    assert ask(nearest, 3, limit=None, exact=True, **near).total is None
+    bar = ask(search, range(4), 3, limit=9)
+    assert bar.total == bar.n
+    assert ask(pairs_above, 0.5, limit=600).total == 600
+    bar = ask(pairs_above, 0.5, **near)
+    assert bar.total == 60 * 59 // 2
+    assert set(bar.beside[-1]) == {"hits", "promised"}
+    assert bar.beside[-1]["hits"] > 0
+    assert ask(most_similar, 5, limit=500).total == 500

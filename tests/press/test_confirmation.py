@@ -1,0 +1,559 @@
+"""Records that a short run confirms, on a throwaway book."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from press import confirm, recorded, status
+from press.cli import main
+from press.code import Source
+from press.confirmation import compare, unreached
+from press.inputs import Checkout, Inputs, place
+from press.results import (
+    MIME,
+    collect,
+    read_part,
+    read_results,
+    record,
+    write_part,
+    write_results,
+)
+from press.tracer import blocks
+from support.books import HEAD, PARAMETERS, cell, copied, edit, git, new_book
+
+RECORD = ["alpha", "--profile", "full", "--record"]
+CODE = """from time import time
+
+import pandas as pd
+from press import record
+from tiny.study import errors
+
+rows = []
+for m in range(1, n + 1):
+    row = {"n": m, "error": errors(m), "seconds": time()}
+    if m == 3:
+        row["error"] += 0
+    rows.append(row)
+record("errors", pd.DataFrame(rows), volatile=("seconds",))
+record("about", {"last": errors(n), "clock": time()}, volatile=("clock",))"""
+STUDY = """from tiny.lower import double
+
+WIDE = 2
+UNREAD = 0
+
+
+def errors(n):
+    scale = 1.5
+    if n > WIDE:
+        return in_blocks(n) / scale
+    if n < 0:
+        raise ValueError("negative")
+    return double(n) / scale
+
+
+def in_blocks(n):
+    return double(n)
+
+
+def unused():
+    return UNREAD
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory):
+    """Alpha records errors(1), errors(2), errors(3) in full, errors(1) in quick."""
+    book = new_book(tmp_path_factory.mktemp("recorded"))
+    (book.root / "tiny/study.py").write_text(STUDY)
+    book.source("alpha").write_text(HEAD + PARAMETERS + cell(CODE))
+    (book.root / ".gitignore").write_text("executed/\n__pycache__/\n")
+    git(book, "init", "-q")
+    git(book, "add", ".")
+    git(book, "commit", "-q", "-m", "start")
+    assert main(RECORD, book) == 0
+    git(book, "add", ".")
+    git(book, "commit", "-q", "-m", "record")
+    return book
+
+
+@pytest.fixture
+def book(recorded_once, tmp_path):
+    return copied(recorded_once, tmp_path)
+
+
+def standing(book):
+    (row,) = status(["alpha"], repository=book)
+    return row.record
+
+
+def confirmed(book):
+    (row,) = confirm(["alpha"], repository=book)
+    return row.record
+
+
+def test_a_record_is_a_table_values_and_how_they_came_about(book):
+    folder = book.results("alpha")
+    assert {path.name for path in folder.iterdir()} == {
+        "errors.csv",
+        "values.json",
+        "provenance.json",
+        "probe.json",
+    }
+    text = (folder / "errors.csv").read_text()
+    assert text.startswith("n,error,seconds\n1,1.3333333333333333,")
+    made = read_part(folder, "provenance.json")
+    kinds = {"n": "int", "error": "float", "seconds": "float"}
+    assert made["tables"]["errors"] == kinds
+    assert made["commit"] == git(book, "rev-parse", "HEAD~")
+    values = read_results(book.book, "alpha")["values"]
+    assert values["errors"]["error"].tolist() == [2 / 1.5, 4 / 1.5, 4.0]
+    probe = read_part(folder, "probe.json")
+    assert probe["entries"]["errors"]["table"][0] == ["n", "int", [1]]
+    assert probe["parameters"] == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("tiny/study.py", "return UNREAD", "return UNREAD + 1"),
+        ("tiny/study.py", "UNREAD = 0", "UNREAD = 1"),
+        ("tiny/study.py", "raise ValueError", "raise TypeError"),
+        ("tiny/study.py", "    scale", "    # a comment\n    scale"),
+        ("tiny/lower.py", "Twice n.", "Two times n."),
+        ("tiny/other.py", "42", "43"),
+        ("book/alpha.md", "# A chapter", "# Another"),
+        ("tiny/study.py", STUDY, 'VALUE = 0\n\n"""Words."""\n' + STUDY),
+    ],
+)
+def test_what_did_not_run_stales_nothing(book, file, old, new):
+    edit(book.root / file, old, new)
+    assert standing(book).verdict == "fresh"
+    assert main(["--confirm", "alpha"], book) == 0
+    assert not (book.results("alpha") / "confirmation.json").exists()
+
+
+def test_a_function_that_moves_stales_nothing(book):
+    moved = "def double(n):\n    return 2 * n\n"
+    (book.root / "tiny/lowest.py").write_text(moved)
+    (book.root / "tiny/lower.py").write_text("from .lowest import double\n")
+    assert standing(book).verdict == "fresh"
+    (book.root / "tiny/lowest.py").write_text(moved.replace("2 * n", "n + n"))
+    assert standing(book).changed == {"code": ["tiny/lower.py:double"]}
+
+
+def test_a_renamed_variable_is_confirmed(book, capsys):
+    before = {p.name: p.read_text() for p in book.results("alpha").iterdir()}
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert str(standing(book)) == "not confirmed: code changed: tiny/lower.py:double"
+    assert main(["--status"], book) == 0
+    assert main(["--confirm"], book) == 0
+    told = capsys.readouterr().out
+    assert "recorded: confirmed: uncommitted, 3 values, largest deviation " in told
+    assert told.splitlines()[-1] == "records: 0 fresh, 1 confirmed"
+    git(book, "commit", "-a", "-q", "-m", "double")
+    edit(book.results("alpha") / "confirmation.json", '"commit": null', '"commit": ""')
+    assert standing(book).verdict == "confirmed"
+    edit(book.root / "tiny/lower.py", "n + n", "n + n + 0")
+    assert standing(book).verdict == "not confirmed"
+    after = {p.name: p.read_text() for p in book.results("alpha").iterdir()}
+    del after["confirmation.json"]
+    assert after == before
+
+
+def test_a_confirmation_names_its_commit(book):
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    git(book, "commit", "-a", "-q", "-m", "double")
+    assert f"commit {git(book, 'rev-parse', 'HEAD')[:7]}" in confirmed(book).told
+
+
+def test_values_that_moved_are_named(book, capsys):
+    edit(book.root / "tiny/study.py", "scale = 1.5", "scale = 1.45")
+    assert main(["--confirm"], book) == 1
+    assert "moved: errors.error.0: 1.33333 -> 1.37931" in capsys.readouterr().out
+    assert "about.last: 1.33333 -> 1.37931" in standing(book).told
+
+
+def test_the_comparison_is_with_the_first_run_always(book):
+    """Steps below the tolerance add up to one above it."""
+    scales = ["1.5", "1.5000009", "1.5000018"]
+    verdicts = []
+    for old, new in pairwise(scales):
+        edit(book.root / "tiny/study.py", f"scale = {old}\n", f"scale = {new}\n")
+        verdicts.append(confirmed(book).verdict)
+    assert verdicts == ["confirmed", "moved"]
+
+
+ONLY_IN_FULL = "only the full run reaches what changed in tiny/study.py:"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "function"),
+    [
+        ("return in_blocks(n) / scale", "return in_blocks(n) / scale * 1", "errors"),
+        ("    return double(n)\n\n\n", "    return double(n) + 0\n\n\n", "in_blocks"),
+        ("WIDE = 2", "WIDE = 1 + 1", "errors"),
+        ("n > WIDE", "n >= WIDE", "errors"),
+        ("scale", "factor", "errors"),
+        (
+            "    return double(n) / scale",
+            "    if n > 5:\n        n += 1\n    return double(n) / scale",
+            "errors",
+        ),
+    ],
+)
+def test_what_only_the_full_run_reaches_is_not_confirmed(book, old, new, function):
+    edit(book.root / "tiny/study.py", old, new)
+    found = confirmed(book)
+    assert (found.verdict, found.told) == ("not confirmed", ONLY_IN_FULL + function)
+    assert main(["--confirm"], book) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("+= 0", "+= 1"),
+        ("m == 3", "m >= 3"),
+        (
+            "    rows.append(row)",
+            "    if m > 4:\n        row = {}\n    rows.append(row)",
+        ),
+    ],
+)
+def test_so_is_what_only_the_full_run_reaches_in_the_chapter(book, old, new):
+    edit(book.source("alpha"), old, new)
+    found = confirmed(book)
+    told = "only the full run reaches what changed in book/alpha.md"
+    assert (found.verdict, found.told) == ("not confirmed", told)
+
+
+@pytest.mark.parametrize(
+    ("switch", "old", "new"),
+    [
+        ("def errors(n, wide=2):\n    if n > wide:", "wide=2", "wide=3"),
+        ("def errors(n):\n    wide = 2\n    if n > wide:", "wide = 2", "wide = 3"),
+    ],
+)
+def test_so_is_a_size_that_a_function_sets(book, switch, old, new):
+    """The short run, of n = 1, is below both."""
+    path = book.root / "tiny/study.py"
+    edit(path, "def errors(n):\n    scale = 1.5\n    if n > WIDE:", switch)
+    edit(path, " / scale", " / 1.5")
+    then = Source(path.read_bytes(), "tiny/study.py")
+    edit(path, old, new)
+    full = {"tiny/study.py": then.hashes | {"errors/1": "-"}}
+    probe = {"tiny/study.py": full["tiny/study.py"] | {"errors/0": "-"}}
+    found = unreached(full, probe, {}, Checkout(book))
+    assert found == ["tiny/study.py:errors"]
+
+
+def test_an_edit_of_the_chapter_is_confirmed(book):
+    edit(book.source("alpha"), "rows.append(row)", "rows += [row]")
+    assert standing(book).changed == {"code": ["book/alpha.md"]}
+    assert confirmed(book).verdict == "confirmed"
+
+
+def test_a_new_refusal_is_confirmed(book):
+    new = "    if n > 9:\n        raise ValueError('large')\n    scale = 1.5"
+    edit(book.root / "tiny/study.py", "    scale = 1.5", new)
+    assert confirmed(book).verdict == "confirmed"
+
+
+def test_a_new_case_that_no_size_decides_is_confirmed(book):
+    new = "    if n is None:\n        return 0\n    scale = 1.5"
+    edit(book.root / "tiny/study.py", "    scale = 1.5", new)
+    assert confirmed(book).verdict == "confirmed"
+
+
+def test_a_changed_lock_is_confirmed(book):
+    edit(book.root / "requirements.lock", "2", "3")
+    assert standing(book).changed == {"versions": ["requirements.lock"]}
+    assert confirmed(book).verdict == "confirmed"
+
+
+@pytest.mark.parametrize("kind", ["data", "parameters"])
+def test_other_data_and_parameters_want_another_record(book, kind, monkeypatch):
+    folder = book.results("alpha")
+    made = read_part(folder, "provenance.json")
+    write_part(folder, "provenance.json", made | {"data": {"w/words": "abc"}})
+    hash = "abd" if kind == "data" else "abc"
+    monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": hash})
+    if kind == "parameters":
+        edit(book.source("alpha"), "n: int = 3", "n: int = 4")
+    assert confirmed(book).verdict == "not confirmed"
+    assert confirmed(book).changed.keys() == {kind}
+    assert not book.notebook("alpha", "quick").with_suffix(".partial.ipynb").exists()
+
+
+def test_a_confirmation_says_nothing_of_other_data(book, monkeypatch):
+    folder = book.results("alpha")
+    made = read_part(folder, "provenance.json")
+    write_part(folder, "provenance.json", made | {"data": {"w/words": "abc"}})
+    monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": "abc"})
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert confirmed(book).verdict == "confirmed"
+    monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": "abd"})
+    assert standing(book).verdict == "not confirmed"
+    assert standing(book).changed.keys() == {"code", "data"}
+
+
+def test_without_its_data_a_record_cannot_be_confirmed(book):
+    folder = book.results("alpha")
+    probe = read_part(folder, "probe.json")
+    write_part(folder, "probe.json", probe | {"data": {"w/words": "abc"}})
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert confirmed(book).verdict == "data missing"
+    assert main(["--confirm"], book) == 0
+
+
+def test_a_chapter_that_fails_is_told_and_not_confirmed(book, capsys):
+    edit(book.root / "tiny/lower.py", "2 * n", "2 / 0")
+    assert main(["--confirm"], book) == 1
+    assert "not confirmed: it fails, book/alpha.md:" in capsys.readouterr().out
+    assert standing(book).verdict == "not confirmed"
+
+
+def test_a_chapter_that_fails_at_its_end_tells_what_moved(book):
+    edit(book.root / "tiny/study.py", "scale = 1.5", "scale = 1.45")
+    source = book.source("alpha")
+    source.write_text(source.read_text() + cell("assert errors(1) == 2 / 1.5, 'no'"))
+    told = confirmed(book).told
+    assert told.startswith("errors.error.0: 1.33333 -> 1.37931; about.last: 1.33333 ->")
+    assert re.search(
+        r"; it fails, book/alpha.md:\d+: In \[4\]: AssertionError: no$", told
+    )
+
+
+def test_a_new_record_forgets_the_confirmation(book):
+    edit(book.root / "tiny/study.py", "scale = 1.5", "scale = 1.45")
+    git(book, "commit", "-a", "-q", "-m", "scale")
+    assert confirmed(book).verdict == "moved"
+    git(book, "add", ".")
+    git(book, "commit", "-q", "-m", "moved")
+    assert main(RECORD, book) == 0
+    assert standing(book).verdict == "fresh"
+    assert read_results(book.book, "alpha")["values"]["about"]["last"] == 6 / 1.45
+    assert not (book.results("alpha") / "confirmation.json").exists()
+
+
+# What is recorded, and how it is compared
+
+
+def entry(monkeypatch, *arguments, **options):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda *a, **_: shown.extend(a))
+    record(*arguments, **options)
+    [(_, found)] = shown[0].items()
+    return found
+
+
+def test_tables_are_read_as_they_were_recorded(tmp_path, monkeypatch):
+    frame = pd.DataFrame(
+        {
+            "case": ["rte", "250", "a, b"],
+            "kind": pd.Categorical(["x", "y", "x"]),
+            "error": [0.1 + 0.2, np.nan, 1e-300],
+            "calls": np.array([1, 2, 2**53 + 1]),
+            "exact": [True, False, True],
+            "single": np.float32([0.1, 0.2, 0.3]),
+        }
+    )
+    found = entry(monkeypatch, "errors", frame)
+    name = found.pop("name")
+    made = {"commit": "a"}
+    write_results(tmp_path / "results" / "alpha", {name: found}, made)
+    again = read_results(tmp_path, "alpha")["values"]["errors"]
+    expected = frame.astype({"kind": "str", "single": "float64"})
+    pd.testing.assert_frame_equal(again, expected, check_dtype=False, check_exact=True)
+    assert [kind.kind for kind in again.dtypes[2:]] == ["f", "i", "b", "f"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (pd.DataFrame({"a": [1.0, np.inf]}), "an infinity in 'a'"),
+        (pd.DataFrame({"a": [1, 2]}, index=[1, 2]), "record its reset_index"),
+        (pd.DataFrame({"a": [1, "b"]}), "has int, str in 'a': one type a column"),
+        (pd.DataFrame({3: [1]}), "columns that are not named by strings"),
+        (pd.DataFrame({"a": [[1]]}), "has list in 'a'"),
+        (pd.DataFrame(), "no columns, or two of one name"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "no columns, or two of one name"),
+        (pd.DataFrame({"a": [2**63]}), "more than 64 bits in 'a'"),
+        (pd.DataFrame({"a": ["x", ""]}), "empty text or a return in 'a'"),
+        (pd.DataFrame({"a": ["x\r", None]}), "empty text or a return in 'a'"),
+        (pd.DataFrame({"": [1]}), "empty text or a return in ''"),
+    ],
+)
+def test_a_table_that_a_file_cannot_hold_is_refused(frame, told):
+    with pytest.raises((ValueError, TypeError), match=told):
+        record("errors", frame)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "a b", "x.csv"])
+def test_a_name_that_leaves_the_folder_is_refused(name):
+    with pytest.raises(ValueError, match="is no name: use letters"):
+        record(name, 1)
+
+
+def test_two_names_differ_by_more_than_capitals(monkeypatch):
+    entries = [entry(monkeypatch, name, 1) for name in ("a", "A")]
+    outputs = [{"data": {MIME: one}} for one in entries]
+    notebook = SimpleNamespace(cells=[{"outputs": outputs}])
+    with pytest.raises(ValueError, match="'A' is recorded twice"):
+        collect(notebook)
+
+
+def test_a_slip_in_what_is_volatile_is_told():
+    with pytest.raises(ValueError, match="'times' has no secnds to be volatile"):
+        record("times", {"a": {"seconds": 1}}, volatile=("secnds",))
+    with pytest.raises(ValueError, match="no secnds"):
+        record("times", pd.DataFrame({"seconds": [1]}), volatile=("secnds",))
+
+
+def test_a_result_is_found_by_its_name():
+    assert recorded("nystrom", "summary") == recorded("nystrom")["summary"]
+    assert recorded("nystrom", "nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "options", "expected"),
+    [
+        (1.0, 1.0, {}, (1, 0.0, [])),
+        (1.0, 1 + 5e-7, {}, (1, 5e-7, [])),
+        (1.0, 1.001, {}, (1, 0.0, ["e: 1 -> 1.001"])),
+        (1.0, 1.001, {"rtol": 0.01}, (1, 1e-3, [])),
+        (3e-16, -2e-16, {}, (1, 0.0, [])),
+        (1, True, {}, (1, 0.0, ["e: 1 -> True"])),
+        (None, 0.0, {}, (1, 0.0, ["e: None -> 0"])),
+        ("a", "b", {}, (1, 0.0, ["e: a -> b"])),
+        ([1, 2], [1], {}, (2, 0.0, ["e.1: 2 -> nothing"])),
+        ({"t": 1, "a": 2}, {"t": 3, "a": 2}, {"volatile": ("t",)}, (1, 0.0, [])),
+        ({"t": {"a": 1}}, {"t": {"a": 3}}, {"volatile": ("t",)}, (0, 0.0, [])),
+        (1, 2, {"volatile": True}, (0, 0.0, [])),
+    ],
+)
+def test_values_are_compared(then, now, options, expected):
+    count, deviation, moved = compare(
+        {"e": {"value": then}}, {"e": {"value": now} | options}
+    )
+    assert (count, moved) == (expected[0], expected[2])
+    assert deviation == pytest.approx(expected[1], rel=1e-3)
+
+
+def test_a_result_that_is_new_or_gone_has_moved():
+    count, _, moved = compare({"a": {"value": 1}}, {"b": {"value": 2}})
+    assert (count, moved) == (2, ["b: nothing -> 2", "a: 1 -> nothing"])
+
+
+def test_tables_are_compared_by_their_columns(monkeypatch):
+    frames = [pd.DataFrame({"error": [e], "seconds": [e]}) for e in (0.5, 0.25)]
+    then, now = (entry(monkeypatch, "e", f, volatile=("seconds",)) for f in frames)
+    assert json.dumps(then)
+    assert compare({"e": then}, {"e": now}) == (1, 0.0, ["e.error.0: 0.5 -> 0.25"])
+
+
+def test_what_an_executed_notebook_recorded_is_collected(book):
+    import nbformat
+
+    notebook = nbformat.read(book.notebook("alpha", "full"), as_version=4)
+    assert collect(notebook).keys() == {"errors", "about"}
+
+
+ROOT = Path(__file__).parents[2]
+SMS = "simlib/approximation/sms.py"
+TIKHONOV = "simlib/approximation/tikhonov.py"
+
+
+class Copy:
+    """A clone of this repository, with the press in it."""
+
+    def __init__(self, folder):
+        self.root = folder
+        clone = ["git", "clone", "--quiet", ROOT, folder]
+        subprocess.run(clone, check=True)
+        path = os.pathsep.join([str(folder), str(folder / "book")])
+        self.environment = os.environ | {"PYTHONPATH": path}
+
+    def press(self, option):
+        """Return what the press says of the record of one chapter."""
+        code = "import sys\nfrom press import main\n\nsys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", code, option, "sms_nystrom"]
+        done = subprocess.run(
+            command, cwd=self.root, env=self.environment, capture_output=True, text=True
+        )
+        (line,) = [x for x in done.stdout.splitlines() if "recorded: " in x]
+        return line.partition("recorded: ")[2]
+
+    def edited(self, file, *edits):
+        """Edit a file as it was cloned; return what the press then says."""
+        git = ["git", "-C", self.root, "checkout", "--quiet", "--", "simlib"]
+        subprocess.run(git, check=True)
+        for old, new in edits:
+            edit(self.root / file, old, new)
+        return self.press("--status")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("data")
+def test_edits_of_this_repository(tmp_path):
+    copy = Copy(tmp_path / "copy")
+    as_it_is = copy.press("--confirm")
+    assert as_it_is.startswith(("fresh", "confirmed"))
+    for file, old, new in [
+        (
+            TIKHONOV,
+            "def tikhonov(\n",
+            "def unused():\n    return 1\n\n\ndef tikhonov(\n",
+        ),
+        (TIKHONOV, "Parameters\n", "Arguments\n"),
+        (TIKHONOV, "\n\ndef tikhonov(", "  # here\n\n\ndef tikhonov("),
+    ]:
+        text = (copy.root / file).read_text()
+        assert copy.edited(file, (old, new)) == as_it_is
+        assert (copy.root / file).read_text() != text
+
+    places = ("    smallest = scipy", "if smallest >=", "float(-smallest *")
+    edits = [(old, old.replace("smallest", "least")) for old in places]
+    renamed = copy.edited(SMS, *edits)
+    assert renamed.startswith(f"not confirmed: code changed: {SMS}:_shift")
+    assert copy.press("--confirm").startswith("confirmed: ")
+
+    assert copy.edited(SMS, ("alpha: float = 1.5", "alpha: float = 1.45")) != as_it_is
+    moved = copy.press("--confirm")
+    assert re.match(r"moved: [\w.]+: \S+ -> \S+; ", moved)
+
+    unit = next(unit for unit in only_in_full(copy.root) if "/" in unit[1])
+    path, name = unit
+    source = (copy.root / path).read_text()
+    found = {block: body for block, _, body in blocks(ast.parse(source))}
+    lines = source.splitlines(keepends=True)
+    first = found[name][0]
+    lines.insert(first.lineno - 1, " " * first.col_offset + "pass\n")
+    copy.edited(path)
+    (copy.root / path).write_text("".join(lines))
+    told = copy.press("--confirm")
+    assert told.startswith("not confirmed: only the full run reaches what changed in ")
+    assert place(unit) in told
+
+
+def only_in_full(root):
+    """Yield the blocks of the library that the full run reaches, and quick does not."""
+    folder = root / "book/results/sms_nystrom"
+    full, quick = (
+        Inputs.read(read_part(folder, f"{part}.json")).code
+        for part in ("provenance", "probe")
+    )
+    for path, units in full.items():
+        for name, hash in units.items():
+            there = quick.get(path, {}).get(name, "-")
+            if path.startswith("simlib/") and hash[0] != "-" and there[0] == "-":
+                yield path, name

@@ -1,0 +1,1223 @@
+"""The press, on a throwaway book with a package of its own."""
+
+import hashlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import ANY
+
+import nbformat
+import psutil
+import pytest
+
+import press as press_package
+from press import ChapterError, Repository, press, read_chapter, status
+from press.chapters import ChapterReader, cell_lines, code_cells
+from press.cli import main
+from press.code import Source, cell_hash, cell_names, content_hash, reached
+from press.git import check_clean, clean_commit
+from press.inputs import Checkout, Inputs, changes, chapter_hash
+from press.job import _PERSONAL, _kernel_environment
+from press.repository import write_atomically
+from press.results import MIME, paper, read_part, read_results, record, write_part
+from press.sphinx_extension import _row, merge
+from support.books import ALPHA, HEAD, PARAMETERS, cell, copied, edit, git, new_book
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return new_book(tmp_path)
+
+
+def printed(repository, chapter, profile="standard"):
+    notebook = nbformat.read(repository.notebook(chapter, profile), as_version=4)
+    return "".join(o.get("text", "") for c in code_cells(notebook) for o in c.outputs)
+
+
+def failures(repository, *arguments, **options):
+    with pytest.raises(ChapterError) as caught:
+        press(*arguments, repository=repository, **options)
+    return caught.value.failures
+
+
+@pytest.mark.slow
+def test_a_deep_edit_executes_the_chapter_above_it_and_no_other(tiny, capsys):
+    assert press(repository=tiny) == ["alpha", "beta"]
+    assert printed(tiny, "alpha") == "7\n"
+    assert press(repository=tiny) == []
+    edit(tiny.root / "tiny/lower.py", "2 * n", "3 * n")
+    assert press(repository=tiny) == ["alpha"]
+    assert printed(tiny, "alpha") == "10\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert "[1/2] alpha: executing (standard)" in lines
+    assert lines[-3] == "[2/2] beta: up to date (standard)"
+
+
+def test_overrides_are_injected_and_equal_work_is_shared(tiny):
+    assert press(profile="quick", repository=tiny) == ["alpha", "beta"]
+    assert printed(tiny, "alpha", "quick") == "3\n"
+    assert press(["book/beta.md"], repository=tiny) == []  # quick changes nothing
+    assert printed(tiny, "beta") == "45\n"
+    notebook = read_chapter(tiny.source("alpha"))
+    merge(notebook, nbformat.read(tiny.notebook("alpha", "quick"), as_version=4))
+    assert [c.source for c in notebook.cells[1:3]] == [
+        "n: int = 3     # how many",
+        "# Parameters\nn = 1\n",
+    ]
+    assert len(notebook.metadata.source_map) == len(notebook.cells)
+
+
+@pytest.mark.slow
+def test_a_failing_chapter_names_line_cell_and_cause(tiny):
+    edit(tiny.source("alpha"), "print(middle(n))", "x = 1\nx / (n - n)")
+    edit(tiny.source("beta"), "print(", "raise ValueError('no')\nprint(")
+    first, second = failures(tiny, profile="quick")
+    line = tiny.source("alpha").read_text().splitlines().index("x / (n - n)") + 1
+    assert (first.cell, first.line) == (3, line)  # after the injected cell
+    assert first.parameters == {"n": 1}
+    assert str(first).startswith(
+        f"book/alpha.md:{line}: In [3]: ZeroDivisionError: division by zero\n"
+    )
+    assert second.error == "ValueError: no"
+    assert (tiny.root / first.notebook).exists()
+    assert not tiny.notebook("alpha", "quick").exists()
+
+
+def test_a_warning_in_a_hidden_cell_fails(tiny, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore")
+    warning = "import warnings\n\nwarnings.warn('mind the gap')"
+    tiny.source("alpha").write_text(ALPHA + cell(warning, "remove-cell"))
+    (failure,) = failures(tiny, ["alpha"])
+    lines = tiny.source("alpha").read_text().splitlines()
+    assert failure.error == "wrote to standard error"
+    assert "UserWarning: mind the gap" in failure.detail
+    assert lines[failure.line - 1].startswith("warnings.warn")
+    assert not tiny.notebook("alpha", "standard").exists()
+
+
+def test_a_progress_bar_fails(tiny):
+    bar = "from tqdm import tqdm\n\nfor _ in tqdm(range(2)):\n    pass"
+    tiny.source("alpha").write_text(HEAD + cell(bar, "remove-output"))
+    (failure,) = failures(tiny, ["alpha"])
+    assert "100%" in failure.detail
+
+
+def test_results_are_recorded_from_a_full_run_of_a_clean_tree(tiny, capsys):
+    code = "import numpy as np\nfrom press import record\n\n"
+    code += "record('errors', {'cur': np.array([0.5, n])})"
+    tiny.source("alpha").write_text(HEAD + PARAMETERS + cell(code))
+    (tiny.root / ".gitignore").write_text("executed/\n__pycache__/\n")
+    git(tiny, "init", "-q")
+    assert main(["alpha", "--profile", "full", "--record"], tiny) == 1
+    assert "commit first" in capsys.readouterr().err
+    assert not tiny.notebook("alpha", "full").exists()
+
+    git(tiny, "add", ".")
+    git(tiny, "commit", "-q", "-m", "start")
+    assert main(["--profile", "full", "--record"], tiny) == 0
+    results = read_results(tiny.book, "alpha")
+    assert results["values"] == {"errors": {"cur": [0.5, 3]}}
+    origin = results["provenance"]
+    assert origin["commit"] == git(tiny, "rev-parse", "HEAD")
+    assert origin["parameters"] == {"n": 3}
+    assert {"book/alpha.md", "requirements.lock"} <= origin["files"].keys()
+    assert origin["machine"]["cores"] >= 1
+    assert not tiny.results("beta").exists()
+
+    notebook = read_chapter(tiny.source("alpha"))
+    merge(notebook, nbformat.read(tiny.notebook("alpha", "full"), as_version=4))
+    assert all(not done.outputs for done in code_cells(notebook))
+
+
+@pytest.mark.parametrize("profile", ["quick", "standard"])
+def test_recording_needs_the_full_profile(tiny, profile, capsys):
+    with pytest.raises(SystemExit):
+        main(["--profile", profile, "--record"], tiny)
+    assert "--record needs --profile full" in capsys.readouterr().err
+
+
+def test_record_refuses_what_json_cannot_hold():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        record("error", float("nan"))
+    with pytest.raises(TypeError, match="cannot record a object"):
+        record("thing", object())
+    with pytest.raises(ValueError, match="same as strings"):
+        record("curve", {"deep": [{1: 2, "1": 3}]})
+
+
+def test_record_makes_numbers_strings_as_keys(monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", lambda *a, **_: shown.extend(a))
+    record("curve", {1: 2, "2": 3})
+    assert [*shown[0].values()] == [{"name": "curve", "value": {"1": 2, "2": 3}}]
+
+
+def test_nothing_recorded_yet_is_an_empty_dictionary(tiny):
+    assert read_results(tiny.book, "alpha") == {}
+
+
+def test_papers_figures_carry_their_place():
+    figure = paper("sms_stsb")
+    assert figure.value[250] == 0.1738
+    assert figure.table == "Table 5"
+    with pytest.raises(KeyError, match=r"papers\.yml"):
+        paper("sms_nothing")
+
+
+MODULE = '''"""A module."""
+
+from typing import TYPE_CHECKING
+
+from .other import one as uno
+
+if TYPE_CHECKING:
+    from .b import two
+
+__all__ = ["scaled"]
+WIDE = 2000
+UNUSED = {"# no comment": 1}  # a comment
+print("imported")
+
+
+class Box:
+    """A box."""
+
+    size = 3
+
+    def __init__(self):
+        self.n = 0
+
+    def grown(self, by):
+        """Grow."""
+        self.n += by
+        return self
+
+    @property
+    def full(self):
+        return self.n > self.size
+
+
+def scaled(values):
+    """Return values."""
+    if len(values) > WIDE:
+        return blocked(values)
+    for value in values:
+        if value < 0:
+            raise ValueError("no")
+    return [2 * v for v in values]
+
+
+def blocked(values):
+    return [
+        "a",  # é
+    ]
+'''
+
+
+def units(text):
+    return Source(text.encode(), "tree/a.py").hashes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "differ"),
+    [
+        ("A module.", "Another\ntext.", set()),
+        ("  # a comment", "", set()),
+        ("Return values.", "Return all # of them.", set()),
+        ("\n\n\ndef", "\n\n\n# now\n\ndef", set()),
+        ('        "a",  # é\n', '        "a",\n', set()),
+        ('["scaled"]', '["scaled", "Box"]', set()),
+        ("import TYPE_CHECKING", "import TYPE_CHECKING, Any", {"<Any"}),
+        ("import one", "import two", {"<uno"}),
+        (".other", ".elsewhere", set()),
+        ("import two", "import two, three", set()),
+        ("# no comment", "# no comments", {"UNUSED"}),
+        ("WIDE = 2000", "WIDE = 1000", {"WIDE"}),
+        ('"imported"', '"imports"', {"."}),
+        ("size = 3", "size = 4", {"Box"}),
+        ("class Box:", "class Box(dict):", {"Box"}),
+        ("self.n = 0", "self.n = 1", {"Box.__init__"}),
+        ("(self, by)", "(self, by=1)", {"Box.grown"}),
+        ("@property\n    ", "", {"Box.full"}),
+        ("blocked(values)\n", "blocked(values[1:])\n", {"scaled/0"}),
+        ("> WIDE", ">= WIDE", {"scaled", "scaled/0"}),
+        ('"no"', '"not"', {"scaled/1/0"}),
+        ("value < 0", "value <= 0", {"scaled/1", "scaled/1/0"}),
+        ("2 * v", "3 * v", {"scaled"}),
+        ("def blocked", "def blocks", {"blocked", "blocks"}),
+        ("def blocked", "@noted(2)\ndef blocked", {"blocked", "def"}),
+        ("def blocked", "def uno", {"blocked", "uno", "def"}),
+        ("    @prop", "    def fill(self): 1\n\n    @prop", {"Box.fill", "Box~"}),
+    ],
+)
+def test_an_edit_changes_the_hash_of_its_unit_alone(old, new, differ):
+    assert old in MODULE
+    before, after = units(MODULE), units(MODULE.replace(old, new, 1))
+    assert {n for n in before | after if before.get(n) != after.get(n)} == differ
+
+
+def test_two_functions_of_one_name_are_two_units():
+    text = "class A:\n    def f(self): return 1\n    def f(self): return 2\n"
+    assert {"A.f", "A.f~2"} < units(text).keys()
+
+
+def test_a_function_that_is_defined_again_is_another():
+    text = "def f(): return 1\n"
+    before, after = units(text), units(text + "def f(): return 2\n")
+    assert {n for n in before if before[n] != after[n]} == {"def"}
+
+
+def test_statements_of_a_class_count_within_others():
+    text = "class A:\n    if B:\n        c = 1\n        def f(self): return 2\n"
+    before, after = units(text), units(text.replace("1", "2"))
+    assert {n for n in before if before[n] != after[n]} == {"A"}
+    before, after = units(text), units(text.replace("return 2", "return 3"))
+    assert {n for n in before if before[n] != after[n]} == {"A.f"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from scipy.linalg import eigh", "from numpy.linalg import eigh"),
+        ("import numpy as np", "import math as np"),
+    ],
+)
+def test_a_name_imported_from_elsewhere_changes_what_reads_it(old, new):
+    text = "import numpy as np\nfrom scipy.linalg import eigh\nimport unread\n"
+    text += "def f(x):\n    return eigh(np.sqrt(x))\n"
+    code = reached({"a.py": Source(text.encode())}, {"a.py": {"f"}}, ())
+    assert code["a.py"].keys() == {".", "def", "f", "<np", "<eigh"}
+    now = units(text.replace(old, new))
+    assert sum(now[name] != hash for name, hash in code["a.py"].items()) == 1
+
+
+@pytest.mark.parametrize(
+    "text", [b"\xef\xbb\xbfX = 1", b"# coding: latin-1\nT = '\xe9\xe9\xe9'; X = 1"]
+)
+def test_sources_in_other_encodings(text):
+    before, after = (Source(t).hashes for t in (text, text.replace(b"X = 1", b"X = 2")))
+    assert {n for n in before if before[n] != after[n]} == {"X"}
+
+
+def test_what_numba_compiles_is_one_value():
+    text = "import numba\n\n@numba.njit(cache=True)\ndef f(x):\n    x += 1\n"
+    assert units(text).keys() == {".", "def", "<numba", "f"}
+    assert units(text)["f"] != units(text.replace("+= 1", "+= 2"))["f"]
+
+
+def test_hashes_of_units_are_the_same_on_every_python():
+    """They stand in the provenance of recorded results; these never change."""
+    text = MODULE + 'T = f"""{WIDE!r:>{10}}\n\n{1 + 1}"""  # c\n\n\nU = """\n\n """\n'
+    found = units(text)
+    assert [found[n] for n in (".", "Box", "scaled", "scaled/0", "T", "U")] == [
+        "f8bb8cea5616",
+        "ca708413a594",
+        "094a396a126b",
+        "2c87c2d0c6ee",
+        "2360a8394dee",
+        "d547bc353202",
+    ]
+
+
+def test_values_decide_where_a_unit_that_ran_reads_them():
+    """By the name in the same module, or through an import, from cells anywhere."""
+    texts = {
+        "t/a.py": "from .b import SIZE as n\nN = 1\nM = N\n"
+        "def f():\n    return n + M\n",
+        "t/b.py": "SIZE = 2\nM = 3\n",
+        "t/c.py": "SIZE = 4\nCELL = 5\nDOT = 6\ndef g():\n    return t.b.M\n"
+        "def h():\n    return getattr(b, 'M')\n",
+        "t/d.py": "from .b import *\ndef f():\n    return SIZE\n",
+        "t/__init__.py": "from .b import SIZE as S\n",
+    }
+    sources = {path: Source(text.encode(), path) for path, text in texts.items()}
+
+    def names(ran, cells=()):
+        code = reached(sources, ran, cells)
+        found = {f"{path[2]}{n}" for path, units in code.items() for n in units}
+        return {n for n in found if n[1:] not in (".", "def") and "<" not in n}
+
+    assert names({}) == set()
+    assert names({"t/a.py": {"f"}}) == {"af", "aM", "aN", "bSIZE"}
+    assert names({"t/c.py": {"g"}}) == {"cg", "aM", "aN", "bM"}
+    assert names({"t/c.py": {"h"}}) == {"ch", "aM", "aN", "bM"}
+    assert names({"t/d.py": {"f"}}) == {"df", "bSIZE", "cSIZE"}
+    assert names({}, cell_names(["from t import S"])) == {"bSIZE"}
+    assert names({}, cell_names(["from t.c import CELL as x\nx + t.DOT"])) == {
+        "cCELL",
+        "cDOT",
+    }
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differs"),
+    [
+        ('T = """a\n\nb"""', 'T = """a\nb"""', True),
+        ('T = """a \nb"""', 'T = """a\nb"""', True),
+        ('n = 1\nT = f"""{n}\n\nb"""', 'n = 1\nT = f"""{n}\nb"""', True),
+        ("T = (\n'a'  # c\n\n'b')", "T = (\n'a'\n'b')", False),
+        ('T = """a\n\nb"""  # c\n\n', 'T = """a\n\nb"""', False),
+    ],
+)
+def test_the_lines_of_a_string_count(one, other, differs):
+    assert (cell_hash(one) != cell_hash(other)) is differs
+    hashes = [units(f"def g():\n    {text}\n") for text in (one, other)]
+    assert (hashes[0] != hashes[1]) is differs
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "differs"),
+    [
+        ("x = 1", "x = 1  # one", False),
+        ("%matplotlib inline\nx = 1", "%matplotlib inline\n\nx = 1", False),
+        ("%%time\nx = 1", "%%time\nx = 1  # one", False),
+        ("%%time\nx = 1", "x = 1", True),
+        ("%run a.py", "%run b.py", True),
+        ("%%bash\nls a | wc", "%%bash\nls b | wc", True),
+    ],
+)
+def test_hashes_of_cells(one, other, differs):
+    assert (cell_hash(one) != cell_hash(other)) is differs
+
+
+@pytest.fixture(scope="module")
+def pressed_once(tmp_path_factory):
+    book = new_book(tmp_path_factory.mktemp("pressed"))
+    press(repository=book)
+    return book
+
+
+@pytest.fixture
+def pressed(pressed_once, tmp_path):
+    """Both chapters executed in the standard profile."""
+    return copied(pressed_once, tmp_path)
+
+
+def out_of_date(repository, profile="standard"):
+    rows = status(profile=profile, repository=repository)
+    return {row.chapter: row.notebook for row in rows if row.notebook != {}}
+
+
+def test_what_makes_a_notebook_stale(pressed):
+    """Each edit in turn, on the same notebooks; nothing is executed again."""
+    tree = pressed.root
+    assert out_of_date(pressed) == {}
+    for file, old, new, stale in [
+        ("book/alpha.md", "# A chapter", "# The first chapter", {}),
+        ("book/alpha.md", "# how many", "# the number", {}),
+        ("book/alpha.md", ":tags: []", ":tags: [hide-input]", {}),
+        ("tiny/lower.py", "Twice n.", "Two times n.", {}),
+        ("tiny/lower.py", "2 * n", "2 * n  # twice", {}),
+        ("tiny/lower.py", "return BASE", "return 3", {}),
+        ("tiny/lower.py", "BASE = 2", "BASE = 3", {}),
+        ("tiny/lower.py", "BASE = 2", "BASE = 2\nimport this", {}),
+        (
+            "tiny/lower.py",
+            "BASE = 2",
+            "BASE = 2\nprint(1)",
+            {"alpha": {"code": ["tiny/lower.py"]}},
+        ),
+        (
+            "tiny/lower.py",
+            "2 * n",
+            "n + n",
+            {"alpha": {"code": ["tiny/lower.py:double"]}},
+        ),
+        ("tiny/upper.py", "+ 1", "+ 2", {"alpha": {"code": ["tiny/upper.py:middle"]}}),
+        ("tiny/other.py", "42", "43", {"beta": {"code": ["tiny/other.py:answer"]}}),
+        ("tiny/__init__.py", "    return", "    # lazily\n    return", {}),
+        ("tiny/__init__.py", '{"mid', '{"new": "tiny.new", "mid', {}),
+        ("book/beta.md", "n: int = 3", "n: int = 4", {"beta": {"parameters": ["n"]}}),
+        ("book/beta.md", "[parameters]", "[]", {"beta": ANY}),
+        ("book/beta.md", "+ n", "- n", {"beta": {"code": ["book/beta.md"]}}),
+        (
+            "requirements.lock",
+            "2",
+            "3",
+            {name: {"versions": ["requirements.lock"]} for name in ("alpha", "beta")},
+        ),
+    ]:
+        before = (tree / file).read_text(encoding="utf-8")
+        edit(tree / file, old, new)
+        assert out_of_date(pressed) == stale, (file, new)
+        (tree / file).write_text(before, encoding="utf-8")
+    assert out_of_date(pressed) == {}
+    assert press(repository=pressed) == []
+
+
+def test_another_python_and_another_profile_execute_again(pressed, monkeypatch):
+    assert out_of_date(pressed, "quick") == {"alpha": None, "beta": None}
+    monkeypatch.setattr("platform.python_version", lambda: "3.99.1")
+    version = {"versions": ["Python"]}
+    assert out_of_date(pressed) == {"alpha": version, "beta": version}
+    shown = {"book/press/style.py": {"paint": "1", "paint/0": "-2"}}
+    inputs = Inputs({"a": "1"}, {"b.py": {"f": "3"}} | shown, {}, {"n": 3}, "3.11")
+    assert Inputs.read(inputs.write()) == inputs
+    for name, value, found in [
+        ("files", {"a": "2"}, {"code": ["a"]}),
+        ("code", {"b.py": {"f": "4"}} | shown, {"code": ["b.py:f"]}),
+        ("code", {"b.py": {"f": "3"}}, {"display": ["book/press/style.py:paint"]}),
+        ("data", {"w": "5"}, {"data": ["w"]}),
+    ]:
+        assert changes(inputs, replace(inputs, **{name: value})) == found
+
+
+def test_all_code_of_the_parameters_counts(tiny):
+    def hashed(code):
+        edited = PARAMETERS.replace("n: int", f"{code}\nn: int")
+        tiny.source("alpha").write_text(HEAD + edited)
+        return chapter_hash(tiny.source("alpha"))
+
+    assert hashed("k = 5\nprint(k)") == hashed("k = 6  # six\nprint(k)  # it")
+    assert hashed("k = 5\nprint(k)") != hashed("k = 5\nprint(2 * k)")
+
+
+def test_parameters_are_the_same_if_their_json_is():
+    inputs = Inputs({}, {}, {}, {"n": 3, "m": [1], "k": float("nan")}, "3.11")
+    assert changes(inputs, replace(inputs, parameters={**inputs.parameters})) == {}
+    other = replace(inputs, parameters={"n": 3.0, "m": [True], "k": float("nan")})
+    assert changes(inputs, other) == {"parameters": ["m", "n"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        '{"metadata": null}',
+        '{"metadata": {"press": null}}',
+        '{"metadata": {"press": {"inputs": {"files": {}, "old": 1}}}}',
+        '{"cells": [], "metadata": {"press": {"cells": "DIGEST", "inputs": '
+        '{"files": {}, "data": {}, "display": {}, "parameters": {}}}}}',
+    ],
+)
+def test_what_the_press_did_not_write_is_not_executed(tiny, text):
+    text = text.replace("DIGEST", content_hash(b"[]"))
+    write_atomically(tiny.notebook("alpha", "standard"), text)
+    assert out_of_date(tiny) == {"alpha": None, "beta": None}
+
+
+@pytest.mark.parametrize("key", ["source", "outputs"])
+def test_a_notebook_altered_by_hand_is_not_executed(tiny, key):
+    """Nor are its values recorded, however fresh its inputs are."""
+    press(["alpha"], repository=tiny)
+    path = tiny.notebook("alpha", "standard")
+    assert "alpha" not in out_of_date(tiny)
+    altered = json.loads(path.read_text())
+    altered["cells"][-1][key] = []
+    path.write_text(json.dumps(altered))
+    assert out_of_date(tiny)["alpha"] is None
+
+
+READS = {
+    "from press.results import read_results as old\nfrom pathlib import Path\n\n"
+    "old(Path('book'), 'be' + 'ta')": "book/results/beta/provenance.json",
+    "import tiny.reads": "book/results/gamma/provenance.json",
+    "import press.results as r\n\n"
+    "try:\n    r.read_paper(Path('book'), 'x')\nexcept KeyError:\n    pass": (
+        "book/papers.yml"
+    ),
+}
+
+
+@pytest.mark.slow
+def test_what_is_only_displayed_is_a_key_of_its_own(tiny):
+    """Read by an alias, in a library module, as a figure of the papers."""
+    (tiny.root / "tiny/reads.py").write_text(
+        "from pathlib import Path\n\nfrom press.results import read_results\n\n"
+        "FOUND = read_results(Path('book'), 'gamma')\n"
+    )
+    (tiny.root / "book/papers.yml").write_text("{y: {}}")
+    tiny.source("alpha").write_text(ALPHA + "".join(map(cell, READS)))
+    press(["alpha"], "full", repository=tiny)
+    press(["alpha"], repository=tiny)
+    shown = sorted(READS.values())
+    for k, file in enumerate(shown):
+        write_atomically(tiny.root / file, "{}")
+        assert out_of_date(tiny, "full")["alpha"] == {"display": shown[: k + 1]}
+    for profile, executed in [("full", []), ("standard", ["alpha"])]:
+        assert out_of_date(tiny, profile)["alpha"] == {"display": shown}
+        assert press(["alpha"], profile, repository=tiny) == executed
+
+
+# What a reader of the chapter's text would not know that it depends on.
+HIDDEN = {
+    "import importlib as i\n\ni.import_module('tiny.' + 'far')": "tiny/far.py",
+    "%run tools/script.py": "tools/script.py",
+    "# what the script imports": "tiny/deep.py",
+    "open('book/words.txt').close()": "book/words.txt",
+    "import tiny.folder\n\ntiny.folder.words()": "tiny/folder/data/words.txt",
+    "import subprocess, sys\n\n"
+    "_ = subprocess.run([sys.executable, '-c', 'import tiny.child'])": "tiny/child.py",
+    "from joblib import Parallel, delayed\nfrom tiny.work import work\n\n"
+    "_ = Parallel(2)(delayed(work)(i) for i in range(2))": "tiny/worker.py",
+    "try:\n    open('book/new.txt')\nexcept OSError:\n    pass": "book/new.txt",
+}
+
+
+@pytest.mark.slow
+def test_nothing_that_a_chapter_reads_stays_unseen(tiny):
+    for name, text in {
+        "tools/script.py": "import tiny.deep\n",
+        "book/words.txt": "words",
+        "tiny/folder/__init__.py": "from pathlib import Path\n\n\ndef words():\n"
+        "    return (Path(__file__).parent / 'data/words.txt').read_text()\n",
+        "tiny/folder/data/words.txt": "words",
+        "tiny/work.py": "def work(i):\n    import tiny.worker\n",
+        "tiny/far.py": "",
+        "tiny/deep.py": "",
+        "tiny/child.py": "",
+        "tiny/worker.py": "",
+    }.items():
+        path = tiny.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    cells = "".join(map(cell, HIDDEN))
+    tiny.source("alpha").write_text(HEAD + PARAMETERS + cells)
+    assert press(["alpha"], repository=tiny) == ["alpha"]
+    assert press(["alpha"], repository=tiny) == []
+    for file in HIDDEN.values():
+        path = tiny.root / file
+        before = path.read_text() if path.exists() else None
+        path.write_text(f"{before}\nprint()\n")
+        assert out_of_date(tiny)["alpha"] == {"code": [file]}
+        path.unlink() if before is None else path.write_text(before)
+    assert "alpha" not in out_of_date(tiny)
+
+
+@pytest.mark.slow
+def test_data_count_where_they_are_asked_for(tiny, monkeypatch):
+    folder = tiny.root / "tiny/datasets"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(
+        "import sys\n\nHASHES = {'w/words': 'abc', 'w/other': 'd'}\n\n\n"
+        "def load():\n    sys.audit('tiny.datasets', 'w/words')\n\n\n"
+        "def fingerprint():\n    return HASHES\n"
+    )
+    tiny.source("alpha").write_text(
+        ALPHA + cell("import tiny.datasets as d\n\nd.load()")
+    )
+    monkeypatch.syspath_prepend(tiny.root)
+    import tiny.datasets as datasets
+
+    try:
+        press(repository=tiny)
+        monkeypatch.setattr(datasets, "HASHES", {"w/words": "abc", "w/other": "e"})
+        assert out_of_date(tiny) == {}
+        monkeypatch.setattr(datasets, "HASHES", {"w/other": "e"})
+        assert out_of_date(tiny) == {"alpha": {"data": ["w/words"]}}
+    finally:
+        for name in [n for n in sys.modules if n.partition(".")[0] == "tiny"]:
+            del sys.modules[name]
+
+
+def test_a_notebook_is_stored_only_if_nothing_changed_while_it_ran(tiny):
+    """All are named: chapter, file read, parameter of the profile, lock, module."""
+    changes = [
+        ("book/alpha.md", "print(middle(n))", "print(middle(n) + 1)"),
+        ("tiny/lower.py", "2 * n", "3 * n"),
+        ("requirements.lock", "2", "3"),
+        ("book/profiles.yml", "n: 1", "n: 2"),
+    ]
+    meddle = f"from pathlib import Path\n\nfor file, old, new in {changes}:\n"
+    meddle += "    path = Path(file)\n"
+    meddle += "    _ = path.write_text(path.read_text().replace(old, new))"
+    tiny.source("alpha").write_text(ALPHA + cell(meddle))
+    (failure,) = failures(tiny, ["alpha"], profile="quick")
+    assert failure.error == (
+        "book/alpha.md, book/profiles.yml, n, requirements.lock, tiny/lower.py:double "
+        "changed while it ran: run the press again"
+    )
+    assert not tiny.notebook("alpha", "quick").exists()
+
+
+def test_an_edit_that_was_undone_while_it_ran_is_noticed(tiny):
+    code = "from pathlib import Path\n\n"
+    code += "path = Path('tiny/other.py')\nold = path.read_text()\n"
+    code += "_ = path.write_text('answer = 1')\n"
+    code += "import tiny.other\n\n_ = path.write_text(old)\ntiny.other.answer"
+    tiny.source("alpha").write_text(HEAD + cell(code))
+    (failure,) = failures(tiny, ["alpha"])
+    assert failure.error.startswith("tiny/other.py:answer changed while it ran")
+
+
+def test_a_comment_written_while_it_ran_does_no_harm(tiny):
+    code = "path = __import__('pathlib').Path('tiny/lower.py')\n"
+    code += "_ = path.write_text(path.read_text() + '# a comment')"
+    tiny.source("alpha").write_text(ALPHA + cell(code))
+    assert press(["alpha"], repository=tiny) == ["alpha"]
+    assert press(["alpha"], repository=tiny) == []
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """A function stands for what happens while a chapter is executed."""
+
+    def install(happens, log=""):
+        def execute(notebook, path, **options):
+            notebook.metadata["papermill"] = {}
+            Path(os.environ["PRESS_LOG"]).write_text(log)
+            happens(notebook)
+            nbformat.write(notebook, path)
+            return notebook
+
+        monkeypatch.setattr("papermill.execute_notebook", execute)
+
+    return install
+
+
+def test_a_notebook_notes_the_results_that_it_displays(tiny, meanwhile):
+    """Not those that another press recorded meanwhile; one of hours is kept."""
+    path = tiny.results("beta") / "values.json"
+    shown = tiny.relative(path)
+    text = "{}"
+    write_atomically(path, text)
+    log = f"file {content_hash(text.encode())} {shown}\n"
+    meanwhile(lambda _: path.write_text(f"{text} "), log)
+    assert press(["alpha"], "full", repository=tiny) == ["alpha"]
+    assert out_of_date(tiny, "full")["alpha"] == {"display": [shown]}
+    path.write_text(text)
+    assert press(["alpha"], repository=tiny) == []
+    (failure,) = failures(tiny, ["alpha"], force=True)
+    assert failure.error.startswith(f"{shown} changed while it ran")
+
+
+def test_data_that_come_while_it_runs_are_noticed(tiny, meanwhile, monkeypatch):
+    data = {"w/words": None}
+    monkeypatch.setattr(Checkout, "data", property(lambda _: {**data}))
+    meanwhile(lambda _: data.update({"w/words": "abc"}), "data w/words\n")
+    (failure,) = failures(tiny, ["alpha"])
+    assert failure.error.startswith("w/words changed while it ran")
+    assert press(["alpha"], repository=tiny) == ["alpha"]
+
+
+def test_a_chapter_that_is_renamed_or_broken_while_it_runs_has_changed(tiny, meanwhile):
+    source = tiny.source("alpha")
+    for happens in (
+        lambda _: edit(source, "n: int", "m: int"),
+        lambda _: (tiny.book / "profiles.yml").write_text("quick: ["),
+        lambda _: source.rename(tiny.book / "gamma.md"),
+    ):
+        source.write_text(ALPHA)
+        (tiny.book / "profiles.yml").write_text("quick: {alpha: {n: 1}}")
+        meanwhile(happens)
+        (failure,) = failures(tiny, ["alpha"], profile="quick")
+        assert failure.error.endswith("n changed while it ran: run the press again")
+
+
+def test_lines_are_those_of_the_text_that_ran(tiny):
+    cut = "path = __import__('pathlib').Path('book/alpha.md')\n"
+    cut += "_ = path.write_text(path.read_text().partition('# the end')[0])\n1 / 0"
+    tiny.source("alpha").write_text(HEAD + "# the end\n" + cell(cut))
+    line = tiny.source("alpha").read_text().splitlines().index("1 / 0") + 1
+    (failure,) = failures(tiny, ["alpha"])
+    assert (failure.line, failure.error[:17]) == (line, "ZeroDivisionError")
+
+
+def test_an_unknown_kernel_fails_its_chapter(tiny):
+    edit(tiny.source("alpha"), "name: python3", "name: nope")
+    (failure,) = failures(tiny, ["alpha"])
+    assert failure.error.startswith("NoSuchKernel: No such kernel named nope")
+
+
+def test_a_result_recorded_twice_fails_its_chapter_in_every_profile(tiny, meanwhile):
+    output = nbformat.v4.new_output("display_data", {MIME: {"name": "e", "value": 1}})
+    meanwhile(lambda notebook: notebook.cells[-1].outputs.extend([output, output]))
+    (failure,) = failures(tiny, ["alpha"], "quick")
+    assert failure.error == "ValueError: 'e' is recorded twice: rename one"
+
+
+@pytest.mark.parametrize("name", _PERSONAL)
+def test_a_kernel_starts_without_personal_settings(tiny, tmp_path, monkeypatch, name):
+    """A backend of one's own would swallow figures, a kernel of one's own run them."""
+    monkeypatch.setenv(name, "mine")
+    with _kernel_environment(tmp_path, tiny):
+        assert name not in os.environ
+    assert os.environ[name] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("format_name: myst", "format_name: [myst", "alpha.md"),
+        (":tags: [parameters]", ":tags: [parameters", "alpha.md"),
+    ],
+)
+def test_a_chapter_that_cannot_be_read_is_named(tiny, old, new, message):
+    path = tiny.book / "alpha.md"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        read_chapter(path)
+
+
+def test_a_slip_in_the_parameters_is_told(tiny):
+    edit(tiny.book / "profiles.yml", "n: 1", "on: 1")  # a truth value, by YAML 1.1
+    with pytest.raises(ValueError, match="alpha has no parameter True; it has n"):
+        press(["alpha"], "quick", repository=tiny)
+    edit(tiny.book / "alpha.md", "n: int = ", "n: int = = ")
+    with pytest.raises(ValueError, match="the parameters are no Python"):
+        press(["alpha"], "quick", repository=tiny)
+
+
+def test_a_table_of_contents_names_files(tiny):
+    (tiny.root / "_toc.yml").write_text("format: jb-book\nroot: 3\n")
+    with pytest.raises(ValueError, match="root wants a name, not 3"):
+        tiny.pages()
+
+
+def test_a_chapter_is_named_by_the_path_of_its_file_too(tiny):
+    paths = ["alpha", "book/alpha.md", "./book/alpha.md", str(tiny.source("alpha"))]
+    assert {tiny.chapter_name(path) for path in paths} == {"alpha"}
+
+
+def test_untracked_files_count_whatever_is_configured(committed):
+    git(committed, "config", "status.showUntrackedFiles", "no")
+    check_clean(committed)
+    (committed.root / "forgotten.py").write_text("")
+    with pytest.raises(RuntimeError, match="forgotten"):
+        check_clean(committed)
+
+
+def test_a_repository_around_the_book_that_ignores_it_lends_no_commit(tiny, capsys):
+    outer = commit(new_book(tiny.root / "outer"))
+    inner = new_book(outer.root / "executed")
+    assert clean_commit(outer)
+    assert clean_commit(inner) is None
+    assert main(RECORD, inner) == 1
+    assert "press: git: error: pathspec '_toc.yml' did not" in capsys.readouterr().err
+
+
+def test_what_is_opened_within_an_open_folder_is_noted_by_its_place(tmp_path):
+    """As `shutil.rmtree` opens folders: elsewhere, whatever there is in the root."""
+    for folder in ("root/in", "elsewhere/in/in"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("root/in/a", "elsewhere/in/a"):
+        (tmp_path / file).write_text("")
+    (tmp_path / "log").mkdir()
+    code = "import os, shutil, sys\n\nfrom press.tracer import trace\n\n"
+    code += "trace('root', 'log/log', 'data')\nos.chdir('root')\n"
+    code += "shutil.rmtree('../elsewhere')\n"
+    code += (
+        "folder = os.open('in', os.O_RDONLY)\nos.close(os.open('a', 0, dir_fd=folder))"
+    )
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert not (tmp_path / "elsewhere").exists()
+    lines = (tmp_path / "log/log").read_text().splitlines()
+    assert [line.split(" ", 2)[2] for line in lines] == ["in/a"]
+
+
+def test_an_environment_within_the_root_is_no_source(tmp_path):
+    """Whatever its name; where the root is the environment, its files count."""
+    code = "import sys\n\nfrom press.tracer import trace\n\n"
+    code += "sys.prefix, root, log = sys.argv[1:]\ntrace(root, log, 'data')\n"
+    code += "for name in ('a', 'env/b'):\n    open(f'{root}/{name}').close()"
+    (tmp_path / "env").mkdir()
+    for name, prefix, noted in [("one", "env", "a"), ("two", "", "a env/b")]:
+        for file in ("a", "env/b"):
+            (tmp_path / file).write_text("")
+        log = tmp_path / "env" / name
+        paths = tmp_path / prefix, tmp_path, log
+        subprocess.run([sys.executable, "-c", code, *paths], check=True)
+        found = [line.split(" ", 2)[2] for line in log.read_text().splitlines()]
+        assert found == noted.split()
+
+
+def test_lines_of_cells(tiny):
+    lines = ALPHA.splitlines()
+    assert [lines[number - 1] for number in cell_lines(ALPHA)] == [
+        "n: int = 3     # how many",
+        "from tiny import middle",
+    ]
+
+
+def test_unknown_parameters_are_errors(tiny, capsys):
+    edit(tiny.book / "profiles.yml", "n: 1", "m: 1")
+    assert main(["alpha", "--profile", "quick"], tiny) == 1
+    message = "book/profiles.yml, quick: alpha has no parameter m; it has n."
+    assert message in capsys.readouterr().err
+
+
+def test_outside_a_checkout_the_press_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("press.repository.__file__", str(tmp_path / "a/b/c.py"))
+    assert main([]) == 1
+    assert "the press works in a checkout of the repository" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_chapters_side_by_side(tiny, capsys):
+    meet = "from pathlib import Path\nfrom time import monotonic, sleep\n\n"
+    meet += "Path('MINE').touch()\nend = monotonic() + 60\n"
+    meet += "while not Path('YOURS').exists():\n"
+    meet += "    assert monotonic() < end\n    sleep(0.01)"
+    for here, there in [("alpha", "beta"), ("beta", "alpha")]:
+        code = meet.replace("MINE", here).replace("YOURS", there)
+        tiny.source(here).write_text(HEAD + PARAMETERS + cell(code))
+    assert main(["-j", "2"], tiny) == 0
+    assert out_of_date(tiny) == {}
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "[1/2] alpha: executing (standard)",
+        "[2/2] beta: executing (standard)",
+    ]
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_fails_its_chapter_and_no_other(tiny):
+    code = "import os\nimport signal\n\nos.kill(os.getppid(), signal.SIGKILL)"
+    tiny.source("alpha").write_text(HEAD + cell(code))
+    (failure,) = failures(tiny, jobs=2)
+    assert failure.source == "book/alpha.md"
+    assert failure.error == f"its process died ({-signal.SIGKILL})"
+    assert tiny.notebook("beta", "standard").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_ends_in_one_line(tiny, jobs):
+    """As Ctrl-C does in a terminal: to the press and to all of its processes.
+
+    Tests that run in the background ignore it, and what they start would, too.
+    """
+    tiny.source("alpha").write_text(
+        HEAD
+        + cell(
+            "from pathlib import Path\nfrom time import sleep\n\n"
+            "Path('started').touch()\nsleep(100)"
+        )
+    )
+    code = "import sys\nfrom pathlib import Path\nfrom signal import *\n\n"
+    code += "from press import Repository, main\n\nif __name__ == '__main__':\n"
+    code += "    signal(SIGINT, default_int_handler)\n"
+    code += f"    book = Repository(Path({str(tiny.root)!r}), 'tiny')\n"
+    code += f"    sys.exit(main(['alpha', '-j', '{jobs}'], book))\n"
+    script = tiny.root / "script.py"
+    script.write_text(code)
+    process = subprocess.Popen(
+        [sys.executable, script], stderr=subprocess.PIPE, text=True, process_group=0
+    )
+    while not (tiny.root / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told.strip() == "press: interrupted in alpha; what was done is kept"
+    assert list(tiny.executed("standard").glob("*.ipynb")) == []
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_no_worker_outlives_the_press(tiny, sent):
+    code = "import os\nfrom pathlib import Path\nfrom time import sleep\n\n"
+    code += "_ = Path('new').write_text(str(os.getpid()))\n"
+    code += "_ = Path('new').rename('pid')\nsleep(100)"
+    tiny.source("alpha").write_text(HEAD + cell(code))
+    script = tiny.root / "script.py"
+    script.write_text(
+        "import signal\nimport sys\nfrom pathlib import Path\nfrom press import *\n\n"
+        "if __name__ == '__main__':\n"
+        "    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored under nohup\n"
+        f"    book = Repository(Path({str(tiny.root)!r}), 'tiny')\n"
+        "    sys.exit(main(['alpha', '-j', '2'], book))\n"
+    )
+    process = subprocess.Popen([sys.executable, script])
+    while not (tiny.root / "pid").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(sent)
+    expected = -sent if sent == signal.SIGKILL else 128 + sent
+    assert process.wait(60) == expected
+    kernel = int((tiny.root / "pid").read_text())
+    end = time.monotonic() + 30
+    while psutil.pid_exists(kernel) or [*tiny.executed("standard").glob("*.ipynb")]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_full_disk_names_chapter_and_path_and_leaves_nothing(tiny):
+    """A limit on the size of files stands for it: the kernel's files stay below."""
+    tiny.source("alpha").write_text(ALPHA + cell("print('x' * 300_000)"))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, limit[1]))
+    try:
+        (failure,) = failures(tiny, ["alpha"])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    path = "executed/standard/alpha.partial.ipynb"
+    assert str(failure).startswith(
+        f"book/alpha.md: cannot write {path}: File too large"
+    )
+    assert {p.name for p in tiny.executed("standard").iterdir()} <= {".lock"}
+
+
+def test_a_source_that_cannot_be_kept_fails_where_it_is_read(tmp_path):
+    """As on a full disk; else it would count as one edited meanwhile."""
+    (tmp_path / "log").mkdir()
+    (tmp_path / "a.py").write_text("")
+    copy = tmp_path / "log" / hashlib.sha256(b"").hexdigest()
+    copy.mkdir()
+    code = "import sys\n\nfrom press.tracer import trace\n\n"
+    code += "trace(*sys.argv[1:], 'data')\nopen(f'{sys.argv[1]}/a.py').close()"
+    command = [sys.executable, "-c", code, tmp_path, tmp_path / "log/log"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert f"Is a directory: '{copy}'" in done.stderr
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, "old")
+    real = Path.write_text
+
+    def fail(self, text, **options):
+        real(self, text[:2], **options)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, "new text")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_presses_wait_for_each_other(tiny):
+    from filelock import FileLock
+
+    tiny.executed("standard").mkdir(parents=True)
+    said = []
+    held, waited_for = threading.Event(), threading.Event()
+
+    def other_press():
+        with FileLock(tiny.executed("standard") / ".lock"):
+            held.set()
+            assert waited_for.wait(60)
+            time.sleep(0.3)
+            said.append("the other one ends")
+
+    def echo(text):
+        said.append(text)
+        waited_for.set()
+
+    other = threading.Thread(target=other_press)
+    other.start()
+    assert held.wait(60)
+    press(["beta"], repository=tiny, echo=echo)
+    other.join()
+    assert said[:3] == [
+        "waiting for another press (standard)",
+        "the other one ends",
+        "[1/1] beta: executing (standard)",
+    ]
+
+
+RECORDS = "from press import record\n\nrecord('n', n)"
+
+
+RECORD = ["alpha", "--profile", "full", "--record"]
+
+
+def commit(book):
+    """Put a book in a git repository; alpha records its parameter."""
+    book.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS))
+    (book.root / ".gitignore").write_text("executed/\n__pycache__/\n")
+    git(book, "init", "-q")
+    git(book, "add", ".")
+    git(book, "commit", "-q", "-m", "start")
+    return book
+
+
+@pytest.fixture
+def committed(tiny):
+    return commit(tiny)
+
+
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory):
+    book = commit(new_book(tmp_path_factory.mktemp("recorded")))
+    assert main(RECORD, book) == 0
+    return book
+
+
+@pytest.fixture
+def recorded(recorded_once, tmp_path):
+    """The same after a run in the profile full, with its record."""
+    return copied(recorded_once, tmp_path)
+
+
+@pytest.mark.parametrize("what", ["a commit", "an uncommitted file"])
+def test_what_changes_the_commit_during_a_run_is_not_recorded(committed, what, capsys):
+    code = "import subprocess\nfrom pathlib import Path\nfrom time import monotonic\n\n"
+    code += "Path('book/note.txt').write_text(str(monotonic()))\n"
+    commit = "git -c user.name=a -c user.email=a@b commit -q -m x"
+    code += f"_ = subprocess.run('git add . && {commit}', shell=True, check=True)\n"
+    if what != "a commit":
+        code = code[: code.rindex("_ = ")]
+    committed.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS) + cell(code))
+    git(committed, "commit", "-a", "-q", "-m", "meddle")
+    assert main(RECORD, committed) == 1
+    assert "not recorded: alpha. Something was edited" in capsys.readouterr().err
+
+
+def test_a_record_committed_during_a_run_does_no_harm(committed):
+    code = "import subprocess\nfrom pathlib import Path\nfrom time import monotonic\n\n"
+    code += "Path('book/results/beta').mkdir(exist_ok=True, parents=True)\n"
+    code += "Path('book/results/beta/values.json').write_text(str(monotonic()))\n"
+    commit = "git -c user.name=a -c user.email=a@b commit -q -m x"
+    code += f"_ = subprocess.run('git add . && {commit}', shell=True, check=True)"
+    committed.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS) + cell(code))
+    git(committed, "commit", "-a", "-q", "-m", "records")
+    first = git(committed, "rev-parse", "HEAD")
+    assert main(RECORD, committed) == 0
+    assert git(committed, "rev-parse", "HEAD") != first
+    assert read_results(committed.book, "alpha")["provenance"]["commit"] == first
+
+
+def test_a_failure_is_told_beside_a_record_refused(committed, capsys):
+    code = "from pathlib import Path\n\n_ = Path('book/note.txt').write_text('x')"
+    committed.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS) + cell(code))
+    committed.source("beta").write_text(HEAD + PARAMETERS + cell("1 / 0"))
+    git(committed, "commit", "-a", "-q", "-m", "two slips")
+    assert main(["alpha", "beta", *RECORD[1:]], committed) == 1
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError" in told
+    assert "not recorded: alpha" in told
+    assert not committed.results("alpha").exists()
+
+
+def test_a_notebook_of_an_earlier_commit_is_recorded_with_that_commit(committed):
+    first = git(committed, "rev-parse", "HEAD")
+    press(["alpha"], "full", repository=committed)
+    (committed.book / "index.md").write_text("# Other words\n")
+    git(committed, "commit", "-a", "-q", "-m", "words")
+    assert main(RECORD, committed) == 0
+    assert read_results(committed.book, "alpha")["provenance"]["commit"] == first
+
+
+def test_one_made_with_uncommitted_changes_is_executed_again(committed, capsys):
+    edit(committed.root / "tiny/other.py", "42", "43")
+    press(["alpha"], "full", repository=committed)
+    git(committed, "commit", "-a", "-q", "-m", "43")
+    assert main(RECORD, committed) == 0
+    assert "[1/1] alpha: executing (full)" in capsys.readouterr().out.splitlines()[-5:]
+
+
+def test_recording_makes_nothing_stale_and_status_tells_what_is(recorded, capsys):
+    (row,) = status(["alpha"], "full", repository=recorded)
+    assert (row.record.verdict, row.notebook) == ("fresh", {})
+    capsys.readouterr()
+    assert main(["--status", "--profile", "full"], recorded) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == "alpha"
+    assert told[1].startswith("  notebook: fresh (")
+    assert told[2].startswith("  recorded: fresh (of 20")
+    assert told[3:] == [
+        "beta",
+        "  notebook: not executed",
+        "  recorded: nothing",
+        "records: 1 fresh, 0 confirmed",
+    ]
+
+    edit(recorded.source("alpha"), "record('n', n)", "record('n', n + 1)")
+    edit(recorded.source("alpha"), "n: int = 3", "n: int = 4")
+    (recorded.root / "requirements.lock").write_text("numpy==3\n")
+    (row,) = status(["alpha"], repository=recorded)
+    assert row.record.changed == {
+        "code": ["book/alpha.md"],
+        "versions": ["requirements.lock"],
+        "parameters": ["n"],
+    }
+    with (recorded.book / "profiles.yml").open("a") as stream:
+        stream.write("full: {alpha: {n: 3}}\n")
+    (row,) = status(["alpha"], repository=recorded)
+    assert row.record.changed.keys() == {"code", "versions"}
+
+
+def test_the_colophon_names_what_is_stale(recorded):
+    edit(recorded.source("alpha"), "record('n', n)", "record('n', n + 1)")
+    first, second = status(repository=recorded)
+    cells = _row(first).split("|")
+    assert cells[1].strip() == "{doc}`alpha`"
+    assert "<summary>1 functions and files</summary>`book/alpha.md`<" in cells[5]
+    assert [cell.strip() for cell in _row(second).split("|")[3:6]] == ["", "", ""]
+
+
+def test_data_that_are_not_at_hand_make_no_record_stale(recorded, monkeypatch):
+    folder = recorded.results("alpha")
+    made = read_part(folder, "provenance.json")
+    write_part(folder, "provenance.json", made | {"data": {"w/words": "abc"}})
+    for now, stale in [("abc", {}), (None, {}), ("abd", {"data": ["w/words"]})]:
+        monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": now})
+        (row,) = status(["alpha"], repository=recorded)
+        assert row.record.changed == stale
+
+
+def test_unknown_chapters_and_profiles_are_named(tiny, capsys):
+    assert main(["gamma"], tiny) == 1
+    assert "not in _toc.yml: gamma" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="'huge' is none of"):
+        press(profile="huge", repository=tiny)
+
+
+ROOT = Repository.here().root
+
+
+@pytest.mark.parametrize(
+    ("folder", "path"),
+    [
+        (ROOT, "book/sketches.md"),
+        (ROOT, "./book/sketches.md"),
+        (ROOT / "book", "./sketches.md"),
+        (ROOT / "tests", "../book/sketches.md"),
+        (Path("/"), str(ROOT / "book/sketches.md")),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The specified file")
+def test_papermill_reads_chapters_from_anywhere(folder, path, monkeypatch):
+    import papermill
+
+    monkeypatch.chdir(folder)
+    assert papermill.inspect_notebook(path)["draws"]["inferred_type_name"] == "int"
+
+
+def test_papermill_still_reads_and_writes_the_notebooks_of_other_projects(
+    tiny, monkeypatch
+):
+    import papermill
+
+    monkeypatch.chdir(tiny.root)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
+    for path in ["book/one.ipynb", "./two.ipynb", str(tiny.root / "three.ipynb")]:
+        ChapterReader.write(nbformat.writes(notebook), path)
+        assert papermill.inspect_notebook(path) == {}
+    assert ChapterReader.read("book/alpha.md") == ALPHA  # a book, but not this one
+    ChapterReader.write("words", "book/words.md")
+    assert (tiny.book / "words.md").read_text() == "words"
+    with pytest.raises(OSError, match="is a source; write the notebook"):
+        ChapterReader.write("{}", str(ROOT / "book/cur.md"))
+
+
+def test_a_page_without_code_is_no_work(tiny, capsys):
+    assert press(["index"], "quick", repository=tiny) == []
+    assert "no page chosen has code" in capsys.readouterr().out
+
+
+def test_chapters_load_nothing_heavy():
+    code = "import sys\nfrom press import paper, record, recorded\n"
+    code += "print([m for m in ('papermill', 'sphinx', 'jupytext', 'nbformat', "
+    code += "'IPython') if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout.replace("'", '"')) == []
+
+
+def test_no_module_hides_a_name_that_is_loaded_on_first_use():
+    """A submodule, once imported, stands where the package would look the name up."""
+    package = Path(press_package.__file__).parent
+    assert not {path.stem for path in package.glob("*.py")} & {*press_package.__all__}

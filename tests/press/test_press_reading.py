@@ -1,0 +1,139 @@
+"""What the press reads: profiles, records, chapters, and whoever reads what it says."""
+
+import os
+import re
+import sys
+import warnings
+from importlib.util import module_from_spec, spec_from_file_location
+
+import pytest
+
+from press import chapters, status
+from press.chapters import parameters, parse_chapter
+from press.cli import main
+from press.repository import write_atomically
+from press.results import read_paper
+from press.slider import with_slider
+from support.books import HEAD, cell, new_book
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    return new_book(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "quick: {alhpa: {n: 1}}",
+            "profiles.yml, quick: no page alhpa; there are index, alpha",
+        ),
+        ("ful: {alpha: {n: 1}}", "profiles.yml: no profile ful; there are quick, "),
+        (
+            "quick: {alpha: 3}",
+            "profiles.yml, quick: alpha wants a mapping, as in {n: 100}",
+        ),
+        ("quick: [alpha]", "profiles.yml, quick: wants a mapping, as in"),
+        ("- quick", "profiles.yml wants a mapping, as in {quick"),
+        ("quick: {alpha: {n: 1}", 'profiles.yml", line 1, column'),
+        ("quick:\n  alpha: {n: 1}\n  alpha: {}", "line 3: alpha is there twice"),
+        ("quick: {alpha: {n: 1e5}}", "line 1: 1e5 is text in YAML; write 1.0e+5"),
+        ("quick: {alpha: {n: [2, -1.5e3]}}", "-1.5e3 is text in YAML"),
+    ],
+)
+def test_what_is_wrong_in_the_profiles_is_told_with_its_place(tiny, text, told, capsys):
+    (tiny.book / "profiles.yml").write_text(text)
+    assert main(["--status", "--profile", "quick"], tiny) == 1
+    said = capsys.readouterr().err.strip()
+    assert told in said
+    assert "\n" not in said
+
+
+def test_text_that_looks_like_a_number_is_quoted(tiny):
+    (tiny.book / "profiles.yml").write_text("quick: {alpha: {n: '1e5', m: 1.0e+5}}")
+    assert tiny.overrides("quick") == {"alpha": {"n": "1e5", "m": 1e5}}
+
+
+def test_a_figure_stands_once_in_the_papers(tiny):
+    (tiny.book / "papers.yml").write_text("x: {value: 1}\nx: {value: 2}\n")
+    with pytest.raises(ValueError, match=r"papers\.yml, line 2: x is there twice"):
+        read_paper(tiny.book, "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("<<<<<<< HEAD", "/provenance.json is no part of a record: Expecting value"),
+        ("[]", "/provenance.json is no part of a record: it holds no dictionary"),
+        ('{"commit": "x"}', " has a provenance without data, executed, parameters"),
+    ],
+)
+def test_a_damaged_record_is_named(tiny, text, told, capsys):
+    write_atomically(tiny.results("alpha") / "provenance.json", text)
+    assert main(["--status"], tiny) == 1
+    assert f"book/results/alpha{told}" in capsys.readouterr().err
+
+
+def test_status_names_the_record_of_a_chapter_that_is_gone(tiny, capsys):
+    write_atomically(tiny.results("oldname") / "provenance.json", "{}")
+    assert main(["--status"], tiny) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[-2] == "book/results/oldname: of no page in _toc.yml"
+    assert main(["--status", "alpha"], tiny) == 0
+    assert "oldname" not in capsys.readouterr().out
+
+
+def test_a_press_of_no_checkout_says_so_instead_of_reading_a_chapter(
+    tiny, monkeypatch, tmp_path
+):
+    monkeypatch.setattr("press.repository.__file__", str(tmp_path / "x/a/b/c.py"))
+    (tiny.book / "press").mkdir()
+    with pytest.raises(OSError, match=r"pip install -e \. -e \./book"):
+        chapters.ChapterReader.read(str(tiny.source("alpha")))
+
+
+def test_without_the_extra_the_command_names_it(tiny, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert main(["--status"], tiny) == 1
+    assert "pip install -e . -e ./book" in capsys.readouterr().err
+
+
+def test_who_stops_reading_is_told_nothing(tiny, monkeypatch, capfd):
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as stream:
+        monkeypatch.setattr("sys.stdout", stream)
+        assert main(["--status"], tiny) == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_a_default_that_json_cannot_hold_is_given_by_its_code(tiny):
+    code = "sizes: dict = {(1, 2): 3}\nnames: set = {'a', 'b'}\npair: tuple = (1, 2)"
+    text = HEAD + cell(code, "parameters")
+    assert parameters(parse_chapter(text)) == {
+        "sizes": "{(1, 2): 3}",
+        "names": "{'a', 'b'}",
+        "pair": (1, 2),
+    }
+    tiny.source("alpha").write_text(text)
+    (row,) = status(["alpha"], repository=tiny)
+    assert row.notebook is None
+
+
+def test_papermill_alone_warns_less_for_the_press():
+    spec = spec_from_file_location("press.again", chapters.__file__)
+    told = "The specified file (a.md) does not end in one of ['.ipynb', '.json']"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.resetwarnings()
+        spec.loader.exec_module(module_from_spec(spec))
+        for module in ("papermill.iorw", "mine"):
+            warnings.warn_explicit(told, UserWarning, "file.py", 1, module)
+    assert len(caught) == 1
+
+
+def test_the_same_pictures_twice_on_a_page_are_two_sliders():
+    drawn = [("1", "a.webp"), ("2", "b.webp")]
+    text = with_slider(drawn, "n", "Pictures")
+    (name,) = re.findall('<div class="frames (.*)">', text)
+    assert f'querySelectorAll(".{name}")' in text

@@ -1,0 +1,610 @@
+import pickle
+import tracemalloc
+from math import comb, factorial
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.kernel_approximation import PolynomialCountSketch
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, normalize
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from simlib.regression import ExponentialFeatures, features
+from simlib.regression.sketch import PolynomialSketch
+from support.matrices import quick
+
+SKETCHES = ["tensor_srht", "polynomial_count_sketch", "shared_tree"]
+KINDS = [*SKETCHES, "taylor", "positive"]
+each = pytest.mark.parametrize("kind", KINDS)
+
+
+def sphere(n, d, r=1.0, seed=0):
+    return r * normalize(np.random.default_rng(seed).standard_normal((n, d)))
+
+
+def flat(n, d=64, seed=0):
+    """On the unit sphere of a subspace of three dimensions."""
+    axes = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, 3)))[0]
+    return sphere(n, 3, seed=seed) @ axes.T
+
+
+def kernel(X):
+    return np.exp(X @ X.T)
+
+
+def series(X, degree):
+    return sum((X @ X.T) ** p / factorial(p) for p in range(degree + 1))
+
+
+def error(Z, K):
+    return np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K)
+
+
+def errors(X, kind, n_components, seeds=1):
+    """The mean over seeds."""
+    maps = (
+        ExponentialFeatures(n_components, kind=kind, random_state=k)
+        for k in range(seeds)
+    )
+    return np.mean([error(m.fit_transform(X), kernel(X)) for m in maps])
+
+
+# The contract of scikit-learn
+
+
+def fails(estimator):
+    return {"check_fit_idempotent": "exp of its squared norms, 20 000, overflows"}
+
+
+@parametrize_with_checks(
+    [
+        ExponentialFeatures(),
+        ExponentialFeatures(20, kind="taylor"),
+        ExponentialFeatures(20, kind="positive"),
+    ],
+    expected_failed_checks=fails,
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@each
+def test_fit_is_idempotent(kind):
+    """On shorter rows than those that scikit-learn takes."""
+    X, new = sphere(40, 5), sphere(20, 5, seed=1)
+    maps = ExponentialFeatures(60, kind=kind, random_state=0).fit(X)
+    first = maps.transform(new)
+    np.testing.assert_array_equal(maps.fit(X).transform(new), first)
+
+
+# Exact answers
+
+
+@pytest.mark.parametrize(("d", "degree"), [(1, 9), (2, 5), (5, 3), (16, 2)])
+@pytest.mark.parametrize("extra", [0, 3])
+def test_monomials_are_the_series(d, degree, extra):
+    X = 1.5 * np.random.default_rng(0).standard_normal((30, d)) / np.sqrt(d)
+    needed = comb(d + degree, degree)
+    taylor = ExponentialFeatures(needed + extra, kind="taylor", degree=degree)
+    Z = taylor.fit_transform(X)
+    assert Z.shape == (30, needed)
+    assert taylor.degree_ == degree
+    np.testing.assert_allclose(Z @ Z.T, series(X, degree), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("d", "degree"), [(1, 4), (3, 4), (6, 2)])
+def test_monomials_of_scikit_learn(d, degree):
+    """The same, times one over the root of the factorials."""
+    X = np.random.default_rng(0).standard_normal((10, d))
+    theirs = PolynomialFeatures(degree).fit(X)
+    weights = [np.prod([factorial(k) for k in row]) for row in theirs.powers_]
+    Z = ExponentialFeatures(1000, kind="taylor", degree=degree).fit_transform(X)
+    np.testing.assert_allclose(Z, theirs.transform(X) / np.sqrt(weights), rtol=1e-12)
+
+
+def test_monomials_are_listed_in_fit_alone(monkeypatch):
+    X = sphere(30, 3)
+    maps = ExponentialFeatures(20, kind="taylor", degree=3).fit(X)
+    expected = maps.transform(X)
+    monkeypatch.setattr(features, "BLOCK", 100)
+    monkeypatch.setattr(features, "combinations_with_replacement", None)
+    np.testing.assert_array_equal(maps.transform(X), expected)
+
+
+@pytest.mark.parametrize("kind", ["taylor", *SKETCHES[:2]])
+@pytest.mark.parametrize("r", [0.1, 1, 2])
+def test_few_columns_need_no_sketch(kind, r):
+    """The kernel itself, to rounding of its largest entry."""
+    X = sphere(50, 2, r)
+    maps = ExponentialFeatures(1000, kind=kind)
+    Z = maps.fit_transform(X)
+    np.testing.assert_allclose(Z @ Z.T, kernel(X), atol=1e-14 * np.exp(r**2))
+    assert maps.n_components_ == (maps.degree_ + 1) * (maps.degree_ + 2) // 2 < 1000
+
+
+@each
+@pytest.mark.parametrize("n_components", [1, 7, 100])
+def test_rows_of_zeros(kind, n_components):
+    X = sphere(20, 5)
+    X[3] = 0
+    maps = ExponentialFeatures(n_components, kind=kind).fit(X)
+    Z = maps.transform(X)
+    np.testing.assert_allclose(Z[3] @ Z[3], 1, rtol=1e-14)
+    if kind != "positive":
+        np.testing.assert_array_equal(Z @ Z[3], 1)
+    Z = maps.fit(np.zeros((4, 5))).transform(np.zeros((2, 5)))
+    np.testing.assert_allclose(Z @ Z.T, 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", SKETCHES)
+def test_one_feature_is_the_constant(kind):
+    maps = ExponentialFeatures(1, kind=kind).fit(sphere(20, 5))
+    np.testing.assert_array_equal(maps.transform(sphere(20, 5)), np.ones((20, 1)))
+    assert maps.degree_ == 0
+    assert list(maps.budget_) == [1]
+
+
+# Put together by hand
+
+
+@pytest.mark.parametrize("kind", SKETCHES)
+@pytest.mark.parametrize(("d", "n_components"), [(6, 90), (40, 90), (200, 90)])
+def test_sketches_put_together(kind, d, n_components):
+    X = 1.3 * sphere(30, d)
+    maps = ExponentialFeatures(n_components, kind=kind, random_state=5).fit(X)
+    rng = np.random.default_rng(5)
+    seed = rng.integers(2**63) if kind == "shared_tree" else None
+    parts = [np.ones((30, 1))]
+    for p in range(1, maps.degree_ + 1):
+        m = maps.budget_[p]
+        if m == comb(d + p - 1, p):
+            start = comb(d + p - 1, d)
+            every = ExponentialFeatures(10**4, kind="taylor", degree=p)
+            parts.append(every.fit_transform(X)[:, start:])
+        elif kind == "polynomial_count_sketch":
+            sketch = PolynomialCountSketch(
+                degree=p, n_components=m, random_state=int(rng.integers(2**31))
+            )
+            parts.append(sketch.fit_transform(X) / factorial(p) ** 0.5)
+        else:
+            shared = kind == "shared_tree"
+            sketch = PolynomialSketch(m, d, p, shared=shared, rng=seed or rng)
+            parts.append(sketch(X) / factorial(p) ** 0.5)
+    np.testing.assert_allclose(maps.transform(X), np.hstack(parts), atol=1e-13)
+
+
+def test_positive_features():
+    X = sphere(30, 6, 1.5)
+    Z = ExponentialFeatures(80, kind="positive", random_state=5).fit_transform(X)
+    W = np.random.default_rng(5).standard_normal((6, 80))
+    for x, z in zip(X, Z, strict=True):
+        np.testing.assert_allclose(z, np.exp(x @ W - x @ x / 2) / np.sqrt(80))
+    assert (Z > 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*SKETCHES[:2], "positive"])
+def test_features_in_expectation(kind):
+    """Over 300 draws within 4 standard errors: all but the paper's are unbiased."""
+    X = sphere(3, 5, 1.2)
+    X[1] += X[0] / 2
+    draws = []
+    for seed in range(300):
+        maps = ExponentialFeatures(40, kind=kind, random_state=seed)
+        Z = maps.fit_transform(X)
+        draws.append(Z @ Z.T)
+    expected = kernel(X) if kind == "positive" else series(X, maps.degree_)
+    spread = np.std(draws, axis=0, ddof=1) / np.sqrt(300)
+    assert (spread > 0).all()
+    assert (abs(np.mean(draws, axis=0) - expected) < 4 * spread).all()
+
+
+# The budget
+
+
+def budget(n_components, d, square, q):
+    """Return the features of each degree, what all monomials are, and the weights."""
+    counts = np.array([comb(d + p - 1, p) for p in range(q + 1)], float)
+    weights = scipy.stats.poisson.pmf(np.arange(q + 1), square)
+    return (
+        features._weighted_budget(n_components, counts, weights),
+        counts,
+        weights,
+    )
+
+
+@quick
+@given(
+    st.integers(1, 3000),
+    st.integers(1, 100),
+    st.floats(1, 100),
+    st.integers(1, 200),
+)
+def test_budget(n_components, d, square, q):
+    sizes, counts, weights = budget(n_components, d, square, q)
+    exact = sizes == counts
+    assert exact[0]
+    assert exact[1] or 2 * d >= n_components
+    assert (sizes >= 0).all()
+    assert (sizes <= counts).all()
+    assert sizes.sum() == n_components or exact.all()
+    shares = weights[~exact] / max(weights[~exact].sum(), 1e-300)
+    off = sizes[~exact] - shares * (n_components - counts[exact].sum())
+    assert (abs(off) < 1.001).all()
+
+
+@pytest.mark.parametrize("square", [1, 2, 4])
+@pytest.mark.parametrize("d", [2, 5, 16, 40])
+@pytest.mark.parametrize("n_components", [90, 512, 2000])
+def test_no_other_choice_of_exact_degrees_is_better(n_components, d, square):
+    """Of all 2^8; the variance is W^2 / L as in the docstring."""
+    sizes, counts, weights = budget(n_components, d, square, 9)
+
+    def variance(exact):
+        left = n_components - counts[exact].sum()
+        weight = weights[~exact].sum()
+        return np.inf if left < 0 else weight**2 / max(left, 1e-300)
+
+    choices = (np.arange(256)[:, None] >> np.arange(8)) % 2 == 1
+    choices = np.hstack([np.ones((256, 2), bool), choices])
+    least = min(variance(choice) for choice in choices)
+    assert variance(sizes == counts) <= least * (1 + 1e-12)
+
+
+def test_budget_of_the_guide():
+    """Nothing but degrees 0 and 1 exact: shares of r^2p / p!."""
+    X = sphere(50, 64, 1.5)
+    maps = ExponentialFeatures(1000, random_state=0).fit(X)
+    weights = np.array([2.25**p / factorial(p) for p in range(2, 40)])
+    assert list(maps.budget_[:2]) == [1, 64]
+    shares = 935 * weights / weights.sum()
+    assert abs(maps.budget_[2:] - shares[: maps.degree_ - 1]).max() < 1
+    assert shares[maps.degree_ - 1 :].max() < 1
+    assert maps.budget_.sum() == maps.n_components_ == 1000
+
+
+def test_budget_of_rows_of_different_lengths():
+    """Shares of the mean of exp(-r^2) r^2p / p!."""
+    X = sphere(60, 64) * np.repeat([1, 1.5, 2], 20)[:, None]
+    maps = ExponentialFeatures(1000, random_state=0).fit(X)
+    p = np.arange(2, 40)
+    weights = scipy.stats.poisson.pmf(p[:, None], [1, 2.25, 4]).mean(axis=1)
+    shares = 935 * weights / weights.sum()
+    assert abs(maps.budget_[2:] - shares[: maps.degree_ - 1]).max() < 1
+
+
+@pytest.mark.parametrize("norm", [3, 8])
+@pytest.mark.parametrize("kind", SKETCHES[:2])
+def test_one_long_row_takes_nothing_from_the_others(kind, norm):
+    """It had them raised from .007 to .2, by budgets for its own length."""
+    X = sphere(1000, 16)
+    few = X[:-1]
+    alone = ExponentialFeatures(1024, kind=kind, random_state=0).fit(few)
+    X[-1] *= norm
+    maps = ExponentialFeatures(1024, kind=kind, random_state=0).fit(X)
+    found = error(maps.transform(few), kernel(few))
+    assert found < 1.5 * error(alone.transform(few), kernel(few))
+    assert found < 0.01
+
+
+def test_budget_of_the_paper():
+    maps = ExponentialFeatures(1024, kind="shared_tree").fit(sphere(20, 16))
+    assert list(maps.budget_) == [1, 16] + 7 * [143]
+    maps.set_params(n_components=30).fit(sphere(20, 16))
+    assert list(maps.budget_) == [1] + 8 * [3]
+    maps.set_params(n_components=5).fit(sphere(20, 16))
+    assert list(maps.budget_) == [1] + 4 * [1]
+    maps.set_params(n_components=1000, degree=2).fit(sphere(20, 16))
+    assert list(maps.budget_) == [1, 16, 983]
+
+
+def test_paper_sketches_what_it_could_compute():
+    """Even where the monomials of degree 2 are as many as its sketch has features."""
+    X = sphere(20, 16)
+    maps = ExponentialFeatures(969, kind="shared_tree", random_state=0)
+    Z = maps.fit_transform(X)[:, 17:153]
+    assert maps.budget_[2] == 136
+    assert error(Z, (X @ X.T) ** 2 / 2) > 0.01
+
+
+def test_degrees():
+    """By the mean over the rows of where the tail of a Poisson distribution ends."""
+    for r, degree in (0, 8), (1, 8), (1.5, 10), (2, 14):
+        X = np.diag([r, r / 2, 0, 0])
+        maps = ExponentialFeatures(kind="shared_tree").fit(X)
+        squares = np.maximum([r, r / 2, 1, 1], 1)[:, None] ** 2
+        tail = scipy.stats.poisson.sf([degree - 1, degree], squares).mean(axis=0)
+        assert tail[1] <= 1e-5 < tail[0]
+        assert maps.degree_ == degree
+    for r in 1, 3, 10:
+        maps = ExponentialFeatures(kind="taylor").fit([[r]])
+        tail = scipy.stats.poisson.sf([maps.degree_ - 1, maps.degree_], r**2)
+        assert tail[1] <= 2**-52 < tail[0]
+    for kind in SKETCHES:
+        maps = ExponentialFeatures(500, kind=kind, degree=3).fit(sphere(5, 4, 1.9))
+        assert maps.degree_ == 3
+
+
+# Accuracy: R15 and T6 of the guide
+
+
+@pytest.mark.slow
+def test_r15():
+    X = sphere(2000, 16)
+    ours = errors(X, "tensor_srht", 1024)
+    assert ours < 0.03
+    assert ours == pytest.approx(errors(X, "polynomial_count_sketch", 1024), rel=0.3)
+    assert ours < 0.3 * errors(X, "shared_tree", 1024)
+
+
+@pytest.mark.parametrize("kind", SKETCHES[:2])
+def test_errors_fall_as_one_over_the_root(kind):
+    """With no exact degree but 0 and 1."""
+    X = sphere(1000, 64)
+    ratio = errors(X, kind, 512, seeds=2) / errors(X, kind, 2048, seeds=2)
+    assert 1.8 < ratio < 2.3
+
+
+def test_exact_degrees_make_errors_fall_faster():
+    X = sphere(1000, 16)
+    assert errors(X, "tensor_srht", 512) > 4 * errors(X, "tensor_srht", 2048)
+
+
+def plain(X, n_components, seed):
+    """The features of the guide, of which no degree from 2 on is exact."""
+    weights = np.array([1 / factorial(p) for p in range(2, 9)])
+    shares = (n_components - 1 - X.shape[1]) * weights / weights.sum()
+    rng = np.random.default_rng(seed)
+    parts = [
+        PolynomialSketch(max(1, int(m)), X.shape[1], p, rng=rng)(X)
+        * factorial(p) ** -0.5
+        for p, m in enumerate(shares, start=2)
+    ]
+    return np.hstack([np.ones((len(X), 1)), X, *parts])
+
+
+@pytest.mark.slow
+def test_r15_without_exact_degrees():
+    """The guide's own measurement: 0.042, 0.021 and 0.015 with 256, 1024 and 2048."""
+    X = sphere(2000, 16)
+    K = kernel(X)
+    found = {m: error(plain(X, m, 0), K) for m in (256, 512, 1024, 2048)}
+    assert found[256] == pytest.approx(0.042, rel=0.2)
+    assert found[1024] == pytest.approx(0.021, rel=0.1)
+    assert found[2048] == pytest.approx(0.015, rel=0.1)
+    assert 1.8 < found[512] / found[2048] < 2.3
+
+
+@pytest.mark.parametrize(
+    ("X", "kind", "n_components", "expected", "tolerance"),
+    [
+        (sphere(2000, 16), "taylor", 153, 0.0094, 0.02),
+        (sphere(2000, 16), "taylor", 969, 0.0016, 0.02),
+        (sphere(2000, 64), "taylor", 65, 0.021, 0.02),
+        (flat(1200), "taylor", 65, 0.18, 0.05),
+        (sphere(2000, 16), "shared_tree", 256, 0.088, 0.2),
+        (sphere(2000, 16), "shared_tree", 1024, 0.042, 0.2),
+        (sphere(2000, 64), "shared_tree", 2048, 0.031, 0.2),
+        (sphere(2000, 64), "tensor_srht", 256, 0.051, 0.2),
+        (sphere(2000, 64), "tensor_srht", 2048, 0.016, 0.1),
+        (flat(1200), "tensor_srht", 256, 0.057, 0.3),
+        (flat(1200), "tensor_srht", 1024, 0.028, 0.3),
+        (sphere(2000, 16), "positive", 1024, 0.098, 0.4),
+    ],
+)
+def test_t6(X, kind, n_components, expected, tolerance):
+    assert errors(X, kind, n_components) == pytest.approx(expected, rel=tolerance)
+
+
+# Forms of data
+
+
+@each
+@quick
+@given(
+    st.integers(1, 20),
+    st.integers(1, 12),
+    st.integers(1, 60),
+    st.integers(0, 1000),
+)
+def test_rows_and_columns(kind, n, d, n_components, seed):
+    """Rows do not know of each other, and the same seed gives the same features."""
+    rng = np.random.default_rng(seed)
+    X = 2 * rng.random((n, d)) / np.sqrt(d) * (rng.random((n, d)) < 0.7)
+    n_components += d if kind == "taylor" else 0
+    maps = ExponentialFeatures(n_components, kind=kind, random_state=seed)
+    Z = maps.fit_transform(X)
+    assert Z.shape == (n, maps.n_components_)
+    assert maps.n_components_ <= n_components
+    assert len(maps.get_feature_names_out()) == Z.shape[1]
+    if kind != "positive":
+        assert maps.budget_.sum() == maps.n_components_
+        assert len(maps.budget_) == maps.degree_ + 1
+        assert maps.budget_[-1] > 0
+    np.testing.assert_array_equal(clone(maps).fit_transform(X), Z)
+    order = rng.permutation(n)
+    atol = 1e-13 * abs(Z).max()
+    np.testing.assert_allclose(maps.transform(X[order]), Z[order], atol=atol)
+    sparse = scipy.sparse.csr_array(X)
+    np.testing.assert_allclose(maps.transform(sparse), Z, atol=atol)
+    np.testing.assert_allclose(clone(maps).fit_transform(sparse), Z, atol=atol)
+
+
+@each
+@pytest.mark.parametrize("d", [5, 300])
+def test_types(kind, d):
+    X = sphere(20, d)
+    maps = ExponentialFeatures(301, kind=kind, random_state=0)
+    Z = maps.fit_transform(X)
+    single = maps.fit_transform(X.astype(np.float32))
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, Z, atol=1e-5)
+    assert maps.transform(scipy.sparse.csc_array(X, dtype="f")).dtype == np.float32
+    assert maps.transform(X.tolist()).dtype == np.float64
+    assert maps.transform(np.eye(3, d, dtype=int)).dtype == np.float64
+
+
+@each
+def test_blocks(kind, monkeypatch):
+    X = sphere(50, 5)
+    maps = ExponentialFeatures(60, kind=kind, random_state=0).fit(X)
+    Z = maps.transform(X)
+    for block in 1, 130, 1000:
+        monkeypatch.setattr(features, "BLOCK", block)
+        np.testing.assert_allclose(maps.transform(X), Z, atol=1e-13)
+
+
+@each
+def test_seeds(kind):
+    X = sphere(20, 5)
+
+    def draw(seed):
+        maps = ExponentialFeatures(60, kind=kind, random_state=seed)
+        return maps.fit_transform(X)
+
+    np.testing.assert_array_equal(draw(0), draw(0))
+    state = np.random.RandomState(0)
+    first = draw(state)
+    np.testing.assert_array_equal(first, draw(np.random.RandomState(0)))
+    if kind != "taylor":
+        assert (draw(0) != draw(1)).any()
+        assert (first != draw(state)).any()
+        assert (draw(None) != draw(None)).any()
+
+
+@each
+def test_pickle_and_pipeline(kind):
+    X, new = sphere(100, 4), sphere(50, 4, seed=1)
+    model = make_pipeline(
+        ExponentialFeatures(300, kind=kind, random_state=0), Ridge(1e-6)
+    )
+    model.fit(X, np.exp(X[:, 0]))
+    predicted = pickle.loads(pickle.dumps(model)).predict(new)
+    np.testing.assert_array_equal(predicted, model.predict(new))
+    assert abs(predicted - np.exp(new[:, 0])).max() < 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each
+def test_long_rows_do_not_overflow(kind, dtype):
+    """A warning of an overflow would be an error here. The bias of the paper's does."""
+    r = 5 if kind == "shared_tree" else 9.99
+    X = sphere(20, 16, r)
+    X[0], X[1] = 0, r * np.eye(16)[3]
+    for n_components in 17, 128:
+        maps = ExponentialFeatures(n_components, kind=kind, random_state=0)
+        assert np.isfinite(maps.fit_transform(X.astype(dtype))).all()
+
+
+@pytest.mark.parametrize("kind", ["taylor", *SKETCHES[:2]])
+def test_the_longest_rows_of_a_given_degree(kind):
+    """Of one column, so that all degrees are exact."""
+    X = np.array([[37.6], [-30], [0.1]])
+    maps = ExponentialFeatures(2000, kind=kind, degree=60, random_state=0)
+    Z = maps.fit_transform(X)
+    expected = [sum(x ** (2 * p) / factorial(p) for p in range(61)) for x in X[:, 0]]
+    found = np.square(Z).sum(axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def peak(function):
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", SKETCHES)
+def test_memory(kind):
+    """Of one row the sixth power would take 116 GiB, and the third one MiB."""
+    X = sphere(4, 50)
+    maps = ExponentialFeatures(200, kind=kind, random_state=0)
+    assert peak(lambda: maps.fit_transform(X)) < 2**19
+
+
+@each
+def test_memory_of_many_rows(kind):
+    """Besides the features, 49 MiB, there are a few blocks of 8."""
+    X = sphere(100_000, 3)
+    maps = ExponentialFeatures(64, kind=kind, random_state=0).fit(X)
+    needed = 8 * len(X) * maps.n_components_
+    assert peak(lambda: maps.transform(X)) < needed + 48 * 2**20
+
+
+def test_memory_of_sparse_rows():
+    """As an array they would take 305 MiB."""
+    X = scipy.sparse.random_array((2000, 20_000), density=1e-4, rng=0, format="csr")
+    for kind in "tensor_srht", "shared_tree":
+        maps = ExponentialFeatures(20, kind=kind, random_state=0)
+        assert peak(lambda maps=maps: maps.fit_transform(X)) < 64 * 2**20
+
+
+# What is refused
+
+
+@each
+def test_impossible_options(kind):
+    X = sphere(10, 4)
+    for n_components in 0, -3, 2.5, None:
+        with pytest.raises(
+            ValueError,
+            match=f"n_components must be a positive integer, .*; got {n_components}",
+        ):
+            ExponentialFeatures(n_components, kind=kind).fit(X)
+    for degree in 0, -1, 1.5, None, "automatic":
+        with pytest.raises(ValueError, match='"auto" or a positive integer; got'):
+            ExponentialFeatures(kind=kind, degree=degree).fit(X)
+    with pytest.raises(NotFittedError):
+        ExponentialFeatures(kind=kind).transform(X)
+    with pytest.raises(ValueError, match="NaN"):
+        ExponentialFeatures(kind=kind).fit([[np.nan, 0]])
+
+
+def test_a_failed_fit_is_none():
+    features = ExponentialFeatures(3, kind="taylor")
+    with pytest.raises(ValueError, match="more than n_components=3"):
+        features.fit(sphere(10, 4))
+    with pytest.raises(NotFittedError):
+        features.transform(sphere(10, 4))
+
+
+def test_impossible_kind():
+    with pytest.raises(ValueError, match=r"one of tensor_srht, .*; got 'taylors'"):
+        ExponentialFeatures(kind="taylors").fit(sphere(10, 4))
+
+
+def test_monomials_that_do_not_fit():
+    X = sphere(10, 16)
+    with pytest.raises(ValueError, match=r"degree 1 in 16 variables are 17 features"):
+        ExponentialFeatures(16, kind="taylor").fit(X)
+    with pytest.raises(ValueError, match=r"are 969 .* n_components=968: .*tensor_srht"):
+        ExponentialFeatures(968, kind="taylor", degree=3).fit(X)
+    ExponentialFeatures(17, kind="taylor").fit(X)
+    ExponentialFeatures(969, kind="taylor", degree=3).fit(X)
+
+
+@each
+def test_rows_that_are_too_long(kind):
+    X = np.eye(3)
+    maps = ExponentialFeatures(20, kind=kind).fit(X)
+    for dtype, square in (np.float64, 1420), (np.float32, 178):
+        message = rf"squared norm {square}; .* exp\({square // 2}\), .*{dtype.__name__}"
+        with pytest.raises(ValueError, match=message + ".*Scale the rows"):
+            maps.transform((np.sqrt(square) * X).astype(dtype))
+    maps.set_params(degree=2).fit(X).transform(10.1 * X)
+    if kind != "positive":
+        maps.set_params(degree="auto").fit(X)
+        with pytest.raises(ValueError, match=r"norm 102, .*Scale .* or give a degree"):
+            maps.transform(10.1 * X)
+    with pytest.raises(ValueError, match="squared norm inf"):
+        maps.transform(np.full((1, 3), 1e30, np.float32))

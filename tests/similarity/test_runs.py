@@ -1,0 +1,248 @@
+"""What was paid for is not paid for again: searches and estimates that start again."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from simlib import (
+    BudgetExceeded,
+    Similarity,
+    SimilarityError,
+    approximate_to,
+    estimate_error,
+    tikhonov,
+)
+from simlib.neighbors import (
+    SimilarityNeighbors,
+    most_similar,
+    nearest,
+    pairs_above,
+    search,
+)
+from support.matrices import indefinite
+
+N = 120
+X = np.random.default_rng(0).standard_normal((N, 2))
+NEW = np.random.default_rng(1).standard_normal((9, 2))
+CHEAP = Similarity.from_matrix(cdist(X, X) + cdist(X[:, :1], X[:, :1]))
+
+
+def closeness(x, y):
+    return np.exp(-np.sum((x - y) ** 2, axis=-1))
+
+
+FORMS = {
+    None: closeness,
+    "pairs": closeness,
+    "block": lambda xs, ys: np.exp(-cdist(xs, ys, "sqeuclidean")),
+}
+
+
+class Fails:
+    """A function that stops to answer after so many calls, once."""
+
+    def __init__(self, batch, calls):
+        self.batch, self.left, self.asked = batch, calls, 0
+
+    def __call__(self, x, y):
+        values = FORMS[self.batch](x, y)
+        self.left -= np.size(values)
+        if self.left < 0:
+            self.left = np.inf
+            raise OSError("no route to host")
+        self.asked += np.size(values)
+        return values
+
+
+def neighbors(sim):
+    return nearest(sim, 3, limit=2500, check=3, rng=0)
+
+
+def helped(sim):
+    return nearest(sim, 3, limit=2500, cheap=CHEAP, rng=0)
+
+
+def certain(sim):
+    distance = sim.map(lambda s: np.sqrt(-np.log(np.maximum(s, 1e-300))))
+    bound = Similarity.from_matrix(cdist(X[:, :1], X[:, :1]))
+    return nearest(distance, 3, limit=None, cheap=bound, distance=True, exact=True)
+
+
+def above(sim):
+    return pairs_above(sim, 0.8, rng=0)
+
+
+def most(sim):
+    return most_similar(sim, 300, limit=3000, cheap=CHEAP, rng=0)
+
+
+def graph(sim):
+    return SimilarityNeighbors(sim, random_state=0).fit(np.arange(N)).graph_
+
+
+def error(sim):
+    approximation = tikhonov(sim, 9, rng=0)
+    return estimate_error(sim, approximation, 600, rng=0)
+
+
+def adaptive(sim):
+    return approximate_to(sim, 0.2, rng=0)
+
+
+def looked_up(sim):
+    return search(sim, NEW, 3, limit=40, fit_limit=2000, rng=0)
+
+
+VERBS = [neighbors, helped, certain, above, most, graph, error, adaptive, looked_up]
+
+
+def told(result):
+    """Return all numbers of a result."""
+    if hasattr(result, "approximation"):
+        return result.error, result.reason, result.approximation.toarray().tolist()
+    names = ("i", "j", "indices", "values", "recall", "value", "low", "high", "calls")
+    return [np.asarray(getattr(result, name, None)).tolist() for name in names]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_started_again_in_the_same_process(verb):
+    """With whatever was looked at in between."""
+    sim = Similarity(X, closeness)
+    first, paid = told(verb(sim)), sim.calls
+    sim.pairs([0, 1, 2], [5, 6, 7])
+    paid_too = sim.calls
+    if verb is not error:
+        assert told(verb(sim)) == first
+    new = NEW.shape[0] * 40 if verb is looked_up else 0  # nothing keeps these
+    if verb is not error:
+        assert sim.calls == paid_too + new
+    else:
+        sim = Similarity(X, closeness)
+        assert told(verb(sim)) == told(verb(sim)) == first
+        assert sim.calls == paid
+
+
+@pytest.mark.parametrize("batch", FORMS)
+@pytest.mark.parametrize("verb", VERBS)
+def test_interrupted_twice_and_started_again(tmp_path, verb, batch):
+    """One price in all, and the next time none."""
+    one_go = Similarity(X, FORMS[batch], batch=batch)
+    expected = told(verb(one_go))
+    options = {"batch": batch, "store": tmp_path / "s", "function_id": "1"}
+    if batch != "block":
+        options["batch_size"] = 50
+    paid = 0
+    for calls in (one_go.calls // 3, one_go.calls // 4):
+        with Similarity(X, Fails(batch, calls), **options) as sim:
+            with pytest.raises(SimilarityError, match="no route to host"):
+                verb(sim)
+            paid += sim.calls
+    with Similarity(X, FORMS[batch], **options) as sim:
+        assert told(verb(sim)) == expected
+        paid += sim.calls
+        assert told(verb(sim)) == expected
+        assert sim.verified == 8 or batch == "block"
+    if batch != "block":  # which asks again for whole tiles on the diagonal
+        assert paid == one_go.calls
+    function = Fails(batch, np.inf)
+    with Similarity(X, function, verify=0, **options) as sim:
+        assert told(verb(sim)) == expected
+        assert sim.calls == function.asked == 0
+
+
+def test_interrupted_in_the_same_process():
+    function = Fails(None, 1500)
+    sim = Similarity(X, function, batch_size=1)
+    with pytest.raises(SimilarityError):
+        neighbors(sim)
+    assert told(neighbors(sim)) == told(neighbors(Similarity(X, closeness)))
+    assert sim.calls == function.asked - sim.checks <= 2500
+
+
+def test_threads_pay_once_for_what_they_ask_alike():
+    sim = Similarity(X, closeness)
+    with ThreadPoolExecutor(3) as threads:
+        results = [told(result) for result in threads.map(neighbors, [sim] * 3)]
+    assert results == [told(neighbors(Similarity(X, closeness)))] * 3
+    assert sim.calls <= 2500
+
+
+@pytest.mark.filterwarnings("ignore:Without a companion")
+def test_of_both_orders_as_well(tmp_path):
+    K = indefinite(N) + np.triu(indefinite(N, seed=1)) / 10
+    options = {"batch": "pairs", "symmetric": False}
+    options |= {"store": tmp_path / "s", "function_id": "1"}
+    results = []
+    for _ in range(2):
+        with Similarity(np.arange(N), lambda i, j: K[i, j], **options) as sim:
+            mean = sim.symmetrized().map(np.tanh)
+            results.append((told(helped(mean)), told(above(mean)), told(error(mean))))
+    assert results[0] == results[1]
+    assert sim.calls == 0
+
+
+def test_the_limit_of_the_similarity_is_that_of_what_is_paid():
+    sim = Similarity(X, closeness, limit=2500)
+    first = neighbors(sim)
+    assert sim.remaining < 100
+    assert told(neighbors(sim)) == told(first)  # at no call
+    pairs = pairs_above(sim, 0.8, rng=0)  # has to stop where the limit is reached
+    assert not pairs.reached
+    assert 2490 < sim.calls <= 2500
+
+
+def test_a_search_for_new_items_does_not_begin_what_the_limit_cannot_pay():
+    sim = Similarity(X, closeness)
+    sim.columns(np.arange(40))
+    paid = sim.calls
+    sim.limit = paid + 359
+    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
+        search(sim, NEW, 3, limit=40, fit_limit=0, rng=0)
+    assert sim.calls == paid
+    sim.limit = paid + 360
+    search(sim, NEW, 3, limit=40, fit_limit=0, rng=0)
+    assert sim.calls == paid + 360
+
+
+def test_a_run_knows_what_it_has_asked():
+    K = indefinite(30)
+    sim = Similarity.from_matrix(K)
+    sim.columns([3])
+    run = sim.run()
+    assert (run.calls, run.cost((None, [3])), list(run.known())) == (0, 30, [])
+    np.testing.assert_array_equal(run.columns([3, 4]), K[:, [3, 4]])
+    np.testing.assert_array_equal(run.block([1, 2], [5, 3]), K[[1, 2]][:, [5, 3]])
+    np.testing.assert_array_equal(run.pairs([7, 1], [8, 3]), K[[7, 1], [8, 3]])
+    np.testing.assert_array_equal(run.rows([5]), K[[5]])
+    assert run.calls == 59 + 2 + 1 + 26
+    assert sim.calls == 30 + 29 + 2 + 1 + 26
+    known = {
+        (min(pair), max(pair))
+        for i, j, _ in sim.known()
+        for pair in zip(i.tolist(), j.tolist(), strict=True)
+    }
+    assert len(known) == sum(i.size for i, *_ in sim.known()) == sim.calls
+    assert sim.cost((None, [3, 4, 5])) == 0
+    every = np.arange(30)
+    assert sim.cost((every, every)) == 465 - sim.calls
+    assert sim.cost(pairs=([7, 9], [8, 10])) == 1
+    assert np.isnan(run.peek([9], [10])).all()
+    other = sim.run(asked=True)
+    assert (other.cost((None, [3])), other.cost((None, [4]))) == (0, 29)
+    sim.columns([9])  # by another thread, say
+    assert run.cost((None, [9])) == 27
+    run.columns([9])
+    assert sim.calls == 88 + 27
+    assert sim.informed().run().cost((None, [9])) == 0
+
+
+def test_what_is_known_is_used_where_it_is_asked_for_by_name():
+    sim = Similarity(X, closeness)
+    sim.columns(np.arange(N))
+    paid = sim.calls
+    assert nearest(sim.informed(), 3, limit=0).calls == 0
+    assert nearest(sim.map(np.sqrt).informed(), 3, limit=0).calls == 0
+    assert nearest(sim, 3, limit=2500, rng=0).calls > 2400  # of the run
+    assert sim.calls == paid

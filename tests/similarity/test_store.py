@@ -1,0 +1,1239 @@
+"""The ledger on disk: nothing paid twice, whatever stops the process or the disk."""
+
+import contextlib
+import csv
+import os
+import pickle
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import traceback
+import tracemalloc
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom
+from simlib.similarity import store
+from simlib.similarity.identity import digest, digests, identities
+from simlib.similarity.known import Memory
+from simlib.similarity.store import Record, Store, main
+from support.matrices import indefinite
+
+N = 40
+POINTS = np.random.default_rng(0).standard_normal((N, 3))
+WORDS = [f"word {k}" for k in range(N)]
+
+
+def product(x, y):
+    return float(np.tanh(x @ y))
+
+
+def products(xs, ys):
+    return np.tanh(np.einsum("ij,ij->i", xs, ys))
+
+
+def table(xs, ys):
+    return np.tanh(xs @ ys.T)
+
+
+def closeness(x, y):
+    return float(np.exp(-((x - y) ** 2).sum()))
+
+
+FORMS = {None: product, "pairs": products, "block": table}
+
+
+def opened(path, batch=None, items=POINTS, function=None, **options):
+    """Return a similarity on a store that is closed again by `close`."""
+    options = {"function_id": "tanh 1"} | options
+    return Similarity(
+        items, function or FORMS[batch], batch=batch, store=path, **options
+    )
+
+
+def everything(sim):
+    """Return what is known as a dictionary."""
+    found = {}
+    for i, j, values in sim.known():
+        for a, b, value in zip(i.tolist(), j.tolist(), values.tolist(), strict=True):
+            key = (min(a, b), max(a, b)) if sim.symmetric else (a, b)
+            assert key not in found
+            found[key] = value
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _every_connection_is_closed(monkeypatch):
+    """Python 3.13 warns of one that is not, in whatever test runs when it notices."""
+    made, connect = [], sqlite3.connect
+
+    def noted(*arguments, **options):
+        made.append(connect(*arguments, **options))
+        return made[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noted)
+    yield
+    for connection in made:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.total_changes  # noqa: B018
+
+
+# What comes back
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("batch", FORMS)
+def test_the_next_process_knows_what_this_one_has_paid(
+    tmp_path, batch, symmetric, dtype
+):
+    options = {"batch": batch, "symmetric": symmetric, "dtype": dtype}
+    sim = opened(tmp_path / "s", **options)
+    asked = [
+        lambda sim: sim.columns([3, 5]),
+        lambda sim: sim.rows([7, 3]),
+        lambda sim: sim.block([1, 2, 3, 9], [2, 1, 8]),
+        lambda sim: sim.pairs([0, 1, 2, 2], [10, 11, 12, 12]),
+        lambda sim: sim.diagonal(),
+    ]
+    answers = [question(sim) for question in asked]
+    before, calls = everything(sim), sim.calls
+    assert calls > 0
+    sim.close()
+    again = opened(tmp_path / "s", **options)
+    assert everything(again) == before
+    for question, answer in zip(asked, answers, strict=True):
+        np.testing.assert_array_equal(question(again), answer)
+        assert question(again).dtype == dtype
+    assert again.calls == 0
+    again.close()
+
+
+def test_a_method_goes_on_where_it_stopped(tmp_path):
+    for name, method in METHODS.items():
+        whole = method.function(Similarity(POINTS, closeness), 8, rng=1)
+        sim = opened(tmp_path / name, function=closeness)
+        sim.columns([0, 1, 2])
+        method.function(sim, 5, rng=1)
+        paid = sim.calls
+        sim.close()
+        sim = opened(tmp_path / name, function=closeness)
+        method.function(sim, 5, rng=1)
+        assert sim.calls == 0
+        answer = method.function(sim, 8, rng=1)
+        assert 0 < sim.calls < method.calls(N, 8) + paid
+        np.testing.assert_array_equal(answer.left, whole.left)
+        sim.close()
+
+
+def test_columns_come_back_as_columns(tmp_path):
+    """And not as scattered entries, which take twice the memory."""
+    sim = opened(tmp_path / "s", "block")
+    sim.columns([4, 6, 8])
+    sim.close()
+    sim = opened(tmp_path / "s", "block")
+    assert sorted(sim._shelf.columns.kept) == [4, 6, 8]
+    sim.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_grids_are_restored(data):
+    """Whichever way round, overlapping, twice, or but a part."""
+    n, symmetric = data.draw(st.integers(1, 9)), data.draw(st.booleans())
+    K = np.arange(1.0, n * n + 1).reshape(n, n)
+    K = K + K.T if symmetric else K
+    sides = st.lists(st.integers(0, n - 1), min_size=1, unique=True).map(np.array)
+    grids, expected = [], np.full((n, n), np.nan)
+    for i, j in data.draw(st.lists(st.tuples(sides, sides), max_size=5)):
+        grids.append((i, j, K[np.ix_(i, j)]))
+        expected[np.ix_(i, j)] = K[np.ix_(i, j)]
+        if symmetric:
+            expected[np.ix_(j, i)] = K[np.ix_(j, i)]
+    memory = Memory(n, symmetric=symmetric, dtype=np.dtype(float))
+    memory.restore(grids)
+    i, j = np.indices((n, n)).reshape(2, -1)
+    np.testing.assert_array_equal(memory.get(i, j).reshape(n, n), expected)
+    upper = np.triu(np.ones((n, n), dtype=bool)) | (not symmetric)
+    count = sum(i.size for i, *_ in memory.known())
+    assert count == np.count_nonzero(~np.isnan(expected) & upper)
+
+
+def test_views_forks_blanks_and_estimators(tmp_path):
+    sim = opened(tmp_path / "s", symmetric=False)
+    sim.map(np.exp).symmetrized().columns([1])
+    sim.fork(limit=50).columns([2])
+    sim.blank().columns([3])  # whose values are not worth their memory
+    sim.close()
+    sim = opened(tmp_path / "s", symmetric=False)
+    sim.symmetrized().map(abs).columns([1])
+    sim.columns([2])
+    assert sim.calls == 0
+    sim.columns([3])
+    assert sim.calls == N - 1  # the row of item 1 is known
+    sim.close()
+    sim = opened(tmp_path / "symmetric")
+    model = SimilarityFeatures(sim, n_landmarks=5, random_state=0)
+    features = model.fit_transform(np.arange(N))
+    sim.close()
+    again = opened(tmp_path / "symmetric")
+    model = SimilarityFeatures(again, n_landmarks=5, random_state=0)
+    np.testing.assert_array_equal(model.fit_transform(np.arange(N)), features)
+    assert again.calls == 0
+    again.close()
+
+
+def test_a_given_diagonal(tmp_path):
+    K = indefinite(N)
+    sim = opened(tmp_path / "s", "block", np.arange(N), lambda i, j: K[np.ix_(i, j)])
+    sim.columns(np.arange(10))
+    sim.close()
+    sim = opened(
+        tmp_path / "s",
+        "block",
+        np.arange(N),
+        lambda i, j: K[np.ix_(i, j)],
+        diagonal=K.diagonal(),
+    )
+    np.testing.assert_array_equal(sim.columns(np.arange(10)), K[:, :10])
+    assert sim.calls == 0
+    sim.close()
+
+
+def test_one_file_and_what_it_weighs(tmp_path):
+    sim = opened(tmp_path / "s", "pairs")
+    sim.columns(np.arange(30))
+    sim.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
+    assert (tmp_path / "s").stat().st_size < 30 * N * 16 + 20_000
+
+
+# What is told
+
+
+def test_tell(tmp_path):
+    sim = opened(tmp_path / "s")
+    K = table(POINTS, POINTS)
+    sim.tell([0, 2, 0], [1, 1, 1], [K[0, 1], K[1, 2], K[0, 1]])
+    assert sim.calls == 0
+    assert everything(sim) == {(0, 1): K[0, 1], (1, 2): K[1, 2]}
+    sim.tell([1], [0], [K[0, 1] * (1 + 1e-15)])  # rounding; what is known stays
+    before = everything(sim)
+    for i, j, values, message in [
+        ([1, 3], [0, 4], [0.5, 0.0], "Items 1 and 0 were told 0.5"),
+        ([3, 4], [4, 3], [0.5, 0.6], "Items 4 and 3 were told 0.6"),
+        ([3], [4], [np.nan], "told nan"),
+        ([3], [4], [0.5, 0.6], "one number for each of the 1 pairs"),
+        ([3], [4], ["x"], "one number"),
+        ([3], [4], [1j], "one number"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            sim.tell(i, j, values)
+    with pytest.raises(IndexError):
+        sim.tell([3], [N], [0.5])
+    assert everything(sim) == before
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert everything(sim) == before
+    sim.columns([1])
+    assert sim.calls == N - 2
+    sim.close()
+
+
+def test_scores_that_were_computed_elsewhere():
+    """From one similarity into another, by known and tell."""
+    K = indefinite(N)
+    one = Similarity.from_matrix(K)
+    nystrom(one, 7, rng=0)
+    other = Similarity.from_matrix(K)
+    for i, j, values in one.known():
+        other.tell(i, j, values)
+    nystrom(other, 7, rng=0)
+    assert other.calls == 0
+
+
+def test_tell_asymmetric_and_single_precision():
+    sim = Similarity(POINTS, product, symmetric=False, dtype=np.float32)
+    sim.tell([0, 1], [1, 0], [0.1, 0.2])
+    assert everything(sim) == {(0, 1): np.float32(0.1), (1, 0): np.float32(0.2)}
+    with pytest.raises(ValueError, match="told inf"):
+        sim.tell([2], [3], [1e300])
+
+
+# What is refused
+
+
+def test_other_similarities_are_refused(tmp_path):
+    opened(tmp_path / "s").close()
+    for options, message in [
+        ({"function_id": "tanh 2"}, "tanh 1 there and tanh 2 here"),
+        ({"dtype": np.float32}, "same dtype"),
+        ({"symmetric": False}, "same symmetric"),
+    ]:
+        with pytest.raises(StoreError, match=message):
+            opened(tmp_path / "s", **options)
+    opened(tmp_path / "s", "pairs").close()  # another form of the same function
+
+
+@pytest.mark.parametrize("name", [None, "", 3])
+def test_a_function_wants_a_name(tmp_path, name):
+    with pytest.raises(ValueError, match="function_id"):
+        opened(tmp_path / "s", function_id=name)
+    assert not (tmp_path / "s").exists()
+
+
+def test_names_without_a_store():
+    with pytest.raises(ValueError, match="are for a store"):
+        Similarity(POINTS, product, function_id="tanh 1")
+
+
+class Opaque:
+    """An item of which nobody can tell what it is."""
+
+    def __init__(self, value):
+        self.value = value
+
+
+def test_items_without_a_digest(tmp_path):
+    items = [Opaque(k) for k in range(6)]
+
+    def gap(x, y):
+        return abs(x.value - y.value)
+
+    with pytest.raises(TypeError, match="no digest of a Opaque: pass items_id"):
+        opened(tmp_path / "s", None, items, gap)
+    for ids, message in [
+        ("points", "names each of the 6 items"),
+        (range(5), "names each of the 6 items"),
+        ([1, 2, 3, 4, 4, 5], "names two items alike"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            opened(tmp_path / "s", None, items, gap, items_id=ids)
+    sim = opened(tmp_path / "s", None, items, gap, items_id=list("abcdef"))
+    sim.columns(range(6))
+    sim.between([Opaque(2.5)], [0])  # which has no name, and is not kept
+    sim.between([Opaque(2.5)], [0])
+    assert sim.calls == 21 + 2
+    sim.close()
+    sim = opened(
+        tmp_path / "s", None, [items[k] for k in (4, 1)], gap, items_id=["e", "b"]
+    )
+    assert sim.pairs([0], [1]) == [3.0]
+    assert sim.calls == 0
+    sim.close()
+
+
+def test_files_that_are_no_store(tmp_path):
+    (tmp_path / "text").write_text("similar " * 200)
+    with pytest.raises(StoreError, match="no store of similarities"):
+        opened(tmp_path / "text")
+    assert (tmp_path / "text").read_text() == "similar " * 200
+    other = sqlite3.connect(tmp_path / "other")
+    other.execute("CREATE TABLE t (a)")
+    other.commit()
+    other.close()
+    with pytest.raises(StoreError, match="a database, but no store"):
+        opened(tmp_path / "other")
+    with pytest.raises(StoreError, match="is there a folder"):
+        opened(tmp_path / "missing" / "s")
+    with pytest.raises(StoreError):
+        opened(tmp_path)
+    (tmp_path / "empty").touch()
+    opened(tmp_path / "empty").close()
+
+
+def test_a_newer_format(tmp_path):
+    opened(tmp_path / "s").close()
+    file = sqlite3.connect(tmp_path / "s")
+    file.execute("PRAGMA user_version = 3")
+    file.close()
+    with pytest.raises(StoreError, match="has format 3, and this simlib reads 2"):
+        opened(tmp_path / "s")
+
+
+def test_one_writer(tmp_path):
+    sim = opened(tmp_path / "s")
+    with pytest.raises(StoreError, match="is in use"):
+        opened(tmp_path / "s")
+
+    def other():
+        with pytest.raises(StoreError, match="is in use"):
+            opened(tmp_path / "s")
+
+    assert waited(forked(other)) == 0
+    sim.close()
+    sim.columns([0])  # goes on without it
+    again = opened(tmp_path / "s")
+    assert not everything(again)
+    again.close()
+
+
+def test_copies_do_not_write(tmp_path):
+    sim = opened(tmp_path / "s")
+    sim.columns([0])
+    copy = pickle.loads(pickle.dumps(sim))
+    copy.columns([0, 1])
+    assert copy.calls == sim.calls + N - 1
+    assert waited(forked(lambda: sim.columns([2]))) == 0
+    sim.columns([3])
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert set(np.ravel(list(everything(sim)))) == set(range(N))
+    assert len(everything(sim)) == 2 * N - 1
+    sim.close()
+
+
+# The table changes
+
+
+def rows_of(kind):
+    """Return items of a kind, and how some of them are taken."""
+    if kind == "array":
+        return POINTS, lambda places: POINTS[places]
+    if kind == "sparse":
+        X = scipy.sparse.csr_array(POINTS)
+        return X, lambda places: X[places]
+    if kind == "text":
+        return WORDS, lambda places: [WORDS[k] for k in places]
+    if kind == "mappings":
+        rows = [{"word": word, "at": k} for k, word in enumerate(WORDS)]
+        return rows, lambda places: [rows[k] for k in places]
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"word": WORDS, "at": np.arange(N) / 2})
+    frame.loc[3, "word"] = None
+    frame.loc[4, "at"] = np.nan
+    return frame, lambda places: frame.iloc[places]
+
+
+class Row:
+    """A function of pairs of anything, by a hash of both, that counts."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, xs, ys):
+        one, other = (digests(side).astype(float) / 2**64 for side in (xs, ys))
+        self.calls += one.size
+        return one + other + one * other
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "text", "mappings", "frame"])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_a_table_in_another_order_with_more_items_or_fewer(tmp_path, kind, symmetric):
+    items, some = rows_of(kind)
+    first, then = np.arange(30), np.random.default_rng(0).permutation(N)[:33]
+    options = {"batch": "pairs", "symmetric": symmetric, "function": Row()}
+    sim = opened(tmp_path / "s", items=some(first), **options)
+    columns, pairs = sim.columns([3, 4, 8]), sim.pairs([10, 20, 5], [11, 21, 5])
+    sim.close()
+    whole = Similarity(items, Row(), batch="pairs", symmetric=symmetric)
+    np.testing.assert_array_equal(columns, whole.columns([3, 4, 8])[:30])
+    np.testing.assert_array_equal(pairs, whole.pairs([10, 20, 5], [11, 21, 5]))
+    paid = {(a, b) for i, j, _ in whole.known() for a, b in zip(i, j, strict=True)}
+    paid = {(a, b) for a, b in paid if a < 30 and b < 30}
+    paid |= {(b, a) for a, b in paid} if symmetric else set()
+    sim = opened(tmp_path / "s", items=some(then), **options)
+    assert sim.verified == 8
+    i, j = np.indices((then.size, then.size)).reshape(2, -1)
+    known = [pair in paid for pair in zip(then[i], then[j], strict=True)]
+    np.testing.assert_array_equal(~np.isnan(sim.peek(i, j)), known)
+    expected = whole.block(then, then)
+    np.testing.assert_array_equal(sim.block(np.arange(33), np.arange(33)), expected)
+    unknown = ~np.reshape(known, (33, 33))
+    assert sim.calls == np.count_nonzero(np.triu(unknown) if symmetric else unknown)
+    sim.close()
+
+
+def test_equal_items_have_what_was_paid_for_each_of_them(tmp_path):
+    """In any order of the table; not that of the first instead of another."""
+    words = ["a", "b", "a", "c", "a", "b"]
+    with opened(tmp_path / "s", "pairs", words, Row()) as sim:
+        K = sim.columns(range(6))
+        assert sim.calls == 21
+    with opened(tmp_path / "s", "pairs", [*words[::-1], "a"], Row()) as sim:
+        np.testing.assert_array_equal(sim.block(range(6), range(6)), K[::-1, ::-1])
+        assert sim.calls == 0
+        sim.columns(range(7))
+        assert sim.calls == 7
+
+
+def test_single_precision_keeps_its_bits(tmp_path):
+    options = {"dtype": np.float32, "function": Row()}
+    with opened(tmp_path / "s", "pairs", WORDS, **options) as sim:
+        K = sim.columns([1, 2])
+    with opened(tmp_path / "s", "pairs", WORDS[::-1], **options) as sim:
+        again = sim.columns([N - 2, N - 3])
+        assert again.dtype == np.float32
+        np.testing.assert_array_equal(again[::-1], K)
+        assert sim.calls == 0
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+@pytest.mark.parametrize("batch", ["pairs", "block"])
+def test_what_new_items_cost_is_kept(tmp_path, batch, symmetric):
+    options = {"symmetric": symmetric}
+    old, new = POINTS[:30], POINTS[28:]  # two of which are no new ones
+    K = table(POINTS, POINTS)
+    with opened(tmp_path / "s", batch, old, **options) as sim:
+        sim.rows([28]), sim.columns([28])
+        paid = sim.calls
+        values = sim.between(new, [3, 1])
+        one = 22 if symmetric else 44
+        assert sim.calls == paid + one
+        np.testing.assert_allclose(values[:, :2], K[28:, [3, 1]], rtol=1e-12)
+        np.testing.assert_array_equal(sim.between(new[:5], [1]), values[:5, 1::2])
+        assert sim.calls == paid + one
+    with opened(tmp_path / "s", batch, old, **options) as sim:
+        np.testing.assert_array_equal(sim.between(new, [3, 1]), values)
+        assert (sim.calls, sim.verified) == (0, 8)
+        sim.between(new, [1, 2])
+        assert sim.calls == 11 * (1 if symmetric else 2)  # items 28 and 2 are known
+    with opened(tmp_path / "s", batch, POINTS, **options) as sim:
+        assert not np.isnan(sim.peek(np.arange(28, N), np.full(12, 3))).any()
+        np.testing.assert_array_equal(
+            sim.pairs(np.arange(28, N), [3] * 12), values[:, 0]
+        )
+        assert sim.calls == 0
+
+
+def test_an_interrupt_between_new_items_loses_nothing(tmp_path, monkeypatch):
+    hand = Store.hand
+
+    def interrupted(self, record):
+        hand(self, record)
+        raise KeyboardInterrupt
+
+    with opened(tmp_path / "s", "pairs", POINTS[:30], batch_size=5) as sim:
+        monkeypatch.setattr(Store, "hand", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sim.between(POINTS[30:], [1, 2])
+        monkeypatch.undo()
+        values = sim.between(POINTS[30:], [1, 2])
+        np.testing.assert_allclose(values, table(POINTS, POINTS)[30:, [1, 2]])
+        assert sim.calls == 20
+
+
+# Another function
+
+
+def test_a_forgotten_function_id(tmp_path):
+    def other(x, y):
+        return 0.9 * product(x, y)
+
+    path = tmp_path / "s"
+    with opened(path) as sim:
+        sim.columns([0, 1])
+        assert sim.verified == 0
+    message = "and so have [5-8] of the 8 pairs that were evaluated again.*verify=0"
+    with pytest.raises(StoreError, match=message):
+        opened(path, function=other)
+    with opened(path) as sim:
+        assert (sim.verified, sim.calls) == (8, 0)
+        assert repr(sim) == (
+            "Similarity(40 items, symmetric, 0 calls, 8 of a store verified)"
+        )
+    with opened(path, function=lambda x, y: product(x, y) + 1e-9, verify=3) as sim:
+        assert sim.verified == 3  # another machine, or batches of another size
+    with opened(path, function=other, verify=0) as sim:
+        assert sim.verified == 0
+    with opened(path, function=other, items=POINTS[5:]) as sim:
+        assert sim.verified == 0  # nothing is known of these items
+    for number in (-1, 0.5, None):
+        with pytest.raises((TypeError, ValueError), match="verify"):
+            opened(path, verify=number)
+
+
+def test_functions_are_verified_as_they_were_asked(tmp_path):
+    """In the order of the two items, by pairs or by blocks, and not on the diagonal."""
+
+    def order(x, y):
+        return float(x) if x != y else 7.0
+
+    numbers = np.arange(20.0)
+    with opened(tmp_path / "s", None, numbers, order) as sim:
+        sim.columns([3, 5])
+        sim.diagonal()
+    with opened(tmp_path / "s", None, numbers[::-1], order) as sim:
+        assert sim.verified == 8
+    with opened(tmp_path / "t", "block") as sim:
+        sim.columns([3, 5])
+    for batch in FORMS:
+        with opened(tmp_path / "t", batch) as sim:
+            assert sim.verified == 8
+    with opened(tmp_path / "u") as sim:
+        sim.diagonal()
+    with opened(tmp_path / "u") as sim:
+        assert sim.verified == 0
+
+
+def test_a_function_that_fails_when_a_store_is_opened(tmp_path):
+    def fails(x, y):
+        raise OSError("no route to host")
+
+    with opened(tmp_path / "s") as sim:
+        sim.columns([0])
+    with pytest.raises(ValueError, match="no route to host"):
+        opened(tmp_path / "s", function=fails)
+    opened(tmp_path / "s").close()
+
+
+# A file of before
+
+
+def test_a_file_of_numbered_items(tmp_path, capsys):
+    path = tmp_path / "s"
+    manifest = {"n": "40", "dtype": "float64", "symmetric": "True", "items": "sha256 1"}
+    manifest |= {"form": "None", "function_id": "tanh 1"}
+    i, j, values = np.arange(5), np.arange(5) + 7, np.arange(5.0)
+    blobs = [side.astype("<u4").tobytes() for side in (i, j)] + [values.tobytes()]
+    with contextlib.closing(sqlite3.connect(path, isolation_level="IMMEDIATE")) as old:
+        store._begin(old, manifest)
+        row = (0, *blobs)
+        with old:
+            old.execute(store.INSERT, (*row, store._checksum(row)))
+        old.execute("PRAGMA user_version = 1")
+    with pytest.raises(
+        StoreError, match=r"by an earlier simlib, .* hand them to sim\.tell"
+    ):
+        opened(path)
+    assert main(["export", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["i,j,value", *(f"{k},{k + 7},{float(k)}" for k in range(5))]
+    a, b, told = np.loadtxt(lines[1:], delimiter=",", unpack=True)
+    with opened(tmp_path / "new") as sim:
+        sim.tell(a.astype(int), b.astype(int), told)
+    with opened(tmp_path / "new", verify=0) as sim:
+        np.testing.assert_array_equal(sim.pairs(j, i), values)
+        assert sim.calls == 0
+
+
+# Damage
+
+
+def damaged(path, place, what=0xFF):
+    data = bytearray(path.read_bytes())
+    data[place] ^= what
+    path.write_bytes(data)
+
+
+def test_a_byte_anywhere_never_gives_a_wrong_value(tmp_path):
+    K = table(POINTS, POINTS)
+    path = tmp_path / "whole"
+    sim = opened(path, batch_size=20)
+    sim.columns([0, 1, 2, 3])
+    sim.close()
+    whole, seen = path.read_bytes(), set()
+    for place in range(0, len(whole), 131):
+        (tmp_path / "s").write_bytes(whole)
+        damaged(tmp_path / "s", place)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                sim = opened(tmp_path / "s", batch_size=20)
+            except StoreError:
+                seen.add("refused")
+                continue
+        seen.update(str(warning.category.__name__) for warning in caught)
+        for (i, j), value in everything(sim).items():
+            assert value == pytest.approx(K[i, j], rel=1e-12)
+        if caught:
+            assert "damaged" in str(caught[0].message)
+        answer = sim.columns([0, 1, 2, 3])
+        np.testing.assert_allclose(answer, K[:, :4], rtol=1e-12)
+        assert sim.calls == 0 or caught
+        sim.close()
+        sim = opened(tmp_path / "s", batch_size=20)  # in order again
+        sim.columns([0, 1, 2, 3])
+        assert sim.calls == 0
+        sim.close()
+    assert seen == {"refused", "StoreWarning"}
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_file_that_was_cut(tmp_path, share):
+    sim = opened(tmp_path / "s", batch_size=20)
+    sim.columns(np.arange(20))
+    sim.close()
+    data = (tmp_path / "s").read_bytes()
+    (tmp_path / "s").write_bytes(data[: int(share * len(data))])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            sim = opened(tmp_path / "s", batch_size=20)
+        except StoreError as error:
+            said = str(error)
+        else:
+            np.testing.assert_allclose(sim.columns([0]), table(POINTS, POINTS)[:, :1])
+            said = str(caught[0].message)
+            sim.close()
+    assert "Restore a copy, or move it away" in said or "is damaged" in said
+
+
+def changed(path, statement):
+    """Change a closed store behind its back."""
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+SPOILT = "UPDATE requests SET entries = zeroblob(8) WHERE number = 1"
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("step", ["link", "replace"])
+def test_an_interrupt_of_a_rescue(tmp_path, monkeypatch, step, after):
+    sim = opened(tmp_path / "s", batch_size=20)
+    sim.columns([0, 1])
+    sim.close()
+    changed(tmp_path / "s", SPOILT)
+    function = getattr(os, step)
+
+    def interrupted(*names):
+        function(*names) if after else None
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, step, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        opened(tmp_path / "s")
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", store.StoreWarning)
+        sim = opened(tmp_path / "s")
+    assert len(everything(sim)) == sim.n + sim.n - 1 - 20
+    sim.close()
+    assert (tmp_path / "s.damaged").exists()
+
+
+def test_a_rescue_without_hard_links_and_through_a_link(tmp_path, monkeypatch):
+    def link(*names):
+        raise OSError("no links here")
+
+    (tmp_path / "disk").mkdir()
+    path, real = tmp_path / "s", tmp_path / "disk" / "s"
+    path.symlink_to(real)
+    for trouble in (False, True):
+        sim = opened(path, batch_size=20)
+        sim.columns([0, 1])
+        sim.close()
+        changed(real, SPOILT)
+        before = real.read_bytes()
+        monkeypatch.setattr(os, "link", link) if trouble else None
+        with pytest.warns(store.StoreWarning, match="is damaged"):
+            opened(path).close()
+        assert path.is_symlink()
+        assert real.with_name("s.damaged").read_bytes() == before
+        assert not (tmp_path / "s.damaged").exists()
+
+
+def test_a_number_beyond_all_reason(tmp_path):
+    """It is not counted up to, and what stands there is known."""
+    path = tmp_path / "s"
+    sim = opened(path, batch_size=20)
+    sim.columns(np.arange(N))
+    sim.close()
+    changed(path, "UPDATE requests SET number = 1 << 40 WHERE number = 1")
+    connection = sqlite3.connect(path)
+    [size] = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    data = bytearray(path.read_bytes())
+    data[4 * size : 5 * size] = b"\xff" * size
+    path.write_bytes(data)
+    previous = signal.signal(signal.SIGALRM, lambda *_: sys.exit("it counts"))
+    signal.alarm(20)
+    try:
+        with pytest.warns(store.StoreWarning, match="is damaged"):
+            sim = opened(path)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+    assert not np.isnan(sim.peek([0], [4])).any()
+    assert N < len(everything(sim)) < N * (N + 1) / 2
+    sim.close()
+
+
+# The disk is full, an interrupt, a kill
+
+
+class Paid:
+    """A function of two numbers that writes down what it is asked."""
+
+    def __init__(self, log, seconds=0.0):
+        self.log, self.seconds = log, seconds
+
+    def __call__(self, x, y):
+        with open(self.log, "a") as log:
+            log.write(f"{min(x, y)} {max(x, y)}\n")
+        time.sleep(self.seconds)
+        return 1 / (1 + abs(x - y))
+
+    def pairs(self):
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        return [tuple(map(int, line.split())) for line in lines]
+
+
+def forked(function):
+    """Run a function in a process of its own; return the number of the process."""
+    with warnings.catch_warnings():  # of threads that have nothing to do with it
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child:
+        return child
+    try:  # must not raise, nor run what the parent has to
+        function()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def waited(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_killed_at_any_moment(tmp_path, jobs):
+    """The same answer, and nothing paid twice but what was under way."""
+    function, answer = Paid(tmp_path / "log", 0.001), tmp_path / "answer"
+
+    def ask(sim):
+        nystrom(sim, 10, rng=0)
+        sim.block(range(20, 40), range(30, 50))
+        return repr(sorted(everything(sim).items()))
+
+    def work():
+        with joblib.parallel_config(backend="threading", n_jobs=jobs):
+            sim = Similarity(
+                range(60),
+                function,
+                store=tmp_path / "s",
+                function_id="1",
+                batch_size=5,
+                verify=0,
+            )
+            answer.write_text(ask(sim))
+
+    generator = random.Random(jobs)
+    kills = 20
+    for _ in range(kills):
+        child = forked(work)
+        time.sleep(generator.uniform(0.01, 0.15))
+        os.kill(child, signal.SIGKILL)
+        assert waited(child) in (0, -signal.SIGKILL)
+    assert waited(forked(work)) == 0
+    sim = Similarity(range(60), lambda x, y: 1 / (1 + abs(x - y)))
+    assert answer.read_text() == ask(sim)
+    pairs = function.pairs()
+    assert len(set(pairs)) == sim.calls
+    under_way = 1 if jobs == 1 else 2 * jobs  # finished, but not yet written, included
+    assert len(pairs) - sim.calls <= kills * under_way * 5
+
+
+def test_no_large_array_is_deleted_under_the_workers(tmp_path, monkeypatch):
+    # Joblib deletes the memory maps of a call after it, and meanwhile a second call of
+    # the same Parallel takes them to be there still (three waves in a hundred failed).
+    used = []
+    call = joblib.Parallel.__call__
+
+    def noted(self, calls):
+        used.append(self)
+        return call(self, calls)
+
+    monkeypatch.setattr(joblib.Parallel, "__call__", noted)
+    sim = opened(tmp_path / "s", "pairs", batch_size=10)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        K = sim.columns(np.arange(N))
+    np.testing.assert_allclose(K, table(POINTS, POINTS), rtol=1e-12)
+    assert len(used) > 3
+    assert len({id(parallel) for parallel in used}) == len(used)
+    sim.close()
+
+
+def test_the_disk_is_full(tmp_path):
+    """A file may not grow: what is finished is kept, and written when there is room."""
+    path, function = tmp_path / "s", Paid(tmp_path / "log")
+    limit = resource.RLIMIT_FSIZE
+
+    def work():
+        sim = Similarity(
+            range(300),
+            function,
+            store=path,
+            function_id="1",
+            batch_size=50,
+            check_symmetry=False,
+        )
+        sim.columns([0])
+        hard = resource.getrlimit(limit)[1]
+        resource.setrlimit(limit, (path.stat().st_size, hard))
+        for column in range(1, 4):
+            with pytest.raises(StoreError) as told:
+                sim.columns([column])
+            assert "disk is full, or the file may grow no larger" in str(told.value)
+            assert "kept in memory" in str(told.value)
+        known = everything(sim)
+        assert len(known) > 300
+        np.testing.assert_array_equal(sim.columns([0])[:2, 0], [1, 0.5])  # known
+        resource.setrlimit(limit, (hard, hard))
+        sim.columns([1])
+        assert len(everything(sim)) > len(known)
+        sim.close()
+
+    assert waited(forked(work)) == 0
+    pairs = function.pairs()
+    assert len(pairs) == len(set(pairs))
+    sim = Similarity(range(300), function, store=path, function_id="1", verify=0)
+    assert set(everything(sim)) == set(pairs)
+    sim.close()
+
+
+def test_a_store_that_cannot_be_written_stays_open(tmp_path):
+    sim = opened(tmp_path / "s", batch_size=20)
+    sim.columns([0])
+    connection = sim._store._connection
+    [pages] = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="disk is full"):
+        sim.columns(np.arange(N))
+    for _ in range(2):
+        with pytest.raises(StoreError, match="disk is full"):
+            sim.close()
+    connection.execute(f"PRAGMA max_page_count = {2**30}")
+    before = everything(sim)
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert everything(sim) == before
+    sim.close()
+
+
+def test_more_values_than_a_row_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "LARGEST", 50)
+    sim = opened(tmp_path / "s", symmetric=False)
+    sim._store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1500)
+    K = table(POINTS, POINTS)
+    i, j = np.repeat(np.arange(20), N), np.tile(np.arange(N), 20)
+    sim.tell(i, j, K[i, j])
+    sim.close()
+    for n, m in ((3, 20), (1, 120), (7, 9)):
+        values, again = np.arange(1.0 * n * m).reshape(n, m), np.zeros((n, m))
+        for part in store._cut(Record(np.arange(n), np.arange(m), values, True)):
+            assert part.values.size <= 50
+            again[np.ix_(part.i, part.j)] = part.values
+        np.testing.assert_array_equal(again, values)
+    sim = opened(tmp_path / "s", symmetric=False)
+    np.testing.assert_array_equal(sim.rows(np.arange(20)), K[:20])
+    assert sim.calls == 0
+    sim.close()
+
+
+@pytest.mark.parametrize("place", ["hand", "flush"])
+def test_an_interrupt_between_two_lines(tmp_path, monkeypatch, place):
+    sim = opened(tmp_path / "s", batch_size=10)
+    method = getattr(Store, place)
+
+    def interrupted(self, *arguments):
+        method(self, *arguments) if place == "hand" else None
+        if len(self.pending) == 1 and everything(sim) != {}:
+            raise KeyboardInterrupt
+
+    sim.columns([0])
+    monkeypatch.setattr(Store, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sim.pairs(np.arange(20), np.full(20, 30))
+    monkeypatch.undo()
+    paid = sim.calls
+    values = sim.pairs(np.arange(20), np.full(20, 30))
+    assert sim.calls == paid + 20 - 1 - 10  # (0, 30) is known, ten were under way
+    np.testing.assert_allclose(values, table(POINTS, POINTS)[:20, 30])
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert len(everything(sim)) == paid + 9
+    sim.close()
+
+
+def test_a_function_that_fails(tmp_path):
+    def fails(x, y):
+        if x[0] == POINTS[7, 0] or y[0] == POINTS[7, 0]:
+            raise OSError("no route to host")
+        return product(x, y)
+
+    sim = opened(tmp_path / "s", None, POINTS, fails)
+    with pytest.raises(ValueError, match="no route to host"):
+        sim.columns([0])
+    before = everything(sim)
+    assert before
+    sim.close()
+    sim = opened(tmp_path / "s")
+    assert everything(sim) == before
+    sim.close()
+
+
+# Digests
+
+
+plain = st.recursive(
+    st.one_of(
+        st.text("ab1,:é\0", max_size=3),
+        st.binary(max_size=3),
+        st.integers(),
+        st.booleans(),
+        st.floats(allow_nan=False),
+    ),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(plain, plain)
+def test_digests_tell_items_apart(one, other):
+    """A number is the same as an integer and as a float."""
+
+    def number(item):
+        if isinstance(item, list):
+            return [number(part) for part in item]
+        whole = isinstance(item, float) and item.is_integer()
+        return int(item) if whole else item
+
+    assert (digest(one) == digest(other)) == (repr(number(one)) == repr(number(other)))
+
+
+def test_digests_of_arrays_mappings_and_what_is_missing():
+    X = np.arange(6.0).reshape(2, 3)
+    assert digest(X) == digest(X.T.copy().T) == digest(X.astype(">f8"))
+    assert (
+        len({digest(Y) for Y in (X, X.T, X.ravel(), X.astype(np.float32), X + 1)}) == 5
+    )
+    sparse = scipy.sparse.csr_array(X)
+    assert digest(sparse) == digest(scipy.sparse.csc_array(X)) != digest(X)
+    assert digest(np.array(["a", "b"], dtype=object)) == digest(["a", "b"])
+    wide = np.array([["a", "b"], ["a", "much longer one"]])
+    assert digest(wide[0]) == digest(np.array(["a", "b"])) == digest(["a", "b"])
+    assert digest([np.float64(1.0), np.str_("a")]) == digest([1.0, "a"])
+    assert digest({"a": 1, "b": None}) == digest({"b": None, "a": 1})
+    assert digest({"a": 1, "b": 2}) != digest({"a": 2, "b": 1})
+    assert digest({"a", "b"}) == digest({"b", "a"}) != digest({"a"})
+    assert digest([np.nan]) == digest([np.float32("nan")]) != digest([None])
+    kept = 5760120798103172560  # of files that exist
+    assert digest([X, X[:, ::2], sparse, np.array(2.0), X[:0]]) == kept
+    masked = np.ma.masked_array([1.0, 2.0], [False, True])
+    for item in (object(), masked, [masked], {1: object()}):
+        with pytest.raises(TypeError, match="pass items_id"):
+            digest(item)
+
+
+def test_collections_of_the_same_items_have_the_same_digests():
+    pandas = pytest.importorskip("pandas")
+    expected = [digest(word) for word in WORDS]
+    words = np.array(WORDS)
+    frame = pandas.DataFrame({"word": WORDS, "at": range(N)}, index=range(N, 0, -1))
+    for items in (WORDS, tuple(WORDS), words, words.astype(object), frame["word"]):
+        assert digests(items).tolist() == expected
+    assert digests(frame[["word"]]).tolist() == expected
+    rows = [{"word": word, "at": k} for k, word in enumerate(WORDS)]
+    assert digests(frame).tolist() == [digest(row) for row in rows]
+    gaps = pandas.concat([frame, pandas.DataFrame({"word": [pandas.NA]})])
+    assert digests(gaps).tolist() == [
+        *digests(frame).tolist(),
+        digest({"word": None, "at": np.nan}),
+    ]
+    X = scipy.sparse.csr_array(np.eye(5))
+    assert digests(X).tolist() == [digest(X[[k]]) for k in range(5)]
+    assert digests(POINTS).tolist() == digests(list(POINTS)).tolist()
+    assert digests(np.arange(3.0)).tolist() == digests([0, 1, 2]).tolist()
+    assert digests(POINTS[:0]).size == 0
+
+
+def test_digests_of_an_array_make_no_copy_of_it():
+    X = np.zeros((2**12, 2**10))
+    tracemalloc.start()
+    digests(X[:, 1:])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < X.nbytes / 8
+
+
+def test_equal_items_are_told_apart():
+    ids = identities(["a", "b", "a", "a", "b"])
+    assert np.unique(ids).size == 5
+    assert ids[:2].tolist() == digests(["a", "b"]).tolist()
+    other = identities(["b", "a", "c", "a", "a", "b"])
+    assert other[[1, 0, 3, 4, 5]].tolist() == ids.tolist()
+
+
+# The command line
+
+
+def test_info_verify_export(tmp_path, capsys):
+    path = tmp_path / "s"
+    sim = opened(
+        path,
+        "block",
+        items=WORDS,
+        function=lambda x, y: np.outer([len(a) for a in x], [len(b) for b in y]),
+    )
+    sim.columns([1, 2])
+    expected = everything(sim)
+    sim.close()
+    assert main(["info", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "items: 40" in said
+    assert "function_id: tanh 1" in said
+    assert "damaged: nothing" in said
+    assert main(["verify", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["export", str(path)]) == 0
+    header, *lines = csv.reader(capsys.readouterr().out.splitlines())
+    assert header == ["i", "j", "value"]
+    place = {digest(word): k for k, word in enumerate(WORDS)}
+    found = {}
+    for i, j, value in lines:
+        a, b = sorted((place[int(i)], place[int(j)]))
+        found[a, b] = float(value)
+    assert len(found) == len(lines)
+    assert found == expected
+    damaged(path, path.read_bytes().rindex(np.float64(36.0).tobytes()))
+    assert main(["verify", str(path)]) == 1
+    assert "damaged: 1" in capsys.readouterr().out
+    assert main(["info", str(tmp_path / "none")]) == 2
+    assert "is not there" in capsys.readouterr().err
+    (tmp_path / "text").write_text("text " * 100)
+    assert main(["verify", str(tmp_path / "text")]) == 2
+    assert not list(tmp_path.glob("none*"))
+
+
+def test_the_module_is_a_command(tmp_path):
+    opened(tmp_path / "s").close()
+    found = subprocess.run(
+        [sys.executable, "-m", "simlib.similarity.store", "info", str(tmp_path / "s")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "values: 0" in found.stdout
+    assert not found.stderr
+
+
+def test_a_record_is_what_it_says():
+    grid = Record(np.array([1, 2]), np.array([3, 4, 5]), np.zeros((2, 3)), True)
+    i, j = grid.pairs()
+    assert list(zip(i, j, strict=True)) == [
+        (1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["s", ""])
+def test_a_store_that_cannot_be_written_is_refused_before_it_pays(
+    tmp_path, monkeypatch, place
+):
+    opened(tmp_path / "s").close()
+    closed, access = tmp_path / place, os.access
+    monkeypatch.setattr(  # root may write everything
+        os, "access", lambda path, mode: path != closed and access(path, mode)
+    )
+    with pytest.raises(StoreError, match="is read-only: a store is opened for writing"):
+        opened(tmp_path / "s")
+
+
+def test_an_export_of_which_only_the_head_is_read(tmp_path):
+    sim = Similarity(
+        np.arange(300.0),
+        lambda x, y: -abs(x[:, None] - y),
+        batch="block",
+        store=tmp_path / "s",
+        function_id="1",
+    )
+    sim.columns(range(300))
+    sim.close()
+    done = subprocess.run(
+        f"{sys.executable} -m simlib.similarity.store export {tmp_path}/s | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "i,j,value\n"
+    assert not done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_an_export_onto_a_full_disk(tmp_path):
+    with opened(tmp_path / "s") as sim:
+        sim.columns([0])
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "simlib.similarity.store", "export", tmp_path / "s"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        "The output could not be written: No space left on device"
+    )
+
+
+def test_the_database_of_another_program_keeps_its_journal(tmp_path):
+    path = tmp_path / "other"
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("CREATE TABLE t (x)")
+        other.commit()
+    with pytest.raises(StoreError, match="keeps a write-ahead log, which no store"):
+        Similarity(["a", "b"], len, store=path, function_id="1")
+    assert main(["info", str(path)]) == 2
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.mark.parametrize("batch", ["block", "pairs"])
+def test_a_diagonal_that_was_given_is_not_what_the_function_said(tmp_path, batch):
+    x = np.random.default_rng(0).standard_normal((70, 2))
+
+    def products(a, b):
+        return a @ b.T if batch == "block" else (a * b).sum(axis=1)
+
+    options = {"batch": batch, "store": tmp_path / "kept.db", "function_id": "products"}
+    with Similarity(x, products, diagonal=7.0, **options) as sim:
+        first = sim.columns(range(70))
+    np.testing.assert_array_equal(first.diagonal(), 7.0)
+    with Similarity(x, products, **options) as sim:
+        np.testing.assert_allclose(sim.columns(range(70)), x @ x.T)
+        assert sim.calls == 70
+
+
+def test_what_waits_for_room_on_the_disk_is_not_written_over(tmp_path):
+    out = np.empty(4000)
+
+    def gaps(a, b):
+        return np.abs(a - b, out=out[: len(a)])
+
+    def similarity():
+        return Similarity(
+            np.arange(3000.0),
+            gaps,
+            batch="pairs",
+            batch_size=4000,
+            store=tmp_path / "kept.db",
+            function_id="gaps",
+        )
+
+    sim = similarity()
+    sim._store._connection.execute("PRAGMA max_page_count=10")
+    with pytest.raises(StoreError):
+        sim.pairs(np.zeros(4000, int), np.arange(4000) % 3000)
+    sim._store._connection.execute("PRAGMA max_page_count=100000")
+    sim.between(np.arange(7.0), [2000])
+    sim.close()
+    with similarity() as sim:
+        np.testing.assert_array_equal(sim.pairs([0] * 9, range(9)), range(9))
+        assert sim.calls == 0

@@ -1,0 +1,51 @@
+"""Recall, and one run of a method."""
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from study.trials import METHODS, recall, trial
+from support.matrices import rbf
+
+
+def test_recall_by_hand():
+    K = np.array([[9.0, 3, 2, 1], [3, 9, 1, 1], [2, 1, 9, 5], [1, 1, 5, 9]])
+    assert recall(K, [[1], [0], [3], [2]]) == 1
+    assert recall(K, [[1, 2], [0, 2], [3, 0], [2, 1]]) == 1
+    assert recall(K, [[1, 2], [0, 3], [3, 0], [2, 0]]) == 1  # ties
+    assert recall(K, [[3, -1], [0, -1], [1, 0], [2, 0]]) == (0 + 1 + 1 + 2) / 8
+    assert recall(K, [[3, -1], [0, -1], [1, 0], [2, 0]], 1) == 2 / 4
+    assert recall(K, [[0], [1], [2], [3]]) == 0  # an item is not its own
+
+
+def test_recall_of_other_neighbours():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    named = NearestNeighbors(n_neighbors=4).fit(X).kneighbors(return_distance=False)
+    K = -np.linalg.norm(X[:, None] - X, axis=2)
+    assert recall(K, named) == 1
+    assert recall(K, named[::-1]) < 0.3
+
+
+def test_a_trial_pays_for_its_share():
+    K = rbf(60)
+    assert trial("re-ranking", K, K, 0.3, (1, 3, 5)) == [1, 1, 1]
+    assert trial("re-ranking", K, K, 0.1, (1, 30)) is None
+    with_all = trial("rounds alone", K, None, 1.0, (1, 10))
+    assert with_all == [1, 1]
+    assert set(METHODS) > {"rounds", "ANNCUR", "ADACUR", "NN-descent", "random"}
+
+
+def test_a_companion_helps():
+    K = rbf(120)
+    found = [trial(m, K, K, 0.15, (5,), rng=0)[0] for m in ("rounds", "random")]
+    assert found[0] > 0.95 > 0.5 > found[1]
+
+
+def test_refusals():
+    K = rbf(10)
+    with pytest.raises(ValueError, match="k must be between 1 and the 2"):
+        recall(K, np.zeros((10, 2), int), 3)
+    with pytest.raises(ValueError, match="do not fit K"):
+        recall(K, np.zeros((9, 2), int))
+    with pytest.raises(KeyError):
+        trial("nothing", K, K, 0.9, (1,))

@@ -1,0 +1,390 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks, get_tags
+
+from simlib.datasets import WordVectors
+from simlib.text.wmd import word_mover_distance
+from study.wme import WordMoversEmbedding
+from support.matrices import quick
+
+WORDS = tuple("abcdefghij")
+POINTS = np.random.default_rng(0).standard_normal((10, 3)).astype(np.float32)
+UNIT = POINTS / np.linalg.norm(POINTS, axis=1, keepdims=True)
+VECTORS = WordVectors(WORDS, UNIT)
+documents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
+TEXTS = [
+    [WORDS[k] for k in np.random.default_rng(seed).integers(0, 10, 1 + seed % 7)]
+    for seed in range(30)
+]
+
+
+def embedding(n_components=8, vectors=VECTORS, **options):
+    return WordMoversEmbedding(
+        vectors, n_components, **({"random_state": 0} | options)
+    ).fit(TEXTS)
+
+
+def as_words(component):
+    """A random document as a list of words with vectors."""
+    names = tuple(f"random {k}" for k in range(len(component)))
+    both = np.concatenate([UNIT, component])
+    return list(names), WordVectors(WORDS + names, both)
+
+
+# The contract of scikit-learn
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "check_estimator_cloneable",
+        "check_estimator_tags_renamed",
+        "check_valid_tag_types",
+        "check_estimator_repr",
+        "check_no_attributes_set_in_init",
+        "check_get_params_invariance",
+        "check_set_params",
+        "check_mixin_order",
+    ],
+)
+def test_scikit_learn(name):
+    """Of the checks those that feed no numbers: documents are lists of words."""
+    getattr(estimator_checks, name)(name, WordMoversEmbedding(VECTORS, 5))
+
+
+def test_tags():
+    tags = get_tags(WordMoversEmbedding(VECTORS))
+    assert tags.input_tags.string
+    assert not tags.input_tags.two_d_array
+    assert tags.target_tags.required is False
+
+
+def test_clone_and_parameters():
+    first = WordMoversEmbedding(VECTORS, 7, gamma=0.5, max_length=4, random_state=3)
+    copy = clone(first)
+    assert copy is not first
+    assert copy.get_params() == first.get_params()
+    assert copy.vectors is VECTORS
+    assert "42" not in repr(first)
+    assert "WordVectors(10 words, 3 dimensions)" in repr(first)
+    assert copy.set_params(gamma=2).gamma == 2
+    np.testing.assert_array_equal(
+        copy.set_params(gamma=0.5).fit_transform(TEXTS), first.fit_transform(TEXTS)
+    )
+
+
+def test_fit_changes_no_parameter_and_returns_the_estimator():
+    first = WordMoversEmbedding(VECTORS, 5)
+    before = first.get_params()
+    assert first.fit(TEXTS, y=None) is first
+    assert first.get_params() == before
+
+
+def test_before_fit():
+    unfitted = WordMoversEmbedding(VECTORS)
+    for method in (unfitted.transform, unfitted.distances):
+        with pytest.raises(NotFittedError):
+            method(TEXTS)
+    with pytest.raises(NotFittedError):
+        unfitted.get_feature_names_out()
+
+
+def test_fit_transform_is_fit_and_transform():
+    Z = WordMoversEmbedding(VECTORS, 8, random_state=0).fit_transform(TEXTS)
+    np.testing.assert_array_equal(Z, embedding().transform(TEXTS))
+    assert Z.shape == (30, 8)
+    assert Z.dtype == np.float64
+
+
+def test_documents_one_by_one():
+    Z = embedding().transform(TEXTS)
+    rows = [embedding().transform([text])[0] for text in TEXTS]
+    np.testing.assert_allclose(rows, Z, rtol=1e-12)
+
+
+def test_feature_names():
+    names = embedding(3).get_feature_names_out()
+    assert names.tolist() == [f"wordmoversembedding{k}" for k in range(3)]
+    frame = WordMoversEmbedding(VECTORS, 3).set_output(transform="pandas")
+    assert list(frame.fit_transform(TEXTS).columns) == names.tolist()
+
+
+def test_pickle():
+    fitted = embedding()
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copy.transform(TEXTS), fitted.transform(TEXTS))
+
+
+def test_pipeline_and_grid_search():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    shares = np.array([[3] * 5 + [1] * 5, [1] * 5 + [3] * 5]) / 20
+    texts = [rng.choice(WORDS, 12, p=shares[label]).tolist() for label in y]
+    model = make_pipeline(
+        WordMoversEmbedding(VECTORS, 30, random_state=0), LogisticRegression(C=1e3)
+    )
+    search = GridSearchCV(model, {"wordmoversembedding__gamma": [0.5, 2]}, cv=3)
+    search.fit(texts, y)
+    assert search.best_score_ > 0.75
+    assert search.predict(texts[:2]).shape == (2,)
+
+
+# Exact answers
+
+
+def test_features_are_exponentials_of_the_distances():
+    fitted = embedding(gamma=0.7)
+    expected = np.exp(-0.7 * fitted.distances(TEXTS)) / np.sqrt(8)
+    np.testing.assert_array_equal(fitted.transform(TEXTS), expected)
+
+
+def test_distance_of_a_single_word_is_the_mean_distance_to_it():
+    fitted = embedding(40)
+    found = fitted.distances([[word] for word in WORDS])
+    expected = [
+        [
+            np.linalg.norm(component - v, axis=1).mean()
+            for component in fitted.components_
+        ]
+        for v in UNIT
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_random_documents_of_one_word():
+    fitted = embedding(20, max_length=1)
+    assert {len(component) for component in fitted.components_} == {1}
+    found = fitted.distances(TEXTS)
+    for text, row in zip(TEXTS, found, strict=True):
+        x = UNIT[[WORDS.index(word) for word in text]]
+        gaps = [np.linalg.norm(x - c, axis=1).mean() for c in fitted.components_]
+        np.testing.assert_allclose(row, gaps, rtol=1e-6)
+
+
+def test_on_a_line():
+    """All vectors of length 1 on a line are 1 or -1: the distance counts them."""
+    line = WordVectors(("left", "right"), np.array([[-1.0], [1.0]]))
+    fitted = WordMoversEmbedding(line, 30, max_length=4, random_state=0)
+    fitted.fit([["left", "right"]])
+    found = fitted.distances([["left"], ["right"], ["right", "right", "left"]])
+    shares = np.array([(c > 0).mean() for c in fitted.components_])
+    assert set(np.abs(np.concatenate(fitted.components_)).ravel()) == {1}
+    expected = [2 * shares, 2 * (1 - shares), 2 * np.abs(shares - 2 / 3)]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+# Against a linear program and the distance itself
+
+
+def program(x, component):
+    """The distance of a document to a random one, by linear programming."""
+    words = sorted(set(x))
+    p = np.array([x.count(word) for word in words]) / len(x)
+    m, n = len(words), len(component)
+    points = UNIT[[WORDS.index(word) for word in words]].astype(float)
+    costs = np.linalg.norm(points[:, None] - component, axis=2)
+    solution = linprog(
+        costs.ravel(),
+        A_eq=np.vstack(
+            [np.kron(np.eye(m), np.ones(n)), np.kron(np.ones(m), np.eye(n))]
+        ),
+        b_eq=np.concatenate([p, np.full(n, 1 / n)]),
+    )
+    assert solution.status == 0
+    return solution.fun
+
+
+@given(documents, st.integers(0, 10**6))
+@quick
+def test_linear_program(x, seed):
+    fitted = embedding(3, max_length=6, random_state=seed)
+    expected = [program(x, component) for component in fitted.components_]
+    np.testing.assert_allclose(fitted.distances([x])[0], expected, atol=1e-8)
+
+
+@given(documents, st.integers(0, 10**6))
+@quick
+def test_distances_are_word_mover_distances(x, seed):
+    fitted = embedding(2, random_state=seed)
+    for found, component in zip(
+        fitted.distances([x])[0], fitted.components_, strict=True
+    ):
+        words, vectors = as_words(component)
+        assert found == pytest.approx(word_mover_distance(x, words, vectors), abs=1e-7)
+
+
+# Properties
+
+
+@given(documents, documents, st.floats(0.01, 3))
+@quick
+def test_bounded_by_the_kernel_of_the_distance(x, y, gamma):
+    """The triangle inequality, for each random document and so for the kernel."""
+    fitted = embedding(16, gamma=gamma)
+    Z = fitted.transform([x, y])
+    kernel = np.exp(-gamma * word_mover_distance(x, y, VECTORS))
+    assert (Z > 0).all()
+    assert (Z <= 1 / 4).all()
+    assert 0 < Z[0] @ Z[1] <= kernel + 1e-12
+    assert (Z[0] <= Z[1] / kernel + 1e-7).all()
+
+
+@given(documents, st.randoms(use_true_random=False), st.integers(1, 3))
+@quick
+def test_order_and_repetition_of_the_whole_do_not_matter(x, random, times):
+    y = x * times
+    random.shuffle(y)
+    fitted = embedding()
+    np.testing.assert_allclose(fitted.transform([y]), fitted.transform([x]), rtol=1e-12)
+
+
+@given(st.integers(1, 30), st.integers(1, 9))
+@quick
+def test_lengths_of_random_documents(n_components, max_length):
+    fitted = embedding(n_components, max_length=max_length)
+    lengths = [len(component) for component in fitted.components_]
+    assert len(lengths) == n_components
+    assert set(lengths) <= set(range(1, max_length + 1))
+
+
+def test_every_length_is_as_likely():
+    lengths = [
+        len(component) for component in embedding(3000, max_length=5).components_
+    ]
+    counts = np.bincount(lengths, minlength=6)[1:]
+    np.testing.assert_allclose(counts, 600, atol=5 * np.sqrt(600 * 0.8))
+
+
+def test_more_features_keep_the_first():
+    few, many = embedding(5), embedding(40)
+    for one, other in zip(few.components_, many.components_[:5], strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(
+        few.transform(TEXTS), many.transform(TEXTS)[:, :5] * np.sqrt(8), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("scale", [1, 7.5])
+def test_random_vectors_are_as_long_as_those_of_the_words(scale):
+    fitted = embedding(50, vectors=WordVectors(WORDS, scale * UNIT))
+    norms = np.linalg.norm(np.concatenate(fitted.components_), axis=1)
+    np.testing.assert_allclose(norms, scale, rtol=1e-6)
+
+
+def test_random_vectors_point_where_the_words_lie():
+    """Coordinates between the least and the greatest of the fitted documents."""
+    corner = WordVectors(("a", "b", "c"), np.array([[1.0, 2.0], [2.0, 1.0], [-9, -9]]))
+    fitted = WordMoversEmbedding(corner, 200, random_state=0).fit([["a"], ["b"]])
+    points = np.concatenate(fitted.components_)
+    slopes = points[:, 0] / points[:, 1]
+    assert (points > 0).all()
+    assert 0.5 <= slopes.min() < 0.6
+    assert 1.8 < slopes.max() <= 2
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 5**0.5, rtol=1e-6)
+
+
+def test_fit_looks_at_vectors_of_the_documents_only():
+    """So that nothing of the test part enters the embedding."""
+    fitted = WordMoversEmbedding(VECTORS, 5, random_state=0).fit([["a"], ["b", "a"]])
+    few = WordVectors(("a", "b"), UNIT[:2])
+    other = WordMoversEmbedding(few, 5, random_state=0).fit([["b"], ["a"]])
+    for one, two in zip(fitted.components_, other.components_, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_forms_of_a_word():
+    forms = WordVectors(("a", "as", "b"), UNIT[:2], rows=[0, 0, 1])
+    Z = WordMoversEmbedding(forms, 6).fit_transform([["a", "b"], ["as", "b"]])
+    np.testing.assert_array_equal(Z[0], Z[1])
+
+
+def test_a_mapping_will_do():
+    mapping = dict(zip(WORDS, UNIT, strict=True))
+    np.testing.assert_array_equal(
+        embedding(vectors=mapping).transform(TEXTS), embedding().transform(TEXTS)
+    )
+
+
+# Randomness and parallelism
+
+
+def test_random_state():
+    Z = embedding().transform(TEXTS)
+    np.testing.assert_array_equal(Z, embedding().transform(TEXTS))
+    assert not np.array_equal(Z, embedding(random_state=1).transform(TEXTS))
+    state = np.random.RandomState(5)
+    first = embedding(random_state=state).transform(TEXTS)
+    second = embedding(random_state=state).transform(TEXTS)
+    again = embedding(random_state=np.random.RandomState(5)).transform(TEXTS)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, second)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_components", [3, 5000])
+def test_two_processes(n_components):
+    serial = embedding(n_components, max_length=2)
+    parallel = embedding(n_components, max_length=2, n_jobs=2)
+    np.testing.assert_array_equal(
+        parallel.transform(TEXTS[:6]), serial.transform(TEXTS[:6])
+    )
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("n_components", [0, -3, 2.5, "many", None]),
+        ("max_length", [0, 1.5, None]),
+        ("gamma", [0, -1, np.inf, np.nan, "scale", None]),
+    ],
+)
+def test_options_that_make_no_sense(name, values):
+    for value in values:
+        with pytest.raises(ValueError, match=rf"{name} must be a positive.*{value}"):
+            WordMoversEmbedding(VECTORS).set_params(**{name: value}).fit(TEXTS)
+
+
+@pytest.mark.parametrize("exponent", [-1000, -530, 900])
+def test_the_unit_of_the_vectors_does_not_matter(exponent):
+    """Also where squares of lengths are no numbers."""
+    vectors = {"a": np.array([1.0, 0.5]), "b": np.array([-0.25, 2.0])}
+    texts = [["a"], ["a", "b"]]
+    scaled = {word: np.ldexp(v, exponent) for word, v in vectors.items()}
+    one, other = (
+        WordMoversEmbedding(given, 4, random_state=0).fit(texts).distances(texts)
+        for given in (vectors, scaled)
+    )
+    np.testing.assert_allclose(np.ldexp(other, -exponent), one, rtol=1e-12)
+
+
+def test_vectors_that_are_all_zero():
+    """A random document of their length has no direction."""
+    zero = {"a": [0.0, 0], "b": [0.0, 0], "c": [1.0, 0]}
+    with pytest.raises(ValueError, match="are zero"):
+        WordMoversEmbedding(zero, 4, random_state=0).fit([["a"], ["a", "b"]])
+    fitted = WordMoversEmbedding(zero, 4, random_state=0).fit([["a"], ["c"]])
+    assert np.isfinite(np.concatenate(fitted.components_)).all()
+
+
+def test_documents_that_make_no_sense():
+    fitted = embedding()
+    for method in (fitted.fit, fitted.transform, fitted.distances):
+        with pytest.raises(ValueError, match="No word of document 1 has a vector"):
+            method([["a"], ["unknown"], ["b"]])
+        with pytest.raises(ValueError, match="At least one document"):
+            method([])
+        with pytest.raises(TypeError, match="Split it into words"):
+            method(["a b c"])

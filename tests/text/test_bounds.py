@@ -1,0 +1,213 @@
+"""Cheap distances against the exact ones that they bound, and loops."""
+
+import pickle
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+from scipy.sparse import csr_array
+
+from simlib import Similarity, anchored, relative_error, tikhonov
+from simlib.text import bounds
+from simlib.text.bounds import (
+    centroid_distances,
+    qgram_distances,
+    relaxed_word_mover_distances,
+)
+from simlib.text.wmd import WordMoverDistance, bags_of_words
+from support.matrices import quick
+
+WORDS = tuple("abcdefghij")
+POINTS = np.random.default_rng(0).integers(-8, 9, (10, 3)).astype(float)
+VECTORS = dict(zip(WORDS, POINTS, strict=True))
+documents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
+corpora = st.lists(documents, min_size=1, max_size=5)
+strings = st.text(alphabet="abc", max_size=8)
+BOUNDS = [centroid_distances, relaxed_word_mover_distances]
+
+
+def loops(x, y):
+    """Return both distances of two documents, by their definitions."""
+    x, y = (np.array([VECTORS[word] for word in document]) for document in (x, y))
+    D = np.linalg.norm(x[:, None] - y, axis=2)
+    centroid = np.linalg.norm(x.mean(axis=0) - y.mean(axis=0))
+    return centroid, max(D.min(axis=1).mean(), D.min(axis=0).mean())
+
+
+@given(corpora, corpora)
+@quick
+def test_definitions_and_bounds(xs, ys):
+    X, Y = bags_of_words(xs, VECTORS), bags_of_words(ys, VECTORS)
+    centroid = centroid_distances(X, Y, POINTS)
+    relaxed = relaxed_word_mover_distances(X, Y, POINTS)
+    assert centroid.shape == relaxed.shape == (len(xs), len(ys))
+    expected = np.array([[loops(x, y) for y in ys] for x in xs])
+    np.testing.assert_allclose(centroid, expected[..., 0], atol=1e-12)
+    np.testing.assert_allclose(relaxed, expected[..., 1], atol=1e-12)
+    exact = WordMoverDistance(VECTORS)
+    wmd = np.array([[exact(x, y) for y in ys] for x in xs])
+    assert (centroid <= wmd + 1e-9).all()
+    assert (relaxed <= wmd + 1e-9).all()
+
+
+def test_by_hand():
+    X = bags_of_words([["a"], ["a", "b"], ["b", "b", "b", "a"]], {"a": [0], "b": [4]})
+    points = np.array([[0.0], [4.0]])
+    centroid = centroid_distances(X, X, points)
+    np.testing.assert_allclose(centroid, [[0, 2, 3], [2, 0, 1], [3, 1, 0]])
+    relaxed = relaxed_word_mover_distances(X, X, points)
+    np.testing.assert_allclose(relaxed, [[0, 2, 3], [2, 0, 0], [3, 0, 0]])
+
+
+def test_single_words_are_exact():
+    X = csr_array(np.eye(10))
+    expected = np.linalg.norm(POINTS[:, None] - POINTS, axis=2)
+    for distances in (centroid_distances, relaxed_word_mover_distances):
+        np.testing.assert_allclose(distances(X, X, POINTS), expected, atol=1e-12)
+
+
+def test_piece_by_piece(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Y = (csr_array(rng.dirichlet(np.ones(10), size) * 1.0) for size in (6, 4))
+    whole = relaxed_word_mover_distances(X, Y, POINTS)
+    monkeypatch.setattr(bounds, "CHUNK", 120)
+    np.testing.assert_allclose(relaxed_word_mover_distances(X, Y, POINTS), whole)
+
+
+@pytest.mark.parametrize("name", ["centroid_distances", "relaxed_word_mover_distances"])
+def test_impossible_bags(name):
+    distances = getattr(bounds, name)
+    X = csr_array(np.eye(10))
+    with pytest.raises(ValueError, match="10 and 9 columns do not fit 10 vectors"):
+        distances(X, X[:, :9], POINTS)
+    with pytest.raises(ValueError, match=r"empty.*bags_of_words"):
+        distances(X, csr_array((2, 10)), POINTS)
+
+
+@pytest.mark.parametrize("distances", BOUNDS)
+def test_no_documents(distances):
+    bags = bags_of_words([["a"], ["b"]], VECTORS)
+    assert distances(bags, bags[:0], POINTS).shape == (2, 0)
+    assert distances(bags[:0], bags, POINTS).shape == (0, 2)
+    assert distances(bags[:0], bags[:0], POINTS).shape == (0, 0)
+
+
+@pytest.mark.parametrize("distances", BOUNDS)
+def test_bags_and_vectors_that_bound_nothing(distances):
+    bags = bags_of_words([["a"], ["b"]], VECTORS)
+    for weights in ([2.0], [np.nan], [1 + 1e-5], [2.0, -1.0]):
+        other = csr_array([[*weights, *[0] * (len(POINTS) - len(weights))]])
+        for pair in (bags, other), (other, bags):
+            with pytest.raises(ValueError, match="not negative and add up to 1"):
+                distances(*pair, POINTS)
+    for value in (np.nan, np.inf):
+        points = np.where(np.arange(len(POINTS))[:, None] == 1, value, POINTS)
+        with pytest.raises(ValueError, match="real and finite"):
+            distances(bags, bags[:1], points)
+        assert distances(bags[:1], bags[:1], points) == 0
+    with pytest.raises(ValueError, match="complex128"):
+        distances(bags, bags, POINTS + 1j)
+
+
+# Strings
+
+
+def qgram_loops(x, y, q):
+    def profile(string):
+        padded = ["#"] * (q - 1) + list(string) + ["#"] * (q - 1)
+        return Counter(tuple(padded[k : k + q]) for k in range(len(padded) - q + 1))
+
+    x, y = profile(x), profile(y)
+    return sum(abs(x[gram] - y[gram]) for gram in x | y) / (2 * q)
+
+
+@given(st.lists(strings, min_size=1), st.lists(strings, min_size=1), st.integers(1, 4))
+@quick
+def test_qgrams_by_loops_and_below_the_edit_distance(xs, ys, q):
+    distances = qgram_distances(xs, ys, q=q, normalized=False)
+    expected = [[qgram_loops(x, y, q) for y in ys] for x in xs]
+    np.testing.assert_allclose(distances, expected)
+    edit = [[Levenshtein.distance(x, y) for y in ys] for x in xs]
+    assert (distances <= np.array(edit)).all()
+    edit = [[Levenshtein.normalized_distance(x, y) for y in ys] for x in xs]
+    assert (qgram_distances(xs, ys, q=q) <= np.array(edit) + 1e-12).all()
+
+
+def test_qgrams_by_hand():
+    distances = qgram_distances(["abab", ""], ["ab", "ba"], normalized=False)
+    np.testing.assert_allclose(distances, [[0.5, 1.5], [1.0, 1.0]])
+    np.testing.assert_allclose(
+        qgram_distances(["abab", ""], ["ab", "ba"]), distances / [[4, 4], [2, 2]]
+    )
+    with pytest.raises(ValueError, match="q must be at least 1"):
+        qgram_distances(["a"], ["b"], q=0)
+
+
+# As companions
+
+
+def test_they_lean_on_a_similarity():
+    rng = np.random.default_rng(1)
+    texts = [rng.choice(WORDS, size=6).tolist() for _ in range(80)]
+    exact = WordMoverDistance(VECTORS)
+    sim = Similarity(texts, exact).map(kernel)
+    K = sim.columns(range(80))
+    bags = bags_of_words(texts, VECTORS)
+    core = relative_error(K, tikhonov(sim, 6, rng=0))
+    errors = []
+    for distances in (centroid_distances, relaxed_word_mover_distances):
+        function = pickle.loads(pickle.dumps(partial(distances, points=POINTS)))
+        cheap = Similarity(bags, function, batch="block")
+        answer = anchored(sim, 6, cheap, rng=0)
+        assert answer.weight == 1
+        errors.append(relative_error(K, answer))
+    assert errors[1] < errors[0] < 0.8 * core
+
+
+def kernel(distances):
+    return np.exp(-0.3 * distances)
+
+
+@pytest.mark.parametrize("one", ["abc", {"ab", "cd"}, {1: "ab"}])
+def test_one_string_is_no_collection(one):
+    for pair in ((one, ["ab"]), (["ab"], one)):
+        with pytest.raises(TypeError, match=r"pass \[x\]|Pass list\(items"):
+            qgram_distances(*pair)
+
+
+def test_edit_distance_leans_on_qgrams():
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcd"), size=7)) for _ in range(120)]
+    sim = Similarity(words, Levenshtein.normalized_distance)
+    K = sim.columns(range(120))
+    cheap = Similarity(words, qgram_distances, batch="block")
+    answer = anchored(sim, 10, cheap, rng=0)
+    assert relative_error(K, answer) < 0.9 * relative_error(K, tikhonov(sim, 10, rng=0))
+
+
+@pytest.mark.parametrize(
+    "distances", [relaxed_word_mover_distances, centroid_distances]
+)
+def test_a_word_of_weight_zero_is_not_there(distances):
+    points = np.array([[0.0], [5.0], [np.nan]])
+    stored = csr_array(([1.0, 0.0, 0.0], [0, 1, 2], [0, 3]), shape=(1, 3))
+    both = csr_array([[0.5, 0.5, 0.0]])
+    for x, y in (stored, both), (both, stored):
+        assert distances(x, y, points).tolist() == [[2.5]]
+    assert stored.nnz == 3
+    nothing = csr_array(([0.0], [0], [0, 1]), shape=(1, 3))
+    with pytest.raises(ValueError, match="A bag is empty"):
+        distances(nothing, both, points)
+
+
+@pytest.mark.parametrize("unused", [1e300, np.nan, np.inf])
+@pytest.mark.parametrize("bound", [centroid_distances, relaxed_word_mover_distances])
+def test_words_in_no_bag_may_be_anything(bound, unused):
+    for length in (3.0, 3e200):
+        points = np.array([[unused], [0.0], [length]])
+        found = bound([[0, 1.0, 0]], [[0, 0, 1.0]], points)
+        np.testing.assert_allclose(found, [[length]])

@@ -1,0 +1,591 @@
+import math
+import pickle
+from collections import Counter
+from functools import partial
+
+import joblib
+import numpy as np
+import ot
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
+
+from simlib import Similarity, SimilarityError
+from simlib.datasets import WordVectors
+from simlib.text import wmd
+from simlib.text.bags import distances_between
+from simlib.text.bounds import relaxed_word_mover_distances
+from simlib.text.wmd import (
+    WordMoverDistance,
+    bags_of_words,
+    paired_word_mover_distances,
+    pairwise_word_mover_distances,
+    word_mover_distance,
+)
+from support.matrices import quick
+
+WORDS = tuple("abcdefghij")
+POINTS = np.random.default_rng(0).integers(-8, 9, (10, 3)).astype(float)
+VECTORS = dict(zip(WORDS, POINTS, strict=True))
+ARRAY = WordVectors(WORDS, POINTS)
+distance = WordMoverDistance(VECTORS)
+documents = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
+
+# Exact answers
+
+
+def test_a_document_is_at_no_distance_from_itself():
+    points = 1e3 * np.random.default_rng(0).standard_normal((50, 30))
+    bags = csr_array(np.random.default_rng(1).dirichlet(np.ones(50), 5))
+    assert not paired_word_mover_distances(bags, bags, points).any()
+
+
+def test_single_words_are_as_far_apart_as_their_vectors():
+    for x, y in (("a", "b"), ("c", "j")):
+        expected = np.linalg.norm(VECTORS[x] - VECTORS[y])
+        assert distance([x], [y]) == pytest.approx(expected)
+
+
+def test_on_a_line_it_is_the_area_between_distribution_functions():
+    line = {str(k): np.array([float(k)]) for k in range(6)}
+    assert word_mover_distance(["0", "1"], ["4", "5"], line) == pytest.approx(4)
+    assert word_mover_distance(["0", "0", "0", "4"], ["0"], line) == pytest.approx(1)
+    assert word_mover_distance(["0", "3"], ["1", "2", "2"], line) == pytest.approx(
+        np.abs([1 / 2, 1 / 2 - 1 / 3, -1 / 2]).sum()
+    )
+
+
+def test_one_word_is_the_mean_distance_to_it():
+    x = ["a", "b", "b", "c"]
+    expected = np.mean([np.linalg.norm(VECTORS[w] - VECTORS["d"]) for w in x])
+    assert distance(x, ["d"]) == pytest.approx(expected)
+
+
+# Against a linear program and POT
+
+
+def frequencies(document):
+    counts = np.array([document.count(word) for word in WORDS], dtype=float)
+    return counts / counts.sum()
+
+
+def costs():
+    return np.sqrt(((POINTS[:, None] - POINTS[None]) ** 2).sum(-1))
+
+
+@given(documents, documents)
+@quick
+def test_linear_program(x, y):
+    n = len(WORDS)
+    rows = np.kron(np.eye(n), np.ones(n))
+    columns = np.kron(np.ones(n), np.eye(n))
+    program = linprog(
+        costs().ravel(),
+        A_eq=np.vstack([rows, columns]),
+        b_eq=np.concatenate([frequencies(x), frequencies(y)]),
+    )
+    assert program.status == 0
+    assert distance(x, y) == pytest.approx(program.fun, abs=1e-8)
+
+
+@given(documents, documents)
+@quick
+def test_pot(x, y):
+    expected = ot.emd2(frequencies(x), frequencies(y), costs())
+    assert distance(x, y) == pytest.approx(expected, abs=1e-12)
+
+
+def test_long_documents():
+    rng = np.random.default_rng(1)
+    words = [f"w{k}" for k in range(400)]
+    points = rng.standard_normal((400, 20)).astype(np.float32)
+    far = WordMoverDistance(WordVectors(tuple(words), points))
+    for _ in range(5):
+        sides = [rng.integers(0, 400, size) for size in (300, 250)]
+        bags = [np.bincount(side, minlength=400) / len(side) for side in sides]
+        exact = points.astype(float)
+        gaps = np.sqrt(((exact[:, None] - exact) ** 2).sum(-1))
+        found = far(*([words[k] for k in side] for side in sides))
+        assert found == pytest.approx(ot.emd2(*bags, gaps), rel=1e-10)
+
+
+# A metric on bags of words
+
+
+@given(documents, documents, documents)
+@quick
+def test_metric(x, y, z):
+    assert distance(x, y) == pytest.approx(distance(y, x), abs=1e-12)
+    assert distance(x, z) <= distance(x, y) + distance(y, z) + 1e-12
+    assert distance(x, y) >= 0
+
+
+@given(documents, st.randoms(use_true_random=False), st.integers(1, 3))
+@quick
+def test_identity(x, random, times):
+    y = x * times
+    random.shuffle(y)
+    assert distance(x, y) == pytest.approx(0, abs=1e-12)
+    assert distance(x, x) == 0
+
+
+@given(documents, documents)
+@quick
+def test_at_least_the_distance_of_the_means(x, y):
+    means = (np.mean([VECTORS[w] for w in side], axis=0) for side in (x, y))
+    assert distance(x, y) >= np.linalg.norm(np.subtract(*means)) - 1e-12
+
+
+def test_same_point_under_two_names():
+    twins = {"x": np.array([1.0, 2.0]), "y": np.array([1.0, 2.0])}
+    assert word_mover_distance(["x"], ["y"], twins) == 0
+
+
+# Words without a vector
+
+
+def test_unknown_words_are_left_out():
+    assert distance(["a", "unknown", "b"], ["c"]) == distance(["a", "b"], ["c"])
+
+
+@pytest.mark.parametrize("document", [["unknown", "words"], []])
+def test_nothing_known(document):
+    with pytest.raises(ValueError, match="No word of this document has a vector"):
+        distance(document, ["a"])
+    with pytest.raises(ValueError, match=r"load_twitter\(vectors\)"):
+        distance(["a"], document)
+
+
+def test_a_document_is_no_string():
+    for call in (
+        lambda: distance("abc", ["a"]),
+        lambda: distance(["a"], "abc"),
+        lambda: word_mover_distance("abc", ["a"], VECTORS),
+        lambda: bags_of_words(["abc"], VECTORS),
+    ):
+        with pytest.raises(TypeError, match=r"'abc'\. Split"):
+            call()
+
+
+# Bags of words
+
+
+def test_bags_are_relative_frequencies():
+    bags = bags_of_words([["b", "a", "b", "unknown"], ["j"]], VECTORS)
+    assert isinstance(bags, csr_array)
+    expected = np.zeros((2, 10))
+    expected[0, :2] = 1 / 3, 2 / 3
+    expected[1, 9] = 1
+    np.testing.assert_array_equal(bags.toarray(), expected)
+    assert bags_of_words([], VECTORS).shape == (0, 10)
+
+
+@given(st.lists(documents, max_size=6))
+@quick
+def test_bags_add_up_to_one(texts):
+    bags = bags_of_words(iter(texts), ARRAY)
+    assert bags.shape == (len(texts), 10)
+    np.testing.assert_allclose(bags.sum(axis=1), 1, rtol=1e-15)
+    for text, bag in zip(texts, bags.toarray(), strict=True):
+        np.testing.assert_allclose(bag, frequencies(text), rtol=1e-15)
+
+
+def test_forms_of_a_word_are_one_word():
+    forms = WordVectors(("tomato", "tomatoes", "salt"), np.eye(2), rows=[1, 1, 0])
+    bags = bags_of_words([["tomato", "tomatoes", "salt"], ["tomatoes"]], forms)
+    np.testing.assert_allclose(bags.toarray(), [[1 / 3, 2 / 3], [0, 1]])
+    assert bags.nnz == 3
+    apart = WordMoverDistance(forms)
+    assert apart(["tomato"], ["tomatoes"]) == 0
+    assert apart(["tomato", "salt"], ["tomatoes"]) == pytest.approx(0.5**0.5)
+
+
+@pytest.mark.parametrize("kind", [set, tuple, iter])
+def test_documents_of_any_kind(kind):
+    bags = bags_of_words([kind(["a"]), kind(["b", "a"])], VECTORS)
+    expected = bags_of_words([["a"], ["b", "a"]], VECTORS)
+    np.testing.assert_array_equal(bags.toarray(), expected.toarray())
+
+
+@pytest.mark.parametrize("document", [["unknown", "words"], []])
+def test_bags_name_the_document_without_a_known_word(document):
+    with pytest.raises(ValueError, match="No word of document 2 has a vector"):
+        bags_of_words([["a"], ["b"], document], VECTORS)
+
+
+# Many pairs at a time
+
+
+def pairs_of(texts_x, texts_y, vectors=ARRAY):
+    return paired_word_mover_distances(
+        bags_of_words(texts_x, vectors), bags_of_words(texts_y, vectors), vectors.array
+    )
+
+
+def test_pairs_of_single_words_are_as_far_apart_as_their_vectors():
+    found = pairs_of([["a"], ["c"], ["d"]], [["b"], ["j"], ["d"]])
+    gaps = [np.linalg.norm(VECTORS[x] - VECTORS[y]) for x, y in ("ab", "cj", "dd")]
+    np.testing.assert_allclose(found, gaps, rtol=1e-14)
+    assert found[2] == 0
+
+
+@given(st.lists(st.tuples(documents, documents), max_size=8))
+@quick
+def test_pairs_are_what_single_calls_give(pairs):
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    expected = [distance(x, y) for x, y in pairs]
+    np.testing.assert_allclose(pairs_of(xs, ys), expected, atol=1e-12)
+
+
+@given(st.lists(documents, min_size=1, max_size=4), st.lists(documents, min_size=1))
+@quick
+def test_pairs_of_a_rectangle(xs, ys):
+    found = pairs_of([x for x in xs for _ in ys], ys * len(xs))
+    expected = [distance(x, y) for x in xs for y in ys]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, wmd.CHUNK])
+def test_a_block_is_what_single_calls_give(monkeypatch, chunk):
+    monkeypatch.setattr(wmd, "CHUNK", chunk)
+    bags = bags_of_words(DOCUMENTS, ARRAY)
+    found = pairwise_word_mover_distances(bags, bags[3:8], ARRAY.array)
+    expected = [[distance(x, y) for y in DOCUMENTS[3:8]] for x in DOCUMENTS]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "k"), [(0, 3), (3, 0), (0, 0)])
+def test_a_block_may_be_empty(n, k):
+    bags = bags_of_words(DOCUMENTS, ARRAY)
+    found = pairwise_word_mover_distances(bags[:n], bags[:k], ARRAY.array)
+    assert found.shape == (n, k)
+    assert paired_word_mover_distances(bags[:0], bags[:0], ARRAY.array).shape == (0,)
+    for X, Y, points in (
+        (bags[:n], bags[:k, :-1], ARRAY.array),
+        (bags[:n], bags[:k], ARRAY.array[:-1]),
+    ):
+        with pytest.raises(ValueError, match="do not fit"):
+            pairwise_word_mover_distances(X, Y, points)
+
+
+@pytest.mark.slow
+def test_a_block_by_two_processes():
+    bags = bags_of_words(DOCUMENTS, ARRAY)
+    found, expected = (
+        pairwise_word_mover_distances(bags, bags[:5], ARRAY.array, n_jobs=n)
+        for n in (2, 1)
+    )
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_block_kept_on_disk_is_not_computed_again(tmp_path, monkeypatch):
+    memory = joblib.Memory(tmp_path, verbose=0)
+    kept = memory.cache(pairwise_word_mover_distances, ignore=["n_jobs"])
+    bags = bags_of_words(DOCUMENTS, ARRAY)
+    first = kept(bags[2:], bags[2:5], ARRAY.array)
+    monkeypatch.setattr(wmd, "_transport", None)  # any other call would fail
+    again = kept(bags_of_words(DOCUMENTS, ARRAY)[2:], bags[2:5], ARRAY.array, n_jobs=2)
+    np.testing.assert_array_equal(again, first)
+    with pytest.raises(TypeError):
+        kept(bags[2:], bags[2:6], ARRAY.array)
+
+
+def far_apart(n, *, scale=1.0):
+    """Documents of 5 of 400 words in 20 dimensions: they have little in common."""
+    rng = np.random.default_rng(2)
+    names = tuple(f"w{k}" for k in range(400))
+    vectors = WordVectors(names, scale * rng.standard_normal((400, 20)))
+    return [[names[k] for k in rng.integers(0, 400, 5)] for _ in range(n)], vectors
+
+
+@pytest.mark.parametrize("largest", [1, 60, wmd.LARGEST])
+def test_pairs_however_they_are_cut(monkeypatch, largest):
+    """One by one, in halves, or as one product."""
+    monkeypatch.setattr(wmd, "LARGEST", largest)
+    texts, vectors = far_apart(60)
+    apart = WordMoverDistance(vectors)
+    xs, ys = texts[:30], texts[30:]
+    expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
+    np.testing.assert_allclose(pairs_of(xs, ys, vectors), expected, atol=1e-12)
+    xs, ys = [x for x in texts[:5] for _ in range(20)], texts[20:40] * 5
+    expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
+    np.testing.assert_allclose(pairs_of(xs, ys, vectors), expected, atol=1e-12)
+
+
+def test_a_rectangle_needs_one_product(monkeypatch):
+    asked = []
+
+    def spy(points, rows, columns):
+        asked.append((rows.size, columns.size))
+        return distances(points, rows, columns)
+
+    distances = wmd._distances
+    monkeypatch.setattr(wmd, "_distances", spy)
+    texts, vectors = far_apart(40)
+    pairs_of([texts[0]] * 30, texts[10:], vectors)
+    ((rows, columns),) = asked
+    assert (rows, columns) == (
+        len(set(texts[0])),
+        len({w for t in texts[10:] for w in t}),
+    )
+    asked.clear()
+    pairs_of(texts[:20], texts[20:], vectors)
+    assert len(asked) == 20
+    assert max(rows * columns for rows, columns in asked) <= 25
+
+
+def test_near_vectors_lose_no_digits_that_matter():
+    """Squares of lengths cancel: what is left of them is below the promise."""
+    texts, vectors = far_apart(40, scale=1e3)
+    near = np.concatenate([vectors.array, vectors.array + np.float32(1e-3)])
+    names = tuple(f"{word}{k}" for k in range(2) for word in vectors.words)
+    both = WordVectors(names, near)
+    xs = [[f"{word}0" for word in text] for text in texts]
+    ys = [[f"{word}1" for word in text] for text in texts]
+    apart = WordMoverDistance(both)
+    expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
+    longest = np.linalg.norm(near, axis=1).max()
+    np.testing.assert_allclose(pairs_of(xs, ys, both), expected, atol=1e-7 * longest)
+
+
+def test_pairs_that_do_not_fit():
+    bags = bags_of_words([["a"], ["b", "c"]], ARRAY)
+    with pytest.raises(ValueError, match=r"\(2, 10\) and \(1, 10\) do not fit"):
+        paired_word_mover_distances(bags, bags[[0]], POINTS)
+    with pytest.raises(ValueError, match="and 9 vectors"):
+        paired_word_mover_distances(bags, bags, POINTS[:9])
+    hole = csr_array(vstack([bags, csr_array((1, 10))]))
+    full = bags_of_words([["a"], ["b"], ["c"]], ARRAY)
+    for pair in (hole, full), (full, hole):
+        with pytest.raises(ValueError, match="A bag of pair 2 is empty"):
+            paired_word_mover_distances(*pair, POINTS)
+    assert paired_word_mover_distances(full[:0], full[:0], POINTS).shape == (0,)
+
+
+@pytest.mark.parametrize("weights", [[1.0, 1], [0.5, 0.50001], [2, -1], [np.nan, 1]])
+def test_bags_that_do_not_add_up_to_one_are_refused(weights):
+    bags = bags_of_words([["a", "b"]], ARRAY)
+    other = csr_array((weights, bags.indices, bags.indptr), bags.shape)
+    for pair in (bags, other), (other, bags), (other, other):
+        with pytest.raises(ValueError, match="not negative and add up to 1"):
+            paired_word_mover_distances(*pair, POINTS)
+
+
+def test_bags_of_single_precision():
+    """Their rows add up to 1 to 1e-8 only, which POT would not take."""
+    bags = bags_of_words([list("aabcdef"), list("abbcdgh"), list("abcccij")], ARRAY)
+    single = bags.astype(np.float32)
+    assert abs(single.astype(float).sum(axis=1) - 1).max() > 1e-9
+    np.testing.assert_allclose(
+        pairwise_word_mover_distances(single, bags, POINTS),
+        pairwise_word_mover_distances(bags, bags, POINTS),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_vectors_that_are_not_finite(value):
+    points = np.where(np.arange(10)[:, None] == 1, value, POINTS)  # of "b"
+    vectors = dict(zip(WORDS, points, strict=True))
+    assert word_mover_distance(["a"], ["c"], vectors) == distance(["a"], ["c"])
+    with pytest.raises(
+        ValueError, match=r"A word of this document .* finite: 'a', 'b'"
+    ):
+        word_mover_distance(["a", "b"], ["c"], vectors)
+    with pytest.raises(ValueError, match=r"A word of document 1 .* not finite"):
+        bags_of_words([["a"], ["b"]], vectors)
+    bags = bags_of_words([["a"], ["b"], ["c"]], ARRAY)
+    with pytest.raises(ValueError, match="real and finite"):
+        paired_word_mover_distances(bags, bags[::-1], points)
+    found = paired_word_mover_distances(bags[[0]], bags[[2]], points)
+    assert found == paired_word_mover_distances(bags[[0]], bags[[2]], POINTS)
+
+
+# A word far off
+
+
+def with_a_word_at(far):
+    """Two documents of random words, and of one that is far from all others."""
+    rng = np.random.default_rng(3)
+    array = np.vstack([rng.standard_normal((12, 3)), [[far, -far / 2, 0]]])
+    vectors = WordVectors(tuple("abcdefghijklm"), array)
+    return list("abcdef"), list("ghijkl"), vectors
+
+
+@pytest.mark.parametrize("far", [1e3, 1e12, 1e14, 1e16, 1e32, 1e150, 1e200, 1e300])
+def test_a_word_far_off_in_both_documents_stays_where_it_is(far):
+    x, y, vectors = with_a_word_at(far)
+    few = word_mover_distance(x, y, vectors)
+    for times in (1, 3):
+        expected = few * 6 / (6 + times)
+        xs, ys = [x + times * ["m"]], [y + times * ["m"]]
+        assert word_mover_distance(*xs, *ys, vectors) == pytest.approx(expected)
+        assert pairs_of(xs, ys, vectors) == pytest.approx(expected)
+    only = relaxed_word_mover_distances(
+        *(bags_of_words([[*each, "m"]], vectors) for each in (x, y)), vectors.array
+    )
+    bags = [bags_of_words([each], vectors) for each in (x, y)]
+    near = relaxed_word_mover_distances(*bags, vectors.array)
+    np.testing.assert_allclose(only, near * 6 / 7, rtol=1e-12)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e16, 1e150, 1e300])
+def test_a_word_far_off_in_one_document_is_what_counts(far):
+    """Of the other document all words are as far from it, to rounding."""
+    x, y, vectors = with_a_word_at(far)
+    distance = word_mover_distance([*x, "m"], y, vectors)
+    away = distances_between(vectors.array[12:], vectors.array[6:12]).mean()
+    assert distance == pytest.approx(away / 7, rel=0.03 if far == 1e3 else 1e-12)
+    same = word_mover_distance([*x, "m"], [*x, "m"], vectors)
+    assert same == 0
+
+
+def test_two_words_far_off_are_refused():
+    """They are near each other, but their distance has lost its digits."""
+    x, y, vectors = with_a_word_at(1e16)
+    array = np.vstack([vectors.array, vectors.array[12] + [0, 0, 100]])
+    vectors = WordVectors((*vectors.words, "n"), array)
+    for few in (x, x[:1]):
+        with pytest.raises(ValueError, match=r"apart, and words .* 1e\+16.* no digits"):
+            word_mover_distance([*few, "m"], [*y[: len(few)], "n"], vectors)
+
+
+def test_distances_whatever_the_sizes():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((5, 3)) * 10.0 ** np.array([[-200, -3, 0, 160, 300]]).T
+    y = np.vstack([x[:3] * 1.5, x[3:] * (1 + 1e-6)])
+    expected = [[math.dist(a, b) for b in y.tolist()] for a in x.tolist()]
+    np.testing.assert_allclose(distances_between(x, y), expected, rtol=1e-9)
+    few = distances_between(x[1:3], y[1:3].astype(np.float32))
+    assert few.dtype == np.float64
+    np.testing.assert_allclose(few, np.array(expected)[1:3, 1:3], rtol=1e-6)
+
+
+def test_vectors_of_several_lengths():
+    with pytest.raises(ValueError, match=r"'b' has shape \(1,\), that of 'a' \(2,\)"):
+        word_mover_distance(["a"], ["b"], {"a": [1.0, 2.0], "b": [1.0]})
+
+
+def test_complex_vectors():
+    with pytest.raises(ValueError, match="real; got complex128"):
+        WordMoverDistance({"a": [1j], "b": [0]})
+    bags = bags_of_words([["a"], ["b"]], ARRAY)
+    with pytest.raises(ValueError, match="complex128"):
+        paired_word_mover_distances(bags, bags, POINTS + 1j)
+
+
+# As a function for Similarity
+
+
+DOCUMENTS = [
+    [WORDS[k] for k in np.random.default_rng(seed).integers(0, 10, 6)]
+    for seed in range(20)
+]
+
+
+def test_pickling_keeps_the_vectors_and_drops_the_bags():
+    used = WordMoverDistance(VECTORS)
+    used(DOCUMENTS[0], DOCUMENTS[1])
+    copy = pickle.loads(pickle.dumps(used))
+    assert len(pickle.dumps(used)) == len(pickle.dumps(WordMoverDistance(VECTORS)))
+    assert copy(DOCUMENTS[0], DOCUMENTS[1]) == used(DOCUMENTS[0], DOCUMENTS[1])
+
+
+def test_word_vectors_are_shared():
+    vectors = WordVectors(WORDS, POINTS.astype(np.float32))
+    assert WordMoverDistance(vectors).vectors is vectors
+
+
+@pytest.mark.slow
+def test_two_processes():
+    serial = Similarity(DOCUMENTS, WordMoverDistance(VECTORS))
+    parallel = Similarity(DOCUMENTS, WordMoverDistance(VECTORS), n_jobs=2)
+    everything = range(len(DOCUMENTS))
+    np.testing.assert_array_equal(
+        parallel.columns(everything), serial.columns(everything)
+    )
+    assert parallel.calls == serial.calls == 20 * 21 // 2
+
+
+def of_bags(vectors=ARRAY, **options):
+    function = partial(paired_word_mover_distances, points=vectors.array)
+    bags = bags_of_words(DOCUMENTS, vectors)
+    return Similarity(bags, function, batch="pairs", **options)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_similarity_of_bags(n_jobs):
+    lists, bags = Similarity(DOCUMENTS, distance), of_bags(n_jobs=n_jobs)
+    for sim in lists, bags:
+        sim.columns([3, 7])
+        sim.block([1, 2, 3], [4, 5])
+    everything = range(len(DOCUMENTS))
+    expected = lists.columns(everything)
+    np.testing.assert_allclose(bags.columns(everything), expected, atol=1e-12)
+    np.testing.assert_allclose(bags.pairs([1, 2], [5, 9]), expected[[1, 2], [5, 9]])
+    assert bags.calls == lists.calls == 20 * 21 // 2
+
+
+def is_mapped(X, Y, points):
+    """1 where the vectors are a memory map, whatever they wrap."""
+    while points is not None and not isinstance(points, np.memmap):
+        points = points.base
+    return np.full(X.shape[0], float(points is not None))
+
+
+def test_vectors_reach_workers_memory_mapped():
+    vectors = WordVectors(WORDS, np.ones((10, 60_000)))  # 2.4 MB
+    function = partial(is_mapped, points=vectors.array)
+    bags = bags_of_words(DOCUMENTS, vectors)
+    sim = Similarity(bags, function, batch="pairs", n_jobs=2)
+    assert (sim.columns([0]) == 1).all()
+
+
+def test_pickling_of_pairs_takes_no_words():
+    names = tuple(f"word{k}" for k in range(5000))
+    vectors = WordVectors(names, np.ones((5000, 1)))
+    function = partial(paired_word_mover_distances, points=vectors.array)
+    assert len(pickle.dumps(function)) < vectors.array.nbytes + 1000
+
+
+def test_bags_of_another_space():
+    function = partial(paired_word_mover_distances, points=POINTS[:5])
+    sim = Similarity(bags_of_words(DOCUMENTS, ARRAY), function, batch="pairs")
+    with pytest.raises(SimilarityError, match="and 5 vectors"):
+        sim.columns([0])
+
+
+@pytest.mark.parametrize("make", [of_bags, lambda: Similarity(DOCUMENTS, distance)])
+def test_another_gamma_costs_nothing(make):
+    distances = make()
+
+    def kernel(gamma, d):
+        return np.exp(-gamma * d)
+
+    one = distances.map(partial(kernel, 0.3)).columns([0, 1])
+    calls = distances.calls
+    other = distances.map(partial(kernel, 0.9)).columns([0, 1])
+    assert distances.calls == calls == 20 + 19
+    np.testing.assert_allclose(other, one**3)
+
+
+def test_counts_matter_and_order_does_not():
+    x, y = ["a", "a", "b"], ["c"]
+    assert Counter(x) != Counter(set(x))
+    assert distance(x, y) != pytest.approx(distance(["a", "b"], y))
+    assert distance(x, y) == pytest.approx(distance(["b", "a", "a"], y))
+
+
+def test_vectors_keep_all_digits():
+    for large, small, distance in [
+        (16777217.0, 16777216.0, 1),
+        (16777217, 16777216, 1),
+        (1e39, 0.0, 1e39),
+        (1e300, -1e300, 2e300),
+        (1e-300, 0.0, 1e-300),
+    ]:
+        vectors = {"a": [large, 0], "b": [small, 0]}
+        assert word_mover_distance(["a"], ["b"], vectors) == distance

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib.regression.columns import largest_ratio, norms
+from simlib._scale import largest_ratio, norms
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import Rows, as_numbers, gap_and_back
 from simlib.regression.sketch import sparse_sign

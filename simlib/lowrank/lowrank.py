@@ -14,6 +14,8 @@ from scipy.sparse import csr_array, sparray, spmatrix
 from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
 from simlib._checks import whole_number
+from simlib._scale import exponent as exponent_of
+from simlib._scale import norm
 from simlib._typing import Indices, MatrixLike
 from simlib.lowrank.saved import Saved
 from simlib.lowrank.tall import (
@@ -248,10 +250,10 @@ class LowRank(Saved, LinearOperator):
             return self._norm_of_rows()
         small = self._small_core()
         if self.residual is None:
-            return _norm(small)
+            return norm(small)
         E = scipy.sparse.coo_array(self.residual)
         factors = entries(self.left, self.core, self.right, *E.coords).astype(float)
-        added, exponent = E.data.astype(float), _exponent(small, E.data)
+        added, exponent = E.data.astype(float), exponent_of(small, E.data)
         small, factors, added = (
             np.ldexp(part, -exponent) for part in (small, factors, added)
         )
@@ -265,7 +267,7 @@ class LowRank(Saved, LinearOperator):
         n, step = self.shape[0], max(1, CHUNK // self.shape[1])
         parts = np.split(np.arange(n), range(step, n, step))
         rows = (self.rows(i).astype(float) for i in parts)
-        return _norm(np.array([_norm(part) for part in rows]))
+        return norm(np.array([norm(part) for part in rows]))
 
     def eigh(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the k eigenvalues largest in magnitude and their eigenvectors.
@@ -449,12 +451,12 @@ class LowRank(Saved, LinearOperator):
         for _ in range(REFINEMENTS):
             product = self._matmat(x)
             missed = y - product - ridge * x
-            rounding = eps * (_norm(product) + abs(ridge) * _norm(x) + _norm(y))
-            if not rounding < _norm(missed) < before / 2:
+            rounding = eps * (norm(product) + abs(ridge) * norm(x) + norm(y))
+            if not rounding < norm(missed) < before / 2:
                 break
-            before = _norm(missed)
+            before = norm(missed)
             x = x + by_lemma(missed)
-        if not _norm(missed) <= UNSOLVED * _norm(y):
+        if not norm(missed) <= UNSOLVED * norm(y):
             raise singular
         with np.errstate(over="ignore"):
             x = np.ldexp(x, sizes)
@@ -774,18 +776,6 @@ def _unique(matrix: csr_array) -> csr_array:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
-
-
-def _exponent(*arrays: np.ndarray) -> int:
-    """Return the binary exponent of the largest number."""
-    largest = max(np.abs(array).max(initial=0) for array in arrays)
-    return int(np.frexp(largest)[1])
-
-
-def _norm(A: np.ndarray) -> float:
-    """Return the Frobenius norm, where squares would overflow or vanish too."""
-    exponent = _exponent(A)
-    return float(np.ldexp(np.linalg.norm(np.ldexp(A, -exponent)), exponent))
 
 
 def _condition(A: np.ndarray, lu: np.ndarray) -> float:

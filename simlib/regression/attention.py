@@ -31,7 +31,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simlib.regression.columns import balanced, norms
+from simlib._scale import balanced, norms
 from simlib.regression.kernel import (
     BLOCK,
     GaussianKernel,

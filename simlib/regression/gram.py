@@ -19,7 +19,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.linalg.lapack import dpocon
 
-from simlib.regression.columns import norms
+from simlib._scale import norms
 from simlib.regression.preconditioner import (
     SMALL,
     Preconditioner,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
-from simlib.regression.columns import norms
+from simlib._scale import norms
 from simlib.regression.preconditioner import (
     ColumnScaling,
     Preconditioner,

@@ -27,9 +27,9 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
+from simlib._scale import norms
 from simlib.approximation.rpcholesky import rpcholesky
 from simlib.landmarks import uniform
-from simlib.regression.columns import norms
 
 __all__ = ["GaussianKernel", "conjugate_gradients", "factor", "shifted_inverse"]
 

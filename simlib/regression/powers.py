@@ -27,7 +27,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib.regression.columns import largest_ratio
+from simlib._scale import largest_ratio
 from simlib.regression.gram import condition_of_rows, gram_preconditioner
 from simlib.regression.iterations import (
     Iterated,

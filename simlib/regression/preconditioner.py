@@ -27,9 +27,9 @@ from scipy.linalg.lapack import dtrtri
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from simlib._scale import norms
 from simlib.lowrank.tall import read_only
 from simlib.regression import sketch as sketches
-from simlib.regression.columns import norms
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
 __all__ = ["ColumnScaling", "Preconditioner", "condition_number", "rounding_errors"]

@@ -20,7 +20,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib.regression.columns import balanced, largest_ratio, norms
+from simlib._scale import balanced, largest_ratio, norms
 from simlib.regression.preconditioner import (
     ColumnScaling,
     Preconditioner,

@@ -1213,7 +1213,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.neighbors.paid": "called by nearest and its like",
     "simlib.neighbors.residual": "called by nearest and its like",
     "simlib.neighbors.rounds": "called by nearest",
-    "simlib.regression.columns": "called by lstsq and its like",
+    "simlib._scale": "powers of two, of what is checked",
     "study.exact": "references for tests and chapters: test_exact",
     "simlib.regression.gram": "called by lstsq and its like",
     "simlib.regression.iterations": "called by lstsq and its like",

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_preconditioner import coherent, matrix
 
+from simlib._scale import norms
 from simlib.regression import Preconditioner
-from simlib.regression.columns import norms
 from simlib.regression.iterations import (
     TooManySteps,
     conjugate_gradients,

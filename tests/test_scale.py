@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simlib.regression.columns import balanced, largest_ratio, norms
+from simlib._scale import balanced, largest_ratio, norms
 from support.matrices import quick
 
 

@@ -435,7 +435,8 @@ def test_converters_reproduce_the_stored_files():
         for file in REGISTRY[name].files:
             if file.url and file.name.startswith(part):
                 assert sha256(raw) == file.raw_sha256
-                assert file.identify(io.BytesIO(file.convert(raw))) == file.sha256
+                made = file.convert(raw) if file.convert else raw
+                assert file.identify(io.BytesIO(made)) == file.sha256
                 converted += 1
     assert converted == 9
 

@@ -343,6 +343,7 @@ def _decided(values: np.ndarray) -> np.ndarray:
 
 def _of_size_one(rows: np.ndarray) -> np.ndarray:
     """Return rows in units of their largest entries: squares stay in range."""
+    rows = rows.astype(float)
     if not np.isfinite(rows).all():
         raise ValueError(
             "Scores and labels must be finite: leave out those that are not."

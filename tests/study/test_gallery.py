@@ -317,7 +317,7 @@ def test_distances_are_bounded_by_their_companions():
 
 @pytest.mark.parametrize("load", [gallery.load, gallery.companions])
 def test_what_is_not_there(load):
-    with pytest.raises(ValueError, match="No matrix is called 'tweets'; there are gau"):
+    with pytest.raises(ValueError, match=r"is one of gaussian, .*; got 'tweets'"):
         load("tweets")
     with pytest.raises(ValueError, match="n must be at least 1; got 0"):
         load("edit", 0)

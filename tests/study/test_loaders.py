@@ -67,11 +67,11 @@ SNAP = b"""\
 @pytest.mark.parametrize(
     ("load", "names", "there_are"),
     [
-        (load_cross_encoder, ["words"], "stsb, mrpc, rte"),
+        (load_cross_encoder, ["words"], "is one of stsb, mrpc, rte"),
         (load_ecbplus, ["time"], "event, entity; got 'time'"),
         (load_ecbplus, ["event", "x"], "train, dev, test"),
-        (load_cortex, ["pial"], "'pial'; there are fiducial, white, full"),
-        (load_road_graph, ["ohio"], "'ohio'; there are new-york, roadnet-ca"),
+        (load_cortex, ["pial"], "fiducial, white, full; got 'pial'"),
+        (load_road_graph, ["ohio"], "new-york, roadnet-ca"),
     ],
 )
 def test_names_that_nothing_has(load, names, there_are):

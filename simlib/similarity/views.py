@@ -410,10 +410,10 @@ class SymmetrizedSimilarity(View):
     def cost(
         self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
     ) -> int:
-        other = [(columns, rows) for rows, columns in blocks]
+        orders = [order for r, c in blocks for order in ((r, c), (c, r))]
         if pairs is not None:
             pairs = _both_orders(*pairs)
-        return super().cost(*blocks, *other, pairs=pairs)
+        return super().cost(*orders, pairs=pairs)
 
     def between(
         self,

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 __all__ = [
     "AsymmetryError",
+    "Budget",
     "BudgetExceeded",
-    "Ledger",
     "Lock",
     "SimilarityError",
     "check_budget",
@@ -42,7 +42,7 @@ class Lock:
         return Lock, ()
 
 
-class Ledger:
+class Budget:
     """How many evaluations were made, how many were lost, and how many may be made."""
 
     def __init__(self, limit: float | None):

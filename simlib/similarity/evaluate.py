@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 import joblib
 import numpy as np
 
-from simlib.similarity.budget import AsymmetryError, Ledger, SimilarityError
+from simlib.similarity.budget import AsymmetryError, Budget, SimilarityError
 from simlib.similarity.call import call, call_there, is_async
 from simlib.similarity.items import accessor
 from simlib.similarity.requests import Rectangle, Request
-from simlib.similarity.store import Record, Sides, StoreError
+from simlib.similarity.store import Names, Record, StoreError
 from simlib.similarity.symmetry import SymmetryCheck
 
 __all__ = ["Evaluator", "Finished"]
@@ -65,10 +65,6 @@ class Evaluator:
         self.pace = Pace(1 if batch is None else 16)
         self.symmetry = SymmetryCheck(check_symmetry and batch != "block")
 
-    def missing(self, block: Rectangle) -> int:
-        """Return how many evaluations a block needs."""
-        return block.missing(grids=self.batch == "block")
-
     def requests(self, block: Rectangle, total: int, workers: int) -> Iterator[Request]:
         """Cut what is missing of a block into requests."""
         if self.batch == "block":
@@ -107,9 +103,9 @@ class Evaluator:
         self,
         requests: Callable[[int], Iterator[Request]],
         out: np.ndarray,
-        ledger: Ledger,
+        budget: Budget,
         finished: Finished | None = None,
-        store: Sides | None = None,
+        store: Names | None = None,
         fetch: tuple[Fetch, Fetch] | None = None,
         form: str = ITEMS,
     ) -> None:
@@ -151,11 +147,11 @@ class Evaluator:
                     return
                 begun[number] = request
                 if request.known is None:
-                    ledger.hand_over(request.size)
+                    budget.hand_over(request.size)
                 yield number, self.function, self.batch, xs, ys, places
 
         most = inf if store is None else 2 * workers  # begun, and not yet written
-        with closing(self._answers(calls(), workers, most, begun, ledger)) as answers:
+        with closing(self._answers(calls(), workers, most, begun, budget)) as answers:
             for number, values, seconds, error in answers:
                 request = begun.pop(number)
                 if request.known is not None:
@@ -164,7 +160,7 @@ class Evaluator:
                     self.symmetry.compare(request, values)
                     continue
                 failure = self._settle(
-                    request, values, error, out, ledger, finished, store, form
+                    request, values, error, out, budget, finished, store, form
                 )
                 try:
                     if isinstance(failure, SimilarityError | StoreError):
@@ -186,7 +182,7 @@ class Evaluator:
         workers: int,
         most: float,
         begun: dict[int, Request],
-        ledger: Ledger,
+        budget: Budget,
     ) -> Generator[tuple[int, np.ndarray, float, BaseException | None], None, None]:
         """Yield the answers as they come, from here or from the workers of joblib.
 
@@ -232,7 +228,7 @@ class Evaluator:
                         del sent[answer[0]]
                         yield answer
         except Exception as error:
-            raise _broken(begun, sent, error, ledger) from error
+            raise _broken(begun, sent, error, budget) from error
 
     def _settle(
         self,
@@ -240,9 +236,9 @@ class Evaluator:
         answer: np.ndarray,
         error: BaseException | None,
         out: np.ndarray,
-        ledger: Ledger,
+        budget: Budget,
         finished: Finished | None,
-        store: Sides | None,
+        store: Names | None,
         form: str,
     ) -> BaseException | None:
         """Keep what is good of an answer, count it and return what is wrong.
@@ -258,7 +254,7 @@ class Evaluator:
                 f"{_lost(request.size)}"
             )
         lost = 0 if error is None else 1 if self.batch is None else request.size
-        count = partial(ledger.answered, request.size, answer.size, lost)
+        count = partial(budget.answered, request.size, answer.size, lost)
         values = answer.ravel()
         if values.dtype != out.dtype:
             with np.errstate(over="ignore"):
@@ -310,7 +306,7 @@ class Evaluator:
         out: np.ndarray,
         count: Callable[[], None],
         finished: Finished | None,
-        store: Sides | None,
+        store: Names | None,
     ) -> StoreError | None:
         """Keep what is not NaN and count it; return why it could not be written."""
         record = Record(request.i, request.j, values, request.grid)
@@ -378,7 +374,7 @@ def _broken(
     begun: dict[int, Request],
     sent: dict[int, Callable[[], Any]],
     error: Exception,
-    ledger: Ledger,
+    budget: Budget,
 ) -> SimilarityError:
     """Return the error for workers that gave no answer to what was begun."""
     if not sent:
@@ -391,7 +387,7 @@ def _broken(
     if isinstance(error, pickle.PicklingError) or "pickle" in str(error):
         unsent = [k for k in begun if k in sent and not _sendable(sent[k])]
         kept = sum(begun[k].size for k in unsent)
-        ledger.answered(kept, 0, 0)  # the others may have been evaluated
+        budget.answered(kept, 0, 0)  # the others may have been evaluated
         return SimilarityError(
             f"The similarity function or an item cannot be sent to a worker process: "
             f"{error!r}. Leave out what cannot be pickled (an open file, a connection, "

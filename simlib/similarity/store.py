@@ -28,8 +28,8 @@ import numpy as np
 from simlib.similarity.identity import ID, digest
 
 __all__ = [
+    "Names",
     "Record",
-    "Sides",
     "Store",
     "StoreError",
     "StoreWarning",
@@ -86,7 +86,7 @@ class Record(NamedTuple):
         return np.repeat(self.i, self.j.size), np.tile(self.j, self.i.size)
 
 
-class Sides(NamedTuple):
+class Names(NamedTuple):
     """A store, and by what names it knows the items on both sides of a request."""
 
     store: Store

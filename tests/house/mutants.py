@@ -98,8 +98,8 @@ MUTANTS = [
     Mutant(
         "a fork spends from the same counter",
         "similarity/similarity",
-        "fork._ledger = Ledger(limit)",
-        "fork._ledger.limit = limit",
+        "fork._budget = Budget(limit)",
+        "fork._budget.limit = limit",
     ),
     Mutant(
         "a matrix of float32 becomes one of float64",

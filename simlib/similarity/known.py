@@ -61,6 +61,8 @@ class Lines:
 
     def complete(self, columns: np.ndarray) -> np.ndarray:
         """Tell for each column whether every entry of it is known."""
+        if not self:  # taking from an array without memory copies all of it
+            return np.zeros(columns.size, dtype=bool)
         slots = self._kept.slot[columns]
         known = slots >= 0
         known[known] = self._kept.complete[slots[known]]

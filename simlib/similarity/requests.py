@@ -105,16 +105,17 @@ def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
     """Count what a block function computes beside what is not known."""
     first, extra = known[0], 0
     n, symmetric = first.n, first.symmetric
-    every = np.arange(n)
-    read = [first.columns.complete(every)]  # the columns, and the rows
-    read.append(read[0] if symmetric else first.rows.complete(every))
+    kept, read = (first.columns, first.rows), [np.zeros(0, dtype=np.int64)] * 2
     for k, sides in enumerate(blocks):
-        rows, columns = (every if side is None else np.unique(side) for side in sides)
-        items = np.intersect1d(rows, columns, assume_unique=True)
-        if n in (rows.size, columns.size):  # read as whole lines
-            complete = read[int(rows.size < n)]
-            items = items[~complete[items]]
-            complete[columns if rows.size == n else rows] = True
+        rows, columns = (_some(side, n) for side in sides)
+        if rows is not None and columns is not None:
+            items = np.intersect1d(rows, columns, assume_unique=True)
+        else:  # read as whole lines
+            a = int(rows is not None and not symmetric)
+            lines = columns if rows is None else rows
+            items = np.arange(n) if lines is None else lines
+            items = items[~kept[a].complete(items) & ~np.isin(items, read[a])]
+            read[a] = np.append(read[a], items)
         earlier = Region(n, blocks[:k], symmetric=symmetric) if k else None
         for tile in np.split(items, range(TILE, items.size, TILE)):
             i, j = np.repeat(tile, tile.size), np.tile(tile, tile.size)
@@ -126,6 +127,12 @@ def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
                 needed = np.triu(mask) if symmetric else mask
                 extra += mask.size - int(np.count_nonzero(needed))
     return extra
+
+
+def _some(side: np.ndarray | None, n: int) -> np.ndarray | None:
+    """Return the distinct items, None if they are all."""
+    items = None if side is None else np.unique(side)
+    return None if items is None or items.size == n else items
 
 
 def _listed(block: Sides, n: int) -> Pairs:

@@ -147,6 +147,13 @@ MUTANTS = [
         "if True:",
         tests="similarity",
     ),
+    Mutant(
+        "both orders of a pair cost",
+        "similarity/requests",
+        "off = (every - self.on_diagonal) // (2 if self._symmetric else 1)",
+        "off = every - self.on_diagonal",
+        tests="similarity",
+    ),
     # Landmarks
     Mutant(
         "the second sample is drawn apart from the landmarks",
@@ -161,13 +168,6 @@ MUTANTS = [
         "pass",
     ),
     # The methods of system 1
-    Mutant(
-        "pairs of landmarks count twice",
-        "approximation/plan",
-        "count = n * lines.size - lines.size * (lines.size - 1) // 2",
-        "count = n * lines.size",
-        tests="plan methods",
-    ),
     Mutant(
         "the largest number within a budget is one too few",
         "approximation/plan",
@@ -224,8 +224,8 @@ MUTANTS = [
     Mutant(
         "the diagonal that the nugget reads is not in the price",
         "approximation/plan",
-        "return count + (n - met if self.diagonal else 0)",
-        "return count",
+        "apart = self.n - region.on_diagonal if self.diagonal else 0",
+        "apart = 0",
         tests="methods tikhonov",
     ),
     Mutant(

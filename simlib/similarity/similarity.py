@@ -13,16 +13,15 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 from math import inf, isqrt
-from numbers import Real
 from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
-from simlib._checks import indices, same_length, whole_number
+from simlib._checks import indices, one_of, same_length, whole_number
 from simlib.similarity.budget import Budget, Lock, check_budget
-from simlib.similarity.evaluate import Evaluator, Finished
+from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
 from simlib.similarity.items import accessor, as_items, count, unmasked
 from simlib.similarity.known import Known, Lines, Others, look
@@ -53,17 +52,14 @@ class Similarity(SimilarityMatrix):
     Parameters
     ----------
     items : sequence, array, sparse matrix or data frame
-        The n items, of any kind; one per row or position. Of a data frame with one
-        column these are its values, of one with several its rows: to a function of two
-        items mappings, ``x["name"]``, to one of pairs or blocks data frames. (A column
-        of numbers is a matrix to a function of blocks.) What is read from a file, such
-        as an ``h5py.Dataset``, is fetched when it is needed, in increasing order.
+        The n items, one per row or position. Of a data frame with one column these are
+        its values, of one with several its rows: to a function of two items mappings,
+        to one of pairs or blocks data frames. What is read from a file, such as an
+        ``h5py.Dataset``, is fetched when it is needed, in increasing order.
     function : callable
-        The similarity :math:`\Delta`. What it is given depends on `batch`. A coroutine
-        function, ``async def``, may be passed as it is, in a notebook too: it runs in
-        an event loop of its own, the same for all, for at most `n_jobs` requests at a
-        time. A client that belongs to another loop, as one that was used there, has to
-        be made anew.
+        The similarity :math:`\Delta`, in the form that `batch` tells; a coroutine
+        function too. These run in one event loop of their own: a client of another
+        loop has to be made anew.
     symmetric : bool, default=True
         Whether ``function(x, y)`` equals ``function(y, x)``: one call then answers
         both. A function that is not symmetric can be averaged by `symmetrized`.
@@ -75,57 +71,46 @@ class Similarity(SimilarityMatrix):
     dtype : float32 or float64, default=float64
         Type in which values are kept.
     n_jobs : int, optional
-        Parallel evaluation through joblib, of a coroutine function in threads, which
-        wait; None obeys ``joblib.parallel_config``, so
-        that a cluster is ``parallel_config(backend="dask")``.
+        Parallel evaluation through joblib, of a coroutine function in threads; None
+        obeys ``joblib.parallel_config(backend="dask")`` and the like.
     limit : int, optional
         Most evaluations that may be made, those that failed included. The request that
         would pass it raises `BudgetExceeded` before evaluating anything.
     progress : bool, default=False
-        Show a progress bar (tqdm) while evaluating: one for a search, which tells the
-        hits and what is promised.
+        Show a progress bar (tqdm) while evaluating.
     diagonal : float or array of shape (n,), optional
         The similarity of each item with itself, where it is known: it is never asked
-        for. (A function with ``batch="block"`` computes it, as any entry (i, i) that is
-        known, again in the small tiles on the diagonal; what is known stays.)
+        for, but in the small tiles of ``batch="block"`` on the diagonal.
     batch_size : int, optional
         How many pairs to hand to `function`, or to a worker, at a time. By default as
-        many as take about a second, measured from the first ones. Not with
-        ``batch="block"``, which works in tiles of fixed shapes.
+        many as take about a second. Not with ``batch="block"``.
     check_symmetry : bool, default=True
-        Ask a few of the pairs that were evaluated in the other order too, one for each
-        50 evaluations and 24 in all, and warn where the two differ by more than 1 % of
-        the largest. These are counted apart, see `checks`. Not with ``batch="block"``,
-        which computes both halves of the small tiles on the diagonal and compares them.
+        Ask 1 in 50 of the pairs that were evaluated, 24 in all, in the other order too,
+        and warn where the two differ by more than 1 % of the largest; see `checks`. Of
+        blocks the halves of the tiles on the diagonal are compared instead.
     store : str or path, optional
-        A file that keeps what is evaluated, request by request as they finish, for the
-        next process: an SQLite database, made if it is not there. It knows each item by
-        a hash of it: a table in another order, with more items or fewer, finds what is
-        known of those that it has, and new items of `between` are found as well. One
-        process at a time opens it, until `close`, or the end of
-        ``with Similarity(...) as sim:``; copies sent to workers carry none. What kills
-        it costs the requests under way, two for each worker at most.
+        A file that keeps what is evaluated, request by request, for the next process:
+        an SQLite database, made if it is not there. It knows items by hashes of them,
+        in a table of another order or length too, and new items of `between`. One
+        process at a time opens it, until `close` or the end of ``with``; what kills
+        that process costs the requests under way.
     function_id : str, optional
-        Required with a store: names the function and its version. A store that was made
-        with another one is refused; change it when you change what the function does.
+        Required with a store: names the function and its version. Change it when you
+        change what the function does.
     items_id : sequence of n strings or numbers, optional
-        By which the store is to know the items, all different. Not needed where these
-        are plain data, see `simlib.similarity.digest`, or rows of a data frame; but
-        where they only number something else, which may be sorted anew. What new items
-        cost in `between` is not kept then.
+        By which the store is to know the items, all different, where these are no plain
+        data (see `simlib.similarity.digest`). New items are not kept then.
     verify : int, default=8
         As many pairs of the store are evaluated again when it is opened, beside `limit`
-        and `calls`; if they differ by more than a hundredth of the range of all values,
-        the store is refused. Nothing else could tell that the function was changed and
-        `function_id` was not. 0 for functions whose answers vary.
+        and `calls`, to tell that the function was changed. 0 for functions whose
+        answers vary.
 
     Attributes
     ----------
     calls : int
-        Values obtained from `function` so far, by this object: what a store held, and
-        what was evaluated to verify it, is not among them. No pair (unordered if
-        symmetric) is evaluated twice, except that ``batch="block"`` computes both
-        halves of the small tiles on the diagonal, and both count.
+        Values obtained from `function` by this object. No pair (unordered if symmetric)
+        is evaluated twice, but both halves of small tiles on the diagonal with
+        ``batch="block"``, which count.
     failed : int
         Evaluations handed over to requests that failed, whose values are lost.
     checks : int
@@ -140,31 +125,26 @@ class Similarity(SimilarityMatrix):
     Raises
     ------
     SimilarityError
-        From any request: `function` raised, or returned NaN, which a masked value
-        counts as, an infinity or a wrong shape, or a worker process died. The message
-        names the pair; finished evaluations are kept.
+        From any request: `function` raised, or returned NaN (as a masked value is), an
+        infinity or a wrong shape, or a worker died. It names the pair; what is finished
+        is kept.
     BudgetExceeded
         From any request that would pass `limit`.
     UserWarning
-        From any request: the function is not symmetric; with how many pairs differ.
+        From any request: the function is not symmetric.
     StoreError
-        The store is one of another function, type or symmetry, or holds other values
-        than the function gives; of a newer format, or of the one before, which numbered
-        the items; in use; no store; or, from any request, it could not be written: the
-        values are kept, and written with the next request.
+        The store is one of another function, type, symmetry or format, gives other
+        values, is in use, or is none; or, from any request, it could not be written:
+        the values are written with the next one.
 
     Notes
     -----
-    Threads may share a similarity: while one evaluates the others wait, and find known
-    what it has evaluated.
+    Threads may share a similarity: they wait for each other and find known what another
+    has evaluated. Equal items are evaluated each for itself.
 
     What chooses pairs by what is known, a search or an estimate of an error, goes by
-    what it has asked itself, in a `run`, whatever the store holds or was evaluated
-    before: started again with the same seed it makes the same choices, and what is
-    known costs nothing. Pass ``sim.informed()`` to go by all that is known.
-
-    Items that are equal are evaluated each for itself, and the store tells them apart:
-    the second of two in the table is the second in the file.
+    what it has asked itself, in a `run`: with the same seed it makes the same choices
+    again, and what is known costs nothing. ``sim.informed()`` goes by all of it.
 
     See Also
     --------
@@ -211,11 +191,8 @@ class Similarity(SimilarityMatrix):
                 "`function` must be callable; for a matrix that you already have use "
                 "Similarity.from_matrix(K)."
             )
-        if batch not in (None, "pairs", "block"):
-            raise ValueError(
-                f'batch must be None, "pairs" or "block"; got {batch!r}. '
-                "See the description of `batch` for the three forms of a function."
-            )
+        if batch is not None:
+            one_of(batch, ("pairs", "block"), "batch, if not None,")
         if np.dtype(dtype) not in (np.float32, np.float64):
             raise ValueError(
                 f"dtype must be float32 or float64; got {np.dtype(dtype)}."
@@ -424,21 +401,7 @@ class Similarity(SimilarityMatrix):
     def cost(
         self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
     ) -> int:
-        """Return the evaluations that some requests would make; none is made.
-
-        Parameters
-        ----------
-        *blocks : tuple of two arrays of int, or None
-            Rows and columns of each request; None stands for all items.
-        pairs : tuple of two arrays of int, optional
-            Further pairs, of a request for these after the blocks.
-
-        Returns
-        -------
-        int
-            Calls of ``block``, ``columns``, ``rows`` and ``pairs`` in this order, less
-            what is known. What stands in several counts once.
-        """
+        """Return the price of requests, see ``SimilarityMatrix.cost``."""
         asked, scattered = checked(self.n, blocks, pairs)
         with self._lock.held:
             return self._price(asked, scattered, self._seen)
@@ -506,8 +469,9 @@ class Similarity(SimilarityMatrix):
                 rectangle = Rectangle(i, j, out, n=0, symmetric=False, fresh=fresh)
                 needed = int(np.count_nonzero(np.isnan(out)))
                 requests = partial(self._evaluator.requests, rectangle, needed)
-                run = partial(self._evaluator.run, requests, out, self._budget)
-                asked.append(partial(run, finished, sides, fetch_both, form))
+                target = Target(out, self._budget, finished, sides, form)
+                run = self._evaluator.run
+                asked.append(partial(run, requests, target, fetch_both))
                 answers.append(out if i is new else out.T)
                 total += needed
             check_budget(total, self._budget)
@@ -662,8 +626,7 @@ class Similarity(SimilarityMatrix):
                 "version: nothing else could tell that the function was changed; got "
                 f"{function_id!r}."
             )
-        if (verify := whole_number(verify, "verify")) < 0:
-            raise ValueError(f"verify is a number of pairs, from 0 on; got {verify}.")
+        verify = whole_number(verify, "verify", least=0)
         self._table = Table(self.items, self.n, items_id)
         manifest = {
             "dtype": self.dtype.name,
@@ -752,7 +715,7 @@ class Similarity(SimilarityMatrix):
             return
         again = np.full_like(before, np.nan)
         requests = partial(self._evaluator.scattered, i, j, np.arange(i.size))
-        self._evaluator.run(requests, again, Budget(None))
+        self._evaluator.run(requests, Target(again, Budget(None)))
         self.verified = i.size
         low = min(float(record.values.min()) for record in records)
         high = max(float(record.values.max()) for record in records)
@@ -871,9 +834,10 @@ class Similarity(SimilarityMatrix):
         if needed:
             needed = min(needed, rectangle.out.size)
             requests = partial(self._evaluator.requests, rectangle, needed)
-            self._evaluator.run(
-                requests, rectangle.out, self._budget, finished, self._sides()
-            )
+            self._evaluator.run(requests, self._target(rectangle.out, finished))
+
+    def _target(self, out: np.ndarray, finished: Finished | None) -> Target:
+        return Target(out, self._budget, finished, self._sides())
 
     def _scattered(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, if the budget allows what is missing."""
@@ -885,9 +849,7 @@ class Similarity(SimilarityMatrix):
             check_budget(missing.size, self._budget)
             requests = partial(self._evaluator.scattered, i, j, missing)
             with self.progress_bar(missing.size):
-                self._evaluator.run(
-                    requests, values, self._budget, self._kept.put, self._sides()
-                )
+                self._evaluator.run(requests, self._target(values, self._kept.put))
         self._asked(i, j, values)
         return values[at]
 
@@ -967,9 +929,7 @@ def _batch_size(batch_size: int | None, batch: str | None) -> int | None:
             'batch_size is for batch=None and "pairs"; the blocks of a function with '
             'batch="block" have fixed shapes.'
         )
-    if not (isinstance(batch_size, Real) and batch_size >= 1 and batch_size % 1 == 0):
-        raise ValueError(f"batch_size must be an integer from 1 on; got {batch_size}.")
-    return int(batch_size)
+    return whole_number(batch_size, "batch_size", least=1)
 
 
 def _given(diagonal: ArrayLike | None, n: int, dtype: np.dtype) -> np.ndarray | None:

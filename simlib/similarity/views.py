@@ -141,12 +141,10 @@ class SimilarityMatrix(Source):
     def run(self, *, asked: bool = False) -> SimilarityMatrix:
         """Return what knows only what is asked of it, on the same counter and limit.
 
-        What this similarity knows answers its requests, at no call. Whatever chooses
-        what to ask by what is known (`simlib.neighbors.nearest`, `search`,
-        `pairs_above` and `most_similar`, `simlib.approximate_to` and `estimate_error`)
-        does so in a run of its own: with the same seed it makes the same choices again,
-        whatever was paid for before, and pays for what is missing. The calls of a run
-        are what it has asked for, known before or not.
+        What this similarity knows answers its requests, at no call. Searches and
+        estimates choose what to ask in a run of their own: with the same seed they make
+        the same choices again, whatever was paid for before. The calls of a run are
+        what it has asked for, known before or not.
 
         Parameters
         ----------
@@ -169,11 +167,7 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def informed(self) -> SimilarityMatrix:
-        """Return a similarity whose runs know all that is known, of a store too.
-
-        ``nearest(sim.informed(), ...)`` goes by all of it, whatever it was paid for;
-        its calls are new ones, and when it is run again it makes other choices.
-        """
+        """Return a similarity whose runs know all that is known, of a store too."""
 
     @abstractmethod
     def progress_bar(self, total: float | None = None) -> Bar:
@@ -184,9 +178,8 @@ class SimilarityMatrix(Source):
         """
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> SimilarityMatrix:
-        """Return the elementwise view ``function(K)``.
+        """Return the elementwise view ``function(K)``, on the same values and counter.
 
-        It shares the known values, the counter and the limit of this similarity:
         ``sim.map(lambda d: np.exp(-gamma * d))`` of known distances costs nothing.
         """
         return MappedSimilarity(self, function)

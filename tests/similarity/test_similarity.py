@@ -789,7 +789,7 @@ def test_refusals_at_birth():
         Similarity((word for word in WORDS), lengths)
     with pytest.raises(TypeError, match=r"callable.*from_matrix\(K\)"):
         Similarity(WORDS, np.eye(4))
-    with pytest.raises(ValueError, match=r"batch must be .*; got 'rows'"):
+    with pytest.raises(ValueError, match="is one of pairs, block; got 'rows'"):
         Similarity(WORDS, lengths, batch="rows")
     for dtype in (int, complex, np.float16):
         with pytest.raises(ValueError, match="dtype must be float32 or float64; got"):
@@ -1164,7 +1164,7 @@ def test_batch_size_is_kept_to(monkeypatch, symmetric, name):
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, np.nan, "8"])
 def test_batch_sizes_that_are_none(size):
-    with pytest.raises(ValueError, match="batch_size must be an integer from 1 on"):
+    with pytest.raises((TypeError, ValueError), match="batch_size must be"):
         Similarity(WORDS, lengths, batch_size=size)
     with pytest.raises(ValueError, match="batch_size is for batch=None and"):
         Similarity(WORDS, lengths, batch="block", batch_size=8)
@@ -2039,10 +2039,10 @@ def test_what_remains_is_an_integer_or_infinity(limit, remaining):
 
 @pytest.mark.parametrize("limit", [-1, float("nan"), "20", True])
 def test_limits_that_are_none(limit):
-    with pytest.raises(ValueError, match="limit must be a number from 0 on"):
+    with pytest.raises(ValueError, match="limit, if not None, must be"):
         Similarity(range(4), operator.mul, limit=limit)
     sim = Similarity(range(4), operator.mul)
-    with pytest.raises(ValueError, match="limit must be a number from 0 on"):
+    with pytest.raises(ValueError, match="limit, if not None, must be"):
         sim.limit = limit
 
 

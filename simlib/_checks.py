@@ -67,7 +67,7 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
             f"{what} are named by a one-dimensional array of integers; got "
             f"{index.dtype} of shape {index.shape}."
         )
-    if index.min() < 0 or index.max() >= n:
+    if index.astype(np.uint64, copy=False).max() >= n:  # negative ones wrap
         wrong = index.min() if index.min() < 0 else index.max()
         raise IndexError(f"{what} are numbered 0 to {n - 1}; got {wrong}.")
     return index.astype(np.intp, copy=False)

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["finite", "indices", "numbers", "one_of", "same_length", "whole_number"]
+__all__ = [
+    "columns_like",
+    "finite",
+    "indices",
+    "numbers",
+    "one_of",
+    "same_length",
+    "square",
+    "whole_number",
+]
 
 
 def whole_number(
@@ -65,14 +74,14 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
     return index.astype(np.intp, copy=False)
 
 
-def numbers(values: Any, name: str) -> np.ndarray:
-    """Return a dense array of real and finite numbers."""
+def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
+    """Return a dense array of finite numbers, real ones unless `kinds` has a c."""
     if scipy.sparse.issparse(values):
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
     values = np.asarray(values)
     if values.dtype.kind == "O":
         values = values.astype(float)
-    if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+    if values.dtype.kind not in kinds or not np.isfinite(values).all():
         raise ValueError(f"{name} must be real and finite numbers; got {values.dtype}.")
     return values
 
@@ -81,3 +90,17 @@ def same_length(i: np.ndarray, j: np.ndarray, names: str = "`i` and `j`") -> Non
     """Refuse two arrays that do not go together one by one."""
     if len(i) != len(j):
         raise ValueError(f"{names} must be as long; got {len(i)} and {len(j)}.")
+
+
+def columns_like(y: Any, n: int, name: str) -> np.ndarray:
+    """Return right-hand sides, of which a matrix with n rows has one or several."""
+    y = numbers(y, name, "fiubc")
+    if y.ndim not in (1, 2) or len(y) != n:
+        raise ValueError(f"{name} must have shape ({n},) or ({n}, k); got {y.shape}.")
+    return y
+
+
+def square(shape: tuple[int, ...], what: str) -> None:
+    """Refuse a matrix that is not square."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"Only a square matrix {what}; got shape {shape}.")

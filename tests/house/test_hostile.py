@@ -1195,6 +1195,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.biharmonic.elimination_tree": "called by SelectedSolve and HubLabels",
     "simlib.biharmonic.factorization": "called by interpolation and HubLabels",
     "simlib.biharmonic.selected_solve": "called by interpolation",
+    "simlib.lowrank.solve": "called by LowRank",
     "simlib.lowrank.tall": "called by LowRank",
     "simlib._checks": "what refuses",
     "simlib.similarity.call": "called by Similarity",

@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
-from test_biharmonic_approximation import operator
-from test_lowrank import Answers
 
 import simlib.lowrank.saved
 from simlib import METHODS, LowRank, Similarity, anchored, optimal, tikhonov
 from simlib.approximation import Anchored
 from simlib.biharmonic import biharmonic_approximation
-from simlib.landmarks import uniform
+from support.interrupts import Lines
+from support.lowrank import Answers, interpolating
 from support.matrices import asymmetric, indefinite, psd
 
 N = 30
@@ -96,18 +95,19 @@ def test_a_sparse_residual(tmp_path, symmetric, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("nnz_per_row", [None, 2])
-def test_interpolation_is_written_once(tmp_path, symmetric, nnz_per_row, mode):
-    landmarks = uniform(50, 7, rng=0)
-    P = operator(50, landmarks, nnz_per_row=nnz_per_row)
+@pytest.mark.parametrize("sparse", [True, False])
+def test_interpolation_is_written_once(tmp_path, symmetric, sparse, mode):
+    P = interpolating(50, 7)
     matrix = (indefinite if symmetric else asymmetric)(50)
-    K = biharmonic_approximation(Similarity.from_matrix(matrix), P, landmarks)
+    K = biharmonic_approximation(
+        Similarity.from_matrix(matrix), P if sparse else P.toarray(), range(7)
+    )
     loaded = again(K, tmp_path / "K", mode)
     same(K, loaded)
     assert loaded.right is loaded.left
-    kind = "npy" if nnz_per_row is None else "npz"
     files = {path.name for path in (tmp_path / "K").iterdir()}
-    assert files == {f"left.{kind}", "core.npy", "landmarks.npy", "lowrank.json"}
+    left = "left.npz" if sparse else "left.npy"
+    assert files == {left, "core.npy", "landmarks.npy", "lowrank.json"}
     with pytest.raises(ValueError, match="its factor P interpolates"):
         loaded.extend(np.ones((1, 7)))
 
@@ -413,31 +413,6 @@ def test_no_pickle_is_read(folder, mode):
 # Interrupts
 
 
-class Lines:
-    """Counts the lines of the module that run, or stops before the `number`-th."""
-
-    def __init__(self, number=None):
-        self.number, self.seen = number, 0
-
-    def __call__(self, frame, event, _):
-        if frame.f_code.co_filename != simlib.lowrank.saved.__file__:
-            return None
-        if event == "line":
-            if self.seen == self.number:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-            self.seen += 1
-        return self
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("over", [True, False])  # files are open when it comes
 def test_an_interrupt_before_any_line_leaves_a_whole_answer(tmp_path, over):
@@ -446,7 +421,7 @@ def test_an_interrupt_before_any_line_leaves_a_whole_answer(tmp_path, over):
 
     if over:
         old.save(tmp_path / "first")
-    with Lines() as lines:
+    with Lines(simlib.lowrank.saved) as lines:
         new.save(tmp_path / "first")
     shapes = set()
     for moment in range(lines.seen):
@@ -454,7 +429,7 @@ def test_an_interrupt_before_any_line_leaves_a_whole_answer(tmp_path, over):
             old.save(place)
         elif place.exists():
             place.rename(tmp_path / f"at {moment}")
-        with pytest.raises(KeyboardInterrupt), Lines(moment):
+        with pytest.raises(KeyboardInterrupt), Lines(simlib.lowrank.saved, moment):
             new.save(place)
         if over or place.exists():
             shapes.add(LowRank.load(place).shape)

@@ -18,6 +18,7 @@ __all__ = [
     "columns_like",
     "finite",
     "indices",
+    "inside",
     "numbers",
     "one_of",
     "same_length",
@@ -104,3 +105,14 @@ def square(shape: tuple[int, ...], what: str) -> None:
     """Refuse a matrix that is not square."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"Only a square matrix {what}; got shape {shape}.")
+
+
+def inside(value: float, name: str, above: float, below: float = inf) -> float:
+    """Return a finite number between two bounds, and none of them."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (real and above < value < below):
+        range_ = f"lie between {above} and {below}"
+        if below == inf:
+            range_ = f"be a number above {above}"
+        raise ValueError(f"{name} must {range_}; got {value!r}.")
+    return float(value)

@@ -8,6 +8,7 @@ block that was evaluated already.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib._checks import whole_number
+from simlib._scale import unit
 from simlib._typing import Indices
 
 __all__ = ["adaptive", "draw", "pivoted_qr", "sample_size", "uniform"]
@@ -116,8 +118,6 @@ def draw(
     >>> sample.tolist()
     [459, 206, 222, 162, 711, 814]
     """
-    if not oversampling >= 1:
-        raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
     rng, n = np.random.default_rng(rng), whole_number(n, "The number of items")
     order = rng.permutation(n)
     if landmarks is not None:
@@ -264,12 +264,19 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     int
         min(z s, n), rounded.
 
+    Raises
+    ------
+    ValueError
+        The oversampling is below 1.
+
     Examples
     --------
     >>> from simlib.landmarks import sample_size
     >>> sample_size(1000, 300, 2), sample_size(1000, 600, 2)
     (600, 1000)
     """
+    if not (isinstance(oversampling, Real) and float(oversampling) >= 1):
+        raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
     return round(min(oversampling * n_landmarks, n))
 
 
@@ -282,9 +289,7 @@ def _columns(block: Any) -> np.ndarray:
         raise ValueError(
             f"A principal block is real and finite; this one of {block.dtype} is not."
         )
-    largest = np.abs(block).max(initial=0)
-    if largest > 0:
-        block = np.ldexp(block, -np.frexp(largest)[1])  # squares of any are numbers
+    block, _ = unit(block)  # squares of which are numbers
     return block if np.array_equal(block, block.T) else np.vstack([block, block.T])
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from simlib._checks import numbers
 from simlib.landmarks import uniform
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
@@ -136,9 +137,7 @@ def negative_mass(eigenvalues: np.ndarray) -> float:
     >>> negative_mass(np.array([4.0, 0.0, -3.0]))
     0.6
     """
-    values = np.asarray(eigenvalues)
-    if np.iscomplexobj(values) or not np.isfinite(values := values.astype(float)).all():
-        raise ValueError("Eigenvalues of a symmetric matrix are real and finite.")
+    values = numbers(eigenvalues, "eigenvalues").astype(float)
     largest = np.abs(values).max(initial=0)
     if largest == 0:
         return 0.0

@@ -28,6 +28,7 @@ from simlib.lowrank.tall import (
     assembled,
     dense,
     entries,
+    is_symmetric,
     qr,
     read_only,
     row_blocks,
@@ -36,7 +37,7 @@ from simlib.lowrank.tall import (
     triangle,
 )
 
-__all__ = ["LowRank", "is_symmetric"]
+__all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
 ENTRIES_OF_ROWS = 2**20  # computed at a time, for a norm
@@ -662,18 +663,6 @@ def _part(part: Any) -> Any:
         part = part.copy()
         part.sum_duplicates()
     return read_only(part)
-
-
-def is_symmetric(A: Any) -> bool:
-    """Tell whether a matrix is its transpose to half the digits.
-
-    Of an operator: whether it says so, or says nothing.
-    """
-    if not (scipy.sparse.issparse(A) or isinstance(A, np.ndarray)):
-        return bool(getattr(A, "symmetric", True))
-    if 0 in A.shape:
-        return True
-    return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
 
 
 def _fitting(values: np.ndarray, dtype: np.dtype, what: str) -> np.ndarray:

@@ -22,6 +22,7 @@ __all__ = [
     "dense",
     "entries",
     "gram_qr",
+    "is_symmetric",
     "qr",
     "read_only",
     "row_blocks",
@@ -57,6 +58,18 @@ def height(width: int, beside: int = 1) -> int:
 def dense(matrix: Any) -> np.ndarray:
     """Return a matrix as a plain array; of a map or an array it is a view."""
     return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def is_symmetric(A: Any) -> bool:
+    """Tell whether a matrix is its transpose to half the digits.
+
+    Of an operator: whether it says so, or says nothing.
+    """
+    if not (scipy.sparse.issparse(A) or isinstance(A, np.ndarray)):
+        return bool(getattr(A, "symmetric", True))
+    if 0 in A.shape:
+        return True
+    return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
 
 
 def read_only(matrix: Any) -> Any:

@@ -58,7 +58,7 @@ def test_blocks_and_memory_maps(tmp_path, monkeypatch):
     np.save(tmp_path / "K.npy", K)
     stored = np.load(tmp_path / "K.npy", mmap_mode="r")
     for size in (1, 33, 219, 220):
-        monkeypatch.setattr(module, "BLOCK", size)
+        monkeypatch.setattr(module, "COMPARED", size)
         assert relative_error(stored, approximation) == pytest.approx(whole, rel=1e-12)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import simlib
 from simlib import METHODS, BudgetExceeded, Similarity, largest, tikhonov
-from simlib.approximation.plan import Plan, largest_below
+from simlib.approximation.plan import Plan, last
 from support.matrices import Recorder, quick
 
 # Formulas against counting
@@ -121,8 +121,9 @@ OPTIONS = [
 )
 @quick
 def test_largest_by_trying_all(method, n, calls, options):
-    function, cost = METHODS[method]
-    assume(set(options) <= set(inspect.signature(function).parameters))
+    cost = METHODS[method].calls
+    parameters = inspect.signature(METHODS[method].function).parameters
+    assume(set(options) <= set(parameters))
     costs = [cost(n, s, **options) for s in range(1, n + 1)]
     assert costs == sorted(costs)
     affordable = [s for s, c in enumerate(costs, start=1) if c <= calls]
@@ -133,16 +134,15 @@ def test_largest_by_trying_all(method, n, calls, options):
             largest(method, n, calls, **options)
 
 
-def test_largest_below_ends():
-    assert largest_below(5, 10, lambda s: s) == 5
-    assert largest_below(1, 10, lambda s: s) == 1
-    assert largest_below(99, 10, lambda s: s) == 10
-    with pytest.raises(ValueError, match="budget of 0 calls does not pay"):
-        largest_below(0, 10, lambda s: s)
+def test_bisection_ends():
+    assert last(1, 10, lambda s: s <= 5) == 5
+    assert last(1, 10, lambda s: s <= 1) == 1
+    assert last(1, 10, lambda s: True) == 10
+    assert last(0, -1, lambda s: True) == 0
 
 
 def test_unknown_method():
-    with pytest.raises(ValueError, match="No method is called 'nystroem'; there are n"):
+    with pytest.raises(ValueError, match=r"method is one of .*got 'nystroem'"):
         largest("nystroem", 10, 10)
 
 

@@ -164,15 +164,15 @@ MUTANTS = [
     Mutant(
         "pairs of landmarks count twice",
         "approximation/plan",
-        "count = n * lines.size - lines.size * (lines.size - 1) // 2",
-        "count = n * lines.size",
+        "            symmetric=symmetric,\n",
+        "            symmetric=False,\n",
         tests="plan methods",
     ),
     Mutant(
         "the largest number within a budget is one too few",
-        "approximation/plan",
-        "cost(middle) <= calls else",
-        "cost(middle) < calls else",
+        "approximation/methods",
+        "lambda s: cost(s) <= calls",
+        "lambda s: cost(s) < calls",
         tests="plan methods",
     ),
     Mutant(
@@ -224,8 +224,8 @@ MUTANTS = [
     Mutant(
         "the diagonal that the nugget reads is not in the price",
         "approximation/plan",
-        "return count + (n - met if self.diagonal else 0)",
-        "return count",
+        "return len(region) + int(np.count_nonzero(~region.covers(every, every)))",
+        "return len(region)",
         tests="methods tikhonov",
     ),
     Mutant(
@@ -256,8 +256,8 @@ MUTANTS = [
     Mutant(
         "the interval takes the root of the error for the error",
         "approximation/error_estimate",
-        "/ total.error.sum() / 2",
-        "/ total.error.sum()",
+        "deviation / total.error.sum() / 2",
+        "deviation / total.error.sum()",
     ),
     Mutant(
         "a sampled pair does not stand for its stratum",

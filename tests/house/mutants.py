@@ -351,7 +351,7 @@ MUTANTS = [
     Mutant(
         "an estimator does not pass its seed on",
         "approximation/estimators",
-        "rng=np.random.default_rng(seed),",
+        "rng=self._seed(),",
         "rng=np.random.default_rng(0),",
     ),
     # System 2
@@ -650,7 +650,7 @@ MUTANTS = [
     ),
     Mutant(
         "new items are placed among those of the base",
-        "approximation/estimators",
+        "approximation/of_items",
         "return super().between(new_items, self._of(landmarks), others)",
         "return super().between(new_items, landmarks, others)",
         tests="neighbors_estimator",

@@ -1190,6 +1190,7 @@ EXCLUDED = {
 INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.approximation.companion": "called by anchored",
     "simlib.approximation.fit": "called by tikhonov and anchored",
+    "simlib.approximation.of_items": "called by estimators",
     "simlib.approximation.plan": "called by the methods, and by METHODS and largest",
     "simlib.approximation.sampling_design": "called by estimate_error",
     "simlib.biharmonic.elimination_tree": "called by SelectedSolve and HubLabels",

@@ -342,7 +342,9 @@ class LowRank(Saved, LinearOperator):
     def solve(self, y: ArrayLike, ridge: float) -> np.ndarray:
         r"""Solve :math:`(\tilde K + \rho I) x = y` by the inversion lemma.
 
-        See `simlib.lowrank.solve`.
+        .. math::
+            x = D^{-1} y - D^{-1} Q (I + V R^\top D^{-1} Q)^{-1} V R^\top D^{-1} y ,
+            \qquad L = Q T, \; V = T U, \; D = \rho I + E
 
         Parameters
         ----------

@@ -177,6 +177,23 @@ except ImportError as error:
     assert "pip install simlib[mesh]" in said
 
 
+@pytest.mark.parametrize(
+    ("statement", "most", "without"),
+    [
+        ("import simlib, simlib.regression", 3, ("similarity", "approximation")),
+        ("from simlib.regression import lstsq", 20, ("similarity", "approximation")),
+        ("from simlib import Similarity", 20, ("lowrank", "approximation")),
+        ("from simlib import LowRank", 10, ("similarity", "approximation")),
+    ],
+)
+def test_a_package_loads_what_it_uses(statement, most, without):
+    code = f"import sys; {statement}; print(*sys.modules)"
+    names = run(sys.executable, "-c", code, folder=ROOT).split()
+    loaded = [name.split(".") for name in names if name.startswith("simlib")]
+    assert 0 < len(loaded) <= most
+    assert not {name[1] for name in loaded if len(name) > 1} & set(without)
+
+
 # What is said beside the code
 
 
@@ -235,9 +252,11 @@ def toy(tmp_path):
     """A checkout with the method of CONTRIBUTING.md."""
     method, lines, test = python_blocks("CONTRIBUTING.md")
     shutil.copytree(ROOT / "simlib", tmp_path / "simlib", ignore=LEFT)
-    (tmp_path / "tests").mkdir()
-    for name in ("conftest.py", "matrices.py", "test_methods.py", "test_plan.py"):
-        shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
+    tests = tmp_path / "tests"
+    shutil.copytree(ROOT / "tests" / "support", tests / "support", ignore=LEFT)
+    shutil.copy(ROOT / "tests" / "conftest.py", tests)
+    for name in ("test_methods.py", "test_plan.py"):
+        shutil.copy(ROOT / "tests" / "approximation" / name, tests)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     package = tmp_path / "simlib" / "approximation"
     (package / "truncated.py").write_text(method, encoding="utf-8")

@@ -8,14 +8,14 @@ import scipy.linalg
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from rapidfuzz.distance import JaroWinkler, Levenshtein
+from rapidfuzz.distance import Levenshtein
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -28,7 +28,6 @@ from simlib import (
     SimilarityFeatures,
     anchored,
 )
-from simlib.datasets import bundled_words
 from support.matrices import Recorder, asymmetric, indefinite, psd, quick
 
 OPTIONS = [
@@ -366,26 +365,6 @@ def test_a_grid_search_on_one_similarity(with_cheap):
     assert bool(cheap.asked) == with_cheap
 
 
-def test_one_set_of_landmarks_for_all_folds():
-    texts = bundled_words()[:300]
-    length = np.array([len(text) for text in texts], dtype=float)
-    folds, scores = KFold(5, shuffle=True, random_state=0), {True: [], False: []}
-    for seed in range(4):
-        for once in (True, False):
-            sim = Similarity(texts, JaroWinkler.similarity)
-            model, X = Ridge(1e-3), np.arange(300)
-            features = SimilarityFeatures(sim, n_landmarks=40, random_state=seed)
-            if once:
-                X = features.fit_transform(X)
-            else:
-                model = make_pipeline(features, model)
-            scores[once].append(cross_val_score(model, X, length, cv=folds).mean())
-            price = METHODS["tikhonov"].calls(300, 40)
-            assert sim.calls == price if once else sim.calls > 2.5 * price
-    assert abs(np.mean(scores[True]) - np.mean(scores[False])) < 0.05
-    assert np.mean(scores[True]) > 0.5
-
-
 def test_calls_of_a_fit_on_what_is_known():
     recorder = Recorder(indefinite(30))
     sim = Similarity(range(40), recorder, limit=200)
@@ -554,23 +533,6 @@ def test_set_output(kernel):
 
 
 # Choices by cross-validation
-
-
-@each
-def test_grid_search_on_strings(method):
-    X, y = words(40)
-    model = make_pipeline(
-        features(method, jaccard, random_state=0), LogisticRegression()
-    )
-    grid = {
-        "similarityfeatures__n_landmarks": [2, 8],
-        "similarityfeatures__kernel_params": [None, {"power": 2}],
-    }
-    search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(X, y)
-    assert search.best_score_ >= 0.8
-    best = search.best_estimator_[0]
-    assert len(best.components_) == best.n_landmarks
-    assert search.predict(["abc", "ghi"]).tolist() == [0, 1]
 
 
 @each

@@ -41,17 +41,10 @@ class ErrorEstimate(NamedTuple):
 
     Attributes
     ----------
-    value : float
-        Estimate of ``relative_error(K, approximation)``.
-    low : float
-        Lower end of the confidence interval.
-    high : float
-        Upper end.
-    off_diagonal : float
-        The part off the diagonal: the root of the squared error there over the squared
-        norm of the whole of K.
-    diagonal : float
-        The part on the diagonal; the squares of both add up to that of `value`.
+    value, low, high : float
+        Estimate of ``relative_error(K, approximation)``, and the ends of the interval.
+    off_diagonal, diagonal : float
+        The parts off the diagonal and on it: their squares add up to that of `value`.
     heavy_tailed : bool
         Of the pairs off the diagonal, the thousandth with the largest errors carries
         over a tenth of their squared error: few pairs decide, and a sample that is not
@@ -89,8 +82,7 @@ def estimate_error(
     r"""Estimate the relative Frobenius error from few similarities.
 
     Everything that `sim` was asked for, by the method say, counts as it is. Of the rest
-    a sample is evaluated that is drawn after the approximation was made, so that it
-    does not matter what the method read, nor what `sim` was asked before.
+    a sample is evaluated, drawn now.
 
     Parameters
     ----------
@@ -265,16 +257,9 @@ class ValidationSample:
     ) -> ErrorEstimate:
         """Estimate the error of an approximation, not only of the one drawn around.
 
-        Parameters
-        ----------
-        approximation : LowRank
-            Of the matrix.
-        confidence : float
-            Of the interval.
-        has_read : callable, optional
-            Tells of pairs (i, j) which of them the method has read since the sample was
-            drawn, if it went on: they stand for themselves alone. What was drawn must
-            not have decided what was read.
+        `has_read` tells of pairs (i, j) which of them the method has read since the
+        sample was drawn, if it went on: they stand for themselves alone. What was drawn
+        must not have decided what was read.
         """
         fresh = np.ones(self._i.size, dtype=bool)
         if has_read is not None:

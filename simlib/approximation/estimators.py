@@ -201,11 +201,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
         Raises
         ------
-        ValueError
-            No such kernel or method, numbers that a named kernel cannot take, a matrix
+        ValueError, TypeError
+            No such kernel, method or option, data that the kernel cannot take, a matrix
             that is not square or not symmetric, or what the method refuses.
-        TypeError
-            The method has no such option, or the data is a single string.
         SimilarityError
             The callable raised, or returned something that is no number.
         """
@@ -244,12 +242,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         ------
         sklearn.exceptions.NotFittedError
             Before `fit`.
-        ValueError
-            Another number or other names of columns than in `fit`.
-        TypeError
-            The data is a single string.
-        SimilarityError
-            The callable raised, or returned something that is no number.
+        ValueError, TypeError, SimilarityError
+            Other columns than in `fit`, or as there.
         """
         check_is_fitted(self, "normalization_")
         items = self._items(X, reset=False)

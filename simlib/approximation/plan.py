@@ -61,12 +61,7 @@ class Plan:
     def cost(self, *, symmetric: bool = True, diagonal_known: bool = False) -> int:
         """Return the distinct pairs in it, unordered if symmetric.
 
-        Parameters
-        ----------
-        symmetric : bool
-            Whether a column answers for a row.
-        diagonal_known : bool
-            Whether the diagonal costs nothing.
+        A column then answers for a row; a known diagonal costs nothing.
         """
         region = Region(
             self.n,
@@ -92,10 +87,7 @@ class Plan:
     def check(self, sim: SimilarityMatrix, besides: int = 0) -> int:
         """Return the price; raise if it and what follows `besides` pass the limit.
 
-        Raises
-        ------
-        BudgetExceeded
-            It names how many landmarks would fit; nothing was evaluated.
+        The error names how many landmarks would fit; nothing was evaluated.
         """
         needed = self.price(sim) + besides
         if needed <= sim.remaining:
@@ -131,13 +123,7 @@ class Plan:
         )
 
     def read(self, sim: SimilarityMatrix) -> Reading:
-        """Read all of it; the budget is checked before the first evaluation.
-
-        Raises
-        ------
-        BudgetExceeded
-            As in `check`.
-        """
+        """Read all of it; the budget is checked before the first evaluation."""
         with sim.progress_bar(self.check(sim)):
             rows = self._rows(sim.symmetric)
             R = None if rows is None else sim.rows(rows).T

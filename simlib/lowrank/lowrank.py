@@ -398,8 +398,8 @@ class LowRank(Saved, LinearOperator):
     def with_core(self, core: ArrayLike) -> Self:
         r"""Return the matrix with the same factors and residual, and another core.
 
-        Both share what `solve` keeps of the factors. One operator P serves any number
-        of similarity functions: :math:`P W_1 P^\top`, :math:`P W_2 P^\top` and so on.
+        Both share what `solve` keeps of the factors: one operator P serves the matrices
+        :math:`P W P^\top` of any number of similarity functions.
 
         Parameters
         ----------
@@ -461,22 +461,12 @@ class LowRank(Saved, LinearOperator):
 
         Examples
         --------
-        A factor in a file gives features in a file, whatever the memory; d is known
-        from the map:
-
-        >>> import tempfile
         >>> import numpy as np
         >>> from simlib import LowRank
-        >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[4.0]]))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     K.save(f"{folder}/K")
-        ...     mapped = LowRank.load(f"{folder}/K", mmap_mode="r")
-        ...     shape = (2, mapped.embedding_map()[1].size)
-        ...     file = f"{folder}/Z.npy"
-        ...     out = np.lib.format.open_memmap(file, "w+", K.dtype, shape)
-        ...     Z, signs = mapped.embedding(out=out)
-        >>> print(abs(Z[:, 0]))
-        [2. 4.]
+        >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[-4.0]]))
+        >>> Z, signs = K.embedding()
+        >>> abs(Z[:, 0]).tolist(), signs.tolist()
+        ([2.0, 4.0], [-1.0])
         """
         transform, signs = self.embedding_map()
         shape = (self.shape[0], signs.size)
@@ -508,12 +498,7 @@ class LowRank(Saved, LinearOperator):
             ``Z = L @ transform``, or ``[L R] @ transform`` for a matrix with separate
             factors.
         signs : array of shape (d,)
-            As in `embedding`.
-
-        Raises
-        ------
-        ValueError
-            As in `embedding`.
+            As in `embedding`, and so are the errors.
         """
         square(self.shape, "embeds items")
         self._refuse_operator("embed items", "which makes factors of the residual")
@@ -612,16 +597,9 @@ class LowRank(Saved, LinearOperator):
 
     def _arguments(self) -> dict[str, Any]:
         """Return what makes this matrix."""
-        return {
-            "left": self.left,
-            "core": self.core,
-            "right": self._right,
-            "residual": self.residual,
-            "landmarks": self.landmarks,
-            "row_landmarks": self.row_landmarks,
-            "calls": self.calls,
-            "method": self.method,
-        }
+        parts = {"left": self.left, "core": self.core, "right": self._right}
+        others = ("residual", "landmarks", "row_landmarks", "calls", "method")
+        return parts | {name: getattr(self, name) for name in others}
 
 
 class Closed(LowRank):

@@ -81,11 +81,10 @@ class Orthogonal:
 
 def solve(K: LowRank, factors: Orthogonal, y: np.ndarray, ridge: float) -> np.ndarray:
     """Return x with (K + ridge I) x = y, for y of shape (n, k), in float64."""
+    inverse = _inverse_of_shift(K.residual, ridge)
     if K.residual is None:
-        inverse: Solver = partial(_divided, ridge=ridge)
         joint = factors.joint / ridge
     else:
-        inverse = _shifted_inverse(K.residual, ridge)
         joint = factors.joint_through(inverse)
     _, T, _ = factors.decomposition
     V = T @ K.core
@@ -99,12 +98,10 @@ def solve(K: LowRank, factors: Orthogonal, y: np.ndarray, ridge: float) -> np.nd
     return _refined(by_lemma, K, y, ridge)
 
 
-def _divided(z: np.ndarray, ridge: float) -> np.ndarray:
-    return z / ridge
-
-
-def _shifted_inverse(residual: Any, ridge: float) -> Solver:
-    """Return D^-1 of a sparse residual."""
+def _inverse_of_shift(residual: Any, ridge: float) -> Solver:
+    """Return D^-1."""
+    if residual is None:
+        return lambda z: z / ridge
     E = scipy.sparse.csc_array(residual, dtype=float)
     try:
         return splu(E + ridge * scipy.sparse.eye_array(E.shape[0], format="csc")).solve

@@ -52,13 +52,6 @@ def test_entries_in_blocks(n, m, seed, sparse, grid):
     assert_allclose(found, expected[i, j], atol=1e-12)
 
 
-def test_many_entries_of_one_row():
-    row = np.arange(2 * blocks.HELD, dtype=np.float32)[:, None]
-    K = LowRank(np.ones((1, 1), np.float32), np.eye(1, dtype=np.float32), row)
-    found = K.entries(np.zeros(row.size, int), np.arange(row.size))
-    assert_array_equal(found, row[:, 0])
-
-
 @pytest.mark.parametrize("held", [1, 40, 1000])
 @pytest.mark.parametrize("rank", [2, 6])
 def test_a_decomposition_in_blocks(monkeypatch, held, rank):

@@ -10,47 +10,13 @@ from simlib import LowRank
 
 KINDS = [
     {"symmetric": s, "residual": r, "sparse": p, "dtype": d}
-    for s, r, p, d in product([True, False], [True, False], [True, False], "df")
+    for s, r, p, d in product(
+        [True, False], [None, "sparse", "operator"], [True, False], "df"
+    )
 ] + [
     {"symmetric": False, "residual": r, "sparse": p, "shape": shape}
-    for r, p, shape in product([True, False], [True, False], [(12, 9), (9, 12)])
+    for r, p, shape in product([None, "sparse"], [True, False], [(12, 9), (9, 12)])
 ]
-
-
-def make(*, symmetric=True, residual=False, sparse=False, dtype=float, shape=(12, 12)):
-    """Return a LowRank and the dense matrix that it stands for."""
-    rng = np.random.default_rng(7)
-    n, m = shape
-    left, right = rng.standard_normal((n, 3)), rng.standard_normal((m, 4))
-    core = rng.standard_normal((3, 4))
-    if symmetric:
-        right, core = left, core[:, :3] + core[:, :3].T
-    dense, E = left @ core @ right.T, None
-    if residual:
-        E = np.where(rng.random((n, m)) < 0.2, rng.standard_normal((n, m)), 0)
-        E = E + E.T if symmetric else E
-        dense = dense + E
-        E = scipy.sparse.csr_array(E.astype(dtype))
-    left, right = left.astype(dtype), right.astype(dtype)
-    if sparse:
-        left, right = scipy.sparse.csr_array(left), scipy.sparse.csr_array(right)
-    right = None if symmetric else right
-    return LowRank(left, core.astype(dtype), right, residual=E), dense
-
-
-def dense_array(factor):
-    return factor.toarray() if scipy.sparse.issparse(factor) else factor
-
-
-def interpolating(n, k, seed=0):
-    """A sparse factor: the identity, below it rows of a few weights of sum 1."""
-    rng = np.random.default_rng(seed)
-    rows = np.repeat(np.arange(n - k), 5)
-    weights = rng.dirichlet(np.ones(5), n - k).ravel()
-    P = scipy.sparse.coo_array(
-        (weights, (rows, rng.integers(0, k, rows.size))), shape=(n - k, k)
-    )
-    return scipy.sparse.vstack([scipy.sparse.eye_array(k), P], format="csr")
 
 
 class Answers(LinearOperator):
@@ -79,3 +45,40 @@ class Answers(LinearOperator):
         return Answers(self.E.T)
 
     _adjoint = _transpose
+
+
+def make(*, symmetric=True, residual=None, sparse=False, dtype=float, shape=(12, 12)):
+    """Return a LowRank and the dense matrix that it stands for."""
+    rng = np.random.default_rng(7)
+    n, m = shape
+    left, right = rng.standard_normal((n, 3)), rng.standard_normal((m, 4))
+    core = rng.standard_normal((3, 4))
+    if symmetric:
+        right, core = left, core[:, :3] + core[:, :3].T
+    dense, E = left @ core @ right.T, None
+    if residual:
+        E = np.where(rng.random((n, m)) < 0.2, rng.standard_normal((n, m)), 0)
+        E = E + E.T if symmetric else E
+        dense = dense + E
+        form = scipy.sparse.csr_array if residual == "sparse" else Answers
+        E = form(E.astype(dtype))
+    left, right = left.astype(dtype), right.astype(dtype)
+    if sparse:
+        left, right = scipy.sparse.csr_array(left), scipy.sparse.csr_array(right)
+    right = None if symmetric else right
+    return LowRank(left, core.astype(dtype), right, residual=E), dense
+
+
+def dense_array(factor):
+    return factor.toarray() if scipy.sparse.issparse(factor) else factor
+
+
+def interpolating(n, k, seed=0):
+    """A sparse factor: the identity, below it rows of a few weights of sum 1."""
+    rng = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(n - k), 5)
+    weights = rng.dirichlet(np.ones(5), n - k).ravel()
+    P = scipy.sparse.coo_array(
+        (weights, (rows, rng.integers(0, k, rows.size))), shape=(n - k, k)
+    )
+    return scipy.sparse.vstack([scipy.sparse.eye_array(k), P], format="csr")

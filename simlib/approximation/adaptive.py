@@ -153,18 +153,17 @@ def approximate_to(
     search = _Search(sim, chosen, np.random.default_rng(rng))
     looks = []  # (landmarks, estimated error)
     while True:
-        error = search.sample.estimate(
-            search.answer, confidence, search.reader.has_read
-        )
+        answer, has_read = search.answer, search.reader.has_read
+        error = search.sample.estimate(answer, confidence, has_read)
         looks.append((search.n_landmarks, error.value))
         if error.high <= target_error:
-            return AdaptiveResult(search.answer, error, "target")
+            return AdaptiveResult(answer, error, "target")
         if search.n_landmarks == sim.n:
-            return AdaptiveResult(search.answer, error, "items")
+            return AdaptiveResult(answer, error, "items")
         wanted = _landmarks_needed(looks, error, target_error)
         n_pairs = _pairs_needed(search.sample.n_pairs, error, target_error)
         if not (search.enlarge_sample(n_pairs, wanted) or search.grow(wanted)):
-            return AdaptiveResult(search.answer, error, "limit")
+            return AdaptiveResult(answer, error, "limit")
 
 
 def _landmarks_needed(

@@ -174,6 +174,11 @@ def default_size(n: int) -> int:
     return max(2000, 2 * n)
 
 
+def _nothing(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Tell of pairs that none of them was read."""
+    return np.zeros(i.shape, dtype=bool)
+
+
 class ValidationSample:
     """A stratified sample of what is not known of a matrix, evaluated.
 
@@ -253,7 +258,7 @@ class ValidationSample:
         self,
         approximation: LowRank,
         confidence: float,
-        has_read: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+        has_read: Callable[[np.ndarray, np.ndarray], np.ndarray] = _nothing,
     ) -> ErrorEstimate:
         """Estimate the error of an approximation, not only of the one drawn around.
 
@@ -261,14 +266,9 @@ class ValidationSample:
         sample was drawn, if it went on: they stand for themselves alone. What was drawn
         must not have decided what was read.
         """
-        fresh = np.ones(self._i.size, dtype=bool)
-        if has_read is not None:
-            fresh = ~has_read(self._i, self._j)
-        total = _Total()
+        fresh, total = ~has_read(self._i, self._j), _Total()
         for i, j, values in self.sim.known():
-            seen = contains(self._known, self._keys(i, j))
-            if has_read is not None:
-                seen |= has_read(i, j)
+            seen = contains(self._known, self._keys(i, j)) | has_read(i, j)
             i, j, values = i[seen], j[seen], values[seen]
             total.add(i == j, *self._squares(approximation, i, j, values))
         on_diagonal = self._i == self._j
@@ -291,14 +291,9 @@ class ValidationSample:
         with np.errstate(over="ignore"):
             low, high = value * np.exp(-spread), value * np.exp(spread)
         off_diagonal, diagonal = np.sqrt(total.error / norm_squared)
-        return ErrorEstimate(
-            float(value),
-            float(low),
-            float(high),
-            off_diagonal=float(off_diagonal),
-            diagonal=float(diagonal),
-            heavy_tailed=bool(total.share_of_largest(self.all_off / 1000) > 0.1),
-        )
+        heavy = total.share_of_largest(self.all_off / 1000) > 0.1
+        numbers = map(float, (value, low, high, off_diagonal, diagonal))
+        return ErrorEstimate._make([*numbers, bool(heavy)])
 
     def _squares(
         self, approximation: LowRank, i: np.ndarray, j: np.ndarray, values: np.ndarray

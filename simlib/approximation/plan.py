@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,13 +113,11 @@ class Plan:
     def first(self, n_landmarks: int) -> Plan:
         """Return the plan of the first landmarks alone."""
         sample = sample_size(self.n, n_landmarks, self.oversampling)
-        return Plan(
-            self.n,
-            self.columns[:n_landmarks],
-            None if self.rows is None else self.rows[:sample],
-            self.block[:sample],
-            self.diagonal,
-            self.oversampling,
+        return replace(
+            self,
+            columns=self.columns[:n_landmarks],
+            rows=None if self.rows is None else self.rows[:sample],
+            block=self.block[:sample],
         )
 
     def read(self, sim: SimilarityMatrix) -> Reading:

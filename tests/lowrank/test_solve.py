@@ -70,6 +70,21 @@ def test_solve_keeps_its_digits_with_small_ridges(ridge, form):
         assert (missed < bound).all()
 
 
+@pytest.mark.parametrize("with_residual", [False, True])
+def test_a_small_right_hand_side_is_refined_beside_a_large_one(with_residual):
+    """The large one is solved without an error, as K is zero where it is not."""
+    ridge, rng = 2.0**-36, np.random.default_rng(0)
+    Q = np.vstack([np.linalg.qr(rng.standard_normal((200, 8)))[0], np.zeros((200, 8))])
+    E = scipy.sparse.diags_array(ridge * np.append(rng.random(200), np.zeros(200)))
+    K = LowRank(
+        Q, np.diag(np.logspace(0, -6, 8)), residual=E if with_residual else None
+    )
+    large = np.repeat([0.0, 1.0], 200)
+    x = K.solve(np.column_stack([large, 1e-40 * Q[:, 0]]), ridge)[:, 1]
+    missed = np.linalg.norm(K @ x + ridge * x - 1e-40 * Q[:, 0])
+    assert missed < 100 * np.finfo(float).eps * 1e-40
+
+
 def test_solve_returns_nothing_that_solves_nothing():
     """The ridge is not an eigenvalue, but rounding errors of K are larger."""
     points = np.linspace(0, 1, 300)[:, None]

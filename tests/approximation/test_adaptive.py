@@ -149,31 +149,6 @@ def test_two_calls_for_a_pair_are_reckoned_with(limit, monkeypatch):
     assert len(refused) == 1
 
 
-def test_a_small_limit_pays_for_pairs_of_two_calls():
-    """Not all of it goes into landmarks, and the sample is affordable."""
-    x = np.random.default_rng(0).standard_normal((300, 3))
-
-    def function(a, b):
-        return np.exp(-np.sum((a - b) ** 2)) * (1 + 0.01 * a[0])
-
-    sim = Similarity(x, function, symmetric=False, limit=1220)
-    result = approximate_to(sim.symmetrized(), 0.05, rng=0)
-    assert result.reason == "limit"
-    assert sim.calls <= 1220
-
-
-def test_raising_the_limit_goes_on():
-    K = cross_encoder_like(200, rng=0)
-    sim = Similarity.from_matrix(K)
-    sim.limit = 4000
-    first = approximate_to(sim, 0.2, rng=0)
-    assert first.reason == "limit"
-    sim.limit = None
-    second = approximate_to(sim, 0.2, rng=0)
-    assert second.reason == "target"
-    assert error(K, second.approximation) < error(K, first.approximation)
-
-
 def test_what_is_known_is_free_again():
     """A raised limit pays for a sample alone: the landmarks are those of before."""
     sim = Similarity.from_matrix(cross_encoder_like(200, rng=0))

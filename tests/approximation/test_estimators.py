@@ -428,15 +428,25 @@ def test_a_kernel_of_zeros_has_no_features(kernel, X):
     assert estimator.transform(X[:2]).shape == (2, 0)
 
 
-@each
-def test_more_landmarks_than_items(method):
-    K = psd(8)
-    estimator = features(method, "precomputed", n_landmarks=9)
+def test_more_landmarks_than_items():
+    estimator = SimilarityFeatures("precomputed", n_landmarks=9)
     with pytest.warns(UserWarning, match="n_landmarks=9 is more than the 8 items"):
-        Z = estimator.fit_transform(K)
-    assert Z.shape == (8, 8)
+        assert estimator.fit_transform(psd(8)).shape == (8, 8)
     assert sorted(estimator.component_indices_) == list(range(8))
-    assert estimator.n_landmarks == 9
+
+
+def test_random_state():
+    K = indefinite(40)
+
+    def landmarks(state):
+        estimator = SimilarityFeatures("precomputed", n_landmarks=9, random_state=state)
+        return estimator.fit(K).component_indices_.tolist()
+
+    assert landmarks(0) == landmarks(0) != landmarks(1)
+    state, same = np.random.RandomState(0), np.random.RandomState(0)
+    first, second = landmarks(state), landmarks(state)
+    assert first != second
+    assert [landmarks(same), landmarks(same)] == [first, second]
 
 
 # Items of any kind
@@ -548,25 +558,6 @@ def test_grid_search_on_a_precomputed_matrix(method):
         search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(items, y)
         scores.append(search.cv_results_["mean_test_score"])
     np.testing.assert_allclose(scores[0], scores[1])
-
-
-# Randomness
-
-
-@each
-def test_random_state(method):
-    K = indefinite(40)
-
-    def landmarks(state):
-        estimator = features(method, "precomputed", n_landmarks=10, random_state=state)
-        return estimator.fit(K).component_indices_.tolist()
-
-    assert landmarks(0) == landmarks(0) != landmarks(1)
-    assert landmarks(None) != landmarks(None)
-    state, same = np.random.RandomState(0), np.random.RandomState(0)
-    first, second = landmarks(state), landmarks(state)
-    assert first != second
-    assert [landmarks(same), landmarks(same)] == [first, second]
 
 
 # Errors

@@ -15,12 +15,15 @@ import numpy as np
 import scipy.sparse
 
 __all__ = [
+    "columns_like",
     "finite",
     "indices",
+    "inside",
     "numbers",
     "one_of",
     "same_length",
     "selection",
+    "square",
     "whole_number",
 ]
 
@@ -73,14 +76,14 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
     return index.astype(np.intp, copy=False)
 
 
-def numbers(values: Any, name: str) -> np.ndarray:
-    """Return a dense array of real and finite numbers."""
+def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
+    """Return a dense array of finite numbers, real ones unless `kinds` has a c."""
     if scipy.sparse.issparse(values):
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
     values = np.asarray(values)
     if values.dtype.kind == "O":
         values = values.astype(float)
-    if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+    if values.dtype.kind not in kinds or not np.isfinite(values).all():
         raise ValueError(f"{name} must be real and finite numbers; got {values.dtype}.")
     return values
 
@@ -102,3 +105,28 @@ def selection(index: Any, n: int, what: str = "Items") -> np.ndarray:
             f"{index.dtype} of shape {index.shape}."
         )
     return indices(index, n, what)
+
+
+def columns_like(y: Any, n: int, name: str) -> np.ndarray:
+    """Return right-hand sides, of which a matrix with n rows has one or several."""
+    y = numbers(y, name, "fiubc")
+    if y.ndim not in (1, 2) or len(y) != n:
+        raise ValueError(f"{name} must have shape ({n},) or ({n}, k); got {y.shape}.")
+    return y
+
+
+def square(shape: tuple[int, ...], what: str) -> None:
+    """Refuse a matrix that is not square."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"Only a square matrix {what}; got shape {shape}.")
+
+
+def inside(value: float, name: str, above: float, below: float = inf) -> float:
+    """Return a finite number between two bounds, and none of them."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (real and above < value < below):
+        range_ = f"lie between {above} and {below}"
+        if below == inf:
+            range_ = f"be a number above {above}"
+        raise ValueError(f"{name} must {range_}; got {value!r}.")
+    return float(value)

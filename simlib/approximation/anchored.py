@@ -30,7 +30,7 @@ from simlib.approximation.plan import Plan, nominal
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.lowrank.lowrank import _is_symmetric as is_symmetric
+from simlib.lowrank.tall import is_symmetric
 from simlib.similarity import Similarity
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.source import Source

@@ -81,3 +81,25 @@ def same_length(i: np.ndarray, j: np.ndarray, names: str = "`i` and `j`") -> Non
     """Refuse two arrays that do not go together one by one."""
     if len(i) != len(j):
         raise ValueError(f"{names} must be as long; got {len(i)} and {len(j)}.")
+
+
+def word_or_number(
+    value: Any,
+    words: Iterable[str],
+    name: str,
+    least: float = -inf,
+    below: float = inf,
+) -> Any:
+    """Return one of the words that stand for something, or a finite number."""
+    if isinstance(value, str):
+        return one_of(value, words, f"{name}, if no number,")
+    return finite(value, name, least, below)
+
+
+def symmetric(sim: Any, what: str) -> None:
+    """Refuse a similarity that is not symmetric."""
+    if not sim.symmetric:
+        raise ValueError(
+            f"{what} needs a symmetric similarity; pass sim.symmetrized(), that is "
+            "(K + K.T)/2."
+        )

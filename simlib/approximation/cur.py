@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from simlib import _scale
+from simlib._checks import finite, symmetric
 from simlib._typing import Indices
 from simlib.approximation.fit import smallest_inverted
-from simlib.approximation.nystrom import check_cutoff, pinv
+from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Plan, Reading, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
@@ -92,7 +94,8 @@ def skeleton(
     True
     """
     sim = check_similarity(sim)
-    check_cutoff(rcond)
+    if rcond is not None:
+        finite(rcond, "rcond", 0, 1)
     plan = skeleton_plan(
         sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
     )
@@ -168,10 +171,8 @@ def sicur(
     0.02
     """
     sim = check_similarity(sim)
-    if symmetrize and not sim.symmetric:
-        raise ValueError(
-            "symmetrize=True needs a symmetric similarity; pass sim.symmetrized()."
-        )
+    if symmetrize:
+        symmetric(sim, "symmetrize=True")
     plan = sicur_plan(
         sim.n,
         n_landmarks,
@@ -272,14 +273,12 @@ def stacur(
     )
     S2, read = plan.rows, plan.read(sim)
     assert S2 is not None
-    # In units of a power of two, or the norms of columns may overflow.
-    unit = int(np.frexp(np.abs(read.C).max())[1])
-    Q, T = np.linalg.qr(np.ldexp(read.C.astype(float), -unit))
+    C, unit = _scale.unit(read.C.astype(float))  # or the norms of columns may overflow
+    Q, T = np.linalg.qr(C)
     rcond = smallest_inverted(read.C.dtype)
     # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
     core = (sim.n / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
-    core = np.ldexp(core, -unit)
-    return _joined(sim, plan, read, core, "stacur")
+    return _joined(sim, plan, read, np.ldexp(core, -unit), "stacur")
 
 
 def _joined(

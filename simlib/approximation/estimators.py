@@ -32,8 +32,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from simlib._checks import whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.anchored import Anchored
-from simlib.approximation.anchored import _companion as as_companion
-from simlib.approximation.companion import InnerProducts
+from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.approximation.methods import named
 from simlib.lowrank import LowRank
 from simlib.similarity import Similarity

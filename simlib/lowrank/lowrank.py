@@ -129,7 +129,7 @@ class LowRank(Saved, LinearOperator):
                 "from similarities of extreme size, multiply these by a power of two "
                 "first: sim.map(lambda values: values * 2.0**k)."
             )
-        if self._right is None and not _is_symmetric(self.core):
+        if self._right is None and not is_symmetric(self.core):
             raise ValueError(
                 "The core is not symmetric, so the matrix is not: pass right=left."
             )
@@ -493,7 +493,7 @@ class LowRank(Saved, LinearOperator):
         25.0
         """
         W, right = _inexact(np.asarray(core)), self._right
-        if right is None and W.shape == self.core.shape and not _is_symmetric(W):
+        if right is None and W.shape == self.core.shape and not is_symmetric(W):
             right = self.left
         changed = {"core": W, "right": right, "calls": None}
         other = type(self)(**(self._arguments() | changed))
@@ -785,7 +785,7 @@ def _condition(A: np.ndarray, lu: np.ndarray) -> float:
     return float(max(norm, 1) / min(inverse, 1)) if inverse > 0 else np.inf
 
 
-def _is_symmetric(A: Any) -> bool:
+def is_symmetric(A: Any) -> bool:
     """Tell whether a matrix, dense or sparse, is its transpose to half the digits."""
     if 0 in A.shape:
         return True
@@ -795,7 +795,7 @@ def _is_symmetric(A: Any) -> bool:
 def _is_own(residual: Any) -> bool:
     """Tell whether a residual is its transpose, as far as an operator tells."""
     if scipy.sparse.issparse(residual):
-        return _is_symmetric(residual)
+        return is_symmetric(residual)
     return bool(getattr(residual, "symmetric", True))
 
 

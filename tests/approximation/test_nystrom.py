@@ -209,7 +209,7 @@ def test_nystrom_with_a_chosen_cutoff_reads_what_tikhonov_reads():
 
 
 def test_a_word_that_is_no_cutoff():
-    with pytest.raises(ValueError, match='rcond must be "cv" or a number'):
+    with pytest.raises(ValueError, match="rcond, if no number, is one of cv"):
         nystrom(Similarity.from_matrix(np.eye(6)), 2, rcond="best")
 
 
@@ -278,6 +278,6 @@ def test_curve_of_the_paper(make, curve):
 @pytest.mark.parametrize("rcond", [np.nan, -1.0, 1.0])
 def test_impossible_cutoffs(rcond):
     sim = Similarity.from_matrix(np.eye(6))
-    with pytest.raises(ValueError, match="rcond must be at least 0 and below 1"):
+    with pytest.raises(ValueError, match=r"rcond must be .* at least 0 and below 1"):
         nystrom(sim, 2, rcond=rcond, rng=0)
     assert sim.calls == 0

@@ -214,13 +214,13 @@ def test_exact_shift_is_never_below_the_sampled_one(seed):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "code"}, 'variant must be "core", "landmarks" or "printed"'),
-        ({"rescale": True}, 'rescale must be False, "spectral" or "frobenius"'),
-        ({"shift": "sub"}, 'shift must be "submatrix", "exact" or a number; got .sub'),
+        ({"variant": "code"}, "variant is one of core"),
+        ({"rescale": True}, "rescale is one of spectral"),
+        ({"shift": "sub"}, "shift, .*is one of submatrix, exact; got .sub"),
         ({"shift": None}, "shift must be .* got None"),
         ({"shift": np.nan}, "shift must be .* got nan"),
-        ({"alpha": -1.0}, "alpha must be a number >= 0"),
-        ({"alpha": np.inf}, "alpha must be a number >= 0"),
+        ({"alpha": -1.0}, "alpha must be"),
+        ({"alpha": np.inf}, "alpha must be"),
     ],
 )
 def test_impossible_options(options, message):

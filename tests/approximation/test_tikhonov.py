@@ -419,13 +419,13 @@ def test_asymmetric_form_of_a_symmetric_matrix(seed, s):
 @pytest.mark.parametrize("ridge", [-1.0, "auto", None, np.nan])
 def test_impossible_ridge(ridge):
     sim = Similarity.from_matrix(psd(10))
-    with pytest.raises(ValueError, match='ridge must be "cv" or a number >= 0; got'):
+    with pytest.raises(ValueError, match="ridge"):
         tikhonov(sim, 3, ridge=ridge)
     assert sim.calls == 0
 
 
 def test_impossible_landmarks():
-    with pytest.raises(ValueError, match='landmarks must be "uniform", "pivoted_qr"'):
+    with pytest.raises(ValueError, match=r"landmarks, .*uniform, pivoted_qr"):
         tikhonov(Similarity.from_matrix(psd(10)), 3, landmarks="best")
 
 

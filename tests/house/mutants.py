@@ -210,7 +210,7 @@ MUTANTS = [
     Mutant(
         "answers far larger than the matrix stay among the ridges",
         "approximation/fit",
-        "good = squares <= 4 * square",
+        "good = squares <= TOO_LARGE**2 * square",
         "good = squares < np.inf",
         tests="tikhonov methods",
     ),
@@ -543,7 +543,7 @@ MUTANTS = [
     Mutant(
         "a cut-off may blow the answer up",
         "approximation/nystrom",
-        "np.flatnonzero(squares <= 4 * norm)",
+        "np.flatnonzero(squares <= TOO_LARGE**2 * norm)",
         "range(cutoffs.size)",
         "nystrom",
     ),
@@ -610,9 +610,10 @@ MUTANTS = [
     ),
     Mutant(
         "similarities are taken for a factor",
-        "approximation/anchored",
+        "approximation/companion",
         "n > 1 and Z.shape == (n, n) and is_symmetric(Z)",
         "False",
+        tests="anchored",
     ),
     Mutant(
         "a diagonal that was given is stored as the function's",

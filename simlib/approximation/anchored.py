@@ -156,11 +156,9 @@ def anchored(
     problem = partial(Problem.of, S1=plan.columns, symmetric=sim.symmetric)
     read = plan.read(sim)
     try:
-        f = (
-            _calibration(plan, plan.read(cheap), read, sim)
-            if calibration
-            else np.asarray
-        )
+        f: Callable[[ArrayLike], np.ndarray] = np.asarray
+        if calibration:
+            f = _calibration(plan, plan.read(cheap), read, sim)
         calibrated, base = cheap.map(f), None
         if base_rank is not None:
             base = tikhonov(calibrated.blank(), base_rank, rng=rng)

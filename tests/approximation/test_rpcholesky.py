@@ -16,7 +16,7 @@ rpcholesky_calls = METHODS["rpcholesky"].calls
 
 INDEFINITE = "not positive semidefinite.*Use tikhonov"
 
-each_block_size = pytest.mark.parametrize("block_size", [1, 3, None])
+each_block_size = pytest.mark.parametrize("block_size", [1, 3, 64])
 
 
 def run(K, *args, **options):
@@ -316,7 +316,7 @@ def test_given_item_without_residual():
 # Calls
 
 
-@pytest.mark.parametrize("block_size", [1, 4, None])
+@pytest.mark.parametrize("block_size", [1, 4, 64])
 @pytest.mark.parametrize("s", [1, 4, 11, 30])
 def test_calls_are_the_diagonal_and_the_columns(s, block_size):
     """What is asked about a proposal that is turned down lies in the columns."""
@@ -432,7 +432,7 @@ def test_similarities_known_to_few_digits():
 @given(
     st.sampled_from(["psd", "low rank", "rbf", "smooth", "repeated"]),
     st.integers(1, 40),
-    st.sampled_from([1, 7, None]),
+    st.sampled_from([1, 7, 64]),
     st.sampled_from([np.float32, np.float64]),
     st.integers(0, 1000),
 )
@@ -508,8 +508,8 @@ def test_scale_comes_out_as_it_goes_in(scale):
         ({"n_landmarks": 0}, "0 landmarks among 10 items"),
         ({}, "Give n_landmarks, or the indices"),
         ({"n_landmarks": 3, "block_size": 0}, "must be at least 1; got 0"),
-        ({"n_landmarks": 3, "tol": -1e-9}, "tol must be at least 0 and below 1"),
-        ({"n_landmarks": 3, "tol": 1.0}, "tol must be at least 0 and below 1"),
+        ({"n_landmarks": 3, "tol": -1e-9}, "tol must be"),
+        ({"n_landmarks": 3, "tol": 1.0}, "tol must be"),
     ],
 )
 def test_refused(options, message):

@@ -243,8 +243,8 @@ MUTANTS = [
     Mutant(
         "rounding in float32 counts as information",
         "approximation/rpcholesky",
-        "eps = np.finfo(np.float32 if single else self.sim.dtype).eps",
-        "eps = np.finfo(float).eps",
+        "np.finfo(np.float32 if single else self.sim.dtype).eps",
+        "np.finfo(float).eps",
     ),
     # How far off
     Mutant(

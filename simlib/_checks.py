@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["finite", "indices", "numbers", "one_of", "same_length", "whole_number"]
+__all__ = [
+    "finite",
+    "indices",
+    "inside",
+    "numbers",
+    "one_of",
+    "same_length",
+    "shaped",
+    "symmetric",
+    "whole_number",
+    "word_or_number",
+]
 
 
 def whole_number(
@@ -103,3 +114,24 @@ def symmetric(sim: Any, what: str) -> None:
             f"{what} needs a symmetric similarity; pass sim.symmetrized(), that is "
             "(K + K.T)/2."
         )
+
+
+def shaped(array: np.ndarray, shape: tuple[int | str, ...], name: str) -> np.ndarray:
+    """Return an array of a shape, of which letters stand for any number."""
+    pairs = zip(shape, array.shape, strict=False)
+    fits = all(isinstance(want, str) or want == found for want, found in pairs)
+    if len(shape) != array.ndim or not fits:
+        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}.")
+    return array
+
+
+def inside(value: float, name: str, above: float, below: float = inf) -> float:
+    """Return a finite number between two bounds, and none of them."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (real and above < value < below):
+        range_ = f"lie between {above} and {below}"
+        if below == inf:
+            range_ = f"be a number above {above}"
+        raise ValueError(f"{name} must {range_}; got {value!r}.")
+    return float(value)

@@ -18,11 +18,11 @@ from collections.abc import Iterator
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csc_array, diags_array
-from scipy.sparse.csgraph import connected_components
 
+from simlib._checks import indices, whole_number
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import eliminate
-from simlib.biharmonic.operator import as_square
+from simlib.biharmonic.operator import as_square, demand_one_piece
 from simlib.lowrank.tall import read_only
 
 try:
@@ -102,15 +102,7 @@ class HubLabels:
         A = csc_array(A + A.T)
         A.data = np.ones(A.nnz)
         self.n = A.shape[0]
-        if self.n == 0:
-            raise ValueError("The graph has no node.")
-        pieces, _ = connected_components(A, directed=False)
-        if pieces != 1:
-            raise ValueError(
-                f"The graph is in {pieces} pieces, and the distance between two of "
-                "them is infinite. Measure in one at a time "
-                "(scipy.sparse.csgraph.connected_components finds them)."
-            )
+        demand_one_piece(A, "graph")
         factor = eliminate(csc_array(diags_array(A.sum(axis=0) + SHIFT) - A))
         place, L = factor.place, factor.superlu.L
         parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
@@ -245,8 +237,7 @@ class HubLabels:
         >>> int(W[0, 29])
         87
         """
-        if size < 1:
-            raise ValueError(f"`size` is at least 1; got {size}.")
+        size = whole_number(size, "size", 1)
         places = self._place[self._nodes(landmarks).ravel()]
         order = read_only(np.argsort(places, kind="stable"))
         places = places[order]
@@ -275,16 +266,7 @@ class HubLabels:
 
     def _nodes(self, nodes: Indices) -> np.ndarray:
         nodes = np.asarray(nodes)
-        if nodes.size == 0:
-            nodes = nodes.astype(int)
-        if nodes.dtype.kind not in "iu":
-            raise IndexError(f"Nodes are integers; got {nodes.dtype}.")
-        if nodes.size and not 0 <= nodes.min() <= nodes.max() < self.n:
-            raise IndexError(
-                f"Nodes are numbered 0 to {self.n - 1}; got {nodes.min()} to "
-                f"{nodes.max()}."
-            )
-        return nodes
+        return indices(nodes.ravel(), self.n, "Nodes").reshape(nodes.shape)
 
 
 @njit(nogil=True, cache=True)

@@ -3,7 +3,6 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from test_interpolation import path, random_laplacian, surface_operator
 
 from simlib import Similarity
 from simlib.biharmonic import (
@@ -18,6 +17,7 @@ from simlib.landmarks import uniform
 from simlib.similarity.budget import BudgetExceeded
 from study.datasets import load_bunny
 from support.matrices import Recorder, asymmetric, indefinite, quick
+from support.operators import path, random_laplacian, surface_operator
 
 
 def operator(n, landmarks, **options):

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, random_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from simlib import Similarity
-from simlib.biharmonic import HubLabels, factorization, graph_distances
+from simlib.biharmonic import HubLabels, graph_distances
 from simlib.datasets import bumpy_sphere, planar_roads
 from study.datasets import load_road_graph
 from support.matrices import quick
@@ -30,15 +30,7 @@ def whole(labels, landmarks, size):
     return W
 
 
-@pytest.fixture(params=["nested dissection", "minimum degree"])
-def _order(request, monkeypatch):
-    if request.param == "minimum degree":
-        monkeypatch.setattr(factorization, "pymetis", None)
-    else:
-        pytest.importorskip("pymetis", reason="needs pymetis, of the extra mesh")
-
-
-in_both_orders = pytest.mark.usefixtures("_order")
+in_both_orders = pytest.mark.usefixtures("both_orders")
 
 
 # Exactly
@@ -164,9 +156,9 @@ def test_repeated_landmarks():
 
 
 def test_several_pieces():
-    with pytest.raises(ValueError, match=r"in 2 pieces.*connected_components"):
+    with pytest.raises(ValueError, match="in 2 pieces"):
         HubLabels(np.kron(np.eye(2), np.ones((3, 3))))
-    with pytest.raises(ValueError, match="has no node"):
+    with pytest.raises(ValueError, match="in 0 pieces"):
         HubLabels(np.zeros((0, 0)))
     with pytest.raises(ValueError, match="square"):
         HubLabels(np.zeros((2, 3)))
@@ -191,7 +183,7 @@ def test_nodes_that_do_not_exist(nodes):
         lambda: labels.rows([0], nodes),
         lambda: list(labels.blocks(nodes)),
     ):
-        with pytest.raises(IndexError, match=r"Nodes are (numbered 0 to 3|integers)"):
+        with pytest.raises((IndexError, ValueError), match="Nodes are"):
             ask()
     with pytest.raises(ValueError, match="at least 1"):
         list(labels.blocks([0], size=0))

@@ -45,14 +45,6 @@ def test_two_points():
     np.testing.assert_array_equal(A.toarray(), [[0, 1], [1, 0]])
 
 
-def test_regular_points_have_equal_weights():
-    angle = 2 * np.pi * np.arange(12) / 12
-    circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    A = neighbor_graph(circle, n_neighbors=2).toarray()
-    ring = np.roll(np.eye(12), 1, axis=0)
-    np.testing.assert_allclose(A, (ring + ring.T) / 2, atol=1e-12)
-
-
 def test_perplexity_one_means_the_nearest_alone():
     """0, 1 and 3 choose each other, 1 and 0."""
     A = neighbor_graph([[0.0], [1.0], [3.0]], n_neighbors=2, perplexity=1)
@@ -104,13 +96,6 @@ def test_weights():
     assert (A.data >= 0).all()
     assert A.sum() == pytest.approx(500)
     assert np.diff(A.indptr).min() >= 20
-
-
-def test_scale_and_place_do_not_matter():
-    X = np.random.default_rng(0).standard_normal((80, 3))
-    A = neighbor_graph(X, n_neighbors=6, perplexity=4).toarray()
-    B = neighbor_graph(1e3 * X + 50, n_neighbors=6, perplexity=4).toarray()
-    np.testing.assert_allclose(A, B, atol=1e-9)
 
 
 @pytest.mark.parametrize("d", [2, 20])
@@ -188,13 +173,13 @@ def test_points_of_any_size(d):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (np.zeros(5), {}, r"shape \(n, d\); got shape \(5,\)"),
-        (np.full((30, 2), np.nan), {}, "finite points"),
-        (csr_array(np.eye(30)), {}, r"got a sparse array. Take X.toarray\(\)"),
-        (np.full((30, 2), 1j), {}, "real and finite points .* complex128"),
-        (np.zeros((20, 2)), {}, "between 1 and 19, for 20 points; got 20"),
+        (np.zeros(5), {}, r"\(n, d\); got \(5,\)"),
+        (np.full((30, 2), np.nan), {}, "finite"),
+        (csr_array(np.eye(30)), {}, "sparse"),
+        (np.full((30, 2), 1j), {}, "complex128"),
+        (np.zeros((20, 2)), {}, "between 1 and 19; got 20"),
         (np.zeros((20, 2)), {"n_neighbors": 0}, "between 1 and 19"),
-        (np.zeros((1, 2)), {"n_neighbors": 1}, "for 1 points"),
+        (np.zeros((1, 2)), {"n_neighbors": 1}, "between 1 and 0"),
         (np.zeros((30, 2)), {"perplexity": 0.5}, "at least 1; got 0.5"),
         (np.zeros((30, 2)), {"perplexity": np.nan}, "at least 1; got nan"),
     ],

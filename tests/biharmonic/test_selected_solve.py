@@ -12,13 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
-from test_interpolation import (
-    by_dense_algebra,
-    path,
-    random_laplacian,
-    surface_operator,
-    thresholded,
-)
 
 from simlib.biharmonic import (
     biharmonic_operator,
@@ -28,11 +21,20 @@ from simlib.biharmonic import (
     neighbor_graph,
     selected_solve,
 )
+from simlib.biharmonic.interpolation import _System
 from simlib.biharmonic.selected_solve import SelectedSolve, selected_columns
 from simlib.datasets import bumpy_sphere, swiss_roll
 from simlib.landmarks import uniform
 from study.datasets import load_bunny, load_road_graph
 from support.matrices import quick
+from support.operators import (
+    by_dense_algebra,
+    in_parts_of_nine,
+    path,
+    random_laplacian,
+    surface_operator,
+    thresholded,
+)
 
 
 def roads(n):
@@ -303,8 +305,9 @@ def test_what_is_out_of_reach(reach):
 KILLED = """
 import os, sys
 
+from simlib.biharmonic.interpolation import _System
 from simlib.biharmonic.selected_solve import SelectedSolve
-import test_selected_solve as tests
+from support.operators import in_parts_of_nine
 
 largest, calls = SelectedSolve.largest, []
 
@@ -315,22 +318,13 @@ def deadly(self, *arguments):
     return largest(self, *arguments)
 
 SelectedSolve.largest = deadly
-tests.in_parts_of_nine(sys.argv[1], solver="selected")
+in_parts_of_nine(sys.argv[1], solver="selected")
 """
-
-
-def in_parts_of_nine(folder, **options):
-    module = sys.modules["simlib.biharmonic.interpolation"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PART", 9)
-        M, landmarks = surface_operator(bumpy_sphere(3)), uniform(642, 60, rng=0)
-        return interpolation(M, landmarks, nnz_per_row=2, memory=folder, **options)
 
 
 @pytest.mark.parametrize("solver", ["selected", "superlu", "auto"])
 def test_a_stopped_run_goes_on_to_the_same_operator(tmp_path, monkeypatch, solver):
     """Interrupted again and again: each time it comes two parts further."""
-    module = sys.modules["simlib.biharmonic.interpolation"]
     expected = in_parts_of_nine(None, solver=solver)
     turns, done = [], []
 
@@ -345,7 +339,7 @@ def test_a_stopped_run_goes_on_to_the_same_operator(tmp_path, monkeypatch, solve
         return stopped
 
     monkeypatch.setattr(SelectedSolve, "largest", stopping(SelectedSolve.largest))
-    monkeypatch.setattr(module, "_solve_columns", stopping(module._solve_columns))
+    monkeypatch.setattr(_System, "columns", stopping(_System.columns))
     for _ in range(4):
         turns.clear()
         with suppress(KeyboardInterrupt):
@@ -359,7 +353,7 @@ def test_a_stopped_run_goes_on_to_the_same_operator(tmp_path, monkeypatch, solve
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_operator(tmp_path):
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1]
     assert subprocess.run(command, cwd=folder).returncode == -signal.SIGKILL
     assert len(list(tmp_path.rglob("output.pkl"))) == 2
     found = in_parts_of_nine(str(tmp_path), solver="selected")

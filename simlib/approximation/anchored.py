@@ -53,10 +53,9 @@ def anchored(
 ) -> Anchored:
     r"""Approximate a similarity matrix with the help of a cheap similarity.
 
-    Bi-encoder cosines beside a cross-encoder, centroid distances beside Word Mover's
-    Distances: a similarity that almost agrees carries most of the matrix, and the
-    evaluated entries are spent on the difference. A harmful one is found out and left
-    out.
+    A similarity that almost agrees, such as bi-encoder cosines beside a cross-encoder,
+    carries most of the matrix, and the evaluated entries are spent on the difference. A
+    harmful one is found out and left out.
 
     Parameters
     ----------
@@ -79,10 +78,9 @@ def anchored(
         entries; None takes them as they are. Only six digits of them count: take off an
         offset that is far larger than their differences.
     base_rank : int, optional
-        Compress the cheap part to this rank, by `tikhonov`. The answer then consists of
-        factors and embeds items, new ones too. As the calls are cheap, thousands are in
-        order. None keeps the cheap part as an operator that computes what it is asked
-        for, and keeps nothing.
+        Compress the cheap part to this rank, by `tikhonov`: the answer then consists of
+        factors and embeds items, new ones too. None keeps the cheap part as an operator
+        that computes what it is asked for, and keeps nothing.
     landmarks : array of int, optional
         Indices to use in place of a draw.
     rng : int, Generator or None
@@ -98,9 +96,8 @@ def anchored(
     Raises
     ------
     ValueError
-        More landmarks than items, a rank out of range, no such calibration; a cheap
-        similarity of another number of items, or an asymmetric one of a symmetric K; a
-        factor that is no table of numbers, or could be the similarities themselves.
+        An option out of range, or a cheap similarity of other items, asymmetric beside
+        a symmetric K, or of which it is not clear what it means.
     BudgetExceeded, SimilarityError
         As for any request to `sim` or `cheap`.
 
@@ -119,14 +116,12 @@ def anchored(
     r landmarks.
 
     Weight and ridge, an infinite one included, are chosen together by the squared error
-    of fits on evaluated entries that they have not seen, :eq:`eq:two-kinds`. There are
-    two kinds: the folds of `tikhonov`, of the items of the block that are no landmarks,
-    and ten folds of the landmarks (of fewer each is one), whose columns are predicted
-    from the others. The second hold out far more entries: with ten landmarks among a
-    thousand items 9900 beside 45.
+    of fits on evaluated entries that they have not seen, :eq:`eq:two-kinds`: the folds
+    of `tikhonov`, and ten folds of the landmarks, whose columns are predicted from the
+    others.
 
-    Source: ours. The cheap part is a control variate; residual corrections of a cheap
-    model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
+    Source: ours; residual corrections of a cheap model are known as multi-fidelity
+    methods, see Kennedy and O'Hagan (2000).
 
     Examples
     --------
@@ -195,7 +190,7 @@ def anchored_plan(
     n_landmarks: int | None,
     oversampling: float = 2,
     *,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `anchored` reads, of the cheap similarity too."""

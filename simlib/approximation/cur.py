@@ -9,7 +9,6 @@ book.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -46,8 +45,7 @@ def skeleton(
 ) -> LowRank:
     """Approximate a matrix by s of its columns and s independently drawn rows.
 
-    A square block is inverted, so one small singular value ruins the result: expect
-    errors above 1, with a huge spread. `sicur` is the repair.
+    One small singular value of the block ruins the result: `sicur` is the repair.
 
     Parameters
     ----------
@@ -220,9 +218,9 @@ def stacur(
     n_landmarks : int
         Number s of columns, 1 to n.
     same_rows : bool, default=True
-        Sample the rows of the landmarks themselves, StaCUR(s): no further call, but the
-        terms that hold their diagonal entries are in the sample for certain and count
-        n / s times, a bias. False draws the rows independently, StaCUR(d).
+        Sample the rows of the landmarks themselves, StaCUR(s): no further call, but a
+        bias, as their diagonal entries count n / s times. False draws the rows
+        independently, StaCUR(d).
     oversampling : float, default=1
         Rows for each column. With `same_rows` the further rows are drawn around the
         landmarks.
@@ -248,8 +246,7 @@ def stacur(
     Calls: ``n s2 - s2 (s2 - 1) / 2`` with the same rows; otherwise the same with the
     number of items in either draw; asymmetric ``n (s + s2) - s s2``. Flops: O(n s^2).
 
-    Source: Drineas et al. (2006); Ray et al. (2022), section 3, whose joining matrix
-    inverts the n x n matrix K S S^T K; here is the form that chains.
+    Source: Drineas et al. (2006); Ray et al. (2022), section 3.
 
     Examples
     --------
@@ -297,11 +294,7 @@ def _joined(
 
 
 def skeleton_plan(
-    n: int,
-    n_landmarks: int | None,
-    *,
-    draw: Callable[..., Any] = nominal,
-    **_: object,
+    n: int, n_landmarks: int | None, *, draw: Any = nominal, **_: object
 ) -> Plan:
     """Return what `skeleton` reads."""
     S1, S2 = draw(n, n_landmarks, nested=False)
@@ -314,7 +307,7 @@ def sicur_plan(
     oversampling: float = 2,
     *,
     nested: bool = True,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `sicur` reads."""
@@ -328,7 +321,7 @@ def stacur_plan(
     *,
     same_rows: bool = True,
     oversampling: float = 1,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `stacur` reads."""

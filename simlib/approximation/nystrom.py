@@ -10,7 +10,6 @@ the landmarks tells which they should be.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -55,14 +54,12 @@ def nystrom(
         Number s of landmarks, 1 to n.
     rcond : "cv" or float, optional
         Eigenvalues of W below `rcond` times the largest in magnitude count as zero.
-        None means the square root of the machine epsilon, 1.5e-8 in float64: what is
-        smaller costs a core that is explicit more digits than it brings. The code
-        published with the paper uses 1e-15, which inverts rounding errors. "cv" chooses
-        among None and 20 values from 1e-5 to 0.56 by the similarities of min(s, n - s)
-        further items among each other, which have to be read: as `tikhonov` chooses its
-        ridge, and from the same entries. No folds are needed, as the core is made
-        without them. Values that make the answer more than twice as large as K appears
-        from the columns are left out. With fewer than two further items it is None.
+        None means the square root of the machine epsilon: what is smaller costs an
+        explicit core more digits than it brings. "cv" chooses among None and 20 values
+        from 1e-5 to 0.56 by the similarities of min(s, n - s) further items among each
+        other, which are the entries that `tikhonov` reads. Values that make the answer
+        more than twice as large as K appears from the columns are left out. With fewer
+        than two further items it is None.
     landmarks : array of int, optional
         Indices to use in place of a uniform draw.
     rng : int, Generator or None
@@ -140,7 +137,7 @@ def nystrom_plan(
     n_landmarks: int | None,
     *,
     rcond: Literal["cv"] | float | None = None,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `nystrom` reads."""

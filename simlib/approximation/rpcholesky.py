@@ -11,7 +11,6 @@ explained worst so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -75,8 +74,7 @@ def rpcholesky(
     Raises
     ------
     ValueError
-        More landmarks than items, `sim` is not symmetric (use ``sim.symmetrized()``),
-        or an option out of range.
+        `sim` is not symmetric (use ``sim.symmetrized()``), or an option out of range.
     numpy.linalg.LinAlgError
         A residual diagonal entry is negative beyond rounding, so K is indefinite. What
         was evaluated is kept by `sim`, and `tikhonov` goes on from there.
@@ -90,13 +88,10 @@ def rpcholesky(
 
     A block is proposed from the residual diagonal as it is beforehand, and each
     proposal accepted with the share of its residual that those accepted before it have
-    left: the landmarks follow the same law as one drawn at a time. A proposal that is
-    turned down costs no call, as what is asked about it lies in accepted columns.
+    left. One that is turned down costs no call.
 
-    What is kept is F: the core :math:`W^{-1}` of `nystrom`, written down as a matrix,
-    costs as many digits as W has in its condition number. A residual below 100 rounding
-    units of the largest diagonal entry counts as zero: units of float32 where all
-    similarities come with no more digits, whatever the type they are kept in.
+    A residual below 100 rounding units of the largest diagonal entry counts as zero:
+    units of float32 where all similarities come with no more digits.
 
     Source: Chen, Epperly, Tropp and Webber (2025), Algorithm 1, with the rejection of
     Epperly, Tropp and Webber (2024).
@@ -144,11 +139,7 @@ def rpcholesky(
 
 
 def rpcholesky_plan(
-    n: int,
-    n_landmarks: int | None,
-    *,
-    draw: Callable[..., Any] = nominal,
-    **_: object,
+    n: int, n_landmarks: int | None, *, draw: Any = nominal, **_: object
 ) -> Plan:
     """Return what `rpcholesky` reads; it is less where it stops early."""
     S, _ = draw(n, n_landmarks)

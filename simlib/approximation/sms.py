@@ -9,7 +9,6 @@ Equation :eq:`eq:sms` of the book, with C = K[:, S1] and W = K[S1, S1].
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -69,8 +68,7 @@ def sms_nystrom(
     variant : "core", "landmarks" or "printed", default="core"
         Where the shift goes. "core": W alone, as in the code published with the paper.
         "landmarks": also C, at the rows of the landmarks, which is Nyström of K + e I.
-        "printed": also C, at rows 1 to s1, as Algorithm 1 is printed; an error of the
-        paper, kept for comparison.
+        "printed": also C, at rows 1 to s1, an error of Algorithm 1 as printed.
     rescale : False, "spectral" or "frobenius", default=False
         Divide the result by :math:`\beta = \|W\| / \|W + e I\|` in that norm. The paper
         states the spectral norm; its code uses the Frobenius norm.
@@ -87,8 +85,7 @@ def sms_nystrom(
     Raises
     ------
     ValueError
-        More landmarks than items, `sim` is not symmetric (use ``sim.symmetrized()``),
-        or an option that does not exist.
+        `sim` is not symmetric (use ``sim.symmetrized()``), or an option out of range.
     BudgetExceeded, SimilarityError
         As for any request to `sim`.
 
@@ -102,9 +99,7 @@ def sms_nystrom(
     Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
     ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block. Flops: O(s2^3).
 
-    Source: Ray et al. (2022), Algorithm 1, corrected. The paper prints no maximum with
-    zero: where the block is positive definite its "shift" would make the core
-    indefinite.
+    Source: Ray et al. (2022), Algorithm 1, with a maximum with zero that it lacks.
 
     Examples
     --------
@@ -163,7 +158,7 @@ def sms_plan(
     oversampling: float = 2,
     *,
     shift: Literal["submatrix", "exact"] | float = "submatrix",
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `sms_nystrom` reads."""

@@ -63,20 +63,18 @@ def tikhonov(
     ridge : "cv" or float, default="cv"
         The regularisation lambda. "cv" chooses among zero and 21 values from 1e-10 to 1
         times the squared spectral norm of B, by five folds over the items of the block
-        that are no landmarks: fit without a fold, compare with the entries between its
-        items and all of them. With fewer than ten such items every two of them are a
-        fold, with fewer than two lambda is zero. Values that make the answer more than
-        twice as large as K appears from the columns are left out. Costs no similarity
-        call.
+        that are no landmarks (of fewer than ten every two are a fold, of fewer than two
+        lambda is zero). Values that make the answer more than twice as large as K
+        appears from the columns are left out. Costs no similarity call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
         How to choose the landmarks, or their indices. The second and third draw the
         block first and pick the landmarks in it, at no further call: see
         `simlib.landmarks.pivoted_qr` and `simlib.landmarks.adaptive`.
     nugget : bool, default=False
-        Keep the true diagonal, and fit the core to K - tau I. For matrices whose items
-        resemble themselves far more than anything else. The shift tau is chosen by
-        cross-validation among six values from zero to the mean diagonal of the block:
-        the smallest that is within one standard error of the best.
+        Keep the true diagonal, and fit the core to K - tau I, with the smallest of six
+        tau up to the mean diagonal of the block whose cross-validated error is within a
+        standard error of the best. For items that resemble themselves far more than
+        anything else.
     overlay : bool, default=False
         Return the evaluated entries as they are, not as the core fits them.
     rng : int, Generator or None
@@ -91,7 +89,7 @@ def tikhonov(
     Raises
     ------
     ValueError
-        More landmarks than items, a negative ridge, or no such choice of landmarks.
+        An option out of range.
     BudgetExceeded, SimilarityError
         As for any request to `sim`.
 
@@ -109,10 +107,9 @@ def tikhonov(
     term some 25 times for the cross-validation, which tries 22 values on five folds,
     or on all pairs of up to nine held-out items; all six times with `nugget`.
 
-    Singular values of B below the cut-off of `nystrom` take no part. Source: ours. With
-    lambda = 0 the core is that of Wang, Zhang and Zhang (2016,
-    section 4), proposed there for positive semidefinite matrices. For an asymmetric
-    matrix F acts on the columns, and the same built from K[S1, S2] on the rows.
+    Singular values of B below the cut-off of `nystrom` take no part. For an asymmetric
+    matrix F acts on the columns, and the same built from K[S1, S2] on the rows. Source:
+    ours; with lambda = 0 the core is that of Wang, Zhang and Zhang (2016, section 4).
 
     Examples
     --------
@@ -183,7 +180,7 @@ def tikhonov_plan(
     oversampling: float = 2,
     *,
     nugget: bool = False,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `tikhonov` reads."""

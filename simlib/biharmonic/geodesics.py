@@ -4,13 +4,9 @@ r"""Distances along a surface or a graph, from some sources to everywhere.
     (D + t L) \, u = e_s , \qquad X = -\frac{\nabla u}{\|\nabla u\|} , \qquad
     L \, \phi = -\nabla \cdot X
 
-The heat method: heat flows from the vertex s for a short time t, its gradient points
-along the shortest paths, and the function with unit steps in that direction is the
-distance. D and L are mass and stiffness matrix of the mesh (L positive semidefinite, so
-the Poisson equation has a minus on its right), t the squared mean edge length, and phi
-is shifted to be 0 at s. The exact distances cost more: the algorithm of Mitchell, Mount
-and Papadimitriou unfolds the triangles that the shortest paths cross. On a graph the
-distances are exact, by Dijkstra's algorithm.
+The heat method: D and L are mass and stiffness matrix of the mesh, t the squared mean
+edge length, and phi is shifted to be 0 at s. Exact distances unfold the triangles that
+the shortest paths cross; on a graph they are those of Dijkstra's algorithm.
 """
 
 from __future__ import annotations
@@ -60,9 +56,8 @@ def heat_geodesics(
     Returns
     -------
     ndarray, shape (n, k)
-        Column j holds the distances from sources[j]. They are **not symmetric**: the
-        distance from i to j differs from that from j to i by about a percent. For a
-        similarity matrix of all, take the mean of D and its transpose.
+        Column j holds the distances from sources[j]. They are **not symmetric**, by
+        about a percent: for a similarity matrix take the mean of D and its transpose.
 
     Raises
     ------
@@ -77,14 +72,13 @@ def heat_geodesics(
 
     Notes
     -----
-    Edges longer than 0.06 times the root of the area are halved before: on a few large
-    triangles single distances were off by two thirds. They are off by 1 to 4 percent in
-    the median, and in 95 of 100 by less than 10, or 15 among long thin triangles; most
-    of those beyond are within five edges of the source, and may be off by a half. Where
-    that matters take `exact_geodesics`. Two sparse factorisations, then two solves a
-    source: some 2 ms at 7500 vertices. Source: Crane, Weischedel and Wardetzky (2013),
-    in the package potpourri3d, on the intrinsic Delaunay Laplacian of Sharp and Crane
-    (2020).
+    Edges longer than 0.06 times the root of the area are halved before. Distances are
+    off by 1 to 4 percent in the median, and in 95 of 100 by less than 10, or 15 among
+    long thin triangles; those within five edges of the source may be off by a half.
+    Where that matters take `exact_geodesics`. Two sparse factorisations, then two
+    solves a source: some 2 ms at 7500 vertices. Source: Crane, Weischedel and Wardetzky
+    (2013), in the package potpourri3d, on the intrinsic Delaunay Laplacian of Sharp and
+    Crane (2020).
 
     Examples
     --------
@@ -216,11 +210,9 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     ----------
     adjacency : sparse or dense array, shape (n, n)
         Lengths of the edges, not negative. An edge stored in one direction goes both
-        ways; of two different lengths the smaller counts, and so it does of several
-        that a sparse array stores in one place, such as parallel roads in a
-        ``coo_array``, which ``tocsr`` would add up. In a dense array 0 means no edge. A
-        0 that a sparse array stores, as ``A[0, 3] = 0`` may, is an edge of length 0;
-        ``A.eliminate_zeros()`` takes it out.
+        ways; of several lengths the smallest counts, also of those that a ``coo_array``
+        stores in one place. In a dense array 0 means no edge; a 0 that a sparse array
+        stores is an edge of length 0, which ``A.eliminate_zeros()`` takes out.
     sources : array of int, shape (k,)
         Nodes to measure from.
 

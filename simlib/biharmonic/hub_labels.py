@@ -4,11 +4,9 @@ r"""Hop distances of a graph, by labels on an elimination tree.
     d(s, t) = \min_{a \,\in\, A(s) \cap A(t)} d(s, a) + d(a, t)
 
 Equation :eq:`eq:hub_labels` of the book. Nodes are eliminated one by one, and the
-neighbours that a node leaves behind joined by edges as long as the way through it. Each
-is then left with neighbours among its ancestors A in the elimination tree alone, and a
-shortest path between any two nodes runs through a common ancestor, the hub. The label
-of a node holds its distances to its ancestors: on a road network a few hundred numbers,
-of which two nodes that are no close relations share a few dozen.
+neighbours that a node leaves behind joined by edges as long as the way through it: a
+shortest path runs through a common ancestor in the elimination tree, the hub. The label
+of a node holds its distances to its ancestors A.
 """
 
 from __future__ import annotations
@@ -79,11 +77,10 @@ class HubLabels:
     -----
     The order of elimination is METIS's nested dissection; without pymetis SuperLU's
     minimum degree, whose labels are twice as long on road networks. The index takes two
-    bytes for each node and ancestor, and d times as many steps, where d is the mean
-    number of neighbours that are eliminated later. Cheap on graphs that small sets of
-    nodes take apart, as roads do; on a graph with none, such as a random one, the depth
-    approaches n. Source: hierarchical hub labels of Abraham et al. (2012) on the
-    elimination tree, as in Dibbelt, Strasser and Wagner (2016); ours in the code.
+    bytes for each node and ancestor, and d times as many steps, for d neighbours that
+    are eliminated later. On a graph that no small sets of nodes take apart, such as a
+    random one, the depth approaches n. Source: hierarchical hub labels of Abraham et
+    al. (2012) on the elimination tree, as in Dibbelt, Strasser and Wagner (2016).
 
     Examples
     --------

@@ -101,9 +101,8 @@ def interpolation(
     solver : {"auto", "selected", "superlu"}
         "selected" computes of each column only what is around its landmark, by
         `selected_columns`: see there what that can miss. "superlu" solves for whole
-        columns. "auto" takes the first for a sparse P by column where it is the faster,
-        and for the columns of which it is shown that nearly all of what is large lies
-        around the landmark (see the notes), and the second for the others.
+        columns. "auto" takes the first where it is faster and shown to miss little (see
+        the notes).
     memory : path or joblib.Memory, optional
         A folder that keeps the columns of a sparse P by column, a thousand at a time: a
         run that was stopped is taken up again from there, to the same P.
@@ -129,11 +128,10 @@ def interpolation(
     Notes
     -----
     "auto" computes 32 columns around their landmarks, and leaves it at that if they
-    need more than two fifths of the nodes of the elimination tree on average: then
-    whole columns are faster. Of each column, sixteen solves with random signs for all
-    tell how large the entries out of reach are. Where their sum of squares is more than
-    a thousandth of that of the entries kept, as on graphs with hubs, whose
-    neighbourhoods are not near, the whole column is solved for.
+    need more than two fifths of the nodes of the elimination tree on average. Sixteen
+    solves with random signs tell how large the entries out of reach are: where their
+    sum of squares is more than a thousandth of that of the entries kept, the whole
+    column is solved for.
 
     No similarity calls: one P serves any number of similarity functions. A sparse
     factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves

@@ -45,12 +45,6 @@ def relative_gaps(found, exact, least):
 # Graphs, exactly
 
 
-def test_path():
-    path = coo_array(([2.0, 3.0, 4.0], ([0, 1, 2], [1, 2, 3])), shape=(4, 4))
-    D = graph_distances(path, [3, 0])
-    np.testing.assert_array_equal(D.T, [[9, 7, 4, 0], [0, 2, 5, 9]])
-
-
 @quick
 @given(st.integers(2, 25), st.integers(0, 1000), st.booleans())
 def test_graph_distances_against_floyd_warshall(n, seed, dense):
@@ -103,18 +97,9 @@ def test_graphs_of_other_libraries_are_named():
 # Surfaces, exactly
 
 
-def test_exact_distances_in_the_plane():
-    vertices, faces = flat_square(50)
-    sources = [0, 25 * 50 + 25, 49]
-    D = exact_geodesics(vertices, faces, sources)
-    exact = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
-    np.testing.assert_allclose(D, exact, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.slow
 def test_exact_distances_do_not_depend_on_the_triangles():
     square = flat_square(2)[0][:, :2]
-    points = np.vstack([square, np.random.default_rng(0).random((300, 2))])
+    points = np.vstack([square, np.random.default_rng(0).random((150, 2))])
     vertices = np.column_stack([points, np.zeros(len(points))])
     D = exact_geodesics(vertices, Delaunay(points).simplices, range(len(points)))
     exact = np.linalg.norm(vertices[:, None] - vertices, axis=-1)
@@ -189,14 +174,6 @@ def test_exact_distances_between_straight_lines_and_edges(bumpy_exactly):
     over_edges = graph_distances(edge_graph(vertices, faces), sources)
     assert (D - over_edges).max() < 1e-12
     assert np.median(D[D > 0.5] / over_edges[D > 0.5]) < 0.95
-
-
-def test_heat_is_near_the_exact_distances(bumpy, bumpy_exactly):
-    *_, D = bumpy
-    *_, exact = bumpy_exactly
-    gaps = relative_gaps(D[:, : exact.shape[1]], exact, 0.3)
-    assert gaps.max() < 0.25
-    assert np.median(gaps) < 0.05
 
 
 def test_exact_columns_and_lengths(bumpy_exactly):
@@ -419,9 +396,3 @@ def test_halved_edges_leave_the_surface_as_it_is():
         )
     mesh = bumpy_sphere(4)  # as fine as meshes of the book
     assert len(module._refined(mesh.vertices, mesh.faces)[0]) == len(mesh.vertices)
-
-
-def test_halved_edges_are_bounded(monkeypatch):
-    monkeypatch.setattr(module, "ADDED", 100)
-    vertices, faces = long_cylinder(60)
-    assert len(module._refined(vertices, faces)[0]) < 1000

@@ -49,12 +49,6 @@ def test_path_and_ring():
 
 
 @in_both_orders
-def test_one_node_and_two():
-    assert HubLabels([[0.0]]).rows([0]).tolist() == [[0]]
-    assert HubLabels([[5.0, 2.0], [0.0, 0.0]]).rows([1, 0]).tolist() == [[1, 0], [0, 1]]
-
-
-@in_both_orders
 def test_complete_and_star():
     labels = HubLabels(np.ones((30, 30)))
     assert labels.depth == 30
@@ -136,20 +130,17 @@ def test_an_edge_of_opposite_values():
     assert HubLabels(skew).distances(0, 4) == 4
 
 
-def test_nothing_asked_for():
+def test_little_asked_for():
     labels = HubLabels(np.ones((4, 4)))
     assert labels.rows([]).shape == (0, 4)
     assert labels.rows([1], []).shape == (1, 0)
     assert labels.distances([], []).shape == (0,)
     assert list(labels.blocks([])) == []
     assert "4 nodes, depth 4" in repr(labels)
-
-
-def test_repeated_landmarks():
-    labels = HubLabels(np.eye(9, k=1))
-    S = np.array([4, 4, 0, 8, 0])
+    labels, S = HubLabels(np.eye(9, k=1)), np.array([4, 4, 0, 8, 0])
     np.testing.assert_array_equal(whole(labels, S, 2), abs(S[:, None] - S))
     np.testing.assert_array_equal(labels.rows(S, S), abs(S[:, None] - S))
+    assert HubLabels([[0.0]]).rows([0]).tolist() == [[0]]
 
 
 # What is refused

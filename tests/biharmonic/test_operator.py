@@ -71,11 +71,6 @@ def test_diagonal_of_an_adjacency_cancels():
     np.testing.assert_array_equal(loops.toarray(), graph_laplacian(A).toarray())
 
 
-def test_nodes_without_edges():
-    L = graph_laplacian(csr_array((3, 3)))
-    assert L.nnz == biharmonic_operator(L).nnz == 0
-
-
 # Against others
 
 
@@ -127,8 +122,7 @@ def check_operator(L, mass):
 
 
 def test_surface_operator():
-    L, mass = mesh_laplacian(*flat_square(8))
-    check_operator(L, mass)
+    check_operator(*mesh_laplacian(*flat_square(8)))
     mesh = bumpy_sphere(3)
     L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
     check_operator(L, mass)
@@ -172,14 +166,6 @@ def test_coordinates_of_any_size(power):
     scaled, masses = mesh_laplacian(np.ldexp(mesh.vertices, power), mesh.faces)
     np.testing.assert_array_equal(scaled.toarray(), L.toarray())
     np.testing.assert_array_equal(np.ldexp(masses, -2 * power), mass)
-
-
-def test_several_pieces_do_not_meet():
-    vertices, faces = TETRAHEDRON
-    L, mass = mesh_laplacian(np.vstack([vertices, vertices + 9]), [*faces, *faces + 4])
-    one, masses = mesh_laplacian(vertices, faces)
-    np.testing.assert_allclose(L.toarray(), np.kron(np.eye(2), one.toarray()))
-    np.testing.assert_allclose(mass, np.tile(masses, 2))
 
 
 def test_types_of_numbers():

@@ -1,7 +1,7 @@
 """The core of the residual against a cheap similarity."""
 
-import importlib
 import pickle
+import sys
 import tracemalloc
 from itertools import combinations
 
@@ -27,14 +27,16 @@ from simlib import (
     relative_error,
     tikhonov,
 )
-from simlib.approximation import COMPANION_METHODS
+from simlib.approximation import COMPANION_METHODS, companion
 from simlib.approximation.companion import InnerProducts
-from simlib.approximation.fit import RIDGES
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
 from simlib.neighbors import nearest, pairs_above, search
 from study.datasets import load_cross_encoder
 from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
+from support.ridge import core, plausible
+
+inner_workings = sys.modules["simlib.approximation.anchored"]
 
 
 def both(K, G):
@@ -101,17 +103,6 @@ def test_one_item(value):
 # By brute force: scikit-learn, normal equations, and loops over what was read
 
 
-def core(A, s1, ridge):
-    """Return (B^T B + ridge I)^-1 B^T A C (C^T C + ridge I)^-1, zero at infinity."""
-
-    def filtered(B):
-        return np.linalg.solve(B.T @ B + ridge * np.eye(B.shape[1]), B.T)
-
-    if np.isinf(ridge):
-        return np.zeros((s1, s1))
-    return filtered(A[:, :s1]) @ A @ filtered(A[:s1].T).T
-
-
 def calibrated(K, G, S1, S2):
     """Return f(G), fitted to what was read, of a symmetric matrix each pair once."""
     read = np.zeros(K.shape, dtype=bool)
@@ -153,16 +144,6 @@ def score(R, S1, S2, ridge):
     return total
 
 
-def plausible(R, S1, S2):
-    """Return the ridges of `tikhonov` that it would not leave out, and infinity."""
-    B, C = R[np.ix_(S2, S1)], R[np.ix_(S1, S2)]
-    ridges = RIDGES * max(np.linalg.norm(B, 2), np.linalg.norm(C, 2)) ** 2
-    square = (np.sum(R[:, S1] ** 2) + np.sum(R[S1] ** 2)) / 2 * len(R) / len(S1)
-    sizes = [np.linalg.norm(predictions(R, S1, S2, ridge)) for ridge in ridges]
-    good = ridges[np.array(sizes) <= 2 * np.sqrt(square)]
-    return np.append(good if good.size else ridges[-1:], np.inf)
-
-
 @pytest.mark.parametrize("kind", ["companion", "noise", "falling", "asymmetric"])
 @pytest.mark.parametrize(("s", "oversampling"), [(12, 2), (6, 2), (10, 1.3), (5, 1)])
 def test_brute_force(kind, s, oversampling):
@@ -183,7 +164,8 @@ def test_brute_force(kind, s, oversampling):
     table = []
     for weight in (0, 0.5, 1):
         R = K - weight * B
-        for ridge in plausible(R, S1, S2):
+        ridges = plausible(R[np.ix_(S2, S2)], s, R[:, S1], R[S1])
+        for ridge in [*ridges, np.inf]:
             table.append((score(R, S1, S2, ridge), weight, ridge))
     _, weight, ridge = min(table, key=lambda row: row[0])
     assert answer.weight == weight
@@ -212,7 +194,8 @@ def examples():
 
 @pytest.mark.parametrize("kind", examples())
 @pytest.mark.parametrize("base_rank", [None, 12])
-def test_every_question_against_the_dense_matrix(kind, base_rank):
+def test_every_question_against_the_dense_matrix(kind, base_rank, monkeypatch):
+    monkeypatch.setattr(companion, "COMPUTED", 7 * 30)  # strips of seven rows
     sim, cheap = examples()[kind]
     answer = anchored(sim, 6, cheap, base_rank=base_rank, rng=0)
     assert answer.weight > 0
@@ -241,19 +224,6 @@ def test_every_question_against_the_dense_matrix(kind, base_rank):
         values, _ = answer.eigh(3)
         exact = np.linalg.eigvalsh(dense)
         np.testing.assert_allclose(values, exact[np.argsort(-abs(exact))[:3]])
-
-
-inner_workings = importlib.import_module("simlib.approximation.anchored")
-
-
-def test_products_go_strip_by_strip(monkeypatch):
-    module = importlib.import_module("simlib.approximation.companion")
-    for kind, (sim, cheap) in examples().items():
-        answer = anchored(sim, 6, cheap, rng=0)
-        dense, X = answer.toarray(), np.eye(30)
-        monkeypatch.setattr(module, "COMPUTED", 7 * 30)
-        np.testing.assert_allclose(answer @ X, dense, atol=1e-12, err_msg=kind)
-        np.testing.assert_allclose(answer.T @ X, dense.T, atol=1e-12)
 
 
 def test_rounding_to_a_mantissa_of_twenty_bits():

@@ -19,6 +19,7 @@ from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
 from study import gallery
 from support.matrices import asymmetric, error, indefinite, psd, quick, rbf
+from support.ridge import core, plausible
 
 # Exact answers
 
@@ -39,27 +40,6 @@ def test_infinite_ridge_is_the_zero_matrix():
 
 
 # The formula and the cross-validation, from the guide, by normal equations
-
-
-def filtered(B, ridge):
-    """(B^T B + ridge I)^-1 B^T."""
-    return np.linalg.solve(B.T @ B + ridge * np.eye(B.shape[1]), B.T)
-
-
-def core(A, s1, ridge):
-    left = filtered(A[:, :s1], ridge)
-    right = filtered(A[:s1, :].T, ridge)
-    return left @ A @ right.T
-
-
-def answers_of_a_plausible_size(A, s1, C, R):
-    """Return ridges whose answer to the whole block is at most twice as large as K."""
-    largest_value = max(np.linalg.norm(A[:, :s1], 2), np.linalg.norm(A[:s1], 2)) ** 2
-    ridges = [0.0] + [10 ** (-10 + k / 2) * largest_value for k in range(21)]
-    norm = np.sqrt(len(C) / s1 * (np.sum(C**2) + np.sum(R**2)) / 2)
-    sizes = [np.linalg.norm(C @ core(A, s1, ridge) @ R) for ridge in ridges]
-    good = [r for r, size in zip(ridges, sizes, strict=True) if size <= 2 * norm]
-    return good or ridges[-1:]
 
 
 def held_out_errors(A, s1, ridges):
@@ -86,7 +66,7 @@ def chosen_ridge(A, s1, C, R):
     """Return the ridge of the least off-diagonal error on held-out entries."""
     if len(A) - s1 < 2:
         return 0.0
-    ridges = answers_of_a_plausible_size(A, s1, C, R)
+    ridges = plausible(A, s1, C, R)
     return ridges[np.argmin(held_out_errors(A, s1, ridges).sum(axis=0))]
 
 
@@ -245,7 +225,7 @@ def nugget_by_brute_force(A, s1, K, S1, ridge):
         ridges = [ridge]
         if ridge == "cv":
             sides = whole[:, S1], whole[S1]
-            ridges = answers_of_a_plausible_size(shifted, s1, *sides)
+            ridges = plausible(shifted, s1, *sides)
         folds = held_out_errors(shifted, s1, ridges).T
         for one, errors in zip(ridges, folds, strict=True):
             table.append((sum(errors), tau, one, errors))

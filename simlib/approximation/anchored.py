@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
+from simlib import _scale
 from simlib._checks import one_of, whole_number
 from simlib._typing import Indices
 from simlib.approximation.companion import CheapPart, as_companion
@@ -349,7 +350,7 @@ def _read(base: LowRank, plan: Plan) -> Reading:
 def _in_units_of(K: Problem, B: Problem) -> Problem:
     """Return B divided by the power of two that K was divided by."""
     exponent = K.exponent - B.exponent
-    if B.largest and np.frexp(B.largest)[1] - exponent > COMMON:
+    if B.largest and _scale.exponent(B.largest) - exponent > COMMON:
         raise ValueError(
             "The cheap similarities are so much larger than those of the matrix that "
             "squares overflow: scale them, cheap.map(lambda values: values * 2.0**k), "

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib import _scale
 from simlib.approximation.plan import Reading
 
 __all__ = ["COMMON", "RIDGES", "Problem", "in_units", "smallest_inverted"]
@@ -109,7 +110,7 @@ class Problem:
         """
         R = read.C if read.R is None else read.R
         problem = cls(read.A.astype(float), read.C, None if symmetric else R, S1)
-        exponent = int(np.frexp(problem.largest)[1])
+        exponent = _scale.exponent(problem.largest)
         return problem.divided(exponent if abs(exponent) > COMMON else 0)
 
     @property

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["interpolation"]
 
 Solver = Literal["auto", "selected", "superlu"]
-BLOCK = 32  # columns solved at a time: they stay in the cache of the processor
+SOLVED = 32  # columns at a time: they stay in the cache of the processor
 PART = 1024  # columns computed, and kept in a folder, together
 TOUCHED = 0.4  # of all nodes: with more, whole columns are faster
 OUT_OF_REACH = 1e-3  # of the sum of squares of what is kept of a column
@@ -215,15 +215,15 @@ class _System:
     def columns(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield blocks of some columns of P_u: their places, and their values."""
         right_hand_sides = csc_array(-self.M[self.free][:, self.landmarks[numbers]])
-        for start in range(0, numbers.size, BLOCK):
-            some = np.arange(start, min(start + BLOCK, numbers.size))
+        for start in range(0, numbers.size, SOLVED):
+            some = np.arange(start, min(start + SOLVED, numbers.size))
             yield some, self.solve(right_hand_sides[:, some].toarray(order="F"))
 
     def rows(self, places: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
         """Yield rows of P_u by their places in it: their items, and their values."""
         to_landmarks = csr_array(-self.M[self.landmarks][:, self.free])
-        for start in range(0, places.size, BLOCK):
-            some = places[start : start + BLOCK]
+        for start in range(0, places.size, SOLVED):
+            some = places[start : start + SOLVED]
             units = np.zeros((self.free.size, some.size), order="F")
             units[some, np.arange(some.size)] = 1
             yield from zip(
@@ -271,7 +271,7 @@ def _largest_by_column(
             whole[numbers] = ~shown
             finished(shown.sum())
             pays = touched.mean() <= TOUCHED * n_free and shown.mean() >= 0.5
-            if numbers.size <= BLOCK and not (pays or solver == "selected"):
+            if numbers.size <= SOLVED and not (pays or solver == "selected"):
                 break
     whole_columns = memory.cache(_whole_columns, ignore=["system"])
     for numbers in _parts(np.flatnonzero(whole)):
@@ -335,7 +335,7 @@ def _parts(numbers: np.ndarray) -> list[np.ndarray]:
 
 def _sample_and_rest(numbers: np.ndarray) -> list[np.ndarray]:
     """Return a block of some numbers, spread evenly, and the others in parts."""
-    spread = np.linspace(0, numbers.size - 1, min(numbers.size, BLOCK)).astype(int)
+    spread = np.linspace(0, numbers.size - 1, min(numbers.size, SOLVED)).astype(int)
     return [numbers[spread], *_parts(np.delete(numbers, spread))]
 
 

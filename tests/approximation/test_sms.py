@@ -16,18 +16,6 @@ def shift_of(K, alpha=1.5):
     return alpha * max(0.0, -np.linalg.eigvalsh(K)[0])
 
 
-@pytest.mark.parametrize("shift", ["submatrix", "exact"])
-def test_all_landmarks_variant_landmarks(shift):
-    """The result is K + e I."""
-    K = indefinite(40)
-    e = shift_of(K, 1.5 if shift == "submatrix" else 1.0)
-    sim = Similarity.from_matrix(K)
-    approximation = sms_nystrom(sim, 40, variant="landmarks", shift=shift, rng=0)
-    np.testing.assert_allclose(approximation.toarray(), K + e * np.eye(40), atol=1e-9)
-    expected = e * np.sqrt(40) / np.linalg.norm(K)
-    assert error(K, approximation) == pytest.approx(expected, rel=1e-9)
-
-
 def test_not_exact_on_an_indefinite_matrix_of_low_rank():
     for s in (7, 20, 40):
         K = indefinite(40, rank=7)
@@ -91,21 +79,6 @@ def test_formula(shift, variant, rescale):
     expected = written_out(K, S1, e, variant, rescale)
     np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
     np.testing.assert_array_equal(approximation.landmarks, S1)
-
-
-def test_variants_differ_in_the_rows_of_the_shift():
-    K = indefinite(40)
-    sim = Similarity.from_matrix(K)
-    lefts = {
-        variant: sms_nystrom(sim, shift=2.0, variant=variant, landmarks=[30, 20]).left
-        for variant in ("core", "landmarks", "printed")
-    }
-    np.testing.assert_array_equal(lefts["core"], K[:, [30, 20]])
-    right, wrong = np.zeros((2, 40, 2))
-    right[30, 0] = right[20, 1] = wrong[0, 0] = wrong[1, 1] = 2.0
-    np.testing.assert_allclose(lefts["landmarks"] - lefts["core"], right, atol=1e-14)
-    np.testing.assert_allclose(lefts["printed"] - lefts["core"], wrong, atol=1e-14)
-    np.testing.assert_array_equal(sim.columns([30, 20]), K[:, [30, 20]])
 
 
 # The clamp

@@ -148,13 +148,8 @@ def exact_geodesics(
 
     Parameters
     ----------
-    vertices : array of shape (n, 3)
-        Coordinates. float32 gives distances in float32.
-    faces : array of int, shape (m, 3)
-        The vertices of each triangle; the mesh is a surface in one piece, with or
-        without boundary.
-    sources : array of int, shape (k,)
-        Vertices to measure from.
+    vertices, faces, sources : arrays
+        As of `heat_geodesics`; the mesh is a surface, with or without boundary.
 
     Returns
     -------

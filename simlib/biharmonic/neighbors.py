@@ -54,7 +54,8 @@ def neighbor_graph(
 
     See Also
     --------
-    sklearn.neighbors.kneighbors_graph : the graph, without the weights.
+    sklearn.neighbors.kneighbors_graph : the graph, without the weights; those inside of
+        `sklearn.manifold.TSNE` are of single precision, and of one size of N(i).
 
     Notes
     -----

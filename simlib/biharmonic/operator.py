@@ -146,7 +146,8 @@ def graph_laplacian(adjacency: MatrixLike) -> csr_array:
 
     See Also
     --------
-    scipy.sparse.csgraph.laplacian : the same, in the type of its argument.
+    scipy.sparse.csgraph.laplacian : the same, but in the type of its argument, with
+        zeros stored for nodes without edges, and unaware of directions that differ.
 
     Notes
     -----

@@ -23,8 +23,11 @@ __all__ = [
     "one_of",
     "same_length",
     "selection",
+    "shaped",
     "square",
+    "symmetric",
     "whole_number",
+    "word_or_number",
 ]
 
 
@@ -119,6 +122,38 @@ def square(shape: tuple[int, ...], what: str) -> None:
     """Refuse a matrix that is not square."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"Only a square matrix {what}; got shape {shape}.")
+
+
+def word_or_number(
+    value: Any,
+    words: Iterable[str],
+    name: str,
+    least: float = -inf,
+    below: float = inf,
+) -> Any:
+    """Return one of the words that stand for something, or a finite number."""
+    if isinstance(value, str):
+        return one_of(value, words, f"{name}, if no number,")
+    return finite(value, name, least, below)
+
+
+def symmetric(sim: Any, what: str) -> None:
+    """Refuse a similarity that is not symmetric."""
+    if not sim.symmetric:
+        raise ValueError(
+            f"{what} needs a symmetric similarity; pass sim.symmetrized(), that is "
+            "(K + K.T)/2."
+        )
+
+
+def shaped(array: np.ndarray, shape: tuple[int | str, ...], name: str) -> np.ndarray:
+    """Return an array of a shape, of which letters stand for any number."""
+    pairs = zip(shape, array.shape, strict=False)
+    fits = all(isinstance(want, str) or want == found for want, found in pairs)
+    if len(shape) != array.ndim or not fits:
+        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}.")
+    return array
 
 
 def inside(value: float, name: str, above: float, below: float = inf) -> float:

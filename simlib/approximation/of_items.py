@@ -15,8 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from simlib._checks import one_of
 from simlib._typing import MatrixLike
-from simlib.approximation.anchored import _companion as as_companion
-from simlib.approximation.companion import InnerProducts
+from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity import Similarity
 from simlib.similarity.items import accessor, as_items, is_frame, numeric
 from simlib.similarity.requests import Block

@@ -1214,6 +1214,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "simlib.neighbors.residual": "called by nearest and its like",
     "simlib.neighbors.rounds": "called by nearest",
     "simlib._scale": "powers of two, of what is checked",
+    "study.heavy_ball": "called by a chapter, with what lstsq takes",
     "study.exact": "references for tests and chapters: test_exact",
     "simlib.regression.gram": "called by lstsq and its like",
     "simlib.regression.iterations": "called by lstsq and its like",

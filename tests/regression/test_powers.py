@@ -9,92 +9,33 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgWarning
-from test_preconditioner import coherent, matrix
 
 from simlib.regression import Preconditioner, even_power, lstsq, odd_power, solve_gram
 from study import as_printed as paper
 from study.exact import ExactGram, exact_product, relative_error
 from support.matrices import orthogonal, quick
+from support.regression import (
+    attainable,
+    back_substitute,
+    coherent,
+    long_qr,
+    matrix,
+    normal,
+    problem,
+    relative,
+    right,
+    through_gram,
+    truth,
+)
 
 METHODS = ["auto", "gram", "cholesky_qr", "lsqr"]
 UNIT = np.finfo(float).eps / 2
-
-attainable = pytest.mark.filterwarnings(
-    "ignore:x leaves a residual:scipy.linalg.LinAlgWarning"
-)
-
-
-def vector(n, seed):
-    return np.random.default_rng(seed).standard_normal(n)
-
-
-def right(A, level, seed=0):
-    """A right-hand side, of which the given part is no combination of columns."""
-    b = A @ vector(A.shape[1], seed)
-    e = vector(len(A), seed + 1)
-    Q = np.linalg.qr(A)[0]
-    for _ in range(2):
-        e -= Q @ (Q.T @ e)
-    return b + level * np.linalg.norm(b) / np.linalg.norm(e) * e
-
-
-def relative(x, truth):
-    gap = np.asarray(x - truth, dtype=float)
-    return np.linalg.norm(gap) / np.linalg.norm(np.asarray(truth, dtype=float))
-
-
-# A reference in extended precision
-
-
-def long_qr(A):
-    """Gram-Schmidt, each column twice."""
-    Q = A.astype(np.longdouble)
-    R = np.zeros((A.shape[1],) * 2, np.longdouble)
-    for k in range(A.shape[1]):
-        for _ in range(2):
-            part = Q[:, :k].T @ Q[:, k]
-            Q[:, k] -= Q[:, :k] @ part
-            R[:k, k] += part
-        R[k, k] = np.sqrt((Q[:, k] ** 2).sum())
-        Q[:, k] /= R[k, k]
-    return Q, R
-
-
-def back_substitute(R, y):
-    x = y.astype(R.dtype)
-    for k in reversed(range(len(R))):
-        x[k] = (x[k] - R[k, k + 1 :] @ x[k + 1 :]) / R[k, k]
-    return x
-
-
-def through_gram(R, y):
-    """(R^T R)^-1 y, where reversing rows and columns of R^T makes it upper."""
-    y = back_substitute(R.T[::-1, ::-1], y[::-1])[::-1]
-    return back_substitute(R, y)
 
 
 def exact(A, b, j):
     """The odd power's solution."""
     Q, R = long_qr(A)
-    x = back_substitute(R, Q.T @ b)
-    for _ in range(j):
-        x = through_gram(R, x)
-    return x
-
-
-@cache
-def problem(condition):
-    """A, b of d entries and c of n entries, and all that is needed to solve them."""
-    A = matrix(2048, 40, condition, seed=7)
-    return A, vector(40, 8), vector(2048, 9), *long_qr(A)
-
-
-def truth(condition, j, odd=False):
-    _, b, c, Q, R = problem(condition)
-    x = back_substitute(R, Q.T @ c) if odd else b
-    for _ in range(j):
-        x = through_gram(R, x)
-    return x
+    return through_gram(R, back_substitute(R, Q.T @ b), j)
 
 
 # Exactly
@@ -119,7 +60,7 @@ def test_a_diagonal_matrix(method, j):
 @pytest.mark.parametrize("method", METHODS)
 def test_with_orthonormal_columns_all_powers_are_a_projection(method):
     A = orthogonal(300, np.random.default_rng(1))[:, :7]
-    b = vector(300, 2)
+    b = normal(300, seed=2)
     for j in (0, 1, 4):
         found = odd_power(A, b, j, method=method, rng=0)
         np.testing.assert_allclose(found.x, A.T @ b, atol=1e-13)
@@ -183,7 +124,7 @@ def test_small_problems_of_all_shapes(seed, d, tall, columns, j, method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_power_0_is_least_squares_and_1_the_gram_matrix(method):
-    A, b = matrix(900, 12, 30), vector(900, 1)
+    A, b = matrix(900, 12, 30), normal(900, seed=1)
     least, odd = (f(A, b, method=method, rng=4) for f in (lstsq, odd_zero))
     np.testing.assert_array_equal(least.x, odd.x)
     np.testing.assert_allclose(least.x, np.linalg.lstsq(A, b)[0], rtol=1e-10)
@@ -205,7 +146,7 @@ def even_one(A, b, **options):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_several_right_hand_sides_are_those_one_at_a_time(method):
-    A, B = matrix(900, 70, 30), vector((900, 4), 1)
+    A, B = matrix(900, 70, 30), normal(900, 4, seed=1)
     B[:, 2] = 0
     together = odd_power(A, B, 1, method=method, rng=2)
     assert together.x.shape == (70, 4)
@@ -220,7 +161,7 @@ def test_several_right_hand_sides_are_those_one_at_a_time(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
 def test_the_power_0_of_the_gram_matrix_is_one(method, kind):
-    A, b = kind(matrix(500, 8, 10)), vector(8, 1)
+    A, b = kind(matrix(500, 8, 10)), normal(8, seed=1)
     np.testing.assert_array_equal(even_power(A, b, 0, method=method, rng=0).x, b)
 
 
@@ -260,7 +201,7 @@ def test_a_zero_that_underflow_leaves_is_refused(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_weight_is_between_A_and_its_transpose(method):
-    A, b = matrix(400, 6, 5), vector(400, 1)
+    A, b = matrix(400, 6, 5), normal(400, seed=1)
     C = matrix(6, 6, 4, seed=3)
     W = C @ C.T
     found = odd_power(A, b, 1, weight=W, method=method, rng=0)
@@ -331,7 +272,7 @@ def test_what_is_not_of_float64_is_computed_in_it(method, dtype):
 
 def test_a_data_frame_is_a_matrix():
     pandas = pytest.importorskip("pandas")
-    A, b = matrix(60, 4, 3), vector(60, 0)
+    A, b = matrix(60, 4, 3), normal(60, seed=0)
     frame = pandas.DataFrame(A, columns=list("abcd"))
     found = lstsq(frame, pandas.Series(b), rng=0)
     np.testing.assert_allclose(found.x, lstsq(A, b, rng=0).x, rtol=1e-13)
@@ -347,7 +288,7 @@ def test_a_data_frame_is_a_matrix():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_without_rows(method):
-    A, b = matrix(300, 4, 3), vector(300, 0)
+    A, b = matrix(300, 4, 3), normal(300, seed=0)
     expected = lstsq([A[:50], A[50:]], b, method=method, rng=0).x
     sparse = scipy.sparse.csr_array((0, 4))
     for parts in ([A[:0], A[:50], A[50:50], A[50:]], [A[:50], sparse, A[50:]]):
@@ -359,7 +300,7 @@ def test_blocks_without_rows(method):
 @pytest.mark.parametrize("n", [30, 31, 100, 200, 361])
 def test_square_and_hardly_tall_matrices(method, n):
     A = matrix(n, 30, 10)
-    b = right(A, 0.1) if n > 30 else vector(30, 2)
+    b = right(A, 0.1) if n > 30 else normal(30, seed=2)
     found = odd_power(A, b, 1, method=method, rng=0)
     assert relative(found.x, exact(A, b, 1)) < 1e-10
 
@@ -389,7 +330,7 @@ def test_sparse_and_tall():
 @attainable
 @pytest.mark.parametrize("method", METHODS)
 def test_made_before_or_inside(method):
-    A, b = matrix(2000, 70, 1e3), vector(2000, 1)
+    A, b = matrix(2000, 70, 1e3), normal(2000, seed=1)
     inside = odd_power(A, b, 1, method=method, rng=5)
     sketched = Preconditioner.from_matrix(A, refine=False, rng=5)
     before = odd_power(A, b, 1, method=method, preconditioner=sketched)
@@ -403,7 +344,7 @@ def test_made_before_or_inside(method):
 
 @attainable
 def test_the_same_seed_gives_the_same():
-    A, b = matrix(2000, 70, 1e3), vector(2000, 1)
+    A, b = matrix(2000, 70, 1e3), normal(2000, seed=1)
     for method in METHODS:
         one, other = (odd_power(A, b, 1, method=method, rng=3).x for _ in range(2))
         np.testing.assert_array_equal(one, other)
@@ -414,7 +355,7 @@ def test_the_same_seed_gives_the_same():
 
 
 def test_the_method_is_chosen():
-    b = vector(2000, 0)
+    b = normal(2000, seed=0)
     for condition, method in ((10, "gram"), (1e5, "gram"), (1e8, "cholesky_qr")):
         A = matrix(2000, 9, condition)
         assert lstsq(A, b, rng=0).method == method
@@ -427,7 +368,7 @@ def test_the_method_is_chosen():
 
 
 def test_methods_are_named_by_what_ran():
-    A, b = matrix(900, 30, 50), vector(900, 1)
+    A, b = matrix(900, 30, 50), normal(900, seed=1)
     assert lstsq(A, b, method="lsqr", rng=0).method == "lsqr"
     assert solve_gram(A, b[:30], method="lsqr", rng=0).method == "cg"
     assert odd_power(A, b, 1, method="lsqr", rng=0).method == "lsqr, cg"
@@ -439,7 +380,7 @@ def test_methods_are_named_by_what_ran():
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 10, 30, 64, 65])
 def test_few_columns_whose_sketches_may_be_bad(d):
     """The law of the singular values holds for many columns only."""
-    A, b = matrix(1500, d, 10), vector(1500, 0)
+    A, b = matrix(1500, d, 10), normal(1500, seed=0)
     expected = np.linalg.solve(A.T @ A, np.linalg.lstsq(A, b)[0])
     for seed in range(10):
         found = odd_power(A, b, 1, method="lsqr", rng=seed)
@@ -558,7 +499,7 @@ def test_odd_powers_of_a_condition_of_a_million(method):
 @pytest.mark.parametrize("j", [1, 2, 3])
 def test_the_guarantees_of_the_theorems(method, j):
     """R14: Theorems 1.4 and 1.5, for a condition of 20."""
-    A, b, c = matrix(2000, 70, 20), vector(70, 1), vector(2000, 2)
+    A, b, c = matrix(2000, 70, 20), normal(70, seed=1), normal(2000, seed=2)
     worst = np.linalg.svd(A, full_matrices=False)[2][0]
     powers = np.linalg.matrix_power(A.T @ A, j)
     optimum = np.linalg.norm(A @ np.linalg.lstsq(A, c)[0] - c)
@@ -585,7 +526,7 @@ def test_the_error_estimate_is_seldom_too_small(seed, method):
     rng = np.random.default_rng(seed)
     A = matrix(600, int(rng.integers(2, 9)), 10 ** rng.uniform(0, 6), seed=seed)
     j = int(rng.integers(0, 4))
-    b = right(A, 1.0, seed) if rng.random() < 0.5 else A @ vector(A.shape[1], seed)
+    b = right(A, 1.0, seed) if rng.random() < 0.5 else A @ normal(A.shape[1], seed=seed)
     tol = 10 ** rng.uniform(-13, -2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)
@@ -702,7 +643,7 @@ def test_the_error_estimate_does_not_depend_on_the_lengths_of_columns(method):
         if seed % 2 and method != "gram":
             A = np.round(A / abs(A).max(axis=0) * 2**10) + 2.0**30
         b, scales = (
-            A @ vector(5, seed) + vector(600, seed),
+            A @ normal(5, seed=seed) + normal(600, seed=seed),
             2.0 ** rng.integers(-30, 30, 5),
         )
         found = lstsq(A, b, method=method, rng=seed)
@@ -718,7 +659,7 @@ def test_the_error_estimate_does_not_depend_on_the_lengths_of_columns(method):
 @attainable
 @pytest.mark.parametrize("method", ["cholesky_qr", "lsqr"])
 def test_coefficient_errors_of_powers_weights_and_columns(method):
-    A, B = matrix(300, 5, 1e3) * np.logspace(0, -8, 5), vector((300, 2), 1)
+    A, B = matrix(300, 5, 1e3) * np.logspace(0, -8, 5), normal(300, 2, seed=1)
     found = odd_power(A, B, 1, method=method, rng=0)
     assert found.coefficient_errors.shape == (5, 2)
     for k in range(2):
@@ -764,7 +705,7 @@ def test_the_worst_right_hand_side_is_known_to_be():
 @pytest.mark.parametrize("function", [even_power, odd_power])
 def test_it_warns_where_the_measured_residual_exceeds_the_tolerance(function, j):
     A = matrix(800, 5, 100)
-    b = vector(5, 1) if function is even_power else right(A, 1.0)
+    b = normal(5, seed=1) if function is even_power else right(A, 1.0)
     R = Preconditioner.from_matrix(A, rng=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)
@@ -788,7 +729,7 @@ def test_it_warns_where_the_measured_residual_exceeds_the_tolerance(function, j)
 @pytest.mark.parametrize("method", METHODS)
 def test_it_does_not_warn_where_the_residual_is_below_the_tolerance(condition, method):
     """Warnings are errors here."""
-    A, b = matrix(1000, 20, condition), vector(20, 3)
+    A, b = matrix(1000, 20, condition), normal(20, seed=3)
     for j, tol in ((1, 1e-12), (2, 1e-8)):
         found = even_power(A, b, j, tol=tol, method=method, rng=0)
         assert found.residual < tol
@@ -805,7 +746,7 @@ def test_an_enormous_power_is_no_overflow():
 def test_what_does_not_arrive_says_so():
     """A preconditioner that is quite wrong."""
     A = matrix(4096, 70, 10)
-    b = vector(4096, 0)
+    b = normal(4096, seed=0)
     wrong = Preconditioner.from_matrix(A * np.linspace(0.5, 2, 70), rng=0)
     with pytest.warns(LinAlgWarning, match="residuals of up to") as caught:
         lstsq(A, b, method="cholesky_qr", preconditioner=wrong)
@@ -820,7 +761,9 @@ def test_rounding_is_no_failure_to_arrive(method):
         made = Preconditioner.from_matrix(
             A, oversampling=20, refine=False, rng=0
         ).refined(A)
-        found = odd_power(A, vector(2000, 0), 2, method=method, preconditioner=made)
+        found = odd_power(
+            A, normal(2000, seed=0), 2, method=method, preconditioner=made
+        )
         assert max(found.iterations) <= 60
 
 
@@ -831,7 +774,7 @@ def test_rounding_is_no_failure_to_arrive(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("scale", [1e-150, 1e-80, 1e80, 1e150])
 def test_scales_near_the_end_of_the_range(method, scale):
-    A, b, y = matrix(600, 8, 30), vector(600, 1), vector(8, 2)
+    A, b, y = matrix(600, 8, 30), normal(600, seed=1), normal(8, seed=2)
     for function, right_hand, power, digits in (
         (lstsq, b, 1, 1e-11),
         (solve_gram, y, 2, 1e-11),
@@ -855,7 +798,7 @@ def test_scales_near_the_end_of_the_range(method, scale):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("power", [-990, 990])
 def test_scales_at_the_end_of_the_range(method, power):
-    A, b = matrix(600, 8, 30), vector(600, 1)
+    A, b = matrix(600, 8, 30), normal(600, seed=1)
     expected = lstsq(A, b, method=method, rng=0)
     found = lstsq(np.ldexp(A, power), b, method=method, rng=0)
     assert relative(np.ldexp(found.x, power), expected.x) < 1e-11
@@ -868,7 +811,7 @@ def test_scales_at_the_end_of_the_range(method, power):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("decades", [40, 160])
 def test_columns_of_very_different_scales(method, decades):
-    A, b = matrix(500, 8, 10), vector(500, 1)
+    A, b = matrix(500, 8, 10), normal(500, seed=1)
     scales = np.logspace(0, -decades, 8)
     found = lstsq(A * scales, b, method=method, rng=0)
     np.testing.assert_allclose(found.x * scales, np.linalg.lstsq(A, b)[0], rtol=1e-12)
@@ -877,7 +820,7 @@ def test_columns_of_very_different_scales(method, decades):
 @quick
 @given(seed=st.integers(0, 2**32 - 1), powers=st.integers(-40, 40))
 def test_powers_of_two_change_no_digit(seed, powers):
-    A, b = matrix(90, 5, 20, seed=seed), vector(90, seed)
+    A, b = matrix(90, 5, 20, seed=seed), normal(90, seed=seed)
     one = odd_power(A, b, 1, method="cholesky_qr", rng=seed).x
     other = odd_power(A, b * 2.0**powers, 1, method="cholesky_qr", rng=seed).x
     np.testing.assert_array_equal(other, one * 2.0**powers)
@@ -916,7 +859,7 @@ def test_what_cannot_be_solved_is_refused(method, change, message):
 def test_dependent_columns_are_named(method):
     A = matrix(500, 8, 10)
     with pytest.raises(np.linalg.LinAlgError, match=r"rank 8 .* columns \[\d\]"):
-        lstsq(np.column_stack([A, A[:, 3]]), vector(500, 0), method=method, rng=0)
+        lstsq(np.column_stack([A, A[:, 3]]), normal(500, seed=0), method=method, rng=0)
 
 
 def test_right_hand_sides_of_the_wrong_kind_of_power():
@@ -954,7 +897,7 @@ def test_weights_that_are_none(options, message):
 
 
 def test_weights_of_small_integers():
-    A, b, W = matrix(50, 2, 5), vector(50, 0), np.array([[120, -60], [-60, 120]])
+    A, b, W = matrix(50, 2, 5), normal(50, seed=0), np.array([[120, -60], [-60, 120]])
     expected = odd_power(A, b, 1, weight=W.astype(float), rng=0).x
     narrow = odd_power(A, b, 1, weight=W.astype(np.int8), rng=0).x
     np.testing.assert_array_equal(narrow, expected)
@@ -973,7 +916,7 @@ def test_an_indefinite_weight():
 def test_a_gram_matrix_without_digits():
     A = matrix(500, 8, 1e12)
     with pytest.raises(np.linalg.LinAlgError, match='Take method="cholesky_qr"'):
-        lstsq(A, vector(500, 0), method="gram", rng=0)
+        lstsq(A, normal(500, seed=0), method="gram", rng=0)
 
 
 def test_a_preconditioner_of_another_width():

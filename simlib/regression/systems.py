@@ -3,9 +3,9 @@ r"""The systems of a power, one after the other, and what is known of their answ
 .. math::
     \min_{x_0} \| A x_0 - b \| , \qquad A^\top A\, x_k = x_{k-1}
 
-A power of A^T A is a chain of such systems: each has the answer of the one before for
-its right-hand side. All answers are measured in one pass over A, in the norm in which
-residuals can be made small whatever the condition number is, that of R^-T.
+A power of A^T A is a chain of such systems. All answers are measured in one pass over
+A, in the norm in which residuals can be made small whatever the condition number is,
+that of R^-T.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from simlib._checks import numbers, whole_number
 from simlib._scale import balanced, largest_ratio, norms
 from simlib.regression.preconditioner import (
     ColumnScaling,
@@ -28,7 +29,6 @@ from simlib.regression.preconditioner import (
     rounding_errors,
 )
 from simlib.regression.rows import (
-    as_numbers,
     as_rows,
     blocks,
     gap_and_back,
@@ -137,27 +137,12 @@ class Problem:
         preconditioner: Preconditioner | None,
     ) -> Problem:
         """Check A and b, and that the preconditioner can be of A; raises ValueError."""
-        if isinstance(j, bool) or not isinstance(j, int | np.integer) or j < 0:
-            raise ValueError(
-                f"The power j must be an integer and at least 0; got {j!r}."
-            )
-        if scipy.sparse.issparse(b):
-            raise ValueError("b is sparse, and its solution is not: pass b.toarray().")
-        A, b = as_rows(A), as_numbers(b)
+        j, b = whole_number(j, "The power j", 0), numbers(b, "b")
+        A = as_rows(A)
         if is_blocks(A) and iter(A) is A:
             raise ValueError(
                 "A generator gives its blocks once, and solving reads them many times: "
                 "pass a list, or an object whose __iter__ starts anew."
-            )
-        if (
-            b.dtype.kind not in "fiub"
-            or b.ndim not in (1, 2)
-            or b.size == 0
-            or not np.isfinite(b).all()
-        ):
-            raise ValueError(
-                "b must be real and finite, of one right-hand side or of several as "
-                f"columns; got {b.dtype}, shape {b.shape}."
             )
         if scipy.sparse.issparse(A):
             (A,) = blocks(A)
@@ -172,13 +157,14 @@ class Problem:
             if isinstance(A, np.ndarray):  # which otherwise is read to make one
                 for _ in blocks(A):
                     pass
-        if len(b) != (n if least_squares else d):
+        rows = n if least_squares else d
+        if b.ndim not in (1, 2) or len(b) != rows or b.size == 0:
             raise ValueError(
-                f"b has {len(b)} entries, A shape {(n, d)}: it must have "
-                f"{n if least_squares else d}."
+                f"b must have shape ({rows},) or ({rows}, k) for an A of shape "
+                f"{(n, d)}; got {b.shape}."
             )
         B, exponents = balanced(b.astype(np.float64).reshape(len(b), -1))
-        return cls(A, B, exponents, (d, *b.shape[1:]), int(j), least_squares)
+        return cls(A, B, exponents, (d, *b.shape[1:]), j, least_squares)
 
     def __len__(self) -> int:
         """Return the number of systems."""

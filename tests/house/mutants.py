@@ -577,9 +577,10 @@ MUTANTS = [
     ),
     Mutant(
         "sparse least squares are solved without the probe",
-        "regression/powers",
+        "regression/least_squares",
         "if isinstance(R, ColumnScaling) and not extremes:",
         "if False:",
+        "powers",
     ),
     Mutant(
         "loops are left in before symmetry is judged",

@@ -1233,6 +1233,8 @@ INNER_NAMES = {
     "ColumnScaling": "called by lstsq and its like",
     "condition_number": "called by Preconditioner",
     "rounding_errors": "called by lstsq and its like",
+    "solve": "called by lstsq and its like",
+    "Method": "a name for types",
     "as_square": "called by biharmonic_operator and interpolation",
     "as_symmetric": "called by biharmonic_operator and interpolation",
     "check_mesh": "called by mesh_laplacian and the geodesics",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsmr
 
-from simlib.regression import even_power, lstsq, odd_power, powers, solve_gram
+from simlib.regression import even_power, least_squares, lstsq, odd_power, solve_gram
 from simlib.regression.gram import (
     condition_of_rows,
     gram_matrix,
@@ -228,7 +228,7 @@ def test_sparse_columns_that_are_missing_or_repeated():
 
 
 def test_equal_columns_where_no_gram_matrix_is_made(monkeypatch):
-    monkeypatch.setattr(powers, "LARGEST_GRAM", 1000)
+    monkeypatch.setattr(least_squares, "LARGEST_GRAM", 1000)
     A = EASY[:, :200]
     twice, y = csr_array(scipy.sparse.hstack([A, A[:, [3]]])), np.zeros(201)
     y[[3, 200]] = 1, -1
@@ -238,8 +238,8 @@ def test_equal_columns_where_no_gram_matrix_is_made(monkeypatch):
 
 @pytest.mark.slow
 def test_a_gram_matrix_that_does_not_fit_is_not_made(monkeypatch):
-    monkeypatch.setattr(powers, "LARGEST_GRAM", 1000)
-    monkeypatch.setattr(powers, "gram_preconditioner", None)
+    monkeypatch.setattr(least_squares, "LARGEST_GRAM", 1000)
+    monkeypatch.setattr(least_squares, "gram_preconditioner", None)
     x = normal(1200, seed=0)
     assert relative(lstsq(EASY, EASY @ x, rng=0).x, x) < 1e-12
     with pytest.warns(scipy.linalg.LinAlgWarning, match="'cg' ended"):

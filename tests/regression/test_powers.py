@@ -837,11 +837,11 @@ def test_powers_of_two_change_no_digit(seed, powers):
         ({"A": np.ones((2, 3)), "b": np.ones(2)}, "2 rows and 3 columns"),
         ({"A": np.ones((50, 3), complex)}, "complex"),
         ({"A": np.ones(50)}, "shape"),
-        ({"b": np.ones(49)}, r"b has 49 entries, A shape \(50, 3\): it must have 50"),
+        ({"b": np.ones(49)}, r"shape \(50,\) or .* for an A of shape \(50, 3\); got"),
         ({"b": np.full(50, np.inf)}, "b must be real and finite"),
         ({"b": np.ones(50, complex)}, "complex"),
-        ({"b": np.ones((50, 0))}, "several as columns"),
-        ({"b": np.ones((50, 1, 1))}, "several as columns"),
+        ({"b": np.ones((50, 0))}, "b must have shape"),
+        ({"b": np.ones((50, 1, 1))}, "b must have shape"),
         ({"tol": 0}, "tol"),
         ({"tol": 1}, "tol"),
         ({"tol": np.nan}, "tol"),
@@ -864,16 +864,16 @@ def test_dependent_columns_are_named(method):
 
 def test_right_hand_sides_of_the_wrong_kind_of_power():
     A = matrix(50, 3, 5)
-    with pytest.raises(ValueError, match="must have 3"):
+    with pytest.raises(ValueError, match=r"b must have shape \(3,\)"):
         solve_gram(A, np.ones(50))
-    with pytest.raises(ValueError, match="must have 50"):
+    with pytest.raises(ValueError, match=r"b must have shape \(50,\)"):
         odd_power(A, np.ones(3), 1)
 
 
-@pytest.mark.parametrize("j", [-1, 1.0, "1", None, True, np.array([1])])
+@pytest.mark.parametrize("j", [-1, 1.5, "1", None, True, np.array([1])])
 @pytest.mark.parametrize("function", [even_power, odd_power])
 def test_the_power_is_an_integer(function, j):
-    with pytest.raises(ValueError, match="power j"):
+    with pytest.raises((ValueError, TypeError), match="power j"):
         function(matrix(50, 3, 5), np.ones(3 if function is even_power else 50), j)
     function(matrix(50, 3, 5), np.ones(3 if function is even_power else 50), np.int8(1))
 
@@ -884,7 +884,7 @@ def test_the_power_is_an_integer(function, j):
         ({"weight": np.ones((3, 2))}, r"shape \(3, 3\)"),
         ({"weight": np.eye(4)}, r"shape \(3, 3\)"),
         ({"weight": np.eye(3, dtype=complex)}, "complex"),
-        ({"weight": np.diag([1, np.nan, 1])}, "weight W must be a real and finite"),
+        ({"weight": np.diag([1, np.nan, 1])}, "weight W must be real and finite"),
         ({"weight": np.arange(9.0).reshape(3, 3)}, "symmetric"),
         ({"weight": np.eye(3), "j": 2}, "j = 1"),
         ({"weight": np.eye(3), "A": [matrix(50, 3, 5)]}, "j = 1"),
@@ -962,7 +962,7 @@ def test_a_sparse_matrix_shows_no_direction_that_b_hides(small):
 
 def test_sparse_right_hand_sides_and_weights_are_named():
     A = matrix(30, 4, 2)
-    with pytest.raises(ValueError, match=r"b is sparse.*b\.toarray"):
+    with pytest.raises(ValueError, match=r"b must be an array.*toarray"):
         lstsq(A, scipy.sparse.csr_array(np.ones((30, 1))))
-    with pytest.raises(ValueError, match=r"W is sparse.*weight\.toarray"):
+    with pytest.raises(ValueError, match=r"W must be an array.*toarray"):
         odd_power(A, np.ones(30), 1, weight=scipy.sparse.eye_array(4))

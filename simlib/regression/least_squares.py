@@ -38,8 +38,6 @@ from simlib.regression.systems import (
     Problem,
     Solution,
     Solver,
-    arrived,
-    solution_of,
     solve_in_turn,
 )
 
@@ -53,9 +51,6 @@ CORRECTABLE = 1e-12  # reciprocal condition number of A^T A from which correctio
 ILL = 1e7  # condition number of some rows from which A^T A is not worth a try
 LARGEST_GRAM = 2**31  # bytes of A^T A that are made for a sparse A
 FEWEST = 15  # steps that are worth a try
-
-# A chain, what `Chain.gaps` says of it, the R it was solved with, and the method.
-Attempt = tuple[Chain, Any, Preconditioner | ColumnScaling, str]
 
 
 def lstsq(
@@ -200,13 +195,10 @@ def solve(
     between_0_and_1(tol, "tol")
     problem = Problem.from_input(A, b, j, least_squares, preconditioner)
     seeded = np.random.default_rng(rng)
-    for attempt in _attempts(problem, method, tol, preconditioner, seeded):
-        chain, gaps, R, _ = attempt
-        if arrived(problem, chain, gaps, R, tol):
+    for chain in _attempts(problem, method, tol, preconditioner, seeded):
+        if chain.arrived(tol):
             break
-    chain, gaps, R, name = attempt
-    direct = name in ("gram", "cholesky_qr")
-    return solution_of(problem, chain, gaps, R, tol, name, direct=direct)
+    return chain.solution(tol)
 
 
 def _attempts(
@@ -215,7 +207,7 @@ def _attempts(
     tol: float,
     R: Preconditioner | None,
     rng: np.random.Generator,
-) -> Iterator[Attempt]:
+) -> Iterator[Chain]:
     """Solve by the method; by "auto", by one after the other, the cheapest first."""
     A, d = problem.A, problem.shape[0]
     sparse = scipy.sparse.issparse(A)
@@ -243,7 +235,7 @@ def _attempts(
     yield _direct(problem, R, "cholesky_qr")
 
 
-def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
+def _direct(problem: Problem, R: Preconditioner, name: str) -> Chain:
     """Solve with the triangle of A, and correct all answers by residuals with A.
 
     Where R is that of A to rounding, A^T A x = y has nothing to be corrected. A step
@@ -256,16 +248,17 @@ def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
 
     chain = solve_in_turn(
         problem,
+        R,
+        name,
         lambda B: (solve(multiply_transposed(problem.A, B)), 0),
         lambda Y: (solve(Y), 0),
-        R.norm,
     )
-    gaps, before = chain.gaps(problem), list[np.ndarray]()
+    before: list[np.ndarray] = []
     exact = not R.distortion and not problem.least_squares
     for _ in range(0 if exact else CORRECTIONS):
         moves: list[np.ndarray] = []
         lengths: list[np.ndarray] = []
-        for k, back in enumerate(gaps[1]):
+        for k, back in enumerate(chain.gaps[1]):
             carried = np.ldexp(moves[-1], -chain.exponents[k]) if k else 0
             turned = R.solve_transposed(carried - back)
             moves.append(R.solve(turned))
@@ -275,11 +268,10 @@ def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
         if not share > 4 * UNIT or rate > 0.5:
             break
         chain.correct(moves)
-        gaps = chain.gaps(problem)
         if share * (rate if before else min(share, 1)) < UNIT:
             break
         before = lengths
-    return chain, gaps, R, name
+    return chain
 
 
 def _iterate(
@@ -288,7 +280,7 @@ def _iterate(
     tol: float,
     most: int | None = None,
     impatient: bool = False,
-) -> Attempt:
+) -> Chain:
     """Solve by LSQR, and by conjugate gradients where there is A^T A."""
     target, extremes = float(UNIT), list[tuple[float, float]]()
     if isinstance(R, Preconditioner):
@@ -307,14 +299,14 @@ def _iterate(
 
         return solve
 
-    chain = solve_in_turn(problem, by(lsqr), by(conjugate_gradients), R.norm)
-    if isinstance(R, ColumnScaling):
-        R = R.with_extremes(extremes)
     name = ", ".join(["lsqr"] * problem.least_squares + ["cg"] * (problem.j > 0))
-    return chain, chain.gaps(problem), R, name
+    chain = solve_in_turn(problem, R, name, by(lsqr), by(conjugate_gradients))
+    if isinstance(R, ColumnScaling):
+        chain.R = R.with_extremes(extremes)
+    return chain
 
 
-def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Attempt]:
+def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Chain]:
     """Iterate with nothing but A, for as long as a Gram matrix would take.
 
     The times are those of a common processor, in nanoseconds: for each entry of A in a
@@ -334,7 +326,7 @@ def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Attempt]:
             yield _iterate(problem, scaling, tol, most, impatient)
 
 
-def _try_gram(problem: Problem) -> Iterator[Attempt]:
+def _try_gram(problem: Problem) -> Iterator[Chain]:
     """Solve by A^T A, unless its condition number is too large for corrections."""
     found = gram_preconditioner(problem.A)
     if found is not None and found[1] > CORRECTABLE:

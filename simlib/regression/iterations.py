@@ -179,10 +179,9 @@ def lsqr(
 
     From the start of the preconditioner, until R^-T A^T (B - A X) is below the target
     times ``|A R^-1| (|B - A X| + |A R^-1| |R X|)``, and with short restarts from the
-    residual computed anew, for as long as each halves it or rounding explains it: of
-    an ill-conditioned A the products with R^-1 leave few digits to one run (Epperly,
-    Meier, Nakatsukasa 2024). `most` steps, 500 if None; impatient, there is no restart,
-    and it raises `TooManySteps` as soon as their pace says that more will be needed.
+    residual computed anew, for as long as each halves it or rounding explains it
+    (Epperly, Meier, Nakatsukasa 2024). `most` steps, 500 if None; impatient, there is
+    no restart, and it raises `TooManySteps` as `conjugate_gradients` does.
     """
     R, most = preconditioner, most or MOST
     (Z, steps, extremes), _ = _lsqr(A, B, R.start(A, B), R, target, most, impatient)
@@ -249,10 +248,7 @@ def _lsqr(
 
 
 def _judge_pace(shares: list[float], target: float, most: int) -> None:
-    """Give up if at the gain of the later half of the steps there are too few.
-
-    Most iterations are fast first; on their last half they hardly ever gain speed.
-    """
+    """Give up if at the gain of the later half of the steps there are too few."""
     step = len(shares) - 1
     if step >= most:
         raise TooManySteps

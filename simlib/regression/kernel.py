@@ -7,14 +7,14 @@ r"""The Gaussian kernel inside exp(X X^T), and conjugate gradients with it.
     (G + \rho I) \alpha = y \iff (K + \rho D^{-2}) \, D \alpha = D^{-1} y
 
 Equation :eq:`eq:attention-scaled` of the book. The right form has a diagonal of ones
-whatever the lengths of the rows of X, which G does not: one row of norm 6 holds nearly
-all of its trace. The preconditioner, equation :eq:`eq:kernel-preconditioner`, is
+whatever the lengths of the rows of X. The preconditioner, equation
+:eq:`eq:kernel-preconditioner`, is
 
 .. math::
     M = F F^\top + \mu I + \rho D^{-2} ,
 
 made of a thin F with :math:`F F^\top \approx K`; mu is the mean of the diagonal of K
-that :math:`F F^\top` misses, and leaves no ridge too small for M to be inverted.
+that :math:`F F^\top` misses.
 """
 
 from __future__ import annotations
@@ -46,12 +46,8 @@ Part = tuple[int, int, np.ndarray]
 class GaussianKernel:
     """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, evaluated wherever it is read.
 
-    A `Source`, which `rpcholesky` reads; an entry costs so little here that it is not
-    counted. Products keep half of the matrix from the first on, where it is small.
-
-    Parameters
-    ----------
-    X : array of float64, shape (n, d)
+    A `Source`, which `rpcholesky` reads, of entries that are not counted. Products keep
+    half of the matrix from the first on, where it is small. X is of float64.
     """
 
     symmetric = True
@@ -120,10 +116,7 @@ class GaussianKernel:
         return list(self._parts(size)) if size <= LARGEST_CACHE else []
 
     def _parts(self, size: int) -> Iterator[Part]:
-        """Yield rows from the diagonal on, in a buffer that is filled anew when full.
-
-        To allocate memory for each of them takes as long as to evaluate it.
-        """
+        """Yield rows from the diagonal on, in a buffer that is filled anew."""
         buffer, at = np.empty(size), 0
         for start, stop in self._ranges():
             shape = stop - start, self.n - start

@@ -56,9 +56,7 @@ class Solution:
         The solution.
     residual : float
         Norm of what is left of b, relative to b: of ``A x - b``, of
-        ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns. By
-        "gram" and "cholesky_qr" the powers are those of R^T R, which is A^T A to
-        rounding.
+        ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns.
     preconditioned_residuals : tuple of float
         For each solve with A^T A, ``R^-T (A^T A x - y)`` relative to ``R^-T y``: the
         backward error in the norm in which it can be made small, whatever the
@@ -66,14 +64,12 @@ class Solution:
     iterations : tuple of int
         Steps of each solve; 0 for direct ones.
     condition : float
-        The condition number of A: that of R, or for LSQR and conjugate gradients on a
-        sparse A that needs no R what their steps tell, times the ratio of the longest
-        column to the shortest. 1e100 stands for more.
+        The condition number of A: that of R, or for iterations without an R what their
+        steps tell, times the ratio of the longest column to the shortest. 1e100 stands
+        for more.
     error_estimate : float
-        Estimate of the relative error of x, norm over norm: what each solve commits,
-        and what the later ones make of it. Seldom too small, often 30 times too large,
-        whatever the lengths of the columns of A. The largest of all columns; a column
-        of exact zeros counts as exact.
+        Estimate of the relative error of x, norm over norm. Seldom too small, often 30
+        times too large. The largest of all columns; one of exact zeros counts as exact.
     coefficient_errors : ndarray of the shape of x
         The same for each entry of x, not divided by it.
     method : str
@@ -105,28 +101,14 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A checked matrix and right-hand side, and the power: see `from_input`.
+    """A checked matrix and right-hand side, and the power: see `from_input`."""
 
-    Attributes
-    ----------
-    A : float64 csr_array, array, or blocks of rows
-    B : ndarray of float64, shape (m, k)
-        The right-hand sides, each divided by the power of 2 in `exponents`.
-    exponents : ndarray of int, shape (k,)
-    shape : tuple of int
-        That of the solution.
-    j : int
-        How often A^T A is solved with.
-    least_squares : bool
-        Whether a least-squares problem comes before.
-    """
-
-    A: Any
-    B: np.ndarray
+    A: Any  # a csr_array in float64, an array, or blocks of rows
+    B: np.ndarray  # (m, k), in float64, each column divided by 2 to an exponent
     exponents: np.ndarray
-    shape: tuple[int, ...]
-    j: int
-    least_squares: bool
+    shape: tuple[int, ...]  # of the solution
+    j: int  # how often A^T A is solved with
+    least_squares: bool  # whether a least-squares problem comes before
 
     @classmethod
     def from_input(

@@ -46,8 +46,7 @@ SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
 class Preconditioner:
     """An upper triangular R such that the columns of A R^-1 are nearly orthonormal.
 
-    Made by `from_matrix` once, it serves any number of solves with A, with powers of
-    A^T A, and with right-hand sides.
+    Made by `from_matrix` once, for any number of solves.
 
     Attributes
     ----------
@@ -233,7 +232,7 @@ class Preconditioner:
         return solve_triangular(self.R, B, trans="T", check_finite=False)
 
     def as_linear_operator(self) -> LinearOperator:
-        """Return R^-1 as an operator, by which A is to be multiplied from the right."""
+        """Return R^-1 as an operator."""
         return LinearOperator(
             self.R.shape,
             matvec=self.solve,
@@ -391,9 +390,8 @@ def _start(
 def condition_number(R: np.ndarray, norm: float | None = None) -> float:
     """Return the condition number of a triangle, at most 1e100: its square is a number.
 
-    For more than 500 columns within some percent; given the norm, if that is right.
-    A least singular value that may be rounding error is taken of the triangle for
-    columns in falling order of length, in which lengths alone cost it no digits.
+    For more than 500 columns within some percent. A least singular value that may be
+    rounding error is taken of the triangle for columns in falling order of length.
     """
     if len(R) <= SMALL:
         values = scipy.linalg.svdvals(R)

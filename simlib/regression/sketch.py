@@ -369,10 +369,8 @@ class TensorSRHT:
 
     Parameters
     ----------
-    m : int
-        Length of a sketched product.
-    d1, d2 : int
-        Lengths of the factors.
+    m, d1, d2 : int
+        Lengths of a sketched product and of the factors.
     rng : int, Generator or None
         Source of randomness.
 
@@ -380,10 +378,6 @@ class TensorSRHT:
     ------
     ValueError, TypeError
         A size is not a positive integer.
-
-    See Also
-    --------
-    sklearn.kernel_approximation.PolynomialCountSketch : powers by Fourier transforms.
 
     Notes
     -----
@@ -413,17 +407,9 @@ class TensorSRHT:
         self.rows = [rng.integers(_power_of_two(d), size=m) for d in (d1, d2)]
 
     def __call__(self, X: MatrixLike, Y: MatrixLike) -> np.ndarray:
-        """Return the sketches of the products of the rows of X and Y.
+        """Return the sketches of the products of the rows of X and Y, shape (n, m).
 
-        Parameters
-        ----------
-        X : array or sparse array, shape (n, d1)
-        Y : array or sparse array, shape (n, d2)
-
-        Returns
-        -------
-        ndarray, shape (n, m)
-            float32 if X and Y are.
+        Of arrays or sparse ones, of shapes (n, d1) and (n, d2), in float32 if both are.
         """
         m, *widths = self.shape
         factors = [dense(_inexact(factor)) for factor in (X, Y)]
@@ -457,10 +443,8 @@ class PolynomialSketch:
 
     Parameters
     ----------
-    m : int
-        Length of a sketched power.
-    d : int
-        Length of the vectors.
+    m, d : int
+        Lengths of a sketched power and of the vectors.
     degree : int
         p. The power 0, the number 1, and where d is at most m the power 1 are not
         sketched but padded with zeros to the length m.
@@ -534,16 +518,9 @@ class PolynomialSketch:
                 widths.append(m)
 
     def __call__(self, X: MatrixLike) -> np.ndarray:
-        """Return the sketches of the powers of the rows of X.
+        """Return the sketches of the powers of the rows of X, shape (n, m).
 
-        Parameters
-        ----------
-        X : array or sparse array, shape (n, d)
-
-        Returns
-        -------
-        ndarray, shape (n, m)
-            float32 if X is.
+        Of an array or sparse array of shape (n, d), in float32 if X is.
         """
         m, d = self.shape
         rows = _inexact(X)
@@ -571,31 +548,10 @@ class PolynomialSketch:
 
 
 def hadamard_transform(X: ArrayLike) -> np.ndarray:
-    """Return H @ X for the Hadamard matrix H of entries 1 and -1.
+    """Return H @ X for the Hadamard matrix H of `scipy.linalg.hadamard`.
 
-    Parameters
-    ----------
-    X : array, shape (n, ...)
-        n is a power of two.
-
-    Returns
-    -------
-    ndarray, shape (n, ...)
-        Of the type of X, float64 for integers; n times X if transformed once more.
-
-    Raises
-    ------
-    ValueError
-        n is not a power of two.
-
-    See Also
-    --------
-    scipy.linalg.hadamard : the matrix itself, in the same order.
-
-    Notes
-    -----
-    As a Kronecker product of Hadamard matrices of side 16. Flops: about 8 n d log2 n
-    for d columns.
+    For X of shape (n, ...), where n is a power of two. As a Kronecker product of
+    matrices of side 16; about 8 n d log2 n flops for d columns.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import scipy.spatial
 from sklearn.preprocessing import normalize
 
 from simlib.regression import Preconditioner
@@ -147,3 +148,7 @@ def subspace(n, d=64, *, seed=0):
 def attention(X):
     """The kernel matrix."""
     return np.exp(X @ X.T)
+
+
+def gaussian(X):
+    return np.exp(-scipy.spatial.distance.cdist(X, X, "sqeuclidean") / 2)

@@ -69,11 +69,6 @@ def test_srht_is_rows_of_a_hadamard_matrix(n, share, seed):
     assert set(S.signs.ravel()) <= {-1, 1}
 
 
-def test_whole_srht_is_orthogonal():
-    S = srht(64, 64, rng=0)
-    np.testing.assert_allclose(S.T @ (S @ np.eye(64)), np.eye(64), atol=1e-14)
-
-
 @pytest.mark.parametrize("n", [2**k for k in range(12)])
 def test_hadamard_transform(n):
     X = np.random.default_rng(n).standard_normal((n, 3))
@@ -84,26 +79,12 @@ def test_hadamard_transform(n):
     assert not np.shares_memory(hadamard_transform(X), X)
 
 
-def test_hadamard_transform_of_another_length():
-    for n in 0, 12, 48:
-        with pytest.raises(ValueError, match=rf"power of 2; got shape \({n}, 2\)"):
-            hadamard_transform(np.ones((n, 2)))
-    with pytest.raises(ValueError, match=r"got shape \(\)"):
-        hadamard_transform(1.0)
-
-
-def test_hadamard_transform_of_a_list():
-    found = hadamard_transform([[1, 2], [3, 5]])
-    np.testing.assert_array_equal(found, [[4, 7], [-2, -3]])
-    assert found.dtype == np.float64
+def test_hadamard_transform_of_integers_and_other_lengths():
     few = np.array([200, 100], dtype=np.uint8)
     np.testing.assert_array_equal(hadamard_transform(few), [300, 100])
-
-
-def test_gaussian_entries():
-    S = gaussian(50, 2000, rng=0) @ np.eye(2000)
-    assert abs(S.mean()) < 4 / np.sqrt(50 * S.size)
-    assert (50 * S**2).mean() == pytest.approx(1, abs=4 * np.sqrt(2 / S.size))
+    for wrong in np.ones((0, 2)), np.ones((12, 2)), 1.0:
+        with pytest.raises(ValueError, match="must be a power of 2"):
+            hadamard_transform(wrong)
 
 
 # Products
@@ -159,11 +140,15 @@ def test_precision(kind):
         np.testing.assert_allclose(S @ single, S @ A, atol=2e-5)
         assert (S @ A).dtype == np.float64
     assert (S @ np.ones(200, np.float32)).dtype == np.float32
-    for kind_of_number in bool, np.int8, np.uint8, np.int64:
-        A = np.full((200, 2), 255).astype(kind_of_number)
+    for number in bool, np.int8, np.uint8, np.int64:
+        A = np.full((200, 2), 255).astype(number)
         assert (S @ A).dtype == np.float64
         np.testing.assert_allclose(S @ A, S @ A.astype(float))
         np.testing.assert_allclose(S @ csr_array(A), S @ A.astype(float))
+        twice = A[:3, 0], ([0, 0, 0], [0, 0, 0])  # entries that stand there thrice
+        thrice = scipy.sparse.coo_array(twice, shape=(200, 1))
+        whole = np.eye(200, 1) * 3 * float(A[0, 0])
+        np.testing.assert_allclose(S @ thrice, S @ whole)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -211,13 +196,10 @@ def test_kinds_of_blocks(kind):
     assert S.apply_blocks(singles).dtype == np.float32
 
 
-def test_srht_refuses_blocks():
-    with pytest.raises(NotImplementedError, match="sparse_sign, which reads them"):
-        srht(4, 8, rng=0).apply_blocks([np.ones((8, 2))])
-
-
 @pytest.mark.parametrize("kind", ONE_PASS)
 def test_impossible_blocks(kind):
+    with pytest.raises(NotImplementedError, match="sparse_sign, which reads them"):
+        srht(4, 8, rng=0).apply_blocks([np.ones((8, 2))])
     S = kind(4, 8, rng=0)
     for blocks, message in (
         ([np.ones((4, 2)), np.ones((3, 2))], r"have 7 rows in all.* of a matrix of 8"),
@@ -366,14 +348,6 @@ def test_tensor_srht_in_expectation():
     X, Y = rng.standard_normal((5, 10)), rng.standard_normal((5, 6))
     sketches = [TensorSRHT(8, 10, 6, rng=seed)(X, Y) for seed in range(300)]
     check_mean([Z @ Z.T for Z in sketches], (X @ X.T) * (Y @ Y.T))
-
-
-def test_tensor_srht_is_reproducible():
-    X, Y = np.random.default_rng(0).standard_normal((2, 5, 12))
-    draws = [TensorSRHT(20, 12, 12, rng=rng)(X, Y) for rng in (3, 3, 4)]
-    np.testing.assert_array_equal(draws[0], draws[1])
-    assert (draws[0] != draws[2]).any()
-    assert not np.allclose(draws[0], TensorSRHT(20, 12, 12, rng=3)(Y, X))
 
 
 def test_tensor_srht_types():
@@ -664,14 +638,3 @@ def test_shapes_that_do_not_match(kind):
 def test_factors_that_do_not_match(x, y, message):
     with pytest.raises(ValueError, match=message):
         TensorSRHT(7, 3, 4, rng=0)(np.ones(x), np.ones(y))
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, bool])
-def test_entries_that_stand_twice_are_added_up_as_numbers(dtype):
-    value = 1 if dtype is bool else 100
-    twice = np.full(3, value).astype(dtype), ([0, 0, 0], [0, 0, 0])
-    A = scipy.sparse.coo_array(twice, shape=(4, 1))
-    whole = np.array([[3.0 * value], [0], [0], [0]])
-    for make in (sketch.srht, sketch.sparse_sign, sketch.gaussian):
-        S = make(2, 4, rng=0)
-        np.testing.assert_allclose(S @ A, S @ whole)

@@ -94,10 +94,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The same of the scaled system in the norm of the inverse preconditioner. It
         bounds the error of f in the natural norm, that of the system matrix, up to the
         quality of the preconditioner.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : array of str
-        Their names, where all are strings.
+    n_features_in_, feature_names_in_
+        As in all estimators of scikit-learn.
 
     See Also
     --------
@@ -163,10 +161,6 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y : array of shape (n,) or (n, k)
             Target, or several as columns.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError, TypeError
@@ -228,8 +222,6 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         ValueError
             NaN or an infinity, another number or other names of columns than in `fit`,
             or a row so long that its prediction overflows.

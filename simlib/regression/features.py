@@ -85,14 +85,11 @@ class ExponentialFeatures(
         Features of each degree. None for "positive".
     n_components_ : int
         Features in all, at most `n_components`.
-    n_features_in_ : int
-        Number of columns in `fit`.
-    feature_names_in_ : array of str
-        Their names, where all are strings.
+    n_features_in_, feature_names_in_
+        As in all estimators of scikit-learn.
 
     See Also
     --------
-    simlib.AttentionKernelRegressor : takes such features as a preconditioner.
     simlib.rpcholesky : factors of the kernel matrix from some of its columns, more
         accurate for the same rank; they depend on the data.
     sklearn.kernel_approximation.RBFSampler : features of the Gaussian kernel.
@@ -110,9 +107,8 @@ class ExponentialFeatures(
     The error grows as :math:`e^{r^2}`: keep rows short, as attention does by the factor
     :math:`d^{-1/4}`. A row of zeros is exact.
 
-    Flops for n rows, m features and degrees up to q: O(q n m log m) for sketches, and
-    those of the base sketches where columns are more than features; n m q for
-    monomials; 2 n m d for "positive". Memory besides Z: some times 2^20 numbers.
+    Flops for n rows, m features and degrees up to q: O(q n m log m) for sketches, n m q
+    for monomials; 2 n m d for "positive". Memory besides Z: some times 2^20 numbers.
 
     Source: Song, Yin and Zhang (2024), Theorem H.6 and Algorithm 8, for "shared_tree";
     Ahle et al. (2020) for the tree of independent sketches; Pham and Pagh (2013) for
@@ -156,13 +152,7 @@ class ExponentialFeatures(
         Parameters
         ----------
         X : array or sparse array, shape (n, d)
-            Of its rows only the norms are used.
-        y : ignored
-            Here so that pipelines can pass it.
-
-        Returns
-        -------
-        self
+            Of its rows only the norms are used; y is ignored.
 
         Raises
         ------
@@ -218,8 +208,6 @@ class ExponentialFeatures(
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         ValueError
             Another number or other names of columns than in `fit`. Or a row of a
             squared norm above 100 where ``degree="auto"``, and above 1419, in float32
@@ -282,21 +270,17 @@ class ExponentialFeatures(
 
     def _check_lengths(self, X: Any) -> None:
         longest = row_norms(X, squared=True).max()
-        remedy = (
-            "Scale the rows, by d ** -0.25 as attention does, or to length 1 by "
-            "sklearn.preprocessing.normalize"
-        )
+        reason = remedy = ""
         if longest > 2 * np.log(np.finfo(X.dtype).max):
+            reason = f"and {X.dtype} holds no features of norm exp({longest / 2:.4g})"
+        elif self.degree == "auto" and self.kind != "positive" and longest > REACH:
+            reason = f'and degree="auto" takes terms for {REACH} at most'
+            remedy = ", or give a degree"
+        if reason:
             raise ValueError(
-                f"A row has the squared norm {longest:.4g}; features of its norm, "
-                f"exp({longest / 2:.4g}), are more than {X.dtype} can hold. "
-                f"{remedy}."
-            )
-        if self.degree == "auto" and self.kind != "positive" and longest > REACH:
-            raise ValueError(
-                f"A row has the squared norm {longest:.4g}, and degree="
-                f'"auto" takes terms for {REACH} at most: sketches of more are of no '
-                f"use. {remedy}, or give a degree."
+                f"A row has the squared norm {longest:.4g}, {reason}. Scale the rows, "
+                "by d ** -0.25 as attention does, or to length 1 by "
+                f"sklearn.preprocessing.normalize{remedy}."
             )
 
     @property

@@ -54,12 +54,12 @@ class TooManySteps(ArithmeticError):
 
 
 class Descent:
-    """Conjugate gradients for M X = Y, a step at a time, for columns that go on.
+    """Conjugate gradients for B X = Y, a step at a time, for columns that go on.
 
     Parameters
     ----------
-    multiply, precondition : functions of arrays
-        M and about its inverse, both symmetric and positive definite.
+    multiply, precondition : functions of arrays of shape (n, g)
+        The products with B and with M^-1, both symmetric and positive definite.
     Y : ndarray of shape (n, k)
 
     Attributes
@@ -69,7 +69,7 @@ class Descent:
     going : ndarray of int, shape (g,)
         The columns that go on: see `keep`.
     R : ndarray of shape (n, g)
-        Y - M X of these, by recursion.
+        Y - B X of these, by recursion.
     square, length : ndarrays of shape (g,)
         R^T M^-1 R before the last step, and the length of that.
     steps : int
@@ -83,7 +83,7 @@ class Descent:
 
     @np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken
     def step(self) -> np.ndarray:
-        """Go on; return which columns could: M may turn out not to be positive."""
+        """Go on; return which columns could: B may turn out not to be positive."""
         Z = self.precondition(self.R)
         before, self.square = self.square, _products(self.R, Z)
         self.P = Z + self.square / before * self.P

@@ -118,6 +118,12 @@ def through_gram(R, y, j=1):
     return y
 
 
+def exact_odd_power(A, b, j):
+    """The solution by extended precision."""
+    Q, R = long_qr(A)
+    return through_gram(R, back_substitute(R, Q.T @ b), j)
+
+
 @cache
 def problem(condition):
     """A, b of d entries and c of n entries, and all that is needed to solve them."""

@@ -35,8 +35,8 @@ class Mutant(NamedTuple):
     @property
     def path(self) -> str:
         """The file, seen from the root."""
-        top = "book" if self.file.startswith(("press/", "study/")) else "simlib"
-        return f"{top}/{self.file}.py"
+        of_the_book = self.file.startswith(("claims/", "press/", "study/"))
+        return f"{'book' if of_the_book else 'simlib'}/{self.file}.py"
 
     @property
     def modules(self) -> list[str]:
@@ -563,14 +563,14 @@ MUTANTS = [
     ),
     Mutant(
         "a claim that holds in one case holds",
-        "press/claims",
+        "claims/verdicts",
         "        if all(self.cases):",
         "        if any(self.cases):",
         "claims",
     ),
     Mutant(
         "a run that came to nothing counts as the best",
-        "press/expressions",
+        "claims/verdicts",
         "math.inf if v is None",
         "-math.inf if v is None",
         "claims",

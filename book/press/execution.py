@@ -42,12 +42,10 @@ def press(
         Names such as ``cur`` or ``book/cur.md``; all of ``_toc.yml`` if empty.
     profile : {"quick", "standard", "full"}
         Which parameters to use; see ``book/profiles.yml``.
-    force : bool
-        Execute also what is up to date.
+    force, committed : bool
+        Execute also what is up to date, or was executed with uncommitted changes.
     jobs : int
         How many chapters to execute side by side, each in a process of its own.
-    committed : bool
-        Execute also what was last executed with changes that were not committed.
     repository : Repository, optional
         The book; by default the one that this file belongs to.
     echo : callable
@@ -65,8 +63,7 @@ def press(
         standard error, as Python warnings and progress bars do, or because what it
         depends on changed while it ran.
     ValueError
-        A chapter that is not in ``_toc.yml``, or a profile that sets what a chapter
-        does not declare.
+        No such chapter or profile, or a parameter that a chapter does not declare.
     """
     repository = repository or Repository.here()
     selected = select(repository, chapters)
@@ -83,16 +80,12 @@ def press(
             if not force and job.reuse(checkout, committed):
                 echo(f"{job} up to date ({profile})")
                 del todo[job.chapter]
-        executed, failures = [], []
         run = _one_by_one if jobs == 1 else _side_by_side
-        for job, failure in run([*todo.values()], jobs, echo):
-            if failure:
-                failures.append(failure)
-            else:
-                executed.append(job.chapter)
+        ended = [*run([*todo.values()], jobs, echo)]
+    failures = [failure for _, failure in ended if failure]
     if failures:
         raise ChapterError(failures)
-    return executed
+    return [job.chapter for job, _ in ended]
 
 
 @contextmanager

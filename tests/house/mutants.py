@@ -504,8 +504,8 @@ MUTANTS = [
     Mutant(
         "every recorded result has the same commit",
         "press/recording",
-        'return {**{name: noted[name] for name in kept}, **noted["inputs"]}',
-        'return {**dict.fromkeys(kept, "0" * 40), **noted["inputs"]}',
+        '{name: noted[name] for name in NOTED} | noted["inputs"]',
+        'dict.fromkeys(NOTED, "0" * 40) | noted["inputs"]',
         "press",
     ),
     Mutant(

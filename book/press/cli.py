@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from .chapters import select
 from .confirmation import confirm, status, strays, summary
@@ -86,41 +88,31 @@ def _run(options: argparse.Namespace, repository: Repository) -> bool:
     """Do what was asked; return whether the records hold, where that was asked."""
     if options.status or options.confirm:
         return _tell(options, repository)
-    if options.record:
-        _record(options, repository)
-    else:
-        _press(options, repository, options.profile, options.chapters)
-    return True
-
-
-def _press(
-    options: argparse.Namespace,
-    repository: Repository,
-    profile: str,
-    chapters: Sequence[str],
-) -> None:
-    press(
-        chapters,
-        profile,
+    run = partial(
+        press,
         force=options.force,
         jobs=options.jobs,
         committed=options.record,
         repository=repository,
     )
+    if options.record:
+        _record(run, select(repository, options.chapters), repository)
+    else:
+        run(options.chapters, options.profile)
+    return True
 
 
-def _record(options: argparse.Namespace, repository: Repository) -> None:
+def _record(run: Callable[..., Any], good: list[str], repository: Repository) -> None:
     """Execute in full, and in short for the probe; record what did not fail."""
     from .git import check_clean
     from .recording import record_results
 
     check_clean(repository)
-    good = select(repository, options.chapters)
     failures: list[Failure] = []
     for profile in ("full", "quick"):
         try:
             if good:
-                _press(options, repository, profile, good)
+                run(good, profile)
         except ChapterError as error:
             failures += error.failures
             bad = {repository.chapter_name(f.source) for f in error.failures}

@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -88,25 +87,20 @@ def press(
     return [job.chapter for job, _ in ended]
 
 
-@contextmanager
 def _only_press(
     repository: Repository, profile: str, echo: Callable[[str], None]
-) -> Iterator[None]:
-    """Wait until no other press works on a profile."""
+) -> Any:
+    """Wait until no other press works on a profile; return what lets go of it."""
     from filelock import FileLock, Timeout
 
     path = repository.executed(profile) / ".lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        return lock.acquire(timeout=0)
     except Timeout:
         echo(f"waiting for another press ({profile})")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+        return lock.acquire()
 
 
 _Outcomes = Iterator[tuple[Job, Failure | None]]

@@ -1,5 +1,6 @@
 """Recording: results from executed notebooks, with how they came about."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,11 +51,11 @@ def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list
 
 def rounded(value: Any) -> Any:
     """Return values, in dictionaries and lists, with numbers of twelve digits."""
-    if isinstance(value, dict):
-        return {key: rounded(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [rounded(part) for part in value]
-    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
+
+    def number(text: str) -> float:
+        return float(f"{float(text):.{_DIGITS}g}")
+
+    return json.loads(json.dumps(value), parse_float=number)
 
 
 def _made(notebook: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
-from datetime import datetime
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,7 +17,7 @@ from .chapters import code_cells, parameters, parse_chapter, select, tags
 from .confirmation import Status, describe, status
 from .downloads import links, record_files, run_it
 from .execution import press
-from .job import ChapterError, stored_metadata
+from .job import ChapterError
 from .repository import Repository
 from .results import MIME
 from .slider import with_slider
@@ -44,7 +43,6 @@ def setup(app: "Sphinx") -> dict[str, Any]:
     app.add_directive("frames", Frames)
     app.connect("config-inited", _configure)
     app.connect("builder-inited", _execute)
-    app.connect("env-get-outdated", _find_outdated)
     app.connect("source-read", _note_page)
     app.connect("doctree-resolved", typeset_page)
     app.connect("html-page-context", _offer_notebook)
@@ -215,37 +213,15 @@ def _execute(app: "Sphinx") -> None:
         raise ExtensionError(f"chapters failed\n\n{error}") from None
 
 
-def _find_outdated(app: "Sphinx", env: Any, *_: Any) -> list[str]:
-    """Return the pages whose outputs will differ from those in the last build."""
-    repository, last = _repository(app), getattr(env, "press_keys", {})
-    env.press_keys = {
-        f"book/{chapter}": stored_metadata(repository.notebook(chapter, _profile()))
-        or {}
-        for chapter in select(repository)
-    }
-    pages = [page for page, key in env.press_keys.items() if last.get(page) != key]
-    return [page for page in pages if page in env.found_docs]
-
-
 def _note_page(app: "Sphinx", docname: str, source: list[str]) -> None:
-    """Note which notebook belongs to a page, and what `nb-exec-table` shows of it."""
+    """Note which notebook belongs to a page."""
     global _page
-    from myst_nb.sphinx_ import NbMetadataCollector
+    _page = _notebook(app, docname)
 
+
+def _notebook(app: "Sphinx", docname: str) -> Path:
     repository = _repository(app)
-    _page = repository.notebook(repository.chapter_name(docname), _profile())
-    stored = getattr(app.env, "press_keys", {}).get(docname)
-    if not stored:
-        return
-    result = {
-        "mtime": datetime.fromisoformat(stored["executed"]).timestamp(),
-        "runtime": stored["seconds"],
-        "method": f"papermill, {_profile()}",
-        "succeeded": True,
-        "error": None,
-        "traceback": None,
-    }
-    NbMetadataCollector.set_exec_data(app.env, docname, result)
+    return repository.notebook(repository.chapter_name(docname), _profile())
 
 
 def _offer_notebook(
@@ -255,7 +231,7 @@ def _offer_notebook(
 
     And leave out the scripts of live code, which no page has and which are in twice.
     """
-    if page in getattr(app.env, "press_keys", {}):
+    if _notebook(app, page).exists():
         context["ipynb_source"] = f"{page}.ipynb"
     context["script_files"] = [
         script
@@ -280,9 +256,9 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
         for file in mathjax.glob(pattern)
         if file.name != "all-packages.js"
     }
-    for page in getattr(app.env, "press_keys", {}):
-        notebook = repository.notebook(repository.chapter_name(page), _profile())
-        files[folder / "_sources" / f"{page}.ipynb"] = notebook
+    for page in select(repository):
+        notebook = repository.notebook(page, _profile())
+        files[folder / f"_sources/book/{page}.ipynb"] = notebook
     for target, file in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)

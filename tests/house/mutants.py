@@ -528,8 +528,8 @@ MUTANTS = [
     Mutant(
         "a press does not wait for another",
         "press/execution",
-        "        lock.acquire()\n",
-        "        pass\n",
+        "        return lock.acquire()\n",
+        "        return open(path)\n",
         "press",
     ),
     # The cut-off, one pass for two products, the bound of the pairs, the claims

@@ -108,12 +108,11 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     notebook = tmp_path / "executed/standard/cur.ipynb"
     notebook.parent.mkdir(parents=True)
     notebook.write_text("{}")
-    app = SimpleNamespace(
-        srcdir=tmp_path,
-        outdir=tmp_path / "out",
-        builder=SimpleNamespace(format="html"),
-        env=SimpleNamespace(press_keys={"book/cur": {}}),
-    )
+    (tmp_path / "book").mkdir()
+    (tmp_path / "_toc.yml").write_text("root: book/cur\n")
+    shutil.copy(BOOK.source("cur"), tmp_path / "book")
+    html = SimpleNamespace(format="html")
+    app = SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "out", builder=html)
     _finish(app, None)
     assert path.read_text() == kept
     assert (tmp_path / "out/_sources/book/cur.ipynb").read_text() == "{}"

@@ -29,15 +29,7 @@ _OPTIONS = {
 def main(
     arguments: Sequence[str] | None = None, repository: Repository | None = None
 ) -> int:
-    """Run the command; return its exit status.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The command line, by default that of the process.
-    repository : Repository, optional
-        The book; by default the one that this file belongs to.
-    """
+    """Run the command, by default on this book; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="press", description="Execute the chapters that are out of date."
     )

@@ -40,21 +40,11 @@ _MADE = ("data", "executed", "commit", "parameters", "seconds", "code", "files")
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether a record holds.
+    """Whether a record holds."""
 
-    Parameters
-    ----------
-    verdict : str
-        "fresh", "confirmed", "moved", "not confirmed" or "data missing".
-    told : str
-        What there is to say of it.
-    changed : dict
-        Names of what has changed since, under "code", "versions", "data", "parameters".
-    """
-
-    verdict: str
+    verdict: str  # "fresh", "confirmed", "moved", "not confirmed" or "data missing"
     told: str = ""
-    changed: dict[str, list[str]] = field(default_factory=dict)
+    changed: dict[str, list[str]] = field(default_factory=dict)  # as of the notebook
 
     def __str__(self):
         return f"{self.verdict}: {self.told}" if self.told else self.verdict
@@ -62,27 +52,14 @@ class Standing:
 
 @dataclass(frozen=True)
 class Status:
-    """How fresh a chapter's notebook and its recorded results are.
-
-    Parameters
-    ----------
-    chapter : str
-        Its name.
-    notebook : dict or None
-        Names of what has changed since the notebook was executed, by kind as in
-        `press.inputs.changes`; None if there is no notebook.
-    seconds : float or None
-        How long that took.
-    record : Standing or None
-        Whether the record holds; None if nothing is recorded.
-    provenance : dict
-        How the recorded results came about.
-    """
+    """How fresh a chapter's notebook and its recorded results are."""
 
     chapter: str
-    notebook: dict[str, list[str]] | None
+    notebook: (
+        dict[str, list[str]] | None
+    )  # what changed, by kind; None if there is none
     seconds: float | None
-    record: Standing | None
+    record: Standing | None  # None if nothing is recorded
     provenance: dict[str, Any]
 
     def __str__(self):
@@ -129,11 +106,7 @@ def confirm(
 ) -> list[Status]:
     """Compare a short run of each record that has changed with its probe.
 
-    Returns
-    -------
-    list
-        The status of each chapter that has a record. One that failed is not confirmed,
-        or has moved, by what it recorded until then.
+    A chapter that failed is not confirmed, or has moved, by what it recorded before.
     """
     repository = repository or Repository.here()
     before = status(chapters, "quick", repository=repository)

@@ -35,25 +35,9 @@ def press(
     again too, but not in the profile ``full``, which takes hours. One press at a time
     works on a profile; another waits.
 
-    Parameters
-    ----------
-    chapters : sequence of str
-        Names such as ``cur`` or ``book/cur.md``; all of ``_toc.yml`` if empty.
-    profile : {"quick", "standard", "full"}
-        Which parameters to use; see ``book/profiles.yml``.
-    force, committed : bool
-        Execute also what is up to date, or was executed with uncommitted changes.
-    jobs : int
-        How many chapters to execute side by side, each in a process of its own.
-    repository : Repository, optional
-        The book; by default the one that this file belongs to.
-    echo : callable
-        Receives the lines that report progress.
-
-    Returns
-    -------
-    list of str
-        The chapters that were executed.
+    `force` executes also what is up to date, `committed` what was executed with
+    uncommitted changes; `jobs` is how many chapters are executed side by side, `echo`
+    receives the lines that report progress. Returned are the chapters executed.
 
     Raises
     ------

@@ -13,19 +13,11 @@ PROFILES = ("quick", "standard", "full")
 
 @dataclass(frozen=True)
 class Repository:
-    """A checkout of a book.
-
-    Parameters
-    ----------
-    root : Path
-        The folder that holds ``_toc.yml``, ``book/`` and the package.
-    package, data : str
-        Names of the package that chapters import, and of that of their data sets.
-    """
+    """A checkout of a book: ``_toc.yml``, ``book/`` and a package."""
 
     root: Path
-    package: str = "simlib"
-    data: str = "study.datasets"
+    package: str = "simlib"  # that the chapters import
+    data: str = "study.datasets"  # the package of their data sets
 
     @classmethod
     def here(cls) -> "Repository":

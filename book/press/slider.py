@@ -65,18 +65,9 @@ def frames(
 
     Without JavaScript there is the first picture, and no slider.
 
-    Parameters
-    ----------
-    pictures : mapping
-        Label -> figure of Matplotlib, in the order of the slider. They are closed.
-    name : str
-        What the slider changes.
-    alt : str
-        What is seen, for who does not.
-    first : optional
-        Label of the picture that is seen first; the last if not given.
-    dpi : int
-        Pixels in an inch of a figure.
+    The `pictures` are figures of Matplotlib by label; they are closed. `name` is what
+    the slider changes, `alt` what is seen, for who does not, and `first` the label of
+    the picture that is seen first, the last if not given.
     """
     from IPython.display import HTML
 

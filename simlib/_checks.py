@@ -32,15 +32,6 @@ __all__ = [
     "whole_number",
     "word_or_number",
 ]
-    "between_0_and_1",
-    "finite",
-    "generator",
-    "indices",
-    "numbers",
-    "one_of",
-    "same_length",
-    "whole_number",
-]
 
 LARGEST = float_info.max
 

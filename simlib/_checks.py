@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = ["finite", "indices", "numbers", "one_of", "same_length", "whole_number"]
+__all__ = [
+    "finite",
+    "indices",
+    "most_calls",
+    "numbers",
+    "one_of",
+    "same_length",
+    "share",
+    "whole_number",
+]
 
 
 def whole_number(
@@ -81,3 +90,17 @@ def same_length(i: np.ndarray, j: np.ndarray, names: str = "`i` and `j`") -> Non
     """Refuse two arrays that do not go together one by one."""
     if len(i) != len(j):
         raise ValueError(f"{names} must be as long; got {len(i)} and {len(j)}.")
+
+
+def most_calls(value: float | None, name: str) -> float:
+    """Return a number of calls, which may be infinite."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not value >= 0:
+        raise ValueError(f"{name} is a number of calls, from 0 on; got {value!r}.")
+    return value
+
+
+def share(value: float, name: str) -> float:
+    """Return a number above 0 and at most 1."""
+    if not (isinstance(value, Real) and 0 < value <= 1):
+        raise ValueError(f"{name} must be above 0 and at most 1; got {value!r}.")
+    return float(value)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,10 +21,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from simlib._checks import whole_number
+from simlib._checks import most_calls, one_of, whole_number
 from simlib.lowrank.tall import read_only
+from simlib.neighbors.cheap import as_companion
 from simlib.neighbors.exact import filter_and_refine
-from simlib.neighbors.rounds import LARGEST, Rounds, checked
+from simlib.neighbors.paid import Paid
+from simlib.neighbors.rounds import ALL_PAIRS, Rounds, checked
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix
 
@@ -226,10 +227,7 @@ class NeighborGraph:
 
 def edge_weights(values: np.ndarray, mode: Mode, distance: bool) -> np.ndarray:
     """Return new weights of edges from their similarities or distances."""
-    if mode not in ("distance", "similarity", "connectivity"):
-        raise ValueError(
-            f'mode must be "distance", "similarity" or "connectivity"; got {mode!r}.'
-        )
+    one_of(mode, ("distance", "similarity", "connectivity"), "mode")
     if mode == "connectivity":
         return np.ones_like(values)
     if (mode == "distance") != distance:
@@ -330,30 +328,26 @@ def nearest(
     >>> graph.indices.shape, sim.calls <= 4500
     ((300, 5), True)
     """
-    sim, check = checked(sim), whole_number(check, "check")
-    if not 0 <= check <= sim.n:
-        raise ValueError(f"check must be between 0 and {sim.n} items; got {check}.")
-    rng = np.random.default_rng(rng)
-    if not isinstance(limit, Real) or np.isnan(limit):
-        if not (exact and limit is None):
-            raise ValueError(f"limit is the most calls, a number; got {limit!r}.")
-        limit = np.inf
+    sim, rng = checked(sim), np.random.default_rng(rng)
+    check = whole_number(check, "check", 0, sim.n)
+    most = np.inf if exact and limit is None else most_calls(limit, "limit")
     if exact:
         if check:
             raise ValueError(
                 "Exact neighbours have the recall 1, and no rows tell more: leave out "
                 f"check={check}."
             )
-        return _exact(sim, k, limit, cheap, distance)
+        return _exact(sim, k, most, cheap, distance)
     run = sim.run()
-    rounds = Rounds(run, k, limit, cheap, distance, rng, check)
-    most = rounds.price * sim.n * (sim.n - 1) // 2
-    with run.progress_bar(min(limit, most)) as rounds.show:
+    rounds = Rounds(run, k, most, cheap, distance, rng, check)
+    every = rounds.price * sim.n * (sim.n - 1) // 2
+    with run.progress_bar(min(most, every)) as rounds.show:
         rounds.run()
         indices, recall = rounds.paid.indices, None
         if check:
-            recall = _estimate(run, indices, distance, check, rng)
-    return _graph(sim, indices, rounds.calls, recall, distance, rounds.history)
+            recall = estimated_recall(run, indices, distance, check, rng)
+    calls, history = rounds.paid.calls, rounds.history
+    return _graph(sim, indices, calls, recall, distance, history)
 
 
 def _exact(
@@ -364,18 +358,18 @@ def _exact(
             "Exact neighbours need distance=True and, as `cheap`, a distance that is "
             "never larger, such as those of simlib.text.bounds."
         )
-    if sim.n > LARGEST:
+    if sim.n > ALL_PAIRS:
         raise ValueError(
-            f"The bounds of all pairs are kept, of {LARGEST} items at most; these are "
-            f"{sim.n}."
+            f"The bounds of all pairs are kept, of {ALL_PAIRS} items at most; these "
+            f"are {sim.n}."
         )
     run = sim.run()
-    limit = run.remaining if limit is None else min(limit, run.remaining)
-    rounds = Rounds(run, k, None, cheap, distance, 0)
-    assert rounds.cheap is not None
-    with run.progress_bar(None if limit == np.inf else limit):
-        calls = filter_and_refine(run, rounds.paid, rounds.cheap, limit)
-    return _graph(sim, rounds.paid.indices, calls, None, distance, [])
+    paid = Paid(run, whole_number(k, "k", 1, sim.n - 1), -1)
+    paid.limit = min(limit, run.remaining)
+    bound = as_companion(cheap, run)
+    with run.progress_bar(None if paid.limit == np.inf else paid.limit):
+        filter_and_refine(paid, bound)
+    return _graph(sim, paid.indices, paid.calls, None, distance, [])
 
 
 def _graph(
@@ -393,7 +387,7 @@ def _graph(
     )
 
 
-def _estimate(
+def estimated_recall(
     sim: SimilarityMatrix,
     indices: np.ndarray,
     distance: bool,

@@ -1211,7 +1211,7 @@ INNER = {  # modules whose names only simlib calls, with what it has checked
     "study.trials": "for the chapter and the benchmark alone",
     "simlib.neighbors.exact": "called by nearest",
     "simlib.neighbors.paid": "called by nearest and its like",
-    "simlib.neighbors.residual": "called by nearest and its like",
+    "simlib.neighbors.predict": "called by nearest and its like",
     "simlib.neighbors.rounds": "called by nearest",
     "simlib._scale": "powers of two, of what is checked",
     "study.exact": "references for tests and chapters: test_exact",

@@ -109,9 +109,9 @@ class SimilarPairs(NamedTuple):
     def to_csr(self, mode: Mode = "distance") -> csr_matrix:
         """Return the pairs as a sparse matrix, each in both orders.
 
-        ``DBSCAN(eps, metric="precomputed")`` of scikit-learn, with the threshold of
-        `pairs_above` in distances as ``eps``, makes of it the clusters that it makes of
-        all distances; of similarities each ``eps`` from the largest entry on.
+        ``DBSCAN(eps, metric="precomputed")``, with the threshold of `pairs_above` in
+        distances as ``eps``, makes of it what it makes of all distances; of
+        similarities each ``eps`` from the largest entry on.
 
         Parameters
         ----------
@@ -151,9 +151,7 @@ class SimilarPairs(NamedTuple):
         try:
             from pandas import DataFrame  # type: ignore[import-untyped]
         except ImportError as error:
-            raise ImportError(
-                "A data frame needs pandas: pip install pandas."
-            ) from error
+            raise ImportError("A frame needs pandas: pip install pandas.") from error
         name = "distance" if self.distance else "similarity"
         return DataFrame({"i": self.i, "j": self.j, name: self.values})
 
@@ -188,11 +186,9 @@ class SimilarPairs(NamedTuple):
 
         Notes
         -----
-        What linkage makes of all similarities, if no pair is missing. Single and
-        complete linkage need no call. Average linkage evaluates the other pairs of each
-        component of three items or more: c (c - 1) / 2 pairs of c items, less what is
-        known, so look at ``np.bincount(pairs.clusters())`` before. Pairs within one of
-        the ``groups`` are then asked for too. Time and memory O(c^2).
+        What linkage makes of all similarities, if no pair is missing. Average linkage
+        evaluates the other pairs of each component of c > 2 items, of one group too:
+        c (c - 1) / 2 calls, less what is known. Time and memory O(c^2).
         """
         one_of(linkage, ("single", "complete", "average"), "linkage")
         pairs, sign = (self.sim.n, self.i, self.j), -1 if self.distance else 1
@@ -221,8 +217,7 @@ def pairs_above(
 ) -> SimilarPairs:
     """Find the pairs that are at least so similar: duplicates, links of two tables.
 
-    And all that clusters within a radius ask for: `SimilarPairs.clusters`, or DBSCAN of
-    `SimilarPairs.to_csr`.
+    Of them are made clusters: `SimilarPairs.clusters`, or by DBSCAN.
 
     Parameters
     ----------
@@ -240,8 +235,7 @@ def pairs_above(
         Most calls, known before or not. None means as many as it takes: most pairs, if
         `cheap` is None.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion, as in `nearest`: an array counts by inner products of its rows, for
-        distances between them pass ``Similarity(Z, cdist, batch="block")``.
+        A companion, as in `nearest`.
     groups : array of shape (n,), optional
         Only pairs of different groups count: the tables to be linked.
     distance : bool, default=False
@@ -271,10 +265,9 @@ def pairs_above(
     Notes
     -----
     If F pairs are found, that no more than F / 20 are missing takes a random sample of
-    about 70 / F of the other pairs, however good the predictions: of few pairs among
-    very many nothing can be promised cheaply. Without a companion it takes most pairs,
-    and a warning says so before. Run again with the same `rng` it makes the same
-    choices, and pays for what is not known.
+    about 70 / F of the other pairs, however good the predictions. Without a companion
+    it takes most pairs, and a warning says so before. Run again with the same `rng` it
+    makes the same choices, and pays for what is not known.
     Flops: O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source:
     ours; the bound of a look is that of Clopper and Pearson (1934) for a finite
     population.
@@ -560,7 +553,7 @@ class Hunt:
             if got == 0:
                 return s > 0
             s, x = s + got, x + self._hits(cut) - before
-            self.bound = min(self.bound, most_hits(U, x, s, alpha) - x)
+            self.bound = min(self.bound, _most_hits(U, x, s, alpha) - x)
             if self.promised() >= recall or self.paid.left <= 0:
                 return True
             if _sample_size(U, x, goal, alpha) > 2 * s:  # too many are missing
@@ -602,7 +595,7 @@ def _labels(groups: ArrayLike, n: int) -> np.ndarray:
         ) from error
 
 
-def most_hits(U: int, x: int, s: int, alpha: float) -> int:
+def _most_hits(U: int, x: int, s: int, alpha: float) -> int:
     """Return the most hits among U pairs of which a sample of s would show so few."""
     low, high = x, U - s + x
     while low < high:

@@ -110,8 +110,7 @@ def search(
         Most calls among the known items, for whole columns of landmarks, known before
         or not. None means those of 60 columns.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion, as in `nearest`: the known items under a cheap similarity or
-        distance, a function of two items, or a factor.
+        A companion of the known items, as in `nearest`.
     cheap_new : array of shape (m, n) or (m, d), optional
         The cheap similarities of the new items to the known ones; where `cheap` is a
         factor its rows for them. Not needed where `cheap` is a function, or a
@@ -141,12 +140,11 @@ def search(
 
     Notes
     -----
-    What new items were compared to is kept in a store, if there is one. A function is
-    called for one new item at a time. Flops: O(n r) for a new item and round, r at most
-    30. Memory: some 40 m n bytes; hand over very many new items in parts, with the same
-    `rng`, whose landmarks are then known. Source: ours; the companion as in
-    `simlib.anchored`, the linear fit for a query as in Yadav et al. (2024), where items
-    are factors learnt beforehand.
+    What new items were compared to is kept in a store, if there is one. Flops: O(n r)
+    for a new item and round, r at most 30. Memory: some 40 m n bytes; hand over very
+    many new items in parts, with the same `rng`, whose landmarks are then known.
+    Source: ours; the linear fit for a query as in Yadav et al. (2024), where items are
+    factors learnt beforehand.
 
     Examples
     --------

@@ -206,7 +206,7 @@ def test_refusals(blobs):
         estimator = neighbors(10).fit(blobs[0][:5])
     with pytest.raises(ValueError, match="fit with more"):
         estimator.kneighbors(n_neighbors=5)
-    with pytest.raises(ValueError, match="mode must be"):
+    with pytest.raises(ValueError, match="mode is one of"):
         estimator.kneighbors_graph(mode="similarity")
 
 

@@ -18,7 +18,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from simlib import BudgetExceeded, Similarity
 from simlib.neighbors import most_similar, nearest, pairs_above, search
-from simlib.neighbors.pairs import Hunt, most_hits
+from simlib.neighbors.pairs import Hunt, _most_hits
 from support.matrices import asymmetric, quick, rbf
 
 
@@ -157,7 +157,7 @@ def test_the_most_similar():
 @pytest.mark.parametrize(("U", "s"), [(50, 20), (400, 60)])
 def test_the_bound_is_the_largest_that_fits(U, s):
     for x in range(4):
-        most = most_hits(U, x, s, 0.05)
+        most = _most_hits(U, x, s, 0.05)
         assert hypergeom.cdf(x, U, most, s) >= 0.05
         assert hypergeom.cdf(x, U, most + 1, s) < 0.05
 

@@ -65,12 +65,10 @@ def test_all_pairs_give_the_neighbours(companion, distance):
 )
 @quick
 def test_neighbours_are_others_and_paid_for(n, k, share, companion, distance):
-    k = min(k, n - 1)
-    K = rbf(n, seed=n)
+    k, K = min(k, n - 1), rbf(n, seed=n)
     K = 1 - K if distance else K
     record = Recorder(K)
-    options = {"diagonal": K[0, 0], "check_symmetry": False}
-    sim = Similarity(range(n), record, **options)
+    sim = Similarity(range(n), record, diagonal=K[0, 0], check_symmetry=False)
     pairs = n * (n - 1) // 2
     least = min(pairs, -(-n * k // 2) + k * k)
     limit = least + int(share * (pairs - least))
@@ -80,21 +78,11 @@ def test_neighbours_are_others_and_paid_for(n, k, share, companion, distance):
     assert len(set(record.unordered)) == len(record.asked)
     assert (graph.indices != np.arange(n)[:, None]).all()
     assert all(np.unique(row).size == k for row in graph.indices)
-    np.testing.assert_array_equal(
-        graph.values, np.take_along_axis(K, graph.indices.astype(int), axis=1)
-    )
-    steps = np.diff(graph.values, axis=1)
-    assert (steps >= 0).all() if distance else (steps <= 0).all()
+    values = np.take_along_axis(K, graph.indices.astype(int), axis=1)
+    np.testing.assert_array_equal(graph.values, values)
+    assert (np.diff(-values if not distance else values, axis=1) >= 0).all()
     peeked = sim.peek(np.repeat(range(n), k), graph.indices.ravel())
     assert not np.isnan(peeked).any()
-
-
-def test_what_is_known_costs_nothing():
-    sim = Similarity.from_matrix(rbf(40))
-    sim.columns(range(40))
-    graph = nearest(sim.informed(), 3, limit=0)
-    np.testing.assert_array_equal(graph.values, brute(rbf(40), 3))
-    assert graph.calls == 0
 
 
 def test_float32():
@@ -187,15 +175,6 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
             np.testing.assert_allclose(entries, expected[places], rtol=1e-4, atol=1e-6)
 
 
-def test_a_companion_with_a_limit_of_its_own():
-    x = points(80, 3)
-    sim = Similarity.from_matrix(rbf(80))
-    cheap = Similarity(x, lambda a, b: -np.sum((a - b) ** 2), limit=10)
-    with pytest.raises(BudgetExceeded, match="The cheap similarity has a limit"):
-        nearest(sim, 3, limit=900, cheap=cheap, rng=0)
-    assert sim.calls > 0
-
-
 @pytest.mark.parametrize(
     "library", [pytest.param("pynndescent", marks=pytest.mark.slow), None]
 )
@@ -239,24 +218,23 @@ def test_any_scale_whatever_came_first(exponent, known):
 
 
 def test_the_smallest_limit_is_enough():
-    X = points(100, 2)
+    D = cdist(points(100), points(100))
     for n in (4, 5, 6, 8):
         for k in range(1, min(n, 4)):
             least = min(-(-n * k // 2) + k * k, n * (n - 1) // 2)
-            sim = Similarity.from_matrix(cdist(X[:n], X[:n]))
+            sim = Similarity.from_matrix(D[:n, :n])
             graph = nearest(sim, k, limit=least, distance=True, rng=0)
             assert (graph.indices >= 0).all()
-
-
-def test_what_is_known_of_few_items_gives_the_others_nothing():
-    D = cdist(points(100), points(100))
-    sim = Similarity.from_matrix(D)
+    sim = Similarity.from_matrix(D)  # what is known gives the others nothing
     sim.block(range(50), range(50))
     with pytest.raises(ValueError, match="at least 150"):
         nearest(sim.informed(), 5, limit=149, distance=True, rng=0)
     for limit in (150, 200):
         graph = nearest(sim.fork().informed(), 5, limit=limit, distance=True, rng=0)
         assert (graph.indices >= 0).all()
+    sim.columns(range(100))
+    graph = nearest(sim.informed(), 3, limit=0, distance=True)
+    np.testing.assert_array_equal(graph.values, brute(D, 3, distance=True))
 
 
 class Busy(View):
@@ -315,18 +293,19 @@ def test_as_scikit_learn_has_it():
 
 def test_components_are_joined():
     X = np.vstack([points(20) + 20 * c for c in range(4)])
-    sim = Similarity.from_matrix(cdist(X, X))
-    graph = nearest(sim, 3, limit=3160, distance=True)
-    assert connected_components(graph.to_csr())[0] >= 4
-    sim = Similarity(range(80), Recorder(cdist(X, X)))
+    D = cdist(X, X)
+    sim = Similarity(range(80), Recorder(D))
     graph = nearest(sim, 3, limit=1500, cheap=X, distance=True, rng=0)
+    assert connected_components(graph.to_csr())[0] >= 4
     before = sim.calls
     joined = graph.to_csr(connected=True)
     assert connected_components(joined)[0] == 1
     assert (joined != joined.T).nnz == 0
     assert sim.calls > before
-    i, j = joined.nonzero()
-    np.testing.assert_allclose(joined.data, cdist(X, X)[i, j])
+    np.testing.assert_allclose(joined.data, D[joined.nonzero()])
+    near = graph.to_csr("similarity", connected=True)  # the longest is no max - max
+    assert (near.data > 0).all()
+    assert connected_components(near)[0] == 1
 
 
 def test_the_recall_is_estimated():
@@ -335,8 +314,7 @@ def test_the_recall_is_estimated():
     for seed in range(8):
         sim = Similarity.from_matrix(K)
         graph = nearest(sim, 5, limit=6000, check=10, rng=seed)
-        assert sim.calls <= 6000
-        assert sim.calls == graph.calls + graph.recall.calls
+        assert sim.calls == graph.calls + graph.recall.calls <= 6000
         truth = recall(K, graph.indices)
         errors.append(graph.recall.value - truth)
         inside += graph.recall.low <= truth <= graph.recall.high
@@ -414,22 +392,18 @@ def test_certain_word_mover_distances(name, data):
     else:
         vectors = datasets.load_word_vectors("wordbridge-300")
         corpus, _ = datasets.load_banking77(vectors)
-        assert corpus.n_dropped == 12  # such have no distances, and are left out
         corpus = corpus.take(~corpus.train)
-    n, k, pairs = 120, 3, 7140
+    n, k, pairs, points = 120, 3, 7140, vectors.array
     bags = wmd.bags_of_words(corpus.documents[:n], vectors)
-    D = wmd.pairwise_word_mover_distances(bags, bags, vectors.array)
+    D = wmd.pairwise_word_mover_distances(bags, bags, points)
     best = brute(D, k, distance=True)
+    function = partial(wmd.paired_word_mover_distances, points=points)
     calls = []
     for bound in (bounds.relaxed_word_mover_distances, bounds.centroid_distances):
-        sim = Similarity(
-            bags,
-            partial(wmd.paired_word_mover_distances, points=vectors.array),
-            batch="pairs",
-        )
-        lower = partial(bound, points=vectors.array)
-        cheap = Similarity(bags, lower, batch="block")
-        graph = nearest(sim, k, limit=None, cheap=cheap, distance=True, exact=True)
+        sim = Similarity(bags, function, batch="pairs")
+        lower = partial(bound, points=points)
+        options = {"cheap": Similarity(bags, lower, batch="block"), "distance": True}
+        graph = nearest(sim, k, limit=None, exact=True, **options)
         np.testing.assert_allclose(graph.values, best, atol=1e-6)
         needed = lower(bags, bags) < best[:, -1:] - 1e-6
         needed = np.triu(needed | needed.T, 1).sum()
@@ -484,16 +458,21 @@ def test_refusals():
     assert nearest(sim, 3, limit=39, rng=0).calls <= 39
 
 
-def test_nan_is_met_and_the_rest_is_kept():
+def test_what_fails_is_named_and_the_rest_is_kept():
     K = rbf(40)
     K[3, 7] = K[7, 3] = np.nan
     sim = Similarity(range(40), lambda i, j: K[i, j])
     with pytest.raises(SimilarityError, match=r"items (3 and 7|7 and 3)"):
         nearest(sim, 5, limit=780)
     assert 0 < sim.calls < 780
-    cheap = Similarity(range(40), lambda i, j: np.nan)
-    with pytest.raises(SimilarityError, match="cheap similarity"):
-        nearest(Similarity.from_matrix(rbf(40)), 5, limit=500, cheap=cheap)
+    sim = Similarity.from_matrix(rbf(40))
+    for error, cause, cheap in [
+        (SimilarityError, "cheap similarity", Similarity(range(40), lambda *_: np.nan)),
+        (BudgetExceeded, "has a limit", Similarity(range(40), min, limit=10)),
+    ]:
+        with pytest.raises(error, match=cause):
+            nearest(sim, 5, limit=500, cheap=cheap)
+    assert sim.calls > 0
 
 
 # Contenders
@@ -543,9 +522,6 @@ def test_contenders_keep_to_the_calls(name):
     assert recall(K, full) > 0.85
 
 
-# Figures
-
-
 def test_a_connected_graph_of_repeated_items_is_one_for_trees():
     """Its zeros would be no edges: HDBSCAN then never ended."""
     x = np.repeat(np.random.default_rng(0).random((40, 2)), 5, axis=0)
@@ -553,23 +529,11 @@ def test_a_connected_graph_of_repeated_items_is_one_for_trees():
     graph = nearest(sim, 5, limit=4000, cheap=x, distance=True, rng=0)
     joined = graph.to_csr(connected=True)
     assert 0 < joined.data.min() < 1e-12
-    tree = minimum_spanning_tree(joined)
-    assert tree.nnz == len(x) - 1
+    assert minimum_spanning_tree(joined).nnz == len(x) - 1
     model = HDBSCAN(min_cluster_size=3, min_samples=3, metric="precomputed", copy=True)
     labels = model.fit_predict(joined)
     assert adjusted_rand_score(np.repeat(np.arange(40), 5), labels) == 1
     assert (graph.to_csr().data == 0).any()
-
-
-def test_similarities_that_join_components_are_no_zeros():
-    """The longest link would be max - max, and no edge."""
-    x = np.random.default_rng(0).standard_normal((40, 2)) * 0.3
-    x[20:] += 5
-    D = cdist(x, x)
-    graph = nearest(Similarity.from_matrix(D), 5, limit=780, distance=True, rng=0)
-    W = graph.to_csr("similarity", connected=True)
-    assert (W.data > 0).all()
-    assert connected_components(W)[0] == 1
 
 
 def test_an_interval_where_few_rows_miss_all():
@@ -601,10 +565,7 @@ def test_scores_below_zero_are_weights_that_are_not():
     graph = nearest(sim, 20, limit=2000, cheap=X, rng=0)
     W = graph.to_csr("similarity", connected=True)
     assert (W.data > 0).all()
-    np.testing.assert_allclose(
-        graph.to_csr("similarity").data, (graph.values - graph.values.min()).ravel()
-    )
+    expected = (graph.values - graph.values.min()).ravel()
+    np.testing.assert_allclose(graph.to_csr("similarity").data, expected)
     model = SpectralClustering(3, affinity="precomputed", random_state=0)
     assert adjusted_rand_score(truth, model.fit_predict(W)) > 0.95
-    some = nearest(Similarity.from_matrix(np.exp(-cdist(X, X))), 5, limit=4005)
-    np.testing.assert_array_equal(some.to_csr("similarity").data, some.values.ravel())

@@ -87,10 +87,10 @@ def picture_by_umap(graph, joined, k):
 )
 def test_what_takes_the_graph_finds_the_clusters(make, blobs):
     X, truth = blobs
-    estimator = neighbors(30, limit=3000)
+    estimator = neighbors(31, limit=3000)
     graph = estimator.fit_transform(X)
     joined = estimator.graph_.to_csr(connected=True)
-    for labels in make(graph, joined, 30):
+    for labels in make(graph, joined, 31):
         if labels.ndim == 2:  # a picture
             centers = np.array([labels[truth == c].mean(axis=0) for c in range(3)])
             labels = cdist(labels, centers).argmin(axis=1)

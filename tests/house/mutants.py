@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("simlib", "book/press", "book/study")
+PACKAGES = ("simlib", "book/claims", "book/press", "book/study")
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "_build", "build", "executed")
 
 
@@ -537,8 +537,8 @@ MUTANTS = [
     Mutant(
         "every recorded result has the same commit",
         "press/_made",
-        'return {**{name: noted[name] for name in kept}, **noted["inputs"]}',
-        'return {**dict.fromkeys(kept, "0" * 40), **noted["inputs"]}',
+        '{name: noted[name] for name in NOTED} | noted["inputs"]',
+        'dict.fromkeys(NOTED, "0" * 40) | noted["inputs"]',
     ),
     Mutant(
         "a file is written in place",
@@ -555,8 +555,8 @@ MUTANTS = [
     Mutant(
         "a press does not wait for another",
         "_only_press",
-        "lock.acquire()",
-        "pass",
+        "return lock.acquire()",
+        "return open(path)",
     ),
     # The cut-off, one pass for two products, the bound of the pairs, the claims
     Mutant(
@@ -588,14 +588,12 @@ MUTANTS = [
         "Claim.verdict",
         "if all(self.cases):",
         "if any(self.cases):",
-        tests="book",
     ),
     Mutant(
         "a run that came to nothing counts as the best",
-        "_median",
+        "claims/median",
         "math.inf if v is None",
         "-math.inf if v is None",
-        tests="book",
     ),
     Mutant(
         "sparse least squares are solved without the probe",

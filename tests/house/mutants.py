@@ -431,7 +431,7 @@ MUTANTS = [
     ),
     Mutant(
         "dependent columns pass",
-        "_demand_full_rank",
+        "demand_full_rank",
         "if rank < len(R):",
         "if False:",
     ),
@@ -443,7 +443,7 @@ MUTANTS = [
     ),
     Mutant(
         "the ridge is not scaled with the kernel",
-        "AttentionKernelRegressor._fit_kernel",
+        "AttentionKernelRegressor._solve",
         "ridge = self.ridge * np.exp(-squares)",
         "ridge = self.ridge * np.ones_like(squares)",
     ),

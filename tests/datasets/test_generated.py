@@ -173,7 +173,7 @@ def test_words_may_share_a_vector():
     assert not copy.array.flags.writeable
     np.testing.assert_array_equal(copy["dog"], vectors["dog"])
     for rows in ([0, 1], [0, 1, 2], [0, 1, -1]):
-        with pytest.raises(ValueError, match=r"^rows|need as many"):
+        with pytest.raises((ValueError, IndexError), match=r"^Rows|need as many"):
             WordVectors(("cat", "cats", "dog"), array, rows=rows)
     for words, array in (("aa", np.eye(2)), ("abc", np.eye(2)), ("ab", np.ones(2))):
         with pytest.raises(ValueError, match="need as many vectors"):

@@ -22,16 +22,19 @@ __all__ = [
     "generator",
     "indices",
     "inside",
+    "most_calls",
     "numbers",
     "one_of",
     "same_length",
     "selection",
     "shaped",
+    "share",
     "square",
     "symmetric",
     "whole_number",
     "word_or_number",
 ]
+
 
 LARGEST = float_info.max
 
@@ -184,3 +187,17 @@ def generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
     return np.random.default_rng(random_state)
+
+
+def most_calls(value: float | None, name: str) -> float:
+    """Return a number of calls, which may be infinite."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not value >= 0:
+        raise ValueError(f"{name} is a number of calls, from 0 on; got {value!r}.")
+    return value
+
+
+def share(value: float, name: str) -> float:
+    """Return a number above 0 and at most 1."""
+    if not (isinstance(value, Real) and 0 < value <= 1):
+        raise ValueError(f"{name} must be above 0 and at most 1; got {value!r}.")
+    return float(value)

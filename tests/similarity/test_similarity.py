@@ -1809,13 +1809,6 @@ def test_what_is_masked_is_not_a_number():
     assert Similarity.from_matrix(plain).dtype == np.float32
 
 
-@pytest.mark.filterwarnings("error")
-def test_contradictions_beyond_the_largest_number():
-    sim = Similarity(WORDS, lengths)
-    with pytest.raises(ValueError, match="Nothing was taken"):
-        sim.tell([0, 0], [1, 1], [1.7e308, -1.7e308])
-
-
 @pytest.mark.parametrize("batch", [None, "pairs"])
 @pytest.mark.parametrize("items", [np.eye(60), [f"word {k}" for k in range(60)]])
 def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch):

@@ -1774,10 +1774,10 @@ def test_what_remains_is_an_integer_or_infinity(limit, remaining):
 
 @pytest.mark.parametrize("limit", [-1, float("nan"), "20", True])
 def test_limits_that_are_none(limit):
-    with pytest.raises(ValueError, match="limit, if not None, must be"):
+    with pytest.raises(ValueError, match="limit is a number of calls"):
         Similarity(range(4), operator.mul, limit=limit)
     sim = Similarity(range(4), operator.mul)
-    with pytest.raises(ValueError, match="limit, if not None, must be"):
+    with pytest.raises(ValueError, match="limit is a number of calls"):
         sim.limit = limit
 
 

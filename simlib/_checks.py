@@ -54,6 +54,8 @@ def whole_number(
 
 def finite(value: float, name: str, least: float = -inf, below: float = inf) -> float:
     """Return a finite number from `least` on and below `below`."""
+    if isinstance(value, np.floating):
+        value = float(value)  # the bounds may be none of its type
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not (real and abs(value) <= LARGEST and least <= value < below):
         bounds = [f"at least {least}"] if least > -inf else []

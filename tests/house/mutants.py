@@ -218,14 +218,14 @@ MUTANTS = [
     Mutant(
         "pairs of landmarks count twice",
         "Plan.cost",
-        "count = n * lines.size - lines.size * (lines.size - 1) // 2",
-        "count = n * lines.size",
+        "symmetric=symmetric",
+        "symmetric=False",
     ),
     Mutant(
         "the largest number within a budget is one too few",
-        "largest_below",
-        "cost(middle) <= calls else",
-        "cost(middle) < calls else",
+        "largest",
+        "lambda s: cost(s) <= calls",
+        "lambda s: cost(s) < calls",
     ),
     Mutant(
         "the pseudo-inverse cuts float32 at the rounding of float64",
@@ -272,8 +272,8 @@ MUTANTS = [
     Mutant(
         "the diagonal that the nugget reads is not in the price",
         "Plan.cost",
-        "return count + (n - met if self.diagonal else 0)",
-        "return count",
+        "return len(region) + (0 if diagonal_known else apart)",
+        "return len(region)",
     ),
     Mutant(
         "nugget and overlay both mend the diagonal of the block",
@@ -296,15 +296,15 @@ MUTANTS = [
     # How far off
     Mutant(
         "an interval leaves its whole doubt on one side",
-        "ValidationSample.estimate",
+        "ValidationSample._deviation",
         "scipy.stats.t.ppf((1 + confidence) / 2, freedom)",
         "scipy.stats.t.ppf(confidence, freedom)",
     ),
     Mutant(
         "the interval takes the root of the error for the error",
         "ValidationSample.estimate",
-        "/ total.error.sum() / 2",
-        "/ total.error.sum()",
+        "deviation / total.error.sum() / 2",
+        "deviation / total.error.sum()",
     ),
     Mutant(
         "a sampled pair does not stand for its stratum",
@@ -370,19 +370,19 @@ MUTANTS = [
     ),
     Mutant(
         "no step of refinement follows the inversion lemma",
-        "LowRank.solve",
+        "lowrank/_refined",
         "for _ in range(REFINEMENTS):",
         "for _ in range(1):",
     ),
     Mutant(
         "a small right-hand side is refined as its large neighbour is",
-        "LowRank.solve",
-        "y = np.ldexp(y, -sizes)",
-        "sizes = 0 * sizes",
+        "lowrank/_refined",
+        "y, sizes = balanced(y)",
+        "sizes = np.zeros(y.shape[1], dtype=int)",
     ),
     Mutant(
         "what does not solve a system is returned",
-        "LowRank.solve",
+        "lowrank/_refined",
         "if not norm(missed) <= UNSOLVED * norm(y):",
         "if False:",
     ),
@@ -395,7 +395,7 @@ MUTANTS = [
     Mutant(
         "an estimator does not pass its seed on",
         "SimilarityFeatures._fit",
-        "rng=np.random.default_rng(seed),",
+        "rng=generator(self.random_state),",
         "rng=np.random.default_rng(0),",
     ),
     # System 2
@@ -667,7 +667,7 @@ MUTANTS = [
     ),
     Mutant(
         "new items are placed among those of the base",
-        "_Subset.between",
+        "Subset.between",
         "return super().between(new_items, self._of(landmarks), others)",
         "return super().between(new_items, landmarks, others)",
     ),

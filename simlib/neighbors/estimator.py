@@ -23,7 +23,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib._checks import generator, one_of, whole_number
+from simlib._checks import one_of, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.of_items import Kernel, OfItems
 from simlib.neighbors.graph import nearest
@@ -176,7 +176,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         if limit is None:
             pairs = n * (n - 1) // 2
             limit = min(pairs, max(int(SHARE * pairs), LEAST * k * n)) * price(sim)
-        rng, distance = generator(self.random_state), self.distance
+        rng, distance = self._seed(), self.distance
         self.graph_ = nearest(
             sim, k, limit=limit, cheap=cheap, distance=distance, rng=rng
         )
@@ -322,7 +322,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             cheap=self._cheap,
             cheap_new=cheap_new,
             distance=self.distance,
-            rng=generator(self.random_state),
+            rng=self._seed(),
         )
         return self._distances(result.values), result.indices
 
@@ -334,6 +334,12 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         indptr = np.arange(0, m * k + 1, k, dtype=np.int32)
         entries = distances.ravel(), indices.ravel().astype(np.int32), indptr
         return csr_matrix(entries, shape=(m, self.n_samples_fit_))
+
+    def _seed(self) -> np.random.Generator:
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**31)
+        return np.random.default_rng(seed)
 
     @property
     def _n_features_out(self) -> int:

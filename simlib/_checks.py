@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 
 __all__ = [
+    "between_0_and_1",
     "columns_like",
     "finite",
     "generator",
@@ -171,6 +172,13 @@ def inside(value: float, name: str, above: float, below: float = inf) -> float:
         if below == inf:
             range_ = f"be a number above {above}"
         raise ValueError(f"{name} must {range_}; got {value!r}.")
+    return float(value)
+
+
+def between_0_and_1(value: float, name: str) -> float:
+    """Return a number between 0 and 1, which is neither of them."""
+    if not (isinstance(value, Real) and 0 < value < 1):
+        raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
     return float(value)
 
 

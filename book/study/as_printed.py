@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib._checks import inside
+from simlib._checks import between_0_and_1
 from simlib._scale import largest_ratio, norms
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import Rows, as_numbers, gap_and_back
@@ -158,7 +158,7 @@ def _solve(
     rng: int | np.random.Generator | None,
 ) -> Solution:
     """Solve one system after the other; both names end here."""
-    inside(tol, "tol", 0, 1)
+    between_0_and_1(tol, "tol")
     problem = Problem.from_input(A, b, j, least_squares, preconditioner)
     R = preconditioner
     if R is None:

@@ -167,7 +167,7 @@ def anchored(
     left, core, right = _less(K, B, weight).factors(ridge)
     residual, base_landmarks = None, np.zeros(0, dtype=int)
     if weight and base is None:
-        residual = CheapPart(calibrated, weight, sim.dtype)
+        residual = CheapPart(calibrated.map(partial(np.multiply, weight)), sim.dtype)
     elif weight and base is not None and base.landmarks is not None:
         left, core, right = _joined(K, core, base, weight)
         base_landmarks = base.landmarks

@@ -15,13 +15,16 @@ import numpy as np
 import scipy.sparse
 
 __all__ = [
+    "columns_like",
     "finite",
     "indices",
     "inside",
     "numbers",
     "one_of",
     "same_length",
+    "selection",
     "shaped",
+    "square",
     "symmetric",
     "whole_number",
     "word_or_number",
@@ -70,20 +73,20 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
             f"{what} are named by a one-dimensional array of integers; got "
             f"{index.dtype} of shape {index.shape}."
         )
-    if index.min() < 0 or index.max() >= n:
+    if index.astype(np.uint64, copy=False).max() >= n:  # negative ones wrap
         wrong = index.min() if index.min() < 0 else index.max()
         raise IndexError(f"{what} are numbered 0 to {n - 1}; got {wrong}.")
     return index.astype(np.intp, copy=False)
 
 
-def numbers(values: Any, name: str) -> np.ndarray:
-    """Return a dense array of real and finite numbers."""
+def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
+    """Return a dense array of finite numbers, real ones unless `kinds` has a c."""
     if scipy.sparse.issparse(values):
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
     values = np.asarray(values)
     if values.dtype.kind == "O":
         values = values.astype(float)
-    if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+    if values.dtype.kind not in kinds or not np.isfinite(values).all():
         raise ValueError(f"{name} must be real and finite numbers; got {values.dtype}.")
     return values
 
@@ -92,6 +95,33 @@ def same_length(i: np.ndarray, j: np.ndarray, names: str = "`i` and `j`") -> Non
     """Refuse two arrays that do not go together one by one."""
     if len(i) != len(j):
         raise ValueError(f"{names} must be as long; got {len(i)} and {len(j)}.")
+
+
+def selection(index: Any, n: int, what: str = "Items") -> np.ndarray:
+    """Return numbers from 0 to n - 1, given as such or as a mask of n booleans."""
+    index = np.asarray(index, dtype=None if np.size(index) else np.intp)
+    if index.dtype == bool and index.shape == (n,):
+        return np.flatnonzero(index)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"{what} are chosen by integers or by a mask of {n} booleans; got "
+            f"{index.dtype} of shape {index.shape}."
+        )
+    return indices(index, n, what)
+
+
+def columns_like(y: Any, n: int, name: str) -> np.ndarray:
+    """Return right-hand sides, of which a matrix with n rows has one or several."""
+    y = numbers(y, name, "fiubc")
+    if y.ndim not in (1, 2) or len(y) != n:
+        raise ValueError(f"{name} must have shape ({n},) or ({n}, k); got {y.shape}.")
+    return y
+
+
+def square(shape: tuple[int, ...], what: str) -> None:
+    """Refuse a matrix that is not square."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"Only a square matrix {what}; got shape {shape}.")
 
 
 def word_or_number(

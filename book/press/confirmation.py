@@ -267,19 +267,24 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
         or values & {name.removeprefix(".") for name in units[unit].decided}
     }
     known = {
-        (path, hash.removeprefix("-"))
+        (_home(path, name), hash.removeprefix("-"))
         for code in (record, probe)
         for path, units in code.items()
-        for hash in units.values()
+        for name, hash in units.items()
     }
     found |= {
         (path, name)
         for path, units in quick.items()
         for name, hash in units.items()
-        if hash.startswith("-") and (path, hash[1:]) not in known
+        if hash.startswith("-") and (_home(path, name), hash[1:]) not in known
         if path.endswith(".md") or (checkout.unit(path, name) or _GONE).switch
     }
     return sorted({place(unit) for unit in found})
+
+
+def _home(path: str, name: str) -> str:
+    """Return what a block belongs to: a chapter, or a function wherever it is."""
+    return path if path.endswith(".md") else name.partition("/")[0]
 
 
 def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:

@@ -127,9 +127,10 @@ class Checkout:
         return {path: self._units(path, units) for path, units in like.items()}
 
     def unit(self, path: str, name: str) -> Unit | None:
-        """Return a unit of a module as it is, None if there is none."""
+        """Return a unit of a module as it is, or as it moved; None if there is none."""
         source = self.source(path)
-        return source.unit(name) if source else None
+        found = source.unit(name) if source else None
+        return found or (None if name == "." else self._elsewhere(name))
 
     def like(self, path: str, name: str) -> set[str]:
         """Return the hashes of the blocks of the function that a block belongs to."""
@@ -150,15 +151,26 @@ class Checkout:
             now[name] = sign + found if found else None
         return now
 
+    def _elsewhere(self, name: str) -> Unit | None:
+        """Return a unit of that name in another module."""
+        units = (source.unit(name) for source in self._sources if name in source.hashes)
+        return next(units, None)
+
+    @cached_property
+    def _sources(self) -> list[Source]:
+        """All modules of the package and the book."""
+        tops = (self.repository.root / self.repository.package, self.repository.book)
+        files = [file for top in tops for file in sorted(top.rglob("*.py"))]
+        found = (self.source(self.repository.relative(file)) for file in files)
+        return [source for source in found if source]
+
     @cached_property
     def _moved(self) -> dict[str, set[str]]:
         """Name of a unit -> its hashes in all modules of the package and the book."""
         found: dict[str, set[str]] = {}
-        for top in (self.repository.package, "book"):
-            for file in sorted((self.repository.root / top).rglob("*.py")):
-                source = self.source(self.repository.relative(file))
-                for name, hash in source.hashes.items() if source else ():
-                    found.setdefault(name, set()).add(hash)
+        for source in self._sources:
+            for name, hash in source.hashes.items():
+                found.setdefault(name, set()).add(hash)
         return found
 
     def _read_hash(self, path: str) -> str | None:

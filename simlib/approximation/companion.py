@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from simlib.lowrank.lowrank import is_symmetric
+from simlib.lowrank.tall import is_symmetric
 from simlib.similarity import Similarity
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity

@@ -12,7 +12,7 @@ from simlib._checks import whole_number
 from simlib.landmarks import sample_size
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
-from simlib.similarity.requests import Block
+from simlib.similarity.requests import Block, Region
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Calls", "Method", "Plan", "Reading", "largest_below", "nominal"]
@@ -80,21 +80,14 @@ class Plan:
         diagonal_known : bool
             Whether the diagonal costs nothing.
         """
-        n, columns = self.n, self.columns
-        rows = columns if self.rows is None else self.rows
-        lines = np.union1d(columns, rows)
-        if symmetric:
-            rest = np.setdiff1d(self.block, lines).size
-            count = n * lines.size - lines.size * (lines.size - 1) // 2
-            count += rest * (rest + 1) // 2
-        else:
-            count = n * (columns.size + rows.size) - columns.size * rows.size
-            others = (np.setdiff1d(self.block, side).size for side in (rows, columns))
-            count += next(others) * next(others)
-        met = np.union1d(lines, self.block).size
-        if diagonal_known:
-            return count - met
-        return count + (n - met if self.diagonal else 0)
+        region = Region(
+            self.n,
+            self._requests(symmetric),
+            symmetric=symmetric,
+            diagonal=not diagonal_known,
+        )
+        apart = self.n - region.on_diagonal if self.diagonal else 0
+        return len(region) + (0 if diagonal_known else apart)
 
     def calls(self, sim: SimilarityMatrix) -> int:
         """Return the distinct pairs of a matrix in it, known before or not."""

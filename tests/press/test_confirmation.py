@@ -151,6 +151,14 @@ def test_a_function_that_moves_stales_nothing(book):
     assert standing(book).changed == {"code": ["tiny/lower.py:double"]}
 
 
+def test_a_module_that_moves_is_confirmed(book):
+    (book.root / "tiny/study.py").rename(book.root / "tiny/studies.py")
+    edit(book.source("alpha"), "tiny.study", "tiny.studies")
+    assert confirmed(book).verdict == "confirmed"
+    edit(book.root / "tiny/studies.py", "WIDE = 2", "WIDE = 1 + 1")
+    assert confirmed(book).verdict == "not confirmed"
+
+
 def test_a_renamed_variable_is_confirmed(book, capsys):
     before = {p.name: p.read_text() for p in book.results("alpha").iterdir()}
     edit(book.root / "tiny/lower.py", "2 * n", "n + n")

@@ -13,7 +13,7 @@ from test_preconditioner import coherent, matrix
 
 from simlib.regression import Preconditioner, even_power, lstsq, odd_power, solve_gram
 from study import as_printed as paper
-from study.exact import ExactGram, exact_product, relative_error
+from study.multiprecision import ExactGram, exact_product, relative_error
 from support.matrices import orthogonal, quick
 
 METHODS = ["auto", "gram", "cholesky_qr", "lsqr"]

@@ -7,28 +7,36 @@ A check returns its argument, in the type that is computed with.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf, isfinite
+from math import inf
 from numbers import Real
+from sys import float_info
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 __all__ = [
+    "between_0_and_1",
     "columns_like",
     "finite",
+    "generator",
     "indices",
     "inside",
+    "most_calls",
     "numbers",
     "one_of",
     "same_length",
     "selection",
     "shaped",
+    "share",
     "square",
     "symmetric",
     "whole_number",
     "word_or_number",
 ]
+
+
+LARGEST = float_info.max
 
 
 def whole_number(
@@ -47,7 +55,7 @@ def whole_number(
 def finite(value: float, name: str, least: float = -inf, below: float = inf) -> float:
     """Return a finite number from `least` on and below `below`."""
     real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and isfinite(value) and least <= value < below):
+    if not (real and abs(value) <= LARGEST and least <= value < below):
         bounds = [f"at least {least}"] if least > -inf else []
         bounds += [f"below {below}"] if below < inf else []
         wanted = " of " + " and ".join(bounds) if bounds else ""
@@ -164,4 +172,32 @@ def inside(value: float, name: str, above: float, below: float = inf) -> float:
         if below == inf:
             range_ = f"be a number above {above}"
         raise ValueError(f"{name} must {range_}; got {value!r}.")
+    return float(value)
+
+
+def between_0_and_1(value: float, name: str) -> float:
+    """Return a number between 0 and 1, which is neither of them."""
+    if not (isinstance(value, Real) and 0 < value < 1):
+        raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
+    return float(value)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the generator of what scikit-learn calls a random state."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    return np.random.default_rng(random_state)
+
+
+def most_calls(value: float | None, name: str) -> float:
+    """Return a number of calls, which may be infinite."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not value >= 0:
+        raise ValueError(f"{name} is a number of calls, from 0 on; got {value!r}.")
+    return value
+
+
+def share(value: float, name: str) -> float:
+    """Return a number above 0 and at most 1."""
+    if not (isinstance(value, Real) and 0 < value <= 1):
+        raise ValueError(f"{name} must be above 0 and at most 1; got {value!r}.")
     return float(value)

@@ -9,6 +9,7 @@ is a table.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,57 +21,69 @@ from simlib.approximation.tikhonov import tikhonov
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Companion", "as_companion", "features", "neighbor_lists", "rising"]
+__all__ = ["Calibrated", "as_companion", "asked", "neighbor_lists", "strips"]
 
-LEVELS = 2**16
-STRIP = 2**22  # entries of the companion computed at a time
-N_FEATURES = 60  # landmarks of the companion's own approximation
+LEVELS = 2**16  # of the values that are told apart
+SAMPLE = 2**16  # pairs that tell the direction and the range of a companion
+AT_ONCE = 2**22  # entries of the companion, or of a prediction
+N_LANDMARKS = 60  # of the companion's own approximation
+INDEXED = 30  # neighbours of each item in an index of pynndescent
 
 
-class Companion:
+class Calibrated:
     """The cheap similarities of n items, large where items are near.
 
     Parameters
     ----------
     cheap : SimilarityMatrix
         Nothing of it is kept.
+    values, nearness : arrays of shape (m,)
+        Of some pairs: the cheap similarity, and what is paid for.
+
+    Attributes
+    ----------
     sign : int
         -1 where a small value means near.
+    table : array of float32, shape (65536,)
+        The nearness that a place stands for.
     """
 
-    def __init__(self, cheap: SimilarityMatrix, sign: int):
-        self.cheap, self.sign, self.n = cheap, sign, cheap.n
-        self.low, self.step, self.fresh = 0.0, 1.0, True
+    def __init__(
+        self, cheap: SimilarityMatrix, values: np.ndarray, nearness: np.ndarray
+    ):
+        self.cheap, self.n = cheap, cheap.n
+        some = np.random.default_rng(0).permutation(values.size)[:SAMPLE]
+        self.sign = 1 if _rising(values[some], nearness[some]) else -1
+        self._low, self._step = 0.0, 1.0
+        self._spread(self.sign * values)
         self.table = np.zeros(LEVELS, np.float32)
         self._codes: np.ndarray | None = None
 
     def read(self) -> None:
         """Keep all of it, two bytes an entry."""
         n, every = self.n, np.arange(self.n)
-        sample = np.random.default_rng(0).integers(n, size=(2, 2**16))
-        some = self.pairs(*sample[:, sample[0] != sample[1]])
-        self.set_range(some)
+        i, j = np.random.default_rng(0).integers(n, size=(2, SAMPLE))
+        self._spread(self.pairs(i[i != j], j[i != j]))
         self._codes = np.empty((n, n), np.uint16)
-        for k in range(0, n, max(1, STRIP // n)):
-            rows = every[k : k + max(1, STRIP // n)]
-            block = self.sign * _asked(self.cheap.blank().block, rows, every)
+        for rows in strips(n, n):
+            block = self.sign * asked(self.cheap.blank().block, rows, every)
             self._codes[rows] = self.codes(block)
 
-    def set_range(self, values: np.ndarray) -> None:
+    def _spread(self, values: np.ndarray) -> None:
         """Spread the table over the range of some values."""
-        self.fresh = False
         low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
         if high > low:
             margin = (high - low) / 8
-            self.low, self.step = low - margin, (high - low + 2 * margin) / (LEVELS - 1)
+            self._low = low - margin
+            self._step = (high - low + 2 * margin) / (LEVELS - 1)
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return its values at some pairs, large where near."""
-        return self.sign * _asked(self.cheap.blank().pairs, i, j)
+        return self.sign * asked(self.cheap.blank().pairs, i, j)
 
     def codes(self, values: np.ndarray) -> np.ndarray:
-        """Return the places of values in the table."""
-        codes = (values - self.low) / self.step
+        """Return the places in the table of values that are large where near."""
+        codes = (values - self._low) / self._step
         return np.clip(codes, 0, LEVELS - 1).astype(np.uint16)
 
     def codes_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -85,7 +98,7 @@ class Companion:
         return self._codes[rows]
 
     def calibrate(self, codes: np.ndarray, nearness: np.ndarray) -> None:
-        """Fit the table to pairs that are paid for."""
+        """Fit the table to what is paid for."""
         count = np.bincount(codes, minlength=LEVELS)
         total = np.bincount(codes, nearness, minlength=LEVELS)
         (met,) = count.nonzero()
@@ -95,8 +108,18 @@ class Companion:
                 np.arange(LEVELS), fit.X_thresholds_, fit.y_thresholds_
             ).astype(np.float32)
 
+    def vectors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near the companion."""
+        base = getattr(self.cheap, "base", None)
+        if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
+            return base.Z, np.full(base.Z.shape[1], self.sign)
+        answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.n), rng=0)
+        Z, signs = answer.embedding()
+        return np.asarray(Z), self.sign * signs
 
-def _asked(request: Any, *arguments: np.ndarray) -> np.ndarray:
+
+def asked(request: Any, *arguments: np.ndarray) -> np.ndarray:
+    """Return what the companion answers, or say that it is the one that fails."""
     try:
         values = request(*arguments)
     except SimilarityError as error:
@@ -112,20 +135,17 @@ def _asked(request: Any, *arguments: np.ndarray) -> np.ndarray:
     return values
 
 
-def rising(x: np.ndarray, y: np.ndarray) -> bool:
+def _rising(x: np.ndarray, y: np.ndarray) -> bool:
     """Tell whether the rank correlation is not negative."""
     x_rank, y_rank = rankdata(x), rankdata(y)
     return bool((x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0)
 
 
-def features(cheap: SimilarityMatrix, sign: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near the companion."""
-    base = getattr(cheap, "base", None)
-    if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
-        return base.Z, np.full(base.Z.shape[1], sign)
-    answer = tikhonov(cheap.blank(), min(N_FEATURES, cheap.n), rng=0)
-    Z, signs = answer.embedding()
-    return np.asarray(Z), sign * signs
+def strips(n: int, width: int, most: int = AT_ONCE) -> Iterator[np.ndarray]:
+    """Yield the numbers of n rows, of so many entries each, some at a time."""
+    step = max(1, most // max(1, width))
+    for k in range(0, n, step):
+        yield np.arange(k, min(k + step, n))
 
 
 def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
@@ -152,6 +172,6 @@ def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
         found = index.kneighbors(queries, return_distance=False)
     else:
         # A short list for each item in the index; a search for the length wanted.
-        index = NNDescent(points, n_neighbors=30, random_state=0)
+        index = NNDescent(points, n_neighbors=INDEXED, random_state=0)
         found = index.query(queries, k=m + 1, epsilon=0.1)[0]
     return np.where(found < 0, np.arange(len(Z))[:, None], found)

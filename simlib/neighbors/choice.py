@@ -7,47 +7,15 @@ for waits until the others have got as far.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterator
-
 import numpy as np
-from scipy.sparse import csr_array
 
-from simlib.similarity.views import SimilarityMatrix
+from simlib.neighbors.paid import among
 
-__all__ = ["Board", "affordable", "among", "divide", "first", "mask", "pick", "strips"]
+__all__ = ["Chosen", "distinct", "divide", "first", "joined"]
 
-STRIP = 2**22  # entries of a prediction held at a time
 FLOOR = 0.08  # of the calls of a round, for each predictor
 
-
-def strips(n: int, width: int) -> Iterator[np.ndarray]:
-    """Yield the items, some at a time."""
-    step = max(1, STRIP // max(1, width))
-    for k in range(0, n, step):
-        yield np.arange(k, min(k + step, n))
-
-
-class Board:
-    """Room for some rows of a sparse matrix with n columns, written and wiped again.
-
-    Entries are found at once, in time and memory of those that are asked for.
-    """
-
-    def __init__(self, n: int):
-        self._n = n
-        self._cells = np.zeros((0, n), np.float32)
-
-    def read(self, matrix: csr_array, columns: np.ndarray) -> np.ndarray:
-        """Return the entries of a matrix at some columns of each row, shape (b, w)."""
-        b = matrix.shape[0]
-        if len(self._cells) < b:
-            self._cells = np.zeros((b, self._n), np.float32)
-        rows = np.repeat(np.arange(b), np.diff(matrix.indptr))
-        self._cells[rows, matrix.indices] = matrix.data
-        entries = np.take_along_axis(self._cells[:b], columns, axis=1)
-        self._cells[rows, matrix.indices] = 0
-        return entries
+Chosen = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, ranks and scores of pairs
 
 
 def first(
@@ -58,7 +26,7 @@ def first(
     Parameters
     ----------
     scores : array of shape (b, w)
-        Minus infinity for what is no candidate. Overwritten.
+        Minus infinity for what is no candidate. Overwritten unless `among_all`.
     paid : array of bool, shape (b, w)
     keep : int
         How many unpaid ones of each row, at most.
@@ -82,8 +50,7 @@ def first(
     top = np.take_along_axis(scores, order, axis=1)
     within = np.argsort(-top, axis=1, kind="stable")
     order = np.take_along_axis(order, within, axis=1)
-    top = np.take_along_axis(top, within, axis=1)
-    good = np.isfinite(top)
+    good = np.isfinite(np.take_along_axis(top, within, axis=1))
     if among_all:
         good &= ~np.take_along_axis(paid, order, axis=1)
         good &= np.cumsum(good, axis=1) <= keep
@@ -91,13 +58,38 @@ def first(
     return rows, order[rows, ranks], ranks
 
 
-def pick(
+def joined(parts: list[Chosen]) -> Chosen:
+    """Return what several strips propose as one."""
+    keys, ranks, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return keys, ranks, scores
+
+
+def distinct(found: list[Chosen], numbers: np.ndarray) -> list[np.ndarray]:
+    """Return the keys that each of some predictors pays for, each key by one of them.
+
+    Parameters
+    ----------
+    found : list of (keys, ranks, scores)
+        What each of them proposes.
+    numbers : array of int
+        How many of these it may pay for; who has most chooses first.
+    """
+    chosen = [np.zeros(0, np.int64) for _ in found]
+    taken = np.zeros(0, np.int64)
+    for place in np.argsort(-numbers, kind="stable"):
+        keys, ranks, scores = found[place]
+        new = ~among(keys, taken)
+        chosen[place] = _best(keys[new], ranks[new], scores[new], numbers[place])
+        taken = np.sort(np.append(taken, chosen[place]))
+    return chosen
+
+
+def _best(
     keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, number: int
 ) -> np.ndarray:
     """Return so many distinct keys of the best rank, among equals the best score."""
     counts = np.cumsum(np.bincount(ranks)) if ranks.size else np.zeros(0)
-    last = np.searchsorted(counts, 2 * number)  # a key occurs at most twice
-    some = ranks <= last
+    some = ranks <= np.searchsorted(counts, 2 * number)  # a key occurs at most twice
     keys, ranks, scores = keys[some], ranks[some], scores[some]
     keys = keys[np.lexsort((-scores, ranks))]
     _, places = np.unique(keys, return_index=True)
@@ -110,37 +102,3 @@ def divide(success: np.ndarray) -> np.ndarray:
         return np.full(success.size, 1 / success.size)
     shares = np.maximum(success / success.sum(), FLOOR)
     return shares / shares.sum()
-
-
-def mask(matrix: csr_array, rows: np.ndarray) -> np.ndarray:
-    """Return where some consecutive rows of a sparse matrix have entries."""
-    dense = np.zeros((rows.size, matrix.shape[1]), bool)
-    start, stop = matrix.indptr[rows[0]], matrix.indptr[rows[-1] + 1]
-    degree = np.diff(matrix.indptr[rows[0] : rows[-1] + 2])
-    dense[np.repeat(np.arange(rows.size), degree), matrix.indices[start:stop]] = True
-    return dense
-
-
-def affordable(
-    sim: SimilarityMatrix, i: np.ndarray, j: np.ndarray, left: float
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the first of some pairs, as many as so many calls pay for, and their cost.
-
-    What is known, in one order or both, makes some pairs cheaper than others.
-    """
-    cost = sim.cost(pairs=(i, j))
-    if cost > left:
-        sizes = range(i.size)
-        some = bisect_right(
-            sizes, left, key=lambda size: sim.cost(pairs=(i[:size], j[:size]))
-        )
-        i, j = i[: max(0, some - 1)], j[: max(0, some - 1)]
-        cost = sim.cost(pairs=(i, j))
-    return i, j, cost
-
-
-def among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Tell which keys are among sorted ones."""
-    if known.size == 0:
-        return np.zeros(keys.size, bool)
-    return known.take(np.searchsorted(known, keys), mode="clip") == keys

@@ -21,6 +21,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import num_obs_y, squareform
 
+from simlib._scale import exponent
+
 __all__ = ["average_cuts", "average_linkage", "complete_linkage", "components"]
 
 
@@ -80,7 +82,7 @@ def average_cuts(
     rounding: labels from 1, shape (n,) or (m, n) for m thresholds.
     """
     n = num_obs_y(similarities)
-    largest = int(np.frexp(np.abs(similarities).max())[1]) + n.bit_length()
+    largest = exponent(similarities) + n.bit_length()
     shift = max(largest - np.finfo(float).maxexp, 0)  # sums of entries are numbers
     tree = linkage(np.ldexp(-similarities, -shift), "average")
     # SciPy cuts at distances that are not negative: at ranks, which lose no digit.

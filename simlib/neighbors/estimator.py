@@ -8,9 +8,8 @@ What takes a precomputed sparse graph of distances takes this one's::
     Isomap(n_neighbors=10, metric="precomputed").fit_transform(graph)
     UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
 
-with ``graph = estimator.fit_transform(items)``. t-SNE wants at least
-3 perplexity + 1 neighbours, the others as many as they are told. DBSCAN wants all pairs
-within its radius: those of `pairs_above`.
+with ``graph = estimator.fit_transform(items)``; t-SNE wants at least 3 perplexity + 1
+neighbours. DBSCAN wants all pairs within its radius: those of `pairs_above`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib._checks import whole_number
+from simlib._checks import one_of, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.of_items import Kernel, OfItems
 from simlib.neighbors.graph import nearest
@@ -51,20 +50,15 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         symmetric `Similarity` over all items, X then being numbers of items. Not
         "precomputed": pass ``Similarity.from_matrix(K)``.
     n_neighbors : int, default=10
-        How many neighbours. Where there are not more items, a warning says so, and all
-        others are neighbours.
+        How many neighbours; all others, with a warning, where there are not more items.
     limit : int, optional
         Most calls in `fit`. None means those for 5 % of the pairs, and for no fewer
-        than four for each neighbour of an item, or all pairs where these are fewer.
+        than four for each neighbour of an item.
     cheap : str, callable, Similarity, or array or sparse array, optional
-        A companion that costs little: a name or a function of two items where `kernel`
-        is; where that is a `Similarity`, one of the same items or a function of two of
-        them. Or an array of shape (n, d) with a row for each item of `fit`, or of the
-        `Similarity`, whose inner products are the cheap similarities; it says nothing
-        of new items, which are searched without. For distances between its rows pass
-        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`,
-        where X is numbers of items, and ``cheap=scipy.spatial.distance.euclidean``
-        where it is these rows.
+        A companion: a name or a function of two items where `kernel` is; a `Similarity`
+        of the same items, or a function, where that is one. Or an array of shape (n, d)
+        with a row for each item, whose inner products are the cheap similarities; new
+        items are then searched without.
     distance : bool, default=False
         Whether the kernel is a distance: small means near.
     batch : None, "pairs" or "block", default=None
@@ -93,20 +87,13 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     Notes
     -----
     HDBSCAN needs ``graph_.to_csr(connected=True)``, and so does Isomap, with
-    ``n_neighbors=None, radius=np.inf``, which takes all edges. UMAP needs
-    ``graph_.to_csr(symmetric=True)``. DBSCAN and Butina count the items within a
-    radius, of which a graph has k: they want `pairs_above` at that radius and its
-    ``to_csr()``. On a graph DBSCAN needs ``graph_.to_csr(symmetric=True)``, or it
-    divides clusters, and with ``min_samples`` above ``n_neighbors + 1`` everything is
-    noise.
-
-    A data frame reaches a callable as in `SimilarityFeatures`.
+    ``n_neighbors=None, radius=np.inf``; UMAP needs ``graph_.to_csr(symmetric=True)``.
 
     A similarity s counts as the distance m - s, where m is the largest similarity that
     was found in `fit`; of a new item no distance is below zero. New items cost a
-    twentieth of the fitted ones each in calls, at least four for each neighbour, and in
-    `transform` or `kneighbors` with items up to 60 columns among the fitted ones. With
-    a `Similarity`, which keeps what it evaluates, each is compared with all of them.
+    twentieth of the fitted ones each in calls, at least four for each neighbour, and
+    up to 60 columns among the fitted ones. With a `Similarity`, which keeps what it
+    evaluates, each is compared with all of them.
 
     Examples
     --------
@@ -189,13 +176,9 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         if limit is None:
             pairs = n * (n - 1) // 2
             limit = min(pairs, max(int(SHARE * pairs), LEAST * k * n)) * price(sim)
+        rng, distance = self._seed(), self.distance
         self.graph_ = nearest(
-            sim,
-            k,
-            limit=limit,
-            cheap=cheap,
-            distance=self.distance,
-            rng=self._seed(),
+            sim, k, limit=limit, cheap=cheap, distance=distance, rng=rng
         )
         self._fitted, self._sim = items, sim
         self._cheap = cheap if isinstance(cheap, SimilarityMatrix) else None
@@ -204,15 +187,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> csr_matrix:
-        """Fit, and return the graph of the fitted items.
-
-        Parameters and errors are those of `fit`.
-
-        Returns
-        -------
-        csr_matrix of shape (n, n)
-            As `transform`.
-        """
+        """Fit, and return the graph of the fitted items, as `transform` does."""
         return self.fit(X)._fitted_graph()
 
     def transform(self, X: Any) -> csr_matrix:
@@ -274,19 +249,16 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         """
         check_is_fitted(self, "graph_")
         n, found = self.graph_.indices.shape
-        k = found if n_neighbors is None else whole_number(n_neighbors, "n_neighbors")
+        k = found if n_neighbors is None else n_neighbors
         if X is None:
-            if not 1 <= k <= found:
+            if (k := whole_number(k, "n_neighbors", 1)) > found:
                 raise ValueError(
                     f"`fit` found {found} neighbours of each item, and {k} are asked "
                     "for: fit with more."
                 )
             distances, indices = self._known(k)
-        elif not 1 <= k <= n:
-            raise ValueError(
-                f"n_neighbors must be between 1 and {n}, for {n} fitted items; got {k}."
-            )
         else:
+            k = whole_number(k, "n_neighbors", 1, n)
             distances, indices = self._found(self._items(X, reset=False), k)
         return (distances, indices) if return_distance else indices
 
@@ -314,10 +286,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         ValueError
             No such mode, or as in `kneighbors`.
         """
-        if mode not in ("connectivity", "distance"):
-            raise ValueError(
-                f'mode must be "connectivity" or "distance"; got {mode!r}.'
-            )
+        one_of(mode, ("connectivity", "distance"), "mode")
         distances, indices = self.kneighbors(X, n_neighbors)
         if mode == "connectivity":
             distances = np.ones_like(distances)
@@ -338,7 +307,10 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         n = self.n_samples_fit_
         limit = min(n, max(int(SHARE * n), LEAST * k))
         if isinstance(self.kernel, Source):
-            return self._rows(self.kernel, items, k)
+            values = self.kernel.block(items, self._fitted)
+            far = values if self.distance else -values
+            order = np.argsort(far, axis=1, kind="stable")[:, :k]
+            return self._distances(np.take_along_axis(values, order, axis=1)), order
         cheap_new = None
         if self._cheap is not None:
             cheap_new = self._cheap.between(self._cheap_items(items), np.arange(n))
@@ -353,15 +325,6 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             rng=self._seed(),
         )
         return self._distances(result.values), result.indices
-
-    def _rows(
-        self, sim: Source, items: np.ndarray, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the neighbours of items of one Similarity, by whole rows."""
-        values = sim.block(items, self._fitted)
-        order = np.argsort(values if self.distance else -values, axis=1, kind="stable")
-        order = order[:, :k]
-        return self._distances(np.take_along_axis(values, order, axis=1)), order
 
     def _distances(self, values: np.ndarray) -> np.ndarray:
         return values.copy() if self.distance else np.maximum(self._far - values, 0)
@@ -405,11 +368,9 @@ def _same(X: Any, Y: Any) -> bool:
             return np.array_equal(X, Y, equal_nan=missing)
         X, Y = X.ravel().tolist(), Y.ravel().tolist()
     try:
-        if type(X) is not type(Y):
-            return False
-        if isinstance(X, list):
+        if isinstance(X, list) and isinstance(Y, list):
             return len(X) == len(Y) and all(map(_alike, X, Y))
-        return bool(X == Y)
+        return type(X) is type(Y) and bool(X == Y)
     except (TypeError, ValueError):  # arrays, or pandas.NA, and not the very same
         return False
 

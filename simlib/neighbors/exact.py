@@ -12,110 +12,115 @@ from __future__ import annotations
 
 import numpy as np
 
-from simlib.neighbors.choice import strips
+from simlib._scale import exponent
+from simlib.neighbors.cheap import strips
 from simlib.neighbors.paid import Paid
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["filter_and_refine"]
 
-STEP = 4  # parts in which an item asks for what is not excluded
+PARTS = 4  # in which an item asks for what is not excluded
+SORTED_AT_ONCE = 2**22  # bounds
 
 
-def filter_and_refine(
-    sim: SimilarityMatrix, paid: Paid, bound: SimilarityMatrix, limit: float
-) -> int:
+def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
     """Pay for pairs until every list of nearest is certain.
 
     Parameters
     ----------
-    sim : SimilarityMatrix
-        Distances.
     paid : Paid
-        What is known of them, as nearness: distances times -1.
+        Of distances, within its limit.
     bound : SimilarityMatrix
         At most the distance of each pair.
-    limit : float
-        Most calls.
-
-    Returns
-    -------
-    int
-        Calls made.
 
     Raises
     ------
     ValueError
         A distance is smaller than its bound.
     BudgetExceeded
-        The limit is reached before all is certain; what was evaluated is known to
-        `sim`.
+        The limit does not pay for certainty; `paid` keeps what was evaluated.
 
     Notes
     -----
-    Memory: n^2 numbers of four bytes, the bounds rounded downwards. With one item at a
-    time as many calls as any method needs that knows only the bound; here a little
-    more, since items ask for several at a time. Source: Seidl and Kriegel (1998).
+    Memory: 4 n^2 bytes for the bounds, of float32 and rounded down. A bound that is
+    larger than the distance of an unpaid pair goes unnoticed. Pairs are asked for in
+    rounds, at most a third more than one after the other would need, so that functions
+    that are given many pairs at a time can be. Source: Seidl and Kriegel (1998).
     """
-    n, k, calls = sim.n, paid.k, 0
-    low = np.empty((n, n), np.float32)  # over a power of 2, whatever their size
-    largest, power = 0.0, 0
-    for rows in strips(n, n):
-        block = bound.blank().block(rows, np.arange(n))
-        if largest == 0:
-            power = int(np.frexp(block.max())[1])
-        block = np.ldexp(block, -power)
-        largest = max(largest, float(block.max()))
-        low[rows] = block
-        above = low[rows] > block
-        low[rows] = np.where(
-            above, np.nextafter(low[rows], np.float32(-np.inf)), low[rows]
-        )
+    n, sim = paid.n, paid.sim
+    low, largest, power = _lower_bounds(bound)
     low[np.arange(n), np.arange(n)] = np.inf
     low[paid.i, paid.j] = low[paid.j, paid.i] = np.inf  # these need no asking
     active = np.arange(n)
     while active.size:
-        keys, still = [], []
-        for part in np.array_split(active, max(1, active.size * n // 2**22)):
-            farthest = np.ldexp(-paid.values[part, -1], -power)
-            bounds = low[part]
-            open_ = bounds < farthest[:, None]
-            count = open_.sum(axis=1)
-            still.append(part[count > 0])
-            asked = np.where(np.isinf(farthest), k, np.maximum(1, count // STEP))
-            asked = np.minimum(asked, count)
-            width = int(asked.max(initial=0))
-            if width == 0:
-                continue
-            best = np.argpartition(bounds, min(width, n - 1), axis=1)[:, :width]
-            ranks = np.argsort(np.take_along_axis(bounds, best, axis=1), axis=1)
-            best = np.take_along_axis(best, ranks, axis=1)
-            a, place = np.nonzero(np.arange(width) < asked[:, None])
-            i, j = part[a], best[a, place]
-            keys.append(np.minimum(i, j) * n + np.maximum(i, j))
-        active = np.concatenate(still)
-        if not keys:
-            break
-        i, j = np.divmod(np.unique(np.concatenate(keys)), n)
+        parts = np.array_split(active, max(1, active.size * n // SORTED_AT_ONCE))
+        wanted = [_not_excluded(low, paid, part, power) for part in parts]
+        active = np.concatenate([still for still, _ in wanted])
+        i, j = np.divmod(np.unique(np.concatenate([keys for _, keys in wanted])), n)
         cost = sim.cost(pairs=(i, j))
-        if cost > limit - calls:
+        if cost > paid.left:
             raise BudgetExceeded(
-                f"{calls} calls leave the neighbours of {active.size} "
-                f"items uncertain, and the limit is {limit:.0f}: raise it, everything "
-                "known is kept; or take exact=False."
+                f"{paid.calls} calls leave the neighbours of {active.size} "
+                f"items uncertain, and the limit is {paid.limit:.0f}: raise it, "
+                "everything known is kept; or take exact=False."
             )
-        values = sim.pairs(i, j).astype(float)
-        calls += cost
-        scaled = np.ldexp(values, -power)
-        rounding = 1e-6 * np.abs(scaled) + 1e-9 * largest  # equal items may differ
-        wrong = scaled + rounding < low[i, j]
-        if wrong.any():
-            at = int(np.argmax(wrong))
-            raise ValueError(
-                f"The companion is no lower bound: items {i[at]} and {j[at]} have the "
-                f"distance {values[at]:.6g}, less than "
-                f"{np.ldexp(float(low[i[at], j[at]]), power):.6g}."
-            )
-        paid.add(i, j, -values)
+        values = sim.pairs(i, j)
+        paid.calls += cost
+        _check_bounds(low, largest, power, i, j, values.astype(float))
+        paid.add(i, j, values)
         low[i, j] = low[j, i] = np.inf
-    return calls
+
+
+def _lower_bounds(bound: SimilarityMatrix) -> tuple[np.ndarray, float, int]:
+    """Return the bounds and the largest of them, both over a power of two, and this."""
+    n, largest, power = bound.n, 0.0, 0
+    low = np.empty((n, n), np.float32)
+    for rows in strips(n, n):
+        block = bound.blank().block(rows, np.arange(n))
+        power = power if largest else exponent(block)
+        block = np.ldexp(block, -power)
+        largest = max(largest, float(block.max()))
+        low[rows] = block
+        down = np.nextafter(low[rows], np.float32(-np.inf))
+        low[rows] = np.where(low[rows] > block, down, low[rows])
+    return low, largest, power
+
+
+def _not_excluded(
+    low: np.ndarray, paid: Paid, items: np.ndarray, power: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the items that are not certain, and keys of pairs that these ask for."""
+    n, k, bounds = paid.n, paid.k, low[items]
+    farthest = np.ldexp(-paid.values[items, -1], -power)
+    count = (bounds < farthest[:, None]).sum(axis=1)
+    asked = np.where(np.isinf(farthest), k, np.maximum(1, count // PARTS))
+    asked = np.minimum(asked, count)
+    width = int(asked.max(initial=0))
+    best = np.argpartition(bounds, min(width, n - 1), axis=1)[:, :width]
+    ranks = np.argsort(np.take_along_axis(bounds, best, axis=1), axis=1)
+    best = np.take_along_axis(best, ranks, axis=1)
+    a, place = np.nonzero(np.arange(width) < asked[:, None])
+    i, j = items[a], best[a, place]
+    return items[count > 0], np.minimum(i, j) * n + np.maximum(i, j)
+
+
+def _check_bounds(
+    low: np.ndarray,
+    largest: float,
+    power: int,
+    i: np.ndarray,
+    j: np.ndarray,
+    values: np.ndarray,
+) -> None:
+    """Refuse bounds that are larger than distances by more than rounding."""
+    scaled = np.ldexp(values, -power)
+    rounding = 1e-6 * np.abs(scaled) + 1e-9 * largest  # equal items may differ
+    wrong = scaled + rounding < low[i, j]
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(
+            f"The companion is no lower bound: items {i[at]} and {j[at]} have the "
+            f"distance {values[at]:.6g}, less than "
+            f"{np.ldexp(float(low[i[at], j[at]]), power):.6g}."
+        )

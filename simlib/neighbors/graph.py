@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,10 +21,12 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from simlib._checks import whole_number
+from simlib._checks import most_calls, one_of, whole_number
 from simlib.lowrank.tall import read_only
+from simlib.neighbors.cheap import as_companion
 from simlib.neighbors.exact import filter_and_refine
-from simlib.neighbors.rounds import LARGEST, Rounds, checked
+from simlib.neighbors.paid import Paid
+from simlib.neighbors.rounds import ALL_PAIRS, Rounds, checked
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix
 
@@ -138,23 +139,20 @@ class NeighborGraph:
         ----------
         mode : "distance", "similarity" or "connectivity", default="distance"
             What the entries are. A similarity s becomes the distance m - s, where m is
-            the largest of all here, and a distance d the similarity m - d. Where some
-            similarities are negative the least of all is taken off them, for weights of
-            a graph are not. Ones with "connectivity".
+            the largest of all here, and a distance d the similarity m - d. Of negative
+            similarities the least is taken off. Ones with "connectivity".
         symmetric : bool, default=False
             Whether an entry has its mirror image: neighbours of either.
         connected : bool, default=False
-            Join components that have no edge between them, each by the nearest of some
-            pairs with the largest: a few more calls. HDBSCAN needs it. Implies
-            `symmetric`.
+            Join each component to the largest, by the nearest of some pairs: a few more
+            calls. HDBSCAN needs it. Implies `symmetric`.
 
         Returns
         -------
         csr_matrix of shape (n, n)
-            Indices are int32; each row ascends by distance, or falls by similarity, as
-            scikit-learn expects; where symmetric rows are sorted by column. Zeros are
-            stored, with `connected` as numbers next to zero: the trees of
-            `scipy.sparse.csgraph`, and HDBSCAN's, have no edge where a zero is.
+            Indices are int32; each row goes from the nearest on, as scikit-learn
+            expects; where symmetric by column. Zeros are stored, with `connected` as
+            numbers next to zero: trees have no edge where a zero is.
 
         Raises
         ------
@@ -165,15 +163,8 @@ class NeighborGraph:
 
         See Also
         --------
-        SimilarPairs.to_csr : all pairs within a radius, as DBSCAN and Butina want them.
-
-        Notes
-        -----
-        What counts the items within a radius finds k of each item here at most: DBSCAN
-        takes an item of a dense place for one of a sparse one, follows edges in their
-        direction and divides clusters, and with ``min_samples`` above k + 1 everything
-        is noise. Take `pairs_above` at the radius, or at least ``symmetric=True`` and a
-        k well above ``min_samples``.
+        SimilarPairs.to_csr : all pairs within a radius, as DBSCAN wants them; of a
+            graph it takes an item of a dense place for one of a sparse one.
         """
         n, k = self.indices.shape
         i, j = np.repeat(np.arange(n), k), self.indices.ravel().astype(np.int64)
@@ -200,24 +191,17 @@ class NeighborGraph:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Pay for pairs between components; return the nearest that join them all."""
         n, rng = len(self.indices), np.random.default_rng(0)
-        ones = np.ones(i.size)
-        count, label = connected_components(coo_array((ones, (i, j)), shape=(n, n)))
-        links_i, links_j = np.zeros((2, 0), np.int64)
-        if count == 1:
-            return links_i, links_j, np.zeros(0, self.values.dtype)
-        order = np.argsort(label, kind="stable")
-        size = np.bincount(label)
-        start = np.cumsum(size) - size
-        # Each component beside the largest tries some pairs with the rest of the items.
-        largest = int(np.argmax(size))
+        edges = coo_array((np.ones(i.size), (i, j)), shape=(n, n))
+        count, label = connected_components(edges)
+        order, size = np.argsort(label, kind="stable"), np.bincount(label)
+        start, largest = np.cumsum(size) - size, int(np.argmax(size))
         others = np.delete(np.arange(count), largest)
-        own = start[others, None] + (
-            rng.random((others.size, LINKS)) * size[others, None]
-        ).astype(np.int64)
-        far = start[largest] + (
-            rng.random((others.size, LINKS)) * size[largest]
-        ).astype(np.int64)
-        a, b = order[own], order[far]
+
+        def some(component: np.ndarray) -> np.ndarray:
+            places = rng.random((others.size, LINKS)) * size[component]
+            return order[start[component] + places.astype(np.int64)]
+
+        a, b = some(others[:, None]), some(np.array([[largest]]))
         values = self.sim.pairs(a.ravel(), b.ravel()).reshape(a.shape)
         best = (values if self.distance else -values).argmin(axis=1)
         at = np.arange(others.size), best
@@ -226,10 +210,7 @@ class NeighborGraph:
 
 def edge_weights(values: np.ndarray, mode: Mode, distance: bool) -> np.ndarray:
     """Return new weights of edges from their similarities or distances."""
-    if mode not in ("distance", "similarity", "connectivity"):
-        raise ValueError(
-            f'mode must be "distance", "similarity" or "connectivity"; got {mode!r}.'
-        )
+    one_of(mode, ("distance", "similarity", "connectivity"), "mode")
     if mode == "connectivity":
         return np.ones_like(values)
     if (mode == "distance") != distance:
@@ -252,8 +233,7 @@ def nearest(
 ) -> NeighborGraph:
     """Find the k nearest items of every item, from at most `limit` calls.
 
-    Rounds of predictions and calls: each pays for the pairs that promise most by what
-    is known, and the next predicts from all of it.
+    In rounds: each pays for the pairs that promise most by what is known.
 
     Parameters
     ----------
@@ -267,14 +247,12 @@ def nearest(
         counts, known before or not: after an interruption it goes on to the same end.
         With `exact` None means as many as it takes.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion: the same items under a cheap similarity or distance, a function of
-        two items, or the factor Z of similarities :math:`Z Z^T`, as in
-        `simlib.anchored`. Its direction is found from the data. For the distances
-        between rows of Z pass ``Similarity(Z, cdist, batch="block")``, with
-        `scipy.spatial.distance.cdist`.
+        A companion, as in `simlib.anchored`: the same items under a cheap similarity or
+        distance, a function of two items, or the factor Z of similarities
+        :math:`Z Z^T`. For the distances between rows of Z pass
+        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`.
     distance : bool, default=False
-        Whether small values of `sim` mean near. A warning says so where items turn out
-        to be farther from themselves than from others.
+        Whether small values of `sim` mean near.
     exact : bool, default=False
         With ``distance=True`` and a companion that is never larger than the distance,
         such as those of `simlib.text.bounds`: pay for all that this bound does not
@@ -310,14 +288,12 @@ def nearest(
 
     Notes
     -----
-    A tenth of the calls or so go to whole columns, fewer where the companion alone
-    would find most neighbours. Flops: O(n^2 r) a round with r at most 51, of some ten
-    rounds, and two bytes for each entry of the companion. Beyond 20,000 items nothing
-    is predicted but of candidates: cheap neighbours, by pynndescent if that is there
-    (``pip install simlib[neighbors]``), twice as many as an item has calls, and
-    neighbours of neighbours; time is in proportion to the calls, and memory some 20 kB
-    for each item. Source: ours; the neighbours of neighbours are those of NN-descent,
-    Dong et al. (2011).
+    A tenth of the calls or so go to whole columns. Flops: O(n^2 r) a round with r at
+    most 51, of some ten rounds; two bytes for each entry of the companion. Beyond
+    20,000 items only candidates are predicted: cheap neighbours, by pynndescent if that
+    is there (``pip install simlib[neighbors]``), and neighbours of neighbours; time is
+    in proportion to the calls, and memory some 20 kB for each item. Source: ours; the
+    neighbours of neighbours are those of NN-descent, Dong et al. (2011).
 
     Examples
     --------
@@ -330,30 +306,25 @@ def nearest(
     >>> graph.indices.shape, sim.calls <= 4500
     ((300, 5), True)
     """
-    sim, check = checked(sim), whole_number(check, "check")
-    if not 0 <= check <= sim.n:
-        raise ValueError(f"check must be between 0 and {sim.n} items; got {check}.")
-    rng = np.random.default_rng(rng)
-    if not isinstance(limit, Real) or np.isnan(limit):
-        if not (exact and limit is None):
-            raise ValueError(f"limit is the most calls, a number; got {limit!r}.")
-        limit = np.inf
+    sim, rng = checked(sim), np.random.default_rng(rng)
+    check = whole_number(check, "check", 0, sim.n)
+    most = np.inf if exact and limit is None else most_calls(limit, "limit")
     if exact:
         if check:
             raise ValueError(
                 "Exact neighbours have the recall 1, and no rows tell more: leave out "
                 f"check={check}."
             )
-        return _exact(sim, k, limit, cheap, distance)
+        return _exact(sim, k, most, cheap, distance)
     run = sim.run()
-    rounds = Rounds(run, k, limit, cheap, distance, rng, check)
-    most = rounds.price * sim.n * (sim.n - 1) // 2
-    with run.progress_bar(min(limit, most)) as rounds.show:
+    rounds = Rounds(run, k, most, cheap, distance, rng, check)
+    every = rounds.price * sim.n * (sim.n - 1) // 2
+    with run.progress_bar(min(most, every)) as rounds.show:
         rounds.run()
-        indices, recall = rounds.paid.indices, None
+        recall = None
         if check:
-            recall = _estimate(run, indices, distance, check, rng)
-    return _graph(sim, indices, rounds.calls, recall, distance, rounds.history)
+            recall = estimated_recall(run, rounds.paid.indices, distance, check, rng)
+    return _graph(sim, rounds.paid, recall, rounds.history)
 
 
 def _exact(
@@ -364,36 +335,32 @@ def _exact(
             "Exact neighbours need distance=True and, as `cheap`, a distance that is "
             "never larger, such as those of simlib.text.bounds."
         )
-    if sim.n > LARGEST:
+    if sim.n > ALL_PAIRS:
         raise ValueError(
-            f"The bounds of all pairs are kept, of {LARGEST} items at most; these are "
-            f"{sim.n}."
+            f"The bounds of all pairs are kept, of {ALL_PAIRS} items at most; these "
+            f"are {sim.n}."
         )
     run = sim.run()
-    limit = run.remaining if limit is None else min(limit, run.remaining)
-    rounds = Rounds(run, k, None, cheap, distance, 0)
-    assert rounds.cheap is not None
-    with run.progress_bar(None if limit == np.inf else limit):
-        calls = filter_and_refine(run, rounds.paid, rounds.cheap, limit)
-    return _graph(sim, rounds.paid.indices, calls, None, distance, [])
+    paid = Paid(run, whole_number(k, "k", 1, sim.n - 1), -1)
+    paid.limit = min(limit, run.remaining)
+    bound = as_companion(cheap, run)
+    with run.progress_bar(None if paid.limit == np.inf else paid.limit):
+        filter_and_refine(paid, bound)
+    return _graph(sim, paid, None, [])
 
 
 def _graph(
     sim: SimilarityMatrix,
-    indices: np.ndarray,
-    calls: int,
+    paid: Paid,
     recall: RecallEstimate | None,
-    distance: bool,
     history: list[dict[str, tuple[int, float]]],
 ) -> NeighborGraph:
-    n, k = indices.shape
-    values = sim.peek(np.repeat(np.arange(n), k), indices.ravel()).reshape(n, k)
-    return NeighborGraph(
-        indices.astype(np.int32), values, calls, recall, distance, history, sim
-    )
+    indices, n, distance = paid.indices.astype(np.int32), sim.n, paid.sign < 0
+    values = sim.peek(np.repeat(np.arange(n), paid.k), indices.ravel()).reshape(n, -1)
+    return NeighborGraph(indices, values, paid.calls, recall, distance, history, sim)
 
 
-def _estimate(
+def estimated_recall(
     sim: SimilarityMatrix,
     indices: np.ndarray,
     distance: bool,
@@ -409,12 +376,11 @@ def _estimate(
     kth = np.partition(exact, n - k, axis=1)[:, n - k]
     found = np.take_along_axis(exact, indices[rows], axis=1) >= kth[:, None]
     shares = found.mean(axis=1)
-    value, middle, half = float(shares.mean()), 0.0, 0.0
-    if check < n:  # a row without any found may have been missed
-        shares = np.append(shares, 0)
-        middle = shares.mean()
-        t = scipy.stats.t.ppf(0.975, check)
-        half = t * np.sqrt(shares.var(ddof=1) / shares.size * (1 - check / n))
-    low = min(value, max(0.0, middle - half)) if check < n else value
-    high = max(value, min(1.0, middle + half))
-    return RecallEstimate(value, float(low), float(high), calls)
+    value = float(shares.mean())
+    if check == n:
+        return RecallEstimate(value, value, value, calls)
+    shares = np.append(shares, 0)  # a row without any found may have been missed
+    middle, t = shares.mean(), scipy.stats.t.ppf(0.975, check)
+    half = t * np.sqrt(shares.var(ddof=1) / shares.size * (1 - check / n))
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return RecallEstimate(value, min(value, float(low)), max(value, float(high)), calls)

@@ -1,22 +1,33 @@
-"""The pairs that are paid for: as a sparse matrix, and the nearest of each item."""
+"""What a search has paid for: pairs, what they cost, and the nearest of each item."""
 
 from __future__ import annotations
+
+from bisect import bisect_right
+from math import inf
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-__all__ = ["Paid"]
+from simlib.similarity.views import SimilarityMatrix
+
+__all__ = ["Paid", "among"]
 
 
 class Paid:
     """Pairs of n items with their nearness, and the k nearest of each item so far.
 
+    A pair i < j has the key i n + j.
+
     Parameters
     ----------
-    n : int
-        Number of items.
+    sim : SimilarityMatrix
+        A run; what it knows is there from the beginning.
     k : int
         How many of the nearest are kept at hand.
+    sign : int
+        -1 where small values mean near.
+    groups : array of int, shape (n,), optional
+        Pairs within a group do not count.
 
     Attributes
     ----------
@@ -24,28 +35,94 @@ class Paid:
         The pairs, each once, in the order in which they came.
     nearness : array of shape (m,)
         Large means near.
+    keys : array of int, shape (m,)
+        Theirs, sorted.
     indices, values : arrays of shape (n, k)
         The k nearest, from the nearest on; -1 and minus infinity where there are fewer.
     degree : array of int, shape (n,)
         Pairs of each item.
+    calls, limit : number
+        Calls made here, as those of other threads are not ours; and most of them.
     """
 
-    def __init__(self, n: int, k: int):
-        self.n, self.k = n, k
-        self.i = self.j = np.zeros(0, np.int64)
+    def __init__(
+        self,
+        sim: SimilarityMatrix,
+        k: int,
+        sign: int,
+        groups: np.ndarray | None = None,
+    ):
+        self.sim, self.n, self.k, self.sign = sim, sim.n, k, sign
+        self.groups = groups
+        self.i = self.j = self.keys = np.zeros(0, np.int64)
         self.nearness = np.zeros(0)
-        self.indices = np.full((n, k), -1)
-        self.values = np.full((n, k), -np.inf)
-        self.degree = np.zeros(n, np.int64)
+        self.indices = np.full((self.n, k), -1)
+        self.values = np.full((self.n, k), -np.inf)
+        self.degree = np.zeros(self.n, np.int64)
+        self.calls, self.limit = 0, inf
+        for known in sim.known():
+            self.add(*known)
 
-    def add(self, i: np.ndarray, j: np.ndarray, nearness: np.ndarray) -> None:
-        """Add pairs that are not there yet, of two items each."""
+    @property
+    def left(self) -> float:
+        """Calls that may still be made."""
+        return self.limit - self.calls
+
+    def allowed(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Tell which pairs count: of two items, of two groups."""
+        if self.groups is None:
+            return i != j
+        return self.groups[i] != self.groups[j]
+
+    def unpaid(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return the keys of pairs that count and are not there, as they come."""
+        keys = (np.minimum(i, j) * self.n + np.maximum(i, j))[self.allowed(i, j)]
+        return keys[~among(keys, self.keys)]
+
+    def pay(self, keys: np.ndarray) -> int:
+        """Evaluate pairs that are not there, as far as the limit goes; say how many.
+
+        What is known, in one order or both, makes some cheaper than others.
+        """
+        i, j = np.divmod(keys, self.n)
+
+        def cost(size: int) -> int:
+            return self.sim.cost(pairs=(i[:size], j[:size]))
+
+        size, price = i.size, cost(i.size)
+        if price > self.left:
+            size = max(0, bisect_right(range(size), self.left, key=cost) - 1)
+            price = cost(size)
+        values = self.sim.pairs(i[:size], j[:size])
+        self.calls += price
+        self.add(i[:size], j[:size], values)
+        return size
+
+    def pay_columns(self, S: np.ndarray) -> None:
+        """Evaluate whole columns."""
+        price, values = self.sim.cost((None, S)), self.sim.columns(S)
+        self.calls += price
+        once = np.ones(values.shape, bool)
+        once[S] = ~np.tri(S.size, dtype=bool)  # two columns have one pair in common
+        i, c = np.nonzero(once)
+        low, high = np.minimum(i, S[c]), np.maximum(i, S[c])
+        new = ~among(low * self.n + high, self.keys)
+        self.add(low[new], high[new], values[i, c][new])
+
+    def add(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
+        """Add pairs that are not there yet; what does not count is left out."""
+        i, j, right = np.minimum(i, j), np.maximum(i, j), self.allowed(i, j)
+        i, j, nearness = i[right], j[right], self.sign * values[right].astype(float)
         self.i, self.j = np.append(self.i, i), np.append(self.j, j)
         self.nearness = np.append(self.nearness, nearness)
-        rows, columns = np.append(i, j), np.append(j, i)
-        values = np.append(nearness, nearness)
+        keys = np.append(self.keys, np.sort(i * self.n + j))
+        self.keys = np.sort(keys, kind="stable")  # merges both
+        self.degree += np.bincount(np.append(i, j), minlength=self.n)
+        self._rank(np.append(i, j), np.append(j, i), np.append(nearness, nearness))
+
+    def _rank(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
+        """Take new entries among the nearest of their rows."""
         better = values > self.values[rows, -1]
-        self.degree += np.bincount(rows, minlength=self.n)
         rows, columns, values = rows[better], columns[better], values[better]
         order = np.lexsort((columns, -values, rows))
         rows, columns, values = rows[order], columns[order], values[order]
@@ -68,6 +145,25 @@ class Paid:
         both = coo_array((np.append(data, data), places), shape=(self.n, self.n))
         return csr_array(both)
 
-    def complete(self) -> bool:
-        """Tell whether every pair is there."""
-        return self.i.size == self.n * (self.n - 1) // 2
+    def graph(self, most: float = inf) -> csr_array:
+        """Return ones at the nearest of every item, and at so many it is nearest to.
+
+        An item that is near to nearly all, such as a landmark in the first rounds,
+        would else give all pairs a neighbour to share.
+        """
+        i, c = np.nonzero(self.indices >= 0)
+        j, values, shape = self.indices[i, c], self.values[i, c], (self.n, self.n)
+        graph = coo_array((np.ones(i.size, np.float32), (i, j)), shape=shape).tocsr()
+        order = np.lexsort((-values, j))
+        i, j = i[order], j[order]
+        few = np.arange(j.size) - np.searchsorted(j, j) < most
+        ones = np.ones(np.count_nonzero(few), np.float32)
+        back = coo_array((ones, (j[few], i[few])), shape=shape)
+        return graph.maximum(back.tocsr()).tocsr()
+
+
+def among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Tell which keys are among sorted ones."""
+    if known.size == 0:
+        return np.zeros(keys.size, bool)
+    return known.take(np.searchsorted(known, keys), mode="clip") == keys

@@ -27,16 +27,15 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from scipy.stats import chi2, hypergeom
 
-from simlib._checks import whole_number
+from simlib._checks import finite, most_calls, one_of, share, whole_number
 from simlib.landmarks import uniform
 from simlib.lowrank.tall import read_only
-from simlib.neighbors.cheap import Companion, as_companion, features, rising
-from simlib.neighbors.choice import affordable, among, mask, strips
+from simlib.neighbors.cheap import Calibrated, as_companion, asked, strips
 from simlib.neighbors.clusters import average_linkage, complete_linkage, components
 from simlib.neighbors.graph import Mode, edge_weights
 from simlib.neighbors.paid import Paid
-from simlib.neighbors.residual import RowFits, exponent, leading
-from simlib.neighbors.rounds import LARGEST, checked, price, warn_of_direction
+from simlib.neighbors.predict import PairPredictor, mask
+from simlib.neighbors.rounds import ALL_PAIRS, checked, price, warn_of_direction
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix
@@ -47,8 +46,8 @@ START = 0.005  # of the pairs, at random and in whole columns at first, each
 ROUND = 0.003  # of the pairs, in a round, or
 GROWTH = 0.1  # of those paid for, if that is more
 SPARED = 16  # U / goal^2 calls that a sample is smaller by for each hit found before
-N_LANDMARKS, RANK, DIRECTIONS = 20, 20, 20
-MANY = 10_000  # calls: to pay for so many without a companion is worth a warning
+N_LANDMARKS = RANK = 20
+WORTH_A_WARNING = 10_000  # calls without a companion
 SAMPLE = 2**16  # pairs by which the cut of a round is found
 
 
@@ -110,9 +109,9 @@ class SimilarPairs(NamedTuple):
     def to_csr(self, mode: Mode = "distance") -> csr_matrix:
         """Return the pairs as a sparse matrix, each in both orders.
 
-        ``DBSCAN(eps, metric="precomputed")`` of scikit-learn, with the threshold of
-        `pairs_above` in distances as ``eps``, makes of it the clusters that it makes of
-        all distances; of similarities each ``eps`` from the largest entry on.
+        ``DBSCAN(eps, metric="precomputed")``, with the threshold of `pairs_above` in
+        distances as ``eps``, makes of it what it makes of all distances; of
+        similarities each ``eps`` from the largest entry on.
 
         Parameters
         ----------
@@ -152,9 +151,7 @@ class SimilarPairs(NamedTuple):
         try:
             from pandas import DataFrame  # type: ignore[import-untyped]
         except ImportError as error:
-            raise ImportError(
-                "A data frame needs pandas: pip install pandas."
-            ) from error
+            raise ImportError("A frame needs pandas: pip install pandas.") from error
         name = "distance" if self.distance else "similarity"
         return DataFrame({"i": self.i, "j": self.j, name: self.values})
 
@@ -189,16 +186,11 @@ class SimilarPairs(NamedTuple):
 
         Notes
         -----
-        What linkage makes of all similarities, if no pair is missing. Single and
-        complete linkage need no call. Average linkage evaluates the other pairs of each
-        component of three items or more: c (c - 1) / 2 pairs of c items, less what is
-        known, so look at ``np.bincount(pairs.clusters())`` before. Pairs within one of
-        the ``groups`` are then asked for too. Time and memory O(c^2).
+        What linkage makes of all similarities, if no pair is missing. Average linkage
+        evaluates the other pairs of each component of c > 2 items, of one group too:
+        c (c - 1) / 2 calls, less what is known. Time and memory O(c^2).
         """
-        if linkage not in ("single", "complete", "average"):
-            raise ValueError(
-                f'linkage must be "single", "complete" or "average"; got {linkage!r}.'
-            )
+        one_of(linkage, ("single", "complete", "average"), "linkage")
         pairs, sign = (self.sim.n, self.i, self.j), -1 if self.distance else 1
         if linkage == "single":
             return components(*pairs)
@@ -225,8 +217,7 @@ def pairs_above(
 ) -> SimilarPairs:
     """Find the pairs that are at least so similar: duplicates, links of two tables.
 
-    And all that clusters within a radius ask for: `SimilarPairs.clusters`, or DBSCAN of
-    `SimilarPairs.to_csr`.
+    Of them are made clusters: `SimilarPairs.clusters`, or by DBSCAN.
 
     Parameters
     ----------
@@ -244,8 +235,7 @@ def pairs_above(
         Most calls, known before or not. None means as many as it takes: most pairs, if
         `cheap` is None.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion, as in `nearest`: an array counts by inner products of its rows, for
-        distances between them pass ``Similarity(Z, cdist, batch="block")``.
+        A companion, as in `nearest`.
     groups : array of shape (n,), optional
         Only pairs of different groups count: the tables to be linked.
     distance : bool, default=False
@@ -275,10 +265,9 @@ def pairs_above(
     Notes
     -----
     If F pairs are found, that no more than F / 20 are missing takes a random sample of
-    about 70 / F of the other pairs, however good the predictions: of few pairs among
-    very many nothing can be promised cheaply. Without a companion it takes most pairs,
-    and a warning says so before. Run again with the same `rng` it makes the same
-    choices, and pays for what is not known.
+    about 70 / F of the other pairs, however good the predictions. Without a companion
+    it takes most pairs, and a warning says so before. Run again with the same `rng` it
+    makes the same choices, and pays for what is not known.
     Flops: O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source:
     ours; the bound of a look is that of Clopper and Pearson (1934) for a finite
     population.
@@ -297,10 +286,8 @@ def pairs_above(
     >>> pairs.reached, pairs.calls < 0.5 * 400 * 399 / 2
     (True, True)
     """
-    threshold = float(threshold)
-    if not np.isfinite(threshold):
-        raise ValueError(f"threshold must be a finite number; got {threshold}.")
-    hunt = _Hunt(sim, confidence, limit, cheap, groups, distance, rng)
+    threshold = finite(threshold, "threshold")
+    hunt = Hunt(sim, confidence, limit, cheap, groups, distance, rng)
     with np.errstate(over="ignore"):
         threshold = float(hunt.sim.dtype.type(threshold))  # as values are rounded
     hunt.threshold = -threshold if distance else threshold
@@ -359,15 +346,23 @@ def most_similar(
     >>> pairs.i.tolist(), pairs.j.tolist(), pairs.values.tolist()
     ([1], [2], [-0.5])
     """
-    hunt = _Hunt(sim, confidence, limit, cheap, groups, distance, rng)
-    hunt.m = whole_number(m, "m")
-    if not 1 <= hunt.m <= hunt.n_pairs:
-        raise ValueError(f"m must be between 1 and {hunt.n_pairs} pairs; got {m}.")
+    hunt = Hunt(sim, confidence, limit, cheap, groups, distance, rng)
+    hunt.m = whole_number(m, "m", 1, hunt.n_pairs)
     return hunt.run(recall)
 
 
-class _Hunt:
-    """The state of either function."""
+class Hunt:
+    """The search of either verb.
+
+    Attributes
+    ----------
+    threshold, m : float, int
+        The least nearness of a hit; or, if m > 0, how many there are.
+    bound : float
+        Of the hits that are not found.
+    looks : int
+        At samples, so far.
+    """
 
     def __init__(
         self,
@@ -382,63 +377,63 @@ class _Hunt:
         self.given = checked(sim)
         self.sim = sim = self.given.run()
         self.n = n = sim.n
-        if n > LARGEST:
+        if n > ALL_PAIRS:
             raise ValueError(
-                f"Pairs are hunted among {LARGEST} items at most; these are {n}. Take "
-                "the pairs of `nearest`, whose values are exact."
+                f"Pairs are hunted among {ALL_PAIRS} items at most; these are {n}. "
+                "Take the pairs of `nearest`, whose values are exact."
             )
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
-        if limit is not None and not limit >= 0:
-            raise ValueError(f"limit must be a number from 0 on; got {limit}.")
-        self.groups = None if groups is None else _labels(groups, n)
-        sizes = np.ones(n) if self.groups is None else np.bincount(self.groups)
+        limit = np.inf if limit is None else most_calls(limit, "limit")
+        groups = None if groups is None else _labels(groups, n)
+        sizes = np.ones(n) if groups is None else np.bincount(groups)
         self.n_pairs = (n * n - int(np.square(sizes).sum())) // 2
         if self.n_pairs == 0:
             raise ValueError("All items are of one group: there are no pairs.")
         self.alpha, self.looks = 1 - confidence, 0
-        self.sign = -1 if distance else 1
-        self.rng = np.random.default_rng(rng)
+        self.distance, self.rng = distance, np.random.default_rng(rng)
         self.cheap = None if cheap is None else as_companion(cheap, sim)
-        self.paid, self.keys = Paid(n, 1), np.zeros(0, np.int64)
-        self.calls = 0
-        self.limit = min(np.inf if limit is None else limit, sim.remaining)
-        self.threshold, self.m = np.inf, 0
-        self.bound = np.inf  # of the hits that are not found
-        for i, j, values in sim.known():
-            self._add(i, j, values)
+        self.paid = Paid(sim, 1, -1 if distance else 1, groups)
+        self.paid.limit = min(limit, sim.remaining)
+        self.threshold, self.m, self.bound = np.inf, 0, np.inf
 
     def run(self, recall: float) -> SimilarPairs:
-        if not 0 < recall <= 1:
-            raise ValueError(f"recall must be above 0 and at most 1; got {recall}.")
+        """Search until so much is promised, or the limit is spent."""
+        share(recall, "recall")
         most = min(price(self.given) * self.n_pairs, self.given.cost((None, None)))
-        if self.cheap is None and recall < 1 and MANY < most <= self.limit:
+        limit = self.paid.limit
+        if self.cheap is None and recall < 1 and WORTH_A_WARNING < most <= limit:
             warnings.warn(
                 f"Without a companion a promise takes most of {most} calls. Pass "
                 "`cheap`; or a `limit`, at which you are told what is promised.",
                 UserWarning,
                 stacklevel=3,
             )
-        with self.sim.progress_bar(min(self.limit, most)) as self.show:
-            return self._run(recall)
-
-    def _run(self, recall: float) -> SimilarPairs:
-        self._start()
-        warn_of_direction(self.sim, self.paid.nearness, self.sign < 0, 5)
-        while self._promised() < recall and self.keys.size < self.n_pairs:
-            self.show(hits=self._hits(), promised=f"{self._promised():.0%}")
-            size = max(100, ROUND * self.n_pairs, GROWTH * self.keys.size)
-            before, cut, paid = self._hits(), self._cut(), 0
-            if recall < 1:
-                paid = self._pay(self._promising(int(size)))
-                if paid == 0:
+        with self.sim.progress_bar(min(limit, most)) as show:
+            self._begin()
+            warn_of_direction(self.sim, self.paid.nearness, self.distance)
+            while self.promised() < recall and self._left():
+                show(hits=self._hits(), promised=f"{self.promised():.0%}")
+                if not self._round(recall):
                     break
-            left, goal = self.n_pairs - self.keys.size, self._goal(recall)
-            if SPARED * left * (self._hits(cut) - before) > paid * goal**2:
-                continue
-            if not self._sample(recall):
-                break
         return self._result(recall)
+
+    def _round(self, recall: float) -> bool:
+        """Pay for promising pairs, and look at a sample if it is time to.
+
+        Returns whether anything was evaluated.
+        """
+        before, cut, paid = self._hits(), self._cut(), 0
+        if recall < 1:
+            paid = self.pay(self._promising())
+            if paid == 0:
+                return False
+        gain = SPARED * self._left() * (self._hits(cut) - before)
+        return gain > paid * self._goal(recall) ** 2 or self._sample(recall)
+
+    def _left(self) -> int:
+        """Return how many pairs are not paid for."""
+        return self.n_pairs - self.paid.i.size
 
     def _goal(self, recall: float) -> float:
         """Return how many hits may be missing."""
@@ -459,9 +454,9 @@ class _Hunt:
         cut = self._cut() if cut is None else cut
         return int(np.count_nonzero(self.paid.nearness >= cut))
 
-    def _promised(self) -> float:
+    def promised(self) -> float:
         """Return the lower bound of the recall."""
-        if self.keys.size == self.n_pairs:
+        if self._left() == 0:
             return 1.0
         if self.m:
             found = 0 if self.paid.i.size < self.m else self.m
@@ -471,145 +466,72 @@ class _Hunt:
 
     # Paying
 
-    def _add(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        i, j = np.minimum(i, j), np.maximum(i, j)
-        right = self._allowed(i, j)
-        i, j, values = i[right], j[right], values[right]
-        self.paid.add(i, j, self.sign * values.astype(float))
-        keys = np.append(self.keys, np.sort(i * self.n + j))
-        self.keys = np.sort(keys, kind="stable")  # merges both
-
-    def _allowed(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        if self.groups is None:
-            return i != j
-        return self.groups[i] != self.groups[j]
-
-    def _pay(self, keys: np.ndarray) -> int:
+    def pay(self, keys: np.ndarray) -> int:
         """Evaluate new pairs as far as the limit goes; return how many."""
-        left = self.limit - self.calls
-        i, j, cost = affordable(self.sim, *np.divmod(keys, self.n), left)
-        while i.size:
+        found, number = self._hits(), None
+        while number is None:
             try:
-                values = self.sim.pairs(i, j)
-                break
+                number = self.paid.pay(keys)
             except BudgetExceeded:  # the similarity's limit pays for fewer
-                half = i.size // 2
-                i, j, cost = affordable(self.sim, i[:half], j[:half], left)
-        if i.size:
-            found = self._hits()
-            self.calls += cost
-            self._add(i, j, values)
-            self.bound -= self._hits() - found if not self.m else 0
-            if self.bound < 0:  # there were more than it allowed: it was wrong
-                self.bound = np.inf
-        return int(i.size)
+                keys = keys[: keys.size // 2]
+        if not self.m:
+            self.bound -= self._hits() - found
+        if self.bound < 0:  # there were more than it allowed: it was wrong
+            self.bound = np.inf
+        return number
 
-    def _draw(self, number: int) -> np.ndarray:
+    def draw(self, number: int) -> np.ndarray:
         """Draw pairs that are not paid for, uniformly without replacement."""
-        n, left = self.n, self.n_pairs - self.keys.size
+        n, left = self.n, self._left()
         number = min(number, left)
         if number > left / 4 or left < n * n / 40:  # too many would be drawn in vain
-            i, j = np.triu_indices(n, 1)
-            right = self._allowed(i, j)
-            keys = i[right] * n + j[right]
-            keys = keys[~among(keys, self.keys)]
+            keys = self.paid.unpaid(*np.triu_indices(n, 1))
             return self.rng.permutation(keys)[:number]
         drawn = np.zeros(0, np.int64)
         while drawn.size < number:
-            tries = int(number * n * n / left) + 100
-            i, j = self.rng.integers(n, size=(2, tries))
-            keys = np.minimum(i, j) * n + np.maximum(i, j)
-            keys = keys[self._allowed(i, j) & ~among(keys, self.keys)]
-            keys = np.append(drawn, keys)
-            _, first = np.unique(keys, return_index=True)
-            drawn = keys[np.sort(first)]
+            i, j = self.rng.integers(n, size=(2, int(number * n * n / left) + 100))
+            drawn = np.append(drawn, self.paid.unpaid(i, j))
+            drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
         return drawn[:number]
 
     # Promising pairs
 
-    def _start(self) -> None:
+    def _begin(self) -> None:
         """Pay for some random pairs and columns, and make the features."""
-        n, number = self.n, max(20, int(START * self.n_pairs))
+        n, paid, number = self.n, self.paid, max(20, int(START * self.n_pairs))
         S = uniform(n, n, rng=self.rng)[: min(n, N_LANDMARKS, max(1, number // n))]
-        i, j = np.repeat(np.arange(n), S.size), np.tile(S, n)
-        right = self._allowed(i, j)
-        keys = (np.minimum(i, j) * n + np.maximum(i, j))[right]
-        keys = np.unique(keys)
-        self._pay(np.append(keys[~among(keys, self.keys)], np.zeros(0, np.int64)))
-        self._pay(self._draw(number))
-        paid = self.paid
-        self.exponent = exponent(paid.nearness)
-        self.companion = None
+        columns = np.repeat(np.arange(n), S.size), np.tile(S, n)
+        self.pay(np.unique(paid.unpaid(*columns)))
+        self.pay(self.draw(number))
+        companion = None
         if self.cheap is not None and paid.i.size:
-            self.companion = Companion(self.cheap, 1)
-            values = self.companion.pairs(paid.i, paid.j)
-            self.companion.sign = 1 if rising(values, paid.nearness) else -1
-            self.companion.read()
-        residuals = self._nearness() - self._explained()
-        scale = float(np.sqrt(np.mean(residuals**2))) if residuals.size else 1.0
-        scale = scale or 1.0
-        parts = [np.full((n, 1), scale)]
-        parts.append(leading(paid.matrix(residuals)[:, S].toarray(), RANK))
-        if self.companion is not None and self.cheap is not None:
-            Z, _ = features(self.cheap, self.companion.sign)
-            directions = leading(Z - Z.mean(axis=0), DIRECTIONS)
-            size = np.sqrt(np.square(directions).sum(axis=1).mean())
-            parts.append(directions * (scale / size if size > 0 else 0))
-        self.fits, self.seen = RowFits(np.hstack(parts), scale**2), 0
+            values = asked(self.cheap.blank().pairs, paid.i, paid.j)
+            companion = Calibrated(self.cheap, values, paid.nearness)
+            companion.read()
+        self.predictor = PairPredictor(paid, companion, S, RANK)
 
-    def _nearness(self) -> np.ndarray:
-        """Return that of the pairs that are paid for, in fractions."""
-        return np.ldexp(self.paid.nearness, -self.exponent)
-
-    def _explained(self) -> np.ndarray:
-        paid, nearness = self.paid, self._nearness()
-        if self.companion is None:
-            self.constant = float(nearness.mean()) if paid.i.size else 0.0
-            return np.full(paid.i.size, self.constant)
-        codes = self.companion.codes_at(paid.i, paid.j)
-        self.companion.calibrate(codes, nearness)
-        return self.companion.table[codes]
-
-    def _promising(self, number: int) -> np.ndarray:
-        """Return the keys of so many unpaid pairs of the largest prediction."""
-        n, paid = self.n, self.paid
-        differences = self._nearness() - self._explained()
-        residuals = paid.matrix(differences)
-        self.fits.see(paid.matrix(differences[self.seen :], self.seen), residuals)
-        self.seen = paid.i.size
-        A, V = self.fits.fit(residuals), self.fits.V
-        left, right = np.hstack([A, V]) / 2, np.hstack([V, A])
-        number = min(number, self.n_pairs - self.keys.size)
+    def _promising(self) -> np.ndarray:
+        """Return the keys of the unpaid pairs of the largest prediction, in order."""
+        n, paid, predictor = self.n, self.paid, self.predictor
+        predictor.update()
+        number = int(max(100, ROUND * self.n_pairs, GROWTH * paid.i.size))
+        part = 1.5 * min(number, self._left()) / self._left()
         i, j = self.rng.integers(n, size=(2, min(SAMPLE, 8 * self.n_pairs)))
-        keys = np.minimum(i, j) * n + np.maximum(i, j)
-        free = self._allowed(i, j) & ~among(keys, self.keys)
-        some = self._predicted(i[free], j[free], left, right)
-        share = 1.5 * number / (self.n_pairs - self.keys.size)
-        cut = -np.inf
-        if share < 1 and some.size:
-            cut = np.quantile(some, 1 - share)
+        some, cut = np.divmod(paid.unpaid(i, j), n), -np.inf
+        if part < 1 and some[0].size:
+            cut = np.quantile(predictor.pairs(*some), 1 - part)
         found, scores = [], []
         for rows in strips(n, n):
-            predicted = left[rows] @ right.T
-            if self.companion is not None:
-                predicted += self.companion.table[self.companion.rows(rows)]
-            good = predicted >= cut - (0 if self.companion else self.constant)
-            good &= ~mask(residuals, rows) & (rows[:, None] < np.arange(n))
-            if self.groups is not None:
-                good &= self.groups[rows][:, None] != self.groups
+            predicted, _ = predictor.rows(rows)
+            good = predicted >= cut
+            good &= ~mask(predictor.residuals, rows) & (rows[:, None] < np.arange(n))
             a, j = good.nonzero()
+            counts = paid.allowed(rows[a], j)
+            a, j = a[counts], j[counts]
             found.append(rows[a] * n + j)
             scores.append(predicted[a, j])
         keys, score = np.concatenate(found), np.concatenate(scores)
-        return keys[np.argsort(-score, kind="stable")[:number]]
-
-    def _predicted(
-        self, i: np.ndarray, j: np.ndarray, left: np.ndarray, right: np.ndarray
-    ) -> np.ndarray:
-        rest = np.einsum("kr,kr->k", left[i], right[j])
-        if self.companion is None:
-            return rest + self.constant
-        return rest + self.companion.table[self.companion.codes_at(i, j)]
+        return keys[np.argsort(-score, kind="stable")[: min(number, self._left())]]
 
     # Looking
 
@@ -618,7 +540,7 @@ class _Hunt:
 
         Returns whether anything was evaluated.
         """
-        U, cut = self.n_pairs - self.keys.size, self._cut()
+        U, cut = self._left(), self._cut()
         s = x = 0
         while s < U:
             self.looks += 1
@@ -627,12 +549,12 @@ class _Hunt:
             wanted = _sample_size(U, x, goal, alpha) if goal > 0 else U
             wanted = max(wanted, s + s // 4, s + 1)  # each look costs confidence
             before = self._hits(cut)
-            got = self._pay(self._draw(wanted - s))
+            got = self.pay(self.draw(wanted - s))
             if got == 0:
                 return s > 0
             s, x = s + got, x + self._hits(cut) - before
             self.bound = min(self.bound, _most_hits(U, x, s, alpha) - x)
-            if self._promised() >= recall or self.calls >= self.limit:
+            if self.promised() >= recall or self.paid.left <= 0:
                 return True
             if _sample_size(U, x, goal, alpha) > 2 * s:  # too many are missing
                 return True
@@ -643,17 +565,17 @@ class _Hunt:
         hits = np.flatnonzero(paid.nearness >= self._cut())
         order = np.lexsort((paid.j[hits], paid.i[hits], -paid.nearness[hits]))
         hits = hits[order][: self.m or None]
-        promised, values = self._promised(), self.sign * paid.nearness[hits]
-        least = values[-1] if self.m and hits.size else self.sign * self.threshold
+        promised, values = self.promised(), paid.sign * paid.nearness[hits]
+        least = values[-1] if self.m and hits.size else paid.sign * self.threshold
         return SimilarPairs(
             read_only(paid.i[hits]),
             read_only(paid.j[hits]),
             read_only(values.astype(self.sim.dtype)),
             promised,
             promised >= recall,
-            self.calls,
+            paid.calls,
             float(least),
-            self.sign < 0,
+            self.distance,
             self.given,
         )
 

@@ -12,6 +12,7 @@ some that are the same for all, then the most promising ones.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from math import ceil
 from typing import Any, NamedTuple
@@ -22,12 +23,13 @@ from scipy.sparse import coo_array, csr_array
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from simlib._checks import whole_number
+from simlib._checks import most_calls, whole_number
+from simlib._scale import exponent
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
 from simlib.landmarks import uniform
-from simlib.neighbors.cheap import Companion, as_companion, features, rising
-from simlib.neighbors.residual import RowFits, exponent, leading
+from simlib.neighbors.cheap import Calibrated, as_companion
+from simlib.neighbors.predict import Predictor, leading
 from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.items import accessor, count, indexable
@@ -108,8 +110,7 @@ def search(
         Most calls among the known items, for whole columns of landmarks, known before
         or not. None means those of 60 columns.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion, as in `nearest`: the known items under a cheap similarity or
-        distance, a function of two items, or a factor.
+        A companion of the known items, as in `nearest`.
     cheap_new : array of shape (m, n) or (m, d), optional
         The cheap similarities of the new items to the known ones; where `cheap` is a
         factor its rows for them. Not needed where `cheap` is a function, or a
@@ -139,12 +140,11 @@ def search(
 
     Notes
     -----
-    What new items were compared to is kept in a store, if there is one. A function is
-    called for one new item at a time. Flops: O(n r) for a new item and round, r at most
-    30. Memory: some 40 m n bytes; hand over very many new items in parts, with the same
-    `rng`, whose landmarks are then known. Source: ours; the companion as in
-    `simlib.anchored`, the linear fit for a query as in Yadav et al. (2024), where items
-    are factors learnt beforehand.
+    What new items were compared to is kept in a store, if there is one. Flops: O(n r)
+    for a new item and round, r at most 30. Memory: some 40 m n bytes; hand over very
+    many new items in parts, with the same `rng`, whose landmarks are then known.
+    Source: ours; the linear fit for a query as in Yadav et al. (2024), where items are
+    factors learnt beforehand.
 
     Examples
     --------
@@ -159,10 +159,8 @@ def search(
     """
     whole = checked(sim, 1)
     sim = whole.run()
-    n, k, limit = sim.n, whole_number(k, "k"), whole_number(limit, "limit")
-    if not 1 <= k <= n:
-        raise ValueError(f"k must be between 1 and {n}, for {n} items; got {k}.")
-    each = price(sim)
+    n, k = sim.n, whole_number(k, "k", 1, sim.n)
+    each, limit = price(sim), whole_number(limit, "limit")
     if limit < k * each:
         raise ValueError(
             f"limit={limit} does not pay for {k} neighbours: give {k * each}."
@@ -174,8 +172,7 @@ def search(
         )
     limit = min(limit // each, n)  # items that a new one is compared to
     new_items = indexable(new_items)
-    fetch, m = accessor(new_items), count(new_items)
-    rng, sign = np.random.default_rng(rng), -1 if distance else 1
+    m, rng = count(new_items), np.random.default_rng(rng)
     if m == 0:
         nothing = np.zeros((0, k), np.int64)
         return SearchResult(nothing, nothing.astype(sim.dtype), 0, 0)
@@ -187,44 +184,115 @@ def search(
             f"This takes up to {needed} evaluations, and only {whole.remaining} are "
             "left. Nothing was evaluated."
         )
-    guess = _Guess(n, m, S)
+    guess = None
     if cheap is not None:
-        guess.help(as_companion(cheap, sim), cheap_new, new_items)
+        companion = as_companion(cheap, sim)
+        guess = companion, _cheap_rows(companion, cheap_new, new_items, m)
+    number = min(MOST_FIRST, max(1, int(FIRST * limit)))
+    first = S[:number] if S.size else uniform(n, number, rng=rng)
     with sim.progress_bar(fit_calls + calls):
         sim.between(new_items, S[:0])  # raises, at no call, for what cannot be compared
-        columns = sign * np.array(sim.columns(S), dtype=float)
-        number = min(MOST_FIRST, max(1, int(FIRST * limit)))
-        first = S[:number] if S.size else uniform(n, number, rng=rng)
-        met = np.tile(first, (m, 1))
-        nearness = sign * sim.between(new_items, first).astype(float)
-        warn_of_direction(sim, np.append(columns[guess.pairs], nearness), distance, 3)
-        unit = exponent(columns, nearness)
-        guess.columns = np.ldexp(columns, -unit)
-        fits = None
+        queries = _Queries(sim, new_items, S, first, distance)
+        warn_of_direction(sim, queries.known(), distance, 3)
+        queries.begin(guess)
         for t in range(N_ROUNDS):
-            number = ceil((limit - met.shape[1]) / (N_ROUNDS - t))
-            if number < 1:
-                break
-            explained, residuals = guess.explained(met, np.ldexp(nearness, -unit))
-            if fits is None:
-                fits, old = RowFits(*guess.features(), n_rows=m), 0
-            fits.see(
-                _sparse(met[:, old:], residuals[:, old:], n), _sparse(met, residuals, n)
-            )
-            old = met.shape[1]
-            predicted = explained + fits.fit(_sparse(met, residuals, n)) @ fits.V.T
-            np.put_along_axis(predicted, met, -np.inf, axis=1)
-            best = np.argpartition(-predicted, number - 1, axis=1)[:, :number]
-            rows = [sim.between(fetch(np.array([q])), best[q]) for q in range(m)]
-            met = np.hstack([met, best])
-            nearness = np.hstack([nearness, sign * np.vstack(rows).astype(float)])
-    order = np.argsort(-nearness, axis=1, kind="stable")[:, :k]
-    return SearchResult(
-        np.take_along_axis(met, order, axis=1),
-        (sign * np.take_along_axis(nearness, order, axis=1)).astype(sim.dtype),
-        calls,
-        fit_calls,
-    )
+            number = ceil((limit - queries.met.shape[1]) / (N_ROUNDS - t))
+            if number > 0:
+                predicted = queries.predicted()
+                best = np.argpartition(-predicted, number - 1, axis=1)[:, :number]
+                queries.ask(best)
+    order = np.argsort(-queries.nearness, axis=1, kind="stable")[:, :k]
+    values = np.take_along_axis(queries.nearness, order, axis=1)
+    values = (-values if distance else values).astype(sim.dtype)
+    met = np.take_along_axis(queries.met, order, axis=1)
+    return SearchResult(met, values, calls, fit_calls)
+
+
+class _Queries:
+    """New items, what they were compared to, and what is said of the others.
+
+    Parameters
+    ----------
+    sim : SimilarityMatrix
+        The known items.
+    new_items : indexable
+    S : array of int, shape (s,)
+        Landmarks among the known items, whose columns are read.
+    first : array of int, shape (t,)
+        What all new items are compared to.
+    distance : bool
+    """
+
+    def __init__(
+        self,
+        sim: SimilarityMatrix,
+        new_items: Any,
+        S: np.ndarray,
+        first: np.ndarray,
+        distance: bool,
+    ):
+        self._sim, self._fetch, self._S = sim, accessor(new_items), S
+        self._sign, m = -1 if distance else 1, count(new_items)
+        self._columns = self._sign * np.array(sim.columns(S), dtype=float)
+        self._others = np.arange(sim.n)[:, None] != S  # no item with itself
+        self.met = np.tile(first, (m, 1))
+        self.nearness = self._sign * sim.between(new_items, first).astype(float)
+
+    def ask(self, columns: np.ndarray) -> None:
+        """Compare each new item with its own ones."""
+        rows = [
+            self._sim.between(self._fetch(np.array([query])), some)
+            for query, some in enumerate(columns)
+        ]
+        self.met = np.hstack([self.met, columns])
+        new = self._sign * np.vstack(rows).astype(float)
+        self.nearness = np.hstack([self.nearness, new])
+
+    def known(self) -> np.ndarray:
+        """Return the nearness of all that is paid for."""
+        return np.append(self._columns[self._others], self.nearness)
+
+    def begin(self, guess: tuple[SimilarityMatrix, np.ndarray] | None) -> None:
+        """Make what predicts, from a companion and what it says of the new items."""
+        n, m, companion = self._sim.n, len(self.met), None
+        self._exponent, self._seen = exponent(self._columns, self.nearness), 0
+        self._codes = np.zeros((m, n), np.uint16)
+        self._codes_S = np.zeros(self._columns.shape, np.uint16)
+        if guess is not None:
+            cheap, values = guess
+            among = cheap.blank().columns(self._S).astype(float)
+            met = np.take_along_axis(values, self.met, axis=1)
+            both = np.append(among[self._others], met)
+            companion = Calibrated(cheap, both, self.known())
+            self._codes = companion.codes(companion.sign * values)
+            self._codes_S = companion.codes(companion.sign * among)
+        self._predictor = Predictor(companion)
+        self._residuals()
+        columns = np.ldexp(self._columns, -self._exponent)
+        left = columns - self._predictor.explained(self._codes_S)
+        left = np.where(self._others, left, 0)
+        directions = None
+        if companion is not None and self._S.size == 0:
+            directions = leading(companion.vectors()[0], RANK)
+        self._predictor.begin(left, leading(left, RANK), directions, m)
+
+    def _residuals(self) -> np.ndarray:
+        """Calibrate, and return what is left of what the new items were compared to."""
+        codes = np.take_along_axis(self._codes, self.met, axis=1)
+        known = np.ldexp(self.known(), -self._exponent)
+        self._predictor.calibrate(np.append(self._codes_S[self._others], codes), known)
+        nearness = np.ldexp(self.nearness, -self._exponent)
+        return nearness - self._predictor.explained(codes)
+
+    def predicted(self) -> np.ndarray:
+        """Return the nearness of each to all known items; -inf to those met."""
+        predictor, residuals, n = self._predictor, self._residuals(), self._sim.n
+        new = _sparse(self.met[:, self._seen :], residuals[:, self._seen :], n)
+        A = predictor.learn(new, _sparse(self.met, residuals, n))
+        self._seen = self.met.shape[1]
+        predicted = predictor.explained(self._codes) + A @ predictor.V.T
+        np.put_along_axis(predicted, self.met, -np.inf, axis=1)
+        return predicted
 
 
 def _affordable(
@@ -233,14 +301,39 @@ def _affordable(
     """Return as many of the landmarks as the limit pays for."""
     if fit_limit is None:
         return S
-    if not fit_limit >= 0:
-        raise ValueError(f"fit_limit is a number of calls, from 0 on; got {fit_limit}.")
-    low, high = 0, S.size
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = sim.cost((None, S[:middle])) <= fit_limit
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return S[:low]
+    most = most_calls(fit_limit, "fit_limit")
+    sizes = range(1, S.size + 1)
+    return S[: bisect_right(sizes, most, key=lambda s: sim.cost((None, S[:s])))]
+
+
+def _cheap_rows(
+    cheap: SimilarityMatrix, cheap_new: Any, new_items: Any, m: int
+) -> np.ndarray:
+    """Return the cheap similarities of m new items to the known ones."""
+    values = cheap_new
+    if isinstance(base := getattr(cheap, "base", None), InnerProducts):
+        if cheap_new is None:
+            raise ValueError(
+                "`cheap` is a factor: pass its rows for the new items, cheap_new."
+            )
+        rows = check_array(
+            cheap_new, accept_sparse="csr", dtype=float, input_name="cheap_new"
+        )
+        if rows.shape != (m, base.Z.shape[1]):
+            raise ValueError(
+                f"`cheap_new` must be the rows of the factor `cheap` for {m} new "
+                f"items, of {base.Z.shape[1]} entries; got shape {rows.shape}."
+            )
+        values = safe_sparse_dot(rows, base.Z.T, dense_output=True)
+    elif cheap_new is None:
+        values = cheap.between(new_items, np.arange(cheap.n))
+    values = check_array(values, input_name="cheap_new", dtype=float)
+    if values.shape != (m, cheap.n):
+        raise ValueError(
+            f"`cheap_new` must tell of {m} new items and {cheap.n} known ones; got "
+            f"shape {values.shape}."
+        )
+    return values
 
 
 def _sparse(met: np.ndarray, data: np.ndarray, n: int) -> csr_array:
@@ -248,94 +341,3 @@ def _sparse(met: np.ndarray, data: np.ndarray, n: int) -> csr_array:
     rows = np.repeat(np.arange(len(met)), met.shape[1])
     places = (rows, met.ravel())
     return csr_array(coo_array((data.ravel(), places), shape=(len(met), n)))
-
-
-class _Guess:
-    """What is said of new items before their own entries: a constant, or a companion.
-
-    Parameters
-    ----------
-    n, m : int
-        Known and new items.
-    S : array of int, shape (s,)
-        Landmarks among the known items.
-    """
-
-    def __init__(self, n: int, m: int, S: np.ndarray):
-        self.n, self.m, self.S = n, m, S
-        self.columns = np.zeros((n, 0))  # of the landmarks, large where near
-        self.pairs = np.arange(n)[:, None] != S
-        self.companion: Companion | None = None
-
-    def help(self, cheap: SimilarityMatrix, cheap_new: Any, new_items: Any) -> None:
-        """Take a companion, at first as it comes."""
-        n, every = self.n, np.arange(self.n)
-        if isinstance(base := getattr(cheap, "base", None), InnerProducts):
-            if cheap_new is None:
-                raise ValueError(
-                    "`cheap` is a factor: pass its rows for the new items, cheap_new."
-                )
-            rows = check_array(
-                cheap_new, accept_sparse="csr", dtype=float, input_name="cheap_new"
-            )
-            if rows.shape != (self.m, base.Z.shape[1]):
-                raise ValueError(
-                    f"`cheap_new` must be the rows of the factor `cheap` for {self.m} "
-                    f"new items, of {base.Z.shape[1]} entries; got shape {rows.shape}."
-                )
-            values = safe_sparse_dot(rows, base.Z.T, dense_output=True)
-        elif cheap_new is None:
-            values = cheap.between(new_items, every)
-        else:
-            values = cheap_new
-        values = check_array(values, input_name="cheap_new", dtype=float)
-        if values.shape != (self.m, n):
-            raise ValueError(
-                f"`cheap_new` must tell of {self.m} new items and {n} known ones; "
-                f"got shape {values.shape}."
-            )
-        self.cheap, self.companion = cheap, Companion(cheap, 1)
-        self.values = values
-        self.among = cheap.blank().columns(self.S).astype(float)
-
-    def explained(
-        self, met: np.ndarray, nearness: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return a first guess of all, and what it leaves of what was met."""
-        known = np.append(self.columns[self.pairs], nearness)
-        companion = self.companion
-        if companion is None:
-            self.left = np.where(self.pairs, self.columns - known.mean(), 0)
-            explained = np.full((self.m, self.n), known.mean())
-            return explained, nearness - known.mean()
-        cheap = np.take_along_axis(self.values, met, axis=1)
-        if companion.fresh:
-            both = np.append(self.among[self.pairs], cheap)
-            some = np.random.default_rng(0).permutation(both.size)[: 2**16]
-            companion.sign = 1 if rising(both[some], known[some]) else -1
-            self.values, self.among = (
-                companion.sign * part for part in (self.values, self.among)
-            )
-            companion.set_range(companion.sign * both)
-            cheap = companion.sign * cheap
-            self.codes = companion.codes(self.values)
-        among = companion.codes(self.among)
-        codes = np.append(among[self.pairs], companion.codes(cheap))
-        companion.calibrate(codes, known)
-        table = companion.table
-        self.left = np.where(self.pairs, self.columns - table[among], 0)
-        return table[self.codes], nearness - table[companion.codes(cheap)]
-
-    def features(self) -> tuple[np.ndarray, float]:
-        """Return those of the known items, and the variance of what is left."""
-        scale = float(np.sqrt(np.mean(self.left**2))) if self.left.size else 1.0
-        scale = scale or 1.0
-        parts = [np.full((self.n, 1), scale)]
-        if self.S.size:
-            parts.append(leading(self.left, RANK))
-        elif self.companion is not None:
-            directions = leading(features(self.cheap, 1)[0], RANK)
-            size = np.sqrt(np.square(directions).sum(axis=1).mean())
-            if size > 0:
-                parts.append(directions * (scale / size))
-        return np.hstack(parts), scale**2

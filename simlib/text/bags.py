@@ -10,16 +10,18 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
+from simlib._scale import exponent
+
 __all__ = [
     "as_bags",
     "as_points",
-    "check_vectors",
+    "checked",
     "common_exponent",
     "distances_between",
-    "normalized_bags",
 ]
 
 TOLERANCE = 1e-6  # of the sum of a row of bags, which may be of float32
+SQUARED = 400  # powers of two of which sums of squares are numbers
 
 
 def as_bags(bags: Any) -> csr_array:
@@ -52,30 +54,34 @@ def as_points(points: ArrayLike) -> np.ndarray:
     return points
 
 
-def common_exponent(*vectors: np.ndarray) -> int:
-    """Return the power of two by which to divide so that squares are numbers."""
-    largest = max(max(x.max(initial=0), -x.min(initial=0)) for x in vectors)
-    exponent = int(np.frexp(largest)[1])
-    return exponent if abs(exponent) > 400 else 0
+def checked(
+    X: Any, Y: Any, points: ArrayLike
+) -> tuple[csr_array, csr_array, np.ndarray]:
+    """Return bags that add up to 1, and the vectors of their words, or raise."""
+    X, Y, points = as_bags(X), as_bags(Y), as_points(points)
+    if not X.shape[1] == Y.shape[1] == len(points):
+        raise ValueError(
+            f"Bags of shapes {X.shape} and {Y.shape} do not fit {len(points)} vectors: "
+            "every column is a vector."
+        )
+    used = np.zeros(len(points), dtype=bool)
+    for bags in (X, Y):
+        if (empty := np.flatnonzero(np.diff(bags.indptr) == 0)).size:
+            raise ValueError(
+                f"Bag {empty[0]} is empty. Make bags by simlib.text.wmd.bags_of_words, "
+                "which names documents in which no word has a vector."
+            )
+        used[bags.indices] = True
+    if points.dtype.kind not in "fiub" or not np.isfinite(points[used]).all():
+        raise ValueError(
+            "Vectors of words must be real and finite; those of these bags, of "
+            f"{points.dtype}, are not. Leave out the words whose are not."
+        )
+    return _normalized(X), _normalized(Y), points
 
 
-def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the distances of rows to rows, in float64, whatever their sizes.
-
-    Where squares of the largest are no numbers, one root after the other: rows that are
-    near each other keep their digits, too.
-    """
-    x, y = x.astype(float, copy=False), y.astype(float, copy=False)
-    if not common_exponent(x, y):
-        return cdist(x, y)
-    x, y = np.ldexp(x, -2), np.ldexp(y, -2)
-    roots = [np.hypot.reduce(row - y, axis=1) for row in x]
-    with np.errstate(over="ignore"):
-        return np.ldexp(np.array(roots).reshape(len(x), len(y)), 2)
-
-
-def normalized_bags(bags: csr_array) -> csr_array:
-    """Return bags whose rows add up to 1, or raise ValueError if they do not nearly.
+def _normalized(bags: csr_array) -> csr_array:
+    """Return bags whose rows add up to 1, or raise if they do not nearly.
 
     Rows that do to rounding are not divided by their sum: they keep all digits.
     """
@@ -92,13 +98,22 @@ def normalized_bags(bags: csr_array) -> csr_array:
     return csr_array((weights, bags.indices, bags.indptr), bags.shape)
 
 
-def check_vectors(points: np.ndarray, *bags: csr_array) -> None:
-    """Raise ValueError unless the vectors of the words of bags are real and finite."""
-    used = np.zeros(len(points), dtype=bool)
-    for words in bags:
-        used[words.indices] = True
-    if points.dtype.kind not in "fiub" or not np.isfinite(points[used]).all():
-        raise ValueError(
-            "Vectors of words must be real and finite; those of these bags, of "
-            f"{points.dtype}, are not. Leave out the words whose are not."
-        )
+def common_exponent(*vectors: np.ndarray) -> int:
+    """Return the power of two by which to divide so that squares are numbers."""
+    power = exponent(*vectors)
+    return power if abs(power) > SQUARED else 0
+
+
+def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the distances of rows to rows, in float64, whatever their sizes.
+
+    Where squares of the largest are no numbers, one root after the other: rows that are
+    near each other keep their digits, too.
+    """
+    x, y = x.astype(float, copy=False), y.astype(float, copy=False)
+    if not common_exponent(x, y):
+        return cdist(x, y)
+    x, y = np.ldexp(x, -2), np.ldexp(y, -2)
+    roots = [np.hypot.reduce(row - y, axis=1) for row in x]
+    with np.errstate(over="ignore"):
+        return np.ldexp(np.array(roots).reshape(len(x), len(y)), 2)

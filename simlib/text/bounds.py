@@ -24,18 +24,11 @@ from scipy.spatial.distance import cdist
 
 from simlib._checks import whole_number
 from simlib.similarity.items import as_items
-from simlib.text.bags import (
-    as_bags,
-    as_points,
-    check_vectors,
-    common_exponent,
-    distances_between,
-    normalized_bags,
-)
+from simlib.text.bags import checked, common_exponent, distances_between
 
 __all__ = ["centroid_distances", "qgram_distances", "relaxed_word_mover_distances"]
 
-CHUNK = 2**21  # distances from words to words held at a time
+AT_ONCE = 2**21  # distances from words to words
 
 
 def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray:
@@ -57,8 +50,8 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     Raises
     ------
     ValueError
-        X, Y and `points` do not fit each other, a bag is empty or its weights are
-        negative or do not add up to 1, or the vector of a word is not real and finite.
+        What does not fit each other, an empty bag, weights that are negative or do not
+        add up to 1, the vector of a word that is not real and finite.
 
     Notes
     -----
@@ -79,10 +72,10 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     >>> cheap.columns([0])[:, 0].tolist()
     [0.0, 1.5, 3.0]
     """
-    X, Y, points = _checked(X, Y, points)
-    exponent = common_exponent(points)  # or sums overflow
-    points = np.ldexp(points, -exponent)
-    return np.ldexp(cdist(X @ points, Y @ points), exponent)
+    X, Y, points = _of_words_used(X, Y, points)
+    power = common_exponent(points)  # or sums overflow
+    points = np.ldexp(points, -power)
+    return np.ldexp(cdist(X @ points, Y @ points), power)
 
 
 def relaxed_word_mover_distances(
@@ -108,14 +101,14 @@ def relaxed_word_mover_distances(
     Raises
     ------
     ValueError
-        X, Y and `points` do not fit each other, a bag is empty or its weights are
-        negative or do not add up to 1, or the vector of a word is not real and finite.
+        What does not fit each other, an empty bag, weights that are negative or do not
+        add up to 1, the vector of a word that is not real and finite.
 
     Notes
     -----
     Flops: O(u v d) for u distinct words in X and v in Y, and O(u N_Y + v N_X) for N
-    words in all. Large blocks share the first and are much cheaper by pair than small
-    ones. Source: Kusner et al. (2015), section 4.
+    words in all: large blocks are much cheaper by pair than small ones. Source: Kusner
+    et al. (2015), section 4.
 
     Examples
     --------
@@ -127,7 +120,7 @@ def relaxed_word_mover_distances(
     >>> relaxed_word_mover_distances(bags, bags[:1], points)[:, 0].tolist()
     [0.0, 1.5, 3.0]
     """
-    X, Y, points = _checked(X, Y, points)
+    X, Y, points = _of_words_used(X, Y, points)
     return np.maximum(_to_nearest(X, Y, points), _to_nearest(Y, X, points).T)
 
 
@@ -171,9 +164,7 @@ def qgram_distances(
     >>> qgram_distances(["simile"], ["smile", "simile"], normalized=False).tolist()
     [[0.75, 0.0]]
     """
-    q = whole_number(q, "q")
-    if q < 1:
-        raise ValueError(f"q must be at least 1; got {q}.")
+    q = whole_number(q, "q", 1)
     xs, ys = as_items(xs, None), as_items(ys, None)
     for strings in (xs, ys):
         wrong = [string for string in strings if not isinstance(string, Sequence)]
@@ -189,28 +180,14 @@ def qgram_distances(
     return distances
 
 
-def _checked(
+def _of_words_used(
     X: sparray, Y: sparray, points: np.ndarray
 ) -> tuple[csr_array, csr_array, np.ndarray]:
-    """Return bags that add up to 1 and fit the vectors, and these in float64."""
-    X, Y, points = as_bags(X), as_bags(Y), as_points(points)
-    if not X.shape[1] == Y.shape[1] == len(points):
-        raise ValueError(
-            f"Bags of {X.shape[1]} and {Y.shape[1]} columns do not fit {len(points)} "
-            "vectors: every column is a vector."
-        )
-    if 0 in np.diff(X.indptr) or 0 in np.diff(Y.indptr):
-        raise ValueError(
-            "A bag is empty. Make bags by simlib.text.wmd.bags_of_words, which names "
-            "documents in which no word has a vector."
-        )
-    check_vectors(points, X, Y)
+    """Return bags over the words that any holds: the others may be anything."""
+    X, Y, points = checked(X, Y, points)
     used = np.zeros(len(points), dtype=bool)
     used[X.indices] = used[Y.indices] = True
-    if not used.all():  # what no bag holds may be anything
-        X, Y, points = X[:, used], Y[:, used], points[used]
-    points = points.astype(float, copy=False)
-    return normalized_bags(X), normalized_bags(Y), points
+    return X[:, used], Y[:, used], points[used].astype(float, copy=False)
 
 
 def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
@@ -221,7 +198,7 @@ def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
     words_x, words_y = np.unique(X.indices), np.unique(Y.indices)
     places = np.searchsorted(words_y, Y.indices)
     nearest = np.empty((words_x.size, Y.shape[0]))
-    step = max(1, CHUNK // max(1, places.size))
+    step = max(1, AT_ONCE // max(1, places.size))
     for k in range(0, words_x.size, step):
         words = words_x[k : k + step]
         distances = distances_between(points[words], points[words_y])[:, places]

@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, sparray
 
+from simlib._scale import exponent
 from simlib.datasets import WordVectors
 from simlib.text.bags import (
     as_bags,
     as_points,
-    check_vectors,
+    checked,
     common_exponent,
     distances_between,
-    normalized_bags,
 )
 
 try:
@@ -49,10 +49,10 @@ __all__ = [
 
 MAX_ITERATIONS = 1_000_000
 OPTIMAL = 1  # result code of POT's network simplex
-LARGEST = 2**22  # distances between words held at a time
+AT_ONCE = 2**22  # distances between words
 FAR = 1e11  # quotient of distances from which POT's simplex loses digits
 DUST = 1e-15  # share of a weight that its rounding may leave
-CHUNK = 4096  # pairs that a worker computes at a time
+A_WORKER = 4096  # pairs that it computes at a time
 
 
 class WordMoverDistance:
@@ -76,9 +76,9 @@ class WordMoverDistance:
     the same number as ``ot.emd2(p_x, p_y, cdist(X, Y))`` without its overhead. Source:
     Kusner et al. (2015).
 
-    A call raises ValueError if no word of a document has a vector or that of one is not
-    real and finite, or if two words are so far from each other that beside it the
-    distance of the documents has no digits, and TypeError if a document is a string.
+    A call raises ValueError if no word of a document has a vector, or that of one is
+    not real and finite or so far off that the distance of the documents has no digits,
+    and TypeError if a document is a string.
 
     Examples
     --------
@@ -93,16 +93,7 @@ class WordMoverDistance:
         self._bags: dict[Sequence[str], tuple[np.ndarray, np.ndarray]] = {}
 
     def __call__(self, x: Sequence[str], y: Sequence[str]) -> float:
-        """Return the distance between two documents.
-
-        Raises
-        ------
-        ValueError
-            No word of a document has a vector, or that of one is not finite, or is too
-            far from the others.
-        TypeError
-            A document is a string: it has to be split into words.
-        """
+        """Return the distance between two documents."""
         rows_x, weights_x = self._bag(x)
         rows_y, weights_y = self._bag(y)
         points = self.vectors.array
@@ -125,8 +116,7 @@ def word_mover_distance(
 ) -> float:
     """Return the Word Mover's Distance between two lists of words.
 
-    For one pair; for many make one `WordMoverDistance`, which prepares each document
-    once.
+    For many pairs make one `WordMoverDistance`, which prepares each document once.
 
     Parameters
     ----------
@@ -142,18 +132,12 @@ def word_mover_distance(
 
     Raises
     ------
-    ValueError
-        No word of a document has a vector, or that of one is not real and finite.
-    TypeError
-        A document is a string: it has to be split into words.
+    ValueError, TypeError
+        As `WordMoverDistance`.
 
     See Also
     --------
     scipy.stats.wasserstein_distance_nd : the same by a linear program, far slower.
-
-    Notes
-    -----
-    The cost of `WordMoverDistance`, and of making one.
 
     Examples
     --------
@@ -187,19 +171,12 @@ def bags_of_words(
 
     Raises
     ------
-    ValueError
-        No word of a document has a vector, or that of one is not real and finite; the
-        message names the document.
-    TypeError
-        A document is a string: it has to be split into words.
+    ValueError, TypeError
+        As `WordMoverDistance`; the message names the document.
 
     See Also
     --------
     sklearn.feature_extraction.text.CountVectorizer : counts, of words as they are.
-
-    Notes
-    -----
-    O(words), and a look at the vector of each.
 
     Examples
     --------
@@ -227,8 +204,8 @@ def paired_word_mover_distances(
     Parameters
     ----------
     X, Y : sparse arrays of shape (n, m)
-        Bags of words over the same m vectors, such as rows of `bags_of_words`. Each row
-        is positive and adds up to 1.
+        Bags of words over the same m vectors, such as rows of `bags_of_words`: each row
+        adds up to 1.
     points : array of shape (m, d)
         The vectors: ``vectors.array``.
 
@@ -240,13 +217,11 @@ def paired_word_mover_distances(
     Raises
     ------
     ValueError
-        A row is empty, has negative weights or does not add up to 1, the vector of a
-        word is not real and finite or too far from the others, or X, Y and `points` do
-        not fit each other.
+        A row that is empty, has negative weights or does not add up to 1, a vector of a
+        word that is not real and finite or too far from the others, what does not fit.
 
     See Also
     --------
-    WordMoverDistance : the same for two lists of words.
     pairwise_word_mover_distances : of every row to every row.
     sklearn.metrics.pairwise.paired_distances : of rows of numbers.
 
@@ -254,9 +229,8 @@ def paired_word_mover_distances(
     -----
     As in `WordMoverDistance`, but distances between words are computed by one matrix
     product for all pairs of a rectangle, which for vectors of 300 dimensions halves the
-    time of a pair; pairs at random gain nothing. It is the function for a large
-    `Similarity`: a worker process is sent rows of bags and has `points` as a memory
-    map, and needs no words.
+    time of a pair. It is the function for a large `Similarity`: a worker process is
+    sent rows of bags, and has `points` as a memory map.
 
     Examples
     --------
@@ -273,23 +247,14 @@ def paired_word_mover_distances(
     >>> distances.columns([0])[:, 0].tolist()
     [0.0, 1.0, 3.0]
     """
-    X, Y, points = as_bags(X), as_bags(Y), as_points(points)
-    if X.shape != Y.shape or X.shape[1] != len(points):
+    X, Y, points = checked(X, Y, points)
+    if X.shape != Y.shape:
         raise ValueError(
-            f"Bags of shapes {X.shape} and {Y.shape} do not fit each other and "
-            f"{len(points)} vectors: rows are pairs, and columns vectors."
+            f"Bags of shapes {X.shape} and {Y.shape} do not fit each other: rows are "
+            "pairs."
         )
     sizes_x, sizes_y = np.diff(X.indptr), np.diff(Y.indptr)
-    empty = np.flatnonzero(np.minimum(sizes_x, sizes_y) == 0)
-    if empty.size:
-        raise ValueError(
-            f"A bag of pair {empty[0]} is empty. Make bags by bags_of_words, which "
-            "names documents in which no word has a vector."
-        )
-    check_vectors(points, X, Y)
-    weights_x, weights_y = (
-        _cut(normalized_bags(bags).data, bags.indptr) for bags in (X, Y)
-    )
+    weights_x, weights_y = _cut(X.data, X.indptr), _cut(Y.data, Y.indptr)
     values = np.empty(X.shape[0])
     # One product serves all pairs of a rectangle. Pairs that have little in common go
     # one by one, and what is too large in halves.
@@ -300,7 +265,7 @@ def paired_word_mover_distances(
         words_y, y = _words(Y, start, stop)
         together = words_x.size * words_y.size
         apart = sizes_x[start:stop] @ sizes_y[start:stop]
-        if together > min(2 * apart, LARGEST) and stop - start > 1:
+        if together > min(2 * apart, AT_ONCE) and stop - start > 1:
             parts = 2 if together <= 2 * apart else stop - start
             cuts = np.linspace(start, stop, parts + 1).astype(int)
             blocks += pairwise(cuts.tolist())
@@ -333,19 +298,17 @@ def pairwise_word_mover_distances(
     Raises
     ------
     ValueError
-        A row is empty, or X, Y and `points` do not fit each other.
+        As `paired_word_mover_distances`.
 
     See Also
     --------
     simlib.Similarity : evaluates on demand, each pair once, within a budget.
-    sklearn.metrics.pairwise_distances : of rows of numbers.
 
     Notes
     -----
-    n k transports by `paired_word_mover_distances`. For a result that survives the
-    process that computed it wrap the function in a cache on disk,
+    n k transports by `paired_word_mover_distances`. To keep results on disk use
     ``joblib.Memory(folder).cache(pairwise_word_mover_distances, ignore=["n_jobs"])``,
-    and ask for a part of Y at a time: a stopped run goes on with the next part.
+    a part of Y at a time: a stopped run goes on with the next part.
 
     Examples
     --------
@@ -356,7 +319,7 @@ def pairwise_word_mover_distances(
            [3.]])
     """
     X, Y, points = as_bags(X), as_bags(Y), as_points(points)
-    step = max(1, CHUNK // max(1, Y.shape[0]))
+    step = max(1, A_WORKER // max(1, Y.shape[0]))
     blocks = joblib.Parallel(n_jobs)(
         joblib.delayed(_block)(X[k : k + step], Y, points)
         for k in range(0, max(1, X.shape[0]), step)  # one checks what it is given
@@ -378,9 +341,8 @@ def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
     for word, vector in zip(words, listed, strict=True):
         if vector.shape != listed[0].shape:
             raise ValueError(
-                "Vectors of words are as long as each other; that of "
-                f"{word!r} has shape {vector.shape}, that of {words[0]!r} "
-                f"{listed[0].shape}."
+                f"Vectors of words are as long as each other; that of {word!r} has "
+                f"shape {vector.shape}, that of {words[0]!r} {listed[0].shape}."
             )
     array = np.array(listed)
     if array.dtype.kind not in "fiub":
@@ -455,17 +417,17 @@ def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
         raise ValueError(
             "Distances of words are beyond the largest number: divide the vectors."
         )
-    exponent = int(np.frexp(largest)[1])
-    if abs(exponent) <= 30:  # beyond, POT takes what is tiny for zero
-        exponent = 0
-    scaled = np.ldexp(costs, -exponent) if exponent else costs
+    power = exponent(largest)
+    if abs(power) <= 30:  # beyond, POT takes what is tiny for zero
+        power = 0
+    scaled = np.ldexp(costs, -power) if power else costs
     _, cost, _, _, code = emd_c(p, q, scaled, MAX_ITERATIONS, 1)
     if code != OPTIMAL:
         raise RuntimeError(
             f"The transport between documents of {p.size} and {q.size} words was not "
             f"solved (POT's result code {code})."
         )
-    cost = float(np.ldexp(cost, exponent))
+    cost = float(np.ldexp(cost, power))
     if 0 < cost < largest / FAR:
         return _transport_of_the_rest(p, q, costs, cost)
     return cost

@@ -247,9 +247,9 @@ def test_pairs_of_a_rectangle(xs, ys):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, wmd.CHUNK])
+@pytest.mark.parametrize("chunk", [1, 7, wmd.A_WORKER])
 def test_a_block_is_what_single_calls_give(monkeypatch, chunk):
-    monkeypatch.setattr(wmd, "CHUNK", chunk)
+    monkeypatch.setattr(wmd, "A_WORKER", chunk)
     bags = bags_of_words(DOCUMENTS, ARRAY)
     found = pairwise_word_mover_distances(bags, bags[3:8], ARRAY.array)
     expected = [[distance(x, y) for y in DOCUMENTS[3:8]] for x in DOCUMENTS]
@@ -300,10 +300,10 @@ def far_apart(n, *, scale=1.0):
     return [[names[k] for k in rng.integers(0, 400, 5)] for _ in range(n)], vectors
 
 
-@pytest.mark.parametrize("largest", [1, 60, wmd.LARGEST])
+@pytest.mark.parametrize("largest", [1, 60, wmd.AT_ONCE])
 def test_pairs_however_they_are_cut(monkeypatch, largest):
     """One by one, in halves, or as one product."""
-    monkeypatch.setattr(wmd, "LARGEST", largest)
+    monkeypatch.setattr(wmd, "AT_ONCE", largest)
     texts, vectors = far_apart(60)
     apart = WordMoverDistance(vectors)
     xs, ys = texts[:30], texts[30:]
@@ -354,12 +354,12 @@ def test_pairs_that_do_not_fit():
     bags = bags_of_words([["a"], ["b", "c"]], ARRAY)
     with pytest.raises(ValueError, match=r"\(2, 10\) and \(1, 10\) do not fit"):
         paired_word_mover_distances(bags, bags[[0]], POINTS)
-    with pytest.raises(ValueError, match="and 9 vectors"):
+    with pytest.raises(ValueError, match="do not fit 9 vectors"):
         paired_word_mover_distances(bags, bags, POINTS[:9])
     hole = csr_array(vstack([bags, csr_array((1, 10))]))
     full = bags_of_words([["a"], ["b"], ["c"]], ARRAY)
     for pair in (hole, full), (full, hole):
-        with pytest.raises(ValueError, match="A bag of pair 2 is empty"):
+        with pytest.raises(ValueError, match="Bag 2 is empty"):
             paired_word_mover_distances(*pair, POINTS)
     assert paired_word_mover_distances(full[:0], full[:0], POINTS).shape == (0,)
 
@@ -554,7 +554,7 @@ def test_pickling_of_pairs_takes_no_words():
 def test_bags_of_another_space():
     function = partial(paired_word_mover_distances, points=POINTS[:5])
     sim = Similarity(bags_of_words(DOCUMENTS, ARRAY), function, batch="pairs")
-    with pytest.raises(SimilarityError, match="and 5 vectors"):
+    with pytest.raises(SimilarityError, match="fit 5 vectors"):
         sim.columns([0])
 
 

@@ -591,13 +591,13 @@ def test_impossible_options(options, message):
 def test_registry():
     assert set(COMPANION_METHODS) == {"anchored"}
     assert not set(COMPANION_METHODS) & set(METHODS)
-    function, calls = COMPANION_METHODS["anchored"]
+    method = COMPANION_METHODS["anchored"]
     K = levels(40)
     sim, cheap = both(K, K)
     for options in ({}, {"oversampling": 3, "calibration": None}):
         s = largest("anchored", 40, 300, **options)
-        answer = function(sim, s, cheap=cheap, rng=0, **options)
-        assert answer.calls == calls(40, s, **options) <= 300
+        answer = method.function(sim, s, cheap=cheap, rng=0, **options)
+        assert answer.calls == method.calls(40, s, **options) <= 300
     with pytest.raises(TypeError, match="anchored has no option ridge"):
         largest("anchored", 40, 300, ridge=0)
 

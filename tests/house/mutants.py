@@ -260,7 +260,7 @@ MUTANTS = [
     Mutant(
         "answers far larger than the matrix stay among the ridges",
         "Problem.ridges",
-        "good = squares <= 4 * square",
+        "good = squares <= TOO_LARGE**2 * square",
         "good = squares < np.inf",
     ),
     Mutant(
@@ -283,15 +283,15 @@ MUTANTS = [
     ),
     Mutant(
         "every proposal of a block is accepted",
-        "rpcholesky",
+        "_PartialCholesky.draw",
         "weights[proposals] * rng.random(block_size)",
         "np.zeros(block_size)",
     ),
     Mutant(
         "rounding in float32 counts as information",
-        "_PartialCholesky._unit",
-        "eps = np.finfo(np.float32 if single else self.sim.dtype).eps",
-        "eps = np.finfo(float).eps",
+        "_Entries.eps",
+        "np.finfo(np.float32 if single else self.sim.dtype).eps",
+        "np.finfo(float).eps",
     ),
     # How far off
     Mutant(
@@ -568,7 +568,7 @@ MUTANTS = [
     Mutant(
         "a cut-off may blow the answer up",
         "_cross_validated",
-        "np.flatnonzero(squares <= 4 * norm)",
+        "np.flatnonzero(squares <= TOO_LARGE**2 * norm)",
         "range(cutoffs.size)",
     ),
     Mutant(

@@ -19,7 +19,7 @@ from simlib import Similarity
 from simlib.neighbors import nearest, pairs_above
 from study import datasets, gallery
 from study.soft_tokens import SoftTokens
-from study.trials import METHODS, trial
+from study.trials import SEARCHES, trial
 
 MATRICES = {
     "stsb": ("bi-encoder cosine", 1400),
@@ -46,7 +46,7 @@ def compare(draws):
         upper = np.triu_indices(n, 1)
         if spearmanr(cheap[upper], matrix[upper])[0] < 0:
             cheap = -cheap
-        for method in METHODS:
+        for method in SEARCHES:
             row = []
             for share in SHARES:
                 found = [

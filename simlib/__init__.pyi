@@ -22,8 +22,8 @@ from .approximation.spectrum import estimate_spectrum as estimate_spectrum
 from .approximation.tikhonov import tikhonov as tikhonov
 from .lowrank.lowrank import LowRank as LowRank
 from .regression.attention import AttentionKernelRegressor as AttentionKernelRegressor
+from .regression.least_squares import lstsq as lstsq
 from .regression.powers import even_power as even_power
-from .regression.powers import lstsq as lstsq
 from .regression.powers import odd_power as odd_power
 from .similarity.budget import BudgetExceeded as BudgetExceeded
 from .similarity.budget import SimilarityError as SimilarityError

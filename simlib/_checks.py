@@ -7,23 +7,36 @@ A check returns its argument, in the type that is computed with.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf, isfinite
+from math import inf
 from numbers import Real
+from sys import float_info
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 __all__ = [
+    "between_0_and_1",
+    "columns_like",
     "finite",
+    "generator",
     "indices",
+    "inside",
     "most_calls",
     "numbers",
     "one_of",
     "same_length",
+    "selection",
+    "shaped",
     "share",
+    "square",
+    "symmetric",
     "whole_number",
+    "word_or_number",
 ]
+
+
+LARGEST = float_info.max
 
 
 def whole_number(
@@ -42,7 +55,7 @@ def whole_number(
 def finite(value: float, name: str, least: float = -inf, below: float = inf) -> float:
     """Return a finite number from `least` on and below `below`."""
     real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and isfinite(value) and least <= value < below):
+    if not (real and abs(value) <= LARGEST and least <= value < below):
         bounds = [f"at least {least}"] if least > -inf else []
         bounds += [f"below {below}"] if below < inf else []
         wanted = " of " + " and ".join(bounds) if bounds else ""
@@ -68,20 +81,20 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
             f"{what} are named by a one-dimensional array of integers; got "
             f"{index.dtype} of shape {index.shape}."
         )
-    if index.min() < 0 or index.max() >= n:
+    if index.astype(np.uint64, copy=False).max() >= n:  # negative ones wrap
         wrong = index.min() if index.min() < 0 else index.max()
         raise IndexError(f"{what} are numbered 0 to {n - 1}; got {wrong}.")
     return index.astype(np.intp, copy=False)
 
 
-def numbers(values: Any, name: str) -> np.ndarray:
-    """Return a dense array of real and finite numbers."""
+def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
+    """Return a dense array of finite numbers, real ones unless `kinds` has a c."""
     if scipy.sparse.issparse(values):
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
     values = np.asarray(values)
     if values.dtype.kind == "O":
         values = values.astype(float)
-    if values.dtype.kind not in "fiub" or not np.isfinite(values).all():
+    if values.dtype.kind not in kinds or not np.isfinite(values).all():
         raise ValueError(f"{name} must be real and finite numbers; got {values.dtype}.")
     return values
 
@@ -90,6 +103,90 @@ def same_length(i: np.ndarray, j: np.ndarray, names: str = "`i` and `j`") -> Non
     """Refuse two arrays that do not go together one by one."""
     if len(i) != len(j):
         raise ValueError(f"{names} must be as long; got {len(i)} and {len(j)}.")
+
+
+def selection(index: Any, n: int, what: str = "Items") -> np.ndarray:
+    """Return numbers from 0 to n - 1, given as such or as a mask of n booleans."""
+    index = np.asarray(index, dtype=None if np.size(index) else np.intp)
+    if index.dtype == bool and index.shape == (n,):
+        return np.flatnonzero(index)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise ValueError(
+            f"{what} are chosen by integers or by a mask of {n} booleans; got "
+            f"{index.dtype} of shape {index.shape}."
+        )
+    return indices(index, n, what)
+
+
+def columns_like(y: Any, n: int, name: str) -> np.ndarray:
+    """Return right-hand sides, of which a matrix with n rows has one or several."""
+    y = numbers(y, name, "fiubc")
+    if y.ndim not in (1, 2) or len(y) != n:
+        raise ValueError(f"{name} must have shape ({n},) or ({n}, k); got {y.shape}.")
+    return y
+
+
+def square(shape: tuple[int, ...], what: str) -> None:
+    """Refuse a matrix that is not square."""
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"Only a square matrix {what}; got shape {shape}.")
+
+
+def word_or_number(
+    value: Any,
+    words: Iterable[str],
+    name: str,
+    least: float = -inf,
+    below: float = inf,
+) -> Any:
+    """Return one of the words that stand for something, or a finite number."""
+    if isinstance(value, str):
+        return one_of(value, words, f"{name}, if no number,")
+    return finite(value, name, least, below)
+
+
+def symmetric(sim: Any, what: str) -> None:
+    """Refuse a similarity that is not symmetric."""
+    if not sim.symmetric:
+        raise ValueError(
+            f"{what} needs a symmetric similarity; pass sim.symmetrized(), that is "
+            "(K + K.T)/2."
+        )
+
+
+def shaped(array: np.ndarray, shape: tuple[int | str, ...], name: str) -> np.ndarray:
+    """Return an array of a shape, of which letters stand for any number."""
+    pairs = zip(shape, array.shape, strict=False)
+    fits = all(isinstance(want, str) or want == found for want, found in pairs)
+    if len(shape) != array.ndim or not fits:
+        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ValueError(f"{name} must have shape ({wanted}); got {array.shape}.")
+    return array
+
+
+def inside(value: float, name: str, above: float, below: float = inf) -> float:
+    """Return a finite number between two bounds, and none of them."""
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not (real and above < value < below):
+        range_ = f"lie between {above} and {below}"
+        if below == inf:
+            range_ = f"be a number above {above}"
+        raise ValueError(f"{name} must {range_}; got {value!r}.")
+    return float(value)
+
+
+def between_0_and_1(value: float, name: str) -> float:
+    """Return a number between 0 and 1, which is neither of them."""
+    if not (isinstance(value, Real) and 0 < value < 1):
+        raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
+    return float(value)
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """Return the generator of what scikit-learn calls a random state."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31)
+    return np.random.default_rng(random_state)
 
 
 def most_calls(value: float | None, name: str) -> float:

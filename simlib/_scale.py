@@ -35,7 +35,7 @@ def norm(A: np.ndarray) -> float:
 
 def balanced(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return columns of entries up to 1, and the powers of 2 they were divided by."""
-    exponents = np.frexp(abs(X).max(axis=0))[1]
+    exponents = np.frexp(abs(X).max(axis=0, initial=0))[1]
     return np.ldexp(X, -exponents), exponents
 
 

@@ -8,6 +8,7 @@ block that was evaluated already.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib._checks import whole_number
+from simlib._scale import unit
 from simlib._typing import Indices
 
 __all__ = ["adaptive", "draw", "pivoted_qr", "sample_size", "uniform"]
@@ -28,10 +30,8 @@ def uniform(
 
     Parameters
     ----------
-    n : int
-        Number of items.
-    n_landmarks : int
-        How many to draw, 1 to n.
+    n, n_landmarks : int
+        Number of items, and how many of them to draw, 1 to n.
     rng : int, Generator or None
         Source of randomness, as in `numpy.random.default_rng`.
 
@@ -42,10 +42,8 @@ def uniform(
 
     Raises
     ------
-    ValueError
-        More landmarks than items, or fewer than one.
-    TypeError
-        A number of landmarks that is no integer.
+    ValueError, TypeError
+        More landmarks than items, fewer than one, or a number that is no integer.
 
     See Also
     --------
@@ -82,8 +80,7 @@ def draw(
     n_landmarks : int or None
         How many landmarks, 1 to n; may be None where `landmarks` are given.
     oversampling : float, default=1
-        Size of the second sample as a multiple of the number of landmarks; it is
-        clipped at n items.
+        Size of the second sample as a multiple of the number of landmarks.
     nested : bool, default=True
         Whether the second sample contains the landmarks, or is drawn independently.
     landmarks : array of int, optional
@@ -101,23 +98,16 @@ def draw(
 
     Raises
     ------
-    ValueError
-        More landmarks than items, fewer than one, indices that repeat or lie outside,
-        or an oversampling below 1.
-    TypeError
-        A number of landmarks that is no integer.
+    ValueError, TypeError
+        As in `uniform`; indices that repeat or lie outside, or an oversampling below 1.
 
     Examples
     --------
     >>> from simlib.landmarks import draw
     >>> landmarks, sample = draw(1000, 2, oversampling=3, rng=0)
-    >>> landmarks.tolist()
-    [459, 206]
-    >>> sample.tolist()
-    [459, 206, 222, 162, 711, 814]
+    >>> landmarks.tolist(), sample.tolist()
+    ([459, 206], [459, 206, 222, 162, 711, 814])
     """
-    if not oversampling >= 1:
-        raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
     rng, n = np.random.default_rng(rng), whole_number(n, "The number of items")
     order = rng.permutation(n)
     if landmarks is not None:
@@ -144,9 +134,8 @@ def pivoted_qr(
 ) -> np.ndarray:
     """Pick the columns of a block that a QR decomposition with pivoting takes first.
 
-    Each pick is the column farthest from the span of those before. Needs no sign
-    pattern, and favours the unusual: good for geodesic distances and scorers, neutral
-    or slightly harmful where outliers resemble nothing.
+    Each pick is the column farthest from the span of those before: it favours the
+    unusual.
 
     Parameters
     ----------
@@ -192,24 +181,19 @@ def adaptive(
     """Pick columns of a block at random, the unexplained ones more often.
 
     Each pick has a probability proportional to the squared distance of its column from
-    the span of those before: adaptive sampling (Deshpande et al. 2006), between
-    `uniform` and `pivoted_qr`.
+    the span of those before. Once everything is explained the rest is drawn uniformly.
 
     Parameters
     ----------
-    block : array of shape (m, m)
-        A principal block of the matrix. If it is not symmetric an item counts with its
-        column and its row.
-    n_landmarks : int
-        How many to pick, 1 to m.
+    block, n_landmarks
+        As in `pivoted_qr`.
     rng : int, Generator or None
         Source of randomness.
 
     Returns
     -------
     array of int, shape (n_landmarks,)
-        Positions in the block, in the order in which they are picked. Once everything
-        is explained the rest is drawn uniformly.
+        Positions in the block, in the order in which they are picked.
 
     Raises
     ------
@@ -218,7 +202,7 @@ def adaptive(
 
     Notes
     -----
-    Flops: O(m^2 n_landmarks).
+    Flops: O(m^2 n_landmarks). Source: Deshpande et al. (2006).
 
     Examples
     --------
@@ -252,17 +236,13 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
 
     Parameters
     ----------
-    n : int
-        Number of items.
-    n_landmarks : int
-        Number s of landmarks.
-    oversampling : float
-        z, the multiple of it.
+    n, n_landmarks, oversampling
+        As in `draw`.
 
-    Returns
-    -------
-    int
-        min(z s, n), rounded.
+    Raises
+    ------
+    ValueError
+        The oversampling is below 1.
 
     Examples
     --------
@@ -270,6 +250,8 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     >>> sample_size(1000, 300, 2), sample_size(1000, 600, 2)
     (600, 1000)
     """
+    if not (isinstance(oversampling, Real) and float(oversampling) >= 1):
+        raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
     return round(min(oversampling * n_landmarks, n))
 
 
@@ -282,9 +264,7 @@ def _columns(block: Any) -> np.ndarray:
         raise ValueError(
             f"A principal block is real and finite; this one of {block.dtype} is not."
         )
-    largest = np.abs(block).max(initial=0)
-    if largest > 0:
-        block = np.ldexp(block, -np.frexp(largest)[1])  # squares of any are numbers
+    block, _ = unit(block)  # squares of which are numbers
     return block if np.array_equal(block, block.T) else np.vstack([block, block.T])
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 _MODULES = {
     "ChapterError": "press.job",
-    "ChapterReader": "press.chapters",
+    "ChapterReader": "press.reader",
     "Repository": "press.repository",
     "confirm": "press.confirmation",
     "expect": "press.expectation",

@@ -2,8 +2,6 @@
 
 import ast
 import json
-import re
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +10,6 @@ from .repository import Repository
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-    from papermill.iorw import LocalHandler
-
-# papermill warns of our extension; nothing else is meant, in any project.
-warnings.filterwarnings(
-    "ignore",
-    message=r"The specified file \(.*\.md\) does not end in",
-    category=UserWarning,
-    module=r"papermill\.iorw",
-)
 
 
 def parse_chapter(text: str) -> "NotebookNode":
@@ -33,10 +22,8 @@ def parse_chapter(text: str) -> "NotebookNode":
     notebook = myst_to_notebook(text, add_source_map=True)
     notebook.metadata.pop("jupyter", None)
     if code_cells(notebook):
-        notebook.metadata.setdefault(
-            "kernelspec",
-            {"name": "python3", "display_name": "Python 3", "language": "python"},
-        )
+        python = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook.metadata.setdefault("kernelspec", python)
     return notebook
 
 
@@ -49,60 +36,6 @@ def read_chapter(path: str | Path) -> "NotebookNode":
         return parse_chapter(Path(path).read_text(encoding="utf-8"))
     except (MystMetadataParsingError, ValidationError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: {error}") from error
-
-
-class ChapterReader:
-    """The reader that papermill uses for local paths.
-
-    Papermill knows readers by the start of a path and asks for this one in every
-    project, so whatever is not a chapter of this book goes to papermill's own reader.
-    """
-
-    @staticmethod
-    def read(path: str) -> str:
-        """Return a notebook as JSON: a chapter, or whatever the file is."""
-        import nbformat
-
-        if not _is_chapter(path):
-            return _files().read(path)
-        return nbformat.writes(read_chapter(path))
-
-    @staticmethod
-    def pretty_path(path: str) -> str:
-        """Return the path as messages show it."""
-        return path
-
-    @staticmethod
-    def listdir(path: str) -> list[str]:
-        """Return the files of a folder."""
-        return _files().listdir(path)
-
-    @staticmethod
-    def write(text: str, path: str) -> None:
-        """Write a notebook, but not over a chapter."""
-        if _is_chapter(path):
-            raise OSError(f"{path} is a source; write the notebook to a .ipynb file")
-        _files().write(text, path)
-
-
-def _is_chapter(path: str) -> bool:
-    """Tell whether a path is a page of the book that this package belongs to."""
-    file = Path(path).resolve()
-    if file.suffix != ".md":
-        return False
-    try:
-        return file.parent == Repository.here().book.resolve()
-    except FileNotFoundError as error:
-        if (file.parent / "press").is_dir():  # a chapter, and a press from elsewhere
-            raise OSError(str(error)) from None
-        return False
-
-
-def _files() -> "LocalHandler":
-    """Return papermill's own reader and writer of files."""
-    from papermill.iorw import papermill_io
-
-    return papermill_io.get_handler("local")
 
 
 def code_cells(notebook: "NotebookNode") -> list["NotebookNode"]:
@@ -118,16 +51,12 @@ def select(repository: Repository, chapters: Sequence[str] = ()) -> list[str]:
     """Return the chosen chapters that have code, in the order of the book."""
     pages = repository.pages()
     chosen = [repository.chapter_name(chapter) for chapter in chapters] or pages
-    unknown = sorted(set(chosen) - set(pages))
+    unknown = ", ".join(sorted(set(chosen) - set(pages)))
     if unknown:
-        raise ValueError(
-            f"not in _toc.yml: {', '.join(unknown)}. The pages are {', '.join(pages)}."
-        )
-    return [
-        page
-        for page in pages
-        if page in chosen and code_cells(read_chapter(repository.source(page)))
-    ]
+        there = ", ".join(pages)
+        raise ValueError(f"not in _toc.yml: {unknown}. The pages are {there}.")
+    chosen = [page for page in pages if page in chosen]
+    return [p for p in chosen if code_cells(read_chapter(repository.source(p)))]
 
 
 def tags(cell: "NotebookNode") -> list[str]:
@@ -161,18 +90,26 @@ def parameters(notebook: "NotebookNode") -> dict[str, Any]:
     values: dict[str, Any] = {}
     for cell in code_cells(notebook):
         if "parameters" in tags(cell):
-            code = cell_code(cell.source)
-            if code is None:
-                raise ValueError(f"the parameters are no Python:\n{cell.source}")
-            for node in ast.parse(code).body:
-                match node:
-                    case ast.AnnAssign(
-                        target=ast.Name(id=name), value=ast.expr() as value
-                    ):
-                        values[name] = _literal(value)
-                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                        values[name] = _literal(value)
+            found, _ = declarations(cell.source)
+            values |= {name: _literal(value) for name, value in found.items()}
     return values
+
+
+def declarations(source: str) -> tuple[dict[str, ast.expr], str]:
+    """Return the parameters that a cell declares, and its other statements."""
+    code, found, rest = cell_code(source), {}, []
+    if code is None:
+        raise ValueError(f"the parameters are no Python:\n{source}")
+    for node in ast.parse(code).body:
+        match node:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+                | ast.Assign(targets=[ast.Name(id=name)], value=value)
+            ):
+                found[name] = value
+            case _:
+                rest.append(ast.get_source_segment(code, node) or "")
+    return found, "\n".join(rest)
 
 
 def _literal(node: ast.expr) -> Any:
@@ -197,8 +134,3 @@ def cell_lines(text: str) -> list[int]:
             start += 1
         starts.append(start + 1)
     return starts
-
-
-def strip_ansi(text: str) -> str:
-    """Return text without terminal colours."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)

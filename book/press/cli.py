@@ -5,7 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from .chapters import select
 from .confirmation import confirm, status, strays, summary
@@ -13,56 +15,31 @@ from .execution import press
 from .job import ChapterError, Failure
 from .repository import PROFILES, Repository
 
+_CHAPTERS = "name such as cur or book/cur.md; all by default"
+_JOBS = "how many chapters to execute side by side"
+_OPTIONS = {
+    "--status": "execute nothing; say what is out of date, and why",
+    "--confirm": "execute in the profile quick what a changed record comes from, and "
+    "compare with the probe that was kept with it",
+    "--record": "write book/results/; only with --profile full and nothing to commit",
+    "--force": "execute also what is up to date",
+}
+
 
 def main(
     arguments: Sequence[str] | None = None, repository: Repository | None = None
 ) -> int:
-    """Run the command; return its exit status.
-
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        The command line, by default that of the process.
-    repository : Repository, optional
-        The book; by default the one that this file belongs to.
-    """
+    """Run the command, by default on this book; return its exit status."""
     parser = argparse.ArgumentParser(
         prog="press", description="Execute the chapters that are out of date."
     )
-    parser.add_argument(
-        "chapters",
-        nargs="*",
-        metavar="CHAPTER",
-        help="name such as cur or book/cur.md; all by default",
-    )
+    parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help=_CHAPTERS)
     parser.add_argument("--profile", choices=PROFILES, default="standard")
     parser.add_argument(
-        "-j",
-        "--jobs",
-        type=_positive,
-        default=1,
-        metavar="N",
-        help="how many chapters to execute side by side",
+        "-j", "--jobs", type=_positive, default=1, metavar="N", help=_JOBS
     )
-    parser.add_argument(
-        "--status",
-        action="store_true",
-        help="execute nothing; say what is out of date, and why",
-    )
-    parser.add_argument(
-        "--confirm",
-        action="store_true",
-        help="execute in the profile quick what a changed record comes from, and "
-        "compare with the probe that was kept with it",
-    )
-    parser.add_argument(
-        "--record",
-        action="store_true",
-        help="write book/results/; only with --profile full and nothing to commit",
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="execute also what is up to date"
-    )
+    for option, told in _OPTIONS.items():
+        parser.add_argument(option, action="store_true", help=told)
     options = parser.parse_args(arguments)
     if options.record and options.profile != "full":
         parser.error("--record needs --profile full")
@@ -74,26 +51,23 @@ def main(
     try:
         held = _run(options, repository or Repository.here())
         sys.stdout.flush()
+        return 0 if held else 1
     except KeyboardInterrupt as interrupt:
         where = f" in {interrupt}" if str(interrupt) else ""
         print(f"\npress: interrupted{where}; what was done is kept", file=sys.stderr)
         return 130
-    except subprocess.CalledProcessError as error:
-        print(f"press: git: {error.stderr.strip()}", file=sys.stderr)
-        return 1
     except BrokenPipeError:  # as in press --status | head; and so at the exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except subprocess.CalledProcessError as error:
+        print(f"press: git: {error.stderr.strip()}", file=sys.stderr)
     except ModuleNotFoundError as error:
         print(f"press: {error}; pip install -e . -e ./book", file=sys.stderr)
-        return 1
     except (ChapterError, RuntimeError, ValueError, OSError) as error:
         print(f"\n{error}", file=sys.stderr)
-        return 1
     finally:
         for end in caught:
             signal.signal(end, signal.SIG_DFL)
-    return 0 if held else 1
+    return 1
 
 
 def _positive(text: str) -> int:
@@ -106,25 +80,31 @@ def _run(options: argparse.Namespace, repository: Repository) -> bool:
     """Do what was asked; return whether the records hold, where that was asked."""
     if options.status or options.confirm:
         return _tell(options, repository)
-    if not options.record:
-        _press(options, repository, options.profile)
-        return True
-    _record(options, repository)
+    run = partial(
+        press,
+        force=options.force,
+        jobs=options.jobs,
+        committed=options.record,
+        repository=repository,
+    )
+    if options.record:
+        _record(run, select(repository, options.chapters), repository)
+    else:
+        run(options.chapters, options.profile)
     return True
 
 
-def _record(options: argparse.Namespace, repository: Repository) -> None:
+def _record(run: Callable[..., Any], good: list[str], repository: Repository) -> None:
     """Execute in full, and in short for the probe; record what did not fail."""
     from .git import check_clean
     from .recording import record_results
 
     check_clean(repository)
-    good = select(repository, options.chapters)
     failures: list[Failure] = []
     for profile in ("full", "quick"):
         try:
             if good:
-                _press(options, repository, profile, good)
+                run(good, profile)
         except ChapterError as error:
             failures += error.failures
             bad = {repository.chapter_name(f.source) for f in error.failures}
@@ -134,9 +114,7 @@ def _record(options: argparse.Namespace, repository: Repository) -> None:
         for chapter in record_results(repository, good) if good else []:
             print(f"recorded {repository.relative(repository.results(chapter))}")
     except RuntimeError as refused:
-        if failed:
-            raise RuntimeError(f"{failed}\n\n{refused}") from refused
-        raise
+        raise RuntimeError(f"{failed}\n\n{refused}" if failed else refused) from None
     if failed:
         raise failed
 
@@ -152,23 +130,5 @@ def _tell(options: argparse.Namespace, repository: Repository) -> bool:
     for stray in [] if options.chapters else strays(repository):
         print(f"{stray}: of no page in _toc.yml")
     print(summary(rows))
-    bad = {"moved", "not confirmed"}
-    return not (
-        options.confirm and any(r.record and r.record.verdict in bad for r in rows)
-    )
-
-
-def _press(
-    options: argparse.Namespace,
-    repository: Repository,
-    profile: str,
-    chapters: Sequence[str] = (),
-) -> None:
-    press(
-        chapters or options.chapters,
-        profile,
-        force=options.force,
-        jobs=options.jobs,
-        committed=options.record,
-        repository=repository,
-    )
+    verdicts = {row.record.verdict for row in rows if row.record}
+    return not (options.confirm and verdicts & {"moved", "not confirmed"})

@@ -41,51 +41,21 @@ _HOUSE = {"simlib", "study"}  # between which what is defined may move
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a module.
+    """A part of a module."""
 
-    Parameters
-    ----------
-    hash : str
-        Of its text, without the blocks within it; of a block with the condition or the
-        loop that it belongs to.
-    names : frozenset of str
-        The identifiers in it.
-    decided : frozenset of str
-        The identifiers in that condition or loop.
-    switch : bool
-        Whether that condition compares sizes, by < or >, and no error is raised there.
-    is_value : bool
-        Whether it is a value.
-    sizes : frozenset of str
-        What it gives a number to, as a default too, that is neither 0 nor 1.
-    """
-
-    hash: str
-    names: frozenset[str]
-    decided: frozenset[str] = frozenset()
-    switch: bool = False
+    hash: str  # of its text without the blocks within; of a block with its condition
+    names: frozenset[str]  # the identifiers in it
+    decided: frozenset[str] = frozenset()  # those in the condition or loop of a block
+    switch: bool = False  # whether that compares sizes, and no error is raised there
     is_value: bool = False
-    sizes: frozenset[str] = frozenset()
+    sizes: frozenset[str] = frozenset()  # what it gives a number to, neither 0 nor 1
 
 
 class Source:
-    """A Python module in its units.
+    """A Python module in its units: blocks and values by name, and the rest.
 
-    Parameters
-    ----------
-    content : bytes
-        Its text.
-    path : str
-        Its file, seen from the root.
-
-    Attributes
-    ----------
-    blocks, values : dict
-        Name -> `Unit`.
-    rest : Unit
-        What the module does besides when it is imported.
-    imports : dict
-        Name given by ``from ... import`` -> path of the module, and the name in it.
+    ``imports`` holds of a name given by ``from ... import`` the path of the module and
+    the name in it.
     """
 
     def __init__(self, content: bytes, path: str = ""):
@@ -105,8 +75,8 @@ class Source:
             for alias in node.names
         }
         rest = [node for node in tree.body if not self._sort(node)]
-        self.rest = self._unit(rest)
-        self.rest = replace(self.rest, names=self.rest.names | {"def"})
+        unit = self._unit(rest)
+        self.rest = replace(unit, names=unit.names | {"def"})
         bound = {*self.blocks, *self.values}
         again = sorted(
             name
@@ -115,8 +85,7 @@ class Source:
             if f"<{name}" in bound or (name in self.blocks and "~" in name)
         )
         called = self._unit(heads)
-        hash = _hash(f"{again} {called.hash}".encode())
-        self.values["def"] = replace(called, hash=hash)
+        self.values["def"] = replace(called, hash=_hash(f"{again} {called.hash}"))
 
     def _block(self, owner: ast.AST, body: list[ast.stmt]) -> Unit:
         """Return a block as a unit."""
@@ -149,7 +118,7 @@ class Source:
                     for block in self.blocks
                     if block.startswith(f"{name}.") and "/" not in block
                 )
-                has = _hash(" ".join(methods).encode())
+                has = _hash(" ".join(methods))
                 self.values[f"{name}~"] = Unit(has, frozenset(), is_value=True)
                 return True
             case ast.AnnAssign(target=ast.Name(id=name)):
@@ -161,8 +130,8 @@ class Source:
                     return False
             case ast.Import() | ast.ImportFrom():
                 for given, meant in _imported(node, self._path):
-                    hash = _hash(meant.encode())
-                    self.values[f"<{given}"] = Unit(hash, frozenset(), is_value=True)
+                    unit = Unit(_hash(meant), frozenset(), is_value=True)
+                    self.values[f"<{given}"] = unit
                 return True
             case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
                 return True
@@ -171,8 +140,8 @@ class Source:
         for name in {*names} - _LISTS:
             unit, old = self._unit([node]), self.values.get(name)
             if old:  # assigned again
-                both = f"{old.hash} {unit.hash}".encode()
-                unit = replace(unit, hash=_hash(both), names=old.names | unit.names)
+                both = _hash(f"{old.hash} {unit.hash}")
+                unit = replace(unit, hash=both, names=old.names | unit.names)
             self.values[name] = unit
         return bool(names)
 
@@ -190,18 +159,7 @@ class Source:
 
 
 class Cells(Source):
-    """The blocks of a chapter's cells, which have no place: each is named by its hash.
-
-    Parameters
-    ----------
-    cells : iterable of str
-        The sources of the code cells.
-
-    Attributes
-    ----------
-    noted : dict
-        Name by which `press.tracer` notes a block -> hash.
-    """
+    """The blocks of a chapter's cells, each named by its hash, as it has no place."""
 
     def __init__(self, cells: Iterable[str]):
         self.blocks, self.values, self.imports, self.noted = {}, {}, {}, {}
@@ -223,17 +181,7 @@ class Cells(Source):
 def reached(
     sources: Mapping[str, Source], ran: Mapping[str, set[str]], names: Iterable[str]
 ) -> Code:
-    """Return the units that decide the numbers, and of functions what did not run.
-
-    Parameters
-    ----------
-    sources : mapping
-        Path -> module, of those imported.
-    ran : mapping
-        Path -> names of the blocks that ran.
-    names : iterable of str
-        The identifiers in the chapter.
-    """
+    """Return the units that decide the numbers, and of functions what did not run."""
     code: Code = {}
     read = {path: {*source.rest.names} for path, source in sources.items()}
     for path, source in sources.items():
@@ -290,8 +238,8 @@ def cell_hash(source: str) -> str:
     return content_hash(magic.encode() + b"\n" + text)
 
 
-def _hash(text: bytes) -> str:
-    return content_hash(text)[:12]
+def _hash(text: bytes | str) -> str:
+    return content_hash(text.encode() if isinstance(text, str) else text)[:12]
 
 
 def _compares(node: ast.AST) -> bool:

@@ -9,6 +9,7 @@ decides in the full run and not in the short one.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -39,25 +40,11 @@ _MADE = ("data", "executed", "commit", "parameters", "seconds", "code", "files")
 
 @dataclass(frozen=True)
 class Standing:
-    """Whether a record holds.
+    """Whether a record holds."""
 
-    Parameters
-    ----------
-    verdict : str
-        "fresh", "confirmed", "moved", "not confirmed" or "data missing".
-    told : str
-        What there is to say of it.
-    changed : dict
-        What has changed since the record was made: names under "code", "versions",
-        "data" and "parameters".
-    confirmation : dict
-        The short run that was compared, empty if there is none.
-    """
-
-    verdict: str
+    verdict: str  # "fresh", "confirmed", "moved", "not confirmed" or "data missing"
     told: str = ""
-    changed: dict[str, list[str]] = field(default_factory=dict)
-    confirmation: dict[str, Any] = field(default_factory=dict)
+    changed: dict[str, list[str]] = field(default_factory=dict)  # as of the notebook
 
     def __str__(self):
         return f"{self.verdict}: {self.told}" if self.told else self.verdict
@@ -65,38 +52,24 @@ class Standing:
 
 @dataclass(frozen=True)
 class Status:
-    """How fresh a chapter's notebook and its recorded results are.
-
-    Parameters
-    ----------
-    chapter : str
-        Name of the chapter.
-    notebook : dict or None
-        What has changed since the notebook was executed: names under "code",
-        "versions", "data", "parameters" and "display"; None if there is no notebook.
-    seconds : float or None
-        How long that took.
-    record : Standing or None
-        Whether the record holds; None if nothing is recorded.
-    provenance : dict
-        How the recorded results came about.
-    """
+    """How fresh a chapter's notebook and its recorded results are."""
 
     chapter: str
-    notebook: dict[str, list[str]] | None
+    notebook: (
+        dict[str, list[str]] | None
+    )  # what changed, by kind; None if there is none
     seconds: float | None
-    record: Standing | None
+    record: Standing | None  # None if nothing is recorded
     provenance: dict[str, Any]
 
     def __str__(self):
-        notebook = "not executed"
+        notebook, recorded = "not executed", "nothing"
         if self.notebook is not None:
             notebook = f"{describe(self.notebook)} ({self.seconds} s)"
-        recorded = "nothing"
-        if self.record is not None:
-            day = self.provenance["executed"][:10]
-            commit = self.provenance["commit"][:7]
-            recorded = f"{self.record} (of {day}, commit {commit})"
+        if self.record:
+            made = self.provenance
+            of = f"of {made['executed'][:10]}, commit {made['commit'][:7]}"
+            recorded = f"{self.record} ({of})"
         return f"{self.chapter}\n  notebook: {notebook}\n  recorded: {recorded}"
 
 
@@ -106,36 +79,21 @@ def status(
     *,
     repository: Repository | None = None,
 ) -> list[Status]:
-    """Return how fresh notebooks are, and whether records hold.
+    """Return how fresh the notebooks of a profile are, and whether records hold.
 
     A record is stale if the code that decided its values, the locked versions, its data
     or the parameters of the profile ``full`` have changed. The version of Python stands
     in its provenance, and data that are not at hand are taken to be the same.
-
-    Parameters
-    ----------
-    chapters : sequence of str
-        Names such as ``cur``; all of ``_toc.yml`` if empty.
-    profile : {"quick", "standard", "full"}
-        Whose notebooks to look at.
-    repository : Repository, optional
-        The book; by default the one that this file belongs to.
     """
     repository = repository or Repository.here()
     checkout = Checkout(repository)
     found = []
     for chapter in select(repository, chapters):
         job = Job(repository, chapter, profile)
-        stored = stored_metadata(job.notebook)
-        found.append(
-            Status(
-                chapter,
-                job.changes(job.notebook, checkout),
-                stored["seconds"] if stored else None,
-                standing(checkout, chapter),
-                provenance_of(repository, chapter),
-            )
-        )
+        changed = job.changes(job.notebook, checkout)
+        seconds = (stored_metadata(job.notebook) or {}).get("seconds")
+        record, made = standing(checkout, chapter), provenance_of(repository, chapter)
+        found.append(Status(chapter, changed, seconds, record, made))
     return found
 
 
@@ -148,22 +106,7 @@ def confirm(
 ) -> list[Status]:
     """Compare a short run of each record that has changed with its probe.
 
-    Parameters
-    ----------
-    chapters : sequence of str
-        Names such as ``cur``; all of ``_toc.yml`` if empty.
-    jobs : int
-        How many chapters to execute side by side.
-    repository : Repository, optional
-        The book; by default the one that this file belongs to.
-    echo : callable
-        Receives the lines that report progress.
-
-    Returns
-    -------
-    list
-        The status of each chapter that has a record. One that failed is not confirmed,
-        or has moved, by what it recorded until then.
+    A chapter that failed is not confirmed, or has moved, by what it recorded before.
     """
     repository = repository or Repository.here()
     before = status(chapters, "quick", repository=repository)
@@ -174,14 +117,11 @@ def confirm(
         if not {"data", "parameters"} & row.record.changed.keys()
     ]
     failed: dict[str, Failure] = {}
-    if todo:
-        try:
+    try:
+        if todo:
             press(todo, "quick", jobs=jobs, repository=repository, echo=echo)
-        except ChapterError as error:
-            failed = {
-                repository.chapter_name(failure.source): failure
-                for failure in error.failures
-            }
+    except ChapterError as error:
+        failed = {repository.chapter_name(f.source): f for f in error.failures}
     checkout = Checkout(repository)
     for chapter in todo:
         job = Job(repository, chapter, "quick")
@@ -197,11 +137,8 @@ def confirm(
 
 def summary(rows: Iterable[Status]) -> str:
     """Return in one line how many records hold."""
-    counts = {"fresh": 0, "confirmed": 0}
-    for row in rows:
-        if row.record:
-            verdict = row.record.verdict
-            counts[verdict] = counts.get(verdict, 0) + 1
+    counts = Counter({"fresh": 0, "confirmed": 0})
+    counts.update(row.record.verdict for row in rows if row.record)
     return "records: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
 
 
@@ -228,7 +165,7 @@ def standing(checkout: Checkout, chapter: str) -> Standing | None:
         job = Job(checkout.repository, chapter, "quick")
         since = changes(quick, checkout.inputs(chapter, job.parameters, quick))
         if not since.keys() & {"code", "parameters"}:
-            return Standing(*_outcome(found, made.get("traced", True)), changed, found)
+            return Standing(*_outcome(found, made.get("traced", True)), changed)
     probe = read_part(folder, "probe.json")
     if any(checkout.data.get(name) is None for name in probe.get("data", ())):
         return Standing("data missing", describe(changed), changed)
@@ -242,15 +179,6 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     condition with a value that has changed, or with a name that a changed unit gives a
     size to; and new blocks which the short run passes by, where a condition compares
     sizes, and in the chapter whatever the condition is: parameters decide there.
-
-    Parameters
-    ----------
-    record, probe : Code
-        What decided in the full run, and in the short run of the same code.
-    quick : Code
-        What decided in the short run of the code as it is.
-    checkout : Checkout
-        The files as they are.
     """
     changed = {
         unit: code[unit[0]][unit[1]]
@@ -267,29 +195,28 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
         or values & {name.removeprefix(".") for name in units[unit].decided}
     }
     known = {
-        (path, hash.removeprefix("-"))
+        (_home(path, name), hash.removeprefix("-"))
         for code in (record, probe)
         for path, units in code.items()
-        for hash in units.values()
+        for name, hash in units.items()
     }
     found |= {
         (path, name)
         for path, units in quick.items()
         for name, hash in units.items()
-        if hash.startswith("-") and (path, hash[1:]) not in known
+        if hash.startswith("-") and (_home(path, name), hash[1:]) not in known
         if path.endswith(".md") or (checkout.unit(path, name) or _GONE).switch
     }
     return sorted({place(unit) for unit in found})
 
 
-def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:
-    """Return how many values are compared, the largest deviation, and what moved.
+def _home(path: str, name: str) -> str:
+    """Return what a block belongs to: a chapter, or a function wherever it is."""
+    return path if path.endswith(".md") else name.partition("/")[0]
 
-    Parameters
-    ----------
-    then, now : dict
-        What was recorded, as `press.results.collect` returns it.
-    """
+
+def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:
+    """Return how many values are compared, the largest deviation, and what moved."""
     count, largest, moved = 0, 0.0, []
     for name in [*now, *(then.keys() - now.keys())]:
         old = dict(_values(name, then.get(name), now.get(name)))
@@ -307,13 +234,7 @@ def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:
 
 
 def strays(repository: Repository) -> list[str]:
-    """Return the records that belong to no page, as that of a chapter renamed.
-
-    Parameters
-    ----------
-    repository : Repository
-        The book.
-    """
+    """Return the records that belong to no page, as that of a chapter renamed."""
     found = sorted((repository.book / "results").glob("*"))
     pages = {repository.results(page) for page in repository.pages()}
     return [repository.relative(path) for path in found if path not in pages]
@@ -379,18 +300,17 @@ def _given_up(
 
     if failure is None or row.record is None:
         return row.record
-    cause = str(failure).partition("\n")[0]
+    told = f"it fails, {str(failure).splitlines()[0]}"
     moved: list[str] = []
     if failure.notebook:
         notebook = nbformat.read(repository.root / failure.notebook, as_version=4)
         made = collect(notebook)
         probe = read_part(repository.results(row.chapter), "probe.json")["entries"]
-        _, _, moved = compare(
-            {name: probe[name] for name in made if name in probe}, made
-        )
-    verdict = "moved" if moved else "not confirmed"
-    told = "; ".join([_listed(moved, "; "), f"it fails, {cause}"][not moved :])
-    return replace(row.record, verdict=verdict, told=told)
+        then = {name: probe[name] for name in made if name in probe}
+        _, _, moved = compare(then, made)
+    if moved:
+        return Standing("moved", f"{_listed(moved, '; ')}; {told}", row.record.changed)
+    return Standing("not confirmed", told, row.record.changed)
 
 
 def _outcome(found: dict[str, Any], traced: bool) -> tuple[str, str]:
@@ -424,8 +344,10 @@ def _now(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Inputs:
 
 
 def _key(now: Inputs) -> str:
-    files = {path: hash for path, hash in now.files.items() if not displayed(path)}
-    code = {path: units for path, units in now.code.items() if not displayed(path)}
+    files, code = (
+        {path: part for path, part in parts.items() if not displayed(path)}
+        for parts in (now.files, now.code)
+    )
     parts = [files, code, now.parameters]
     return content_hash(json.dumps(parts, sort_keys=True).encode())
 
@@ -457,10 +379,7 @@ def _values(name: str, entry: Any, marks: Any) -> Iterable[tuple[str, Any]]:
 
 def _deviation(old: Any, new: Any) -> float:
     """Return how far two values are apart, relative to the larger."""
-    numbers = all(
-        isinstance(v, int | float) and not isinstance(v, bool) for v in (old, new)
-    )
-    if not numbers:
+    if not {type(old), type(new)} <= {int, float}:
         return 0.0 if type(old) is type(new) and old == new else float("inf")
     if abs(old - new) <= ATOL:
         return 0.0

@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
@@ -36,27 +35,9 @@ def press(
     again too, but not in the profile ``full``, which takes hours. One press at a time
     works on a profile; another waits.
 
-    Parameters
-    ----------
-    chapters : sequence of str
-        Names such as ``cur`` or ``book/cur.md``; all of ``_toc.yml`` if empty.
-    profile : {"quick", "standard", "full"}
-        Which parameters to use; see ``book/profiles.yml``.
-    force : bool
-        Execute also what is up to date.
-    jobs : int
-        How many chapters to execute side by side, each in a process of its own.
-    committed : bool
-        Execute also what was last executed with changes that were not committed.
-    repository : Repository, optional
-        The book; by default the one that this file belongs to.
-    echo : callable
-        Receives the lines that report progress.
-
-    Returns
-    -------
-    list of str
-        The chapters that were executed.
+    `force` executes also what is up to date, `committed` what was executed with
+    uncommitted changes; `jobs` is how many chapters are executed side by side, `echo`
+    receives the lines that report progress. Returned are the chapters executed.
 
     Raises
     ------
@@ -65,8 +46,7 @@ def press(
         standard error, as Python warnings and progress bars do, or because what it
         depends on changed while it ran.
     ValueError
-        A chapter that is not in ``_toc.yml``, or a profile that sets what a chapter
-        does not declare.
+        No such chapter or profile, or a parameter that a chapter does not declare.
     """
     repository = repository or Repository.here()
     selected = select(repository, chapters)
@@ -83,37 +63,28 @@ def press(
             if not force and job.reuse(checkout, committed):
                 echo(f"{job} up to date ({profile})")
                 del todo[job.chapter]
-        executed, failures = [], []
         run = _one_by_one if jobs == 1 else _side_by_side
-        for job, failure in run([*todo.values()], jobs, echo):
-            if failure:
-                failures.append(failure)
-            else:
-                executed.append(job.chapter)
+        ended = [*run([*todo.values()], jobs, echo)]
+    failures = [failure for _, failure in ended if failure]
     if failures:
         raise ChapterError(failures)
-    return executed
+    return [job.chapter for job, _ in ended]
 
 
-@contextmanager
 def _only_press(
     repository: Repository, profile: str, echo: Callable[[str], None]
-) -> Iterator[None]:
-    """Wait until no other press works on a profile."""
+) -> Any:
+    """Wait until no other press works on a profile; return what lets go of it."""
     from filelock import FileLock, Timeout
 
     path = repository.executed(profile) / ".lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
+        return lock.acquire(timeout=0)
     except Timeout:
         echo(f"waiting for another press ({profile})")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+        return lock.acquire()
 
 
 _Outcomes = Iterator[tuple[Job, Failure | None]]

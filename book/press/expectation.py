@@ -8,24 +8,8 @@ def expect(condition: Any, says: str) -> None:
     """Check a conclusion of a chapter.
 
     The profiles of the book hold to it: under the press it is an assertion. Whoever
-    executes a chapter with parameters of his own is told on the page, and goes on.
-
-    Parameters
-    ----------
-    condition : bool
-        Whether it holds.
-    says : str
-        The conclusion, a sentence.
-
-    Raises
-    ------
-    AssertionError
-        It does not hold, under the press.
-
-    Examples
-    --------
-    >>> from press import expect
-    >>> expect(1 + 1 == 2, "One and one is two.")
+    executes a chapter with parameters of his own is told on the page, and goes on. What
+    `says` is a sentence.
     """
     if condition:
         return

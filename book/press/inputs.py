@@ -7,18 +7,16 @@ chapter merely *displays* beside them, the recorded results, the papers' figures
 style of the press, changes no number.
 """
 
-import ast
 import json
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .chapters import cell_code, code_cells, parameters, read_chapter, tags
+from .chapters import code_cells, declarations, parameters, read_chapter, tags
 from .code import (
     Cells,
     Code,
@@ -38,7 +36,8 @@ _TAGS = {"parameters", "raises-exception", "skip-execution"}
 _DISPLAYED = (
     "book/results/",
     "book/papers.yml",
-    "book/claims.yml",
+    "book/claims/",
+    "book/claims.yml",  # of records that read claims from there
     "book/numbered.yml",
     "book/press/",
 )
@@ -46,26 +45,12 @@ _DISPLAYED = (
 
 @dataclass(frozen=True)
 class Inputs:
-    """Hashes of all that decides the outputs of a chapter, None for what is absent.
+    """Hashes of all that decides the outputs of a chapter, None for what is absent."""
 
-    Parameters
-    ----------
-    files : dict
-        Path of a file -> hash: the chapter, the lock, what was read.
-    code : dict
-        Path of a module -> unit of `press.code` -> hash.
-    data : dict
-        File of a data set -> hash.
-    parameters : dict
-        Name -> value, the defaults included.
-    python : str
-        Version of Python.
-    """
-
-    files: dict[str, str | None]
+    files: dict[str, str | None]  # the chapter, the lock, what was read
     code: Code
-    data: dict[str, str | None]
-    parameters: dict[str, Any]
+    data: dict[str, str | None]  # files of data sets
+    parameters: dict[str, Any]  # the defaults included
     python: str = field(default_factory=lambda: platform.python_version())
 
     @classmethod
@@ -80,39 +65,24 @@ class Inputs:
 
 
 class Checkout:
-    """The files of a repository as they are; what was read is not read again.
-
-    Parameters
-    ----------
-    repository : Repository
-        The book and its package.
-    """
+    """The files of a repository as they are; what was read is not read again."""
 
     def __init__(self, repository: Repository):
         self.repository = repository
-        self._hash = cache(self._read_hash)
+        self._hash = cache(lambda path: hash_of(repository.root / path))
         self.source = cache(self._read_source)
 
     def inputs(
         self, chapter: str, parameters: dict[str, Any], like: Inputs | None = None
     ) -> Inputs:
-        """Return what a chapter would now be made from.
-
-        Parameters
-        ----------
-        chapter : str
-            Name of the chapter.
-        parameters : dict
-            Their values in force.
-        like : Inputs, optional
-            What it was made from: the files, units and data sets to look at.
-        """
+        """Return what a chapter would now be made from."""
         like = like or Inputs({}, {}, {}, {})
-        files = self.hashes({*like.files, LOCK})
-        source = self.repository.relative(self.repository.source(chapter))
-        files[source] = None
-        with suppress(FileNotFoundError):
-            files[source] = chapter_hash(self.repository.source(chapter))
+        files, source = (
+            self.hashes({*like.files, LOCK}),
+            self.repository.source(chapter),
+        )
+        hash = chapter_hash(source) if source.exists() else None
+        files[self.repository.relative(source)] = hash
         code = self.code(like.code)
         data = {name: self.data.get(name) for name in sorted(like.data)}
         values = json.loads(json.dumps(parameters, default=str))
@@ -127,21 +97,20 @@ class Checkout:
         return {path: self._units(path, units) for path, units in like.items()}
 
     def unit(self, path: str, name: str) -> Unit | None:
-        """Return a unit of a module as it is, None if there is none."""
+        """Return a unit of a module as it is, or as it moved; None if there is none."""
         source = self.source(path)
-        return source.unit(name) if source else None
+        found = source.unit(name) if source else None
+        return found or (None if name == "." else self._elsewhere(name))
 
     def like(self, path: str, name: str) -> set[str]:
         """Return the hashes of the blocks of the function that a block belongs to."""
-        source = self.source(path)
+        blocks = getattr(self.source(path), "blocks", {})
         function = name.partition("/")[0]
-        found = source.blocks.items() if source else ()
-        return {unit.hash for n, unit in found if n.partition("/")[0] == function}
+        return {unit.hash for n, unit in blocks.items() if n.split("/")[0] == function}
 
     def _units(self, path: str, units: dict[str, str]) -> dict[str, Any]:
         """Return the present hashes of units, which may have moved elsewhere."""
-        source = self.source(path)
-        here = source.hashes if source else {}
+        here = getattr(self.source(path), "hashes", {})
         now: dict[str, Any] = {}
         for name, then in units.items():
             sign, hash = then[: then.startswith("-")], then.removeprefix("-")
@@ -150,22 +119,27 @@ class Checkout:
             now[name] = sign + found if found else None
         return now
 
+    def _elsewhere(self, name: str) -> Unit | None:
+        """Return a unit of that name in another module."""
+        units = (source.unit(name) for source in self._sources if name in source.hashes)
+        return next(units, None)
+
+    @cached_property
+    def _sources(self) -> list[Source]:
+        """All modules of the package and the book."""
+        tops = (self.repository.root / self.repository.package, self.repository.book)
+        files = [file for top in tops for file in sorted(top.rglob("*.py"))]
+        found = (self.source(self.repository.relative(file)) for file in files)
+        return [source for source in found if source]
+
     @cached_property
     def _moved(self) -> dict[str, set[str]]:
         """Name of a unit -> its hashes in all modules of the package and the book."""
         found: dict[str, set[str]] = {}
-        for top in (self.repository.package, "book"):
-            for file in sorted((self.repository.root / top).rglob("*.py")):
-                source = self.source(self.repository.relative(file))
-                for name, hash in source.hashes.items() if source else ():
-                    found.setdefault(name, set()).add(hash)
+        for source in self._sources:
+            for name, hash in source.hashes.items():
+                found.setdefault(name, set()).add(hash)
         return found
-
-    def _read_hash(self, path: str) -> str | None:
-        try:
-            return content_hash((self.repository.root / path).read_bytes())
-        except OSError:
-            return None
 
     def _read_source(self, path: str) -> Source | None:
         file = self.repository.root / path
@@ -181,21 +155,12 @@ class Checkout:
         """Hashes of the files of data sets, by name; empty if the book has none."""
         place = self.repository.data.replace(".", "/")
         tops = self.repository.root, self.repository.book
-        if not any((top / place).exists() for top in tops):
-            return {}
-        return import_module(self.repository.data).fingerprint()
+        there = any((top / place).exists() for top in tops)
+        return import_module(self.repository.data).fingerprint() if there else {}
 
 
 class Trace:
-    """What the processes of a chapter read and ran, as `press.tracer` noted it.
-
-    Parameters
-    ----------
-    root : Path
-        The folder whose files were noted.
-    log : Path
-        The log; the sources that were read lie beside it.
-    """
+    """What the processes of a chapter read and ran, as `press.tracer` noted it."""
 
     def __init__(self, root: Path, log: Path):
         self.root, self.folder = root, log.parent
@@ -203,8 +168,7 @@ class Trace:
         self.ran: dict[str, set[str]] = {}
         self.data: set[str] = set()
         self.blocks: set[str] = set()  # of the chapter
-        text = log.read_bytes().decode("utf-8", "surrogateescape")
-        for line in text.split("\n"):
+        for line in log.read_text("utf-8", "surrogateescape").split("\n"):
             match line.split(" ", 2):
                 case ["data", *name]:
                     self.data.add(" ".join(name))
@@ -222,47 +186,38 @@ class Trace:
         now: Inputs,
         data: dict[str, str | None],
     ) -> Inputs:
-        """Return what a chapter was made from.
-
-        Parameters
-        ----------
-        chapter : str
-            Path of the chapter.
-        cells : sequence of str
-            Its code, as it was executed.
-        now : Inputs
-            What it would now be made from: chapter, lock, parameters. Of a file that
-            was read in several versions one counts that is not the present one.
-        data : dict
-            File of a data set -> hash when the chapter began.
-        """
+        """Return what a chapter was made from."""
         files = {
             path: self._version(path)
             for path in self.versions.keys() - self.ran.keys() - now.files.keys()
         }
+        files = dict(sorted((files | now.files).items()))
         known = {name: data.get(name) for name in sorted(self.data)}
         code = self.code(cell_names(cells))
         code[chapter] = Cells(cells).code(self.blocks)
-        return replace(
-            now, files=dict(sorted((files | now.files).items())), code=code, data=known
-        )
+        return replace(now, files=files, code=code, data=known)
 
     def code(self, names: Iterable[str]) -> Code:
         """Return the units of modules that decided, given the names in a chapter."""
-        copies = {path: self.folder / (self._version(path) or "-") for path in self.ran}
-        sources = {
-            path: Source(copies[path].read_bytes(), path) for path in sorted(copies)
-        }
+        sources = {}
+        for path in sorted(self.ran):
+            copy = self.folder / (self._version(path) or "-")
+            sources[path] = Source(copy.read_bytes(), path)
         return reached(sources, self.ran, names)
 
     def _version(self, path: str) -> str | None:
         """Return the hash of a file as it was read; of two, not the present one."""
-        try:
-            present = content_hash((self.root / path).read_bytes())
-        except OSError:
-            present = "-"
+        present = hash_of(self.root / path) or "-"
         found = sorted(self.versions.get(path, {present}), key=lambda v: v == present)
         return None if found[0] == "-" else found[0]
+
+
+def hash_of(path: Path) -> str | None:
+    """Return the hash of a file, None if it cannot be read."""
+    try:
+        return content_hash(path.read_bytes())
+    except OSError:
+        return None
 
 
 def chapter_hash(path: Path) -> str:
@@ -278,26 +233,10 @@ def chapter_hash(path: Path) -> str:
         steering = sorted(_TAGS & {*tags(cell)})
         code: str | list[str] = cell_hash(cell.source)
         if "parameters" in steering:
-            rest = _undeclaring(cell.source)
+            _, rest = declarations(cell.source)
             code = [*declared, *([cell_hash(rest)] if rest else [])]
         cells.append([code, steering])
-    return _digest(cells)
-
-
-def _undeclaring(source: str) -> str:
-    """Return the statements of a cell that declare no parameter."""
-    code = cell_code(source)
-    if code is None:
-        return source
-    segments = []
-    for node in ast.parse(code).body:
-        match node:
-            case ast.AnnAssign(target=ast.Name(), value=ast.expr()):
-                continue
-            case ast.Assign(targets=[ast.Name()]):
-                continue
-        segments.append(ast.get_source_segment(code, node) or "")
-    return "\n".join(segments)
+    return content_hash(json.dumps(cells, sort_keys=True).encode())
 
 
 def changes(then: Inputs, now: Inputs) -> dict[str, list[str]]:
@@ -305,14 +244,12 @@ def changes(then: Inputs, now: Inputs) -> dict[str, list[str]]:
 
     Kinds of which nothing differs are left out.
     """
-    files, lock = _differing(then.files, now.files), []
-    if LOCK in files:
-        lock = [files.pop(files.index(LOCK))]
-    told = {place(unit) for unit in differing_units(then.code, now.code)}
-    code = sorted({*files, *told})
+    files = {*_differing(then.files, now.files)}
+    units = differing_units(then.code, now.code)
+    code = sorted(files - {LOCK} | {*map(place, units)})
     found = {
         "code": [name for name in code if not displayed(name)],
-        "versions": lock + ["Python"] * (then.python != now.python),
+        "versions": [LOCK] * (LOCK in files) + ["Python"] * (then.python != now.python),
         "data": _differing(then.data, now.data),
         "parameters": _differing(then.parameters, now.parameters),
         "display": [name for name in code if displayed(name)],
@@ -351,7 +288,3 @@ def _differing(then: dict[str, Any], now: dict[str, Any]) -> list[str]:
         for values in (then, now)
     ]
     return sorted({name for name, _ in texts[0].items() ^ texts[1].items()})
-
-
-def _digest(value: Any) -> str:
-    return content_hash(json.dumps(value, sort_keys=True, default=str).encode())

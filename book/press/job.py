@@ -18,14 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import tracer
-from .chapters import (
-    cell_lines,
-    code_cells,
-    parameters,
-    parse_chapter,
-    read_chapter,
-    strip_ansi,
-)
+from .chapters import cell_lines, code_cells, parameters, parse_chapter, read_chapter
 from .code import content_hash
 from .git import clean_commit, unchanged_since
 from .inputs import Checkout, Inputs, Trace, changes
@@ -36,7 +29,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 # What a user sets for sessions of their own: filters, a start, a way to draw, kernels.
-_PERSONAL = (
+PERSONAL = (
     "PYTHONWARNINGS",
     "PYTHONSTARTUP",
     "MPLBACKEND",
@@ -44,8 +37,8 @@ _PERSONAL = (
     "JUPYTER_PATH",
 )
 
-# What the press notes in a notebook.
-_NOTED = {"inputs", "cells", "commit", "executed", "seconds", "machine"}
+# What the press notes in a notebook, besides its cells and what it was made from.
+NOTED = ("commit", "executed", "seconds", "machine")
 
 
 @dataclass(frozen=True)
@@ -68,14 +61,11 @@ class Failure:
         line = f":{self.line}" if self.line else ""
         cell = f" In [{self.cell}]:" if self.cell else ""
         values = ", ".join(f"{k}={v!r}" for k, v in self.parameters.items())
-        lines = [f"{self.source}{line}:{cell} {self.error}"]
-        lines += [f"    {text}" for text in self.detail.splitlines()]
-        lines.append(
-            f"    profile {self.profile}, parameters: {values or 'the defaults'}"
-        )
+        lines = [f"{self.source}{line}:{cell} {self.error}", *self.detail.splitlines()]
+        lines.append(f"profile {self.profile}, parameters: {values or 'the defaults'}")
         if self.notebook:
-            lines.append(f"    partial notebook: {self.notebook}")
-        return "\n".join(lines)
+            lines.append(f"partial notebook: {self.notebook}")
+        return "\n    ".join(lines)
 
 
 class ChapterError(Exception):
@@ -144,24 +134,16 @@ class Job:
         """Say whether a notebook that is up to date exists, under any profile.
 
         One that another profile made with the same parameters is copied.
-
-        Parameters
-        ----------
-        checkout : Checkout
-            The files as they are.
-        committed : bool
-            Whether only a notebook made without uncommitted changes will do.
         """
         others = (self.repository.notebook(self.chapter, other) for other in PROFILES)
         for path in (self.notebook, *others):
             changed = self.changes(path, checkout)
             if changed is None or changed.keys() - self.bearable:
                 continue
-            if committed and not (stored_metadata(path) or {}).get("commit"):
-                continue
-            if path != self.notebook:
-                write_atomically(self.notebook, path.read_text(encoding="utf-8"))
-            return True
+            if not committed or (stored_metadata(path) or {}).get("commit"):
+                if path != self.notebook:
+                    write_atomically(self.notebook, path.read_text(encoding="utf-8"))
+                return True
         return False
 
     def execute(self, progress: bool = False) -> Failure | None:
@@ -179,11 +161,10 @@ class Job:
         except PapermillExecutionError as error:
             return self._failure_of(error)
         except Exception as error:
-            match error:
-                case OSError(errno=int(), filename=None):  # as a full disk
-                    self.discard()
-                    where = self.repository.relative(self.partial)
-                    return self.failure(f"cannot write {where}: {error.strerror}")
+            if isinstance(error, OSError) and error.errno and error.filename is None:
+                self.discard()  # as on a full disk
+                where = self.repository.relative(self.partial)
+                return self.failure(f"cannot write {where}: {error.strerror}")
             return self.failure(f"{type(error).__name__}: {error}")
 
     def _execute(self, folder: Path, progress: bool) -> Failure | None:
@@ -219,17 +200,11 @@ class Job:
         cells = [cell.source for cell in code_cells(notebook)]
         made = trace.inputs(self.repository.relative(self.source), cells, known, data)
         after = checkout.inputs(self.chapter, again, made)
-        torn = {
-            name
-            for changed in (changes(made, after), changes(before, known))
-            for kind, names in changed.items()
-            if kind not in self.bearable
-            for name in names
-        }
+        moved = [*changes(made, after).items(), *changes(before, known).items()]
+        torn = {n for kind, names in moved if kind not in self.bearable for n in names}
         if torn:
-            return self.failure(
-                f"{', '.join(sorted(torn))} changed while it ran: run the press again"
-            )
+            told = f"{', '.join(sorted(torn))} changed while it ran"
+            return self.failure(f"{told}: run the press again")
         notebook.metadata["press"] = {
             "inputs": made.write(),
             "cells": _digest(json.loads(nbformat.writes(notebook))),
@@ -254,15 +229,11 @@ class Job:
         """Return a failure for the first cell that wrote to standard error."""
         for number, cell in enumerate(code_cells(notebook)):
             streams = (o for o in cell.outputs if o.get("name") == "stderr")
-            text = strip_ansi("".join(stream.text for stream in streams)).strip()
+            text = plain("".join(stream.text for stream in streams)).strip()
             if text:
                 place = re.search(r"ipykernel_\d+/\d+\.py:(\d+):", text)
-                return self.failure(
-                    "wrote to standard error",
-                    cell=cell.execution_count,
-                    line=self._line(number, place),
-                    detail=text,
-                )
+                told, line = "wrote to standard error", self._line(number, place)
+                return self.failure(told, cell.execution_count, line, text)
         return None
 
     def _failure_of(self, error: Any) -> Failure:
@@ -271,34 +242,25 @@ class Job:
 
         cells = code_cells(nbformat.read(self.partial, as_version=4))
         counts = [cell.execution_count for cell in cells]
-        traceback = strip_ansi("\n".join(error.traceback))
+        traceback = plain("\n".join(error.traceback))
         frame = rf"Cell In\[{error.exec_count}\], line (\d+)"
         *_, place = [None, *re.finditer(frame, traceback)]
-        return self.failure(
-            f"{error.ename}: {error.evalue}",
-            cell=error.exec_count,
-            line=self._line(counts.index(error.exec_count), place)
-            if error.exec_count in counts
-            else None,
-            detail=traceback,
-        )
+        line, told = None, f"{error.ename}: {error.evalue}"
+        if error.exec_count in counts:
+            line = self._line(counts.index(error.exec_count), place)
+        return self.failure(told, error.exec_count, line, traceback)
 
     def _line(self, number: int, place: re.Match | None) -> int:
         """Return the line of the chapter, given one of a code cell."""
         first = cell_lines(self.text)[number]
         return first + (int(place.group(1)) - 1 if place else 0)
 
-    def failure(self, error: str, **details: Any) -> Failure:
+    def failure(self, error: str, *details: Any) -> Failure:
         """Return the failure of this job."""
         relative = self.repository.relative
-        return Failure(
-            source=relative(self.source),
-            profile=self.profile,
-            parameters=self.overrides,
-            notebook=relative(self.partial) if self.partial.exists() else "",
-            error=error,
-            **details,
-        )
+        partial = relative(self.partial) if self.partial.exists() else ""
+        source = relative(self.source)
+        return Failure(source, self.profile, self.overrides, partial, error, *details)
 
 
 def stored_metadata(path: Path) -> dict[str, Any] | None:
@@ -310,10 +272,15 @@ def stored_metadata(path: Path) -> dict[str, Any] | None:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         stored = notebook["metadata"]["press"]
         Inputs.read(stored["inputs"])
-        whole = stored["cells"] == _digest(notebook) and stored.keys() >= _NOTED
+        whole = stored["cells"] == _digest(notebook) and stored.keys() >= {*NOTED}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return stored if whole else None
+
+
+def plain(text: str) -> str:
+    """Return text without terminal colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 def _digest(notebook: dict[str, Any]) -> str:
@@ -334,7 +301,7 @@ def _kernel_environment(folder: Path, repository: Repository) -> Iterator[None]:
     startup.parent.mkdir(parents=True)
     startup.write_text("get_ipython().ast_transformers.append(__ran__.cells)\n")
     saved = dict(os.environ)
-    for name in _PERSONAL:
+    for name in PERSONAL:
         os.environ.pop(name, None)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     path = os.environ.get("PYTHONPATH")
@@ -369,9 +336,8 @@ def machine() -> dict[str, Any]:
 
 
 def _cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        if found := re.search(r"^model name.*?:(.*)", text, re.MULTILINE):
+            return found[1].strip()
     return platform.processor() or platform.machine()

@@ -36,15 +36,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def references(docstring: str, *described: Any) -> set[str]:
-    """Return the names in a docstring that have to be in the reference.
-
-    Parameters
-    ----------
-    docstring : str
-        The text; a name stands between single backticks.
-    *described : object
-        What the text describes, and where that is part of a class the class.
-    """
+    """Return the names in a docstring that have to be in the reference."""
     own = _fields(docstring)
     for part in described:
         own |= _fields(inspect.getdoc(part) or "")
@@ -95,18 +87,7 @@ _uses: dict[int, list[str]] = {}
 
 
 def uses(repository: Repository) -> dict[int, list[str]]:
-    """Return the chapters that import something from the package or its data's.
-
-    Parameters
-    ----------
-    repository : Repository
-        The book and its package.
-
-    Returns
-    -------
-    dict
-        Identity of what is imported -> names of chapters, in the order of the book.
-    """
+    """Return the chapters that import something from the package or its data's."""
     found: dict[int, list[str]] = {}
     ours = repository.package, repository.data.split(".")[0]
     for chapter in select(repository):

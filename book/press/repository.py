@@ -2,34 +2,22 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 PROFILES = ("quick", "standard", "full")
 
-# Numbers as Python writes them, which YAML 1.1 takes for text.
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")
-
 
 @dataclass(frozen=True)
 class Repository:
-    """A checkout of a book and the package that its chapters import.
-
-    Parameters
-    ----------
-    root : Path
-        The folder that holds ``_toc.yml``, ``book/`` and the package.
-    package : str
-        Name of the package.
-    data : str
-        Name of the package of the chapters' data sets, in ``book/``.
-    """
+    """A checkout of a book: ``_toc.yml``, ``book/`` and a package."""
 
     root: Path
-    package: str = "simlib"
-    data: str = "study.datasets"
+    package: str = "simlib"  # that the chapters import
+    data: str = "study.datasets"  # the package of their data sets
 
     @classmethod
     def here(cls) -> "Repository":
@@ -81,26 +69,15 @@ class Repository:
         """Return the parameters that a profile changes, by chapter.
 
         The ``standard`` profile is each chapter's own parameter cell.
-
-        Raises
-        ------
-        ValueError
-            No such profile; or ``profiles.yml`` names a profile or a page that there
-            is not, or something else than parameters.
         """
         if profile not in PROFILES:
             raise ValueError(f"profile {profile!r} is none of {', '.join(PROFILES)}")
-        path, pages = self.book / "profiles.yml", self.pages()
+        path = self.book / "profiles.yml"
         place = self.relative(path)
-        profiles = _mapping(read_yaml(path), place, "{quick: {cur: {n: 100}}}")
-        _known(profiles, PROFILES, f"{place}: no profile")
+        profiles = _mapping(read_yaml(path), place, PROFILES)
         place += f", {profile}:"
-        changed = _mapping(profiles.get(profile), place, "{cur: {n: 100}}")
-        _known(changed, pages, f"{place} no page")
-        return {
-            name: _mapping(values, f"{place} {name}", "{n: 100}")
-            for name, values in changed.items()
-        }
+        changed = _mapping(profiles.get(profile), place, self.pages())
+        return {n: _mapping(values, f"{place} {n}") for n, values in changed.items()}
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -115,76 +92,62 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return what a YAML file holds.
-
-    Raises
-    ------
-    ValueError
-        No YAML; a key that is there twice, of which one would hide the other; or a
-        number such as 1e5, which YAML takes for text.
-    """
+    """Return what a YAML file holds, in which no key hides another."""
     import yaml
 
-    with path.open("rb") as stream:
-        try:
-            loader = yaml.SafeLoader(stream)
-            node = loader.get_single_node()
-            if node is None:
-                return None
-            _refuse(node, path)
-            return loader.construct_document(node)
-        except yaml.YAMLError as error:
-            told = " ".join(str(error).split())
-            raise ValueError(f"{path} is no YAML: {told}") from None
+    try:
+        return yaml.load(path.read_bytes(), _loader())
+    except yaml.YAMLError as error:
+        told = " ".join(str(error).split()).replace('"<byte string>"', str(path))
+        raise ValueError(f"{path} is no YAML: {told}") from None
 
 
-def _refuse(node: Any, path: Path) -> None:
-    """Refuse keys that are there twice and numbers that are text."""
-    place = f"{path}, line {node.start_mark.line + 1}"
-    if node.id == "scalar":
-        text = node.style is None and node.tag.endswith(":str")
-        if text and _NUMBER.fullmatch(node.value):
-            raise ValueError(
-                f"{place}: {node.value} is text in YAML; write 1.0e+5, say, with a "
-                "point and a sign, or quotes if it is meant as text"
-            )
-        return
-    seen = set()
-    for part in node.value:
-        if node.id == "mapping":
-            key, part = part
-            _refuse(key, path)
-            if (key.tag, str(key.value)) in seen:
-                line = key.start_mark.line + 1
-                raise ValueError(f"{path}, line {line}: {key.value} is there twice")
-            seen.add((key.tag, str(key.value)))
-        _refuse(part, path)
+@cache
+def _loader() -> Any:
+    """Return a loader that refuses keys twice and knows Python's numbers, as 1e5."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            seen = set()
+            for key, _ in node.value:
+                if (key.tag, str(key.value)) in seen:
+                    told = f"{key.value} is there twice"
+                    raise yaml.constructor.ConstructorError(
+                        None, None, told, key.start_mark
+                    )
+                seen.add((key.tag, str(key.value)))
+            return super().construct_mapping(node, deep)
+
+    number = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+    Loader.add_implicit_resolver(
+        "tag:yaml.org,2002:float", number, list("-+.0123456789")
+    )
+    return Loader
 
 
-def _mapping(value: Any, place: str, example: str) -> dict[str, Any]:
-    """Return a mapping of a YAML file, empty where it holds nothing."""
-    if value is None or isinstance(value, dict):
-        return value or {}
-    raise ValueError(f"{place} wants a mapping, as in {example}, not {value!r}")
-
-
-def _known(found: Iterable[str], names: Sequence[str], none: str) -> None:
-    """Refuse names that are not among those that there are."""
-    unknown = [str(name) for name in found if name not in names]
+def _mapping(value: Any, place: str, names: Sequence[str] = ()) -> dict[str, Any]:
+    """Return a mapping of the profiles, empty where there is nothing."""
+    if not isinstance(value, dict | None):
+        example = "quick: {cur: {n: 100}}"
+        raise ValueError(f"{place} wants a mapping, as in {example}, not {value!r}")
+    unknown = [str(name) for name in value or () if names and name not in names]
     if unknown:
-        raise ValueError(f"{none} {', '.join(unknown)}; there are {', '.join(names)}")
+        told = f"no {', '.join(unknown)}; there are {', '.join(names)}"
+        raise ValueError(f"{place} {told}")
+    return value or {}
 
 
 def _entries(node: Any) -> Iterator[str]:
     """Yield the files that a part of the table of contents names, in order."""
     if isinstance(node, dict):
         for key, value in node.items():
-            if key in ("root", "file"):
-                if not isinstance(value, str):
-                    raise ValueError(f"_toc.yml: {key} wants a name, not {value!r}.")
+            if key not in ("root", "file"):
+                yield from _entries(value)
+            elif isinstance(value, str):
                 yield value
             else:
-                yield from _entries(value)
+                raise ValueError(f"_toc.yml: {key} wants a name, not {value!r}.")
     elif isinstance(node, list):
         for item in node:
             yield from _entries(item)

@@ -25,7 +25,6 @@ MIME = "application/vnd.simlib.record+json"
 # ...]}, with "volatile" and "rtol" as given.
 Entries = dict[str, dict[str, Any]]
 
-
 # Types of columns, as pandas holds them.
 _HELD = {"int": "int64", "float": "float64", "bool": "object", "str": "object"}
 
@@ -70,18 +69,8 @@ def record(
 
     Raises
     ------
-    ValueError
-        Another name; NaN in what is no table, an infinity; two keys of a dictionary
-        that are one string; a table with an index of its own, without columns, with two
-        of one name, or with what a CSV file does not hold; a volatile key or column
-        that there is not.
-    TypeError
-        Another kind of value, key or column.
-
-    Examples
-    --------
-    >>> from press import record
-    >>> record("error", 0.25)  # doctest: +SKIP
+    ValueError, TypeError
+        What neither JSON nor a CSV file holds, or what is volatile and not there.
     """
     from IPython.display import display
 
@@ -107,39 +96,16 @@ def record(
 
 
 def recorded(chapter: str, name: str | None = None) -> Any:
-    """Return a recorded table or value of a chapter; without a name, all of them.
+    """Return a recorded table or value of a chapter, None if it is not recorded yet.
 
-    Parameters
-    ----------
-    chapter : str
-        The chapter.
-    name : str, optional
-        The result.
-
-    Returns
-    -------
-    DataFrame, object or dict
-        What was recorded under the name, None if nothing is; without a name a
-        dictionary of all, empty if nothing is recorded yet.
-
-    Examples
-    --------
-    >>> from press import recorded
-    >>> values = recorded("cur")
+    Without a name, return a dictionary of all.
     """
     values = read_results(Repository.here().book, chapter).get("values", {})
     return values if name is None else values.get(name)
 
 
 def provenance(chapter: str) -> dict[str, Any]:
-    """Return how the results of a chapter came about; empty if there are none yet.
-
-    Examples
-    --------
-    >>> from press import provenance
-    >>> "commit" in provenance("cur")
-    True
-    """
+    """Return how the results of a chapter came about; empty if there are none yet."""
     return read_results(Repository.here().book, chapter).get("provenance", {})
 
 
@@ -157,13 +123,7 @@ def paper(key: str) -> PaperFigure:
 
 
 def read_results(book: Path, chapter: str) -> dict[str, Any]:
-    """Return the values and the provenance of a record; empty if there is none.
-
-    Raises
-    ------
-    ValueError
-        Files that the press did not write so, as one with the marks of a conflict.
-    """
+    """Return the values and the provenance of a record; empty if there is none."""
     folder = book / "results" / chapter
     made = read_part(folder, "provenance.json")
     if not made:
@@ -204,11 +164,10 @@ def _lines(content: Any, levels: int) -> str:
     """Return JSON with a line for each entry down to a level."""
     if not (levels and content and isinstance(content, dict)):
         return json.dumps(content, ensure_ascii=False)
-    parts = (
-        f"{json.dumps(key, ensure_ascii=False)}: {_lines(value, levels - 1)}"
-        for key, value in content.items()
-    )
-    return "{\n" + ",\n".join(parts) + "\n}"
+    names = (json.dumps(key, ensure_ascii=False) for key in content)
+    parts = (_lines(value, levels - 1) for value in content.values())
+    entries = ",\n".join(map(": ".join, zip(names, parts, strict=True)))
+    return f"{{\n{entries}\n}}"
 
 
 def write_results(folder: Path, entries: Entries, made: dict[str, Any]) -> None:
@@ -235,26 +194,16 @@ def collect(notebook: "NotebookNode") -> Entries:
     entries: Entries = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
-            entry = output.get("data", {}).get(MIME)
-            if entry is None:
-                continue
-            entry = dict(entry)
-            name = entry.pop("name")
+            entry = dict(output.get("data", {}).get(MIME, {}))
+            name = entry.pop("name", "")
             if name.lower() in map(str.lower, entries):
                 raise ValueError(f"{name!r} is recorded twice: rename one")
-            entries[name] = entry
+            entries |= {name: entry} if entry else {}
     return entries
 
 
 def leaves(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield of nested dictionaries and lists each value with the path to it.
-
-    Examples
-    --------
-    >>> from press.results import leaves
-    >>> list(leaves({"errors": {"sicur": [0.25, 0.5]}, "n": 9}))
-    [(('errors', 'sicur', '0'), 0.25), (('errors', 'sicur', '1'), 0.5), (('n',), 9)]
-    """
+    """Yield of nested dictionaries and lists each value with the path to it."""
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, part in items:
@@ -275,21 +224,20 @@ def _columns(name: str, frame: "DataFrame") -> list[list[Any]]:
     for column in frame.columns:
         cells = zip(frame[column].tolist(), frame[column].isna(), strict=True)
         values = [None if missing else value for value, missing in cells]
-        kinds = {type(v) for v in values} - {type(None)}
-        if kinds <= {int, float}:
-            if any(math.isinf(v) for v in values if v is not None):
-                raise ValueError(f"{name!r} has an infinity in {column!r}")
-            kind = "int" if kinds == {int} and None not in values else "float"
-        elif kinds in ({str}, {bool}):
-            kind = kinds.pop().__name__
-        else:
-            told = ", ".join(sorted(kind.__name__ for kind in kinds))
+        found = [value for value in values if value is not None]
+        kinds = {*map(type, found)}
+        kind = kinds.pop().__name__ if len(kinds) == 1 else "float"
+        if not kinds <= {int, float} or kind not in _HELD:
+            told = ", ".join(sorted({type(value).__name__ for value in found}))
             raise TypeError(f"{name!r} has {told} in {column!r}: one type a column")
-        if kind == "int" and max(map(abs, filter(None, values)), default=0) >= 2**63:
+        if kind == "int" and max(map(abs, found), default=0) >= 2**63:
             raise ValueError(f"{name!r} has more than 64 bits in {column!r}")
-        texts = [column, *(values if kind == "str" else ())]
-        if "" in texts or any("\r" in text for text in texts if text):
+        if kind == "float" and any(map(math.isinf, found)):
+            raise ValueError(f"{name!r} has an infinity in {column!r}")
+        texts = [column, *(found if kind == "str" else ())]
+        if "" in texts or any("\r" in text for text in texts):
             raise ValueError(f"{name!r} has empty text or a return in {column!r}")
+        kind = "float" if kind == "int" and None in values else kind
         columns.append([column, kind, values])
     return columns
 
@@ -324,13 +272,11 @@ def read_paper(book: Path, key: str) -> PaperFigure:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a dictionary, or refuse keys of which one would hide the other."""
+    """Return a dictionary, unless one of its keys would hide another."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError(
-            f"Two of the keys {[key for key, _ in pairs]} are the same as strings: "
-            "rename one."
-        )
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"Two of the keys {keys} are the same as strings: rename one.")
     return found
 
 

@@ -8,8 +8,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["frames", "with_slider"]
-
 _PAGE = """\
 <div class="frames {id}">
 <img src="{first}" alt="{alt}">
@@ -39,19 +37,7 @@ for (const box of document.querySelectorAll(".{id}")) {{
 def with_slider(
     drawn: Sequence[tuple[str, str]], name: str, alt: str, at: int | None = None
 ) -> str:
-    """Return the HTML of pictures under a slider.
-
-    Parameters
-    ----------
-    drawn : sequence of pairs
-        Label and address of each picture, in the order of the slider.
-    name : str
-        What the slider changes.
-    alt : str
-        What is seen, for who does not.
-    at : int, optional
-        Which picture is seen first; the last if not given.
-    """
+    """Return the HTML of pictures under a slider."""
     at = len(drawn) - 1 if at is None else at
     label, first = drawn[at]
     every = json.dumps(drawn).replace("<", r"\u003c")
@@ -75,49 +61,20 @@ def frames(
     first: Any = None,
     dpi: int = 110,
 ) -> Any:
-    """Return pictures under a slider, to be the output of a cell.
+    """Return pictures under a slider, as HTML that needs no network.
 
-    All are in the page, which needs no network. The slider is an ordinary one: arrow
-    keys move it, and a screen reader says the label of the picture. Without JavaScript
-    there is the first picture that is seen, and no slider.
+    Without JavaScript there is the first picture, and no slider.
 
-    Parameters
-    ----------
-    pictures : mapping
-        Label -> figure of Matplotlib, in the order of the slider. They are closed.
-    name : str
-        What the slider changes.
-    alt : str
-        What is seen, for who does not.
-    first : optional
-        Label of the picture that is seen first; the last if not given.
-    dpi : int
-        Pixels in an inch of a figure.
-
-    Returns
-    -------
-    IPython.display.HTML
-
-    Raises
-    ------
-    ValueError
-        No picture, or none with the label `first`.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from press import frames
-    >>> both = {n: Figure(figsize=(2, 1)) for n in (10, 20)}
-    >>> frames(both, name="landmarks", alt="An empty figure")
-    <IPython.core.display.HTML object>
+    The `pictures` are figures of Matplotlib by label; they are closed. `name` is what
+    the slider changes, `alt` what is seen, for who does not, and `first` the label of
+    the picture that is seen first, the last if not given.
     """
     from IPython.display import HTML
 
-    if not pictures:
-        raise ValueError("there is no picture to show")
-    if first is not None and first not in pictures:
-        raise ValueError(f"there is no picture with the label {first!r}")
-    at = None if first is None else list(pictures).index(first)
+    labels = [*pictures]
+    if first not in labels and (first is not None or not labels):
+        raise ValueError(f"there is no picture with the label {first!r}, of {labels}")
+    at = None if first is None else labels.index(first)
     drawn = [(str(label), _source(figure, dpi)) for label, figure in pictures.items()]
     return HTML(with_slider(drawn, name, alt, at))
 

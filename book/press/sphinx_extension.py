@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from datetime import datetime
+from collections.abc import Iterable
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,9 +15,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from .chapters import code_cells, parameters, parse_chapter, select, tags
 from .confirmation import Status, describe, status
-from .downloads import RecordedResults, record_files, run_it, write_records
+from .downloads import links, record_files, run_it
 from .execution import press
-from .job import ChapterError, stored_metadata
+from .job import ChapterError
 from .repository import Repository
 from .results import MIME
 from .slider import with_slider
@@ -43,18 +43,38 @@ def setup(app: "Sphinx") -> dict[str, Any]:
     app.add_directive("frames", Frames)
     app.connect("config-inited", _configure)
     app.connect("builder-inited", _execute)
-    app.connect("env-get-outdated", _find_outdated)
     app.connect("source-read", _note_page)
     app.connect("doctree-resolved", typeset_page)
     app.connect("html-page-context", _offer_notebook)
-    app.connect("html-page-context", _leave_out_thebe)
-    app.connect("build-finished", _leave_out_preloads)
-    app.connect("build-finished", _copy_mathjax)
-    app.connect("build-finished", _write_downloads)
+    app.connect("build-finished", _finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
-class PressStatus(SphinxDirective):
+class Directive(SphinxDirective):
+    """A directive whose content is written in MyST."""
+
+    def parsed(self, lines: Iterable[str], **options: Any) -> nodes.container:
+        """Return what lines mean on this page."""
+        found = nodes.container(**options)
+        text = lines if isinstance(lines, StringList) else StringList([*lines], "")
+        self.state.nested_parse(text, self.content_offset, found)
+        return found
+
+
+class RecordedResults(Directive):
+    """The directive ``recorded-results``: links to the files of all records."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return a table of the chapters and their files."""
+        repository = _repository(self.env.app)
+        files = {page: record_files(repository, page) for page in repository.pages()}
+        rows = [
+            f"| {{doc}}`{p}` | {links(found)} |" for p, found in files.items() if found
+        ]
+        return self.parsed(["| Chapter | Recorded |", "|:--|:--|", *rows]).children
+
+
+class PressStatus(Directive):
     """The directive ``press-status``: what was executed, and what is still fresh."""
 
     def run(self) -> list[nodes.Node]:
@@ -62,18 +82,13 @@ class PressStatus(SphinxDirective):
         rows = status(profile=_profile(), repository=_repository(self.env.app))
         here = sum(row.seconds or 0 for row in rows)
         recorded = sum(row.provenance.get("seconds", 0) for row in rows)
-        lines = [
-            f"| Chapter | Seconds ({_profile()}) | Recorded run | Seconds | Result |",
-            "|:--|--:|:--|--:|:--|",
-            *map(_row, rows),
-            f"| All | {here:.0f} | | {recorded:.0f} | |",
-        ]
-        table = nodes.container()
-        self.state.nested_parse(StringList(lines, ""), self.content_offset, table)
-        return table.children
+        head = f"| Chapter | Seconds ({_profile()}) | Recorded run | Seconds | Result |"
+        last = f"| All | {here:.0f} | | {recorded:.0f} | |"
+        lines = [head, "|:--|--:|:--|--:|:--|", *map(_row, rows), last]
+        return self.parsed(lines).children
 
 
-class Frames(SphinxDirective):
+class Frames(Directive):
     """The directive ``frames``: pictures in files under a slider.
 
     The argument is a pattern such as ``landmarks/*.webp`` for files in
@@ -107,8 +122,7 @@ class Frames(SphinxDirective):
             (name, base + found[name].relative_to(static).as_posix()) for name in labels
         ]
         text = with_slider(drawn, self.options["slider"], self.options["alt"])
-        below = nodes.container(classes=["frames-caption"])
-        self.state.nested_parse(self.content, self.content_offset, below)
+        below = self.parsed(self.content, classes=["frames-caption"])
         return [nodes.raw("", text, format="html"), below]
 
 
@@ -119,12 +133,10 @@ def _row(row: Status) -> str:
         made, told = row.provenance, str(row.record)
         names = row.record.changed.get("code", ())
         if row.record.verdict in ("not confirmed", "data missing") and names:
-            folded = (
-                f"<details><summary>{len(names)} functions and files</summary>"
-                f"{', '.join(f'`{name}`' for name in names)}</details>"
-            )
-            told = f"{row.record.verdict}: "
-            told += describe(row.record.changed | {"code": [folded]})
+            listed = ", ".join(f"`{name}`" for name in names)
+            folded = f"<summary>{len(names)} functions and files</summary>{listed}"
+            changed = row.record.changed | {"code": [f"<details>{folded}</details>"]}
+            told = f"{row.record.verdict}: {describe(changed)}"
         cells[2:] = [made["executed"][:10], f"{made['seconds']:.0f}", told]
     return f"| {' | '.join(cells)} |"
 
@@ -168,15 +180,13 @@ def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) 
 
     kept = executed.metadata["press"]["inputs"]["parameters"]
     values = {name: kept[name] for name in parameters(notebook)}
-    if not values:
-        return
-    repository = Repository(page.parents[2])
-    [row] = status([page.stem], repository=repository)
-    files = record_files(repository, page.stem)
-    cell = new_markdown_cell(run_it(page.stem, values, row, files))
-    notebook.cells.append(cell)
-    lines = notebook.metadata.source_map
-    lines.append(lines[-1])
+    if values:
+        repository = Repository(page.parents[2])
+        [row] = status([page.stem], repository=repository)
+        files = [f"/{repository.relative(page)}", f"{page.stem}.md"]
+        files += record_files(repository, page.stem)
+        notebook.cells.append(new_markdown_cell(run_it(row, values, files)))
+        notebook.metadata.source_map.append(notebook.metadata.source_map[-1])
 
 
 def _configure(app: "Sphinx", config: Any) -> None:
@@ -196,75 +206,33 @@ def _execute(app: "Sphinx") -> None:
     from sphinx.errors import ExtensionError
     from sphinx.util import logging
 
+    echo = logging.getLogger(__name__).info
     try:
-        press(
-            profile=_profile(),
-            repository=_repository(app),
-            echo=logging.getLogger(__name__).info,
-        )
+        press(profile=_profile(), repository=_repository(app), echo=echo)
     except (ChapterError, ValueError) as error:
         raise ExtensionError(f"chapters failed\n\n{error}") from None
 
 
-def _find_outdated(app: "Sphinx", env: Any, *_: Any) -> list[str]:
-    """Return the pages whose outputs will differ from those in the last build."""
-    repository = _repository(app)
-    last = getattr(env, "press_keys", {})
-    env.press_keys = {}
-    for chapter in select(repository):
-        stored = stored_metadata(repository.notebook(chapter, _profile())) or {}
-        env.press_keys[f"book/{chapter}"] = stored
-    pages = [page for page, key in env.press_keys.items() if last.get(page) != key]
-    return [page for page in pages if page in env.found_docs]
-
-
 def _note_page(app: "Sphinx", docname: str, source: list[str]) -> None:
-    """Note which notebook belongs to a page, and what `nb-exec-table` shows of it."""
+    """Note which notebook belongs to a page."""
     global _page
-    from myst_nb.sphinx_ import NbMetadataCollector
+    _page = _notebook(app, docname)
 
+
+def _notebook(app: "Sphinx", docname: str) -> Path:
     repository = _repository(app)
-    _page = repository.notebook(repository.chapter_name(docname), _profile())
-    stored = getattr(app.env, "press_keys", {}).get(docname)
-    if not stored:
-        return
-    result = {
-        "mtime": datetime.fromisoformat(stored["executed"]).timestamp(),
-        "runtime": stored["seconds"],
-        "method": f"papermill, {_profile()}",
-        "succeeded": True,
-        "error": None,
-        "traceback": None,
-    }
-    NbMetadataCollector.set_exec_data(app.env, docname, result)
-
-
-def _copy_mathjax(app: "Sphinx", exception: Exception | None) -> None:
-    if exception or app.builder.format != "html":
-        return
-    package = distribution("sphinx-mathjax-offline")
-    source = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
-    for pattern in _MATHJAX:
-        for file in source.glob(pattern):
-            if file.name == "all-packages.js":
-                continue
-            target = Path(app.outdir, "_static/mathjax", file.relative_to(source))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, target)
+    return repository.notebook(repository.chapter_name(docname), _profile())
 
 
 def _offer_notebook(
     app: "Sphinx", page: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Let the theme's button offer the executed notebook of a page."""
-    if page in getattr(app.env, "press_keys", {}):
+    """Let the theme's button offer the executed notebook of a page.
+
+    And leave out the scripts of live code, which no page has and which are in twice.
+    """
+    if _notebook(app, page).exists():
         context["ipynb_source"] = f"{page}.ipynb"
-
-
-def _leave_out_thebe(
-    app: "Sphinx", page: str, template: str, context: dict[str, Any], doctree: Any
-) -> None:
-    """Leave out the scripts of live code, which no page has and which are in twice."""
     context["script_files"] = [
         script
         for script in context["script_files"]
@@ -272,22 +240,28 @@ def _leave_out_thebe(
     ]
 
 
-def _leave_out_preloads(app: "Sphinx", exception: Exception | None) -> None:
-    """Leave out the theme's preloading of fonts, an error in pages opened as files."""
+def _finish(app: "Sphinx", exception: Exception | None) -> None:
+    """Put MathJax and the executed notebooks into a built book.
+
+    And leave out the theme's preloading of fonts, an error in pages opened as files.
+    """
     if exception or app.builder.format != "html":
         return
-    for path in Path(app.outdir).rglob("*.html"):
+    folder, repository = Path(app.outdir), _repository(app)
+    package = distribution("sphinx-mathjax-offline")
+    mathjax = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
+    files = {
+        folder / "_static/mathjax" / file.relative_to(mathjax): file
+        for pattern in _MATHJAX
+        for file in mathjax.glob(pattern)
+        if file.name != "all-packages.js"
+    }
+    for page in select(repository):
+        notebook = repository.notebook(page, _profile())
+        files[folder / f"_sources/book/{page}.ipynb"] = notebook
+    for target, file in files.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
+    for path in folder.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         path.write_text(_PRELOAD.sub("", text), encoding="utf-8")
-
-
-def _write_downloads(app: "Sphinx", exception: Exception | None) -> None:
-    if exception or app.builder.format != "html":
-        return
-    repository, folder = _repository(app), Path(app.outdir)
-    write_records(repository, folder)
-    for page in getattr(app.env, "press_keys", {}):
-        notebook = repository.notebook(repository.chapter_name(page), _profile())
-        target = folder / "_sources" / f"{page}.ipynb"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(notebook, target)

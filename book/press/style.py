@@ -9,17 +9,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
-
-__all__ = [
-    "COLOURS",
-    "CURVES",
-    "definition_list",
-    "figure_style",
-    "markdown_table",
-    "plain_log",
-    "plus_minus",
-]
 
 COLOURS = {
     "blue": "#0072B2",
@@ -61,23 +52,7 @@ def figure_style() -> None:
     set_matplotlib_formats("svg")
     # A warning by the clock: on a busy machine a chapter would fail for it.
     warnings.filterwarnings("ignore", 'Creating legend with loc="best" can be slow')
-    plt.rcParams.update(
-        {
-            "axes.grid": True,
-            "axes.prop_cycle": plt.cycler(color=list(COLOURS.values())),
-            "axes.spines.right": False,
-            "axes.spines.top": False,
-            "axes.titlesize": 10,
-            "figure.constrained_layout.use": True,
-            "figure.facecolor": "white",
-            "font.size": 9,
-            "grid.alpha": 0.3,
-            "legend.frameon": False,
-            "lines.linewidth": 1.4,
-            "lines.markersize": 4,
-            "svg.hashsalt": "simlib",
-        }
-    )
+    plt.style.use(Path(__file__).with_name("book.mplstyle"))
 
 
 def plain_log(ax: Any) -> None:
@@ -93,17 +68,8 @@ def plain_log(ax: Any) -> None:
 def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
     """Return a Markdown table to glue: floats with three significant digits.
 
-    Parameters
-    ----------
-    header : sequence
-        Column titles.
-    rows : iterable of sequences
-        One cell for each column; None becomes a dash. Columns of numbers are aligned
-        right, but for the first, and columns of words left.
+    None becomes a dash. Columns of numbers are aligned right, but for the first.
 
-    Examples
-    --------
-    >>> from press.style import markdown_table
     >>> print(markdown_table(["method", "error", "by"], [["CUR", 0.25, "rows"]]).data)
     | method | error | by |
     | :-- | --: | :-- |
@@ -128,13 +94,7 @@ def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
 
 
 def definition_list(entries: Iterable[tuple[str, str]]) -> Any:
-    """Return a Markdown definition list to glue, which fits a page of any width.
-
-    Parameters
-    ----------
-    entries : iterable of pairs of str
-        Terms and what is said of them, each of one paragraph.
-    """
+    """Return a Markdown definition list to glue, which fits a page of any width."""
     from IPython.display import Markdown
 
     lines = (f"{' '.join(t.split())}\n: {' '.join(d.split())}" for t, d in entries)
@@ -146,19 +106,8 @@ def plus_minus(values: Sequence[float]) -> str:
 
     One value has none, and stands alone.
 
-    Examples
-    --------
-    >>> from press.style import plus_minus
-    >>> plus_minus([0.031, 0.034, 0.0299])
-    '0.0316 ± 0.0021'
-    >>> plus_minus([2000.0, 2500.0])
-    '2250 ± 354'
-    >>> plus_minus([2250.0, 2250.0])
-    '2250 ± 0'
-    >>> plus_minus([1.2e6, 1.3e6])
-    '(1.250 ± 0.071) × 1e6'
-    >>> plus_minus([0.25])
-    '0.25'
+    >>> plus_minus([0.031, 0.034, 0.0299]), plus_minus([1.2e6, 1.3e6])
+    ('0.0316 ± 0.0021', '(1.250 ± 0.071) × 1e6')
     """
     from statistics import fmean, stdev
 

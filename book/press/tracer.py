@@ -121,13 +121,7 @@ def _blocks(name: str, owner: ast.AST, body: list[ast.stmt]) -> Iterator[Block]:
 
 
 class Ran(dict):
-    """What ran in this process: a key that is missing is told, once.
-
-    Parameters
-    ----------
-    tell : callable
-        Receives the key.
-    """
+    """What ran in this process: a key that is missing is told, once."""
 
     cells: "_Cells"  # registered by the IPython of a kernel
 
@@ -199,17 +193,7 @@ class _Finder:
 
 
 def trace(root: str, log: str, data_event: str) -> None:
-    """Note what this process, and those forked from it, read and ran from now on.
-
-    Parameters
-    ----------
-    root : str
-        The folder whose files count.
-    log : str
-        The file to append to.
-    data_event : str
-        The audit event whose first argument names a file of a data set.
-    """
+    """Note what this process, and those forked from it, read and ran from now on."""
     stream = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     folder = os.path.dirname(log)
     environment = os.path.join(sys.prefix, "")

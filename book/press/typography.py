@@ -10,8 +10,6 @@ from sphinx import addnodes
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-__all__ = ["typeset", "typeset_page"]
-
 _POWER = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+\-−]?)(\d+)(?!\w)")
 _SMALL = re.compile(r"(?<![\w.,±])(?<!± )0\.000(0*)([1-9])(\d*)(?!\w|\.\d| ?±)")
 _MINUS = re.compile(r"(?<![^\s(\[{|±≈=<>–])-(?=\d)")
@@ -26,22 +24,10 @@ _LEFT_ALONE = (*_CODE, nodes.citation, addnodes.desc)
 def typeset(text: str, *, group: bool = True) -> str:
     """Return a text with the numbers that Python printed as a printer sets them.
 
-    Parameters
-    ----------
-    text : str
-        Prose, or the cell of a table.
-    group : bool
-        Whether digits are grouped by commas, from five on.
+    Digits are grouped by commas, from five on, if it is to `group`.
 
-    Examples
-    --------
-    >>> from press.typography import typeset
-    >>> typeset("-0.5 of 39771 in 1e+08, 2e-02, 1.01e+03 or 2,176").replace(
-    ...     chr(8239), " "
-    ... )
+    >>> typeset("-0.5 of 39771 in 1e+08, 2e-02, 1.01e+03 or 2,176")
     '−0.5 of 39,771 in 10⁸, 0.02, 1010 or 2176'
-    >>> typeset("0.000375, off by 3.75e-05").replace(chr(8239), " ")
-    '3.75 × 10⁻⁴, off by 3.75 × 10⁻⁵'
     """
 
     def power(digits: str, exponent: int) -> str:

@@ -1,4 +1,4 @@
 from . import datasets as datasets
 from . import gallery as gallery
 from .kept import Kept as Kept
-from .sweep import sweep as sweep
+from .sweeps import sweep as sweep

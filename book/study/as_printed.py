@@ -30,11 +30,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib._checks import between_0_and_1
 from simlib._scale import largest_ratio, norms
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import Rows, as_numbers, gap_and_back
 from simlib.regression.sketch import sparse_sign
-from simlib.regression.systems import Problem, Solution, solution_of, solve_in_turn
+from simlib.regression.systems import Problem, Solution, solve_in_turn
 
 __all__ = [
     "even_power",
@@ -157,8 +158,7 @@ def _solve(
     rng: int | np.random.Generator | None,
 ) -> Solution:
     """Solve one system after the other; both names end here."""
-    if not 0 < tol < 1:
-        raise ValueError(f"tol must lie between 0 and 1; got {tol}.")
+    between_0_and_1(tol, "tol")
     problem = Problem.from_input(A, b, j, least_squares, preconditioner)
     R = preconditioner
     if R is None:
@@ -166,13 +166,13 @@ def _solve(
             problem.A, oversampling=OVERSAMPLING, refine=False, rng=rng
         )
     target = max(tol / 100 * R.condition ** (-2 * problem.j - 1), EPS / 2)
-    chain = solve_in_turn(
+    return solve_in_turn(
         problem,
+        R,
+        "paper",
         lambda B: fast_linear_regression(problem.A, B, R, target),
         lambda Y: fast_psd_regression(problem.A, Y, R, target),
-        R.norm,
-    )
-    return solution_of(problem, chain, chain.gaps(problem), R, tol, "paper")
+    ).solution(tol)
 
 
 def fast_linear_regression(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from sklearn.utils import check_array
 
-from simlib._checks import whole_number
+from simlib._checks import one_of, whole_number
 from simlib.approximation.cur import sicur, stacur
 from simlib.approximation.nystrom import nystrom
 from simlib.approximation.sms import sms_nystrom
@@ -72,9 +72,7 @@ def approximate(
     >>> approximate(K, "sicur_sym", 6, rng=0).shape
     (20, 20)
     """
-    methods = (*FUNCTIONS, "sicur_sym")
-    if method not in methods:
-        raise ValueError(f"method is one of {', '.join(methods)}; got {method!r}.")
+    one_of(method, (*FUNCTIONS, "sicur_sym"), "method")
     sim = Similarity.from_matrix(K, symmetric=True)
     if method == "sicur_sym":
         half = whole_number(rank, "rank") // 2
@@ -155,9 +153,7 @@ def document_features(
         )
     if not 0 < gamma < np.inf:
         raise ValueError(f"gamma must be positive and finite; got {gamma}.")
-    rank = whole_number(rank, "rank")
-    if not 1 <= rank <= m:
-        raise ValueError(f"rank must be between 1 and {m}; got {rank}.")
+    rank = whole_number(rank, "rank", 1, m)
     if method in ("raw", "wme"):
         columns = D[:, uniform(m, rank, rng=rng)]
         if method == "wme":
@@ -199,9 +195,7 @@ def scaled(Z: np.ndarray, n_train: int) -> np.ndarray:
     [-1.0, 1.0, 5.0]
     """
     Z = check_array(Z, dtype=[np.float64, np.float32], input_name="Z")
-    n_train = whole_number(n_train, "n_train")
-    if not 1 <= n_train <= len(Z):
-        raise ValueError(f"n_train must be between 1 and {len(Z)}; got {n_train}.")
+    n_train = whole_number(n_train, "n_train", 1, len(Z))
     with np.errstate(over="ignore", invalid="ignore"):
         Z = Z - Z[0]  # exact where all are alike, of which the mean is rounded
         Z = Z - Z[:n_train].mean(axis=0)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import cosine_similarity
 
-from simlib._checks import whole_number
+from simlib._checks import one_of, whole_number
 from simlib.biharmonic.geodesics import graph_distances, heat_geodesics
 from simlib.datasets import (
     Mesh,
@@ -171,8 +171,7 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
     >>> example.similarity
     Similarity(100 items, symmetric, 0 calls)
     """
-    _check(name, n)
-    n = None if n is None else int(n)
+    n = _checked(name, n)
     return Example(name, *_MAKERS[name](name, n, n_jobs))
 
 
@@ -214,8 +213,7 @@ def companions(name: str, n: int | None = None) -> dict[str, SimilarityMatrix]:
     >>> answer.weight
     1.0
     """
-    _check(name, n)
-    n = None if n is None else int(n)
+    n = _checked(name, n)
     makers = {
         "wmd": _bounds,
         "scorer": _cosines,
@@ -274,11 +272,9 @@ def _companion(items: ArrayLike, function: Callable[..., np.ndarray]) -> Similar
     return Similarity(items, function, batch="block")
 
 
-def _check(name: str, n: int | None) -> None:
-    if name not in NAMES:
-        raise ValueError(f"No matrix is called {name!r}; there are {', '.join(NAMES)}.")
-    if n is not None and whole_number(n, "n") < 1:
-        raise ValueError(f"n must be at least 1; got {n}.")
+def _checked(name: str, n: int | None) -> int | None:
+    one_of(name, NAMES, "The name of a matrix")
+    return None if n is None else whole_number(n, "n", 1)
 
 
 # Each of the following makes some matrices of one kind from a name of theirs, n and

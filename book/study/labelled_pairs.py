@@ -16,11 +16,12 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_array, column_or_1d
 
-from simlib._checks import whole_number
+from simlib._checks import one_of, whole_number
 
 __all__ = [
     "Difference",
@@ -82,29 +83,18 @@ def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     >>> pearson([[0.1, 0.2, 0.3], [3, 2, 1]], [1, 2, 3]).round(6).tolist()
     [1.0, -1.0]
     """
-    x, y = map(_centred, _paired(scores, labels))
-    size = np.linalg.norm(x, axis=-1) * np.linalg.norm(y)
-    return np.divide(x @ y, size, out=np.zeros(x.shape[:-1]), where=size > 0)
+    rows, truth = _paired(scores, labels)
+    if truth.size == 0:
+        return np.zeros(rows.shape[:-1])
+    flat, row = _of_size_one(rows.reshape(-1, truth.size)), _of_size_one(truth[None])
+    found = 1 - cdist(flat, row, "correlation").reshape(rows.shape[:-1])
+    return np.nan_to_num(found)
 
 
 def spearman(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     """Return the rank correlation of each row of scores with the labels.
 
-    Parameters
-    ----------
-    scores : array of shape (..., m)
-        One row for each approximation.
-    labels : array of shape (m,)
-
-    Returns
-    -------
-    ndarray of shape (...)
-        0 where the scores or the labels are all alike.
-
-    Raises
-    ------
-    ValueError
-        Scores that are not as many as the labels; NaN. Infinities have ranks.
+    As `pearson`, but infinities have ranks.
 
     See Also
     --------
@@ -139,7 +129,7 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
 
     See Also
     --------
-    sklearn.metrics.accuracy_score : of one row.
+    sklearn.metrics.accuracy_score : of one row, in the time of a thousand here.
 
     Examples
     --------
@@ -156,24 +146,11 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
 def f1(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     """Return the F1 score of each row: the harmonic mean of precision and recall.
 
-    Parameters
-    ----------
-    decisions : array of bool, shape (..., m)
-    labels : array of bool, shape (m,)
-
-    Returns
-    -------
-    ndarray of shape (...)
-        0 where nothing is true and nothing said to be.
-
-    Raises
-    ------
-    ValueError
-        Decisions that are not as many as the labels, or neither true nor false.
+    As `accuracy`; 0 where nothing is true and nothing said to be.
 
     See Also
     --------
-    sklearn.metrics.f1_score : of one row.
+    sklearn.metrics.f1_score : of one row, in the time of a thousand here.
 
     Examples
     --------
@@ -220,8 +197,7 @@ def out_of_fold_decisions(
     Raises
     ------
     ValueError
-        No such metric; scores that are not finite or not as many as the labels; too few
-        of a label for the folds.
+        Other scores than labels, or too few of a label for the folds.
 
     See Also
     --------
@@ -240,8 +216,7 @@ def out_of_fold_decisions(
     >>> bool((out_of_fold_decisions(scores, labels) == labels).all())
     True
     """
-    if metric not in ("accuracy", "f1"):
-        raise ValueError(f'metric must be "accuracy" or "f1"; got {metric!r}.')
+    one_of(metric, ("accuracy", "f1"), "metric")
     rows, given = _checked(scores, labels)
     truth = _decided(given)
     n_splits, positive = whole_number(n_splits, "n_splits"), int(truth.sum())
@@ -293,8 +268,7 @@ def paired_bootstrap(
     Raises
     ------
     ValueError
-        Scores that are not finite or not as many as the labels; a number of resamples
-        below 2; a confidence not between 0 and 1.
+        Other scores than labels; fewer than two resamples; no confidence.
 
     See Also
     --------
@@ -317,9 +291,7 @@ def paired_bootstrap(
     """
     rows, truth = _checked(scores, labels)
     others, _ = _checked(reference, labels)
-    n_resamples = whole_number(n_resamples, "n_resamples")
-    if n_resamples < 2:
-        raise ValueError(f"n_resamples must be at least 2; got {n_resamples}.")
+    n_resamples = whole_number(n_resamples, "n_resamples", 2)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
     rng = np.random.default_rng(rng)
@@ -369,18 +341,15 @@ def _decided(values: np.ndarray) -> np.ndarray:
     return decided
 
 
-def _centred(values: np.ndarray) -> np.ndarray:
-    """Return rows less their means, in units of their largest entries."""
-    x = values.astype(float)
-    if x.size == 0:
-        return x
-    if not np.isfinite(x).all():
+def _of_size_one(rows: np.ndarray) -> np.ndarray:
+    """Return rows in units of their largest entries: squares stay in range."""
+    rows = rows.astype(float)
+    if not np.isfinite(rows).all():
         raise ValueError(
             "Scores and labels must be finite: leave out those that are not."
         )
-    largest = np.abs(x).max(axis=-1, keepdims=True, initial=0)
-    x = np.divide(x, largest, out=np.zeros(x.shape), where=largest > 0)
-    return x - x.mean(axis=-1, keepdims=True)
+    largest = np.abs(rows).max(axis=-1, keepdims=True)
+    return np.divide(rows, largest, out=np.zeros(rows.shape), where=largest > 0)
 
 
 def _best_thresholds(rows: np.ndarray, labels: np.ndarray, metric: str) -> np.ndarray:

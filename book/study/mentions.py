@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.preprocessing import normalize
 from sklearn.utils import check_array
 
+from simlib._checks import one_of
 from simlib.approximation.anchored import anchored
 from simlib.approximation.methods import METHODS, largest
 from simlib.lowrank import LowRank
@@ -241,9 +242,8 @@ def approximations(
     if not (isinstance(share, Real) and 0 < share <= 1):
         raise ValueError(f"share is above 0 and at most 1; got {share!r}.")
     names = (*LANDMARK_METHODS, "anchored", *REFINED)
-    unknown = [name for name in methods or () if name not in names]
-    if unknown:
-        raise ValueError(f"methods are of {', '.join(names)}; got {unknown[0]!r}.")
+    for name in methods or ():
+        one_of(name, names, "A method")
     n = len(K)
     calls = int(share * n * (n + 1) / 2)
     fresh = partial(Similarity.from_matrix, K, symmetric=True)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils import check_array
 
-from simlib._checks import whole_number
+from simlib._checks import finite, whole_number
 
 __all__ = ["PairNetwork", "train_pair_network"]
 
@@ -164,11 +164,10 @@ def train_pair_network(
             f"{len(vectors)} vectors need as many labels and groups; got shapes "
             f"{labels.shape} and {groups.shape}."
         )
-    if not 0 <= alpha < np.inf:
-        raise ValueError(f"alpha must be a number >= 0; got {alpha}.")
-    n_hidden = _positive(n_hidden, "n_hidden")
-    negatives = _positive(negatives, "negatives")
-    epochs = _positive(epochs, "epochs")
+    alpha = finite(alpha, "alpha", 0)
+    n_hidden = whole_number(n_hidden, "n_hidden", 1)
+    negatives = whole_number(negatives, "negatives", 1)
+    epochs = whole_number(epochs, "epochs", 1)
     rng = np.random.default_rng(random_state)
     pairs = np.concatenate(
         [
@@ -191,13 +190,6 @@ def train_pair_network(
     return PairNetwork(
         weights[0], bias.astype(np.float32), weights[1][:, 0], float(offset[0])
     )
-
-
-def _positive(value: float, name: str) -> int:
-    number = whole_number(value, name)
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1; got {number}.")
-    return number
 
 
 def _pairs(

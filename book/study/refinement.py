@@ -11,7 +11,6 @@ the pairs that an average linkage of the present answer puts into one cluster fi
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Literal, get_args
 
 import numpy as np
@@ -20,7 +19,7 @@ from scipy.spatial.distance import squareform
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
-from simlib._checks import whole_number
+from simlib._checks import finite, one_of, whole_number
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
@@ -98,11 +97,8 @@ def refined(
     >>> sim.calls, bool(np.abs(K - exact).max() < 0.1)
     (1000, True)
     """
-    if choose not in get_args(Choice):
-        choices = ", ".join(get_args(Choice))
-        raise ValueError(f"choose is one of {choices}; got {choose!r}.")
-    if not (isinstance(threshold, Real) and np.isfinite(threshold)):
-        raise ValueError(f"threshold must be a finite number; got {threshold!r}.")
+    one_of(choose, get_args(Choice), "choose")
+    finite(threshold, "threshold")
     sim, cheap = check_similarity(sim), check_similarity(cheap)
     if cheap.n != sim.n:
         raise ValueError(f"The cheap similarity has {cheap.n} items, not {sim.n}.")
@@ -112,9 +108,7 @@ def refined(
             "(K + K.T)/2."
         )
     i, j = np.triu_indices(sim.n, 1)
-    n_calls = whole_number(n_calls, "n_calls")
-    if not 4 <= n_calls <= i.size:
-        raise ValueError(f"n_calls must be between 4 and {i.size}; got {n_calls}.")
+    n_calls = whole_number(n_calls, "n_calls", 4, i.size)
     price = 0 if sim.limit is None else _price(sim, i, j, n_calls)
     if price > sim.remaining:
         raise BudgetExceeded(

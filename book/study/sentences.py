@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simlib._checks import one_of
 from simlib.approximation.anchored import anchored
 from simlib.approximation.cur import sicur, stacur
 from simlib.approximation.methods import largest
@@ -240,9 +241,7 @@ def outcomes(
 
 
 def _form(name: str) -> Form:
-    if name not in FORMS:
-        raise ValueError(f"No form is called {name!r}; there are {', '.join(FORMS)}.")
-    return FORMS[name]
+    return FORMS[one_of(name, FORMS, "The name of a form")]
 
 
 def _read(answer: LowRank, sample: np.ndarray) -> np.ndarray:

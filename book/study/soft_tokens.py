@@ -18,6 +18,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib._checks import indices, same_length
+
 __all__ = ["SoftTokens"]
 
 TOKEN = re.compile(r"[^\W_]+")  # runs of letters and digits
@@ -118,22 +120,8 @@ class SoftTokens:
         IndexError
             A text that is not there.
         """
-        i, j = (np.asarray(side) for side in (i, j))
-        i, j = (side.astype(int) if side.size == 0 else side for side in (i, j))
-        if (
-            i.shape != j.shape
-            or i.ndim != 1
-            or {i.dtype.kind, j.dtype.kind} - set("iu")
-        ):
-            raise ValueError(
-                "i and j are as many integers; got shapes "
-                f"{i.shape} and {j.shape} of {i.dtype} and {j.dtype}."
-            )
-        n = len(self)
-        numbers = np.concatenate([i, j])
-        wrong = numbers[(numbers < 0) | (numbers >= n)]
-        if wrong.size:
-            raise IndexError(f"Texts are numbered from 0 to {n - 1}; got {wrong[0]}.")
+        i, j = (indices(side, len(self), "Texts") for side in (i, j))
+        same_length(i, j)
         shapes = self._widths[i] * (self._tokens.shape[1] + 1) + self._widths[j]
         order = np.argsort(shapes, kind="stable")
         found = np.empty(i.size)

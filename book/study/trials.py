@@ -20,7 +20,7 @@ from simlib.neighbors.graph import nearest
 from simlib.similarity import Similarity
 from study.contenders import CONTENDERS
 
-__all__ = ["METHODS", "recall", "trial"]
+__all__ = ["SEARCHES", "recall", "trial"]
 
 
 def rounds(sim, k, limit, cheap, rng=None) -> np.ndarray:
@@ -34,7 +34,7 @@ def rounds_alone(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
     return nearest(sim, k, limit=limit, rng=rng).indices
 
 
-METHODS: dict[str, Callable[..., np.ndarray]] = {
+SEARCHES: dict[str, Callable[..., np.ndarray]] = {
     "rounds": rounds,
     "rounds alone": rounds_alone,
     **CONTENDERS,
@@ -100,7 +100,7 @@ def trial(
     Parameters
     ----------
     method : str
-        A key of `METHODS`.
+        A key of `SEARCHES`.
     K, cheap : arrays of shape (n, n)
         The similarities and the companion's, both large where near.
     share : float
@@ -137,5 +137,5 @@ def trial(
     limit = int(share * pairs)
     if limit < min(n * k / 2 + k * k, pairs):
         return None
-    found = METHODS[method](Similarity.from_matrix(K), k, limit, cheap, rng=rng)
+    found = SEARCHES[method](Similarity.from_matrix(K), k, limit, cheap, rng=rng)
     return [recall(K, found, some) for some in ks]

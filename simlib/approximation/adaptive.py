@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib._checks import inside
 from simlib.approximation.error_estimate import (
     FEWEST,
     ErrorEstimate,
@@ -24,7 +25,7 @@ from simlib.approximation.error_estimate import (
     default_size,
 )
 from simlib.approximation.methods import named
-from simlib.approximation.plan import Calls, Method, Plan
+from simlib.approximation.plan import Method, Plan, last
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
@@ -120,16 +121,9 @@ def approximate_to(
     No pair is evaluated twice. Run again with the same `rng` it makes the same choices,
     and pays for what is not known. A larger set of landmarks contains the smaller,
     unless it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The validation
-    sample costs ``max(2000, 2 n)`` calls, less where the limit is short of
-    that, more where the estimate is below the target and a narrower interval is cheaper
-    than more landmarks. The numbers of landmarks follow from the errors met so far,
-    extrapolated by a power law.
-
-    Landmarks are drawn without regard to the sample, so the pairs of the sample that
-    the method has not read remain a random sample of all that it has not read. Its
-    other pairs are counted exactly. That the decision to go on depends on the sample
-    favours answers that it flatters; with few looks, which share one sample and err
-    together, the effect is small beside the width of the interval. Source: ours.
+    sample costs ``max(2000, 2 n)`` calls, less where the limit is short of that, more
+    where a narrower interval is cheaper than more landmarks. The numbers of landmarks
+    follow from the errors met so far, extrapolated by a power law. Source: ours.
 
     Examples
     --------
@@ -150,30 +144,26 @@ def approximate_to(
             "the name of a way to draw them as `landmarks`, or none. For an answer "
             "from given ones call the method, and estimate_error."
         )
+    inside(target_error, "target_error", 0)
+    inside(confidence, "confidence", 0, 1)
     chosen = named(method, options)
-    if not 0 < target_error < np.inf:
-        raise ValueError(f"target_error must be a number above 0; got {target_error}.")
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
     chosen = Method(
-        partial(chosen.function, **options),
-        Calls(partial(chosen.calls.plan, **options)),
+        partial(chosen.function, **options), partial(chosen.plan, **options)
     )
     search = _Search(sim, chosen, np.random.default_rng(rng))
     looks = []  # (landmarks, estimated error)
     while True:
-        error = search.sample.estimate(
-            search.answer, confidence, search.reader.has_read
-        )
+        answer, has_read = search.answer, search.reader.has_read
+        error = search.sample.estimate(answer, confidence, has_read)
         looks.append((search.n_landmarks, error.value))
         if error.high <= target_error:
-            return AdaptiveResult(search.answer, error, "target")
+            return AdaptiveResult(answer, error, "target")
         if search.n_landmarks == sim.n:
-            return AdaptiveResult(search.answer, error, "items")
+            return AdaptiveResult(answer, error, "items")
         wanted = _landmarks_needed(looks, error, target_error)
         n_pairs = _pairs_needed(search.sample.n_pairs, error, target_error)
         if not (search.enlarge_sample(n_pairs, wanted) or search.grow(wanted)):
-            return AdaptiveResult(search.answer, error, "limit")
+            return AdaptiveResult(answer, error, "limit")
 
 
 def _landmarks_needed(
@@ -221,7 +211,7 @@ class _Search:
             raise self._too_little() from self.refusal
         paid = (sim.calls - calls) / self.cost(self.n_landmarks)
         self.price = max(self.price, paid)
-        n_pairs = min(default_size(sim.n), self.left() / self.price)
+        n_pairs = min(default_size(sim.n), sim.remaining / self.price)
         if n_pairs < FEWEST and self.pays_for_all():
             n_pairs = FEWEST
         while n_pairs >= FEWEST:  # pairs may cost more than the method lets expect
@@ -233,19 +223,16 @@ class _Search:
                 n_pairs /= 2
         raise self._too_little() from self.refusal
 
-    def left(self) -> float:
-        """Return how many calls may still be made."""
-        return self.sim.remaining
-
     def pays_for_all(self) -> bool:
         """Tell whether the limit pays for all that is unknown."""
-        return Plan(self.sim.n, np.arange(self.sim.n)).price(self.sim) <= self.left()
+        every = Plan(self.sim.n, np.arange(self.sim.n))
+        return every.price(self.sim) <= self.sim.remaining
 
-    def plan(self, n_landmarks: int) -> Plan:
-        """Return what the method reads for this many landmarks, if it draws them."""
-        return self.method.calls.plan(
-            self.sim.n, n_landmarks, draw=partial(draw, rng=self.seed)
-        )
+    def unknown(self, n_landmarks: int) -> int:
+        """Return the calls for this many landmarks, if the method draws them."""
+        choose = partial(draw, rng=self.seed)
+        plan = self.method.plan(self.sim.n, n_landmarks, draw=choose)
+        return plan.price(self.sim)
 
     def cost(self, n_landmarks: int) -> float:
         """Return the calls for this many landmarks, none for none."""
@@ -259,29 +246,29 @@ class _Search:
 
     def grow(self, wanted: int, share: float = 1) -> bool:
         """Use more landmarks: as many as wanted, or as the limit allows."""
-        left = share * self.left()
-        low, high = self.n_landmarks, min(wanted, self.sim.n)
-        while low < high:  # bisection for the most that the limit allows
-            middle = (low + high + 1) // 2
-            enough = self.further_cost(middle) <= left
-            enough = enough or self.plan(middle).price(self.sim) <= left
-            low, high = (middle, high) if enough else (low, middle - 1)
-        while low > self.n_landmarks:
+        left = share * self.sim.remaining
+        most = last(
+            self.n_landmarks,
+            min(wanted, self.sim.n),
+            lambda s: self.further_cost(s) <= left or self.unknown(s) <= left,
+        )
+        while most > self.n_landmarks:
             try:
-                self.answer = self.method.function(self.reader, low, rng=self.seed)
+                self.answer = self.method.function(self.reader, most, rng=self.seed)
             except BudgetExceeded as error:  # may cost more than its formula
-                self.refusal, low = error, (self.n_landmarks + low) // 2
+                self.refusal, most = error, (self.n_landmarks + most) // 2
             else:
-                self.refusal, self.n_landmarks = None, low
+                self.refusal, self.n_landmarks = None, most
                 return True
         return False
 
     def enlarge_sample(self, n_pairs: float, wanted: int) -> bool:
         """Evaluate more pairs if that costs less than the landmarks that are wanted."""
-        more = self.price * (n_pairs - self.sample.n_pairs)
-        if not 0 < more < min(self.further_cost(min(wanted, self.sim.n)), self.left()):
-            return False
         before = self.sample.n_pairs
+        more = self.price * (n_pairs - before)
+        landmarks = self.further_cost(min(wanted, self.sim.n))
+        if not 0 < more < min(landmarks, self.sim.remaining):
+            return False
         try:
             self.sample.enlarge(int(n_pairs))
         except BudgetExceeded:
@@ -289,9 +276,8 @@ class _Search:
         return self.sample.n_pairs > before
 
     def _too_little(self) -> BudgetExceeded:
-        landmark = min(self.cost(1), self.plan(1).price(self.sim))
-        least = landmark + self.price * FEWEST
-        if self.refusal is not None and least <= self.left():
+        least = min(self.cost(1), self.unknown(1)) + self.price * FEWEST
+        if self.refusal is not None and least <= self.sim.remaining:
             return self.refusal  # by the cheap similarity
         return BudgetExceeded(
             f"The limit of {self.sim.limit} calls, of which {self.sim.calls} are made, "
@@ -305,35 +291,35 @@ class _Reader(View):
 
     def __init__(self, base: Source):
         super().__init__(base)
-        self._read: list[tuple[np.ndarray, np.ndarray, bool]] = []
+        self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
+        self._pairs: list[np.ndarray] = []
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         values = self.base.block(rows, columns)
-        self._read.append((np.unique(rows), np.unique(columns), True))
+        self._blocks.append((np.unique(rows), np.unique(columns)))
         return values
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         values = self.base.columns(columns)
-        self._read.append((np.arange(self.n), np.unique(columns), True))
+        self._blocks.append((np.arange(self.n), np.unique(columns)))
         return values
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         values = self.base.rows(rows)
-        self._read.append((np.unique(rows), np.arange(self.n), True))
+        self._blocks.append((np.unique(rows), np.arange(self.n)))
         return values
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         values = self.base.pairs(i, j)
-        self._read.append((np.asarray(i), np.asarray(j), False))
+        self._pairs.append(np.asarray(i) * self.n + np.asarray(j))
         return values
 
     def has_read(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Tell of pairs which of them were asked for, in either order if symmetric."""
         read = np.zeros(i.shape, dtype=bool)
-        for rows, columns, whole in self._read:
-            for a, b in [(i, j), (j, i)] if self.symmetric else [(i, j)]:
-                if whole:
-                    read |= np.isin(a, rows) & np.isin(b, columns)
-                else:
-                    read |= np.isin(a * self.n + b, rows * self.n + columns)
+        for a, b in [(i, j), (j, i)] if self.symmetric else [(i, j)]:
+            for rows, columns in self._blocks:
+                read |= np.isin(a, rows) & np.isin(b, columns)
+            for pairs in self._pairs:
+                read |= np.isin(a * self.n + b, pairs)
         return read

@@ -12,7 +12,7 @@ items, f is a monotone function fitted to the evaluated entries of K, the weight
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -20,18 +20,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
-from sklearn.utils import check_array
 
-from simlib._checks import whole_number
+from simlib import _scale
+from simlib._checks import one_of, whole_number
 from simlib._typing import Indices
-from simlib.approximation.companion import CheapPart, InnerProducts
-from simlib.approximation.fit import COMMON, Problem
-from simlib.approximation.plan import Plan, nominal
+from simlib.approximation.companion import CheapPart, as_companion
+from simlib.approximation.fit import COMMON, Problem, in_units
+from simlib.approximation.plan import Plan, Reading, nominal
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
-from simlib.lowrank.lowrank import _is_symmetric as is_symmetric
-from simlib.similarity import Similarity
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
@@ -39,7 +37,7 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 __all__ = ["Anchored", "anchored", "anchored_plan"]
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
-DROPPED = 33  # bits of the mantissa of cheap similarities that do not count
+MANTISSA = 20  # bits of a cheap similarity that count
 LEVELS = 2048  # of the values of a calibration that are told apart at least
 
 
@@ -56,10 +54,9 @@ def anchored(
 ) -> Anchored:
     r"""Approximate a similarity matrix with the help of a cheap similarity.
 
-    Bi-encoder cosines beside a cross-encoder, centroid distances beside Word Mover's
-    Distances: a similarity that almost agrees carries most of the matrix, and the
-    evaluated entries are spent on the difference. A harmful one is found out and left
-    out.
+    A similarity that almost agrees, such as bi-encoder cosines beside a cross-encoder,
+    carries most of the matrix, and the evaluated entries are spent on the difference. A
+    harmful one is found out and left out.
 
     Parameters
     ----------
@@ -82,10 +79,9 @@ def anchored(
         entries; None takes them as they are. Only six digits of them count: take off an
         offset that is far larger than their differences.
     base_rank : int, optional
-        Compress the cheap part to this rank, by `tikhonov`. The answer then consists of
-        factors and embeds items, new ones too. As the calls are cheap, thousands are in
-        order. None keeps the cheap part as an operator that computes what it is asked
-        for, and keeps nothing.
+        Compress the cheap part to this rank, by `tikhonov`: the answer then consists of
+        factors and embeds items, new ones too. None keeps the cheap part as an operator
+        that computes what it is asked for, and keeps nothing.
     landmarks : array of int, optional
         Indices to use in place of a draw.
     rng : int, Generator or None
@@ -101,9 +97,8 @@ def anchored(
     Raises
     ------
     ValueError
-        More landmarks than items, a rank out of range, no such calibration; a cheap
-        similarity of another number of items, or an asymmetric one of a symmetric K; a
-        factor that is no table of numbers, or could be the similarities themselves.
+        An option out of range, or a cheap similarity of other items, asymmetric beside
+        a symmetric K, or of which it is not clear what it means.
     BudgetExceeded, SimilarityError
         As for any request to `sim` or `cheap`.
 
@@ -122,14 +117,12 @@ def anchored(
     r landmarks.
 
     Weight and ridge, an infinite one included, are chosen together by the squared error
-    of fits on evaluated entries that they have not seen, :eq:`eq:two-kinds`. There are
-    two kinds: the folds of `tikhonov`, of the items of the block that are no landmarks,
-    and ten folds of the landmarks (of fewer each is one), whose columns are predicted
-    from the others. The second hold out far more entries: with ten landmarks among a
-    thousand items 9900 beside 45.
+    of fits on evaluated entries that they have not seen, :eq:`eq:two-kinds`: the folds
+    of `tikhonov`, and ten folds of the landmarks, whose columns are predicted from the
+    others.
 
-    Source: ours. The cheap part is a control variate; residual corrections of a cheap
-    model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
+    Source: ours; residual corrections of a cheap model are known as multi-fidelity
+    methods, see Kennedy and O'Hagan (2000).
 
     Examples
     --------
@@ -143,17 +136,11 @@ def anchored(
     >>> relative_error(K, answer) < 0.3 * relative_error(K, tikhonov(sim, 10, rng=0))
     True
     """
-    if calibration not in ("isotonic", None):
-        raise ValueError(
-            f'calibration must be "isotonic" or None; got {calibration!r}.'
-        )
-    sim, cheap = check_similarity(sim), _companion(cheap, sim)
+    sim, cheap = check_similarity(sim), as_companion(cheap, sim)
+    if calibration is not None:
+        one_of(calibration, ["isotonic"], "calibration, if it is not None,")
     if base_rank is not None:
-        base_rank = whole_number(base_rank, "base_rank")
-        if not 1 <= base_rank <= sim.n:
-            raise ValueError(
-                f"base_rank must be between 1 and {sim.n}; got {base_rank}."
-            )
+        base_rank = whole_number(base_rank, "base_rank", 1, sim.n)
     rng = np.random.default_rng(rng)
     plan = anchored_plan(
         sim.n,
@@ -161,51 +148,39 @@ def anchored(
         oversampling,
         draw=partial(draw, landmarks=landmarks, rng=rng),
     )
-    S1, S2 = plan.columns, plan.block
-    plan.check(sim)
     _check_companion(cheap, plan, base_rank)
-    problem = partial(Problem.of, S1=S1, symmetric=sim.symmetric)
-    K = problem(plan.read(sim))
+    problem = partial(Problem.of, S1=plan.columns, symmetric=sim.symmetric)
+    read = plan.read(sim)
     try:
-        G = problem(plan.read(cheap))
-        f = _calibration(G, K) if calibration else np.asarray
-        calibrated = cheap.map(f)
-        if base_rank is None:
-            B = problem(plan.read(calibrated))
-        else:
+        f: Callable[[ArrayLike], np.ndarray] = np.asarray
+        if calibration:
+            f = _calibration(plan, plan.read(cheap), read, sim)
+        calibrated, base = cheap.map(f), None
+        if base_rank is not None:
             base = tikhonov(calibrated.blank(), base_rank, rng=rng)
-            B = _read_answer(base, S1, S2, sim.symmetric)
+        guess = plan.read(calibrated) if base is None else _read(base, plan)
     except SimilarityError as error:
         raise SimilarityError(f"The cheap similarity failed. {error}") from error
-    exponent = K.exponent
-    if B.largest and np.frexp(B.largest)[1] - exponent > COMMON:
-        raise ValueError(
-            "The cheap similarities are so much larger than those of the matrix that "
-            "squares overflow: scale them, cheap.map(lambda values: values * 2.0**k), "
-            "or let them be calibrated."
-        )
-    weight, ridge = _choose(K.times_power(-exponent), B.times_power(-exponent))
-    rest = _less(K, B, weight)
-    left, right = rest.C, rest.R
-    core = rest.times_power(-exponent).fit.core(ridge)
-    core = np.ldexp(core, -exponent).astype(sim.dtype)
+    K, B = problem(read), problem(guess)
+    B = _in_units_of(K, B)
+    weight, ridge = _choose(K, B)
+    left, core, right = _less(K, B, weight).factors(ridge)
     residual, base_landmarks = None, np.zeros(0, dtype=int)
-    if weight and base_rank is None:
+    if weight and base is None:
         residual = CheapPart(calibrated, weight, sim.dtype)
-    elif weight:
+    elif weight and base is not None and base.landmarks is not None:
         left, core, right = _joined(K, core, base, weight)
-        assert base.landmarks is not None
         base_landmarks = base.landmarks
     return Anchored(
         left,
         core,
         right,
         residual=residual,
-        landmarks=S1,
-        row_landmarks=None if sim.symmetric else S1,
+        landmarks=plan.columns,
+        row_landmarks=None if sim.symmetric else plan.columns,
         calls=plan.calls(sim),
         weight=weight,
-        ridge=_in_unit(ridge, exponent),
+        ridge=in_units(ridge, -K.exponent),
         calibration=f,
         base_landmarks=base_landmarks,
     )
@@ -216,7 +191,7 @@ def anchored_plan(
     n_landmarks: int | None,
     oversampling: float = 2,
     *,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `anchored` reads, of the cheap similarity too."""
@@ -351,62 +326,6 @@ class Anchored(LowRank):
         return super().extend(joined.astype(self.dtype))
 
 
-def _companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
-    """Return the cheap similarity, made from a function or a factor if need be."""
-    if not isinstance(cheap, Source) and callable(cheap):
-        if not hasattr(sim, "items"):
-            raise TypeError(
-                "This similarity does not tell its items: pass "
-                "cheap=Similarity(items, function)."
-            )
-        cheap = Similarity(sim.items, cheap, symmetric=sim.symmetric)
-    elif not isinstance(cheap, Source):
-        cheap = InnerProducts(_factor(cheap, sim.n))
-    cheap = check_similarity(cheap)
-    if cheap.n != sim.n:
-        raise ValueError(
-            f"The cheap similarity has {cheap.n} items, the other {sim.n}; both must "
-            "have the same items in the same order."
-        )
-    if sim.symmetric and not cheap.symmetric:
-        raise ValueError(
-            "The cheap similarity of a symmetric matrix must be symmetric; pass "
-            "cheap.symmetrized()."
-        )
-    return cheap
-
-
-def _factor(cheap: Any, n: int) -> Any:
-    """Return a factor of cheap similarities as an array or csr array, or raise."""
-    try:
-        Z = check_array(
-            cheap,
-            accept_sparse="csr",
-            dtype=[float, np.float32],
-            input_name="cheap",
-        )
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            "`cheap` is a Similarity of the same items, a function of two of them, or "
-            "an array of shape (n, d), a row of numbers for each item, of which the "
-            f"inner products count. {error}"
-        ) from error
-    if n > 1 and Z.shape == (n, n) and is_symmetric(Z):
-        raise ValueError(
-            f"`cheap` has two meanings, as it is symmetric of shape {Z.shape}. If it "
-            "holds the cheap similarities or distances pass "
-            "Similarity.from_matrix(cheap); if its rows are features, of which the "
-            "inner products count, Similarity.from_matrix(cheap @ cheap.T)."
-        )
-    return Z
-
-
-def _in_unit(ridge: float, exponent: int) -> float:
-    """Return a ridge that was chosen for K / 2^exponent."""
-    with np.errstate(over="ignore", under="ignore"):
-        return float(np.ldexp(ridge, 2 * exponent))
-
-
 def _check_companion(
     cheap: SimilarityMatrix, plan: Plan, base_rank: int | None
 ) -> None:
@@ -420,16 +339,24 @@ def _check_companion(
         raise BudgetExceeded(f"The cheap similarity: {error}") from error
 
 
-def _read_answer(
-    base: LowRank, S1: np.ndarray, S2: np.ndarray, symmetric: bool
-) -> Problem:
+def _read(base: LowRank, plan: Plan) -> Reading:
     """Return the same of an approximation."""
-    return Problem(
-        A=base.rows(S2)[:, S2].astype(float),
-        C=base.T.rows(S1).T,
-        R=None if symmetric else base.rows(S1).T,
-        S1=S1,
+    S1, S2 = plan.columns, plan.block
+    return Reading(
+        C=base.T.rows(S1).T, R=base.rows(S1).T, A=base.rows(S2)[:, S2], diagonal=None
     )
+
+
+def _in_units_of(K: Problem, B: Problem) -> Problem:
+    """Return B divided by the power of two that K was divided by."""
+    exponent = K.exponent - B.exponent
+    if B.largest and _scale.exponent(B.largest) - exponent > COMMON:
+        raise ValueError(
+            "The cheap similarities are so much larger than those of the matrix that "
+            "squares overflow: scale them, cheap.map(lambda values: values * 2.0**k), "
+            "or let them be calibrated."
+        )
+    return B.divided(exponent)
 
 
 def _less(K: Problem, B: Problem, weight: float) -> Problem:
@@ -439,12 +366,8 @@ def _less(K: Problem, B: Problem, weight: float) -> Problem:
     dtype, R = K.C.dtype, None
     if K.R is not None and B.R is not None:
         R = (K.R - weight * B.R).astype(dtype, copy=False)
-    return Problem(
-        A=K.A - weight * B.A,
-        C=(K.C - weight * B.C).astype(dtype, copy=False),
-        R=R,
-        S1=K.S1,
-    )
+    C = (K.C - weight * B.C).astype(dtype, copy=False)
+    return replace(K, A=K.A - weight * B.A, C=C, R=R)
 
 
 def _choose(K: Problem, B: Problem) -> tuple[float, float]:
@@ -478,7 +401,7 @@ def _joined(
     With [K[:, S1], P] on the left, and likewise on the right, all that C and R subtract
     moves into the core.
     """
-    S1, dtype = K.S1, K.C.dtype
+    K, S1, dtype = K.divided(-K.exponent), K.S1, K.C.dtype
     M = weight * base.core
     from_left = np.vstack([np.eye(S1.size), -M @ base.right[S1].T])
     from_right = np.vstack([np.eye(S1.size), -M.T @ base.left[S1].T])
@@ -491,24 +414,40 @@ def _joined(
     return np.hstack([K.C, base.left]).astype(dtype), joined.astype(dtype), right
 
 
-def _calibration(G: Problem, K: Problem) -> Callable[[ArrayLike], np.ndarray]:
+def _calibration(
+    plan: Plan, cheap: Reading, dear: Reading, sim: SimilarityMatrix
+) -> Callable[[ArrayLike], np.ndarray]:
     """Return the isotonic regression of K on G, as a function.
 
     Each evaluated pair counts once. The direction is the sign of the rank correlation
     off the diagonal. What rounding tells apart, such as the cosines of items with
     themselves, counts as equal.
     """
-    x, y = _rounded(_off_diagonal(G)), _off_diagonal(K)
+    x, y = (_off_diagonal(plan, read, sim.symmetric) for read in (cheap, dear))
+    x = _rounded(x)
     x_rank, y_rank = rankdata(x), rankdata(y)
-    rising = (
-        (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0 if x.size else True
-    )
-    x, y = np.append(x, _rounded(np.diag(G.A))), np.append(y, np.diag(K.A))
+    rising = not x.size or (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0
+    x = np.append(x, _rounded(np.diag(cheap.A)))
+    y = np.append(y, np.diag(dear.A))
     met, place = np.unique(x, return_inverse=True)  # scikit-learn merges within 1e-15
     fit = IsotonicRegression(increasing=bool(rising)).fit(place, y)
     knots = met[fit.X_thresholds_.astype(int)]
-    knots, values = _thinned(knots, fit.y_thresholds_)
-    return _Interpolation(knots, values)
+    return _Interpolation(*_thinned(knots, fit.y_thresholds_))
+
+
+def _off_diagonal(plan: Plan, read: Reading, symmetric: bool) -> np.ndarray:
+    """Return the entries that were read, each pair off the diagonal once."""
+    s1 = plan.columns.size
+
+    def once(block: np.ndarray) -> np.ndarray:
+        i, j = np.indices(block.shape)
+        return block[i > j if symmetric else i != j]
+
+    others = np.delete(np.arange(plan.n), plan.columns)
+    lines = [read.C] if symmetric else [read.C, read.C if read.R is None else read.R]
+    parts = [once(read.A[:s1, :s1]), once(read.A[s1:, s1:])]
+    parts += [side[others].ravel() for side in lines]
+    return np.concatenate(parts).astype(float)
 
 
 def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -538,25 +477,6 @@ class _Interpolation:
 
 def _rounded(x: ArrayLike) -> np.ndarray:
     """Return numbers to six digits: a mantissa of 20 bits, of halves the even one."""
-    bits = np.array(x, dtype=float).view(np.int64)
-    even = bits >> DROPPED
-    even &= 1
-    bits += even
-    bits += (1 << (DROPPED - 1)) - 1
-    bits &= -(1 << DROPPED)
-    return bits.view(float)
-
-
-def _off_diagonal(problem: Problem) -> np.ndarray:
-    """Return the entries that were read, each pair off the diagonal once."""
-    A, s1, symmetric = problem.A, problem.S1.size, problem.R is None
-
-    def once(block: np.ndarray) -> np.ndarray:
-        i, j = np.indices(block.shape)
-        return block[i > j if symmetric else i != j]
-
-    others = np.delete(np.arange(len(problem.C)), problem.S1)
-    parts = [once(A[:s1, :s1]), once(A[s1:, s1:]), problem.C[others].ravel()]
-    if problem.R is not None:
-        parts.append(problem.R[others].ravel())
-    return np.concatenate(parts)
+    x = np.asarray(x, dtype=float)
+    unit = np.spacing(x) * 2.0 ** (53 - MANTISSA)
+    return np.rint(x / unit) * unit

@@ -1,4 +1,4 @@
-"""Cheap similarities: inner products of rows, and a similarity as a linear operator."""
+"""Cheap similarities beside those of a matrix, and one of them as a linear operator."""
 
 from __future__ import annotations
 
@@ -8,14 +8,81 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
+from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from simlib.similarity.views import SimilarityMatrix
+from simlib.lowrank.tall import is_symmetric
+from simlib.similarity import Similarity
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
-__all__ = ["CheapPart", "InnerProducts"]
+__all__ = ["CheapPart", "InnerProducts", "as_companion"]
 
-CHUNK = 2**19  # entries of the cheap part computed at a time
-GATHERED = 2**16  # numbers gathered at a time: they stay in the cache
+COMPUTED = 2**19  # entries of the cheap part at a time
+GATHERED = 2**16  # numbers at a time: they stay in the cache
+
+
+def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
+    """Return the cheap similarity of the items of another.
+
+    Parameters
+    ----------
+    cheap : Similarity, function, or array or sparse array of shape (n, d)
+        As `simlib.anchored` takes it.
+    sim : SimilarityMatrix
+        The other, n x n.
+
+    Raises
+    ------
+    ValueError
+        Another number of items, an asymmetric one beside a symmetric, or an array that
+        is no factor, or could be the similarities themselves.
+    TypeError
+        A function, where `sim` does not tell its items.
+    """
+    if not isinstance(cheap, Source) and callable(cheap):
+        if not hasattr(sim, "items"):
+            raise TypeError(
+                "This similarity does not tell its items: pass "
+                "cheap=Similarity(items, function)."
+            )
+        cheap = Similarity(sim.items, cheap, symmetric=sim.symmetric)
+    elif not isinstance(cheap, Source):
+        cheap = InnerProducts(_factor(cheap, sim.n))
+    cheap = check_similarity(cheap)
+    if cheap.n != sim.n:
+        raise ValueError(
+            f"The cheap similarity has {cheap.n} items, the other {sim.n}; both must "
+            "have the same items in the same order."
+        )
+    if sim.symmetric and not cheap.symmetric:
+        raise ValueError(
+            "The cheap similarity of a symmetric matrix must be symmetric; pass "
+            "cheap.symmetrized()."
+        )
+    return cheap
+
+
+def _factor(cheap: Any, n: int) -> Any:
+    """Return a factor of cheap similarities as an array or csr array."""
+    try:
+        Z = check_array(
+            cheap, accept_sparse="csr", dtype=[float, np.float32], input_name="cheap"
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "`cheap` is a Similarity of the same items, a function of two of them, or "
+            "an array of shape (n, d), a row of numbers for each item, of which the "
+            f"inner products count. {error}"
+        ) from error
+    if n > 1 and Z.shape == (n, n) and is_symmetric(Z):
+        raise ValueError(
+            f"`cheap` has two meanings, as it is symmetric of shape {Z.shape}. If it "
+            "holds the cheap similarities or distances pass "
+            "Similarity.from_matrix(cheap); if its rows are features, of which the "
+            "inner products count, Similarity.from_matrix(cheap @ cheap.T)."
+        )
+    return Z
 
 
 class InnerProducts:
@@ -68,7 +135,7 @@ class InnerProducts:
         """Return the entries (i[k], j[k])."""
         out = np.empty(len(i), self.dtype)
         sparse = scipy.sparse.issparse(self.Z)
-        step = max(1, CHUNK if sparse else GATHERED // max(1, self.Z.shape[1]))
+        step = max(1, COMPUTED if sparse else GATHERED // max(1, self.Z.shape[1]))
         for k in range(0, len(i), step):
             part = slice(k, k + step)
             first, second = self.Z[i[part]], self.Z[j[part]]
@@ -117,19 +184,15 @@ class CheapPart(LinearOperator):
     def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         sim = self.sim.blank()  # dies here, with all that it evaluates
         if self.transposed:
-            values = sim.block(columns, rows).T
-        else:
-            values = sim.block(rows, columns)
-        return self._weighted(values)
+            return self._weighted(sim.block(columns, rows).T)
+        return self._weighted(sim.block(rows, columns))
 
     def _weighted(self, values: np.ndarray) -> np.ndarray:
-        if self.weight != 1:
-            values = values * self.weight
-        return values.astype(self.dtype, copy=False)
+        return (values * self.weight).astype(self.dtype, copy=False)
 
     def _matmat(self, X: np.ndarray) -> np.ndarray:
         n, symmetric = self.shape[0], self.sim.symmetric
-        items, step = np.arange(n), max(1, CHUNK // n)
+        items, step = np.arange(n), max(1, COMPUTED // n)
         result = np.zeros((n, X.shape[1]), np.result_type(self.dtype, X.dtype))
         for k in range(0, n, step):
             strip = items[k : k + step]

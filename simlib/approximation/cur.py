@@ -9,15 +9,16 @@ book.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from simlib import _scale
+from simlib._checks import finite, symmetric
 from simlib._typing import Indices
 from simlib.approximation.fit import smallest_inverted
-from simlib.approximation.nystrom import check_cutoff, pinv
+from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Plan, Reading, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
@@ -44,8 +45,7 @@ def skeleton(
 ) -> LowRank:
     """Approximate a matrix by s of its columns and s independently drawn rows.
 
-    A square block is inverted, so one small singular value ruins the result: expect
-    errors above 1, with a huge spread. `sicur` is the repair.
+    One small singular value of the block ruins the result: `sicur` is the repair.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ def skeleton(
     True
     """
     sim = check_similarity(sim)
-    check_cutoff(rcond)
+    if rcond is not None:
+        finite(rcond, "rcond", 0, 1)
     plan = skeleton_plan(
         sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
     )
@@ -168,10 +169,8 @@ def sicur(
     0.02
     """
     sim = check_similarity(sim)
-    if symmetrize and not sim.symmetric:
-        raise ValueError(
-            "symmetrize=True needs a symmetric similarity; pass sim.symmetrized()."
-        )
+    if symmetrize:
+        symmetric(sim, "symmetrize=True")
     plan = sicur_plan(
         sim.n,
         n_landmarks,
@@ -219,9 +218,9 @@ def stacur(
     n_landmarks : int
         Number s of columns, 1 to n.
     same_rows : bool, default=True
-        Sample the rows of the landmarks themselves, StaCUR(s): no further call, but the
-        terms that hold their diagonal entries are in the sample for certain and count
-        n / s times, a bias. False draws the rows independently, StaCUR(d).
+        Sample the rows of the landmarks themselves, StaCUR(s): no further call, but a
+        bias, as their diagonal entries count n / s times. False draws the rows
+        independently, StaCUR(d).
     oversampling : float, default=1
         Rows for each column. With `same_rows` the further rows are drawn around the
         landmarks.
@@ -247,8 +246,7 @@ def stacur(
     Calls: ``n s2 - s2 (s2 - 1) / 2`` with the same rows; otherwise the same with the
     number of items in either draw; asymmetric ``n (s + s2) - s s2``. Flops: O(n s^2).
 
-    Source: Drineas et al. (2006); Ray et al. (2022), section 3, whose joining matrix
-    inverts the n x n matrix K S S^T K; here is the form that chains.
+    Source: Drineas et al. (2006); Ray et al. (2022), section 3.
 
     Examples
     --------
@@ -272,14 +270,12 @@ def stacur(
     )
     S2, read = plan.rows, plan.read(sim)
     assert S2 is not None
-    # In units of a power of two, or the norms of columns may overflow.
-    unit = int(np.frexp(np.abs(read.C).max())[1])
-    Q, T = np.linalg.qr(np.ldexp(read.C.astype(float), -unit))
+    C, unit = _scale.unit(read.C.astype(float))  # or the norms of columns may overflow
+    Q, T = np.linalg.qr(C)
     rcond = smallest_inverted(read.C.dtype)
     # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
     core = (sim.n / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
-    core = np.ldexp(core, -unit)
-    return _joined(sim, plan, read, core, "stacur")
+    return _joined(sim, plan, read, np.ldexp(core, -unit), "stacur")
 
 
 def _joined(
@@ -298,11 +294,7 @@ def _joined(
 
 
 def skeleton_plan(
-    n: int,
-    n_landmarks: int | None,
-    *,
-    draw: Callable[..., Any] = nominal,
-    **_: object,
+    n: int, n_landmarks: int | None, *, draw: Any = nominal, **_: object
 ) -> Plan:
     """Return what `skeleton` reads."""
     S1, S2 = draw(n, n_landmarks, nested=False)
@@ -315,7 +307,7 @@ def sicur_plan(
     oversampling: float = 2,
     *,
     nested: bool = True,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `sicur` reads."""
@@ -329,7 +321,7 @@ def stacur_plan(
     *,
     same_rows: bool = True,
     oversampling: float = 1,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `stacur` reads."""

@@ -16,7 +16,7 @@ from simlib.lowrank import LowRank
 
 __all__ = ["relative_error"]
 
-BLOCK = 2**22  # entries compared at a time
+COMPARED = 2**22  # entries at a time
 
 
 def relative_error(
@@ -75,7 +75,7 @@ def relative_error(
             f"The matrix has shape {K.shape}, the approximation {approximation.shape}."
         )
     missed = total = 0.0
-    step = max(1, BLOCK // K.shape[1])
+    step = max(1, COMPARED // K.shape[1])
     for k in range(0, K.shape[0], step):
         rows = np.arange(k, min(k + step, K.shape[0]))
         exact = np.asarray(K[rows[0] : rows[-1] + 1], dtype=float)

@@ -21,7 +21,8 @@ import numpy as np
 import scipy.stats
 from numpy.typing import ArrayLike
 
-from simlib._checks import whole_number
+from simlib._checks import inside, whole_number
+from simlib._scale import exponent
 from simlib.approximation.error import check_approximation
 from simlib.approximation.sampling_design import Strata, contains, features, pool
 from simlib.lowrank import LowRank
@@ -40,17 +41,10 @@ class ErrorEstimate(NamedTuple):
 
     Attributes
     ----------
-    value : float
-        Estimate of ``relative_error(K, approximation)``.
-    low : float
-        Lower end of the confidence interval.
-    high : float
-        Upper end.
-    off_diagonal : float
-        The part off the diagonal: the root of the squared error there over the squared
-        norm of the whole of K.
-    diagonal : float
-        The part on the diagonal; the squares of both add up to that of `value`.
+    value, low, high : float
+        Estimate of ``relative_error(K, approximation)``, and the ends of the interval.
+    off_diagonal, diagonal : float
+        The parts off the diagonal and on it: their squares add up to that of `value`.
     heavy_tailed : bool
         Of the pairs off the diagonal, the thousandth with the largest errors carries
         over a tenth of their squared error: few pairs decide, and a sample that is not
@@ -88,8 +82,7 @@ def estimate_error(
     r"""Estimate the relative Frobenius error from few similarities.
 
     Everything that `sim` was asked for, by the method say, counts as it is. Of the rest
-    a sample is evaluated that is drawn after the approximation was made, so that it
-    does not matter what the method read, nor what `sim` was asked before.
+    a sample is evaluated, drawn now.
 
     Parameters
     ----------
@@ -136,30 +129,12 @@ def estimate_error(
     Flops: O(n l^2) for factors of l columns, and O(l) for each of the unknown pairs, or
     of some 500,000 random ones where there are more.
 
-    The design is stratified sampling. A pair belongs to a stratum by two numbers that
-    cost nothing. One is the predicted similarity. The other is the likeness of the two
-    items: the cosine of their rows in the factors, after each column was turned into
-    normal scores, which do not depend on its scale, and the columns were made
-    orthonormal. Items that are much alike to all landmarks are alike to each other, and
-    the core cannot know how much: that is where few pairs carry the error. The strata
-    shrink fourfold from one to the next into both tails of the prediction and into the
-    upper one of the likeness. Of a stratum of N_h pairs a number proportional to the
-    root of N_h is evaluated (Bankier's power allocation), for good variances are not
-    known beforehand and a pilot sample that happened to miss the few large errors would
-    send the rest elsewhere.
-
-    Where only random ones of the unknown pairs are sorted into strata, the variance of
-    that first sample is added (two-phase sampling).
-
-    The same misfortune would make the interval short. Each stratum therefore takes the
-    larger of its own variance and that of itself and its neighbours together. What no
-    sample can do is to find errors that nothing foretells: a few dozen pairs among
-    a hundred thousand, unlike their neighbours in both numbers, may all be missed, and
-    the interval is then too low and as narrow as if they were not there. The fewer
-    pairs, the likelier: below 50 an interval of 90 % may miss in one case of three.
-
-    Of fewer than 100 pairs the degrees of freedom are at most the effective number of
-    those that make the variance, (sum v)^2 / sum v^2, less one.
+    Strata are laid by the predicted similarity, and by the likeness of the two items to
+    all landmarks; one of N_h pairs has a share of the sample in proportion to the root
+    of N_h. What no sample can do is to find errors that nothing foretells: a few dozen
+    pairs among a hundred thousand may all be missed, and the interval is then too low
+    and as narrow as if they were not there. The fewer pairs, the likelier: below 50 an
+    interval of 90 % may miss in one case of three.
 
     Source: ratio estimation in stratified samples, Cochran (1977), chapter 6; Bankier
     (1988); degrees of freedom after Satterthwaite (1946).
@@ -178,11 +153,9 @@ def estimate_error(
     >>> sim.calls - approximation.calls
     2000
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1; got {confidence}.")
+    inside(confidence, "confidence", 0, 1)
     sim = check_similarity(sim).run(asked=True)
-    if n_pairs is None:
-        n_pairs = default_size(sim.n)
+    n_pairs = default_size(sim.n) if n_pairs is None else n_pairs
     n_pairs = whole_number(n_pairs, "n_pairs")
     sample = ValidationSample(sim, approximation, n_pairs, rng)
     if approximation.symmetric and not sim.symmetric:
@@ -199,6 +172,11 @@ def estimate_error(
 def default_size(n: int) -> int:
     """Return how many pairs are evaluated unless told."""
     return max(2000, 2 * n)
+
+
+def _nothing(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Tell of pairs that none of them was read."""
+    return np.zeros(i.shape, dtype=bool)
 
 
 class ValidationSample:
@@ -280,37 +258,24 @@ class ValidationSample:
         self,
         approximation: LowRank,
         confidence: float,
-        has_read: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+        has_read: Callable[[np.ndarray, np.ndarray], np.ndarray] = _nothing,
     ) -> ErrorEstimate:
         """Estimate the error of an approximation, not only of the one drawn around.
 
-        Parameters
-        ----------
-        approximation : LowRank
-            Of the matrix.
-        confidence : float
-            Of the interval.
-        has_read : callable, optional
-            Tells of pairs (i, j) which of them the method has read since the sample was
-            drawn, if it went on: they stand for themselves alone. What was drawn must
-            not have decided what was read.
+        `has_read` tells of pairs (i, j) which of them the method has read since the
+        sample was drawn, if it went on: they stand for themselves alone. What was drawn
+        must not have decided what was read.
         """
-        sim, off = self.sim, self._chosen.size
-        squares = _Squares(sim.symmetric, approximation, self._largest)
-        fresh = np.ones(self._i.size, dtype=bool)
-        if has_read is not None:
-            fresh = ~has_read(self._i, self._j)
-        total = _Total()
-        for i, j, values in sim.known():
-            seen = contains(self._known, self._keys(i, j))
-            if has_read is not None:
-                seen |= has_read(i, j)
+        fresh, total = ~has_read(self._i, self._j), _Total()
+        for i, j, values in self.sim.known():
+            seen = contains(self._known, self._keys(i, j)) | has_read(i, j)
             i, j, values = i[seen], j[seen], values[seen]
-            total.add(i == j, *squares(i, j, values))
-        error, norm = squares(self._i, self._j, self._values)
-        weights = np.full(self._i.size, self._diagonal / max(self._on.size, 1))
-        weights[:off] = self._strata.weights[self._strata.cell[self._chosen]]
+            total.add(i == j, *self._squares(approximation, i, j, values))
         on_diagonal = self._i == self._j
+        error, norm = self._squares(approximation, self._i, self._j, self._values)
+        weights = np.full(self._i.size, self._diagonal / max(self._on.size, 1))
+        cells = self._strata.cell[self._chosen]
+        weights[: cells.size] = self._strata.weights[cells]
         total.add(*(part[fresh] for part in (on_diagonal, error, norm, weights)))
         norm_squared = total.norm.sum()
         if norm_squared == 0:
@@ -320,31 +285,60 @@ class ValidationSample:
             )
         squared = total.error.sum() / norm_squared
         residual = np.where(fresh, error - squared * norm, 0.0)
-        parts = [self._strata.variance(self._chosen, residual[:off])]
-        parts.append(_simple_variance(residual[off:], self._diagonal))
-        variance, uncertainty = np.sum(parts, axis=0)
-        spread = 0.0
-        if variance > 0:
-            freedom = max(variance**2 / uncertainty, 1.0) if uncertainty > 0 else np.inf
-            if self._i.size < FEW:
-                shares = np.abs(weights * residual)
-                shares = np.square(shares / shares.max())
-                effective = shares.sum() ** 2 / np.square(shares).sum()
-                freedom = min(freedom, max(effective - 1, 1.0))
-            quantile = scipy.stats.t.ppf((1 + confidence) / 2, freedom)
-            spread = quantile * np.sqrt(variance) / total.error.sum() / 2
+        deviation = self._deviation(residual, weights, confidence)
+        spread = deviation and deviation / total.error.sum() / 2
         value = np.sqrt(squared)
         with np.errstate(over="ignore"):
             low, high = value * np.exp(-spread), value * np.exp(spread)
         off_diagonal, diagonal = np.sqrt(total.error / norm_squared)
-        return ErrorEstimate(
-            float(value),
-            float(low),
-            float(high),
-            off_diagonal=float(off_diagonal),
-            diagonal=float(diagonal),
-            heavy_tailed=bool(total.share_of_largest(self.all_off / 1000) > 0.1),
-        )
+        heavy = total.share_of_largest(self.all_off / 1000) > 0.1
+        numbers = map(float, (value, low, high, off_diagonal, diagonal))
+        return ErrorEstimate._make([*numbers, bool(heavy)])
+
+    def _squares(
+        self, approximation: LowRank, i: np.ndarray, j: np.ndarray, values: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return what pairs add to the squares of the norms of K - K~ and of K.
+
+        Relative to a power of two beside the largest entry of K, as the squares of
+        squares of its own scale need not be numbers.
+        """
+        unit, symmetric = -exponent(self._largest), self.sim.symmetric
+        values = values.astype(float)
+        both = 1 + (symmetric & (i != j))
+
+        def error(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+            with np.errstate(over="ignore"):
+                return np.ldexp(values - approximation.entries(i, j), unit) ** 2
+
+        errors = error(i, j)
+        if symmetric and not approximation.symmetric:
+            errors = (errors + error(j, i)) / 2
+        if not np.isfinite(errors).all():
+            raise ValueError(
+                "The approximation is off by more than 1e150 times the largest "
+                "similarity: it is none of this matrix."
+            )
+        return both * errors, both * np.ldexp(values, unit) ** 2
+
+    def _deviation(
+        self, residual: np.ndarray, weights: np.ndarray, confidence: float
+    ) -> float:
+        """Return the half of the interval of the total of the residuals."""
+        off = self._chosen.size
+        parts = [self._strata.variance(self._chosen, residual[:off])]
+        parts.append(_simple_variance(residual[off:], self._diagonal))
+        variance, uncertainty = np.sum(parts, axis=0)
+        if variance <= 0:
+            return 0.0
+        freedom = max(variance**2 / uncertainty, 1.0) if uncertainty > 0 else np.inf
+        if residual.size < FEW:  # at most the effective number of those that matter
+            shares = np.abs(weights * residual)
+            shares = np.square(shares / shares.max())
+            effective = shares.sum() ** 2 / np.square(shares).sum()
+            freedom = min(freedom, max(effective - 1, 1.0))
+        quantile = scipy.stats.t.ppf((1 + confidence) / 2, freedom)
+        return float(quantile * np.sqrt(variance))
 
 
 class _Total:
@@ -385,35 +379,3 @@ def _simple_variance(values: np.ndarray, size: int) -> tuple[float, float]:
         return 0.0, 0.0
     variance = size**2 / values.size * (1 - values.size / size) * values.var(ddof=1)
     return variance, variance**2 / (values.size - 1)
-
-
-class _Squares:
-    """What pairs add to the squares of the norms of K - K~ and of K.
-
-    Relative to the largest entry of K, or a power of two beside it, as the squares of
-    squares of its own scale need not be numbers.
-    """
-
-    def __init__(self, symmetric: bool, approximation: LowRank, largest: float):
-        self.symmetric, self.approximation = symmetric, approximation
-        self.exponent = -int(np.frexp(largest)[1])
-
-    def __call__(
-        self, i: np.ndarray, j: np.ndarray, values: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        both = 1 + (self.symmetric & (i != j))
-        error = self._error(i, j, values)
-        if self.symmetric and not self.approximation.symmetric:
-            error = (error + self._error(j, i, values)) / 2
-        return both * error, both * np.ldexp(values.astype(float), self.exponent) ** 2
-
-    def _error(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> np.ndarray:
-        difference = values.astype(float) - self.approximation.entries(i, j)
-        with np.errstate(over="ignore"):
-            error = np.ldexp(difference, self.exponent) ** 2
-        if not np.isfinite(error).all():
-            raise ValueError(
-                "The approximation is off by more than 1e150 times the largest "
-                "similarity: it is none of this matrix."
-            )
-        return error

@@ -14,136 +14,34 @@ of the paper, whose inner products are another matrix.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
-from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
-from sklearn.utils import Tags, check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from simlib._checks import whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.anchored import Anchored
-from simlib.approximation.anchored import _companion as as_companion
-from simlib.approximation.companion import InnerProducts
 from simlib.approximation.methods import named
+from simlib.approximation.of_items import Kernel, OfItems, some_of
 from simlib.lowrank import LowRank
-from simlib.similarity import Similarity
 from simlib.similarity.budget import SimilarityError
-from simlib.similarity.items import accessor, as_items, is_frame, numeric
-from simlib.similarity.requests import Block
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
-__all__ = ["OfItems", "SimilarityFeatures"]
+__all__ = ["SimilarityFeatures"]
 
 BASE_RANK = 1000  # features of a cheap kernel, unless told
-
-Kernel = str | Callable[..., Any] | Source
-
-
-class OfItems(BaseEstimator):
-    """An estimator on items of any kind: what `kernel`, `cheap` and `batch` may be."""
-
-    kernel: Kernel
-    cheap: Kernel | MatrixLike | None
-    batch: Literal["pairs", "block"] | None
-    kernel_params: dict[str, Any] | None = None
-    n_jobs: int | None = None
-
-    def _items(self, X: Any, *, reset: bool) -> Any:
-        """Check X as far as its kind allows."""
-        if self.batch not in (None, "pairs", "block"):
-            raise ValueError(
-                f'batch must be None, "pairs" or "block"; got {self.batch!r}.'
-            )
-        if reset:  # a kind of items without columns leaves none of an earlier fit
-            for name in ("n_features_in_", "feature_names_in_"):
-                self.__dict__.pop(name, None)
-        if isinstance(X, str | bytes):
-            raise TypeError(f"X is a sequence of items, got one of them: pass [{X!r}].")
-        if isinstance(self.kernel, Source):
-            return _numbers(X)
-        if not callable(self.kernel):
-            return validate_data(
-                self,
-                X,
-                accept_sparse="csr" if self.kernel != "precomputed" else False,
-                dtype=[np.float64, np.float32],
-                reset=reset,
-            )
-        if len(getattr(X, "shape", ())) == 2:
-            validate_data(self, X, skip_check_array=True, reset=reset)
-        if not (is_frame(X) and numeric(X)):  # or rows are arrays, as in scikit-learn
-            X = as_items(X, self.batch)
-            if is_frame(X):
-                return X
-        return X.to_numpy() if hasattr(X, "to_numpy") else X
-
-    def _cheap_kernel(self) -> Any:
-        """Return `cheap`, for numbers of items as a Source whatever it is."""
-        numbers = isinstance(self.kernel, Source)
-        if self.cheap is None or isinstance(self.cheap, str | Source):
-            if self.cheap is not None and isinstance(self.cheap, Source) != numbers:
-                raise ValueError(
-                    "Of `kernel` and `cheap` one is a Similarity, for which X is "
-                    "numbers of items: the other must be one too."
-                )
-            return self.cheap
-        if not numbers:
-            return self.cheap
-        return as_companion(self.cheap, check_similarity(self.kernel))
-
-    def _cheap_items(self, items: Any) -> Any:
-        """Return the items as the cheap kernel takes them."""
-        if not isinstance(self.cheap, str):
-            return items
-        return check_array(items, accept_sparse="csr", dtype=[np.float64, np.float32])
-
-    def _similarity(self, items: Any, kernel: Kernel) -> SimilarityMatrix:
-        """Return the similarity of the items to each other under a kernel."""
-        params = self.kernel_params if kernel is self.kernel else None
-        if isinstance(kernel, Source):
-            if params:
-                raise ValueError(
-                    "kernel_params are for functions; of a Similarity use `map`."
-                )
-            if isinstance(base := getattr(kernel, "base", None), InnerProducts):
-                return check_similarity(InnerProducts(base.Z[items]))
-            return _Subset(check_similarity(kernel), items)
-        if kernel == "precomputed":
-            return Similarity.from_matrix(items)
-        if callable(kernel):
-            return Similarity(
-                items,
-                partial(kernel, **(params or {})),
-                batch=self.batch if kernel is self.kernel else None,
-                n_jobs=self.n_jobs,
-            )
-        if kernel not in kernel_metrics():
-            raise ValueError(
-                'kernel must be a callable, a Similarity, "precomputed" or one of '
-                f"{', '.join(sorted(kernel_metrics()))}; got {kernel!r}."
-            )
-        function = partial(pairwise_kernels, metric=kernel, **(params or {}))
-        return Similarity(
-            items, function, batch="block", dtype=items.dtype, n_jobs=self.n_jobs
-        )
-
-    def _between(self, items: Any, landmarks: Any, kernel: Kernel) -> np.ndarray:
-        """Return the similarities of items to landmarks under a kernel."""
-        if isinstance(kernel, Source):
-            return kernel.block(items, landmarks)
-        sim = self._similarity(landmarks, kernel)
-        return sim.between(items, np.arange(sim.n))
+NO_FEATURES = {  # options that make the answer no function of an item, and why
+    "variant": 'Features need variant="core": the other variants add to rows of the '
+    "fitted matrix, which is no function of an item.",
+    "nugget": "Features take no nugget: it moves the similarities of the fitted items "
+    "with themselves, and a new item has none.",
+    "overlay": "Features take no overlay: the evaluated entries, kept beside the "
+    "factors, are no inner products of features.",
+}
 
 
 class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
@@ -226,20 +124,16 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
     knows. In `fit` a callable is called as often as the method says, never twice for a
     pair; a function in blocks, as a named kernel is, gives both halves of small tiles
     on the diagonal. With "precomputed" `transform` takes similarities to all fitted
-    items, and ``sklearn.model_selection`` cuts rows and columns. A data frame of
-    numbers reaches a callable as rows of arrays, any other as in `Similarity`: one
-    column as its values, several as mappings. Float32 data gives float32 features of a
-    named kernel or precomputed matrix.
+    items. A data frame of numbers reaches a callable as rows of arrays, any other as in
+    `Similarity`. Float32 data gives float32 features of a named kernel or precomputed
+    matrix.
 
     Of "sicur", "stacur" and "skeleton" the features are those of the paper,
-    :math:`Z = C P \Sigma^{1/2}` with the joining matrix :math:`U = P \Sigma Q^\top`.
-    Their inner products are :math:`C (U U^\top)^{1/2} C^\top`, positive semidefinite,
-    and not the approximation :math:`C U R`: signs of eigenvalues are lost, and with
-    more rows than columns so is the scale, by about ``oversampling ** -0.5``. "sicur"
-    with ``{"symmetrize": True}`` gives the approximation itself, from as many landmarks
-    as there are rows. "sms_nystrom" shifts the core alone (``variant="core"``): the
-    other variants add to rows of the fitted matrix, which is no function of an item.
-    Source: Ray et al. (2022), section 4.1.
+    :math:`Z = C P \Sigma^{1/2}` with the joining matrix :math:`U = P \Sigma Q^\top`:
+    their inner products are :math:`C (U U^\top)^{1/2} C^\top`, positive semidefinite,
+    and not the approximation :math:`C U R`. "sicur" with ``{"symmetrize": True}`` gives
+    that, from as many landmarks as there are rows. Source: Ray et al. (2022), section
+    4.1.
 
     Examples
     --------
@@ -307,11 +201,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
         Raises
         ------
-        ValueError
-            No such kernel or method, numbers that a named kernel cannot take, a matrix
+        ValueError, TypeError
+            No such kernel, method or option, data that the kernel cannot take, a matrix
             that is not square or not symmetric, or what the method refuses.
-        TypeError
-            The method has no such option, or the data is a single string.
         SimilarityError
             The callable raised, or returned something that is no number.
         """
@@ -350,12 +242,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         ------
         sklearn.exceptions.NotFittedError
             Before `fit`.
-        ValueError
-            Another number or other names of columns than in `fit`.
-        TypeError
-            The data is a single string.
-        SimilarityError
-            The callable raised, or returned something that is no number.
+        ValueError, TypeError, SimilarityError
+            Other columns than in `fit`, or as there.
         """
         check_is_fitted(self, "normalization_")
         items = self._items(X, reset=False)
@@ -396,15 +284,12 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
                 UserWarning,
                 stacklevel=3,
             )
-        seed = self.random_state
-        if isinstance(seed, np.random.RandomState):
-            seed = seed.randint(2**31)
         calls = sim.calls
         try:
             answer = method(
                 sim,
                 n_landmarks=min(n_landmarks, sim.n),
-                rng=np.random.default_rng(seed),
+                rng=self._seed(),
                 **options,
             )
         except SimilarityError as error:
@@ -416,16 +301,14 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             raise
         self.n_calls_ = sim.calls - calls
         assert answer.landmarks is not None
-        self.component_indices_ = answer.landmarks
-        self.components_ = (
-            None if self.kernel == "precomputed" else _some(items, answer.landmarks)
-        )
+        self.component_indices_, self.components_ = answer.landmarks, None
+        if self.kernel != "precomputed":
+            self.components_ = some_of(items, answer.landmarks)
+        for name in ("base_components_", "calibration_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         if isinstance(answer, Anchored):
-            self.base_components_ = _some(base_items, answer.base_landmarks)
+            self.base_components_ = some_of(base_items, answer.base_landmarks)
             self.calibration_ = answer.calibration
-        else:  # of an earlier fit
-            self.__dict__.pop("base_components_", None)
-            self.__dict__.pop("calibration_", None)
         self.normalization_, self.signs_ = _feature_map(answer)
         return answer
 
@@ -453,21 +336,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             name = "anchored"
         elif name == "anchored":
             raise ValueError('The method "anchored" needs a `cheap` kernel.')
-        if options.get("variant", "core") != "core":
-            raise ValueError(
-                'Features need variant="core": the other variants add to rows of the '
-                "fitted matrix, which is no function of an item."
-            )
-        if options.get("nugget"):
-            raise ValueError(
-                "Features take no nugget: it moves the similarities of the fitted "
-                "items with themselves, and a new item has none."
-            )
-        if options.get("overlay"):
-            raise ValueError(
-                "Features take no overlay: the evaluated entries, kept beside the "
-                "factors, are no inner products of features."
-            )
+        for option, reason in NO_FEATURES.items():
+            if options.get(option) not in (None, False, "core"):
+                raise ValueError(reason)
         return named(name, options).function, options
 
     @property
@@ -480,89 +351,6 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-class _Subset(View):
-    """The similarities of some items, by their places among these."""
-
-    def __init__(self, base: SimilarityMatrix, items: np.ndarray):
-        super().__init__(base)
-        base.peek(items, items)  # raises for numbers that are none of an item
-        self.subset = items
-
-    def on(self, base: Source) -> View:
-        return _Subset(check_similarity(base), self.subset)
-
-    @property
-    def n(self) -> int:
-        return self.subset.size
-
-    @property
-    def items(self) -> Any:
-        return _some(super().items, self.subset)
-
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        return self.base.block(self._of(rows), self._of(columns))
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        return self.base.block(self.subset, self._of(columns))
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        return self.base.block(self._of(rows), self.subset)
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return self.base.pairs(self._of(i), self._of(j))
-
-    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return self.base.peek(self._of(i), self._of(j))
-
-    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        place = np.full(self.base.n, -1)
-        place[self.subset] = np.arange(self.n)
-        for i, j, values in self.base.known():
-            inside = (place[i] >= 0) & (place[j] >= 0)
-            yield place[i[inside]], place[j[inside]], values[inside]
-
-    def cost(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> int:
-        def inside(items: ArrayLike | None) -> np.ndarray:
-            return self.subset if items is None else self._of(items)
-
-        those = [(inside(rows), inside(columns)) for rows, columns in blocks]
-        if pairs is not None:
-            pairs = (inside(pairs[0]), inside(pairs[1]))
-        return check_similarity(self.base).cost(*those, pairs=pairs)
-
-    def between(
-        self,
-        new_items: Any,
-        landmarks: ArrayLike,
-        row_landmarks: ArrayLike | None = None,
-    ) -> np.ndarray:
-        others = None if row_landmarks is None else self._of(row_landmarks)
-        return super().between(new_items, self._of(landmarks), others)
-
-    def _of(self, places: ArrayLike) -> np.ndarray:
-        """Return the items at these places."""
-        return self.subset[np.asarray(places)]
-
-
-def _numbers(X: Any) -> np.ndarray:
-    """Return the numbers of items, from a sequence or a single column."""
-    numbers = np.asarray(X)
-    if numbers.ndim == 2 and numbers.shape[1] == 1:
-        numbers = numbers[:, 0]
-    if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu":
-        raise ValueError(
-            "Where the kernel is a Similarity, X is a sequence of the numbers of its "
-            f"items; got {numbers.dtype} of shape {numbers.shape}."
-        )
-    return numbers.astype(np.int64)
-
-
-def _some(items: Any, index: np.ndarray) -> Any:
-    return accessor(items)(index)
 
 
 def _feature_map(answer: LowRank) -> tuple[np.ndarray, np.ndarray]:

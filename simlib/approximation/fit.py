@@ -10,7 +10,7 @@ Equation :eq:`eq:tikhonov` of the book, with S1 in S2: what `tikhonov` fits to K
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Literal, NamedTuple
@@ -18,23 +18,30 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib import _scale
 from simlib.approximation.plan import Reading
 
-__all__ = ["COMMON", "RIDGES", "Problem", "smallest_inverted"]
+__all__ = ["COMMON", "RIDGES", "Problem", "in_units", "smallest_inverted"]
 
 COMMON = 200  # binary orders of magnitude whose fourth powers are numbers
 N_FOLDS, LANDMARK_FOLDS = 5, 10
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
+TOO_LARGE = 2.0  # times the norm that K appears to have
+STACKED = 2**22  # entries of the matrices that are held for several ridges
 
 
 def smallest_inverted(dtype: np.dtype) -> float:
     """Return which share of the largest singular value is the least one to invert.
 
-    A core is explicit, and C U R^T is only right to eps times the size of U, C and R.
-    Inverting a share t of the norm makes U as large as 1 / t, and leaving it out errs
-    by t: the two are equal where t^2 is eps.
+    Inverting a share t of the norm costs eps / t, leaving it out t.
     """
     return float(np.sqrt(np.finfo(dtype).eps))
+
+
+def in_units(ridge: float, exponent: int) -> float:
+    """Return a ridge in units of 2^exponent K, infinity or 0 beyond the numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.ldexp(float(ridge), -2 * exponent))
 
 
 class _Factor(NamedTuple):
@@ -43,11 +50,6 @@ class _Factor(NamedTuple):
     P: np.ndarray
     sigma: np.ndarray
     Q: np.ndarray
-
-    @property
-    def norm(self) -> float:
-        """Spectral norm of the block."""
-        return float(self.sigma.max(initial=0))
 
     @classmethod
     def of(cls, B: np.ndarray, dtype: np.dtype) -> _Factor:
@@ -90,13 +92,15 @@ class _Fit:
 class Problem:
     """What was evaluated: A = K[S2, S2], which begins with S1, and whole columns C.
 
-    Where K is not symmetric R is the transpose of its rows S1, otherwise None.
+    Where K is not symmetric R is the transpose of its rows S1, otherwise None. All are
+    divided by 2^exponent, which is 1 but where squares may be no numbers.
     """
 
     A: np.ndarray
     C: np.ndarray
     R: np.ndarray | None
     S1: np.ndarray
+    exponent: int = 0
 
     @classmethod
     def of(cls, read: Reading, S1: np.ndarray, *, symmetric: bool) -> Problem:
@@ -105,7 +109,9 @@ class Problem:
         A symmetric companion of a matrix that is not symmetric counts as not symmetric.
         """
         R = read.C if read.R is None else read.R
-        return cls(read.A.astype(float), read.C, None if symmetric else R, S1)
+        problem = cls(read.A.astype(float), read.C, None if symmetric else R, S1)
+        exponent = _scale.exponent(problem.largest)
+        return problem.divided(exponent if abs(exponent) > COMMON else 0)
 
     @property
     def largest(self) -> float:
@@ -113,20 +119,19 @@ class Problem:
         parts = [part for part in (self.A, self.C, self.R) if part is not None]
         return float(max(max(part.max(), -part.min()) for part in parts))
 
-    @property
-    def exponent(self) -> int:
-        """The power of two by which to divide so that squares are numbers; often 0."""
-        exponent = int(np.frexp(self.largest)[1])
-        return exponent if abs(exponent) > COMMON else 0
-
-    def times_power(self, exponent: int) -> Problem:
-        """Return the same for 2^exponent K."""
+    def divided(self, exponent: int) -> Problem:
+        """Return the same in units of 2^exponent."""
         if exponent == 0:
             return self
-        R = None if self.R is None else np.ldexp(self.R, exponent)
-        return Problem(
-            np.ldexp(self.A, exponent), np.ldexp(self.C, exponent), R, self.S1
-        )
+        A, C = np.ldexp(self.A, -exponent), np.ldexp(self.C, -exponent)
+        R = None if self.R is None else np.ldexp(self.R, -exponent)
+        return Problem(A, C, R, self.S1, self.exponent + exponent)
+
+    def factors(self, ridge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return C, U and R of K ~ C U R^T, in the units of the matrix."""
+        U = np.ldexp(self.fit.core(ridge), -self.exponent).astype(self.C.dtype)
+        whole = self.divided(-self.exponent)
+        return whole.C, U, whole.R
 
     def without(self, tau: float) -> Problem:
         """Return the same for K - tau I."""
@@ -136,9 +141,10 @@ class Problem:
             part[rows, np.arange(rows.size)] -= tau
             return part
 
-        C = less(self.C, self.S1)
-        R = None if self.R is None else less(self.R, self.S1)
-        return Problem(less(self.A, np.arange(len(self.A))), C, R, self.S1)
+        A, C = less(self.A, np.arange(len(self.A))), less(self.C, self.S1)
+        return replace(
+            self, A=A, C=C, R=None if self.R is None else less(self.R, self.S1)
+        )
 
     @cached_property
     def fit(self) -> _Fit:
@@ -149,29 +155,33 @@ class Problem:
         """Return the fits to a part of the block that begins with s1 landmarks."""
         return _Fit(self.A[np.ix_(kept, kept)], s1, self.R is None, self.C.dtype)
 
+    def _grams(self, items: np.ndarray | slice) -> list[np.ndarray]:
+        """Return C^T C of some items, and R^T R where there is R."""
+        sides = [self.C] if self.R is None else [self.C, self.R]
+        parts = (side[items].astype(float, copy=False) for side in sides)
+        return [part.T @ part for part in parts]
+
     def ridges(self) -> np.ndarray:
         """Return the ridges to choose from, without those whose answer is too large.
 
-        P K P is never larger than K, whose norm the columns tell roughly. Entries that
-        happen to be left out may not show what a small ridge does to other items; an
-        answer of more than twice that norm does. Where all are too large the ridge is
-        infinite, which makes the core zero.
+        P K P is never larger than K, whose norm the columns tell roughly. Where all are
+        too large the ridge is infinite, which makes the core zero.
         """
-        fit, sides = self.fit, [self.C] if self.R is None else [self.C, self.R]
-        ridges = RIDGES * max(fit.left.norm, fit.right.norm) ** 2
-        grams = [side.T @ side for side in (S.astype(float, copy=False) for S in sides)]
+        fit, grams = self.fit, self._grams(slice(None))
+        sides = fit.left, fit.right
+        ridges = RIDGES * max(side.sigma.max(initial=0) for side in sides) ** 2
         square = len(self.C) / self.S1.size * np.mean([np.trace(G) for G in grams])
-        inner = [
-            factor.Q.T @ gram @ factor.Q
-            for factor, gram in ((fit.left, grams[0]), (fit.right, grams[-1]))
-        ]
+        left, right = (
+            side.Q.T @ gram @ side.Q
+            for side, gram in zip(sides, (grams[0], grams[-1]), strict=True)
+        )
         squares = np.concatenate(
             [
-                np.einsum("kab,kab->k", inner[0] @ middle, middle @ inner[1])
+                np.einsum("kab,kab->k", left @ middle, middle @ right)
                 for middle in map(fit.filtered, _few(ridges, self.S1.size**2))
             ]
         )
-        good = squares <= 4 * square
+        good = squares <= TOO_LARGE**2 * square
         return ridges[good] if good.any() else np.array([np.inf])
 
     def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
@@ -198,10 +208,8 @@ class Problem:
         errors = np.zeros((len(folds), ridges.size))
         for k, fold in enumerate(folds):
             fit = self._fit(np.setdiff1d(np.arange(len(A)), fold), s1)
-            blocks = [(fold, held_out)]
-            if self.R is not None:
-                blocks.append((held_out, fold))
-            for rows, columns in blocks:
+            blocks = [(fold, held_out), (held_out, fold)]
+            for rows, columns in blocks[: 1 if self.R is None else 2]:
                 left, right = A[rows, :s1] @ fit.left.Q, A[:s1, columns].T @ fit.right.Q
                 size = max(s1, rows.size) * max(s1, columns.size)
                 errors[k] += np.concatenate(
@@ -216,23 +224,16 @@ class Problem:
         """Return the squared error of each fold of landmarks and ridge in its columns.
 
         The fit does without the fold and predicts what its columns, and rows, hold for
-        the items that are no landmarks: far more entries than are held out in the
-        block. With Y = U B^T the error is ``|C_fold - C_kept Y|^2``, a quadratic form
-        in the Gram matrix of C.
+        the items that are no landmarks. With Y = U B^T the error is ``|C_fold - C_kept
+        Y|^2``, a quadratic form in the Gram matrix of C.
         """
         A, s1 = self.A, self.S1.size
-        others = np.setdiff1d(np.arange(len(self.C)), self.S1)
-        sides = [self.C] if self.R is None else [self.C, self.R]
-        grams = [
-            part.T @ part
-            for part in (S[others].astype(float, copy=False) for S in sides)
-        ]
+        grams = self._grams(np.setdiff1d(np.arange(len(self.C)), self.S1))
         folds = np.array_split(np.arange(s1), min(LANDMARK_FOLDS, s1))
         errors = np.zeros((len(folds), ridges.size))
         for k, fold in enumerate(folds):
-            kept = np.setdiff1d(np.arange(len(A)), fold)
             inner = np.setdiff1d(np.arange(s1), fold)
-            fit = self._fit(kept, inner.size)
+            fit = self._fit(np.setdiff1d(np.arange(len(A)), fold), inner.size)
             for few in _few(np.arange(ridges.size), s1**2):
                 U = fit.core(ridges[few])
                 weights = [U @ A[np.ix_(inner, fold)]]
@@ -248,7 +249,8 @@ class Problem:
 
 def _few(ridges: np.ndarray, size: int) -> list[np.ndarray]:
     """Cut the ridges so that a stack of matrices of that size takes little memory."""
-    return np.array_split(ridges, np.clip(ridges.size * size // 2**22, 1, ridges.size))
+    parts = np.clip(ridges.size * size // STACKED, 1, ridges.size)
+    return np.array_split(ridges, parts)
 
 
 def _squared_errors(

@@ -6,11 +6,10 @@ the option ``cheap``.
 
 from __future__ import annotations
 
-from functools import partial
 from inspect import signature
-from numbers import Real
 from typing import Any
 
+from simlib._checks import one_of, whole_number
 from simlib.approximation.anchored import anchored, anchored_plan
 from simlib.approximation.cur import (
     sicur,
@@ -21,7 +20,7 @@ from simlib.approximation.cur import (
     stacur_plan,
 )
 from simlib.approximation.nystrom import nystrom, nystrom_plan
-from simlib.approximation.plan import Calls, Method, largest_below
+from simlib.approximation.plan import Method, last
 from simlib.approximation.rpcholesky import rpcholesky, rpcholesky_plan
 from simlib.approximation.sms import sms_nystrom, sms_plan
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
@@ -29,16 +28,16 @@ from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 __all__ = ["COMPANION_METHODS", "METHODS", "largest"]
 
 METHODS: dict[str, Method] = {
-    "nystrom": Method(nystrom, Calls(nystrom_plan)),
-    "sms_nystrom": Method(sms_nystrom, Calls(sms_plan)),
-    "skeleton": Method(skeleton, Calls(skeleton_plan)),
-    "sicur": Method(sicur, Calls(sicur_plan)),
-    "stacur": Method(stacur, Calls(stacur_plan)),
-    "rpcholesky": Method(rpcholesky, Calls(rpcholesky_plan)),
-    "tikhonov": Method(tikhonov, Calls(tikhonov_plan)),
+    "nystrom": Method(nystrom, nystrom_plan),
+    "sms_nystrom": Method(sms_nystrom, sms_plan),
+    "skeleton": Method(skeleton, skeleton_plan),
+    "sicur": Method(sicur, sicur_plan),
+    "stacur": Method(stacur, stacur_plan),
+    "rpcholesky": Method(rpcholesky, rpcholesky_plan),
+    "tikhonov": Method(tikhonov, tikhonov_plan),
 }
 COMPANION_METHODS: dict[str, Method] = {
-    "anchored": Method(anchored, Calls(anchored_plan)),
+    "anchored": Method(anchored, anchored_plan),
 }
 
 
@@ -93,21 +92,24 @@ def largest(
     >>> largest("nystrom", 1000, 50_000)
     51
     """
-    plan = partial(named(method, options).calls.plan, **options)
+    chosen, n = named(method, options), whole_number(n, "The number of items", 1)
 
     def cost(s: int) -> int:
-        return plan(int(n), s).cost(symmetric=symmetric, diagonal_known=diagonal_known)
+        plan = chosen.plan(n, s, **options)
+        return plan.cost(symmetric=symmetric, diagonal_known=diagonal_known)
 
-    return largest_below(calls, n, cost)
+    if not cost(1) <= calls:
+        raise ValueError(
+            f"A budget of {calls} calls does not pay for one landmark: that costs "
+            f"{cost(1)}."
+        )
+    return last(1, n, lambda s: cost(s) <= calls)
 
 
 def named(method: str, options: dict[str, Any]) -> Method:
     """Return a method by its name, and check that it has these options."""
     methods = METHODS | COMPANION_METHODS
-    if method not in methods:
-        raise ValueError(
-            f"No method is called {method!r}; there are {', '.join(methods)}."
-        )
+    one_of(method, methods, "method")
     parameters = signature(methods[method].function).parameters
     unknown = set(options) - set(parameters)
     if unknown:
@@ -115,7 +117,4 @@ def named(method: str, options: dict[str, Any]) -> Method:
     taken = set(options) & {"sim", "n_landmarks", "rng"}
     if taken:
         raise TypeError(f"{', '.join(sorted(taken))} cannot be an option here.")
-    oversampling = options.get("oversampling", 1)
-    if not (isinstance(oversampling, Real) and float(oversampling) >= 1):
-        raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
     return methods[method]

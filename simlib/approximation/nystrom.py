@@ -10,16 +10,16 @@ the landmarks tells which they should be.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
 
+from simlib import _scale
+from simlib._checks import word_or_number
 from simlib._typing import Indices
-from simlib.approximation.fit import COMMON, Problem, smallest_inverted
+from simlib.approximation.fit import TOO_LARGE, Problem, smallest_inverted
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
@@ -54,14 +54,12 @@ def nystrom(
         Number s of landmarks, 1 to n.
     rcond : "cv" or float, optional
         Eigenvalues of W below `rcond` times the largest in magnitude count as zero.
-        None means the square root of the machine epsilon, 1.5e-8 in float64: what is
-        smaller costs a core that is explicit more digits than it brings. The code
-        published with the paper uses 1e-15, which inverts rounding errors. "cv" chooses
-        among None and 20 values from 1e-5 to 0.56 by the similarities of min(s, n - s)
-        further items among each other, which have to be read: as `tikhonov` chooses its
-        ridge, and from the same entries. No folds are needed, as the core is made
-        without them. Values that make the answer more than twice as large as K appears
-        from the columns are left out. With fewer than two further items it is None.
+        None means the square root of the machine epsilon: what is smaller costs an
+        explicit core more digits than it brings. "cv" chooses among None and 20 values
+        from 1e-5 to 0.56 by the similarities of min(s, n - s) further items among each
+        other, which are the entries that `tikhonov` reads. Values that make the answer
+        more than twice as large as K appears from the columns are left out. With fewer
+        than two further items it is None.
     landmarks : array of int, optional
         Indices to use in place of a uniform draw.
     rng : int, Generator or None
@@ -115,10 +113,8 @@ def nystrom(
     LowRank(nystrom: n=200, rank=60, calls=12060) 0.18
     """
     sim = check_similarity(sim)
-    if isinstance(rcond, str) and rcond != "cv":
-        raise ValueError(f'rcond must be "cv" or a number; got {rcond!r}.')
-    if rcond != "cv":
-        check_cutoff(rcond)
+    if rcond is not None:
+        word_or_number(rcond, ["cv"], "rcond", 0, 1)
     choose = partial(draw, landmarks=landmarks, rng=rng)
     plan = nystrom_plan(sim.n, n_landmarks, rcond=rcond, draw=choose)
     S, read = plan.columns, plan.read(sim)
@@ -141,7 +137,7 @@ def nystrom_plan(
     n_landmarks: int | None,
     *,
     rcond: Literal["cv"] | float | None = None,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `nystrom` reads."""
@@ -157,7 +153,6 @@ def _cross_validated(problem: Problem) -> float:
     As for a ridge, answers of more than twice the norm estimated from the columns are
     left out.
     """
-    problem = problem.times_power(-problem.exponent)
     A, C, s = problem.A, problem.C.astype(float, copy=False), problem.S1.size
     R = C if problem.R is None else problem.R.astype(float, copy=False)
     least = smallest_inverted(problem.C.dtype)
@@ -174,28 +169,18 @@ def _cross_validated(problem: Problem) -> float:
     norm = len(C) / s * (np.square(C).sum() + np.square(R).sum()) / 2
     left, right = A[s:, :s] @ Vt.T, A[:s, s:].T @ U
     errors = np.full(cutoffs.size, np.inf)
-    for k in np.flatnonzero(squares <= 4 * norm):
+    for k in np.flatnonzero(squares <= TOO_LARGE**2 * norm):
         error = rest - (left * weights[k]) @ right.T
         np.fill_diagonal(error, 0)
         errors[k] = np.square(error).sum()
     return float(cutoffs[np.argmin(errors) if np.isfinite(errors).any() else -1])
 
 
-def check_cutoff(rcond: float | None) -> None:
-    """Raise for what is no cut-off, before anything is evaluated for it."""
-    if rcond is None:
-        return
-    if not isinstance(rcond, Real) or not 0 <= rcond < 1:
-        raise ValueError(f"rcond must be at least 0 and below 1; got {rcond!r}.")
-
-
 def pinv(W: np.ndarray, *, symmetric: bool, rcond: float | None = None) -> np.ndarray:
     """Return the pseudo-inverse in float64; `rcond` None goes by the type of W."""
     if rcond is None:
         rcond = smallest_inverted(W.dtype)
-    exponent = int(np.frexp(np.abs(W).max(initial=0))[1])
-    exponent = exponent if exponent > COMMON else 0  # sums of entries may be no numbers
-    W = np.ldexp(W.astype(float), -exponent)
+    W, exponent = _scale.unit(W.astype(float))  # or sums of entries may be no numbers
     if symmetric:  # as scipy.linalg.pinvh, by a faster eigensolver
         values, vectors = scipy.linalg.eigh(W, driver="evd")
         size = np.abs(values)

@@ -59,9 +59,7 @@ def optimal(sim: Source, rank: int) -> LowRank:
     0.385
     """
     sim = check_similarity(sim)
-    rank = whole_number(rank, "rank")
-    if not 1 <= rank <= sim.n:
-        raise ValueError(f"rank must be between 1 and {sim.n}; got {rank}.")
+    rank = whole_number(rank, "rank", 1, sim.n)
     plan = Plan(sim.n, block=np.arange(sim.n))
     K = plan.read(sim).A.astype(float)
     if sim.symmetric:

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from simlib._checks import indices
 from simlib.lowrank import LowRank
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
@@ -92,14 +93,7 @@ def overlay(
     if sim.symmetric:
         rows = columns = np.union1d(rows, columns)
     left, core, right = approximation.left, approximation.core, approximation.right
-    everything = np.arange(sim.n)
-    sample = np.asarray(sample)
-    if sample.ndim != 1 or (sample.size and sample.dtype.kind not in "iu"):
-        raise ValueError(
-            "`sample` is a one-dimensional array of integers, the items of a block; "
-            f"got {sample.dtype} of shape {sample.shape}."
-        )
-    sample = sample.astype(np.intp)
+    everything, sample = np.arange(sim.n), indices(sample, sim.n, "Items of the sample")
     places = [
         (everything, columns),
         (rows, np.setdiff1d(everything, columns)),

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from simlib._checks import whole_number
 from simlib.landmarks import sample_size
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
-from simlib.similarity.requests import Block
+from simlib.similarity.requests import Block, Region
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Calls", "Method", "Plan", "Reading", "largest_below", "nominal"]
+__all__ = ["Method", "Plan", "Reading", "last", "nominal"]
 
 
 def _none() -> np.ndarray:
     return np.zeros(0, dtype=np.intp)
-
-
-class Method(NamedTuple):
-    """A method and its cost.
-
-    The cost is ``calls(n, n_landmarks, *, symmetric=True, diagonal_known=False,
-    **options)``.
-    """
-
-    function: Callable[..., LowRank]
-    calls: Calls
 
 
 class Reading(NamedTuple):
@@ -73,28 +61,16 @@ class Plan:
     def cost(self, *, symmetric: bool = True, diagonal_known: bool = False) -> int:
         """Return the distinct pairs in it, unordered if symmetric.
 
-        Parameters
-        ----------
-        symmetric : bool
-            Whether a column answers for a row.
-        diagonal_known : bool
-            Whether the diagonal costs nothing.
+        A column then answers for a row; a known diagonal costs nothing.
         """
-        n, columns = self.n, self.columns
-        rows = columns if self.rows is None else self.rows
-        lines = np.union1d(columns, rows)
-        if symmetric:
-            rest = np.setdiff1d(self.block, lines).size
-            count = n * lines.size - lines.size * (lines.size - 1) // 2
-            count += rest * (rest + 1) // 2
-        else:
-            count = n * (columns.size + rows.size) - columns.size * rows.size
-            others = (np.setdiff1d(self.block, side).size for side in (rows, columns))
-            count += next(others) * next(others)
-        met = np.union1d(lines, self.block).size
-        if diagonal_known:
-            return count - met
-        return count + (n - met if self.diagonal else 0)
+        region = Region(
+            self.n,
+            self._requests(symmetric),
+            symmetric=symmetric,
+            diagonal=not diagonal_known,
+        )
+        apart = self.n - region.on_diagonal if self.diagonal else 0
+        return len(region) + (0 if diagonal_known else apart)
 
     def calls(self, sim: SimilarityMatrix) -> int:
         """Return the distinct pairs of a matrix in it, known before or not."""
@@ -109,10 +85,7 @@ class Plan:
     def check(self, sim: SimilarityMatrix, besides: int = 0) -> int:
         """Return the price; raise if it and what follows `besides` pass the limit.
 
-        Raises
-        ------
-        BudgetExceeded
-            It names how many landmarks would fit; nothing was evaluated.
+        The error names how many landmarks would fit; nothing was evaluated.
         """
         needed = self.price(sim) + besides
         if needed <= sim.remaining:
@@ -123,11 +96,9 @@ class Plan:
         self, sim: SimilarityMatrix, needed: int, price: Callable[[Plan], int]
     ) -> BudgetExceeded:
         """Return the error that says which smaller plan would fit the budget."""
-        low, high = 0, self.columns.size - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = price(self.first(middle)) <= sim.remaining
-            low, high = (middle, high) if fits else (low, middle - 1)
+        low = last(
+            0, self.columns.size - 1, lambda s: price(self.first(s)) <= sim.remaining
+        )
         fitting = f"{low} would fit" if low else "not one would fit"
         failed = f" ({sim.failed} failed)" if sim.failed else ""
         return BudgetExceeded(
@@ -140,23 +111,15 @@ class Plan:
     def first(self, n_landmarks: int) -> Plan:
         """Return the plan of the first landmarks alone."""
         sample = sample_size(self.n, n_landmarks, self.oversampling)
-        return Plan(
-            self.n,
-            self.columns[:n_landmarks],
-            None if self.rows is None else self.rows[:sample],
-            self.block[:sample],
-            self.diagonal,
-            self.oversampling,
+        return replace(
+            self,
+            columns=self.columns[:n_landmarks],
+            rows=None if self.rows is None else self.rows[:sample],
+            block=self.block[:sample],
         )
 
     def read(self, sim: SimilarityMatrix) -> Reading:
-        """Read all of it; the budget is checked before the first evaluation.
-
-        Raises
-        ------
-        BudgetExceeded
-            As in `check`.
-        """
+        """Read all of it; the budget is checked before the first evaluation."""
         with sim.progress_bar(self.check(sim)):
             rows = self._rows(sim.symmetric)
             R = None if rows is None else sim.rows(rows).T
@@ -198,19 +161,22 @@ def _overlapping(
 
 
 @dataclass(frozen=True)
-class Calls:
-    """What the plans of a method cost, as ``calls`` of its `Method`.
+class Method:
+    """A method, and what it reads.
 
     Parameters
     ----------
+    function : callable
+        ``function(sim, n_landmarks, *, rng, **options)``.
     plan : callable
         ``plan(n, n_landmarks, *, draw=nominal, **options)``, the largest that the
         method may need; it ignores options that do not matter.
     """
 
+    function: Callable[..., LowRank]
     plan: Callable[..., Plan]
 
-    def __call__(
+    def calls(
         self,
         n: int,
         n_landmarks: int,
@@ -219,7 +185,7 @@ class Calls:
         diagonal_known: bool = False,
         **options: Any,
     ) -> int:
-        """Return the cost of the plan for this many landmarks, at most."""
+        """Return the distinct pairs that it reads for this many landmarks, at most."""
         plans = [self.plan(n, n_landmarks, **options)]
         if diagonal_known and not symmetric:  # the more in common the fewer known ones
             plans.append(self.plan(n, n_landmarks, draw=_overlapping, **options))
@@ -229,18 +195,9 @@ class Calls:
         )
 
 
-def largest_below(calls: float, n: int, cost: Callable[[int], int]) -> int:
-    """Return the largest s in 1..n with ``cost(s) <= calls``, by bisection."""
-    n = whole_number(n, "The number of items")
-    if n < 1:
-        raise ValueError(f"The number of items must be at least 1; got {n}.")
-    if not cost(1) <= calls:
-        raise ValueError(
-            f"A budget of {calls} calls does not pay for one landmark: that costs "
-            f"{cost(1)}."
-        )
-    low, high = 1, n
+def last(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to `high` that fits, or `low`, by bisection."""
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if cost(middle) <= calls else (low, middle - 1)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low

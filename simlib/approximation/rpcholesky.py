@@ -11,7 +11,6 @@ explained worst so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,7 +18,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from simlib._checks import whole_number
+from simlib import _scale
+from simlib._checks import finite, symmetric, whole_number
 from simlib._typing import Indices
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import draw
@@ -29,14 +29,12 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["rpcholesky", "rpcholesky_plan"]
 
-BLOCK = 64  # proposals at a time
-
 
 def rpcholesky(
     sim: Source,
     n_landmarks: int | None = None,
     *,
-    block_size: int | None = None,
+    block_size: int = 64,
     tol: float = 1e-11,
     landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
@@ -53,9 +51,9 @@ def rpcholesky(
         The n x n matrix, symmetric and positive semidefinite.
     n_landmarks : int
         Number s of landmarks, 1 to n.
-    block_size : int, optional
+    block_size : int, default=64
         How many landmarks are proposed, and their columns evaluated, at a time. Neither
-        the law of the landmarks nor the calls depend on it. None means 64.
+        the law of the landmarks nor the calls depend on it.
     tol : float, default=1e-11
         Stop drawing, with fewer landmarks, once the trace of the residual is at most
         `tol` times the trace of K. Residuals that are negative by at most `tol` times
@@ -76,8 +74,7 @@ def rpcholesky(
     Raises
     ------
     ValueError
-        More landmarks than items, `sim` is not symmetric (use ``sim.symmetrized()``),
-        or an option out of range.
+        `sim` is not symmetric (use ``sim.symmetrized()``), or an option out of range.
     numpy.linalg.LinAlgError
         A residual diagonal entry is negative beyond rounding, so K is indefinite. What
         was evaluated is kept by `sim`, and `tikhonov` goes on from there.
@@ -91,13 +88,10 @@ def rpcholesky(
 
     A block is proposed from the residual diagonal as it is beforehand, and each
     proposal accepted with the share of its residual that those accepted before it have
-    left: the landmarks follow the same law as one drawn at a time. A proposal that is
-    turned down costs no call, as what is asked about it lies in accepted columns.
+    left. One that is turned down costs no call.
 
-    What is kept is F: the core :math:`W^{-1}` of `nystrom`, written down as a matrix,
-    costs as many digits as W has in its condition number. A residual below 100 rounding
-    units of the largest diagonal entry counts as zero: units of float32 where all
-    similarities come with no more digits, whatever the type they are kept in.
+    A residual below 100 rounding units of the largest diagonal entry counts as zero:
+    units of float32 where all similarities come with no more digits.
 
     Source: Chen, Epperly, Tropp and Webber (2025), Algorithm 1, with the rejection of
     Epperly, Tropp and Webber (2024).
@@ -118,54 +112,34 @@ def rpcholesky(
     >>> relative_error(K, approximation) < 1e-10
     True
     """
-    sim = check_similarity(sim)
-    if not sim.symmetric:
-        raise ValueError(
-            "rpcholesky needs a symmetric similarity; pass sim.symmetrized(), that is "
-            "(K + K.T)/2."
-        )
-    block_size = BLOCK if block_size is None else whole_number(block_size, "block_size")
-    if block_size < 1:
-        raise ValueError(f"block_size must be at least 1; got {block_size}.")
-    if not 0 <= tol < 1:
-        raise ValueError(f"tol must be at least 0 and below 1; got {tol}.")
-    rng = np.random.default_rng(rng)
+    sim, rng = check_similarity(sim), np.random.default_rng(rng)
+    symmetric(sim, "rpcholesky")
+    block_size = whole_number(block_size, "block_size", 1)
+    tol = finite(tol, "tol", 0, 1)
     plan = rpcholesky_plan(
         sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
     )
     S = plan.columns
     if landmarks is not None:
         plan.check(sim)
-    cholesky = _PartialCholesky(sim, plan, tol)
+    cholesky = _PartialCholesky(_Entries(sim, S.size), S.size, tol)
     if landmarks is not None:
         cholesky.add(S, np.zeros(S.size))
     else:
-        unit = int(np.frexp(cholesky.largest)[1])  # or the sums may overflow
-        enough = tol * np.ldexp(cholesky.residual, -unit).sum()
-        while cholesky.rank < S.size:
-            weights = cholesky.weights()
-            shares = np.ldexp(weights, -unit)
-            if shares.sum() <= enough:
-                break
-            proposals = rng.choice(sim.n, block_size, p=shares / shares.sum())
-            cholesky.add(proposals, weights[proposals] * rng.random(block_size))
+        cholesky.draw(block_size, rng)
     if cholesky.rank == 0:
         cholesky.check_column(S[0])
     return _Factored(
         cholesky.F[:, : cholesky.rank].astype(sim.dtype, copy=False),
         np.eye(cholesky.rank, dtype=sim.dtype),
         landmarks=cholesky.landmarks,
-        calls=cholesky.plan.first(max(cholesky.rank, 1)).calls(sim),
+        calls=plan.first(max(cholesky.rank, 1)).calls(sim),
         method="rpcholesky",
     )
 
 
 def rpcholesky_plan(
-    n: int,
-    n_landmarks: int | None,
-    *,
-    draw: Callable[..., Any] = nominal,
-    **_: object,
+    n: int, n_landmarks: int | None, *, draw: Any = nominal, **_: object
 ) -> Plan:
     """Return what `rpcholesky` reads; it is less where it stops early."""
     S, _ = draw(n, n_landmarks)
@@ -187,71 +161,44 @@ class _Factored(LowRank):
 class _PartialCholesky:
     """F, the landmarks, and the diagonal of K - F F^T, block by block."""
 
-    def __init__(self, sim: SimilarityMatrix, plan: Plan, tol: float):
-        self.sim, self.plan = sim, plan
-        self.F = np.empty((sim.n, plan.columns.size), order="F")
+    def __init__(self, entries: _Entries, most: int, tol: float):
+        self.entries = entries
+        self.residual = entries.diagonal()
+        self.F = np.empty((self.residual.size, most), order="F")
         self.landmarks = np.zeros(0, dtype=np.intp)
-        self._affordable = sim.remaining == np.inf
-        self._afford()
-        self.residual = sim.diagonal().astype(float)
-        self.largest, self.tol = np.abs(self.residual).max(), tol
-        self._single, self._fine = True, False  # as far as the values tell
-        self._noise = 0.0
-        self.check(np.arange(sim.n), self.residual, lambda k: np.zeros(0))
+        self.largest, self.tol, self._noise = np.abs(self.residual).max(), tol, 0.0
+        self._check(np.arange(self.residual.size), self.residual, self.F[:, :0], [])
 
     @property
     def rank(self) -> int:
         return self.landmarks.size
 
-    @property
-    def rounding(self) -> float:
-        """What a residual has to exceed."""
-        return max(self._unit, 10 * self._noise)
-
-    @property
-    def _unit(self) -> float:
-        """A hundred rounding units of the largest diagonal entry."""
-        single = self._single and self._fine
-        eps = np.finfo(np.float32 if single else self.sim.dtype).eps
-        return float(100 * eps * self.largest)
-
-    @property
-    def allowed(self) -> float:
-        """By how much a residual may be negative."""
-        return max(self.tol * self.largest, self.rounding)
-
-    def see(self, values: np.ndarray) -> np.ndarray:
-        """Note with how many digits similarities come, and return them.
-
-        Those that float32 holds, but not with four bits less, were rounded to it.
-        """
-        if self._single:
-            with np.errstate(over="ignore"):
-                single = values.astype(np.float32)
-            self._single = bool((single == values).all())
-            self._fine = self._fine or bool((single.view(np.int32) & 15).any())
-        return values
-
-    def weights(self) -> np.ndarray:
-        """Return the residual, zero where it is rounding error, shape (n,)."""
-        return np.where(self.residual > self.rounding, self.residual, 0.0)
+    def draw(self, block_size: int, rng: np.random.Generator) -> None:
+        """Add landmarks until there are enough, or the trace is explained."""
+        unit = _scale.exponent(self.largest)  # or the sums may overflow
+        enough = self.tol * np.ldexp(self.residual, -unit).sum()
+        while self.rank < self.F.shape[1]:
+            weights = np.where(self.residual > self._rounding, self.residual, 0.0)
+            shares = np.ldexp(weights, -unit)
+            if shares.sum() <= enough:
+                break
+            proposals = rng.choice(weights.size, block_size, p=shares / shares.sum())
+            self.add(proposals, weights[proposals] * rng.random(block_size))
 
     def add(self, proposals: np.ndarray, thresholds: np.ndarray) -> None:
         """Take the proposals whose residual passes the threshold, and their columns.
 
         It is the residual after those before it that has to pass.
         """
-        new, L = self.accepted(proposals, thresholds)
-        F, F_new = self.F[:, : self.rank], self.F[:, self.rank :][:, : new.size]
-        self._afford(new)
-        C = self.see(self.sim.columns(new))
-        F_new[:] = _divide(C - F @ F[new].T, L)
-        self.landmarks = np.append(self.landmarks, new)
-        self.residual -= np.einsum("ik,ik->i", F_new, F_new)
-        coefficients = partial(self._coefficients, self.F[:, : self.rank], [])
-        self.check(np.arange(self.sim.n), self.residual, coefficients)
+        S, L = self._accepted(proposals, thresholds)
+        F, new = self.F[:, : self.rank], self.F[:, self.rank :][:, : S.size]
+        new[:] = _divide(self.entries.columns(self.landmarks, S) - F @ F[S].T, L)
+        self.residual -= np.einsum("ik,ik->i", new, new)
+        self.landmarks = np.append(self.landmarks, S)
+        every, F = np.arange(self.residual.size), self.F[:, : self.rank]
+        self._check(every, self.residual, F, [])
 
-    def accepted(
+    def _accepted(
         self, proposals: np.ndarray, thresholds: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the accepted proposals and the Cholesky factor of their residual.
@@ -262,72 +209,60 @@ class _PartialCholesky:
         room = self.F.shape[1] - self.rank
         L = np.zeros((proposals.size, min(proposals.size, room)))
         taken: list[int] = []
-        for k in range(proposals.size):
-            if residual[k] <= max(thresholds[k], self.rounding):
+        for k, threshold in enumerate(thresholds):
+            if residual[k] <= max(threshold, self._rounding):
                 continue
             m, later = len(taken), slice(k + 1, None)
             taken.append(k)
             L[k, m] = np.sqrt(residual[k])
             if len(taken) == room:
                 break
-            self._afford(proposals[taken])
-            column = self.see(self.sim.block(proposals[later], proposals[[k]]))[:, 0]
+            decided = np.append(self.landmarks, proposals[taken])
+            column = self.entries.column(decided, proposals[later])
             column = column - F[later] @ F[k] - L[later, :m] @ L[k, :m]
             L[later, m] = column / L[k, m]
             residual[later] -= L[later, m] ** 2
-            rows = np.hstack([F, L[:, : m + 1]])
-            self.check(proposals, residual, partial(self._coefficients, rows, taken))
+            self._check(proposals, residual, np.hstack([F, L[:, : m + 1]]), taken)
         return proposals[taken], L[taken, : len(taken)]
 
-    def _coefficients(self, rows: np.ndarray, taken: list[int], k: int) -> np.ndarray:
-        """Return those of an item in the landmarks and, of `rows`, those taken."""
-        triangle = np.zeros((rows.shape[1], rows.shape[1]))
-        known = triangle.shape[0] - len(taken)
-        triangle[:known, :known] = self.F[self.landmarks, :known]
-        triangle[known:] = rows[taken]
-        return scipy.linalg.solve_triangular(triangle, rows[k], trans="T", lower=True)
+    @property
+    def _unit(self) -> float:
+        """A hundred rounding units of the largest diagonal entry."""
+        return float(100 * self.entries.eps * self.largest)
 
-    def _afford(self, new: ArrayLike = ()) -> None:
-        """Check the budget before the first evaluation, for all that may follow.
+    @property
+    def _rounding(self) -> float:
+        """What a residual has to exceed."""
+        return max(self._unit, 10 * self._noise)
 
-        Up to then everything was known: a draw that is made again gets so far for
-        nothing. Of the landmarks after the `new` ones nothing counts as known.
-        """
-        if self._affordable:
-            return
-        sim, blank, n = self.sim, self.sim.blank(), self.sim.n
-        taken = np.append(self.landmarks, new).astype(np.intp)
-        decided = Plan(n, taken, diagonal=True)
-        price = decided.price(sim)
-        if price == 0:
-            return
-        known = decided.price(blank) - price
-        order = np.append(taken, np.setdiff1d(np.arange(n), taken))
-        plan = Plan(n, order[: self.plan.columns.size], diagonal=True)
+    @property
+    def _allowed(self) -> float:
+        """By how much a residual may be negative."""
+        return max(self.tol * self.largest, self._rounding)
 
-        def most(plan: Plan) -> int:
-            return plan.price(blank) - known
-
-        if most(plan) > sim.remaining:
-            raise plan.exceeded(sim, most(plan), most)
-        self._affordable = True
-
-    def check(
+    def _check(
         self,
         items: np.ndarray,
         residual: np.ndarray,
-        coefficients: Callable[[int], np.ndarray],
+        rows: np.ndarray,
+        taken: list[int],
     ) -> None:
         """Raise where the diagonal of the residual is negative beyond rounding.
 
-        Where landmarks nearly depend on each other, the `coefficients` of an item in
-        them are large, and multiply the rounding errors of the similarities. If these
-        explain the residual, less than ten times as much counts as zero from now on.
+        Where landmarks, and those `taken` of the rows of a factor, nearly depend on
+        each other, the coefficients of an item in them are large, and multiply the
+        rounding errors of the similarities. If these explain the residual, less than
+        ten times as much counts as zero from now on.
         """
         worst = int(np.argmin(residual))
-        if residual[worst] >= -self.allowed:
+        if residual[worst] >= -self._allowed:
             return
-        explained = self._unit * (1 + np.square(coefficients(worst)).sum())
+        known = rows.shape[1] - len(taken)
+        L = np.zeros((rows.shape[1], rows.shape[1]))
+        L[:known, :known] = self.F[self.landmarks, :known]
+        L[known:] = rows[taken]
+        inner = scipy.linalg.solve_triangular(L, rows[worst], trans="T", lower=True)
+        explained = self._unit * (1 + np.square(inner).sum())
         if residual[worst] < -explained:
             raise _indefinite(
                 f"the residual diagonal is {residual[worst]:.3g} at item {items[worst]}"
@@ -336,15 +271,82 @@ class _PartialCholesky:
 
     def check_column(self, j: int) -> None:
         """Raise where K[i, j]^2 > K[i, i] K[j, j], for an item j of no residual."""
-        self._afford([j])
-        column = self.sim.columns([j])[:, 0].astype(float)
+        column = self.entries.columns(self.landmarks, [j])[:, 0].astype(float)
         worst = np.argmax(np.abs(column))
-        bound = np.sqrt(self.largest) * np.sqrt(self.allowed)
+        bound = np.sqrt(self.largest) * np.sqrt(self._allowed)
         if np.abs(column[worst]) > bound:
             raise _indefinite(
                 f"item {j} has the diagonal entry {self.residual[j]:.3g}, but the "
                 f"similarity {column[worst]:.3g} with item {worst}"
             )
+
+
+class _Entries:
+    """Entries of K, of which none is evaluated before it is clear that all can be.
+
+    Up to then everything was known: a draw that is made again gets so far for nothing.
+    """
+
+    def __init__(self, sim: SimilarityMatrix, most: int):
+        self.sim, self.most = sim, most
+        self._affordable = sim.remaining == np.inf
+        self._single, self._fine = True, False  # as far as the values tell
+
+    @property
+    def eps(self) -> float:
+        """The rounding unit of the values.
+
+        Those that float32 holds, but not with four bits less, were rounded to it.
+        """
+        single = self._single and self._fine
+        return float(np.finfo(np.float32 if single else self.sim.dtype).eps)
+
+    def diagonal(self) -> np.ndarray:
+        """Return the diagonal in float64."""
+        self._afford(())
+        return self.sim.diagonal().astype(float)
+
+    def columns(self, landmarks: np.ndarray, new: ArrayLike) -> np.ndarray:
+        """Return new columns beside those of the landmarks."""
+        self._afford(np.append(landmarks, new))
+        return self._seen(self.sim.columns(new))
+
+    def column(self, landmarks: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return some entries of the column of the last landmark."""
+        self._afford(landmarks)
+        return self._seen(self.sim.block(rows, landmarks[-1:]))[:, 0]
+
+    def _seen(self, values: np.ndarray) -> np.ndarray:
+        if self._single:
+            with np.errstate(over="ignore"):
+                single = values.astype(np.float32)
+            self._single = bool((single == values).all())
+            self._fine = self._fine or bool((single.view(np.int32) & 15).any())
+        return values
+
+    def _afford(self, landmarks: ArrayLike) -> None:
+        """Check the budget for these landmarks, and as many as may follow.
+
+        Of those that follow nothing counts as known.
+        """
+        if self._affordable:
+            return
+        sim, n = self.sim, self.sim.n
+        landmarks = np.asarray(landmarks, dtype=np.intp)
+        decided = Plan(n, landmarks, diagonal=True)
+        price = decided.price(sim)
+        if price == 0:
+            return
+        known = decided.price(sim.blank()) - price
+        order = np.append(landmarks, np.setdiff1d(np.arange(n), landmarks))
+
+        def most(plan: Plan) -> int:
+            return plan.price(sim.blank()) - known
+
+        plan = Plan(n, order[: self.most], diagonal=True)
+        if most(plan) > sim.remaining:
+            raise plan.exceeded(sim, most(plan), most)
+        self._affordable = True
 
 
 def _divide(columns: np.ndarray, L: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ import scipy.special
 import scipy.stats
 
 from simlib.lowrank import LowRank
+from simlib.lowrank.tall import dense
 from simlib.similarity.source import Source
 
 __all__ = ["Strata", "contains", "features", "pool"]
@@ -163,12 +164,10 @@ def features(
 
 def _profiles(approximation: LowRank) -> np.ndarray:
     """Return the rows of the factors as normal scores, whitened, of length one."""
-    factors = [approximation.left]
+    n, factors = approximation.shape[0], [approximation.left]
     if not approximation.symmetric:
         factors.append(approximation.right)
-    factors = [f if isinstance(f, np.ndarray) else f.toarray() for f in factors]
-    n = approximation.shape[0]
-    ranks = np.vstack([scipy.stats.rankdata(f.T, axis=1) for f in factors]).T
+    ranks = np.vstack([scipy.stats.rankdata(dense(f).T, axis=1) for f in factors]).T
     scores = scipy.special.ndtri((ranks - 0.5) / n)
     values, vectors = np.linalg.eigh(scores.T @ scores)
     keep = values > n * np.finfo(float).eps * values.max(initial=0)

@@ -9,14 +9,14 @@ Equation :eq:`eq:sms` of the book, with C = K[:, S1] and W = K[S1, S1].
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
 
+from simlib import _scale
+from simlib._checks import finite, one_of, symmetric, word_or_number
 from simlib._typing import Indices
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
@@ -68,8 +68,7 @@ def sms_nystrom(
     variant : "core", "landmarks" or "printed", default="core"
         Where the shift goes. "core": W alone, as in the code published with the paper.
         "landmarks": also C, at the rows of the landmarks, which is Nyström of K + e I.
-        "printed": also C, at rows 1 to s1, as Algorithm 1 is printed; an error of the
-        paper, kept for comparison.
+        "printed": also C, at rows 1 to s1, an error of Algorithm 1 as printed.
     rescale : False, "spectral" or "frobenius", default=False
         Divide the result by :math:`\beta = \|W\| / \|W + e I\|` in that norm. The paper
         states the spectral norm; its code uses the Frobenius norm.
@@ -86,8 +85,7 @@ def sms_nystrom(
     Raises
     ------
     ValueError
-        More landmarks than items, `sim` is not symmetric (use ``sim.symmetrized()``),
-        or an option that does not exist.
+        `sim` is not symmetric (use ``sim.symmetrized()``), or an option out of range.
     BudgetExceeded, SimilarityError
         As for any request to `sim`.
 
@@ -101,9 +99,7 @@ def sms_nystrom(
     Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
     ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block. Flops: O(s2^3).
 
-    Source: Ray et al. (2022), Algorithm 1, corrected. The paper prints no maximum with
-    zero: where the block is positive definite its "shift" would make the core
-    indefinite.
+    Source: Ray et al. (2022), Algorithm 1, with a maximum with zero that it lacks.
 
     Examples
     --------
@@ -119,28 +115,12 @@ def sms_nystrom(
     True
     """
     sim = check_similarity(sim)
-    if not sim.symmetric:
-        raise ValueError(
-            "sms_nystrom needs a symmetric similarity; pass sim.symmetrized(), that is "
-            "(K + K.T)/2."
-        )
-    if variant not in ("core", "landmarks", "printed"):
-        raise ValueError(
-            f'variant must be "core", "landmarks" or "printed"; got {variant!r}.'
-        )
-    if rescale not in (False, "spectral", "frobenius"):
-        raise ValueError(
-            f'rescale must be False, "spectral" or "frobenius"; got {rescale!r}.'
-        )
-    number = isinstance(shift, Real) and np.isfinite(shift)
-    if not number and shift not in ("submatrix", "exact"):
-        raise ValueError(
-            f'shift must be "submatrix", "exact" or a number; got {shift!r}.'
-        )
-    if not 0 <= alpha < np.inf:
-        raise ValueError(
-            f"alpha must be a number >= 0, 1 or more at best; got {alpha}."
-        )
+    symmetric(sim, "sms_nystrom")
+    one_of(variant, ("core", "landmarks", "printed"), "variant")
+    if rescale:
+        one_of(rescale, ("spectral", "frobenius"), "rescale")
+    word_or_number(shift, ("submatrix", "exact"), "shift")
+    finite(alpha, "alpha", 0)
     plan = sms_plan(
         sim.n,
         n_landmarks,
@@ -153,12 +133,11 @@ def sms_nystrom(
     e = _shift(block.astype(float), shift, alpha, np.finfo(sim.dtype).eps)
     shifted = W + e * np.eye(S1.size)
     core = pinv(shifted, symmetric=True, rcond=smallest_inverted(sim.dtype))
-    if rescale:
+    if rescale and W.any():
         order: Literal[2, "fro"] = 2 if rescale == "spectral" else "fro"
-        scale = -int(np.frexp(np.abs(W).max())[1])  # squares of any are numbers
-        norm = np.linalg.norm(np.ldexp(W, scale), order)
-        if norm > 0:
-            core = core * (np.linalg.norm(np.ldexp(shifted, scale), order) / norm)
+        scale = -_scale.exponent(W)  # squares of any are numbers
+        norm, larger = (np.linalg.norm(np.ldexp(A, scale), order) for A in (W, shifted))
+        core = core * (larger / norm)
     if variant != "core":
         C = C.copy()
         rows = S1 if variant == "landmarks" else np.arange(S1.size)
@@ -179,7 +158,7 @@ def sms_plan(
     oversampling: float = 2,
     *,
     shift: Literal["submatrix", "exact"] | float = "submatrix",
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `sms_nystrom` reads."""

@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
 
+from simlib._checks import one_of, word_or_number
 from simlib._typing import Indices
-from simlib.approximation.fit import Problem
+from simlib.approximation.fit import Problem, in_units
 from simlib.approximation.overlay import overlay as laid_over
 from simlib.approximation.plan import Plan, nominal
 from simlib.landmarks import adaptive, draw, pivoted_qr
@@ -63,20 +63,18 @@ def tikhonov(
     ridge : "cv" or float, default="cv"
         The regularisation lambda. "cv" chooses among zero and 21 values from 1e-10 to 1
         times the squared spectral norm of B, by five folds over the items of the block
-        that are no landmarks: fit without a fold, compare with the entries between its
-        items and all of them. With fewer than ten such items every two of them are a
-        fold, with fewer than two lambda is zero. Values that make the answer more than
-        twice as large as K appears from the columns are left out. Costs no similarity
-        call.
+        that are no landmarks (of fewer than ten every two are a fold, of fewer than two
+        lambda is zero). Values that make the answer more than twice as large as K
+        appears from the columns are left out. Costs no similarity call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
         How to choose the landmarks, or their indices. The second and third draw the
         block first and pick the landmarks in it, at no further call: see
         `simlib.landmarks.pivoted_qr` and `simlib.landmarks.adaptive`.
     nugget : bool, default=False
-        Keep the true diagonal, and fit the core to K - tau I. For matrices whose items
-        resemble themselves far more than anything else. The shift tau is chosen by
-        cross-validation among six values from zero to the mean diagonal of the block:
-        the smallest that is within one standard error of the best.
+        Keep the true diagonal, and fit the core to K - tau I, with the smallest of six
+        tau up to the mean diagonal of the block whose cross-validated error is within a
+        standard error of the best. For items that resemble themselves far more than
+        anything else.
     overlay : bool, default=False
         Return the evaluated entries as they are, not as the core fits them.
     rng : int, Generator or None
@@ -91,7 +89,7 @@ def tikhonov(
     Raises
     ------
     ValueError
-        More landmarks than items, a negative ridge, or no such choice of landmarks.
+        An option out of range.
     BudgetExceeded, SimilarityError
         As for any request to `sim`.
 
@@ -109,10 +107,9 @@ def tikhonov(
     term some 25 times for the cross-validation, which tries 22 values on five folds,
     or on all pairs of up to nine held-out items; all six times with `nugget`.
 
-    Singular values of B below the cut-off of `nystrom` take no part. Source: ours. With
-    lambda = 0 the core is that of Wang, Zhang and Zhang (2016,
-    section 4), proposed there for positive semidefinite matrices. For an asymmetric
-    matrix F acts on the columns, and the same built from K[S1, S2] on the rows.
+    Singular values of B below the cut-off of `nystrom` take no part. For an asymmetric
+    matrix F acts on the columns, and the same built from K[S1, S2] on the rows. Source:
+    ours; with lambda = 0 the core is that of Wang, Zhang and Zhang (2016, section 4).
 
     Examples
     --------
@@ -129,17 +126,15 @@ def tikhonov(
     >>> Z.shape
     (500, 40)
     """
-    sim = check_similarity(sim)
-    if ridge != "cv" and not (isinstance(ridge, Real) and ridge >= 0):
-        raise ValueError(f'ridge must be "cv" or a number >= 0; got {ridge!r}.')
-    rng = np.random.default_rng(rng)
-    selection = landmarks if isinstance(landmarks, str) else "uniform"
-    if selection not in ("uniform", *SELECTIONS):
-        raise ValueError(
-            'landmarks must be "uniform", "pivoted_qr", "adaptive" or indices; got '
-            f"{landmarks!r}."
-        )
-    given = None if isinstance(landmarks, str) else landmarks
+    sim, rng = check_similarity(sim), np.random.default_rng(rng)
+    if ridge != np.inf:
+        word_or_number(ridge, ["cv"], "ridge", 0)
+    given, select = None, None
+    if isinstance(landmarks, str):
+        one_of(landmarks, ("uniform", *SELECTIONS), "landmarks, if no indices,")
+        select = SELECTIONS.get(landmarks)
+    else:
+        given = landmarks
     plan = tikhonov_plan(
         sim.n,
         n_landmarks,
@@ -147,40 +142,36 @@ def tikhonov(
         nugget=nugget,
         draw=partial(draw, landmarks=given, rng=rng),
     )
-    if selection in SELECTIONS:
-        plan = _selected(sim, plan, SELECTIONS[selection], rng)
+    if select:
+        plan = _selected(sim, plan, select, rng)
     S1, S2, read = plan.columns, plan.block, plan.read(sim)
-    problem = Problem.of(read, S1, symmetric=sim.symmetric)
-    exponent = problem.exponent
-    problem = problem.times_power(-exponent)
-    if ridge != "cv" and exponent:
-        with np.errstate(over="ignore", under="ignore"):
-            ridge = float(np.ldexp(float(ridge), -2 * exponent))
+    K = Problem.of(read, S1, symmetric=sim.symmetric)
+    if ridge != "cv":
+        ridge = in_units(ridge, K.exponent)
     if nugget:
-        problem, ridge = _without_nugget(problem, ridge)
+        K, ridge = _without_nugget(K, ridge)
     elif ridge == "cv":
-        ridge, _ = problem.cross_validate("cv")
-    core = np.ldexp(problem.fit.core(ridge), -exponent).astype(sim.dtype)
-    problem = problem.times_power(exponent)
-    C, R = problem.C, problem.R
-    factors = LowRank(C, core, R, landmarks=S1, row_landmarks=S1)
-    residual = laid_over(sim, factors, S2) if overlay else None
-    if nugget:
-        missed = read.diagonal - factors.diagonal()
-        if overlay:
-            missed[S2] = 0
-        kept = scipy.sparse.diags_array(missed).tocsr()
-        residual = kept if residual is None else residual + kept
-    return LowRank(
+        ridge, _ = K.cross_validate("cv")
+    C, U, R = K.factors(ridge)
+    answer = partial(
+        LowRank,
         C,
-        core,
+        U,
         R,
-        residual=residual,
         landmarks=S1,
         row_landmarks=None if sim.symmetric else S1,
         calls=plan.calls(sim),
         method="tikhonov",
     )
+    plain = answer()
+    residual = laid_over(sim, plain, S2) if overlay else None
+    if nugget:
+        missed = read.diagonal - plain.diagonal()
+        if overlay:
+            missed[S2] = 0
+        kept = scipy.sparse.diags_array(missed).tocsr()
+        residual = kept if residual is None else residual + kept
+    return answer(residual=residual)
 
 
 def tikhonov_plan(
@@ -189,7 +180,7 @@ def tikhonov_plan(
     oversampling: float = 2,
     *,
     nugget: bool = False,
-    draw: Callable[..., Any] = nominal,
+    draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `tikhonov` reads."""
@@ -207,34 +198,30 @@ def _selected(
 
     The budget is checked before that: for columns of which nothing is known beforehand.
     """
-    S2, s1 = plan.block, plan.columns.size
+    S2, s1, blank = plan.block, plan.columns.size, sim.blank()
     block = Plan(sim.n, block=S2)
-    if block.price(sim):
-        blank = sim.blank()
 
-        def most(smaller: Plan) -> int:
-            inside = Plan(sim.n, block=smaller.block)
-            return smaller.price(blank) - inside.price(blank) + inside.price(sim)
+    def most(smaller: Plan) -> int:
+        inside = Plan(sim.n, block=smaller.block)
+        return smaller.price(blank) - inside.price(blank) + inside.price(sim)
 
-        if most(plan) > sim.remaining:
-            raise plan.exceeded(sim, most(plan), most)
+    if block.price(sim) and most(plan) > sim.remaining:
+        raise plan.exceeded(sim, most(plan), most)
     S1 = S2[select(block.read(sim).A, s1, rng=rng)]
     return replace(plan, columns=S1, block=np.append(S1, S2[~np.isin(S2, S1)]))
 
 
-def _without_nugget(
-    problem: Problem, ridge: Literal["cv"] | float
-) -> tuple[Problem, float]:
+def _without_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:
     """Return the problem less the smallest shift that is good enough, and its ridge.
 
     Good enough is within a standard error of the best.
     """
-    shifts = np.unique(NUGGETS * np.diag(problem.A).mean())
+    shifts = np.unique(NUGGETS * np.diag(K.A).mean())
     shifts = shifts[np.argsort(np.abs(shifts))]
-    problems = [problem.without(tau) for tau in shifts]
-    fits = [shifted.cross_validate(ridge) for shifted in problems]
-    errors = np.array([error for _, error in fits])
+    problems = [K.without(tau) for tau in shifts]
+    ridges, folds = zip(*(one.cross_validate(ridge) for one in problems), strict=True)
+    errors = np.array(folds)
     excess = errors - errors[np.argmin(errors.sum(axis=1))]
     good = excess.sum(axis=1) <= excess.std(axis=1) * np.sqrt(excess.shape[1])
     k = int(np.argmax(good))
-    return problems[k], fits[k][0]
+    return problems[k], ridges[k]

@@ -119,10 +119,8 @@ def factorize(A: csc_array) -> Factorization:
 
     Notes
     -----
-    O(m^1.5) flops on surfaces. In METIS's order, with diagonal pivots by SuperLU, a
-    surface of 150,000 vertices takes two thirds of the time and four fifths of the
-    entries that minimum degree takes. QDLDL is as fast on road networks, but without
-    supernodes slower on surfaces.
+    O(m^1.5) flops on surfaces. METIS's order takes two thirds of the time of minimum
+    degree on a surface of 150,000 vertices.
     """
     try:
         factor = eliminate(A)

@@ -4,13 +4,9 @@ r"""Distances along a surface or a graph, from some sources to everywhere.
     (D + t L) \, u = e_s , \qquad X = -\frac{\nabla u}{\|\nabla u\|} , \qquad
     L \, \phi = -\nabla \cdot X
 
-The heat method: heat flows from the vertex s for a short time t, its gradient points
-along the shortest paths, and the function with unit steps in that direction is the
-distance. D and L are mass and stiffness matrix of the mesh (L positive semidefinite, so
-the Poisson equation has a minus on its right), t the squared mean edge length, and phi
-is shifted to be 0 at s. The exact distances cost more: the algorithm of Mitchell, Mount
-and Papadimitriou unfolds the triangles that the shortest paths cross. On a graph the
-distances are exact, by Dijkstra's algorithm.
+The heat method: D and L are mass and stiffness matrix of the mesh, t the squared mean
+edge length, and phi is shifted to be 0 at s. Exact distances unfold the triangles that
+the shortest paths cross; on a graph they are those of Dijkstra's algorithm.
 """
 
 from __future__ import annotations
@@ -20,12 +16,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array, csr_array, issparse
+from scipy.sparse import coo_array, issparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from simlib import _scale
+from simlib._checks import indices
 from simlib._typing import MatrixLike
-from simlib.biharmonic.mesh import check_mesh
-from simlib.biharmonic.operator import as_square
+from simlib.biharmonic.mesh import check_mesh, triangles
+from simlib.biharmonic.operator import as_square, demand_one_piece
 
 __all__ = ["exact_geodesics", "graph_distances", "heat_geodesics"]
 
@@ -58,33 +56,29 @@ def heat_geodesics(
     Returns
     -------
     ndarray, shape (n, k)
-        Column j holds the distances from sources[j]. They are **not symmetric**: the
-        distance from i to j differs from that from j to i by about a percent. For a
-        similarity matrix of all, take the mean of D and its transpose.
+        Column j holds the distances from sources[j]. They are **not symmetric**, by
+        about a percent: for a similarity matrix take the mean of D and its transpose.
 
     Raises
     ------
     ValueError
-        Arrays of another shape or kind, coordinates that are not finite, no face or one
-        that names no vertex, vertices that coincide along a cut, a triangle that is
-        there twice (`merge_vertices` mends both), a mesh in several pieces, or a vertex
-        all of whose triangles have no area: heat has no place there. Distances beyond
-        the largest number.
+        No mesh, vertices that coincide along a cut, a triangle that is there twice
+        (`merge_vertices` mends both), a mesh in several pieces, or a vertex all of
+        whose triangles have no area. Distances beyond the largest number.
     IndexError
-        A source that is no vertex.
+        A source or a corner that is no vertex.
     ImportError
         potpourri3d is not installed.
 
     Notes
     -----
-    Edges longer than 0.06 times the root of the area are halved before: on a few large
-    triangles single distances were off by two thirds. They are off by 1 to 4 percent in
-    the median, and in 95 of 100 by less than 10, or 15 among long thin triangles; most
-    of those beyond are within five edges of the source, and may be off by a half. Where
-    that matters take `exact_geodesics`. Two sparse factorisations, then two solves a
-    source: some 2 ms at 7500 vertices. Source: Crane, Weischedel and Wardetzky (2013),
-    in the package potpourri3d, on the intrinsic Delaunay Laplacian of Sharp and Crane
-    (2020).
+    Edges longer than 0.06 times the root of the area are halved before. Distances are
+    off by 1 to 4 percent in the median, and in 95 of 100 by less than 10, or 15 among
+    long thin triangles; those within five edges of the source may be off by a half.
+    Where that matters take `exact_geodesics`. Two sparse factorisations, then two
+    solves a source: some 2 ms at 7500 vertices. Source: Crane, Weischedel and Wardetzky
+    (2013), in the package potpourri3d, on the intrinsic Delaunay Laplacian of Sharp and
+    Crane (2020).
 
     Examples
     --------
@@ -100,7 +94,7 @@ def heat_geodesics(
     """
     vertices, faces, exponent = _mesh(vertices, faces)
     _demand_area(vertices, faces)
-    sources = _sources(sources, len(vertices))
+    sources = indices(sources, len(vertices), "Sources")
     try:
         from potpourri3d import MeshHeatMethodDistanceSolver
     except ImportError as error:
@@ -120,9 +114,7 @@ def _refined(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.nd
     A triangle is cut by the middles of its sides into two, three or four.
     """
     vertices, most = vertices.astype(np.float64), len(vertices) + ADDED
-    corners = vertices[faces]
-    sides = corners[:, 1:] - corners[:, :1]
-    area = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1).sum() / 2
+    area = triangles(vertices, faces)[1].sum() / 2
     while len(vertices) < most:
         ends = np.stack([faces, np.roll(faces, -1, axis=1)], axis=-1)
         edges, side = np.unique(
@@ -156,13 +148,8 @@ def exact_geodesics(
 
     Parameters
     ----------
-    vertices : array of shape (n, 3)
-        Coordinates. float32 gives distances in float32.
-    faces : array of int, shape (m, 3)
-        The vertices of each triangle; the mesh is a surface in one piece, with or
-        without boundary.
-    sources : array of int, shape (k,)
-        Vertices to measure from.
+    vertices, faces, sources : arrays
+        As of `heat_geodesics`; the mesh is a surface, with or without boundary.
 
     Returns
     -------
@@ -174,14 +161,11 @@ def exact_geodesics(
     Raises
     ------
     ValueError
-        Arrays of another shape or kind, coordinates that are not finite, no face or one
-        that names no vertex, vertices that coincide along a cut, a triangle that is
-        there twice (`merge_vertices` mends both), a mesh in several pieces, or one that
-        is no surface: an edge of three triangles, or parts that only a vertex joins.
-        Also a triangle whose height is at most 1e-5 of its longest side: there
-        pygeodesic may fail. Distances beyond the largest number.
+        As in `heat_geodesics`; or a mesh that is no surface: an edge of three
+        triangles, or parts that only a vertex joins; or a triangle whose height is at
+        most 1e-5 of its longest side, where pygeodesic may fail.
     IndexError
-        A source that is no vertex.
+        A source or a corner that is no vertex.
     ImportError
         pygeodesic is not installed.
 
@@ -201,7 +185,7 @@ def exact_geodesics(
     """
     vertices, faces, exponent = _mesh(vertices, faces)
     _demand_surface(vertices, faces)
-    sources = _sources(sources, len(vertices))
+    sources = indices(sources, len(vertices), "Sources")
     try:
         from pygeodesic.geodesic import PyGeodesicAlgorithmExact
     except ImportError as error:
@@ -221,11 +205,9 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     ----------
     adjacency : sparse or dense array, shape (n, n)
         Lengths of the edges, not negative. An edge stored in one direction goes both
-        ways; of two different lengths the smaller counts, and so it does of several
-        that a sparse array stores in one place, such as parallel roads in a
-        ``coo_array``, which ``tocsr`` would add up. In a dense array 0 means no edge. A
-        0 that a sparse array stores, as ``A[0, 3] = 0`` may, is an edge of length 0;
-        ``A.eliminate_zeros()`` takes it out.
+        ways; of several lengths the smallest counts, also of those that a ``coo_array``
+        stores in one place. In a dense array 0 means no edge; a 0 that a sparse array
+        stores is an edge of length 0, which ``A.eliminate_zeros()`` takes out.
     sources : array of int, shape (k,)
         Nodes to measure from.
 
@@ -256,11 +238,9 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     graph = as_square(_shortest(adjacency), "An adjacency matrix")
     if (graph.data < 0).any():
         raise ValueError("Lengths of edges are not negative.")
-    _demand_one_piece(graph, "graph")
-    sources = _sources(sources, graph.shape[0])
-    distances = dijkstra(graph, directed=False, indices=sources).T
-    _demand_numbers(distances)
-    return distances
+    demand_one_piece(graph, "graph")
+    sources = indices(sources, graph.shape[0], "Sources")
+    return _finite(dijkstra(graph, directed=False, indices=sources).T)
 
 
 def _shortest(adjacency: Any) -> Any:
@@ -280,31 +260,15 @@ def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray
 
     Edges then have a length of about 1: some tolerances of the packages are absolute.
     """
-    points, triangles = check_mesh(vertices, faces)
+    points, faces = check_mesh(vertices, faces)
     if (points == points[0]).all():
         raise ValueError("All vertices coincide: they are no surface.")
-    i, j = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]]).T
-    n, largest = len(points), int(np.frexp(abs(points).max())[1])
-    points = np.ldexp(points, -largest)  # whose squares are numbers
-    exponent = int(np.frexp(np.linalg.norm(points[i] - points[j], axis=1).mean())[1])
-    points, exponent = np.ldexp(points, -exponent), largest + exponent
-    _demand_one_piece(coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), "mesh")
-    return points, triangles, exponent
-
-
-def _sources(sources: ArrayLike, n: int) -> np.ndarray:
-    sources = np.asarray(sources, dtype=None if np.size(sources) else int)
-    if sources.ndim != 1 or sources.dtype.kind not in "iu":
-        raise ValueError(
-            "`sources` must be a one-dimensional array of integers; got "
-            f"{sources.dtype} of shape {sources.shape}."
-        )
-    if sources.size and (sources.min() < 0 or sources.max() >= n):
-        raise IndexError(
-            f"`sources` are numbered 0 to {n - 1}; got {sources.min()} to "
-            f"{sources.max()}."
-        )
-    return sources
+    i, j = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]]]).T
+    points, largest = _scale.unit(points)  # whose squares are numbers
+    mean = _scale.exponent(np.linalg.norm(points[i] - points[j], axis=1).mean())
+    edges = coo_array((np.ones(len(i)), (i, j)), shape=(len(points),) * 2)
+    demand_one_piece(edges, "mesh")
+    return np.ldexp(points, -mean), faces, largest + mean
 
 
 def _columns(
@@ -318,24 +282,21 @@ def _columns(
         distances[:, column] = distances_from(source)
     with np.errstate(over="ignore"):
         np.ldexp(distances, exponent, out=distances)
-    _demand_numbers(distances)
-    return distances
+    return _finite(distances)
 
 
-def _demand_numbers(distances: np.ndarray) -> None:
+def _finite(distances: np.ndarray) -> np.ndarray:
     if distances.max(initial=0) == np.inf:
         raise ValueError(
             "Distances are beyond the largest number; take another unit of length."
         )
+    return distances
 
 
 def _demand_area(vertices: np.ndarray, faces: np.ndarray) -> None:
     """Refuse where a vertex has no mass, as on a mesh collapsed to a line."""
-    corners = vertices[faces].astype(np.float64)
-    sides = np.roll(corners, -1, axis=1) - corners
-    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
-    flat = areas <= 1e-14 * (sides**2).sum(axis=2).max(axis=1)
-    without = np.setdiff1d(np.arange(len(vertices)), faces[~flat])
+    _, double, longest = triangles(vertices, faces)
+    without = np.setdiff1d(np.arange(len(vertices)), faces[double > 1e-14 * longest])
     if without.size:
         raise ValueError(
             f"{without.size} of {len(vertices)} vertices are in triangles without area "
@@ -351,10 +312,8 @@ def _demand_surface(vertices: np.ndarray, faces: np.ndarray) -> None:
     corner belong to one fan round its vertex, and a surface has as many fans as
     vertices.
     """
-    corners = vertices[faces].astype(np.float64)
-    sides = np.roll(corners, -1, axis=1) - corners
-    areas = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
-    thin = areas <= 1e-5 * (sides**2).sum(axis=2).max(axis=1)
+    _, double, longest = triangles(vertices, faces)
+    thin = double <= 1e-5 * longest
     if thin.any():
         raise ValueError(
             f"{thin.sum()} of {len(faces)} triangles are thinner than 1e-5 of their "
@@ -372,16 +331,4 @@ def _demand_surface(vertices: np.ndarray, faces: np.ndarray) -> None:
         raise ValueError(
             "The mesh is no surface: an edge is in more than two triangles, or parts "
             "are joined at a vertex only."
-        )
-
-
-def _demand_one_piece(graph: csr_array | coo_array, kind: str) -> None:
-    """Distances between pieces are infinite, and no method of simlib takes them."""
-    pieces, piece = connected_components(graph, directed=False)
-    if pieces != 1:
-        largest = np.bincount(piece, minlength=1).max()
-        raise ValueError(
-            f"The {kind} is in {pieces} pieces, the largest of {largest} of "
-            f"{len(piece)} vertices: no path joins them. Keep one piece "
-            "(scipy.sparse.csgraph.connected_components finds it)."
         )

@@ -4,11 +4,9 @@ r"""Hop distances of a graph, by labels on an elimination tree.
     d(s, t) = \min_{a \,\in\, A(s) \cap A(t)} d(s, a) + d(a, t)
 
 Equation :eq:`eq:hub_labels` of the book. Nodes are eliminated one by one, and the
-neighbours that a node leaves behind joined by edges as long as the way through it. Each
-is then left with neighbours among its ancestors A in the elimination tree alone, and a
-shortest path between any two nodes runs through a common ancestor, the hub. The label
-of a node holds its distances to its ancestors: on a road network a few hundred numbers,
-of which two nodes that are no close relations share a few dozen.
+neighbours that a node leaves behind joined by edges as long as the way through it: a
+shortest path runs through a common ancestor in the elimination tree, the hub. The label
+of a node holds its distances to its ancestors A.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from collections.abc import Iterator
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csc_array, diags_array
-from scipy.sparse.csgraph import connected_components
 
+from simlib._checks import indices, whole_number
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import eliminate
-from simlib.biharmonic.operator import as_square
+from simlib.biharmonic.operator import as_square, demand_one_piece
 from simlib.lowrank.tall import read_only
 
 try:
@@ -79,11 +77,10 @@ class HubLabels:
     -----
     The order of elimination is METIS's nested dissection; without pymetis SuperLU's
     minimum degree, whose labels are twice as long on road networks. The index takes two
-    bytes for each node and ancestor, and d times as many steps, where d is the mean
-    number of neighbours that are eliminated later. Cheap on graphs that small sets of
-    nodes take apart, as roads do; on a graph with none, such as a random one, the depth
-    approaches n. Source: hierarchical hub labels of Abraham et al. (2012) on the
-    elimination tree, as in Dibbelt, Strasser and Wagner (2016); ours in the code.
+    bytes for each node and ancestor, and d times as many steps, for d neighbours that
+    are eliminated later. On a graph that no small sets of nodes take apart, such as a
+    random one, the depth approaches n. Source: hierarchical hub labels of Abraham et
+    al. (2012) on the elimination tree, as in Dibbelt, Strasser and Wagner (2016).
 
     Examples
     --------
@@ -102,15 +99,7 @@ class HubLabels:
         A = csc_array(A + A.T)
         A.data = np.ones(A.nnz)
         self.n = A.shape[0]
-        if self.n == 0:
-            raise ValueError("The graph has no node.")
-        pieces, _ = connected_components(A, directed=False)
-        if pieces != 1:
-            raise ValueError(
-                f"The graph is in {pieces} pieces, and the distance between two of "
-                "them is infinite. Measure in one at a time "
-                "(scipy.sparse.csgraph.connected_components finds them)."
-            )
+        demand_one_piece(A, "graph")
         factor = eliminate(csc_array(diags_array(A.sum(axis=0) + SHIFT) - A))
         place, L = factor.place, factor.superlu.L
         parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
@@ -245,8 +234,7 @@ class HubLabels:
         >>> int(W[0, 29])
         87
         """
-        if size < 1:
-            raise ValueError(f"`size` is at least 1; got {size}.")
+        size = whole_number(size, "size", 1)
         places = self._place[self._nodes(landmarks).ravel()]
         order = read_only(np.argsort(places, kind="stable"))
         places = places[order]
@@ -275,16 +263,7 @@ class HubLabels:
 
     def _nodes(self, nodes: Indices) -> np.ndarray:
         nodes = np.asarray(nodes)
-        if nodes.size == 0:
-            nodes = nodes.astype(int)
-        if nodes.dtype.kind not in "iu":
-            raise IndexError(f"Nodes are integers; got {nodes.dtype}.")
-        if nodes.size and not 0 <= nodes.min() <= nodes.max() < self.n:
-            raise IndexError(
-                f"Nodes are numbered 0 to {self.n - 1}; got {nodes.min()} to "
-                f"{nodes.max()}."
-            )
-        return nodes
+        return indices(nodes.ravel(), self.n, "Nodes").reshape(nodes.shape)
 
 
 @njit(nogil=True, cache=True)

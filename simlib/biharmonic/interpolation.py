@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args, overload
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args, overload
 
 import joblib
 import numpy as np
@@ -24,6 +25,7 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils.validation import check_memory
 
+from simlib._checks import inside, one_of
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric, compact
@@ -35,12 +37,19 @@ if TYPE_CHECKING:
 __all__ = ["interpolation"]
 
 Solver = Literal["auto", "selected", "superlu"]
-Solve = Callable[[np.ndarray], np.ndarray]
-BLOCK = 32  # columns solved at a time: they stay in the cache of the processor
+SOLVED = 32  # columns at a time: they stay in the cache of the processor
 PART = 1024  # columns computed, and kept in a folder, together
 TOUCHED = 0.4  # of all nodes: with more, whole columns are faster
 OUT_OF_REACH = 1e-3  # of the sum of squares of what is kept of a column
 SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
+
+
+class _Options(TypedDict, total=False):
+    by: Literal["column", "row"]
+    renormalize: bool
+    solver: Solver
+    memory: str | PathLike[str] | joblib.Memory | None
+    progress: bool
 
 
 @overload
@@ -49,11 +58,7 @@ def interpolation(
     landmarks: Indices,
     *,
     nnz_per_row: None = None,
-    by: Literal["column", "row"] = "column",
-    renormalize: bool = True,
-    solver: Solver = "auto",
-    memory: str | PathLike[str] | joblib.Memory | None = None,
-    progress: bool = False,
+    **options: Unpack[_Options],
 ) -> np.ndarray: ...
 @overload
 def interpolation(
@@ -61,11 +66,7 @@ def interpolation(
     landmarks: Indices,
     *,
     nnz_per_row: float,
-    by: Literal["column", "row"] = "column",
-    renormalize: bool = True,
-    solver: Solver = "auto",
-    memory: str | PathLike[str] | joblib.Memory | None = None,
-    progress: bool = False,
+    **options: Unpack[_Options],
 ) -> csr_array: ...
 def interpolation(
     M: MatrixLike,
@@ -100,9 +101,8 @@ def interpolation(
     solver : {"auto", "selected", "superlu"}
         "selected" computes of each column only what is around its landmark, by
         `selected_columns`: see there what that can miss. "superlu" solves for whole
-        columns. "auto" takes the first for a sparse P by column where it is the faster,
-        and for the columns of which it is shown that nearly all of what is large lies
-        around the landmark (see the notes), and the second for the others.
+        columns. "auto" takes the first where it is faster and shown to miss little (see
+        the notes).
     memory : path or joblib.Memory, optional
         A folder that keeps the columns of a sparse P by column, a thousand at a time: a
         run that was stopped is taken up again from there, to the same P.
@@ -118,22 +118,20 @@ def interpolation(
     ------
     ValueError
         An M that is not square, real, finite and symmetric, a piece of it without a
-        landmark, landmarks that repeat or lie outside, or an option that does not
-        exist. A piece that is joined too weakly for the rows of P to sum to 1 within
-        0.001. Rows that cannot be divided by their sums, as those of M do not sum to 0.
-        "selected" where M without the landmarks is not positive definite: "auto" then
-        takes whole columns.
+        landmark or joined too weakly, landmarks that repeat or lie outside, or an
+        option that does not exist. Rows that cannot be divided by their sums, as those
+        of M do not sum to 0. "selected" where M without the landmarks is not positive
+        definite.
     ImportError
         "selected" without numba.
 
     Notes
     -----
     "auto" computes 32 columns around their landmarks, and leaves it at that if they
-    need more than two fifths of the nodes of the elimination tree on average: then
-    whole columns are faster. Of each column, sixteen solves with random signs for all
-    tell how large the entries out of reach are. Where their sum of squares is more than
-    a thousandth of that of the entries kept, as on graphs with hubs, whose
-    neighbourhoods are not near, the whole column is solved for.
+    need more than two fifths of the nodes of the elimination tree on average. Sixteen
+    solves with random signs tell how large the entries out of reach are: where their
+    sum of squares is more than a thousandth of that of the entries kept, the whole
+    column is solved for.
 
     No similarity calls: one P serves any number of similarity functions. A sparse
     factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves
@@ -155,48 +153,34 @@ def interpolation(
            [0.2, 0.8],
            [0. , 1. ]])
     """
+    one_of(by, ("column", "row"), "by")
+    one_of(solver, get_args(Solver), "solver")
     M = as_symmetric(M, "The operator M")
     M.eliminate_zeros()  # they join nothing
-    M, n = compact(M), M.shape[0]
-    landmarks, _ = draw(n, None, landmarks=landmarks, rng=0)
+    landmarks, _ = draw(M.shape[0], None, landmarks=landmarks, rng=0)
     _demand_landmark_in_each_piece(M, landmarks)
-    if by not in ("column", "row"):
-        raise ValueError(f'`by` is "column" or "row"; got {by!r}.')
-    if solver not in get_args(Solver):
-        raise ValueError(
-            f'`solver` is "auto", "selected" or "superlu"; got {solver!r}.'
-        )
-    if nnz_per_row is not None and not 0 < nnz_per_row < np.inf:
-        raise ValueError(f"nnz_per_row must be positive and finite; got {nnz_per_row}.")
-    if nnz_per_row is not None:
-        nnz_per_row = float(min(nnz_per_row, landmarks.size))
     by_column = nnz_per_row is not None and by == "column"
     if solver == "selected" and not by_column:
         raise ValueError('solver="selected" is for a sparse P by column.')
-
-    free = np.setdiff1d(np.arange(n), landmarks)
+    system = _System(compact(M), landmarks)
     places = landmarks, np.arange(landmarks.size)
-    identity = coo_array((np.ones(landmarks.size), places), (n, landmarks.size))
+    identity = coo_array((np.ones(landmarks.size), places), system.shape)
     if nnz_per_row is None:
         P = identity.toarray()
-        solve = _factorize(M, free)
-        for columns, block in _solve_columns(M, free, landmarks, solve):
-            P[free[:, None], columns] = block
+        for columns, block in system.columns(places[1]):
+            P[system.free[:, None], columns] = block
         return P
-    if free.size == 0:
+    nnz_per_row = min(inside(nnz_per_row, "nnz_per_row", 0), landmarks.size)
+    if system.free.size == 0:
         return compact(csr_array(identity))
     if by_column:
-        nnz = _nnz_per_column(free.size, landmarks.size, nnz_per_row)
         memory = check_memory(str(memory) if isinstance(memory, PathLike) else memory)
         with _bar(landmarks.size, progress) as bar:
-            sparse, solve = _largest_by_column(
-                M, free, landmarks, nnz, solver, memory, bar
-            )
+            sparse = _largest_by_column(system, nnz_per_row, solver, memory, bar)
     else:
-        solve = _factorize(M, free)
-        sparse = _largest_by_row(M, free, landmarks, nnz_per_row, solve)
+        sparse = _largest_by_row(system, nnz_per_row)
     if renormalize:
-        sparse = _renormalized(sparse, M, free, landmarks, nnz_per_row, solve)
+        sparse = _renormalized(sparse, system, nnz_per_row)
     return compact(csr_array(sparse + identity))
 
 
@@ -214,26 +198,37 @@ def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:
         )
 
 
-def _factorize(M: csr_array, free: np.ndarray) -> Solve:
-    """Return the function B -> M_uu^-1 B."""
-    if free.size == 0:
-        return lambda B: B
-    return factorize(csc_array(M[free][:, free])).solve
+class _System:
+    """M_uu P_u = -M_ub, and B -> M_uu^-1 B, factorised where it is first solved."""
 
+    def __init__(self, M: csr_array, landmarks: np.ndarray):
+        self.M, self.landmarks = M, landmarks
+        self.free = np.setdiff1d(np.arange(M.shape[0]), landmarks)
+        self.shape = M.shape[0], landmarks.size  # of P
 
-def _solve_columns(
-    M: csr_array, free: np.ndarray, landmarks: np.ndarray, solve: Solve
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield blocks of columns of P_u: their numbers, and their values."""
-    right_hand_sides = csc_array(-M[free][:, landmarks])
-    for start in range(0, landmarks.size, BLOCK):
-        columns = np.arange(start, min(start + BLOCK, landmarks.size))
-        yield columns, solve(right_hand_sides[:, columns].toarray(order="F"))
+    @cached_property
+    def solve(self) -> Callable[[np.ndarray], np.ndarray]:
+        if self.free.size == 0:
+            return lambda B: B
+        return factorize(csc_array(self.M[self.free][:, self.free])).solve
 
+    def columns(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield blocks of some columns of P_u: their places, and their values."""
+        right_hand_sides = csc_array(-self.M[self.free][:, self.landmarks[numbers]])
+        for start in range(0, numbers.size, SOLVED):
+            some = np.arange(start, min(start + SOLVED, numbers.size))
+            yield some, self.solve(right_hand_sides[:, some].toarray(order="F"))
 
-def _nnz_per_column(n_free: int, n_landmarks: int, nnz_per_row: float) -> int:
-    """Return p = (n - l) p_row / l, at least 1 and at most all."""
-    return min(max(round(n_free * nnz_per_row / n_landmarks), 1), n_free)
+    def rows(self, places: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield rows of P_u by their places in it: their items, and their values."""
+        to_landmarks = csr_array(-self.M[self.landmarks][:, self.free])
+        for start in range(0, places.size, SOLVED):
+            some = places[start : start + SOLVED]
+            units = np.zeros((self.free.size, some.size), order="F")
+            units[some, np.arange(some.size)] = 1
+            yield from zip(
+                self.free[some], (to_landmarks @ self.solve(units)).T, strict=True
+            )
 
 
 @contextmanager
@@ -249,53 +244,42 @@ def _bar(total: int, progress: bool) -> Iterator[Callable[[int], object]]:
 
 
 def _largest_by_column(
-    M: csr_array,
-    free: np.ndarray,
-    landmarks: np.ndarray,
-    nnz: int,
+    system: _System,
+    nnz_per_row: float,
     solver: str,
     memory: joblib.Memory,
     finished: Callable[[int], object],
-) -> tuple[csr_array, Solve]:
-    """Keep of each column the `nnz` entries largest in magnitude (Algorithm 2).
-
-    Return them, and the function B -> M_uu^-1 B.
-    """
-    n, n_landmarks = M.shape[0], landmarks.size
-    of_what = _sources(), solver, M.data, M.indices, M.indptr, landmarks
-    of = joblib.hash(of_what)
-    rows = np.empty((n_landmarks, nnz), dtype=M.indices.dtype)
-    values = np.empty((n_landmarks, nnz))
-    counts = np.full(n_landmarks, nnz)
-    whole = np.ones(n_landmarks, dtype=bool)
-    system = _selected_solve(M, landmarks, nnz, solver)
-    if system is None:
-        solve = _factorize(M, free)
-    else:
-        solve = system.solve
+) -> csr_array:
+    """Keep of each column the entries largest in magnitude (Algorithm 2)."""
+    M, landmarks, n_free = system.M, system.landmarks, system.free.size
+    nnz = min(max(round(n_free * nnz_per_row / landmarks.size), 1), n_free)
+    of = joblib.hash((_sources(), solver, M.data, M.indices, M.indptr, landmarks))
+    rows = np.empty((landmarks.size, nnz), dtype=M.indices.dtype)
+    values = np.empty((landmarks.size, nnz))
+    counts = np.full(landmarks.size, nnz)
+    whole = np.ones(landmarks.size, dtype=bool)
+    selected = _selected_solve(M, landmarks, nnz, solver)
+    if selected is not None:
+        system.solve = selected.solve
         part_of_columns = memory.cache(_parts_of_columns, ignore=["system"])
-        for numbers in _sample_and_rest(system.order):
-            *found, touched, beyond = part_of_columns(system, of, numbers, nnz)
+        for numbers in _sample_and_rest(selected.order):
+            *found, touched, beyond = part_of_columns(selected, of, numbers, nnz)
             sums = (found[1] ** 2).sum(axis=1)
             shown = (beyond <= OUT_OF_REACH * sums) | (solver == "selected")
             for every, some in zip((rows, values, counts), found, strict=True):
                 every[numbers[shown]] = some[shown]
             whole[numbers] = ~shown
             finished(shown.sum())
-            pays = touched.mean() <= TOUCHED * free.size and shown.mean() >= 0.5
-            if numbers.size <= BLOCK and not (pays or solver == "selected"):
+            pays = touched.mean() <= TOUCHED * n_free and shown.mean() >= 0.5
+            if numbers.size <= SOLVED and not (pays or solver == "selected"):
                 break
-    whole_columns = memory.cache(_whole_columns, ignore=["M", "free", "solve"])
+    whole_columns = memory.cache(_whole_columns, ignore=["system"])
     for numbers in _parts(np.flatnonzero(whole)):
-        found = whole_columns(M, free, solve, of, landmarks[numbers], nnz)
-        rows[numbers], values[numbers] = found
+        rows[numbers], values[numbers] = whole_columns(system, of, numbers, nnz)
         finished(numbers.size)
     filled = np.arange(nnz) < counts[:, None]
-    if not filled.all():
-        rows, values = rows[filled], values[filled]
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    columns = csc_array((values.ravel(), rows.ravel(), indptr), (n, n_landmarks))
-    return columns.tocsr(), solve
+    return csc_array((values[filled], rows[filled], indptr), system.shape).tocsr()
 
 
 def _sources() -> list[bytes]:
@@ -311,19 +295,14 @@ def _parts_of_columns(
 
 
 def _whole_columns(
-    M: csr_array,
-    free: np.ndarray,
-    solve: Solve,
-    of: str,
-    landmarks: np.ndarray,
-    nnz: int,
+    system: _System, of: str, numbers: np.ndarray, nnz: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and values of the largest entries; `of` as above."""
-    rows = np.empty((landmarks.size, nnz), dtype=M.indices.dtype)
-    values = np.empty((landmarks.size, nnz))
-    for some, block in _solve_columns(M, free, landmarks, solve):
+    rows = np.empty((numbers.size, nnz), dtype=system.M.indices.dtype)
+    values = np.empty((numbers.size, nnz))
+    for some, block in system.columns(numbers):
         top = np.argpartition(-abs(block), nnz - 1, axis=0)[:nnz]
-        rows[some] = free[top].T
+        rows[some] = system.free[top].T
         values[some] = np.take_along_axis(block, top, axis=0).T
     return rows, values
 
@@ -332,7 +311,7 @@ def _selected_solve(
     M: csr_array, landmarks: np.ndarray, nnz: int, solver: str
 ) -> SelectedSolve | None:
     """Return what computes parts of columns, or None where it cannot pay."""
-    if solver not in ("auto", "selected"):
+    if solver == "superlu":
         return None
     try:
         from simlib.biharmonic.selected_solve import PROBES, REACH, SelectedSolve
@@ -356,92 +335,56 @@ def _parts(numbers: np.ndarray) -> list[np.ndarray]:
 
 def _sample_and_rest(numbers: np.ndarray) -> list[np.ndarray]:
     """Return a block of some numbers, spread evenly, and the others in parts."""
-    spread = np.linspace(0, numbers.size - 1, min(numbers.size, BLOCK)).astype(int)
+    spread = np.linspace(0, numbers.size - 1, min(numbers.size, SOLVED)).astype(int)
     return [numbers[spread], *_parts(np.delete(numbers, spread))]
 
 
-def _largest_by_row(
-    M: csr_array,
-    free: np.ndarray,
-    landmarks: np.ndarray,
-    nnz_per_row: float,
-    solve: Solve,
-) -> csr_array:
+def _largest_by_row(system: _System, nnz_per_row: float) -> csr_array:
     """Keep of each row the entries largest in magnitude of all seen so far."""
-    nnz = min(max(round(nnz_per_row), 1), landmarks.size)
-    values = np.zeros((free.size, 0))
-    numbers = np.zeros((free.size, 0), dtype=np.intp)
-    for columns, block in _solve_columns(M, free, landmarks, solve):
+    n_free, n_landmarks = system.free.size, system.landmarks.size
+    nnz = min(max(round(nnz_per_row), 1), n_landmarks)
+    values = np.zeros((n_free, 0))
+    numbers = np.zeros((n_free, 0), dtype=np.intp)
+    for columns, block in system.columns(np.arange(n_landmarks)):
         values = np.hstack([values, block])
         numbers = np.hstack([numbers, np.broadcast_to(columns, block.shape)])
         if values.shape[1] > nnz:
             top = np.argpartition(-abs(values), nnz - 1, axis=1)[:, :nnz]
             values = np.take_along_axis(values, top, axis=1)
             numbers = np.take_along_axis(numbers, top, axis=1)
-    rows = np.repeat(free, values.shape[1])
-    return _sparse(
-        [values.ravel()], [rows], [numbers.ravel()], (M.shape[0], landmarks.size)
-    )
+    places = np.repeat(system.free, values.shape[1]), numbers.ravel()
+    return coo_array((values.ravel(), places), system.shape).tocsr()
 
 
-def _renormalized(
-    P: csr_array,
-    M: csr_array,
-    free: np.ndarray,
-    landmarks: np.ndarray,
-    nnz_per_row: float,
-    solve: Solve,
-) -> csr_array:
+def _renormalized(P: csr_array, system: _System, nnz_per_row: float) -> csr_array:
     """Divide each row by its sum; compute anew those whose sum is too small."""
-    poor = np.flatnonzero(P.sum(axis=1)[free] < SMALLEST_SUM)  # places in free
+    poor = np.flatnonzero(P.sum(axis=1)[system.free] < SMALLEST_SUM)  # places in P_u
     if poor.size:
         keep = np.ones(P.shape[0])
-        keep[free[poor]] = 0
+        keep[system.free[poor]] = 0
         rich = csr_array(scipy.sparse.diags_array(keep) @ P)
         rich.eliminate_zeros()
-        P = rich + _exact_rows(poor, M, free, landmarks, nnz_per_row, solve)
+        P = rich + _exact_rows(poor, system, max(round(nnz_per_row), 1))
     sums = P.sum(axis=1)
     P.data /= np.repeat(sums, np.diff(P.indptr))
     return P
 
 
-def _exact_rows(
-    poor: np.ndarray,
-    M: csr_array,
-    free: np.ndarray,
-    landmarks: np.ndarray,
-    nnz_per_row: float,
-    solve: Solve,
-) -> csr_array:
+def _exact_rows(poor: np.ndarray, system: _System, nnz: int) -> csr_array:
     """Return the largest entries of some rows of P_u, enough for their sums."""
-    to_landmarks = csr_array(-M[landmarks][:, free])
     values, rows, columns = [], [], []
-    for start in range(0, poor.size, BLOCK):
-        some = poor[start : start + BLOCK]
-        units = np.zeros((free.size, some.size), order="F")
-        units[some, np.arange(some.size)] = 1
-        for row, exact in zip(free[some], (to_landmarks @ solve(units)).T, strict=True):
-            order = np.argsort(-abs(exact))
-            sums = exact[order].cumsum()
-            if sums[-1] < SMALLEST_SUM:
-                raise ValueError(
-                    f"All of the row of item {row} sums to {sums[-1]:.3g}, since the "
-                    "rows of M do not sum to 0. Take renormalize=False."
-                )
-            size = max(round(nnz_per_row), 1)
-            while sums[min(size, sums.size) - 1] < SMALLEST_SUM:
-                size *= 2
-            columns.append(order[:size])
-            values.append(exact[columns[-1]])
-            rows.append(np.full(values[-1].size, row))
-    return _sparse(values, rows, columns, (M.shape[0], landmarks.size))
-
-
-def _sparse(
-    values: list[np.ndarray],
-    rows: list[np.ndarray],
-    columns: list[np.ndarray],
-    shape: tuple[int, int],
-) -> csr_array:
-    index = np.concatenate(rows), np.concatenate(columns)
-    return coo_array((np.concatenate(values), index), shape=shape).tocsr()
+    for row, exact in system.rows(poor):
+        order = np.argsort(-abs(exact))
+        sums, size = exact[order].cumsum(), nnz
+        if sums[-1] < SMALLEST_SUM:
+            raise ValueError(
+                f"All of the row of item {row} sums to {sums[-1]:.3g}, since the "
+                "rows of M do not sum to 0. Take renormalize=False."
+            )
+        while sums[min(size, sums.size) - 1] < SMALLEST_SUM:
+            size *= 2
+        columns.append(order[:size])
+        values.append(exact[columns[-1]])
+        rows.append(np.full(values[-1].size, row))
+    places = np.concatenate(rows), np.concatenate(columns)
+    return coo_array((np.concatenate(values), places), system.shape).tocsr()

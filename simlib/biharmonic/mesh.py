@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from simlib._checks import indices, numbers, shaped
+
 __all__ = ["check_mesh", "merge_vertices"]
 
 
@@ -39,8 +41,9 @@ def merge_vertices(
     Raises
     ------
     ValueError
-        Arrays of another shape or kind, coordinates that are not finite, no face or one
-        that names no vertex.
+        Arrays of another shape or kind, coordinates that are not finite, no face.
+    IndexError
+        A face that names no vertex.
 
     See Also
     --------
@@ -58,13 +61,13 @@ def merge_vertices(
     >>> faces.tolist(), index.tolist()
     ([[0, 1, 2], [0, 2, 3]], [0, 1, 2, 0, 2, 3])
     """
-    points, triangles = _as_mesh(vertices, faces)
+    points, triples = _as_mesh(vertices, faces)
     first, index = _places(points)
-    triangles = index[triangles]
-    corners = np.sort(triangles, axis=1)
+    triples = index[triples]
+    corners = np.sort(triples, axis=1)
     whole = (np.diff(corners, axis=1) > 0).all(axis=1)
     _, once = np.unique(corners[whole], axis=0, return_index=True)
-    return points[first], triangles[whole][np.sort(once)], index
+    return points[first], triples[whole][np.sort(once)], index
 
 
 def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -72,10 +75,10 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
 
     Vertices may coincide where a chain of edges without length joins them.
     """
-    points, triangles = _as_mesh(vertices, faces)
+    points, triples = _as_mesh(vertices, faces)
     n, (first, index) = len(points), _places(points)
     if first.size < n:
-        i, j = triangles.ravel(), np.roll(triangles, 1, axis=1).ravel()
+        i, j = triples.ravel(), np.roll(triples, 1, axis=1).ravel()
         still = index[i] == index[j]
         joined = coo_array((still[still], (i[still], j[still])), shape=(n, n))
         if connected_components(joined, directed=False)[0] > first.size:
@@ -87,9 +90,9 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
                 "the new number of vertex i."
             )
     _, number, counts = np.unique(
-        np.sort(triangles, axis=1), axis=0, return_index=True, return_counts=True
+        np.sort(triples, axis=1), axis=0, return_index=True, return_counts=True
     )
-    m = len(triangles)
+    m = len(triples)
     if number.size < m:
         raise ValueError(
             f"{m - number.size} of {m} triangles are there already, "
@@ -97,7 +100,7 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
             "would count as often. Take `vertices, faces, _ = merge_vertices(vertices, "
             "faces)`, which leaves them out."
         )
-    return points, triangles
+    return points, triples
 
 
 def _places(vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -112,31 +115,25 @@ def _places(vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as arrays, or raise ValueError if they are no mesh."""
-    vertices, faces = np.asarray(vertices), np.asarray(faces)
-    if vertices.dtype != np.float32 and not np.iscomplexobj(vertices):
-        vertices = vertices.astype(np.float64)
-    if (
-        np.iscomplexobj(vertices)
-        or vertices.ndim != 2
-        or vertices.shape[1] != 3
-        or not np.isfinite(vertices).all()
-    ):
-        raise ValueError(
-            "`vertices` must be real and finite coordinates of shape (n, 3); got "
-            f"shape {vertices.shape} of {vertices.dtype}."
-        )
-    if faces.ndim != 2 or faces.shape[1] != 3 or faces.dtype.kind not in "iu":
-        raise ValueError(
-            "`faces` must be integers of shape (m, 3); got "
-            f"{faces.dtype} of shape {faces.shape}."
-        )
-    n = len(vertices)
-    if not faces.size:
+    """Return both as arrays, vertices in float32 or float64."""
+    points = shaped(numbers(vertices, "`vertices`"), ("n", 3), "`vertices`")
+    if points.dtype != np.float32:
+        points = points.astype(np.float64)
+    triples, n = shaped(np.asarray(faces), ("m", 3), "`faces`"), len(points)
+    if not triples.size:
         raise ValueError(f"`faces` are empty, and {n} vertices alone are no surface.")
-    if faces.min() < 0 or faces.max() >= n:
-        raise ValueError(
-            f"`faces` name vertices {faces.min()} to {faces.max()}; there are 0 to "
-            f"{n - 1}."
-        )
-    return vertices, faces
+    indices(triples.ravel(), n, "Vertices, by `faces`,")
+    return points, triples
+
+
+def triangles(
+    vertices: np.ndarray, faces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return sides (m, 3, 3), twice the areas, and the squares of the longest sides.
+
+    Side k is opposite corner k, and leads from the corner before to that after it.
+    """
+    corners = vertices[faces].astype(np.float64)
+    sides = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
+    double = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
+    return sides, double, (sides**2).sum(axis=2).max(axis=1)

@@ -12,14 +12,16 @@ same perplexity: the same effective number of neighbours.
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
 from sklearn.neighbors import NearestNeighbors
 
+from simlib import _scale
+from simlib._checks import finite, numbers, shaped, whole_number
+
 __all__ = ["neighbor_graph"]
 
-CHUNK = 2**22  # coordinates of differences held at a time
+DIFFERENCES = 2**22  # coordinates of differences held at a time
 
 
 def neighbor_graph(
@@ -52,7 +54,8 @@ def neighbor_graph(
 
     See Also
     --------
-    sklearn.neighbors.kneighbors_graph : the graph, without the weights.
+    sklearn.neighbors.kneighbors_graph : the graph, without the weights; those inside of
+        `sklearn.manifold.TSNE` are of single precision, and of one size of N(i).
 
     Notes
     -----
@@ -70,32 +73,17 @@ def neighbor_graph(
     >>> graph.shape, round(float(graph.sum()), 6)
     ((500, 500), 500.0)
     """
-    if scipy.sparse.issparse(X):
-        raise ValueError(
-            "`X` is dense here; got a sparse array. Take X.toarray(), or fewer "
-            "coordinates, by sklearn.decomposition.TruncatedSVD say."
-        )
-    X = np.asarray(X, dtype=None if np.iscomplexobj(X) else np.float64)
-    if np.iscomplexobj(X) or X.ndim != 2 or not np.isfinite(X).all():
-        raise ValueError(
-            "`X` must be real and finite points of shape (n, d); got shape "
-            f"{X.shape} of {X.dtype}."
-        )
+    X = shaped(numbers(X, "`X`"), ("n", "d"), "`X`").astype(np.float64)
     n = len(X)
-    if not 1 <= n_neighbors < n:
-        raise ValueError(
-            f"n_neighbors must be between 1 and {n - 1}, for {n} points; got "
-            f"{n_neighbors}."
-        )
-    if not perplexity >= 1:
-        raise ValueError(f"perplexity must be at least 1; got {perplexity}.")
-    points = np.ldexp(X, -np.frexp(abs(X).max(initial=0))[1])  # squares may overflow
+    n_neighbors = whole_number(n_neighbors, "n_neighbors", 1, n - 1)
+    perplexity = finite(perplexity, "perplexity", 1)
+    points, _ = _scale.unit(X)  # or squares may overflow
     # In many dimensions the search subtracts squares: small ones, but for outliers.
     points -= np.median(points, axis=0)
     search = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
     j = search.kneighbors(return_distance=False).ravel()
     i = np.repeat(np.arange(n), n_neighbors)
-    step = max(1, CHUNK // max(1, points.shape[1]))
+    step = max(1, DIFFERENCES // max(1, points.shape[1]))
     parts = [slice(k, k + step) for k in range(0, i.size, step)]
     squares = [
         np.square(points[i[part]] - points[j[part]]).sum(axis=1) for part in parts

@@ -16,9 +16,12 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
+from simlib import _scale
+from simlib._checks import numbers, shaped
 from simlib._typing import MatrixLike
-from simlib.biharmonic.mesh import check_mesh
+from simlib.biharmonic.mesh import check_mesh, triangles
 
 __all__ = [
     "as_square",
@@ -28,8 +31,7 @@ __all__ = [
     "mesh_laplacian",
 ]
 
-
-HUB = 10**7  # entries of M that hubs may be the cause of
+DENSE = 10**7  # entries of M that hubs may be the cause of
 
 
 def mesh_laplacian(
@@ -59,15 +61,14 @@ def mesh_laplacian(
     Raises
     ------
     ValueError
-        Arrays of another shape or kind, coordinates that are not finite, no face or one
-        that names no vertex, vertices that coincide along a cut, a triangle that is
-        there twice, a vertex of no triangle, or a triangle without area; areas too
-        large or too small for numbers.
+        No mesh, vertices that coincide along a cut, a triangle that is there twice or
+        has no area, a vertex of no triangle; areas beyond the range of numbers.
 
     See Also
     --------
     merge_vertices : closes the cuts, and leaves repeated triangles out.
-    potpourri3d.cotan_laplacian, potpourri3d.vertex_areas : the same two.
+    potpourri3d.cotan_laplacian, potpourri3d.vertex_areas : the same two, but for 1e-10
+        added to each area, which changes the weights of small triangles.
     robust_laplacian.mesh_laplacian :
         The same on the intrinsic Delaunay triangulation, for meshes that are not
         manifold or have slivers.
@@ -91,17 +92,14 @@ def mesh_laplacian(
     [0.333, 0.167, 0.333, 0.167]
     """
     vertices, faces = check_mesh(vertices, faces)
-    vertices, n = vertices.astype(np.float64), len(vertices)
+    n = len(vertices)
     if (unused := np.setdiff1d(np.arange(n), faces)).size:
         raise ValueError(
             f"{unused.size} vertices belong to no triangle, vertex {unused[0]} is the "
             "first: they have no mass. Leave them out and number the rest anew."
         )
-    exponent = int(np.frexp(abs(vertices).max())[1])
-    corners = np.ldexp(vertices, -exponent)[faces]  # or squares may not be numbers
-    sides = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
-    double = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)
-    longest = (sides**2).sum(axis=2).max(axis=1)
+    unit, exponent = _scale.unit(vertices.astype(np.float64))
+    sides, double, longest = triangles(unit, faces)
     if (flat := np.flatnonzero(double <= 1e-14 * longest)).size:
         raise ValueError(
             f"{flat.size} triangles have no area, face {flat[0]} with vertices "
@@ -148,7 +146,8 @@ def graph_laplacian(adjacency: MatrixLike) -> csr_array:
 
     See Also
     --------
-    scipy.sparse.csgraph.laplacian : the same, in the type of its argument.
+    scipy.sparse.csgraph.laplacian : the same, but in the type of its argument, with
+        zeros stored for nodes without edges, and unaware of directions that differ.
 
     Notes
     -----
@@ -231,23 +230,15 @@ def biharmonic_operator(
 
 
 def _masses(mass: Any, n: int) -> np.ndarray:
-    """Return the diagonal of D in float64, or raise ValueError."""
+    """Return the diagonal of D in float64."""
     if scipy.sparse.issparse(mass):
-        if mass.shape != (n, n) or np.not_equal(*mass.nonzero()).any():
-            raise ValueError(
-                f"A sparse `mass` is diagonal, of shape {n, n}; got one that is not, "
-                f"of shape {mass.shape}."
-            )
+        shaped(mass, (n, n), "A sparse `mass`")
+        if np.not_equal(*mass.nonzero()).any():
+            raise ValueError("A sparse `mass` is diagonal; got one that is not.")
         mass = mass.diagonal()
-    mass = np.asarray(mass)
-    if mass.dtype.kind == "O":
-        mass = mass.astype(float)
-    if mass.shape != (n,):
-        raise ValueError(
-            f"`mass` must have shape ({n},), the diagonal of D; got {mass.shape}."
-        )
-    if mass.dtype.kind not in "fiub" or not ((mass > 0) & (mass < np.inf)).all():
-        raise ValueError("Every mass must be real, finite and positive.")
+    mass = shaped(numbers(mass, "`mass`"), (n,), "`mass`, the diagonal of D,")
+    if not (mass > 0).all():
+        raise ValueError("Every mass must be positive.")
     return mass.astype(np.float64)
 
 
@@ -260,7 +251,7 @@ def _refuse_hub(L: csr_array) -> None:
     sizes = np.diff(L.indptr).astype(np.int64)
     hubs = sizes[sizes * L.shape[0] > 10 * L.nnz]
     entries = min((hubs**2).sum(), L.shape[0] ** 2)
-    if entries > max(HUB, 10 * L.nnz):
+    if entries > max(DENSE, 10 * L.nnz):
         raise ValueError(
             f"Node {sizes.argmax()} has {sizes.max() - 1} neighbours, and M joins all "
             f"of them to each other: {hubs.size} such hubs ask for {entries} entries, "
@@ -315,3 +306,15 @@ def compact(A: csr_array) -> csr_array:
     kind = scipy.sparse.get_index_dtype(maxval=max(A.nnz, *A.shape))
     parts = A.data, A.indices.astype(kind), A.indptr.astype(kind)
     return csr_array(parts, shape=A.shape)
+
+
+def demand_one_piece(graph: csr_array | coo_array, kind: str) -> None:
+    """Refuse a graph in several pieces: distances between them are infinite."""
+    pieces, piece = connected_components(graph, directed=False)
+    if pieces != 1:
+        largest = np.bincount(piece, minlength=1).max()
+        raise ValueError(
+            f"The {kind} is in {pieces} pieces, the largest of {largest} of "
+            f"{len(piece)} vertices: no path joins them. Keep one piece "
+            "(scipy.sparse.csgraph.connected_components finds it)."
+        )

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, NoReturn, Self
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
-from scipy.linalg import lu_solve, solve_triangular
-from scipy.linalg.lapack import dgecon, dgetrf
 from scipy.sparse import csr_array, sparray, spmatrix
-from scipy.sparse.linalg import LinearOperator, eigsh, splu
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from simlib._checks import whole_number
+from simlib._checks import (
+    columns_like,
+    finite,
+    indices,
+    numbers,
+    same_length,
+    square,
+    whole_number,
+)
 from simlib._scale import exponent as exponent_of
 from simlib._scale import norm
 from simlib._typing import Indices, MatrixLike
 from simlib.lowrank.saved import Saved
+from simlib.lowrank.solve import Orthogonal, solve
 from simlib.lowrank.tall import (
+    assembled,
     dense,
     entries,
-    gram_qr,
+    is_symmetric,
     qr,
     read_only,
     row_blocks,
@@ -33,21 +40,17 @@ from simlib.lowrank.tall import (
 __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
-CHUNK = 2**20  # entries of the rows computed at a time
-DENSE = 64  # rows of a matrix whose eigenvalues are found from the array
-REFINEMENTS = 5  # steps of `solve` at most
-UNSOLVED = 1e-3  # of the right-hand side: what it may leave
-BLOCK = 32  # columns of a sparse factor that are dense at a time
+ENTRIES_OF_ROWS = 2**20  # computed at a time, for a norm
+SMALL = 64  # rows of a matrix whose eigenvalues are found from the array
 
 
 class LowRank(Saved, LinearOperator):
     r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and a residual E.
 
-    The equation :eq:`eq:lowrank` of the book. It is a SciPy linear operator, so ``@``,
-    ``.T``, sums and every iterative solver of `scipy.sparse.linalg` work on it. Nothing
-    of size n x n is formed except by `toarray`, and beside an answer some rows of a
-    factor at most: factors may be maps of files that are larger than the memory. They,
-    core, residual and landmarks are read-only here, for others may share their memory.
+    The equation :eq:`eq:lowrank` of the book, as a SciPy linear operator. Nothing of
+    size n x n is formed except by `toarray`, and beside an answer some rows of a factor
+    at most: factors may be maps of files that are larger than the memory. All parts are
+    read-only here, for others may share their memory.
 
     Parameters
     ----------
@@ -113,15 +116,30 @@ class LowRank(Saved, LinearOperator):
         calls: int | None = None,
         method: str | None = None,
     ):
-        self.left, self.core = _inexact(left), _inexact(np.asarray(core))
+        self.left, self.core = _part(left), _part(np.asarray(core))
         self._right = self.left if right is left else None
         if right is not None and right is not left:
-            self._right = _inexact(right)
-        rows, columns = self.left.shape, self.right.shape
-        if self.core.shape != (rows[1], columns[1]):
+            self._right = _part(right)
+        sparse = scipy.sparse.issparse(residual)
+        self.residual = _part(residual) if sparse else residual
+        self.landmarks, self.row_landmarks = (
+            None if items is None else read_only(np.asarray(items))
+            for items in (landmarks, row_landmarks)
+        )
+        self.calls, self.method = calls, method
+        self._check()
+        self._orthogonal = Orthogonal(self.left, self.right)
+        parts = [self.left, self.core, self.right, self.residual]
+        dtype = np.result_type(*(part.dtype for part in parts if part is not None))
+        super().__init__(dtype, (self.left.shape[0], self.right.shape[0]))
+
+    def _check(self) -> None:
+        """Refuse parts that do not go together."""
+        (n, width), (m, r), residual = self.left.shape, self.right.shape, self.residual
+        if self.core.shape != (width, r):
             raise ValueError(
-                f"The factors do not chain: left {rows}, core {self.core.shape}, right "
-                f"{columns}; the core must have shape {(rows[1], columns[1])}."
+                f"The factors do not chain: left {n, width}, core {self.core.shape}, "
+                f"right {m, r}; the core must have shape {width, r}."
             )
         if not np.isfinite(self.core).all():
             raise ValueError(
@@ -129,35 +147,22 @@ class LowRank(Saved, LinearOperator):
                 "from similarities of extreme size, multiply these by a power of two "
                 "first: sim.map(lambda values: values * 2.0**k)."
             )
-        if self._right is None and not _is_symmetric(self.core):
-            raise ValueError(
-                "The core is not symmetric, so the matrix is not: pass right=left."
-            )
-        shape = (rows[0], columns[0])
-        sparse = scipy.sparse.issparse(residual)
-        self.residual = _inexact(residual) if sparse else residual
-        if residual is not None and not (sparse or hasattr(residual, "entries")):
-            raise TypeError(
-                "The residual is a sparse matrix, or an operator with the methods of "
-                f"LowRank; got {type(residual).__name__}."
-            )
-        if residual is not None and residual.shape != shape:
-            raise ValueError(
-                f"The residual has shape {residual.shape}, the matrix {shape}."
-            )
-        if residual is not None and self._right is None and not _is_own(self.residual):
-            raise ValueError(
-                "The residual is not symmetric, so the matrix is not: pass right=left."
-            )
-        self.landmarks, self.row_landmarks = (
-            None if items is None else read_only(np.asarray(items))
-            for items in (landmarks, row_landmarks)
-        )
-        self.calls, self.method = calls, method
-        self._products: dict[str, Any] = {}  # of the factors, kept by `solve`
-        parts = [self.left, self.core, self.right, self.residual]
-        dtype = np.result_type(*(part.dtype for part in parts if part is not None))
-        super().__init__(dtype, shape)
+        if residual is not None:
+            if not (scipy.sparse.issparse(residual) or hasattr(residual, "entries")):
+                raise TypeError(
+                    "The residual is a sparse matrix, or an operator with the methods "
+                    f"of LowRank; got {type(residual).__name__}."
+                )
+            if residual.shape != (n, m):
+                raise ValueError(
+                    f"The residual has shape {residual.shape}, the matrix {n, m}."
+                )
+        for name, part in (("core", self.core), ("residual", residual)):
+            if self.symmetric and part is not None and not is_symmetric(part):
+                raise ValueError(
+                    f"The {name} is not symmetric, so the matrix is not: pass "
+                    "right=left."
+                )
 
     @property
     def right(self) -> np.ndarray | csr_array:
@@ -212,29 +217,36 @@ class LowRank(Saved, LinearOperator):
 
     def entries(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return the entries (i[k], j[k]), shape (len(i),)."""
-        i, j = _index(i, self.shape[0]), _index(j, self.shape[1])
-        if i.size != j.size:
-            raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
+        i, j = indices(i, self.shape[0], "Rows"), indices(j, self.shape[1], "Columns")
+        same_length(i, j)
         values = entries(self.left, self.core, self.right, i, j)
         if self.residual is None:
             return values
-        return values + _entries(self.residual, i, j)
+        if scipy.sparse.issparse(self.residual):
+            return values + dense(self.residual[i, j]).ravel()
+        return values + self.residual.entries(i, j)
 
     def rows(self, i: ArrayLike) -> np.ndarray:
         """Return the rows i as an array of shape (len(i), m)."""
-        i = _index(i, self.shape[0])
+        i = indices(i, self.shape[0], "Rows")
         values = times(self.right, (dense(self.left[i]) @ self.core).T).T
-        return values if self.residual is None else values + _rows(self.residual, i)
+        return values if self.residual is None else values + self._residual_rows(i)
+
+    def _residual_rows(self, i: np.ndarray) -> np.ndarray:
+        residual: Any = self.residual
+        sparse = scipy.sparse.issparse(residual)
+        return dense(residual[i]) if sparse else residual.rows(i)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (min(n, m),), at O(l r) flops an entry."""
         parts = row_blocks(min(self.shape), max(self.core.shape))
-        values = np.concatenate([self._diagonal(part) for part in parts])
+        values = np.concatenate(
+            [
+                np.einsum("ka,ka->k", self.left[p] @ self.core, dense(self.right[p]))
+                for p in parts
+            ]
+        )
         return values if self.residual is None else values + self.residual.diagonal()
-
-    def _diagonal(self, part: slice) -> np.ndarray:
-        product = self.left[part] @ self.core
-        return np.einsum("ka,ka->k", product, dense(self.right[part]))
 
     def trace(self) -> float:
         """Return the sum of the diagonal."""
@@ -248,7 +260,9 @@ class LowRank(Saved, LinearOperator):
         """
         if self._has_operator():
             return self._norm_of_rows()
-        small = self._small_core()
+        left = triangle(self.left)
+        right = left if self.symmetric else triangle(self.right)
+        small = left @ self.core @ right.T
         if self.residual is None:
             return norm(small)
         E = scipy.sparse.coo_array(self.residual)
@@ -264,7 +278,7 @@ class LowRank(Saved, LinearOperator):
         return float(np.ldexp(np.sqrt(squared), exponent))
 
     def _norm_of_rows(self) -> float:
-        n, step = self.shape[0], max(1, CHUNK // self.shape[1])
+        n, step = self.shape[0], max(1, ENTRIES_OF_ROWS // self.shape[1])
         parts = np.split(np.arange(n), range(step, n, step))
         rows = (self.rows(i).astype(float) for i in parts)
         return norm(np.array([norm(part) for part in rows]))
@@ -303,40 +317,34 @@ class LowRank(Saved, LinearOperator):
                 "right factors. sicur(..., symmetrize=True) makes a symmetric one, and "
                 "scipy.sparse.linalg.svds works on this one."
             )
-        n, small = self.shape[0], self.shape[0] <= DENSE
+        n, small = self.shape[0], self.shape[0] <= SMALL
         most = min(self.left.shape) if self.residual is None else n - (not small)
         k = min(self.rank, most) if k is None else whole_number(k, "k")
         if not 1 <= k <= most:
-            every = (
-                ""
-                if self.residual is None
-                else " eigsh of SciPy, which serves a residual, finds no more; "
+            raise ValueError(
+                f"k must be between 1 and {most}; got {k}. "
                 "numpy.linalg.eigh(K.toarray()) finds all."
             )
-            raise ValueError(f"k must be between 1 and {most}; got {k}.{every}")
         if self.residual is None:
             Q, R = qr(self.left, float)
-            values, small_vectors = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
-            order = np.argsort(-np.abs(values), kind="stable")[:k]
-            vectors = np.empty((n, k), self.dtype)
-            for part, rows in Q(small_vectors[:, order]):
-                vectors[part] = rows
-            return _fitting(values[order], self.dtype, "An eigenvalue"), vectors
-        if small:
+            values, vectors = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
+        elif small:
             values, vectors = np.linalg.eigh(_symmetric(self.toarray()))
         else:
             start = np.random.default_rng(0).standard_normal(n)
             values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
         order = np.argsort(-np.abs(values), kind="stable")[:k]
-        return values[order], vectors[:, order]
+        values, vectors = values[order], vectors[:, order]
+        if self.residual is None:
+            vectors = assembled(Q(vectors), (n, k), self.dtype)
+        return _fitting(values, self.dtype, "An eigenvalue"), vectors
 
     def solve(self, y: ArrayLike, ridge: float) -> np.ndarray:
         r"""Solve :math:`(\tilde K + \rho I) x = y` by the inversion lemma.
 
-        With L = Q T (QR), V = T U and D = rho I + E, an l x l system and one
-        application of D^-1 to Q suffice:
-        :math:`x = D^{-1} y - D^{-1} Q (I + V R^\top D^{-1} Q)^{-1} V R^\top D^{-1} y`.
-        Without the QR a large core, a pseudo-inverse say, would drown it in rounding.
+        .. math::
+            x = D^{-1} y - D^{-1} Q (I + V R^\top D^{-1} Q)^{-1} V R^\top D^{-1} y ,
+            \qquad L = Q T, \; V = T U, \; D = \rho I + E
 
         Parameters
         ----------
@@ -363,23 +371,13 @@ class LowRank(Saved, LinearOperator):
         Notes
         -----
         In float64. The first time O(n l^2) flops, and with a residual n l numbers of
-        memory; a sparse L with well conditioned columns, such as the P of
-        `biharmonic_approximation`, is not made dense: T is then the Cholesky factor of
-        L^T L. This decomposition is kept for the next ridge, and for the matrices that
-        `with_core` makes; without a residual those take O(l^3) and some products of L.
-        Factors must not be changed in between. The same as
+        memory; a sparse L with well conditioned columns is not made dense. The
+        decomposition is kept for the next ridge, and for the matrices that `with_core`
+        makes; without a residual those take O(l^3) and some products of L. The same as
         ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
         """
-        y = _numbers(y, "y")
-        if not (isinstance(ridge, Real) and np.isfinite(ridge)):
-            raise ValueError(f"The ridge is a finite number; got {ridge!r}.")
-        if self.shape[0] != self.shape[1]:
-            raise ValueError(f"Only a square matrix can be solved; shape {self.shape}.")
-        n = self.shape[0]
-        if y.ndim not in (1, 2):
-            raise ValueError(f"y has shape ({n},) or ({n}, k); got {y.shape}.")
-        if len(y) != n:
-            raise ValueError(f"y has {len(y)} rows, the matrix has {n}.")
+        square(self.shape, "can be solved")
+        y, ridge = columns_like(y, self.shape[0], "y"), finite(ridge, "ridge")
         self._refuse_operator(
             "solve", "or give it to an iterative solver, scipy.sparse.linalg.minres say"
         )
@@ -388,85 +386,20 @@ class LowRank(Saved, LinearOperator):
                 "Without a residual the inversion lemma divides by the ridge; give one "
                 "that is not zero."
             )
+        columns = y if y.ndim == 2 else y[:, None]
         if np.iscomplexobj(y):
-            columns = y.reshape(n, -1)
             both = self.solve(np.hstack([columns.real, columns.imag]), ridge)
             real, imaginary = np.hsplit(both, 2)
             return (real + 1j * imaginary).reshape(y.shape)
+        x = solve(self, self._orthogonal, columns.astype(float, copy=False), ridge)
         dtype = np.result_type(self, y)
-        y = y.astype(np.result_type(y, float), copy=False)  # before anything cancels
-        Q, T, by_gram = self._decomposed()
-        core = T @ self.core
-        if self.residual is None:
-            joint = self._joint() / ridge
-        else:
-            D = scipy.sparse.csc_array(self.residual, dtype=float)
-            D = D + ridge * scipy.sparse.eye_array(self.shape[0], format="csc")
-            try:
-                factor = splu(D)
-            except RuntimeError as error:
-                raise np.linalg.LinAlgError(
-                    "The residual plus the ridge is singular; change the ridge."
-                ) from error
-            joint = np.empty((self.right.shape[1], len(T)))
-            step = BLOCK if by_gram else max(1, len(T))
-            for start in range(0, len(T), step):
-                some = np.eye(len(T))[:, start : start + step]
-                Q_some = np.empty((n, some.shape[1]))
-                for part, rows in Q(some):
-                    Q_some[part] = rows
-                joint[:, start : start + step] = self.right.T @ factor.solve(Q_some)
-        system = np.eye(len(core)) + core @ joint
-        if not np.isfinite(system).all():
-            raise ValueError(
-                "A factor, the core or the residual holds NaN or an infinity, or they "
-                "are so large, or the ridge so small, that their products overflow."
-            )
-        lu, pivots = dgetrf(system)[:2] if system.size else (system, np.empty(0))
-        eps = np.finfo(float).eps
-        singular = np.linalg.LinAlgError(
-            f"The matrix plus {ridge:g} I is singular to working precision: minus the "
-            "ridge is an eigenvalue, or nothing beside one. Change the ridge."
-        )
-        if _condition(system, lu) > 1 / eps:  # away from Q it is 1
-            raise singular
-
-        def by_lemma(y: np.ndarray) -> np.ndarray:
-            scaled = y / ridge if self.residual is None else factor.solve(y)
-            small = core @ transposed_times(self.right, scaled)
-            weights = lu_solve((lu, pivots), small) if small.size else small
-            gap = np.empty(y.shape)
-            for part, rows in Q(weights[:, None] if weights.ndim == 1 else weights):
-                gap[part] = rows.reshape(gap[part].shape)
-            return scaled - (
-                gap / ridge if self.residual is None else factor.solve(gap)
-            )
-
-        # D^-1 y and what is taken from it are large and nearly equal where the ridge is
-        # small: some steps of refinement bring the digits back. Columns are made of one
-        # size, or a small one would be forgotten.
-        sizes = np.frexp(np.abs(y).max(axis=0, initial=0))[1]
-        y = np.ldexp(y, -sizes)
-        x, before = by_lemma(y), np.inf
-        for _ in range(REFINEMENTS):
-            product = self._matmat(x)
-            missed = y - product - ridge * x
-            rounding = eps * (norm(product) + abs(ridge) * norm(x) + norm(y))
-            if not rounding < norm(missed) < before / 2:
-                break
-            before = norm(missed)
-            x = x + by_lemma(missed)
-        if not norm(missed) <= UNSOLVED * norm(y):
-            raise singular
-        with np.errstate(over="ignore"):
-            x = np.ldexp(x, sizes)
-        return _fitting(x, dtype, "An entry of the solution")
+        return _fitting(x.reshape(y.shape), dtype, "An entry of the solution")
 
     def with_core(self, core: ArrayLike) -> Self:
         r"""Return the matrix with the same factors and residual, and another core.
 
-        Both share what `solve` keeps of the factors. One operator P serves any number
-        of similarity functions: :math:`P W_1 P^\top`, :math:`P W_2 P^\top` and so on.
+        Both share what `solve` keeps of the factors: one operator P serves the matrices
+        :math:`P W P^\top` of any number of similarity functions.
 
         Parameters
         ----------
@@ -492,12 +425,12 @@ class LowRank(Saved, LinearOperator):
         >>> K.with_core([[5.0]]).trace()
         25.0
         """
-        W, right = _inexact(np.asarray(core)), self._right
-        if right is None and W.shape == self.core.shape and not _is_symmetric(W):
+        W, right = _part(np.asarray(core)), self._right
+        if right is None and W.shape == self.core.shape and not is_symmetric(W):
             right = self.left
         changed = {"core": W, "right": right, "calls": None}
         other = type(self)(**(self._arguments() | changed))
-        other._products = self._products
+        other._orthogonal = self._orthogonal
         return other
 
     def embedding(
@@ -528,22 +461,12 @@ class LowRank(Saved, LinearOperator):
 
         Examples
         --------
-        A factor in a file gives features in a file, whatever the memory; d is known
-        from the map:
-
-        >>> import tempfile
         >>> import numpy as np
         >>> from simlib import LowRank
-        >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[4.0]]))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     K.save(f"{folder}/K")
-        ...     mapped = LowRank.load(f"{folder}/K", mmap_mode="r")
-        ...     shape = (2, mapped.embedding_map()[1].size)
-        ...     file = f"{folder}/Z.npy"
-        ...     out = np.lib.format.open_memmap(file, "w+", K.dtype, shape)
-        ...     Z, signs = mapped.embedding(out=out)
-        >>> print(abs(Z[:, 0]))
-        [2. 4.]
+        >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[-4.0]]))
+        >>> Z, signs = K.embedding()
+        >>> abs(Z[:, 0]).tolist(), signs.tolist()
+        ([2.0, 4.0], [-1.0])
         """
         transform, signs = self.embedding_map()
         shape = (self.shape[0], signs.size)
@@ -560,7 +483,10 @@ class LowRank(Saved, LinearOperator):
                 f"{np.shape(out)}."
             )
         for part in row_blocks(shape[0], max(transform.shape)):
-            np.matmul(self._features(part), transform, out=np.asarray(out)[part])
+            rows = dense(self.left[part])
+            if not self.symmetric:
+                rows = np.hstack([rows, dense(self.right[part])])
+            np.matmul(rows, transform, out=np.asarray(out)[part])
         return out, signs
 
     def embedding_map(self) -> tuple[np.ndarray, np.ndarray]:
@@ -572,24 +498,14 @@ class LowRank(Saved, LinearOperator):
             ``Z = L @ transform``, or ``[L R] @ transform`` for a matrix with separate
             factors.
         signs : array of shape (d,)
-            As in `embedding`.
-
-        Raises
-        ------
-        ValueError
-            As in `embedding`.
+            As in `embedding`, and so are the errors.
         """
-        if self.shape[0] != self.shape[1]:
-            raise ValueError(f"Only a square matrix embeds items; shape {self.shape}.")
+        square(self.shape, "embeds items")
         self._refuse_operator("embed items", "which makes factors of the residual")
         core = self.core.astype(float)  # G diag(e) G^T
         if not self.symmetric:
-            core = np.block(
-                [
-                    [np.zeros((core.shape[0],) * 2), core / 2],
-                    [core.T / 2, np.zeros((core.shape[1],) * 2)],
-                ]
-            )
+            blocks = scipy.sparse.block_array([[None, core / 2], [core.T / 2, None]])
+            core = blocks.toarray()
         values, vectors = np.linalg.eigh(_symmetric(core))
         order = np.argsort(-np.abs(values), kind="stable")
         values, vectors = values[order], vectors[:, order]
@@ -617,7 +533,7 @@ class LowRank(Saved, LinearOperator):
             Another number of columns, factors that are no columns of the matrix (those
             of `optimal`), or as in `embedding`.
         """
-        columns = np.atleast_2d(_numbers(columns, "columns"))
+        columns = np.atleast_2d(numbers(columns, "columns"))
         transform, _ = self.embedding_map()
         if columns.shape[1] != transform.shape[0]:
             raise ValueError(
@@ -660,7 +576,7 @@ class LowRank(Saved, LinearOperator):
         result = dense(self.left @ self.core @ self.right.T)
         if self.residual is None:
             return result
-        return result + _rows(self.residual, np.arange(self.shape[0]))
+        return result + self._residual_rows(np.arange(self.shape[0]))
 
     def _has_operator(self) -> bool:
         return not (self.residual is None or scipy.sparse.issparse(self.residual))
@@ -672,45 +588,8 @@ class LowRank(Saved, LinearOperator):
                 f"Make it by anchored(..., base_rank=r), {hint}."
             )
 
-    def _small_core(self) -> np.ndarray:
-        """Return a small matrix with the norm of the factor part, in float64."""
-        left = triangle(self.left)
-        right = left if self.symmetric else triangle(self.right)
-        return left @ self.core @ right.T
-
-    def _decomposed(self) -> tuple[Any, np.ndarray, bool]:
-        """Return the QR decomposition of the left factor in float64, made once.
-
-        And whether it is that of `gram_qr`.
-        """
-        if "qr" not in self._products:
-            by_gram = gram_qr(self.left) if scipy.sparse.issparse(self.left) else None
-            Q, T = by_gram or qr(self.left, float)
-            self._products["qr"] = Q, T, by_gram is not None
-        return self._products["qr"]
-
-    def _joint(self) -> np.ndarray:
-        """Return R^T Q for the right factor and Q of the left one, made once."""
-        Q, T, by_gram = self._decomposed()
-        if self.right is self.left:
-            return T.T
-        if "joint" not in self._products:
-            if by_gram:
-                product = dense(self.left.astype(float).T @ self.right)
-                joint = solve_triangular(T, product, trans="T").T
-            else:
-                parts = Q(np.eye(len(T)))
-                joint = sum(self.right[part].T @ rows for part, rows in parts)
-            self._products["joint"] = joint
-        return self._products["joint"]
-
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_products": {}}
-
-    def _features(self, part: slice) -> np.ndarray:
-        """Return some rows of the columns that `embedding_map` applies to."""
-        left = dense(self.left[part])
-        return left if self.symmetric else np.hstack([left, dense(self.right[part])])
+        return self.__dict__ | {"_orthogonal": Orthogonal(self.left, self.right)}
 
     def _parts(self) -> dict[str, Any]:
         self._refuse_operator("be saved", "which makes factors of the residual")
@@ -718,16 +597,9 @@ class LowRank(Saved, LinearOperator):
 
     def _arguments(self) -> dict[str, Any]:
         """Return what makes this matrix."""
-        return {
-            "left": self.left,
-            "core": self.core,
-            "right": self._right,
-            "residual": self.residual,
-            "landmarks": self.landmarks,
-            "row_landmarks": self.row_landmarks,
-            "calls": self.calls,
-            "method": self.method,
-        }
+        parts = {"left": self.left, "core": self.core, "right": self._right}
+        others = ("residual", "landmarks", "row_landmarks", "calls", "method")
+        return parts | {name: getattr(self, name) for name in others}
 
 
 class Closed(LowRank):
@@ -752,51 +624,25 @@ class Closed(LowRank):
         raise ValueError(f"New items have no place in this matrix: {self.reason}")
 
 
-def _inexact(factor: Any) -> Any:
-    """Return a factor in float32 or float64, by rows if sparse, and read-only."""
-    sparse = scipy.sparse.issparse(factor)
-    if np.ma.is_masked(factor):
-        raise ValueError("A factor has masked entries; give numbers for them.")
-    factor = scipy.sparse.csr_array(factor) if sparse else np.asanyarray(factor)
-    if factor.ndim != 2:
-        raise ValueError(f"Factors are two-dimensional; got shape {factor.shape}.")
-    if np.iscomplexobj(factor):
-        raise ValueError("LowRank is for real matrices; got a complex factor.")
-    known = factor.dtype in (np.float32, np.float64)
-    factor = factor if known else factor.astype(float)
-    return read_only(_unique(factor) if sparse else factor)
+def _part(part: Any) -> Any:
+    """Return a part in float32 or float64, by rows if sparse, and read-only.
 
-
-def _unique(matrix: csr_array) -> csr_array:
-    """Return a sparse matrix in which no entry stands twice, the given one untouched.
-
-    SciPy would add up in place what stands twice.
+    In a sparse one no entry stands twice; the given one is left as it is.
     """
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    return matrix
-
-
-def _condition(A: np.ndarray, lu: np.ndarray) -> float:
-    """Return the condition of A beside the number 1, estimated in the 1-norm."""
-    norm = float(np.linalg.norm(A, 1)) if A.size else 0.0
-    inverse = dgecon(lu, norm)[0] * norm if A.size else 1  # 1 / |A^-1|
-    return float(max(norm, 1) / min(inverse, 1)) if inverse > 0 else np.inf
-
-
-def _is_symmetric(A: Any) -> bool:
-    """Tell whether a matrix, dense or sparse, is its transpose to half the digits."""
-    if 0 in A.shape:
-        return True
-    return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
-
-
-def _is_own(residual: Any) -> bool:
-    """Tell whether a residual is its transpose, as far as an operator tells."""
-    if scipy.sparse.issparse(residual):
-        return _is_symmetric(residual)
-    return bool(getattr(residual, "symmetric", True))
+    sparse = scipy.sparse.issparse(part)
+    if np.ma.is_masked(part):
+        raise ValueError("A factor has masked entries; give numbers for them.")
+    part = csr_array(part) if sparse else np.asanyarray(part)
+    if part.ndim != 2:
+        raise ValueError(f"Factors are two-dimensional; got shape {part.shape}.")
+    if np.iscomplexobj(part):
+        raise ValueError("LowRank is for real matrices; got a complex factor.")
+    if part.dtype not in (np.float32, np.float64):
+        part = part.astype(float)
+    if sparse and not part.has_canonical_format:  # SciPy would add up in place
+        part = part.copy()
+        part.sum_duplicates()
+    return read_only(part)
 
 
 def _fitting(values: np.ndarray, dtype: np.dtype, what: str) -> np.ndarray:
@@ -809,46 +655,6 @@ def _fitting(values: np.ndarray, dtype: np.dtype, what: str) -> np.ndarray:
             "or make it of factors in float64."
         )
     return cast
-
-
-def _index(i: ArrayLike, n: int) -> np.ndarray:
-    """Return valid indices below n."""
-    i = np.atleast_1d(i)
-    if i.size == 0:
-        return i.astype(np.intp)  # an empty list is an array of floats
-    if i.ndim != 1 or i.dtype.kind not in "iu":
-        raise ValueError(
-            "Rows and columns are named by a one-dimensional array of integers; got "
-            f"{i.dtype} of shape {i.shape}."
-        )
-    if i.min() < 0 or i.max() >= n:
-        wrong = i.min() if i.min() < 0 else i.max()
-        raise IndexError(f"They are numbered 0 to {n - 1}; got {wrong}.")
-    return i.astype(np.intp, copy=False)
-
-
-def _numbers(values: ArrayLike, name: str) -> np.ndarray:
-    """Return an array of finite numbers, or raise."""
-    if scipy.sparse.issparse(values):
-        raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
-    values = np.asarray(values)
-    if values.dtype.kind == "O":
-        values = values.astype(float)
-    if values.dtype.kind not in "fiubc" or not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite numbers; got {values.dtype}.")
-    return values
-
-
-def _rows(residual: Any, i: np.ndarray) -> np.ndarray:
-    if not scipy.sparse.issparse(residual):
-        return residual.rows(i)
-    return dense(residual[i])
-
-
-def _entries(residual: Any, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    if not scipy.sparse.issparse(residual):
-        return residual.entries(i, j)
-    return dense(residual[i, j]).ravel()
 
 
 def _symmetric(A: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ __all__ = ["Saved"]
 
 FORMAT, VERSION = "simlib.LowRank", 1
 FACTS = "lowrank.json"
-CHUNK = 2**20  # bytes of a file that are read at a time
+READ = 2**20  # bytes of a file at a time
 MAPPED = ("left", "right")
 HOME = "simlib.approximation"  # whose modules define classes that may not be loaded yet
 
@@ -37,7 +37,7 @@ class Saved:
         """Write the matrix to a folder, from which `load` reads it.
 
         Each dense part is a ``.npy`` file of NumPy, each sparse one a ``.npz`` of
-        SciPy, and ``lowrank.json`` says the rest. Nothing is pickled.
+        SciPy, and ``lowrank.json`` says the rest.
 
         Parameters
         ----------
@@ -47,18 +47,14 @@ class Saved:
 
         Raises
         ------
-        ValueError
-            The residual is an operator, or the folder is the one in which the process
-            works.
-        FileExistsError
-            The folder holds anything else.
-        FileNotFoundError
-            The folder in which it is to be is not there.
+        ValueError, TypeError
+            The residual is an operator, a part is no array and no plain value, or the
+            folder is the one in which the process works.
+        FileExistsError, FileNotFoundError
+            The folder holds anything else, or that in which it is to be is not there.
         OSError
             Writing failed, on a full disk say. Then, and after an interrupt, the folder
             is as it was.
-        TypeError
-            A part is no array and no plain value.
 
         See Also
         --------
@@ -72,7 +68,7 @@ class Saved:
         >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[3.0]]), method="mine")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     K.save(folder)
-        ...     LowRank.load(folder)
+        ...     LowRank.load(folder, mmap_mode="r")
         LowRank(mine: n=2, rank=1)
         """
         _write(folder, type(self).__name__, self._parts())
@@ -91,9 +87,8 @@ class Saved:
             Where it is.
         mmap_mode : "r" or "c", optional
             Map dense factors from their files, as `numpy.load` does, instead of reading
-            them; read-only they are in any case. Then of these files only the size is
-            checked, and they must stay where they are. All else is read, sparse factors
-            and the residual too.
+            them. Then of these files only the size is checked, and they must stay where
+            they are. All else is read, sparse factors and the residual too.
 
         Returns
         -------
@@ -110,15 +105,7 @@ class Saved:
 
         Examples
         --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from simlib import LowRank
-        >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[3.0]]))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     K.save(folder)
-        ...     mapped = LowRank.load(folder, mmap_mode="r")
-        >>> type(mapped.left), mapped @ np.ones(2)
-        (<class 'numpy.memmap'>, array([ 9., 18.]))
+        See `save`.
         """
         name, parts = _read(folder, mmap_mode)
         if name != cls.__name__:
@@ -138,13 +125,11 @@ class Saved:
         except (TypeError, ValueError, KeyError, AttributeError) as error:
             raise _damaged(Path(folder, FACTS), error) from error
 
-    def _parts(self) -> dict[str, Any]:
-        """Return what it is made of: arrays, sparse arrays and plain values."""
+    def _parts(self) -> dict[str, Any]:  # arrays, sparse arrays and plain values
         raise NotImplementedError
 
     @classmethod
     def _of_parts(cls, parts: dict[str, Any]) -> Self:
-        """Return what is made of these parts."""
         return cls(**parts)
 
 
@@ -277,7 +262,7 @@ def _flush(file: Any) -> None:
 def _checksum(path: Path) -> int:
     checksum = 0
     with open(path, "rb") as file:
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(READ):
             checksum = zlib.crc32(chunk, checksum)
     return checksum
 

@@ -7,19 +7,22 @@ numbers at most: a factor in a file may be larger than the memory.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrcon
 
 __all__ = [
+    "assembled",
     "dense",
     "entries",
     "gram_qr",
+    "is_symmetric",
     "qr",
     "read_only",
     "row_blocks",
@@ -32,6 +35,9 @@ HELD = 2**21  # numbers made of a matrix at a time
 TALL = 8  # how many times as high as wide a block is at least
 WELL_CONDITIONED = 1e-6  # A^T A of which the Cholesky factor serves for R
 GATHERED = 2**16  # numbers gathered of each matrix at a time: they stay in the cache
+
+Orthonormal: TypeAlias = Callable[[np.ndarray], Iterator[tuple[slice, np.ndarray]]]
+"""V to the rows of Q V, block by block, each with its place."""
 
 
 def row_blocks(n: int, width: int, beside: int = 1) -> list[slice]:
@@ -54,6 +60,18 @@ def dense(matrix: Any) -> np.ndarray:
     return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
 
 
+def is_symmetric(A: Any) -> bool:
+    """Tell whether a matrix is its transpose to half the digits.
+
+    Of an operator: whether it says so, or says nothing.
+    """
+    if not (scipy.sparse.issparse(A) or isinstance(A, np.ndarray)):
+        return bool(getattr(A, "symmetric", True))
+    if 0 in A.shape:
+        return True
+    return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
+
+
 def read_only(matrix: Any) -> Any:
     """Return an array or csr array on the same memory that cannot be written."""
     if scipy.sparse.issparse(matrix):
@@ -64,6 +82,18 @@ def read_only(matrix: Any) -> Any:
         view = matrix.view()
         view.flags.writeable = False
     return view
+
+
+def assembled(
+    parts: Iterable[tuple[slice, np.ndarray]],
+    shape: tuple[int, int],
+    dtype: DTypeLike = float,
+) -> np.ndarray:
+    """Return the matrix of which these are rows, each block with its place."""
+    out = np.empty(shape, dtype)
+    for part, rows in parts:
+        out[part] = rows
+    return out
 
 
 def times(A: Any, B: np.ndarray) -> np.ndarray:
@@ -94,9 +124,7 @@ def triangle(A: Any) -> np.ndarray:
     return R
 
 
-def qr(
-    A: Any, dtype: Any = None
-) -> tuple[Callable[[np.ndarray], Iterator[tuple[slice, np.ndarray]]], np.ndarray]:
+def qr(A: Any, dtype: DTypeLike | None = None) -> tuple[Orthonormal, np.ndarray]:
     """Return the QR decomposition of a tall matrix: Q as a function, and R.
 
     ``Q(V)`` yields the rows of Q V block by block, each with its place. Q is nowhere
@@ -128,11 +156,7 @@ def qr(
     return Q, R
 
 
-def gram_qr(
-    A: Any,
-) -> (
-    tuple[Callable[[np.ndarray], Iterator[tuple[slice, np.ndarray]]], np.ndarray] | None
-):
+def gram_qr(A: Any) -> tuple[Orthonormal, np.ndarray] | None:
     """Return what `qr` does, in float64, for a sparse matrix, without a dense block.
 
     R is the Cholesky factor of A^T A, and Q V = A (R^-1 V). None where the columns are

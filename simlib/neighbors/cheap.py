@@ -16,8 +16,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
-from simlib.approximation.anchored import _companion as as_companion
-from simlib.approximation.companion import InnerProducts
+from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.approximation.tikhonov import tikhonov
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.views import SimilarityMatrix

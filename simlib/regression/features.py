@@ -8,8 +8,7 @@ r"""Features whose inner products are nearly the exponential kernel.
     \frac{\Pi^q x^{\otimes q}}{\sqrt{q!}} \right)
 
 Equation :eq:`eq:tensor-power` of the book. A power has a sketch of its own, or all its
-monomials where they are few. Features cost time linear in the number of points, and the
-kernel matrix quadratic.
+monomials where they are few.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from itertools import combinations_with_replacement
-from numbers import Integral
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import comb, gammaln, pdtrc, xlogy
 from sklearn.base import (
     BaseEstimator,
@@ -33,6 +30,8 @@ from sklearn.utils import Tags, gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from simlib._checks import generator, one_of, whole_number
+from simlib.lowrank.tall import dense
 from simlib.regression.sketch import PolynomialSketch
 
 __all__ = ["ExponentialFeatures"]
@@ -60,77 +59,60 @@ class ExponentialFeatures(
 
         - "tensor_srht": each power by a `PolynomialSketch` of its own, or by its
           monomials :math:`x^\alpha / \sqrt{\alpha!}`, exactly, where that lowers the
-          error. Degree 1 is exact whenever it takes less than half of the features,
-          degree 0 always.
+          error.
         - "polynomial_count_sketch": the same, with the sketches of scikit-learn.
-        - "shared_tree": the paper's. The same number of features for each degree from
-          2 on, or from 1 where it is too large to be exact, and the same base sketch
-          and tensor sketches in all. Biased, and at best half as accurate.
+        - "shared_tree": the paper's. As many features for each sketched degree, and the
+          same base sketch and tensor sketches in all. Biased, and at best half as
+          accurate.
         - "taylor": all monomials up to the last degree that fits. The most accurate
           where there are few columns, or rows of norm 1 or less that point in all
-          directions; where they lie in a small subspace of many, sketches are.
+          directions.
         - "positive": :math:`e^{\langle w, x \rangle - \|x\|^2 / 2}` for normal vectors
           w. None is negative; the error is among the largest.
     degree : "auto" or int, default="auto"
         The largest degree. "auto" takes as many terms as the rows need, of norms r
         taken as at least 1: the rest is below rounding error of :math:`e^{r^2}`, in the
-        mean over the rows, or below 1e-5 of it for "shared_tree", where each degree
-        costs features; that is 8 for r = 1. Ignored by "positive".
+        mean over the rows, or below 1e-5 of it for "shared_tree". Ignored by
+        "positive".
     random_state : int, RandomState or None
         Source of randomness; "taylor" uses none.
 
     Attributes
     ----------
     degree_ : int or None
-        The largest degree that has features. Degrees whose share is less than one
-        feature or so have none, which costs less. None for "positive".
+        The largest degree that has features. None for "positive".
     budget_ : ndarray of int, one for each degree from 0, or None
         Features of each degree. None for "positive".
     n_components_ : int
-        Features in all, at most `n_components`. Fewer where all degrees are exact,
-        where for "taylor" the next does not fit, and for "shared_tree" what the
-        division leaves.
-    n_features_in_ : int
-        Number of columns in `fit`.
-    feature_names_in_ : array of str
-        Their names, where all are strings.
+        Features in all, at most `n_components`.
+    n_features_in_, feature_names_in_
+        As in all estimators of scikit-learn.
 
     See Also
     --------
-    simlib.AttentionKernelRegressor : takes such features.
     simlib.rpcholesky : factors of the kernel matrix from some of its columns, more
-        accurate for the same rank, by far where points have structure; they depend on
-        the data.
+        accurate for the same rank; they depend on the data.
     sklearn.kernel_approximation.RBFSampler : features of the Gaussian kernel.
     sklearn.kernel_approximation.PolynomialCountSketch : of the powers of a product.
     sklearn.preprocessing.PolynomialFeatures : monomials without these weights.
 
     Notes
     -----
-    With m_p sketched features for degree p the variance of an entry is proportional to
-    :math:`\sum_p (\|x\|^p \|y\|^p / p!)^2 / m_p`, whatever the size of the entry.
-    Divided by :math:`e^{\|x\|^2 + \|y\|^2}`, the squared size that it might have, and
-    averaged over the rows, it is :math:`\sum_p w_p^2 / m_p`, where w_p is the mean of
-    :math:`e^{-\|x\|^2} \|x\|^{2p} / p!`. It is least for m_p proportional to w_p, and
-    then :math:`W^2 / m` for all sketched degrees together, of weight W in m features. A
-    degree is exact where that makes :math:`W^2 / m` less. Until there is room for one
-    more, errors fall as one over the root of m. A few long rows among many have little
-    weight: they take no features from the others, and are not well approximated.
+    With m_p sketched features for degree p the variance of an entry, divided by
+    :math:`e^{\|x\|^2 + \|y\|^2}`, is :math:`\sum_p w_p^2 / m_p` in the mean over the
+    rows, where w_p is that of :math:`e^{-\|x\|^2} \|x\|^{2p} / p!`. It is least for m_p
+    proportional to w_p, and then :math:`W^2 / m` for all sketched degrees together, of
+    weight W in m features. A degree is exact where that makes :math:`W^2 / m` less.
 
-    The error grows as :math:`e^{r^2}`. On a sphere in 16 dimensions, with 1024
-    features, it is 0.7 % of the kernel matrix for r = 1 and half of it for r = 2: keep
-    rows short, as attention does by the factor :math:`d^{-1/4}`. Rows that are longer
-    than most of `fit` have larger errors. A row of zeros is exact.
+    The error grows as :math:`e^{r^2}`: keep rows short, as attention does by the factor
+    :math:`d^{-1/4}`. A row of zeros is exact.
 
-    Flops for n rows, m features and degrees up to q: O(q n m log m) for sketches, and
-    those of the base sketches where columns are more than features; n m q for
-    monomials; 2 n m d for "positive". Memory besides Z: some times 2^20 numbers.
+    Flops for n rows, m features and degrees up to q: O(q n m log m) for sketches, n m q
+    for monomials; 2 n m d for "positive". Memory besides Z: some times 2^20 numbers.
 
-    Source: Song, Yin and Zhang (2024), Theorem H.6 and Algorithm 8, for "shared_tree".
-    Their relative bound cannot hold with fewer features than points, for Z Z^T is then
-    singular and the kernel matrix is not; it can once a ridge is added to both. Ahle
-    et al. (2020) for the tree of independent sketches; Pham and Pagh (2013) for those
-    of scikit-learn; Choromanski et al. (2021) for "positive".
+    Source: Song, Yin and Zhang (2024), Theorem H.6 and Algorithm 8, for "shared_tree";
+    Ahle et al. (2020) for the tree of independent sketches; Pham and Pagh (2013) for
+    those of scikit-learn; Choromanski et al. (2021) for "positive".
 
     Examples
     --------
@@ -170,30 +152,20 @@ class ExponentialFeatures(
         Parameters
         ----------
         X : array or sparse array, shape (n, d)
-            Of its rows only the norms are used.
-        y : ignored
-            Here so that pipelines can pass it.
-
-        Returns
-        -------
-        self
+            Of its rows only the norms are used; y is ignored.
 
         Raises
         ------
-        ValueError
-            `n_components` is no positive integer, or for "taylor" less than 1 + d or
-            than the monomials of `degree` are; there is no such `kind`; `degree` is
-            neither "auto" nor a positive integer.
+        ValueError, TypeError
+            An option out of range, or for "taylor" fewer `n_components` than monomials
+            of `degree`, or of degree 1.
         """
         self._check_options()
         X = self._rows(X, reset=True)
-        seed = self.random_state
-        if isinstance(seed, np.random.RandomState):
-            seed = seed.randint(2**31)
         source: int | np.random.Generator
-        source = rng = np.random.default_rng(seed)
+        source = rng = generator(self.random_state)
         if self.kind == "positive":
-            directions = rng.standard_normal((X.shape[1], self.n_components))
+            directions = rng.standard_normal((X.shape[1], int(self.n_components)))
             self._parts = [partial(_positive, directions=directions.astype(X.dtype))]
             self.budget_ = self.degree_ = None
             self.n_components_ = int(self.n_components)
@@ -236,12 +208,10 @@ class ExponentialFeatures(
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
         ValueError
-            Another number or other names of columns than in `fit`. Or a row that is
-            too long: the squared norm is above 100 where ``degree="auto"`` chooses the
-            terms of the series, or above 1419, in float32 177, where features overflow.
+            Another number or other names of columns than in `fit`. Or a row of a
+            squared norm above 100 where ``degree="auto"``, and above 1419, in float32
+            177, where features overflow.
         """
         check_is_fitted(self, "n_components_")
         X = self._rows(X, reset=False)
@@ -252,18 +222,10 @@ class ExponentialFeatures(
         return Z
 
     def _check_options(self) -> None:
-        kinds = get_args(Kind)
-        if self.kind not in kinds:
-            raise ValueError(f"`kind` is one of {', '.join(kinds)}; got {self.kind!r}.")
-        if not _positive_integer(self.n_components):
-            raise ValueError(
-                "n_components must be a positive integer, and more than 1 for more "
-                f"than the constant feature; got {self.n_components!r}."
-            )
-        if self.degree != "auto" and not _positive_integer(self.degree):
-            raise ValueError(
-                f'degree must be "auto" or a positive integer; got {self.degree!r}.'
-            )
+        one_of(self.kind, get_args(Kind), "`kind`")
+        whole_number(self.n_components, "n_components", 1)
+        if self.degree != "auto":
+            whole_number(self.degree, 'degree, if not "auto",', 1)
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         return validate_data(
@@ -308,21 +270,17 @@ class ExponentialFeatures(
 
     def _check_lengths(self, X: Any) -> None:
         longest = row_norms(X, squared=True).max()
-        remedy = (
-            "Scale the rows, by d ** -0.25 as attention does, or to length 1 by "
-            "sklearn.preprocessing.normalize"
-        )
+        reason = remedy = ""
         if longest > 2 * np.log(np.finfo(X.dtype).max):
+            reason = f"and {X.dtype} holds no features of norm exp({longest / 2:.4g})"
+        elif self.degree == "auto" and self.kind != "positive" and longest > REACH:
+            reason = f'and degree="auto" takes terms for {REACH} at most'
+            remedy = ", or give a degree"
+        if reason:
             raise ValueError(
-                f"A row has the squared norm {longest:.4g}; features of its norm, "
-                f"exp({longest / 2:.4g}), are more than {X.dtype} can hold. "
-                f"{remedy}."
-            )
-        if self.degree == "auto" and self.kind != "positive" and longest > REACH:
-            raise ValueError(
-                f"A row has the squared norm {longest:.4g}, and degree="
-                f'"auto" takes terms for {REACH} at most: sketches of more are of no '
-                f"use. {remedy}, or give a degree."
+                f"A row has the squared norm {longest:.4g}, {reason}. Scale the rows, "
+                "by d ** -0.25 as attention does, or to length 1 by "
+                f"sklearn.preprocessing.normalize{remedy}."
             )
 
     @property
@@ -341,10 +299,6 @@ def _lengths(X: Any) -> tuple[np.ndarray, np.ndarray]:
     squares = row_norms(X, squared=True).astype(float)
     squares, counts = np.unique(np.clip(squares, 1, REACH).round(2), return_counts=True)
     return squares, counts / counts.sum()
-
-
-def _positive_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and int(value) > 0
 
 
 def _first_exact(n_components: int, counts: np.ndarray) -> int:
@@ -391,7 +345,7 @@ def _monomials(X: Any, *, chosen: np.ndarray) -> np.ndarray:
     """Return x^alpha / sqrt(alpha!) for the alpha that count some variables."""
     if not chosen.size:  # degree 0
         return np.ones((X.shape[0], 1), X.dtype)
-    columns = np.ascontiguousarray((X.toarray() if issparse(X) else X).T)
+    columns = np.ascontiguousarray(dense(X).T)
     Z = np.ones((len(chosen), columns.shape[1]), X.dtype)
     last, power = -1, np.ones(len(chosen), dtype=int)
     for variable in chosen.T:

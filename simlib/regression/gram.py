@@ -5,9 +5,8 @@ r"""The triangle of a tall matrix, read off its Gram matrix.
 
 The fastest way to an R, and for a condition number of A up to some 10^6 as good as any:
 rounding puts A R^-1 off orthonormal by about :math:`\kappa^2 u`, and each correction
-with residuals that are computed with A itself takes off that factor, see
-`simlib.regression.powers`. Columns are scaled to length one first, which Cholesky's
-decomposition does not notice and its condition number does.
+takes off that factor, see `simlib.regression.least_squares`. Columns are scaled to
+length one first, which condition numbers notice.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import scipy.sparse
 from scipy.linalg.lapack import dpocon
 
 from simlib._scale import norms
+from simlib.lowrank.tall import dense
 from simlib.regression.preconditioner import (
     SMALL,
     Preconditioner,
@@ -45,9 +45,7 @@ def gram_matrix(A: Any, exponents: np.ndarray | int = 0) -> np.ndarray:
     for block in blocks(A, size=CACHED):
         if np.any(exponents):
             block = block @ scipy.sparse.diags_array(np.ldexp(1.0, -exponents))
-        product = block.T @ block
-        if scipy.sparse.issparse(product):
-            product = product.toarray()
+        product = dense(block.T @ block)
         total = total + product if total.ndim else product
     return total
 
@@ -56,20 +54,14 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
     """Return the triangle of A^T A, and the reciprocal condition number of the latter.
 
     That number is LAPACK's estimate, for columns of length one. None where A^T A is
-    singular to rounding.
-
-    Parameters
-    ----------
-    A : array, sparse array or blocks
-        See `simlib.regression.rows`.
+    singular to rounding. A is one of the kinds of `simlib.regression.rows`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         gram = gram_matrix(A)
     squares, exponents = np.diag(gram).copy(), np.zeros(len(gram), int)
     if not ((squares > 1 / SQUARES) & (squares < SQUARES)).all():
-        parts = (abs(block).max(axis=0) for block in blocks(A))
-        dense = (p.toarray() if scipy.sparse.issparse(p) else p for p in parts)
-        exponents = np.frexp(np.max(list(dense), axis=0))[1]
+        largest = [dense(abs(block).max(axis=0)) for block in blocks(A)]
+        exponents = np.frexp(np.max(largest, axis=0))[1]
         gram = gram_matrix(A, exponents)
         squares = np.diag(gram).copy()
     if not (squares > 0).all():
@@ -125,6 +117,6 @@ def condition_of_rows(A: np.ndarray, rng: np.random.Generator) -> float:
     sizes = norms(some)
     R = np.linalg.qr(some / np.where(sizes > 0, sizes, 1), mode="r")
     values = scipy.linalg.svdvals(R)
-    return (
-        float(values[0] / values[-1]) if values[-1] > NO_DIGITS * values[0] else np.inf
-    )
+    if values[-1] <= NO_DIGITS * values[0]:
+        return np.inf
+    return float(values[0] / values[-1])

@@ -1,19 +1,18 @@
 r"""Iterations for A x = b and A^T A x = y that a preconditioner makes short.
 
 .. math::
-    z_{t+1} = z_t + \alpha\, R^{-\top} A^\top (b - A R^{-1} z_t)
-    + \beta\, (z_t - z_{t-1}) , \qquad
-    \alpha = (1 - \eta^2)^2 , \quad \beta = \eta^2
+    \alpha = \frac{r^\top M^{-1} r}{p^\top B p} , \qquad
+    x \leftarrow x + \alpha p , \qquad r \leftarrow r - \alpha B p , \qquad
+    p \leftarrow M^{-1} r + \beta p
 
-The heavy ball, equation :eq:`eq:heavy-ball` of the book, for singular values of A R^-1
-between 1 / (1 + eta) and 1 / (1 - eta): it gains a factor eta a step. It is given a
-little more than eta, as one singular value beyond the bounds would slow it down. LSQR
-and conjugate gradients need not know eta, and do with `ColumnScaling` where A is well
-conditioned. All work on several right-hand sides at a time, as columns.
+Conjugate gradients, for B x = y with a preconditioner M of B, and LSQR, which do with
+`ColumnScaling` where A is well conditioned. All work on several right-hand sides at a
+time, as columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,12 +26,12 @@ from simlib.regression.preconditioner import (
 )
 from simlib.regression.rows import gap_and_back, multiply, multiply_transposed
 
-__all__ = ["Iterated", "TooManySteps", "conjugate_gradients", "heavy_ball", "lsqr"]
+__all__ = ["Descent", "Iterated", "TooManySteps", "conjugate_gradients", "lsqr"]
+
+Linear = Callable[[np.ndarray], np.ndarray]
 
 MOST = 500  # steps of an iteration that does not converge
 RESTART = 1e-2  # to which the restart of conjugate gradients solves
-WIDER = 1.07  # times eta, the bounds that hold for unlucky sketches too
-MARGIN = 1.15  # times eta, the factor a step that is counted on
 RELIABLE = 1e-24  # squared share of a residual whose steps tell singular values
 FIRST = 10  # steps before the pace of an iteration is judged
 REACHED = 30  # rounding errors, above which another restart may gain digits
@@ -42,7 +41,7 @@ HOPE = 1.2  # times too many steps its pace may foretell
 class Iterated(NamedTuple):
     """Solutions as columns, steps taken, and extreme singular values of A R^-1.
 
-    The singular values are those of the Lanczos process; the heavy ball has none.
+    The singular values are those of the Lanczos process, where there is one.
     """
 
     x: np.ndarray
@@ -54,36 +53,56 @@ class TooManySteps(ArithmeticError):
     """An iteration would take more steps than it was given."""
 
 
-def heavy_ball(
-    A: Any, B: np.ndarray, preconditioner: Preconditioner, target: float
-) -> Iterated:
-    """Return the least-squares solutions X of A X = B by the heavy ball.
+class Descent:
+    """Conjugate gradients for B X = Y, a step at a time, for columns that go on.
 
-    A fixed number of steps, fewer where R^-T A^T (B - A X) is small before. Raises
-    `numpy.linalg.LinAlgError` where the steps diverge, as after a failed sketch.
+    Parameters
+    ----------
+    multiply, precondition : functions of arrays of shape (n, g)
+        The products with B and with M^-1, both symmetric and positive definite.
+    Y : ndarray of shape (n, k)
+
+    Attributes
+    ----------
+    X : ndarray of shape (n, k)
+        The answers so far, from 0.
+    going : ndarray of int, shape (g,)
+        The columns that go on: see `keep`.
+    R : ndarray of shape (n, g)
+        Y - B X of these, by recursion.
+    square, length : ndarrays of shape (g,)
+        R^T M^-1 R before the last step, and the length of that.
+    steps : int
     """
-    Z, size = preconditioner.start(A, B), norms(B)
-    eta = max(preconditioner.distortion, 1e-3)
-    steps, before = int(np.ceil(np.log(target) / np.log(MARGIN * eta))), Z
-    beta = (WIDER * eta) ** 2
-    alpha = (1 - beta) ** 2
-    first = np.inf
-    for step in range(steps):
-        residual = -preconditioner.solve_transposed(
-            gap_and_back(A, preconditioner.solve(Z), B)[1]
+
+    def __init__(self, multiply: Linear, Y: np.ndarray, precondition: Linear):
+        self.multiply, self.precondition = multiply, precondition
+        self.X, self.R, self.P = np.zeros_like(Y), Y.copy(), np.zeros_like(Y)
+        self.going, self.steps = np.arange(Y.shape[1]), 0
+        self.square = self.length = np.ones(Y.shape[1])
+
+    @np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken
+    def step(self) -> np.ndarray:
+        """Go on; return which columns could: B may turn out not to be positive."""
+        Z = self.precondition(self.R)
+        before, self.square = self.square, _products(self.R, Z)
+        self.P = Z + self.square / before * self.P
+        image = self.multiply(self.P)
+        curvature = _products(self.P, image)
+        sound = (curvature > 0) & (self.square > 0)
+        self.length = np.divide(
+            self.square, curvature, out=np.zeros_like(curvature), where=sound
         )
-        left = np.max(norms(residual), initial=0)
-        first = min(first, left)
-        if not left <= max(1e3 * first, size.max()):
-            raise np.linalg.LinAlgError(
-                "The steps of the heavy ball diverge: the singular values of A R^-1 "
-                f"are not what a distortion of {eta:.2f} says. The sketch has failed, "
-                'or R is not of this A. Take the sketch "sparse_sign", or LSQR.'
-            )
-        if (norms(residual) <= target * size).all():
-            return Iterated(preconditioner.solve(Z), step)
-        Z, before = Z + alpha * residual + beta * (Z - before), Z
-    return Iterated(preconditioner.solve(Z), steps)
+        move, fall = self.length * self.P, self.length * image
+        sound &= np.isfinite(move).all(axis=0) & np.isfinite(fall).all(axis=0)
+        self.X[:, self.going[sound]] += move[:, sound]
+        self.R, self.steps = self.R - fall, self.steps + 1
+        return sound
+
+    def keep(self, columns: np.ndarray) -> None:
+        """Let some of the columns go on, and the others rest."""
+        self.going, self.square = self.going[columns], self.square[columns]
+        self.R, self.P = self.R[:, columns], self.P[:, columns]
 
 
 def conjugate_gradients(
@@ -101,57 +120,50 @@ def conjugate_gradients(
     it raises `TooManySteps` as soon as their pace says that more will be needed. So it
     does for dependent columns, which otherwise are a `numpy.linalg.LinAlgError`.
     """
-    X, steps, extremes = _conjugate_gradients(
-        A, Y, preconditioner, target, most or MOST, impatient
-    )
+    R = preconditioner
+    X, steps, extremes = _normal_equations(A, Y, R, target, most or MOST, impatient)
     gap = Y - gap_and_back(A, X)[1]
-    more, again, _ = _conjugate_gradients(A, gap, preconditioner, RESTART, MOST, False)
+    more, again, _ = _normal_equations(A, gap, R, RESTART, MOST, False)
     return Iterated(X + more, steps + again, extremes)
 
 
-def _conjugate_gradients(
+def _normal_equations(
     A: Any,
     Y: np.ndarray,
-    preconditioner: Preconditioner | ColumnScaling,
+    R: Preconditioner | ColumnScaling,
     target: float,
     most: int,
     impatient: bool,
 ) -> Iterated:
-    residual = preconditioner.solve_transposed(Y)
-    size = norms(residual)
-    residual = residual / np.where(size > 0, size, 1)
-    Z, direction = np.zeros_like(residual), residual
-    square = (residual**2).sum(axis=0)
-    lengths, ratios, shares = [], [], []
-    for step in range(most + 1):
-        going = square > target**2
-        if not going.any() or (step == most and not impatient):
-            break
-        if impatient:
-            shares.append(float(np.sqrt(square.max())))
-            _judge_pace(shares, target, most)
-        image = preconditioner.solve_transposed(
-            gap_and_back(A, preconditioner.solve(direction))[1]
-        )
-        curvature = (direction * image).sum(axis=0)
-        if (going & (curvature <= 0)).any():
+    def image(Z: np.ndarray) -> np.ndarray:
+        return R.solve_transposed(gap_and_back(A, R.solve(Z))[1])
+
+    right = R.solve_transposed(Y)
+    size = norms(right)
+    descent = Descent(image, right / np.where(size > 0, size, 1), lambda Z: Z)
+    descent.keep(size > 0)
+    lengths, squares, shares = [], [], [1.0]
+    while descent.going.size and descent.steps < most:
+        length, square = np.zeros((2, len(size)))
+        going = descent.going
+        if not descent.step().all():
             if impatient:
                 raise TooManySteps
             raise np.linalg.LinAlgError(
                 "Columns of A depend on each other to rounding error: A x = 0 for an x "
                 "that conjugate gradients have met. Leave some out, or add a ridge."
             )
-        length = np.divide(square, curvature, out=np.zeros_like(square), where=going)
-        Z = Z + length * direction
-        residual = residual - length * image
-        new = (residual**2).sum(axis=0)
-        ratio = np.divide(new, square, out=np.zeros_like(new), where=going)
-        square, direction = new, residual + ratio * direction
-        if square.max() > RELIABLE:
+        left = _products(descent.R, descent.R)
+        if left.max() > RELIABLE:
+            length[going], square[going] = descent.length, descent.square
             lengths.append(length)
-            ratios.append(ratio)
+            squares.append(square)
+        shares.append(float(np.sqrt(left.max())))
+        descent.keep(left > target**2)
+        if impatient and descent.going.size:
+            _judge_pace(shares, target, most)
     return Iterated(
-        preconditioner.solve(Z * size), step, _extremes_of_descent(lengths, ratios)
+        R.solve(descent.X * size), descent.steps, _extremes_of_descent(lengths, squares)
     )
 
 
@@ -167,10 +179,9 @@ def lsqr(
 
     From the start of the preconditioner, until R^-T A^T (B - A X) is below the target
     times ``|A R^-1| (|B - A X| + |A R^-1| |R X|)``, and with short restarts from the
-    residual computed anew, for as long as each halves it or rounding explains it: of
-    an ill-conditioned A the products with R^-1 leave few digits to one run (Epperly,
-    Meier, Nakatsukasa 2024). `most` steps, 500 if None; impatient, there is no restart,
-    and it raises `TooManySteps` as soon as their pace says that more will be needed.
+    residual computed anew, for as long as each halves it or rounding explains it
+    (Epperly, Meier, Nakatsukasa 2024). `most` steps, 500 if None; impatient, there is
+    no restart, and it raises `TooManySteps` as `conjugate_gradients` does.
     """
     R, most = preconditioner, most or MOST
     (Z, steps, extremes), _ = _lsqr(A, B, R.start(A, B), R, target, most, impatient)
@@ -237,10 +248,7 @@ def _lsqr(
 
 
 def _judge_pace(shares: list[float], target: float, most: int) -> None:
-    """Give up if at the gain of the later half of the steps there are too few.
-
-    Most iterations are fast first; on their last half they hardly ever gain speed.
-    """
+    """Give up if at the gain of the later half of the steps there are too few."""
     step = len(shares) - 1
     if step >= most:
         raise TooManySteps
@@ -250,6 +258,11 @@ def _judge_pace(shares: list[float], target: float, most: int) -> None:
     gain = np.log(max(shares[half] / max(shares[-1], target), 1.001)) / (step - half)
     if step + np.log(max(shares[-1] / target, 1)) / gain > HOPE * most:
         raise TooManySteps
+
+
+def _products(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Return the inner products of columns."""
+    return np.asarray((X * Y).sum(axis=0))
 
 
 def _lengths(X: np.ndarray) -> np.ndarray:
@@ -273,16 +286,17 @@ def _extremes_of_bidiagonal(
 
 
 def _extremes_of_descent(
-    lengths: list[np.ndarray], ratios: list[np.ndarray]
+    lengths: list[np.ndarray], squares: list[np.ndarray]
 ) -> tuple[float, float]:
     """Return them for the tridiagonal matrices of conjugate gradients."""
     if not lengths:
         return np.nan, np.nan
-    a, b = np.array(lengths), np.array(ratios)
+    a, r = np.array(lengths), np.array(squares)
     a = np.where(a > 0, a, np.inf)
+    ratios = np.divide(r[1:], r[:-1], out=np.zeros_like(r[1:]), where=r[:-1] > 0)
     diagonal = 1 / a
-    diagonal[1:] += b[:-1] / a[:-1]
-    return _extremes(diagonal, np.sqrt(b[:-1]) / a[:-1])
+    diagonal[1:] += ratios / a[:-1]
+    return _extremes(diagonal, np.sqrt(ratios) / a[:-1])
 
 
 def _extremes(diagonals: np.ndarray, beside: np.ndarray) -> tuple[float, float]:

@@ -7,19 +7,19 @@ r"""The Gaussian kernel inside exp(X X^T), and conjugate gradients with it.
     (G + \rho I) \alpha = y \iff (K + \rho D^{-2}) \, D \alpha = D^{-1} y
 
 Equation :eq:`eq:attention-scaled` of the book. The right form has a diagonal of ones
-whatever the lengths of the rows of X, which G does not: one row of norm 6 holds nearly
-all of its trace. The preconditioner, equation :eq:`eq:kernel-preconditioner`, is
+whatever the lengths of the rows of X. The preconditioner, equation
+:eq:`eq:kernel-preconditioner`, is
 
 .. math::
     M = F F^\top + \mu I + \rho D^{-2} ,
 
 made of a thin F with :math:`F F^\top \approx K`; mu is the mean of the diagonal of K
-that :math:`F F^\top` misses, and leaves no ridge too small for M to be inverted.
+that :math:`F F^\top` misses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -28,10 +28,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
 from simlib._scale import norms
-from simlib.approximation.rpcholesky import rpcholesky
 from simlib.landmarks import uniform
+from simlib.regression.iterations import Descent, Linear
 
-__all__ = ["GaussianKernel", "conjugate_gradients", "factor", "shifted_inverse"]
+__all__ = ["GaussianKernel", "factor", "shifted_inverse", "solve_by_rows"]
 
 EPS = np.finfo(float).eps
 
@@ -40,19 +40,14 @@ LARGEST_CACHE = 2**26  # entries that are kept between products, of half of K; 5
 CHECK = 50  # steps after which the recursion for the residual is checked
 RESTART = 1e-2  # by which an iteration that starts again lessens the residual
 
-Linear = Callable[[np.ndarray], np.ndarray]
 Part = tuple[int, int, np.ndarray]
 
 
 class GaussianKernel:
     """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, evaluated wherever it is read.
 
-    A `Source`, which `rpcholesky` reads; an entry costs so little here that it is not
-    counted. Products keep half of the matrix from the first on, where it is small.
-
-    Parameters
-    ----------
-    X : array of float64, shape (n, d)
+    A `Source`, which `rpcholesky` reads, of entries that are not counted. Products keep
+    half of the matrix from the first on, where it is small. X is of float64.
     """
 
     symmetric = True
@@ -121,10 +116,7 @@ class GaussianKernel:
         return list(self._parts(size)) if size <= LARGEST_CACHE else []
 
     def _parts(self, size: int) -> Iterator[Part]:
-        """Yield rows from the diagonal on, in a buffer that is filled anew when full.
-
-        To allocate memory for each of them takes as long as to evaluate it.
-        """
+        """Yield rows from the diagonal on, in a buffer that is filled anew."""
         buffer, at = np.empty(size), 0
         for start, stop in self._ranges():
             shape = stop - start, self.n - start
@@ -160,6 +152,8 @@ def factor(
     roots of those eigenvalues of its block that are not rounding error.
     """
     if method == "rpcholesky":
+        from simlib.approximation.rpcholesky import rpcholesky  # and all it imports
+
         # entries have the relative rounding error of the exponents
         tol = max(1e-11, 100 * EPS * row_norms(kernel.X, squared=True).max())
         return rpcholesky(kernel, rank, tol=tol, rng=rng).left
@@ -195,7 +189,7 @@ def shifted_inverse(F: np.ndarray, ridge: np.ndarray) -> Linear:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a step that overflows is the last
-def conjugate_gradients(
+def solve_by_rows(
     multiply: Linear,
     Y: np.ndarray,
     precondition: Linear,
@@ -222,10 +216,9 @@ def conjugate_gradients(
     aim = 0.99 * target
     going = np.flatnonzero(size[0] > target)
     while going.size and steps < max_iter:
-        move, taken = _run(
-            multiply, R[:, going], precondition, rows, aim[going], max_iter - steps
-        )
-        trial = X[:, going] + move
+        descent = Descent(multiply, R[:, going], precondition)
+        _descend(descent, rows, aim[going], max_iter - steps)
+        trial = X[:, going] + descent.X
         left = Y[:, going] - multiply(trial)
         before, after = size[:, going], sizes(left)
         better = (after < before).any(axis=0)
@@ -235,40 +228,20 @@ def conjugate_gradients(
         halved = after < before / 2
         halved[1] &= after[1] > enough[going]
         going = going[(after[0] > target[going]) & halved.any(axis=0)]
-        steps, size = steps + taken, sizes(R)
+        steps, size = steps + descent.steps, sizes(R)
         aim = np.maximum(target / 2, RESTART * size[0])
     return X, R, steps
 
 
-def _run(
-    multiply: Linear,
-    Y: np.ndarray,
-    precondition: Linear,
-    rows: np.ndarray | float,
-    target: np.ndarray,
-    max_iter: int,
-) -> tuple[np.ndarray, int]:
-    """Iterate from 0 until the recursion is below the target, or no longer true."""
-    X = np.zeros_like(Y)
-    going = np.arange(Y.shape[1])
-    R, P, square = Y.copy(), np.zeros_like(Y), np.ones(Y.shape[1])
-    for step in range(max_iter):
-        Z = precondition(R)
-        before, square = square, np.einsum("ik,ik->k", R, Z)
-        P = Z + square / before * P
-        image = multiply(P)
-        curvature = np.einsum("ik,ik->k", P, image)
-        sound = (curvature > 0) & (square > 0)
-        length = np.divide(square, curvature, out=np.zeros_like(square), where=sound)
-        move, fall = length * P, length * image
-        sound &= np.isfinite(move).all(axis=0) & np.isfinite(fall).all(axis=0)
-        X[:, going[sound]] += move[:, sound]
-        R = R - fall
-        keep = sound & (norms(rows * R) > target[going])
-        if step % CHECK == CHECK - 1:
-            gap = norms(Y[:, going] - multiply(X[:, going]) - R)
-            keep &= gap < norms(R) / 2
-        if not keep.any():
-            return X, step + 1
-        going, R, P, square = going[keep], R[:, keep], P[:, keep], square[keep]
-    return X, max_iter
+def _descend(
+    descent: Descent, rows: np.ndarray | float, target: np.ndarray, most: int
+) -> None:
+    """Go on until the recursion is below the target, or no longer true."""
+    Y = descent.R
+    while descent.going.size and descent.steps < most:
+        going = descent.going
+        keep = descent.step() & (norms(rows * descent.R) > target[going])
+        if descent.steps % CHECK == 0:
+            gap = norms(Y[:, going] - descent.multiply(descent.X[:, going]) - descent.R)
+            keep &= gap < norms(descent.R) / 2
+        descent.keep(keep)

@@ -1,215 +1,30 @@
-r"""Regression with a tall matrix, and with powers of its Gram matrix.
+r"""Powers of the Gram matrix of a tall matrix.
 
 .. math::
-    \min_x \| A x - b \| , \qquad A^\top A\, x = y , \qquad
     (A^\top A)^j x = b , \qquad \min_x \| A (A^\top A)^j x - b \|
 
-The powers are equation :eq:`eq:powers` of the book. All four are systems one after the
-other, with the same triangle R of A: least squares where the power of A is odd, and j
-times x_{k+1} = (A^T A)^{-1} x_k. Answers by a triangle are corrected,
-
-.. math::
-    x \leftarrow x + R^{-1} R^{-\top} A^\top (b - A x) , \qquad
-    x \leftarrow x + R^{-1} R^{-\top} (y - A^\top (A x)) ,
-
-all of the chain in one pass over A (equation :eq:`eq:corrected` of the book).
+Equation :eq:`eq:powers` of the book. Systems one after the other, with the same
+triangle R of A: least squares where the power of A is odd, and j times
+x_{k+1} = (A^T A)^{-1} x_k.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 from numpy.typing import ArrayLike
 
+from simlib._checks import numbers
 from simlib._scale import largest_ratio
-from simlib.regression.gram import condition_of_rows, gram_preconditioner
-from simlib.regression.iterations import (
-    Iterated,
-    TooManySteps,
-    conjugate_gradients,
-    lsqr,
-)
-from simlib.regression.preconditioner import ColumnScaling, Preconditioner
-from simlib.regression.rows import (
-    Rows,
-    as_rows,
-    is_blocks,
-    multiply,
-    multiply_transposed,
-)
-from simlib.regression.systems import (
-    Chain,
-    Problem,
-    Solution,
-    Solver,
-    arrived,
-    solution_of,
-    solve_in_turn,
-)
+from simlib.regression.least_squares import Method, solve
+from simlib.regression.preconditioner import Preconditioner
+from simlib.regression.rows import Rows, as_rows, is_blocks, multiply
+from simlib.regression.systems import Solution
 
-__all__ = ["Solution", "even_power", "lstsq", "odd_power", "solve_gram"]
-
-Method = Literal["auto", "gram", "cholesky_qr", "lsqr"]
-METHODS = get_args(Method)
-UNIT = np.finfo(float).eps / 2
-WIDE = 2000  # columns from which iterations cost less than matrix products
-CORRECTIONS = 10  # at most
-CORRECTABLE = 1e-12  # reciprocal condition number of A^T A from which corrections do
-ILL = 1e7  # condition number of some rows from which A^T A is not worth a try
-LARGEST_GRAM = 2**31  # bytes of A^T A that are made for a sparse A
-FEW = 15  # steps fewer than which are not worth a try
-
-# A chain, what `Chain.gaps` says of it, the R it was solved with, and the method.
-Attempt = tuple[Chain, Any, Preconditioner | ColumnScaling, str]
-
-
-def lstsq(
-    A: Rows,
-    b: ArrayLike,
-    *,
-    tol: float = 1e-12,
-    method: Method = "auto",
-    preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
-) -> Solution:
-    """Solve min ||A x - b|| for a tall matrix of full rank.
-
-    Parameters
-    ----------
-    A : array, memory map, sparse array, or re-iterable of row blocks, shape (n, d)
-        At least as many rows as columns, which are independent.
-    b : array of shape (n,) or (n, k)
-        Right-hand side, or several as columns.
-    tol : float, default=1e-12
-        Relative accuracy asked for, of ``Solution.residual``, for least squares over
-        its minimum, and of x. Rounding may not permit it: see
-        ``Solution.error_estimate``.
-    method : str, default="auto"
-        "gram": the triangle of A^T A by Cholesky's decomposition, and corrections by
-        residuals with A, which have the digits of QR up to a condition number of some
-        10^6 and fail beyond 10^8. "cholesky_qr": that of A itself, by a sketch and one
-        more pass, and corrections; has the digits of QR. "lsqr": LSQR, and conjugate
-        gradients for A^T A, preconditioned by a sketch. "auto": for a dense A or for
-        blocks "gram", if the condition number of A^T A with columns of length one
-        permits it, otherwise "cholesky_qr", and "lsqr" beyond 2000 columns. For a
-        sparse A the iterations, without a sketch, for as long as "gram" would take
-        (and with a random right-hand side besides, which meets the small singular
-        values that b does not show); then "gram"; then "lsqr".
-    preconditioner : Preconditioner, optional
-        Of the same A, made before: "cholesky_qr" and "lsqr" then make none, and "auto"
-        takes one of these. "gram" makes its own.
-    rng : int, Generator or None
-        Source of randomness for the sketch, as in `numpy.random.default_rng`.
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    ValueError
-        Shapes that do not match, NaN or an infinity, fewer rows than columns, a method
-        that does not exist, or a matrix or a solution beyond the range of
-        floating-point numbers.
-    numpy.linalg.LinAlgError
-        Dependent columns, or by "gram" a Gram matrix that is not positive definite to
-        rounding. LSQR on a sparse A need not notice dependent columns, and then gives
-        the x for which the sum of ``(norm of column i * x_i)^2`` is least.
-
-    Warns
-    -----
-    scipy.linalg.LinAlgWarning
-        The answer leaves more than `tol`, and more than rounding explains; or
-        ``Solution.error_estimate`` is above 0.01.
-
-    See Also
-    --------
-    numpy.linalg.lstsq : by the SVD; takes any rank, and many times as long.
-    scipy.sparse.linalg.lsmr : for operators, and A of any rank.
-    study.as_printed : the algorithms of Song, Yin and Zhang (2024).
-
-    Notes
-    -----
-    n d^2 flops for "gram" and 2 n d^2 and a sketch for "cholesky_qr", as products of
-    matrices; then two products of A and A^T with vectors for each correction, mostly
-    one. "lsqr": a sketch of 4 d rows, 8 d^3, and some 35 products with A and A^T. A
-    sparse A is never made dense, but for "cholesky_qr" in blocks, and for a sketch if
-    it has no more than 4 d rows. Corrected seminormal equations: Bjorck (1987);
-    preconditioned Cholesky QR: Fan, Guo, Lin (2021).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib import lstsq
-    >>> rng = np.random.default_rng(0)
-    >>> A = rng.standard_normal((5000, 20)) * np.geomspace(1, 1e-6, 20)
-    >>> solution = lstsq(A, A @ np.ones(20), rng=0)
-    >>> bool(np.allclose(solution.x, 1))
-    True
-    >>> solution.error_estimate < 1e-8, solution.method
-    (True, 'gram')
-    """
-    return _solve(A, b, 0, True, tol, method, preconditioner, rng)
-
-
-def solve_gram(
-    A: Rows,
-    y: ArrayLike,
-    *,
-    tol: float = 1e-12,
-    method: Method = "auto",
-    preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
-) -> Solution:
-    """Solve A^T A x = y.
-
-    Parameters
-    ----------
-    A : array, memory map, sparse array, or re-iterable of row blocks, shape (n, d)
-        As in `lstsq`.
-    y : array of shape (d,) or (d, k)
-        Right-hand side, or several as columns.
-    tol, method, preconditioner, rng
-        As in `lstsq`.
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    ValueError, numpy.linalg.LinAlgError
-        As `lstsq`.
-
-    Warns
-    -----
-    scipy.linalg.LinAlgWarning
-        As `simlib.even_power`, of which this is the case j = 1.
-
-    See Also
-    --------
-    scipy.linalg.cho_solve : with the Gram matrix at hand, and half of its digits.
-
-    Notes
-    -----
-    The cost of `lstsq`, without a right-hand side of n numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib.regression import solve_gram
-    >>> A = np.random.default_rng(0).standard_normal((5000, 20))
-    >>> y = A.T @ (A @ np.ones(20))
-    >>> bool(np.allclose(solve_gram(A, y, rng=0).x, 1))
-    True
-    """
-    return _solve(A, y, 1, False, tol, method, preconditioner, rng)
+__all__ = ["even_power", "odd_power"]
 
 
 def even_power(
@@ -226,23 +41,16 @@ def even_power(
 
     Parameters
     ----------
-    A : array, memory map, sparse array, or re-iterable of row blocks, shape (n, d)
-        As in `lstsq`.
     b : array of shape (d,) or (d, k)
         Right-hand side, or several as columns.
     j : int
-        At least 0; 1 is `solve_gram`.
-    tol, method, preconditioner, rng
-        As in `lstsq`.
+        At least 0; 1 is `simlib.regression.solve_gram`.
+    A, tol, method, preconditioner, rng
+        As in `simlib.lstsq`, as are its errors.
 
     Returns
     -------
     Solution
-
-    Raises
-    ------
-    ValueError, numpy.linalg.LinAlgError
-        As `lstsq`, and for a j that is negative or no integer.
 
     Warns
     -----
@@ -273,7 +81,7 @@ def even_power(
     >>> len(solution.preconditioned_residuals), solution.method
     (2, 'gram')
     """
-    return _solve(A, b, j, False, tol, method, preconditioner, rng)
+    return solve(A, b, j, False, tol, method, preconditioner, rng)
 
 
 def odd_power(
@@ -291,18 +99,16 @@ def odd_power(
 
     Parameters
     ----------
-    A : array, memory map, sparse array, or re-iterable of row blocks, shape (n, d)
-        As in `lstsq`.
     b : array of shape (n,) or (n, k)
         Right-hand side, or several as columns.
     j : int
-        At least 0; 0 is `lstsq`.
+        At least 0; 0 is `simlib.lstsq`.
     weight : array of shape (d, d), optional
         A symmetric positive definite W, for j = 1: solve min ||A W A^T A x - b||
         instead, linear attention with W the product of query and key weights. With
         W = C C^T that is the odd power of A C.
-    tol, method, preconditioner, rng
-        As in `lstsq`.
+    A, tol, method, preconditioner, rng
+        As in `simlib.lstsq`, as are its errors. It warns as `even_power` does.
 
     Returns
     -------
@@ -311,16 +117,15 @@ def odd_power(
     Raises
     ------
     ValueError, numpy.linalg.LinAlgError
-        As `lstsq`, and for a weight that is not real, finite, symmetric and positive
-        definite, or that comes with another j, with a preconditioner or with blocks.
+        A weight that is not real, finite, symmetric and positive definite, or that
+        comes with another j, with a preconditioner or with blocks.
 
     Notes
     -----
-    The cost of `lstsq`, and of j solves more; with a weight, of a dense A C besides,
-    2 n d^2 flops and n d numbers, for a sparse A too. It warns as `even_power` does.
-    Source of the problem: Song, Yin and Zhang (2024); their Algorithms 2 and 6 are
-    `study.as_printed.odd_power`, and their Definitions A.5 and A.6 are
-    equivalent for symmetric positive definite W only.
+    The cost of `simlib.lstsq`, and of j solves more; with a weight, of a dense A C
+    besides, 2 n d^2 flops and n d numbers. Source of the problem: Song, Yin and Zhang
+    (2024); their Algorithms 2 and 6 are `study.as_printed.odd_power`, and their
+    Definitions A.5 and A.6 are equivalent for symmetric positive definite W only.
 
     Examples
     --------
@@ -332,32 +137,15 @@ def odd_power(
     True
     """
     if weight is None:
-        return _solve(A, b, j, True, tol, method, preconditioner, rng)
+        return solve(A, b, j, True, tol, method, preconditioner, rng)
     if j != 1 or preconditioner is not None or is_blocks(A):
         raise ValueError(
             "A weight is for j = 1 and a matrix A in memory, without a preconditioner "
             "of A: pass odd_power(A @ C, b, j) for a W = C C^T of your own."
         )
-    if scipy.sparse.issparse(weight):
-        raise ValueError("The weight W is sparse: pass weight.toarray().")
-    A, W = as_rows(A), np.asarray(weight)
-    shape = (A.shape[1], A.shape[1])
-    if W.dtype.kind not in "fiub" or W.shape != shape or not np.isfinite(W).all():
-        raise ValueError(
-            f"The weight W must be a real and finite matrix of shape {shape}; got "
-            f"{W.dtype}, shape {W.shape}."
-        )
-    W = W.astype(np.float64, copy=False)
-    if abs(W - W.T).max() > 1e-8 * abs(W).max():
-        raise ValueError("The weight W must be symmetric, or A W A^T A is no power.")
-    try:
-        C = scipy.linalg.cholesky(W, lower=True)
-    except np.linalg.LinAlgError as error:
-        raise np.linalg.LinAlgError(
-            "The weight W must be positive definite; its least eigenvalue is "
-            f"{np.linalg.eigvalsh(W)[0]:.1e}, its largest entry {abs(W).max():.1e}."
-        ) from error
-    found = _solve(multiply(A, C), b, 1, True, tol, method, None, rng)
+    A = as_rows(A)
+    C = _root(weight, A.shape[1])
+    found = solve(multiply(A, C), b, 1, True, tol, method, None, rng)
     x = C @ found.x
     stretch = float(np.linalg.norm(C, 2)) * largest_ratio(
         *(v.reshape(len(v), -1) for v in (found.x, x))
@@ -370,171 +158,17 @@ def odd_power(
     )
 
 
-def _solve(
-    A: Any,
-    b: ArrayLike,
-    j: int,
-    least_squares: bool,
-    tol: float,
-    method: str,
-    preconditioner: Preconditioner | None,
-    rng: int | np.random.Generator | None,
-) -> Solution:
-    """Take the first method that arrives; all four names end here."""
-    if method not in METHODS:
-        raise ValueError(f"`method` is one of {', '.join(METHODS)}; got {method!r}.")
-    if not 0 < tol < 1:
-        raise ValueError(f"tol must lie between 0 and 1; got {tol}.")
-    problem = Problem.from_input(A, b, j, least_squares, preconditioner)
-    seeded = np.random.default_rng(rng)
-    for attempt in _attempts(problem, method, tol, preconditioner, seeded):
-        chain, gaps, R, _ = attempt
-        if arrived(problem, chain, gaps, R, tol):
-            break
-    chain, gaps, R, name = attempt
-    direct = name in ("gram", "cholesky_qr")
-    return solution_of(problem, chain, gaps, R, tol, name, direct=direct)
-
-
-def _attempts(
-    problem: Problem,
-    method: str,
-    tol: float,
-    R: Preconditioner | None,
-    rng: np.random.Generator,
-) -> Iterator[Attempt]:
-    """Solve by the method; by "auto", by one after the other, the cheapest first."""
-    A, d = problem.A, problem.shape[0]
-    sparse = scipy.sparse.issparse(A)
-    automatic, tried = method == "auto", False
-    if method == "gram":
-        yield _direct(problem, _demand_gram(A, rng), "gram")
-        return
-    if automatic and R is None:
-        if sparse:
-            yield from _iterate_cheaply(problem, tol)
-            if d * d * 8 > LARGEST_GRAM:
-                return
-        if sparse or is_blocks(A) or condition_of_rows(A, rng) < ILL:
-            tried = True
-            yield from _try_gram(problem)
-    if R is None:
-        R = Preconditioner.from_matrix(A, refine=False, rng=rng)
-    if method == "lsqr" or (automatic and R.distortion and (sparse or d > WIDE)):
-        yield _iterate(problem, R, tol)
-        return
-    if R.distortion:
-        if automatic and not tried and R.condition < CORRECTABLE**-0.5:
-            yield from _try_gram(problem)
-        R = R.refined(A)
-    yield _direct(problem, R, "cholesky_qr")
-
-
-def _direct(problem: Problem, R: Preconditioner, name: str) -> Attempt:
-    """Solve with the triangle of A, and correct all answers by residuals with A.
-
-    Where R is that of A to rounding, A^T A x = y has nothing to be corrected. A step
-    gains the condition number times rounding in the length of R x, and goes on for as
-    long as it gains that: x itself may not be nearer for some steps.
-    """
-
-    def solve(Y: np.ndarray) -> np.ndarray:
-        return R.solve(R.solve_transposed(Y))
-
-    chain = solve_in_turn(
-        problem,
-        lambda B: (solve(multiply_transposed(problem.A, B)), 0),
-        lambda Y: (solve(Y), 0),
-        R.norm,
-    )
-    gaps, before = chain.gaps(problem), list[np.ndarray]()
-    exact = not R.distortion and not problem.least_squares
-    for _ in range(0 if exact else CORRECTIONS):
-        moves: list[np.ndarray] = []
-        lengths: list[np.ndarray] = []
-        for k, back in enumerate(gaps[1]):
-            carried = np.ldexp(moves[-1], -chain.exponents[k]) if k else 0
-            turned = R.solve_transposed(carried - back)
-            moves.append(R.solve(turned))
-            lengths.append(turned)
-        share = max(map(largest_ratio, moves, chain.answers), default=0)
-        rate = max(map(largest_ratio, lengths, before), default=0)
-        if not share > 4 * UNIT or rate > 0.5:
-            break
-        chain.correct(moves)
-        gaps = chain.gaps(problem)
-        if share * (rate if before else min(share, 1)) < UNIT:
-            break
-        before = lengths
-    return chain, gaps, R, name
-
-
-def _iterate(
-    problem: Problem,
-    R: Preconditioner | ColumnScaling,
-    tol: float,
-    most: int | None = None,
-    impatient: bool = False,
-) -> Attempt:
-    """Solve by LSQR, and by conjugate gradients where there is A^T A."""
-    target, extremes = float(UNIT), list[tuple[float, float]]()
-    if isinstance(R, Preconditioner):
-        target = max(tol / 100 * R.condition ** (-2 * problem.j - 1), UNIT)
-
-    def by(iteration: Callable[..., Iterated]) -> Solver:
-        def solve(Y: np.ndarray) -> tuple[np.ndarray, int]:
-            k = Y.shape[1]
-            if isinstance(R, ColumnScaling) and not extremes:
-                Y = np.column_stack(
-                    [Y, np.random.default_rng(0).standard_normal(len(Y))]
-                )
-            found = iteration(problem.A, Y, R, target, most, impatient)
-            extremes.append(found.extremes)
-            return found.x[:, :k], found.steps
-
-        return solve
-
-    chain = solve_in_turn(problem, by(lsqr), by(conjugate_gradients), R.norm)
-    if isinstance(R, ColumnScaling):
-        R = R.with_extremes(extremes)
-    name = ", ".join(["lsqr"] * problem.least_squares + ["cg"] * (problem.j > 0))
-    return chain, chain.gaps(problem), R, name
-
-
-def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Attempt]:
-    """Iterate with nothing but A, for as long as a Gram matrix would take.
-
-    The times are those of a common processor, in nanoseconds: for each entry of A in a
-    product, for numbers of vectors, for a call; for products of two entries of a row,
-    for the transpose of A, for Cholesky's decomposition and what goes with it.
-    """
-    A, (n, d), k = problem.A, problem.A.shape, problem.B.shape[1] + 1  # the probe
-    step = (1.7 * A.nnz + 7.0 * n + 10.0 * d) * k + 2e5
-    products = float((np.diff(A.indptr).astype(float) ** 2).sum())
-    gram = (10 + d / 100) * products + 20.0 * A.nnz + 0.01 * d**3 + 20.0 * d**2
-    most, impatient = int(gram / step / max(len(problem), 1)), True
-    if d * d * 8 > LARGEST_GRAM:
-        most, impatient = 4 * d, False
-    if most >= FEW:
-        scaling = ColumnScaling.from_matrix(A)
-        with suppress(TooManySteps):
-            yield _iterate(problem, scaling, tol, most, impatient)
-
-
-def _try_gram(problem: Problem) -> Iterator[Attempt]:
-    """Solve by A^T A, unless its condition number is too large for corrections."""
-    found = gram_preconditioner(problem.A)
-    if found is not None and found[1] > CORRECTABLE:
-        yield _direct(problem, found[0], "gram")
-
-
-def _demand_gram(A: Any, rng: np.random.Generator) -> Preconditioner:
-    """Return the triangle of A^T A, or say why there is none."""
-    found = gram_preconditioner(A)
-    if found is None:
-        condition = Preconditioner.from_matrix(A, refine=False, rng=rng).condition
+def _root(weight: Any, d: int) -> np.ndarray:
+    """Return the Cholesky factor of a weight."""
+    W = numbers(weight, "The weight W").astype(np.float64, copy=False)
+    if W.shape != (d, d):
+        raise ValueError(f"The weight W must have shape {(d, d)}; got {W.shape}.")
+    if abs(W - W.T).max() > 1e-8 * abs(W).max():
+        raise ValueError("The weight W must be symmetric, or A W A^T A is no power.")
+    try:
+        return scipy.linalg.cholesky(W, lower=True)
+    except np.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(
-            "A^T A is not positive definite to rounding: the condition number of A is "
-            f'{condition:.1e}. Take method="cholesky_qr".'
-        )
-    return found[0]
+            "The weight W must be positive definite; its least eigenvalue is "
+            f"{np.linalg.eigvalsh(W)[0]:.1e}, its largest entry {abs(W).max():.1e}."
+        ) from error

@@ -5,10 +5,9 @@ r"""A triangular factor that makes a tall matrix well conditioned.
     W = (A R_s^{-1})^\top (A R_s^{-1}) = C^\top C , \qquad R = C R_s
 
 Equations :eq:`eq:preconditioner` and :eq:`eq:refined` of the book. A sketch S of a few
-times d rows gives a triangle R_s for which A R_s^-1 has a condition
-number near (1 + eta) / (1 - eta), eta = sqrt(d / m), whatever that of A is. One more
-pass makes R the triangle of a QR decomposition of A: W is so well conditioned that its
-Cholesky decomposition loses nothing.
+times d rows gives a triangle R_s for which A R_s^-1 has a condition number near
+(1 + eta) / (1 - eta), eta = sqrt(d / m). One more pass makes R the triangle of a QR
+decomposition of A.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.linalg
@@ -27,13 +26,15 @@ from scipy.linalg.lapack import dtrtri
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from simlib._checks import finite, one_of
 from simlib._scale import norms
-from simlib.lowrank.tall import read_only
+from simlib.lowrank.tall import dense, read_only
 from simlib.regression import sketch as sketches
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
 
 __all__ = ["ColumnScaling", "Preconditioner", "condition_number", "rounding_errors"]
 
+SketchName = Literal["sparse_sign", "srht", "gaussian", "count_sketch"]
 UNIT = np.finfo(float).eps / 2
 LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
 GRADED = 1e-10  # quotient of singular values whose digits rounding errors touch
@@ -45,8 +46,7 @@ SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
 class Preconditioner:
     """An upper triangular R such that the columns of A R^-1 are nearly orthonormal.
 
-    Made by `from_matrix` once, it serves any number of solves with A, with powers of
-    A^T A, and with right-hand sides.
+    Made by `from_matrix` once, for any number of solves.
 
     Attributes
     ----------
@@ -87,9 +87,7 @@ class Preconditioner:
         cls,
         A: Rows,
         *,
-        sketch: Literal[
-            "sparse_sign", "srht", "gaussian", "count_sketch"
-        ] = "sparse_sign",
+        sketch: SketchName = "sparse_sign",
         oversampling: float = 4,
         refine: bool = True,
         rng: int | np.random.Generator | None = None,
@@ -103,15 +101,14 @@ class Preconditioner:
             so a list will do, or an object with ``__iter__``; a generator gives them
             once and needs ``refine=False``.
         sketch : {"sparse_sign", "srht", "gaussian", "count_sketch"}
-            The function of `simlib.regression.sketch` that makes S. The first does
-            for all matrices, "srht" not for blocks; "count_sketch" fails on coherent
-            ones.
+            The function of `simlib.regression.sketch` that makes S. "srht" is not for
+            blocks; "count_sketch" fails on coherent matrices.
         oversampling : float, default=4
             Rows of the sketch over columns of A, at least 1.5. Where A has no more rows
             than that, there is no sketch, and R is that of A itself.
         refine : bool, default=True
-            Whether to make the second pass. Worth it for dense A; for sparse A it costs
-            as much as if A were dense.
+            Whether to make the second pass, which for sparse A costs as much as if A
+            were dense.
         rng : int, Generator or None
             Source of randomness, as in `numpy.random.default_rng`.
 
@@ -123,8 +120,8 @@ class Preconditioner:
         ------
         ValueError
             Fewer rows than columns, NaN or an infinity, blocks of different widths, a
-            generator with ``refine=True``, an option that does not exist, or columns
-            whose norm is not between 1e-304 and 1e304.
+            generator to be refined, an option that does not exist, or columns whose
+            norm is not between 1e-304 and 1e304.
         numpy.linalg.LinAlgError
             Columns that depend on each other to rounding error. The message names them.
 
@@ -133,19 +130,10 @@ class Preconditioner:
         Cost: the sketch, 8 multiplications for each entry of A, and its QR,
         2 oversampling d^3; refining 2 n d^2 in matrix products. Peak memory besides A:
         the sketch and a block of 4 million entries. Source: Rokhlin and Tygert (2008)
-        for the first triangle; preconditioned Cholesky QR, Fan, Guo, Lin (2021), for
-        the second. Song, Yin and Zhang (2024) take the first, with unit steps that
-        want 12 to 40 times d rows.
+        for the first triangle, Fan, Guo, Lin (2021) for the second.
         """
-        if sketch not in ("sparse_sign", "srht", "gaussian", "count_sketch"):
-            raise ValueError(
-                '`sketch` is "sparse_sign", "srht", "gaussian" or "count_sketch"; got '
-                f"{sketch!r}."
-            )
-        if not 1.5 <= oversampling < np.inf:
-            raise ValueError(
-                f"oversampling must be at least 1.5, and finite; got {oversampling}."
-            )
+        one_of(sketch, get_args(SketchName), "`sketch`")
+        finite(oversampling, "oversampling", 1.5)
         A = as_rows(A)
         if refine and iter(A) is A:
             raise ValueError(
@@ -168,20 +156,8 @@ class Preconditioner:
     def refined(self, A: Rows) -> Preconditioner:
         """Return the triangle of A itself, by one more pass over A.
 
-        Parameters
-        ----------
-        A : as in `from_matrix`
-            The matrix of which this is the preconditioner.
-
-        Returns
-        -------
-        Preconditioner
-            Of distortion 0. Costs 2 n d^2 flops in matrix products.
-
-        Raises
-        ------
-        ValueError
-            NaN or an infinity, no rows, or not as many columns.
+        A is the matrix of which this is the preconditioner; another width, no rows, and
+        NaN are refused. Costs 2 n d^2 flops in matrix products.
         """
         inverse = self.solve(np.eye(self.rank))
         W = np.zeros_like(self.R)
@@ -214,19 +190,8 @@ class Preconditioner:
     def start(self, A: Any, B: np.ndarray) -> np.ndarray:
         """Return R x for the sketched, or once refined the normal, equations of Ax = B.
 
-        The first guess of all iterations for least squares. From 0 they take more
-        steps, and those that update their residual by recursion, as LSQR, lose digits.
-
-        Parameters
-        ----------
-        A : as in `from_matrix`
-            The matrix of which this is the preconditioner.
-        B : ndarray of shape (n, k)
-            Right-hand sides, as columns.
-
-        Returns
-        -------
-        ndarray of shape (d, k)
+        The first guess of all iterations for least squares, of shape (d, k). From 0
+        those that update their residual by recursion, as LSQR, lose digits.
         """
         if self._start is not None:
             return self._start(B)
@@ -246,8 +211,7 @@ class Preconditioner:
     def standard_errors(self) -> np.ndarray:
         """The norms of the rows of R^-1, for more than 500 columns bounds of them.
 
-        Those of the coefficients of a regression whose noise has a deviation of 1, and
-        what x_i is off by, at most, where A x is off by 1.
+        What x_i is off by, at most, where A x is off by 1.
         """
         triangle = self.R / self.sizes
         if self.rank > SMALL:
@@ -268,7 +232,7 @@ class Preconditioner:
         return solve_triangular(self.R, B, trans="T", check_finite=False)
 
     def as_linear_operator(self) -> LinearOperator:
-        """Return R^-1 as an operator, by which A is to be multiplied from the right."""
+        """Return R^-1 as an operator."""
         return LinearOperator(
             self.R.shape,
             matvec=self.solve,
@@ -283,8 +247,8 @@ class Preconditioner:
 class ColumnScaling:
     """The diagonal R that makes the columns of A R^-1 have length one.
 
-    It costs one look at A, and makes do where A is well conditioned but for the lengths
-    of its columns. Its methods are those of `Preconditioner`.
+    It does where A is well conditioned but for the lengths of its columns. Its methods
+    are those of `Preconditioner`.
 
     Attributes
     ----------
@@ -394,12 +358,12 @@ def _sketch(
         waiting.append(block)
         if sum(heights) > m:
             for part in waiting:
-                SA = SA + _dense(make(m, part.shape[0], rng=rng) @ part)
+                SA = SA + dense(make(m, part.shape[0], rng=rng) @ part)
             waiting = []
     if not heights:
         raise ValueError("A has no rows.")
     short = sum(heights) <= m
-    return (np.vstack([_dense(part) for part in waiting]) if short else SA), heights
+    return (np.vstack([dense(part) for part in waiting]) if short else SA), heights
 
 
 def _start(
@@ -416,29 +380,18 @@ def _start(
         raise ValueError(
             f"The preconditioner is of a matrix of {sum(heights)} rows; A has {len(B)}."
         )
-    SB = _apply(B, sketch, len(SA), heights, seed) if len(SA) < len(B) else B
-    return solve_triangular(R, SA.T @ SB, trans="T")
-
-
-def _apply(
-    B: np.ndarray, sketch: str, m: int, heights: list[int], seed: int
-) -> np.ndarray:
-    """Return S B."""
-    make, rng = getattr(sketches, sketch), np.random.default_rng(seed)
-    parts = np.split(B, np.cumsum(heights)[:-1])
-    return sum(make(m, len(part), rng=rng) @ part for part in parts)
-
-
-def _dense(block: Any) -> np.ndarray:
-    return block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
+    make, m, rng = getattr(sketches, sketch), len(SA), np.random.default_rng(seed)
+    if m < len(B):
+        parts = np.split(B, np.cumsum(heights)[:-1])
+        B = sum(make(m, len(part), rng=rng) @ part for part in parts)
+    return solve_triangular(R, SA.T @ B, trans="T")
 
 
 def condition_number(R: np.ndarray, norm: float | None = None) -> float:
     """Return the condition number of a triangle, at most 1e100: its square is a number.
 
-    For more than 500 columns within some percent; given the norm, if that is right.
-    A least singular value that may be rounding error is taken of the triangle for
-    columns in falling order of length, in which lengths alone cost it no digits.
+    For more than 500 columns within some percent. A least singular value that may be
+    rounding error is taken of the triangle for columns in falling order of length.
     """
     if len(R) <= SMALL:
         values = scipy.linalg.svdvals(R)

@@ -6,16 +6,11 @@ r"""Random matrices that shorten a matrix and keep its geometry.
     \mathbb E\, \|A^\top S^\top S B - A^\top B\|_F^2
     \le \tfrac 2 m \|A\|_F^2 \|B\|_F^2
 
-The bounds in the middle are the equation :eq:`eq:singular` of the book. Each
-sketch S has shape (m, n) with m much smaller than n and is an isometry in expectation.
-These bounds hold with high probability for n x d matrices U of
-orthonormal columns, with :math:`\varepsilon` about :math:`\sqrt{d / m}`, but not for
-`count_sketch`. The right one holds for all; for `sparse_sign` if m is a multiple of
-the number of signs in a column.
-
-`sparse_sign` is the one to take: it reads A once, in blocks if need be, and for d of
-100 or more in less time than :math:`A^\top A` takes. `TensorSRHT` sketches
-:math:`x \otimes y` from x and y, and `PolynomialSketch` the power
+The bounds in the middle, equation :eq:`eq:singular` of the book, hold with high
+probability for orthonormal columns U, with :math:`\varepsilon` about
+:math:`\sqrt{d / m}`, but not for `count_sketch`; the right one for `sparse_sign` if m
+is a multiple of the number of signs in a column. `sparse_sign` is the one to take.
+`TensorSRHT` sketches :math:`x \otimes y` from x and y, and `PolynomialSketch` the power
 :math:`x^{\otimes p}` from x.
 """
 
@@ -31,7 +26,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
+from simlib._checks import whole_number
 from simlib._typing import MatrixLike
+from simlib.lowrank.tall import dense
 
 __all__ = [
     "PolynomialSketch",
@@ -51,19 +48,9 @@ SIDE = 16  # of the Hadamard matrices multiplied with
 class Sketch(LinearOperator):
     """A sketch S of shape (m, n), a linear operator of SciPy.
 
-    Made by `sparse_sign`, `count_sketch`, `srht` and `gaussian`. ``S @ A`` is an array
-    of shape (m, d) for an array or sparse array A of shape (n, d), and of shape (m,)
-    for a vector; ``S.T @ Y`` likewise for an array Y. It has the precision of A:
+    Made by `sparse_sign`, `count_sketch`, `srht` and `gaussian`. ``S @ A`` is an array,
+    for an array or sparse array A of shape (n, d) or a vector, and so is ``S.T @ Y``.
     float32 stays float32, integers become float64. NaN and infinity are passed on.
-
-    Raises
-    ------
-    ValueError
-        From any product: a matrix of another number of rows.
-
-    See Also
-    --------
-    scipy.sparse.linalg.LinearOperator : the interface that this class implements.
 
     Examples
     --------
@@ -83,16 +70,7 @@ class Sketch(LinearOperator):
         super().__init__(np.dtype(np.float64), (m, n))
 
     def matvec(self, x: Any) -> np.ndarray:
-        """Return S @ x for a vector, or one column that may be sparse.
-
-        Parameters
-        ----------
-        x : array of shape (n,) or (n, 1), or sparse array of shape (n, 1)
-
-        Returns
-        -------
-        ndarray, shape (m,) or (m, 1)
-        """
+        """Return S @ x for a vector, or one column that may be sparse."""
         return self.matmat(x) if issparse(x) else super().matvec(x)
 
     def apply_blocks(self, blocks: Iterable[Any]) -> np.ndarray:
@@ -116,8 +94,7 @@ class Sketch(LinearOperator):
 
         Notes
         -----
-        The cost of ``S @ A``, and m d additions for each block: blocks should not have
-        much fewer than m rows.
+        The cost of ``S @ A``, and m d additions for each block.
         """
         n, start = self.shape[1], 0
         total: np.ndarray | None = None
@@ -164,7 +141,7 @@ class ExplicitSketch(Sketch):
         return self._product(self.matrix[:, start:stop], block)
 
     def _product(self, matrix: Any, A: Any) -> np.ndarray:
-        product = _dense(matrix @ A)
+        product = dense(matrix @ A)
         product *= self.scale
         return product.astype(A.dtype, copy=False)
 
@@ -204,7 +181,7 @@ class HadamardSketch(Sketch):
         result = np.empty((height, A.shape[1]), _inexact_type(A))
         width = max(1, CHUNK // self.shape[1])
         for j in range(0, A.shape[1], width):
-            columns = _dense(A[:, j : j + width]).astype(result.dtype, copy=False)
+            columns = dense(A[:, j : j + width]).astype(result.dtype, copy=False)
             result[:, j : j + width] = transform(columns)
         result *= self.shape[0] ** -0.5
         return result
@@ -230,8 +207,7 @@ def sparse_sign(
     m, n : int
         Shape. Four rows for each column of A are enough for a preconditioner.
     nnz_per_column : int, default=8
-        :math:`\zeta`, clipped at m. With 4 the condition of a sketched basis is now and
-        then 20 % worse, with 1 see `count_sketch`.
+        :math:`\zeta`, clipped at m; with 1 see `count_sketch`.
     rng : int, Generator or None
         Source of randomness, as in `numpy.random.default_rng`.
 
@@ -241,8 +217,8 @@ def sparse_sign(
 
     Raises
     ------
-    ValueError
-        m, n or `nnz_per_column` is not a positive integer.
+    ValueError, TypeError
+        A size is not a positive integer.
 
     Notes
     -----
@@ -260,9 +236,9 @@ def sparse_sign(
     >>> (S @ np.ones((10_000, 3))).shape
     (200, 3)
     """
-    _check_positive(m=m, n=n, nnz_per_column=nnz_per_column)
+    m, n = _sizes(m=m, n=n)
+    k = min(whole_number(nnz_per_column, "nnz_per_column", 1), m)
     rng = np.random.default_rng(rng)
-    k = min(nnz_per_column, m)
     edges = np.arange(k + 1) * m // k
     index = np.int32 if max(m, n * k) < 2**31 else np.int64
     rows = rng.integers(edges[:-1], edges[1:], size=(n, k), dtype=index)
@@ -276,27 +252,10 @@ def sparse_sign(
 def count_sketch(
     m: int, n: int, *, rng: int | np.random.Generator | None = None
 ) -> Sketch:
-    """Draw a sketch with one random sign in each column.
+    """Draw a sketch with one random sign in each column, as `sparse_sign` with one.
 
-    The fastest, and not safe: two rows of A that fall onto each other are one. Where A
-    has d rows far longer than the others the sketch loses rank unless m is of the order
-    of d^2.
-
-    Parameters
-    ----------
-    m, n : int
-        Shape.
-    rng : int, Generator or None
-        Source of randomness.
-
-    Returns
-    -------
-    Sketch, shape (m, n)
-
-    Raises
-    ------
-    ValueError
-        m or n is not a positive integer.
+    The fastest, and not safe: where A has d rows far longer than the others it loses
+    rank unless m is of the order of d^2.
 
     See Also
     --------
@@ -328,16 +287,13 @@ def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Ske
 
     D changes signs at random, E scatters the rows over the places 1 to N, the next
     power of two, H is the Hadamard matrix of N rows with entries 1 and -1, and P picks
-    m of them, none twice. Without E, rows that stand out and follow each other, as
-    those of a ridge :math:`\sqrt\lambda I` below A, would meet no more than a few
-    different rows of H.
+    m of them, none twice. Without E, long rows that follow each other would meet no
+    more than a few different rows of H.
 
     Parameters
     ----------
-    m, n : int
-        Shape, m at most n.
-    rng : int, Generator or None
-        Source of randomness.
+    m, n, rng
+        As in `sparse_sign`; m is at most n.
 
     Returns
     -------
@@ -346,8 +302,8 @@ def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Ske
 
     Raises
     ------
-    ValueError
-        m or n is not a positive integer, or m is larger than n.
+    ValueError, TypeError
+        A size is not a positive integer, or m is larger than n.
 
     Notes
     -----
@@ -364,7 +320,7 @@ def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Ske
     >>> bool(0.7 < sigma.min() < sigma.max() < 1.3)
     True
     """
-    _check_positive(m=m, n=n)
+    m, n = _sizes(m=m, n=n)
     if m > n:
         raise ValueError(
             f"srht picks m = {m} rows of a transform of n = {n}; take m at most n, or "
@@ -379,21 +335,7 @@ def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Ske
 def gaussian(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Sketch:
     """Draw a dense sketch with independent normal entries of variance 1 / m.
 
-    Parameters
-    ----------
-    m, n : int
-        Shape.
-    rng : int, Generator or None
-        Source of randomness.
-
-    Returns
-    -------
-    Sketch, shape (m, n)
-
-    Raises
-    ------
-    ValueError
-        m or n is not a positive integer.
+    m, n and rng are as in `sparse_sign`.
 
     Notes
     -----
@@ -412,7 +354,7 @@ def gaussian(m: int, n: int, *, rng: int | np.random.Generator | None = None) ->
     >>> bool(0.7 < sigma.min() < sigma.max() < 1.3)
     True
     """
-    _check_positive(m=m, n=n)
+    m, n = _sizes(m=m, n=n)
     return ExplicitSketch(np.random.default_rng(rng).standard_normal((m, n)), m**-0.5)
 
 
@@ -427,21 +369,15 @@ class TensorSRHT:
 
     Parameters
     ----------
-    m : int
-        Length of a sketched product.
-    d1, d2 : int
-        Lengths of the factors.
+    m, d1, d2 : int
+        Lengths of a sketched product and of the factors.
     rng : int, Generator or None
         Source of randomness.
 
     Raises
     ------
-    ValueError
-        m, d1 or d2 is not a positive integer.
-
-    See Also
-    --------
-    sklearn.kernel_approximation.PolynomialCountSketch : powers by Fourier transforms.
+    ValueError, TypeError
+        A size is not a positive integer.
 
     Notes
     -----
@@ -465,32 +401,18 @@ class TensorSRHT:
         *,
         rng: int | np.random.Generator | None = None,
     ):
-        _check_positive(m=m, d1=d1, d2=d2)
+        m, d1, d2 = self.shape = _sizes(m=m, d1=d1, d2=d2)
         rng = np.random.default_rng(rng)
-        self.shape = m, d1, d2
         self.signs = _signs(d1, rng), _signs(d2, rng)
         self.rows = [rng.integers(_power_of_two(d), size=m) for d in (d1, d2)]
 
     def __call__(self, X: MatrixLike, Y: MatrixLike) -> np.ndarray:
-        """Return the sketches of the products of the rows of X and Y.
+        """Return the sketches of the products of the rows of X and Y, shape (n, m).
 
-        Parameters
-        ----------
-        X : array or sparse array, shape (n, d1)
-        Y : array or sparse array, shape (n, d2)
-
-        Returns
-        -------
-        ndarray, shape (n, m)
-            float32 if X and Y are.
-
-        Raises
-        ------
-        ValueError
-            X or Y has another shape.
+        Of arrays or sparse ones, of shapes (n, d1) and (n, d2), in float32 if both are.
         """
         m, *widths = self.shape
-        factors = [_dense(_inexact(factor)) for factor in (X, Y)]
+        factors = [dense(_inexact(factor)) for factor in (X, Y)]
         expected = [(len(factors[0]), d) for d in widths]
         if [factor.shape for factor in factors] != expected:
             raise ValueError(
@@ -521,27 +443,23 @@ class PolynomialSketch:
 
     Parameters
     ----------
-    m : int
-        Length of a sketched power.
-    d : int
-        Length of the vectors.
+    m, d : int
+        Lengths of a sketched power and of the vectors.
     degree : int
         p. The power 0, the number 1, and where d is at most m the power 1 are not
         sketched but padded with zeros to the length m.
     shared : bool, default=False
         Whether all leaves have the same T, and all nodes of a level the same S: the
         powers 2, 4, 8, ... arise by squaring, and what is to be multiplied for another
-        p takes the S of the larger power once more. That is at most 2 log2 p products
-        in place of p - 1, and biased: the mean of
-        :math:`\|\Pi^p x^{\otimes p}\|^2` exceeds :math:`\|x\|^{2p}`, by a sixth or
-        more for p = 8 and m = 256.
+        p takes the S of the larger power once more. Fewer products, and biased: the
+        mean of :math:`\|\Pi^p x^{\otimes p}\|^2` exceeds :math:`\|x\|^{2p}`.
     rng : int, Generator or None
         Source of randomness. With `shared`, one seed gives sketches of all degrees with
         the same T and the same S of each level.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         m or d is not a positive integer, or `degree` is negative or no integer.
 
     See Also
@@ -553,8 +471,7 @@ class PolynomialSketch:
     -----
     The leaves are `sparse_sign` sketches, or x itself where d is at most m. The error
     of an inner product is about :math:`\sqrt{c / m} \, \|x\|^p \|y\|^p`, however
-    small :math:`\langle x, y \rangle^p` is; for p = 2, c is 1 if x and y are
-    orthogonal and 8 if they are equal, and it grows with p.
+    small :math:`\langle x, y \rangle^p` is, with a c that grows with p.
 
     Flops: O(p n m log m) for n rows, and if d is more than m, 16 p for each of their
     entries that is not 0. Memory: p sketches of the rows. Source: Song, Yin and Zhang
@@ -582,11 +499,9 @@ class PolynomialSketch:
         shared: bool = False,
         rng: int | np.random.Generator | None = None,
     ):
-        _check_positive(m=m, d=d)
-        if not isinstance(degree, int | np.integer) or degree < 0:
-            raise ValueError(f"degree must be an integer, 0 or more; got {degree!r}.")
+        m, d = self.shape = _sizes(m=m, d=d)
+        self.degree, self.shared = whole_number(degree, "degree", 0), shared
         rng = np.random.default_rng(rng)
-        self.shape, self.degree, self.shared = (m, d), int(degree), shared
         n_leaves = min(self.degree, 1) if shared else self.degree
         self.leaves: list[Sketch | None] = [
             sparse_sign(m, d, rng=rng) if d > m else None for _ in range(n_leaves)
@@ -603,21 +518,9 @@ class PolynomialSketch:
                 widths.append(m)
 
     def __call__(self, X: MatrixLike) -> np.ndarray:
-        """Return the sketches of the powers of the rows of X.
+        """Return the sketches of the powers of the rows of X, shape (n, m).
 
-        Parameters
-        ----------
-        X : array or sparse array, shape (n, d)
-
-        Returns
-        -------
-        ndarray, shape (n, m)
-            float32 if X is.
-
-        Raises
-        ------
-        ValueError
-            X has another shape.
+        Of an array or sparse array of shape (n, d), in float32 if X is.
         """
         m, d = self.shape
         rows = _inexact(X)
@@ -625,7 +528,7 @@ class PolynomialSketch:
             raise ValueError(f"Expected rows of length {d}; got shape {rows.shape}.")
         if self.degree == 0:
             return np.eye(1, m, dtype=rows.dtype).repeat(rows.shape[0], axis=0)
-        rows = rows if d > m else _dense(rows)
+        rows = rows if d > m else dense(rows)
         powers = deque(rows if T is None else (T @ rows.T).T for T in self.leaves)
         if self.shared:
             return self._by_squaring(_padded(powers.pop(), m))
@@ -645,32 +548,10 @@ class PolynomialSketch:
 
 
 def hadamard_transform(X: ArrayLike) -> np.ndarray:
-    """Return H @ X for the Hadamard matrix H of entries 1 and -1.
+    """Return H @ X for the Hadamard matrix H of `scipy.linalg.hadamard`.
 
-    Parameters
-    ----------
-    X : array, shape (n, ...)
-        n is a power of two.
-
-    Returns
-    -------
-    ndarray, shape (n, ...)
-        Of the type of X, float64 for integers; n times X if transformed once more.
-
-    Raises
-    ------
-    ValueError
-        n is not a power of two.
-
-    See Also
-    --------
-    scipy.linalg.hadamard : the matrix itself, in the same order.
-
-    Notes
-    -----
-    H is a Kronecker product of Hadamard matrices of side 16, applied one by one: a few
-    products of matrices in place of log2 n passes over X. Flops: about 8 n d log2 n for
-    d columns.
+    For X of shape (n, ...), where n is a power of two. As a Kronecker product of
+    matrices of side 16; about 8 n d log2 n flops for d columns.
 
     Examples
     --------
@@ -735,12 +616,6 @@ def _matrix(A: Any) -> Any:
     return A
 
 
-def _dense(A: Any) -> np.ndarray:
-    return A.toarray() if issparse(A) else A
-
-
-def _check_positive(**sizes: int) -> None:
-    for name, size in sizes.items():
-        whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
-        if not whole or size < 1:
-            raise ValueError(f"{name} must be a positive integer; got {size!r}.")
+def _sizes(**sizes: int) -> tuple[int, ...]:
+    """Return positive integers; refuse what is none."""
+    return tuple(whole_number(size, name, 1) for name, size in sizes.items())

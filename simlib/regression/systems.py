@@ -3,16 +3,17 @@ r"""The systems of a power, one after the other, and what is known of their answ
 .. math::
     \min_{x_0} \| A x_0 - b \| , \qquad A^\top A\, x_k = x_{k-1}
 
-A power of A^T A is a chain of such systems: each has the answer of the one before for
-its right-hand side. All answers are measured in one pass over A, in the norm in which
-residuals can be made small whatever the condition number is, that of R^-T.
+A power of A^T A is a chain of such systems. All answers are measured in one pass over
+A, in the norm in which residuals can be made small whatever the condition number is,
+that of R^-T.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from simlib._checks import numbers, whole_number
 from simlib._scale import balanced, largest_ratio, norms
 from simlib.regression.preconditioner import (
     ColumnScaling,
@@ -28,7 +30,6 @@ from simlib.regression.preconditioner import (
     rounding_errors,
 )
 from simlib.regression.rows import (
-    as_numbers,
     as_rows,
     blocks,
     gap_and_back,
@@ -36,12 +37,12 @@ from simlib.regression.rows import (
     multiply,
 )
 
-__all__ = ["Chain", "Problem", "Solution", "arrived", "solution_of", "solve_in_turn"]
+__all__ = ["Chain", "Problem", "Solution", "solve_in_turn"]
 
 NO_DIGITS = 0.01  # relative error of x from which it is a warning
 TINY = np.finfo(float).tiny
 
-Gaps = tuple[np.ndarray | None, list[np.ndarray]]
+DIRECT = ("gram", "cholesky_qr")  # methods whose R is that of A to rounding
 Solver = Callable[[np.ndarray], tuple[np.ndarray, int]]
 
 
@@ -55,9 +56,7 @@ class Solution:
         The solution.
     residual : float
         Norm of what is left of b, relative to b: of ``A x - b``, of
-        ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns. By
-        "gram" and "cholesky_qr" the powers are those of R^T R, which is A^T A to
-        rounding.
+        ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns.
     preconditioned_residuals : tuple of float
         For each solve with A^T A, ``R^-T (A^T A x - y)`` relative to ``R^-T y``: the
         backward error in the norm in which it can be made small, whatever the
@@ -65,14 +64,12 @@ class Solution:
     iterations : tuple of int
         Steps of each solve; 0 for direct ones.
     condition : float
-        The condition number of A: that of R, or for LSQR and conjugate gradients on a
-        sparse A that needs no R what their steps tell, times the ratio of the longest
-        column to the shortest. 1e100 stands for more.
+        The condition number of A: that of R, or for iterations without an R what their
+        steps tell, times the ratio of the longest column to the shortest. 1e100 stands
+        for more.
     error_estimate : float
-        Estimate of the relative error of x, norm over norm: what each solve commits,
-        and what the later ones make of it. Seldom too small, often 30 times too large,
-        whatever the lengths of the columns of A. The largest of all columns; a column
-        of exact zeros counts as exact.
+        Estimate of the relative error of x, norm over norm. Seldom too small, often 30
+        times too large. The largest of all columns; one of exact zeros counts as exact.
     coefficient_errors : ndarray of the shape of x
         The same for each entry of x, not divided by it.
     method : str
@@ -104,28 +101,14 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A checked matrix and right-hand side, and the power: see `from_input`.
+    """A checked matrix and right-hand side, and the power: see `from_input`."""
 
-    Attributes
-    ----------
-    A : float64 csr_array, array, or blocks of rows
-    B : ndarray of float64, shape (m, k)
-        The right-hand sides, each divided by the power of 2 in `exponents`.
-    exponents : ndarray of int, shape (k,)
-    shape : tuple of int
-        That of the solution.
-    j : int
-        How often A^T A is solved with.
-    least_squares : bool
-        Whether a least-squares problem comes before.
-    """
-
-    A: Any
-    B: np.ndarray
+    A: Any  # a csr_array in float64, an array, or blocks of rows
+    B: np.ndarray  # (m, k), in float64, each column divided by 2 to an exponent
     exponents: np.ndarray
-    shape: tuple[int, ...]
-    j: int
-    least_squares: bool
+    shape: tuple[int, ...]  # of the solution
+    j: int  # how often A^T A is solved with
+    least_squares: bool  # whether a least-squares problem comes before
 
     @classmethod
     def from_input(
@@ -137,27 +120,12 @@ class Problem:
         preconditioner: Preconditioner | None,
     ) -> Problem:
         """Check A and b, and that the preconditioner can be of A; raises ValueError."""
-        if isinstance(j, bool) or not isinstance(j, int | np.integer) or j < 0:
-            raise ValueError(
-                f"The power j must be an integer and at least 0; got {j!r}."
-            )
-        if scipy.sparse.issparse(b):
-            raise ValueError("b is sparse, and its solution is not: pass b.toarray().")
-        A, b = as_rows(A), as_numbers(b)
+        j, b = whole_number(j, "The power j", 0), numbers(b, "b")
+        A = as_rows(A)
         if is_blocks(A) and iter(A) is A:
             raise ValueError(
                 "A generator gives its blocks once, and solving reads them many times: "
                 "pass a list, or an object whose __iter__ starts anew."
-            )
-        if (
-            b.dtype.kind not in "fiub"
-            or b.ndim not in (1, 2)
-            or b.size == 0
-            or not np.isfinite(b).all()
-        ):
-            raise ValueError(
-                "b must be real and finite, of one right-hand side or of several as "
-                f"columns; got {b.dtype}, shape {b.shape}."
             )
         if scipy.sparse.issparse(A):
             (A,) = blocks(A)
@@ -172,128 +140,18 @@ class Problem:
             if isinstance(A, np.ndarray):  # which otherwise is read to make one
                 for _ in blocks(A):
                     pass
-        if len(b) != (n if least_squares else d):
+        rows = n if least_squares else d
+        if b.ndim not in (1, 2) or len(b) != rows or b.size == 0:
             raise ValueError(
-                f"b has {len(b)} entries, A shape {(n, d)}: it must have "
-                f"{n if least_squares else d}."
+                f"b must have shape ({rows},) or ({rows}, k) for an A of shape "
+                f"{(n, d)}; got {b.shape}."
             )
         B, exponents = balanced(b.astype(np.float64).reshape(len(b), -1))
-        return cls(A, B, exponents, (d, *b.shape[1:]), int(j), least_squares)
+        return cls(A, B, exponents, (d, *b.shape[1:]), j, least_squares)
 
     def __len__(self) -> int:
         """Return the number of systems."""
         return self.j + self.least_squares
-
-
-@dataclass(eq=False)
-class Chain:
-    """Right-hand sides and answers of systems one after the other.
-
-    From the second on a right-hand side is the answer before, divided by powers of 2.
-    """
-
-    right_hand_sides: list[np.ndarray]
-    answers: list[np.ndarray]
-    exponents: list[np.ndarray]
-    steps: list[int]
-
-    def correct(self, moves: list[np.ndarray]) -> None:
-        """Add to the answers, and take the right-hand sides from them anew."""
-        self.answers = [x + move for x, move in zip(self.answers, moves, strict=True)]
-        for k in range(1, len(self.answers)):
-            self.right_hand_sides[k] = np.ldexp(self.answers[k - 1], -self.exponents[k])
-
-    def gaps(self, problem: Problem) -> Gaps:
-        """Return A x - b of the least squares, and for each system A^T (A x) - y.
-
-        A^T (A x - b) for the least squares. One pass over A, or two.
-        """
-        if not self.answers:
-            return None, []
-        B = problem.B if problem.least_squares else None
-        images, products = gap_and_back(problem.A, np.hstack(self.answers), B)
-        left = None if B is None else images[:, : B.shape[1]]
-        back = np.split(products, len(self.answers), axis=1)
-        for i in range(int(problem.least_squares), len(back)):
-            back[i] = back[i] - self.right_hand_sides[i]
-        return left, back
-
-
-def solve_in_turn(problem: Problem, first: Solver, then: Solver, norm: float) -> Chain:
-    """Solve least squares by `first`, and each system with A^T A by `then`.
-
-    `norm` is about that of A: where A^T A is out of range, it raises ValueError.
-    """
-    chain = Chain([], [], [], [])
-    if problem.j and not 2.0**-511 <= norm <= 2.0**511:
-        raise _beyond(norm)
-    right_hand_side, exponents = problem.B, np.zeros_like(problem.exponents)
-    for k in range(len(problem)):
-        if k:
-            right_hand_side, exponents = balanced(chain.answers[-1])
-        elif not problem.least_squares:
-            right_hand_side, exponents = balanced(right_hand_side)
-        solve = first if k == 0 and problem.least_squares else then
-        X, steps = solve(right_hand_side)
-        chain.right_hand_sides.append(right_hand_side)
-        chain.answers.append(X)
-        chain.exponents.append(exponents)
-        chain.steps.append(steps)
-    return chain
-
-
-def solution_of(
-    problem: Problem,
-    chain: Chain,
-    gaps: Gaps,
-    R: Preconditioner | ColumnScaling,
-    tol: float,
-    method: str,
-    *,
-    direct: bool = False,
-) -> Solution:
-    """Return the last answer and what is known of it; warn if it is not what was asked.
-
-    Raises ValueError if it is beyond the range of floating-point numbers.
-    """
-    left, _ = gaps
-    stages = _stages(problem, chain, gaps, R)
-    x, target = (chain.answers or [problem.B])[-1], problem.B
-    if left is not None:
-        # A column of x may be 0 exactly, unless what is left is more and too small.
-        lost = (stages[0].left > 0) & (stages[0].left < TINY * R.norm)
-        target = np.where(chain.answers[0].any(axis=0) | lost, problem.B, 0)
-    exponents = sum(chain.exponents, np.zeros_like(problem.exponents))
-    with np.errstate(over="ignore"):
-        estimate, entries = _errors(stages, chain, x, R)
-        entries = np.ldexp(np.ldexp(entries, exponents), problem.exponents)
-        x = np.ldexp(x, exponents)
-        scaled = np.ldexp(x, problem.exponents)
-    if not all(_in_range(X, target) for X in (x, scaled)):
-        raise _beyond(R.norm)
-    residual, excess = _residual(problem, chain, left, x, R if direct else None)
-    _warn(stages, excess, estimate, R.condition, tol, method)
-    return Solution(
-        x=scaled.reshape(problem.shape),
-        residual=residual,
-        preconditioned_residuals=tuple(stage.share for stage in stages),
-        iterations=tuple(chain.steps),
-        condition=R.condition,
-        error_estimate=estimate,
-        coefficient_errors=entries.reshape(problem.shape),
-        method=method,
-    )
-
-
-def arrived(
-    problem: Problem,
-    chain: Chain,
-    gaps: Gaps,
-    R: Preconditioner | ColumnScaling,
-    tol: float,
-) -> bool:
-    """Tell whether the preconditioned residuals are at most tol, or rounding."""
-    return all(stage.arrived(tol) for stage in _stages(problem, chain, gaps, R))
 
 
 class Stage(NamedTuple):
@@ -324,102 +182,193 @@ class Stage(NamedTuple):
         return bool((self.left <= least).all())
 
 
-def _stages(
-    problem: Problem, chain: Chain, gaps: Gaps, R: Preconditioner | ColumnScaling
-) -> list[Stage]:
-    """Return what is left of each system."""
-    stages = []
-    for k, (x, back) in enumerate(zip(chain.answers, gaps[1], strict=True)):
-        reference = chain.right_hand_sides[k]
-        if k or gaps[0] is None:
-            image = reference = R.solve_transposed(reference)
-        else:
-            image = gaps[0]
-        left = R.solve_transposed(back)
-        sizes = norms(left), norms(reference), rounding_errors(R, x, image)
-        stages.append(Stage(R.solve(left), *sizes))
-    return stages
+@dataclass(eq=False)
+class Chain:
+    """Right-hand sides and answers of the systems of a problem, and R they came by.
 
-
-def _errors(
-    stages: list[Stage], chain: Chain, x: np.ndarray, R: Preconditioner | ColumnScaling
-) -> tuple[float, np.ndarray]:
-    """Estimate the relative error of x, and the errors of its entries.
-
-    The last correction that was not made, and what it does not see, as a length of
-    A dx: half of what rounding may leave, for that is its mean; what R is not the
-    triangle of A for; and the length at the stage before, times 1 / sigma_min^2 at
-    most. A column of x that is 0 counts as exact.
+    From the second on a right-hand side is the answer before, divided by powers of 2.
     """
-    inverse = max(R.condition / R.norm, float(R.standard_errors.max()))
-    moves, unseen, length = np.zeros_like(x), np.zeros(x.shape[1]), np.zeros(x.shape[1])
-    for stage, exponents in zip(stages, chain.exponents, strict=True):
-        unseen = stage.rounding / 2 + ((1 + R.distortion) ** 2 - 1) * stage.left
-        unseen = unseen + np.ldexp(length, -exponents) * inverse * inverse
-        moves, length = stage.moves, unseen + stage.left
-    some = x.any(axis=0)
-    entries = (abs(moves) + R.standard_errors[:, None] * unseen) * some
-    errors = (norms(moves) + inverse * unseen) * some
-    return largest_ratio(errors[None], norms(x)[None]), entries
 
+    problem: Problem
+    R: Preconditioner | ColumnScaling
+    method: str
+    right_hand_sides: list[np.ndarray] = field(default_factory=list)
+    answers: list[np.ndarray] = field(default_factory=list)
+    exponents: list[np.ndarray] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
 
-def _warn(
-    stages: list[Stage],
-    excess: float,
-    estimate: float,
-    condition: float,
-    tol: float,
-    method: str,
-) -> None:
-    """Warn of a residual that is above `tol`, and say where that comes from."""
-    if not all(stage.arrived(tol) for stage in stages):
-        worst = max(stage.share for stage in stages)
-        message = (
-            f"{method!r} ended at preconditioned residuals of up to {worst:.0e}, and "
-            f"tol is {tol:.0e}. If the preconditioner is of this A, make it with more "
-            'oversampling, or take method="cholesky_qr".'
+    def correct(self, moves: list[np.ndarray]) -> None:
+        """Add to the answers, and take the right-hand sides from them anew."""
+        self.answers = [x + move for x, move in zip(self.answers, moves, strict=True)]
+        for k in range(1, len(self.answers)):
+            self.right_hand_sides[k] = np.ldexp(self.answers[k - 1], -self.exponents[k])
+        del self.gaps
+
+    @cached_property
+    def gaps(self) -> tuple[np.ndarray | None, list[np.ndarray]]:
+        """A x - b of the least squares, and for each system A^T (A x) - y.
+
+        A^T (A x - b) for the least squares. One pass over A, or two.
+        """
+        problem = self.problem
+        if not self.answers:
+            return None, []
+        B = problem.B if problem.least_squares else None
+        images, products = gap_and_back(problem.A, np.hstack(self.answers), B)
+        left = None if B is None else images[:, : B.shape[1]]
+        back = np.split(products, len(self.answers), axis=1)
+        for i in range(int(problem.least_squares), len(back)):
+            back[i] = back[i] - self.right_hand_sides[i]
+        return left, back
+
+    def stages(self) -> list[Stage]:
+        """Return what is left of each system."""
+        R, stages = self.R, []
+        for k, (x, back) in enumerate(zip(self.answers, self.gaps[1], strict=True)):
+            reference = self.right_hand_sides[k]
+            if k or self.gaps[0] is None:
+                image = reference = R.solve_transposed(reference)
+            else:
+                image = self.gaps[0]
+            left = R.solve_transposed(back)
+            sizes = norms(left), norms(reference), rounding_errors(R, x, image)
+            stages.append(Stage(R.solve(left), *sizes))
+        return stages
+
+    def arrived(self, tol: float) -> bool:
+        """Tell whether the preconditioned residuals are at most tol, or rounding."""
+        return all(stage.arrived(tol) for stage in self.stages())
+
+    def solution(self, tol: float) -> Solution:
+        """Return the last answer and what is known of it; warn if it is not enough.
+
+        Raises ValueError if it is beyond the range of floating-point numbers.
+        """
+        problem, R, stages = self.problem, self.R, self.stages()
+        left = self.gaps[0]
+        x, target = (self.answers or [problem.B])[-1], problem.B
+        if left is not None:
+            # A column of x may be 0 exactly, unless what is left is more and too small.
+            lost = (stages[0].left > 0) & (stages[0].left < TINY * R.norm)
+            target = np.where(self.answers[0].any(axis=0) | lost, problem.B, 0)
+        exponents = sum(self.exponents, np.zeros_like(problem.exponents))
+        with np.errstate(over="ignore"):
+            estimate, entries = self._errors(stages, x)
+            entries = np.ldexp(np.ldexp(entries, exponents), problem.exponents)
+            x = np.ldexp(x, exponents)
+            scaled = np.ldexp(x, problem.exponents)
+        if not all(_in_range(X, target) for X in (x, scaled)):
+            raise _beyond(R.norm)
+        residual, excess = self._residual(x)
+        self._warn(stages, excess, estimate, tol)
+        return Solution(
+            x=scaled.reshape(problem.shape),
+            residual=residual,
+            preconditioned_residuals=tuple(stage.share for stage in stages),
+            iterations=tuple(self.steps),
+            condition=R.condition,
+            error_estimate=estimate,
+            coefficient_errors=entries.reshape(problem.shape),
+            method=self.method,
         )
-    elif excess > tol:
-        message = (
-            f"x leaves a residual of {excess:.0e} of b more than it must, and tol is "
-            f"{tol:.0e}: with a condition number of {condition:.1e} the rounding of x "
-            "alone may leave as much. See error_estimate for the digits of x."
-        )
-    elif estimate > NO_DIGITS:
-        message = (
-            f"x may be off by {min(estimate, 1):.0%} of its norm; the condition number "
-            f"of A is {condition:.1e}. Leave out columns that are nearly combinations "
-            "of others, or add a ridge; coefficient_errors tells what has digits."
-        )
-    else:
-        return
-    warnings.warn(message, scipy.linalg.LinAlgWarning, stacklevel=5)
+
+    def _errors(self, stages: list[Stage], x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Estimate the relative error of x, and the errors of its entries.
+
+        The last correction that was not made, and what it does not see, as a length of
+        A dx: half of what rounding may leave, for that is its mean; what R is not the
+        triangle of A for; and the length at the stage before, times 1 / sigma_min^2 at
+        most. A column of x that is 0 counts as exact.
+        """
+        R, moves = self.R, np.zeros_like(x)
+        inverse = max(R.condition / R.norm, float(R.standard_errors.max()))
+        unseen, length = np.zeros((2, x.shape[1]))
+        for stage, exponents in zip(stages, self.exponents, strict=True):
+            unseen = stage.rounding / 2 + ((1 + R.distortion) ** 2 - 1) * stage.left
+            unseen = unseen + np.ldexp(length, -exponents) * inverse * inverse
+            moves, length = stage.moves, unseen + stage.left
+        some = x.any(axis=0)
+        entries = (abs(moves) + R.standard_errors[:, None] * unseen) * some
+        errors = (norms(moves) + inverse * unseen) * some
+        return largest_ratio(errors[None], norms(x)[None]), entries
+
+    def _residual(self, x: np.ndarray) -> tuple[float, float]:
+        """Return the residual relative to b, and how far it is above the least.
+
+        With the triangle R of A in place of A^T A, where R is that to rounding.
+        """
+        A, B, left, R = self.problem.A, self.problem.B, self.gaps[0], self.R
+        for _ in range(self.problem.j):
+            if self.method in DIRECT and isinstance(R, Preconditioner):
+                x = R.R.T @ (R.R @ x)
+            else:
+                x = gap_and_back(A, x)[1]
+        if left is None:
+            gap = largest_ratio(x - B, B)
+            return gap, gap
+        if not self.problem.j:
+            return largest_ratio(left, B), 0.0
+        image = multiply(A, x) - B
+        return largest_ratio(image, B), largest_ratio(image - left, B)
+
+    def _warn(
+        self, stages: list[Stage], excess: float, estimate: float, tol: float
+    ) -> None:
+        """Warn of a residual that is above `tol`, and say where that comes from."""
+        condition = self.R.condition
+        if not all(stage.arrived(tol) for stage in stages):
+            worst = max(stage.share for stage in stages)
+            message = (
+                f"{self.method!r} ended at preconditioned residuals of up to "
+                f"{worst:.0e}, and tol is {tol:.0e}. If the preconditioner is of this "
+                'A, make it with more oversampling, or take method="cholesky_qr".'
+            )
+        elif excess > tol:
+            message = (
+                f"x leaves a residual of {excess:.0e} of b more than it must, and tol "
+                f"is {tol:.0e}: with a condition number of {condition:.1e} the "
+                "rounding of x alone may leave as much. See error_estimate for the "
+                "digits of x."
+            )
+        elif estimate > NO_DIGITS:
+            message = (
+                f"x may be off by {min(estimate, 1):.0%} of its norm; the condition "
+                f"number of A is {condition:.1e}. Leave out columns that are nearly "
+                "combinations of others, or add a ridge; coefficient_errors tells what "
+                "has digits."
+            )
+        else:
+            return
+        warnings.warn(message, scipy.linalg.LinAlgWarning, stacklevel=5)
 
 
-def _residual(
+def solve_in_turn(
     problem: Problem,
-    chain: Chain,
-    left: np.ndarray | None,
-    x: np.ndarray,
-    R: Preconditioner | ColumnScaling | None,
-) -> tuple[float, float]:
-    """Return the residual relative to b, and how far it is above the least.
+    R: Preconditioner | ColumnScaling,
+    method: str,
+    first: Solver,
+    then: Solver,
+) -> Chain:
+    """Solve least squares by `first`, and each system with A^T A by `then`.
 
-    With the triangle R of A in place of A^T A, if it is given.
+    Raises ValueError where A^T A is out of range.
     """
-    A, B = problem.A, problem.B
-    for _ in range(problem.j):
-        if isinstance(R, Preconditioner):
-            x = R.R.T @ (R.R @ x)
-        else:
-            x = gap_and_back(A, x)[1]
-    if left is None:
-        gap = largest_ratio(x - B, B)
-        return gap, gap
-    if not problem.j:
-        return largest_ratio(left, B), 0.0
-    image = multiply(A, x) - B
-    return largest_ratio(image, B), largest_ratio(image - left, B)
+    chain = Chain(problem, R, method)
+    if problem.j and not 2.0**-511 <= R.norm <= 2.0**511:
+        raise _beyond(R.norm)
+    right_hand_side, exponents = problem.B, np.zeros_like(problem.exponents)
+    for k in range(len(problem)):
+        if k:
+            right_hand_side, exponents = balanced(chain.answers[-1])
+        elif not problem.least_squares:
+            right_hand_side, exponents = balanced(right_hand_side)
+        solve = first if k == 0 and problem.least_squares else then
+        X, steps = solve(right_hand_side)
+        chain.right_hand_sides.append(right_hand_side)
+        chain.answers.append(X)
+        chain.exponents.append(exponents)
+        chain.steps.append(steps)
+    return chain
 
 
 def _in_range(X: np.ndarray, target: np.ndarray) -> bool:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import inf
-from numbers import Real
-from typing import Any, Protocol
+from typing import Any
+
+from simlib._checks import finite
 
 __all__ = [
     "AsymmetryError",
+    "Budget",
     "BudgetExceeded",
-    "Ledger",
     "Lock",
     "SimilarityError",
     "check_budget",
@@ -42,7 +43,7 @@ class Lock:
         return Lock, ()
 
 
-class Ledger:
+class Budget:
     """How many evaluations were made, how many were lost, and how many may be made."""
 
     def __init__(self, limit: float | None):
@@ -70,10 +71,9 @@ class Ledger:
 
     @limit.setter
     def limit(self, value: float | None) -> None:
-        real = isinstance(value, Real) and not isinstance(value, bool)
-        if value is not None and not (real and value >= 0):
-            raise ValueError(f"limit must be a number from 0 on, or None; got {value}.")
-        self._limit = None if value is None else inf if value == inf else int(value)
+        if value is not None and value != inf:
+            value = int(finite(value, "limit, if not None,", least=0))
+        self._limit = inf if value == inf else value
 
     @property
     def remaining(self) -> float:
@@ -116,17 +116,11 @@ class Ledger:
         return self.__dict__ | {"_bar": None}
 
 
-class _Budget(Protocol):
-    @property
-    def limit(self) -> float | None: ...
-    @property
-    def remaining(self) -> float: ...
-    @property
-    def failed(self) -> int: ...
+def check_budget(needed: int, budget: Any) -> None:
+    """Raise `BudgetExceeded` if a request needs more evaluations than remain.
 
-
-def check_budget(needed: int, budget: _Budget) -> None:
-    """Raise `BudgetExceeded` if a request needs more evaluations than remain."""
+    What is asked has `limit`, `remaining` and `failed`, as a similarity has.
+    """
     if needed > budget.remaining:
         failed = f" ({budget.failed} failed)" if budget.failed else ""
         raise BudgetExceeded(

@@ -9,19 +9,19 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import joblib
 import numpy as np
 
-from simlib.similarity.budget import AsymmetryError, Ledger, SimilarityError
+from simlib.similarity.budget import AsymmetryError, Budget, SimilarityError
 from simlib.similarity.call import call, call_there, is_async
 from simlib.similarity.items import accessor
 from simlib.similarity.requests import Rectangle, Request
-from simlib.similarity.store import Record, Sides, StoreError
+from simlib.similarity.store import Names, Record, StoreError
 from simlib.similarity.symmetry import SymmetryCheck
 
-__all__ = ["Evaluator", "Finished"]
+__all__ = ["Evaluator", "Finished", "Target"]
 
 ITEMS = "items {} and {}"  # how a pair is named
 SECONDS = 1.0  # that a request should take where the function sees pairs
@@ -30,6 +30,16 @@ FASTER = 4  # a request has at most as many times the pairs of those measured
 
 Fetch: TypeAlias = Callable[[np.ndarray], Any]
 Finished: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+
+
+class Target(NamedTuple):
+    """Where answers go."""
+
+    out: np.ndarray
+    budget: Budget
+    finished: Finished | None = None  # is given the items and values of each request
+    store: Names | None = None  # keeps them
+    form: str = ITEMS  # how a pair is named
 
 
 class Pace:
@@ -64,10 +74,6 @@ class Evaluator:
         self.n_jobs, self.progress = n_jobs, progress
         self.pace = Pace(1 if batch is None else 16)
         self.symmetry = SymmetryCheck(check_symmetry and batch != "block")
-
-    def missing(self, block: Rectangle) -> int:
-        """Return how many evaluations a block needs."""
-        return block.missing(grids=self.batch == "block")
 
     def requests(self, block: Rectangle, total: int, workers: int) -> Iterator[Request]:
         """Cut what is missing of a block into requests."""
@@ -106,23 +112,16 @@ class Evaluator:
     def run(
         self,
         requests: Callable[[int], Iterator[Request]],
-        out: np.ndarray,
-        ledger: Ledger,
-        finished: Finished | None = None,
-        store: Sides | None = None,
+        target: Target,
         fetch: tuple[Fetch, Fetch] | None = None,
-        form: str = ITEMS,
     ) -> None:
-        """Carry out the requests into `out`; after a failure finish what was begun.
+        """Carry out the requests; after a failure finish what was begun.
 
-        `requests` is called with the number of workers.
-        `finished` is given the items and the values of each request that came back,
-        and `store` keeps them.
-        `fetch` is for pairs of which one is no item: what fetches the two sides, and
-        `form` how a pair is named.
+        `requests` is called with the number of workers; `fetch` is for pairs of which
+        one is no item: what fetches the two sides.
         """
-        if store is not None:
-            store.flush()  # what could not be written: or nothing is evaluated
+        if target.store is not None:
+            target.store.flush()  # what could not be written: or nothing is evaluated
         begun: dict[int, Request] = {}
         failures: dict[int, SimilarityError | StoreError] = {}
         grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
@@ -146,16 +145,18 @@ class Evaluator:
                 try:
                     xs, ys = fetch_x(i), fetch_y(j)
                 except Exception as error:  # raised here, joblib would wait for ever
-                    where = form.format(*request.pair(0))
+                    where = target.form.format(*request.pair(0))
                     failures[number] = _unreadable(where, error)
                     return
                 begun[number] = request
                 if request.known is None:
-                    ledger.hand_over(request.size)
+                    target.budget.hand_over(request.size)
                 yield number, self.function, self.batch, xs, ys, places
 
-        most = inf if store is None else 2 * workers  # begun, and not yet written
-        with closing(self._answers(calls(), workers, most, begun, ledger)) as answers:
+        # Begun, and not yet written.
+        most = inf if target.store is None else 2 * workers
+        answering = self._answers(calls(), workers, most, begun, target.budget)
+        with closing(answering) as answers:
             for number, values, seconds, error in answers:
                 request = begun.pop(number)
                 if request.known is not None:
@@ -163,9 +164,7 @@ class Evaluator:
                         raise error
                     self.symmetry.compare(request, values)
                     continue
-                failure = self._settle(
-                    request, values, error, out, ledger, finished, store, form
-                )
+                failure = self._settle(request, values, error, target)
                 try:
                     if isinstance(failure, SimilarityError | StoreError):
                         failures[number] = failure
@@ -186,7 +185,7 @@ class Evaluator:
         workers: int,
         most: float,
         begun: dict[int, Request],
-        ledger: Ledger,
+        budget: Budget,
     ) -> Generator[tuple[int, np.ndarray, float, BaseException | None], None, None]:
         """Yield the answers as they come, from here or from the workers of joblib.
 
@@ -200,9 +199,7 @@ class Evaluator:
         sent: dict[int, Callable[[], Any]] = {}  # and not yet answered
         # Another one each time: joblib deletes the large arrays of a call when it is
         # over, and the next call of the same Parallel would take them to be there.
-        waits = is_async(
-            self.function
-        )  # threads do; joblib would start one unless told
+        waits = is_async(self.function)  # in threads; joblib starts one unless told
         parallel = partial(
             joblib.Parallel,
             workers if waits else self.n_jobs,
@@ -232,23 +229,20 @@ class Evaluator:
                         del sent[answer[0]]
                         yield answer
         except Exception as error:
-            raise _broken(begun, sent, error, ledger) from error
+            raise _broken(begun, sent, error, budget) from error
 
     def _settle(
         self,
         request: Request,
         answer: np.ndarray,
         error: BaseException | None,
-        out: np.ndarray,
-        ledger: Ledger,
-        finished: Finished | None,
-        store: Sides | None,
-        form: str,
+        target: Target,
     ) -> BaseException | None:
         """Keep what is good of an answer, count it and return what is wrong.
 
         Until it is counted it is one of those that failed.
         """
+        out, form = target.out, target.form
         expected = request.shape if self.batch == "block" else (request.size,)
         if error is None and answer.shape != expected:
             return SimilarityError(
@@ -258,7 +252,7 @@ class Evaluator:
                 f"{_lost(request.size)}"
             )
         lost = 0 if error is None else 1 if self.batch is None else request.size
-        count = partial(ledger.answered, request.size, answer.size, lost)
+        count = partial(target.budget.answered, request.size, answer.size, lost)
         values = answer.ravel()
         if values.dtype != out.dtype:
             with np.errstate(over="ignore"):
@@ -276,14 +270,14 @@ class Evaluator:
         except AsymmetryError as asymmetry:
             count()
             return asymmetry
-        unwritten = self._keep(request, settled, whole, out, count, finished, store)
+        unwritten = _keep(request, settled, whole, target, count)
         if whole and error is None:
             return unwritten
         if error is not None and not isinstance(error, Exception):
             return error
         keeps = (
             "Nothing of a request for new items is kept"
-            if form != ITEMS and store is None
+            if form != ITEMS and target.store is None
             else "This Similarity keeps every finite value"
         )
         if not finite.all():
@@ -302,46 +296,45 @@ class Evaluator:
         failure.__cause__ = error
         return failure
 
-    def _keep(
-        self,
-        request: Request,
-        values: np.ndarray,
-        whole: bool,
-        out: np.ndarray,
-        count: Callable[[], None],
-        finished: Finished | None,
-        store: Sides | None,
-    ) -> StoreError | None:
-        """Keep what is not NaN and count it; return why it could not be written."""
-        record = Record(request.i, request.j, values, request.grid)
-        got = ~np.isnan(values) if not whole or request.partly else np.ones(1, bool)
-        if request.partly:  # what was known is no answer of the function
-            got &= np.isnan(out[request.target])
-        if not got.all():
-            got = got.ravel()
-            i, j = (items[got] for items in request.pairs())
-            record = Record(i, j, values.ravel()[got], False)
 
-        def keep() -> None:
-            if store is not None:  # first: what it has not been handed is not known
-                store.hand(record)
-            request.fill(values, out)
-            if finished is not None:
-                finished(*record.pairs(), record.values.ravel())
+def _keep(
+    request: Request,
+    values: np.ndarray,
+    whole: bool,
+    target: Target,
+    count: Callable[[], None],
+) -> StoreError | None:
+    """Keep what is not NaN and count it; return why it could not be written."""
+    out, store, finished = target.out, target.store, target.finished
+    record = Record(request.i, request.j, values, request.grid)
+    got = ~np.isnan(values) if not whole or request.partly else np.ones(1, bool)
+    if request.partly:  # what was known is no answer of the function
+        got &= np.isnan(out[request.target])
+    if not got.all():
+        got = got.ravel()
+        i, j = (items[got] for items in request.pairs())
+        record = Record(i, j, values.ravel()[got], False)
 
+    def keep() -> None:
+        if store is not None:  # first: what it has not been handed is not known
+            store.hand(record)
+        request.fill(values, out)
+        if finished is not None:
+            finished(*record.pairs(), record.values.ravel())
+
+    try:
+        keep()
+    except KeyboardInterrupt:
+        keep()  # twice does no harm, and then all of it is kept
+        raise
+    finally:
+        count()
+    if store is not None:
         try:
-            keep()
-        except KeyboardInterrupt:
-            keep()  # twice does no harm, and then all of it is kept
-            raise
-        finally:
-            count()
-        if store is not None:
-            try:
-                store.flush()
-            except StoreError as error:
-                return error
-        return None
+            store.flush()
+        except StoreError as error:
+            return error
+    return None
 
 
 @contextmanager
@@ -378,7 +371,7 @@ def _broken(
     begun: dict[int, Request],
     sent: dict[int, Callable[[], Any]],
     error: Exception,
-    ledger: Ledger,
+    budget: Budget,
 ) -> SimilarityError:
     """Return the error for workers that gave no answer to what was begun."""
     if not sent:
@@ -391,7 +384,7 @@ def _broken(
     if isinstance(error, pickle.PicklingError) or "pickle" in str(error):
         unsent = [k for k in begun if k in sent and not _sendable(sent[k])]
         kept = sum(begun[k].size for k in unsent)
-        ledger.answered(kept, 0, 0)  # the others may have been evaluated
+        budget.answered(kept, 0, 0)  # the others may have been evaluated
         return SimilarityError(
             f"The similarity function or an item cannot be sent to a worker process: "
             f"{error!r}. Leave out what cannot be pickled (an open file, a connection, "

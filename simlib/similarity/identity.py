@@ -71,9 +71,7 @@ def digest(item: Any) -> int:
     Returns
     -------
     int
-        64 bits of BLAKE2b: that any two of a million items have the same is as likely
-        as 3 in 100 million. A tuple has the hash of the list, and a mapping that of
-        another order of its keys.
+        64 bits of BLAKE2b, the same of a tuple and the list, and in any order of keys.
 
     Raises
     ------

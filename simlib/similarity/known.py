@@ -1,12 +1,8 @@
-"""What is already known of a similarity matrix.
+"""What is known of a similarity matrix: whole lines, and scattered entries as keys.
 
-Whole columns (and, where the matrix is not symmetric, whole rows) are kept as arrays,
-scattered entries as a few sorted arrays of int64 keys beside arrays of values. Nothing
-is a dictionary of pairs or a mask of the whole matrix: a million items with 64 columns
-and a million pairs take 0.6 GiB. NaN stands for "not known yet".
-
-Whatever changes is made beside what is there and put in its place by one assignment: an
-interrupt loses nothing, and arrays that joblib has mapped read-only will do.
+NaN stands for "not known yet". Whatever changes is made beside what is there and put in
+its place by one assignment: an interrupt loses nothing, and arrays that joblib has
+mapped read-only will do.
 """
 
 from __future__ import annotations
@@ -18,14 +14,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from simlib.similarity.requests import Block, Region, shared
-
-__all__ = ["Memory", "Others"]
+__all__ = ["Known", "Others", "look", "shared"]
 
 _Run: TypeAlias = tuple[np.ndarray, np.ndarray]
-_Grid: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Rows, columns and values; of a grid its sides."""
 
-CHUNK = 2**20  # entries enumerated at a time
+LISTED = 2**20  # entries at a time
 RATIO = 16  # sizes of sorted arrays that follow each other differ by this or are merged
 
 
@@ -52,8 +47,22 @@ class Lines:
         """The columns of which anything is kept."""
         return np.flatnonzero(self._kept.slot >= 0) if self else np.zeros(0, np.int64)
 
+    @property
+    def whole(self) -> np.ndarray:
+        """The columns of which every entry is known."""
+        kept = self.kept
+        return kept[self.complete(kept)]
+
+    @property
+    def partly(self) -> np.ndarray:
+        """The columns of which only some entries are known."""
+        kept = self.kept
+        return kept[~self.complete(kept)]
+
     def complete(self, columns: np.ndarray) -> np.ndarray:
         """Tell for each column whether every entry of it is known."""
+        if not self:  # taking from an array without memory copies all of it
+            return np.zeros(columns.size, dtype=bool)
         slots = self._kept.slot[columns]
         known = slots >= 0
         known[known] = self._kept.complete[slots[known]]
@@ -142,7 +151,7 @@ class _Entries(NamedTuple):
     recent: list[_Run]  # as they came
 
 
-class Memory:
+class Known:
     """Known entries of an n x n matrix, behind `get` and `put`.
 
     Parameters
@@ -196,7 +205,7 @@ class Memory:
             values = np.array(values, dtype=self.dtype)
             self._entries.recent.append((self.keys(i, j), values))
 
-    def restore(self, grids: Sequence[_Grid]) -> None:
+    def restore(self, grids: Sequence[Entries]) -> None:
         """Remember grids (rows, columns, values) that another process has evaluated.
 
         Those that together are most of some columns, or rows, are kept as such.
@@ -205,7 +214,7 @@ class Memory:
         for *sides, _ in grids:
             for a in (0, 1):
                 length[a, sides[a].tobytes()] += sides[1 - a].size
-        together: dict[tuple[int, bytes], list[_Grid]] = {}
+        together: dict[tuple[int, bytes], list[Entries]] = {}
         for i, j, values in grids:
             keys = (1, j.tobytes()), (0, i.tobytes())
             most = max(keys, key=lambda key: length[key])
@@ -224,6 +233,7 @@ class Memory:
                 else:
                     block[j] = values.T
             kept.add(lines, block)
+            kept.finish(lines[~np.isnan(block).any(axis=0)])
 
     def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
         """Write what is known of K[rows, columns] (no repeats) into `out`.
@@ -252,60 +262,34 @@ class Memory:
             out[a, b] = self.diagonal[rows[a]]
         return some or size > 0 or self.diagonal is not None
 
-    def blank(self) -> Memory:
-        """Return a memory that knows nothing but a given diagonal."""
-        return Memory(
+    def blank(self) -> Known:
+        """Return a `Known` that knows nothing but a given diagonal."""
+        return Known(
             self.n, symmetric=self.symmetric, dtype=self.dtype, diagonal=self.diagonal
         )
 
-    def snapshot(self) -> Memory:
-        """Return a memory of the same, to which what is put here later is unknown."""
+    def snapshot(self) -> Known:
+        """Return a `Known` of the same, to which what is put here later is unknown."""
         now = copy.copy(self)
         now._entries = _Entries(self._settle(), [])
         now.columns = copy.copy(self.columns)
         now.rows = now.columns if self.symmetric else copy.copy(self.rows)
         return now
 
-    def unknown(
-        self,
-        blocks: Sequence[Block],
-        i: np.ndarray,
-        j: np.ndarray,
-        besides: Memory | None = None,
-    ) -> int:
-        """Count what is not known of some blocks and of further pairs, each once.
+    @property
+    def size(self) -> int:
+        """Entries that `scattered` looks through."""
+        partly = self.columns.partly.size
+        if not self.symmetric:
+            partly += self.rows.partly.size
+        return self.n * partly + sum(keys.size for keys, _ in self._settle())
 
-        Neither here nor `besides`.
-        """
-        lines: list[Block] = []
-        for rows, kept in [(False, self.columns), (True, self.rows)]:
-            whole = kept.kept
-            whole = whole[kept.complete(whole)]
-            lines.append((whole, None) if rows else (None, whole))
-        region = Region(
-            self.n,
-            blocks,
-            symmetric=self.symmetric,
-            without=lines,
-            diagonal=self.diagonal is None,
-        )
-        count = len(region)
-        for a, b, _ in self._scattered() if blocks else ():
-            count -= int(np.count_nonzero(region.covers(a, b)))
-        if besides and blocks:
-            for a, b, _ in besides.known():
-                new = region.covers(a, b) & np.isnan(self.get(a, b))
-                count -= int(np.count_nonzero(new))
-        if i.size:
-            i, j = np.divmod(np.unique(self.keys(i, j)), self.n)
-            missing = ~Region(self.n, blocks, symmetric=self.symmetric).covers(i, j)
-            for memory in (self, besides):
-                if memory:
-                    missing[missing] = np.isnan(memory.get(i[missing], j[missing]))
-            count += int(np.count_nonzero(missing))
-        return count
+    def whole_lines(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
+        """Return the columns, and the rows, that are known whole, as blocks."""
+        columns, rows = self.columns.whole, self.rows.whole
+        return [(None, columns)] if self.symmetric else [(None, columns), (rows, None)]
 
-    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def known(self) -> Iterator[Entries]:
         """Return an iterator over what is known now: (i, j, K[i, j]), each pair once.
 
         Some come at a time.
@@ -313,23 +297,20 @@ class Memory:
         now = self.snapshot()
         return now._listed(now.columns.kept, now.rows.kept)
 
-    def _scattered(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def scattered(self) -> Iterator[Entries]:
         """Yield the same without the entries of complete lines and of the diagonal."""
         self._settle()
-        columns, rows = self.columns.kept, self.rows.kept
-        columns = columns[~self.columns.complete(columns)]
-        rows = rows[~self.rows.complete(rows)]
-        return self._listed(columns, rows, diagonal=False)
+        return self._listed(self.columns.partly, self.rows.partly, diagonal=False)
 
     def _listed(
         self, columns: np.ndarray, rows: np.ndarray, *, diagonal: bool = True
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    ) -> Iterator[Entries]:
         """Yield what these lines know, then what stands in no line."""
         given = self.diagonal is not None
 
         def but(
             new: np.ndarray, i: np.ndarray, j: np.ndarray, values: np.ndarray
-        ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        ) -> Entries:
             new = new & (i != j) if given else new
             return i[new], j[new], values[new]
 
@@ -347,18 +328,18 @@ class Memory:
                 new = ~np.isnan(values) & np.isnan(self._from_lines(i, j, rows=False))
                 yield but(new, i, j, values)
         for keys, kept in self._entries.runs:
-            for k in range(0, keys.size, CHUNK):
-                i, j = np.divmod(keys[k : k + CHUNK], self.n)
+            for k in range(0, keys.size, LISTED):
+                i, j = np.divmod(keys[k : k + LISTED], self.n)
                 new = np.isnan(self._from_lines(i, j))
-                yield but(new, i, j, kept[k : k + CHUNK])
+                yield but(new, i, j, kept[k : k + LISTED])
         if self.diagonal is not None and diagonal:
-            for k in range(0, self.n, CHUNK):
-                i = np.arange(k, min(k + CHUNK, self.n))
+            for k in range(0, self.n, LISTED):
+                i = np.arange(k, min(k + LISTED, self.n))
                 yield i, i, self.diagonal[i]
 
     def _grid(self, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the places of whole lines, some items of all of them at a time."""
-        step = max(1, CHUNK // max(1, lines.size))
+        step = max(1, LISTED // max(1, lines.size))
         for k in range(0, self.n if lines.size else 0, step):
             items = np.arange(k, min(k + step, self.n))
             yield np.repeat(items, lines.size), np.tile(lines, items.size)
@@ -395,24 +376,50 @@ class Memory:
         return runs
 
 
+def shared(
+    rows: np.ndarray, columns: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the items that are both rows and columns stand in the two.
+
+    Neither repeats an item, and n of them are all items in order. Sorted by item.
+    """
+    if rows.size == n:
+        order = np.argsort(columns)
+        return columns[order], order
+    if columns.size == n:
+        order = np.argsort(rows)
+        return order, rows[order]
+    _, a, b = np.intersect1d(rows, columns, assume_unique=True, return_indices=True)
+    return a, b
+
+
+def look(known: Sequence[Known], i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Return K[i[k], j[k]] as far as the first knows it, or else the others."""
+    values = known[0].get(i, j)
+    for other in known[1:]:
+        if other and (gap := np.isnan(values)).any():
+            values[gap] = other.get(i[gap], j[gap])
+    return values
+
+
 class Others:
     """Values of pairs of items that are told apart by integers of 64 bits."""
 
     def __init__(self, symmetric: bool, dtype: np.dtype):
         self.loaded = False  # by whoever fills it
         self._number: dict[int, int] = {}
-        self._memory = Memory(2**31, symmetric=symmetric, dtype=dtype)
+        self._known = Known(2**31, symmetric=symmetric, dtype=dtype)
 
     def __reduce__(self) -> tuple[type[Others], tuple[bool, np.dtype]]:
-        return Others, (self._memory.symmetric, self._memory.dtype)  # copies are empty
+        return Others, (self._known.symmetric, self._known.dtype)  # copies are empty
 
     def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
         """Remember values; of several for a pair the first stays."""
-        self._memory.put(self._numbers(i), self._numbers(j), values)
+        self._known.put(self._numbers(i), self._numbers(j), values)
 
     def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return the value of each pair, NaN where unknown."""
-        return self._memory.get(self._numbers(i), self._numbers(j))
+        return self._known.get(self._numbers(i), self._numbers(j))
 
     def _numbers(self, names: np.ndarray) -> np.ndarray:
         names, at = np.unique(names, return_inverse=True)

@@ -1,26 +1,144 @@
-"""Which entries some blocks have, and how a block is cut into requests."""
+"""What requests cost, the one counter, and how a block is cut into them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib._checks import indices, same_length
 from simlib.similarity.budget import AsymmetryError
+from simlib.similarity.known import Known, look, shared
 
-__all__ = ["TILE", "Block", "Rectangle", "Region", "Request", "again", "shared"]
+__all__ = ["Block", "Rectangle", "Region", "Request", "checked", "evaluations"]
 
 Block: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
 """Rows and columns of a matrix; None stands for all of them."""
+Sides: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
+Pairs: TypeAlias = tuple[np.ndarray, np.ndarray]
 
-MOST = 31  # blocks of a `Region`: each has two bits of an integer
-
+MOST_BLOCKS = 31  # of a `Region`: each has two bits of an integer
+LISTED = 2**10  # pairs of blocks that are looked up one by one, if no more are known
 STRIP = 2**18  # entries looked through at a time for those that are missing
 AREA = 2**17  # entries of a tile where the function sees blocks
 WIDTH = 2**10  # columns of a tile, at most
 TILE = 64  # side of the diagonal tiles of which a block function sees both halves
+
+
+def checked(
+    n: int, blocks: Iterable[Block], pairs: tuple[ArrayLike, ArrayLike] | None
+) -> tuple[list[Sides], Pairs | None]:
+    """Return requests for blocks, and for pairs, by arrays of indices."""
+
+    def side(items: ArrayLike | None) -> np.ndarray | None:
+        return None if items is None else indices(items, n)
+
+    asked = [(side(rows), side(columns)) for rows, columns in blocks]
+    if pairs is None:
+        return asked, None
+    i, j = (indices(items, n) for items in pairs)
+    same_length(i, j)
+    return asked, (i, j)
+
+
+def evaluations(
+    known: Sequence[Known],
+    blocks: Sequence[Sides],
+    pairs: Pairs | None = None,
+    *,
+    grids: bool = False,
+) -> int:
+    """Return how many evaluations requests for blocks, and then for pairs, make.
+
+    Parameters
+    ----------
+    known : sequence of Known
+        What costs nothing. The first knows of the matrix whether it is symmetric.
+    blocks : sequence of Block
+        What stands in several counts once.
+    pairs : two arrays of int, optional
+    grids : bool
+        Whether both halves of small tiles on the diagonal are evaluated.
+    """
+    n, symmetric = known[0].n, known[0].symmetric
+    extra = _both_halves(known, blocks) if grids else 0
+    sizes = [n if side is None else side.size for block in blocks for side in block]
+    size = sum(a * b for a, b in zip(sizes[::2], sizes[1::2], strict=True))
+    some = [] if pairs is None else [pairs]
+    if size <= max(LISTED, sum(each.size for each in known)):
+        some += [_listed(block, n) for block in blocks]
+        blocks = []
+    count = _unknown(known, blocks) if blocks else 0
+    if some:
+        i, j = (np.concatenate(side) for side in zip(*some, strict=True))
+        i, j = np.divmod(np.unique(known[0].keys(i, j)), n)
+        if blocks:
+            new = ~Region(n, blocks, symmetric=symmetric).covers(i, j)
+            i, j = i[new], j[new]
+        count += int(np.count_nonzero(np.isnan(look(known, i, j))))
+    return count + extra
+
+
+def _unknown(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
+    """Count the entries of blocks that are not known."""
+    region = Region(
+        known[0].n,
+        blocks,
+        symmetric=known[0].symmetric,
+        without=[lines for each in known for lines in each.whole_lines()],
+        diagonal=known[0].diagonal is None,
+    )
+    count = len(region)
+    for k, each in enumerate(known):
+        for i, j, _ in each.scattered():
+            new = region.covers(i, j)
+            if k:
+                new[new] = np.isnan(look(known[:k], i[new], j[new]))
+            count -= int(np.count_nonzero(new))
+    return count
+
+
+def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
+    """Count what a block function computes beside what is not known."""
+    first, extra = known[0], 0
+    n, symmetric = first.n, first.symmetric
+    kept, read = (first.columns, first.rows), [np.zeros(0, dtype=np.int64)] * 2
+    for k, sides in enumerate(blocks):
+        rows, columns = (_some(side, n) for side in sides)
+        if rows is not None and columns is not None:
+            items = np.intersect1d(rows, columns, assume_unique=True)
+        else:  # read as whole lines
+            a = int(rows is not None and not symmetric)
+            lines = columns if rows is None else rows
+            items = np.arange(n) if lines is None else lines
+            items = items[~kept[a].complete(items) & ~np.isin(items, read[a])]
+            read[a] = np.append(read[a], items)
+        earlier = Region(n, blocks[:k], symmetric=symmetric) if k else None
+        for tile in np.split(items, range(TILE, items.size, TILE)):
+            i, j = np.repeat(tile, tile.size), np.tile(tile, tile.size)
+            mask = np.isnan(look(known, i, j))
+            if earlier is not None:
+                mask &= ~earlier.covers(i, j)
+            mask = mask.reshape(tile.size, tile.size)
+            if is_whole(mask):
+                needed = np.triu(mask) if symmetric else mask
+                extra += mask.size - int(np.count_nonzero(needed))
+    return extra
+
+
+def _some(side: np.ndarray | None, n: int) -> np.ndarray | None:
+    """Return the distinct items, None if they are all."""
+    items = None if side is None else np.unique(side)
+    return None if items is None or items.size == n else items
+
+
+def _listed(block: Sides, n: int) -> Pairs:
+    """Return the pairs of a block."""
+    i, j = (np.arange(n) if side is None else side for side in block)
+    return np.repeat(i, j.size), np.tile(j, i.size)
 
 
 class Region:
@@ -53,18 +171,25 @@ class Region:
         diagonal: bool = True,
     ):
         inside, outside = list(blocks), list(without)
-        if len(inside) + len(outside) > MOST:
+        if len(inside) + len(outside) > MOST_BLOCKS:
             raise ValueError(
-                f"At most {MOST} blocks are counted together; got "
+                f"At most {MOST_BLOCKS} blocks are counted together; got "
                 f"{len(inside) + len(outside)}. Join the rows or the columns of some."
             )
-        signature = np.zeros(n, dtype=np.int64)
-        sides = [side for block in inside + outside for side in block]
+        sides = [
+            None if side is None else np.asarray(side, dtype=np.int64)
+            for block in inside + outside
+            for side in block
+        ]
+        named = [side for side in sides if side is not None]
+        self._items = np.unique(np.concatenate([*named, np.zeros(0, np.int64)]))
+        signature = np.zeros(self._items.size + 1, dtype=np.int64)  # last: all others
         for bit, side in enumerate(sides):
-            items = slice(None) if side is None else np.asarray(side, dtype=np.int64)
-            signature[items] |= np.int64(1) << bit
-        kinds = np.unique(signature)
-        self._kind = np.searchsorted(kinds, signature)
+            at = slice(None) if side is None else self._items.searchsorted(side)
+            signature[at] |= np.int64(1) << bit
+        kinds, self._kind = np.unique(signature, return_inverse=True)
+        self._sizes = np.bincount(self._kind, minlength=kinds.size)
+        self._sizes[self._kind[-1]] += n - self._items.size - 1
         has = (kinds[:, None] >> np.arange(len(sides))) & 1 == 1
 
         def union(first: int, blocks: list[Block]) -> np.ndarray:
@@ -74,37 +199,30 @@ class Region:
             return result | result.T if symmetric else result
 
         self._inside = union(0, inside) & ~union(len(inside), outside)
-        self._symmetric, self._diagonal = symmetric, diagonal
+        self._n, self._symmetric, self._diagonal = n, symmetric, diagonal
 
     def __len__(self) -> int:
         """Return the number of distinct entries, unordered if symmetric."""
-        sizes = np.bincount(self._kind, minlength=len(self._inside))
-        every = int(sizes @ self._inside @ sizes)
-        on_diagonal = int(sizes @ np.diagonal(self._inside))
-        off = (every - on_diagonal) // (2 if self._symmetric else 1)
-        return off + (on_diagonal if self._diagonal else 0)
+        every = int(self._sizes @ self._inside @ self._sizes)
+        off = (every - self.on_diagonal) // (2 if self._symmetric else 1)
+        return off + (self.on_diagonal if self._diagonal else 0)
+
+    @property
+    def on_diagonal(self) -> int:
+        """How many entries (i, i) the blocks have."""
+        return int(self._sizes @ np.diagonal(self._inside))
 
     def covers(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Tell for each k whether (i[k], j[k]) is inside."""
-        inside = self._inside[self._kind[i], self._kind[j]]
+        inside = self._inside[self._kinds[i], self._kinds[j]]
         return inside if self._diagonal else inside & (i != j)
 
-
-def shared(
-    rows: np.ndarray, columns: np.ndarray, n: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the items that are both rows and columns stand in the two.
-
-    Neither repeats an item, and n of them are all items in order. Sorted by item.
-    """
-    if rows.size == n:
-        order = np.argsort(columns)
-        return columns[order], order
-    if columns.size == n:
-        order = np.argsort(rows)
-        return order, rows[order]
-    _, a, b = np.intersect1d(rows, columns, assume_unique=True, return_indices=True)
-    return a, b
+    @cached_property
+    def _kinds(self) -> np.ndarray:
+        """The kind of each item."""
+        kinds = np.full(self._n, self._kind[-1], dtype=np.int32)
+        kinds[self._items] = self._kind[:-1]
+        return kinds
 
 
 class Request(NamedTuple):
@@ -182,7 +300,7 @@ class Rectangle:
         Items, none twice; n of them are all items in order.
     out : array of shape (len(rows), len(columns))
     n : int
-        Number of items.
+        Number of items; 0 where rows and columns are not of one collection.
     symmetric : bool
         Whether a pair that is met in both orders is one.
     fresh : bool
@@ -201,25 +319,12 @@ class Rectangle:
     ):
         self.rows, self.columns, self.out = rows, columns, out
         self.fresh, self.symmetric = fresh, symmetric
-        self.on_diagonal = shared(rows, columns, n)  # places, of items that are both
-        self.row_in, self.column_in = rows[:0], columns[:0]
+        none = np.zeros(0, dtype=np.int64)
+        # Places of the items that are both.
+        self.on_diagonal = shared(rows, columns, n) if n else (none, none)
+        self.row_in, self.column_in = none, none
         if symmetric:  # where a pair is met in both orders
             self.row_in, self.column_in = self.on_diagonal
-
-    def missing(self, *, grids: bool) -> int:
-        """Return how many evaluations are needed, of grids or of single pairs."""
-        count, out = self.out.size, self.out
-        if not self.fresh:
-            flat = out.reshape(-1, order="A")
-            parts = (flat[k : k + STRIP] for k in range(0, flat.size, STRIP))
-            count = sum(int(np.count_nonzero(np.isnan(part))) for part in parts)
-        for k in range(0, self.row_in.size, TILE):  # what lies below the diagonal
-            lower = out[np.ix_(self.row_in[k:], self.column_in[k : k + TILE])]
-            count -= int(np.count_nonzero(np.tril(np.isnan(lower), -1)))
-        if grids and (self.symmetric or not self.fresh):
-            masks = (mask for *_, mask in self._diagonal_tiles())
-            count += sum(again(mask, symmetric=self.symmetric) for mask in masks)
-        return count
 
     def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
         """Cut what is missing into requests of pairs, `size()` at most.
@@ -355,13 +460,6 @@ def is_whole(mask: np.ndarray) -> bool:
     That is where nothing of it is known, but perhaps the diagonal.
     """
     return bool(mask.any() and (mask | np.eye(len(mask), dtype=bool)).all())
-
-
-def again(mask: np.ndarray, *, symmetric: bool) -> int:
-    """Return what a tile on the diagonal costs beside the entries that are missing."""
-    if not is_whole(mask):
-        return 0
-    return mask.size - int(np.count_nonzero(np.triu(mask) if symmetric else mask))
 
 
 def _patterns(mask: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -9,31 +9,36 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from math import inf, isqrt
-from numbers import Real
 from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
-from simlib._checks import whole_number
-from simlib.similarity.budget import Ledger, Lock, check_budget
-from simlib.similarity.evaluate import Evaluator, Finished
+from simlib._checks import indices, one_of, same_length, whole_number
+from simlib.similarity.budget import Budget, Lock, check_budget
+from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
 from simlib.similarity.items import accessor, as_items, count, unmasked
-from simlib.similarity.known import Lines, Memory, Others
-from simlib.similarity.requests import TILE, Block, Rectangle, Region, again
-from simlib.similarity.store import Record, Sides, Store, StoreError
+from simlib.similarity.known import Known, Lines, Others, look
+from simlib.similarity.requests import (
+    Block,
+    Pairs,
+    Rectangle,
+    Sides,
+    checked,
+    evaluations,
+)
+from simlib.similarity.store import Names, Record, Store, StoreError
 from simlib.similarity.views import ONE_SIDED, Bar, SimilarityMatrix, no_bar
 
 __all__ = ["Similarity"]
 
 Value: TypeAlias = SupportsFloat | ArrayLike
-Indices: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 DIFFERENT = 0.01  # of the range of a store's values: another function
 
@@ -47,17 +52,14 @@ class Similarity(SimilarityMatrix):
     Parameters
     ----------
     items : sequence, array, sparse matrix or data frame
-        The n items, of any kind; one per row or position. Of a data frame with one
-        column these are its values, of one with several its rows: to a function of two
-        items mappings, ``x["name"]``, to one of pairs or blocks data frames. (A column
-        of numbers is a matrix to a function of blocks.) What is read from a file, such
-        as an ``h5py.Dataset``, is fetched when it is needed, in increasing order.
+        The n items, one per row or position. Of a data frame with one column these are
+        its values, of one with several its rows: to a function of two items mappings,
+        to one of pairs or blocks data frames. What is read from a file, such as an
+        ``h5py.Dataset``, is fetched when it is needed, in increasing order.
     function : callable
-        The similarity :math:`\Delta`. What it is given depends on `batch`. A coroutine
-        function, ``async def``, may be passed as it is, in a notebook too: it runs in
-        an event loop of its own, the same for all, for at most `n_jobs` requests at a
-        time. A client that belongs to another loop, as one that was used there, has to
-        be made anew.
+        The similarity :math:`\Delta`, in the form that `batch` tells; a coroutine
+        function too. These run in one event loop of their own: a client of another
+        loop has to be made anew.
     symmetric : bool, default=True
         Whether ``function(x, y)`` equals ``function(y, x)``: one call then answers
         both. A function that is not symmetric can be averaged by `symmetrized`.
@@ -69,57 +71,46 @@ class Similarity(SimilarityMatrix):
     dtype : float32 or float64, default=float64
         Type in which values are kept.
     n_jobs : int, optional
-        Parallel evaluation through joblib, of a coroutine function in threads, which
-        wait; None obeys ``joblib.parallel_config``, so
-        that a cluster is ``parallel_config(backend="dask")``.
+        Parallel evaluation through joblib, of a coroutine function in threads; None
+        obeys ``joblib.parallel_config(backend="dask")`` and the like.
     limit : int, optional
         Most evaluations that may be made, those that failed included. The request that
         would pass it raises `BudgetExceeded` before evaluating anything.
     progress : bool, default=False
-        Show a progress bar (tqdm) while evaluating: one for a search, which tells the
-        hits and what is promised.
+        Show a progress bar (tqdm) while evaluating.
     diagonal : float or array of shape (n,), optional
         The similarity of each item with itself, where it is known: it is never asked
-        for. (A function with ``batch="block"`` computes it, as any entry (i, i) that is
-        known, again in the small tiles on the diagonal; what is known stays.)
+        for, but in the small tiles of ``batch="block"`` on the diagonal.
     batch_size : int, optional
         How many pairs to hand to `function`, or to a worker, at a time. By default as
-        many as take about a second, measured from the first ones. Not with
-        ``batch="block"``, which works in tiles of fixed shapes.
+        many as take about a second. Not with ``batch="block"``.
     check_symmetry : bool, default=True
-        Ask a few of the pairs that were evaluated in the other order too, one for each
-        50 evaluations and 24 in all, and warn where the two differ by more than 1 % of
-        the largest. These are counted apart, see `checks`. Not with ``batch="block"``,
-        which computes both halves of the small tiles on the diagonal and compares them.
+        Ask 1 in 50 of the pairs that were evaluated, 24 in all, in the other order too,
+        and warn where the two differ by more than 1 % of the largest; see `checks`. Of
+        blocks the halves of the tiles on the diagonal are compared instead.
     store : str or path, optional
-        A file that keeps what is evaluated, request by request as they finish, for the
-        next process: an SQLite database, made if it is not there. It knows each item by
-        a hash of it: a table in another order, with more items or fewer, finds what is
-        known of those that it has, and new items of `between` are found as well. One
-        process at a time opens it, until `close`, or the end of
-        ``with Similarity(...) as sim:``; copies sent to workers carry none. What kills
-        it costs the requests under way, two for each worker at most.
+        A file that keeps what is evaluated, request by request, for the next process:
+        an SQLite database, made if it is not there. It knows items by hashes of them,
+        in a table of another order or length too, and new items of `between`. One
+        process at a time opens it, until `close` or the end of ``with``; what kills
+        that process costs the requests under way.
     function_id : str, optional
-        Required with a store: names the function and its version. A store that was made
-        with another one is refused; change it when you change what the function does.
+        Required with a store: names the function and its version. Change it when you
+        change what the function does.
     items_id : sequence of n strings or numbers, optional
-        By which the store is to know the items, all different. Not needed where these
-        are plain data, see `simlib.similarity.digest`, or rows of a data frame; but
-        where they only number something else, which may be sorted anew. What new items
-        cost in `between` is not kept then.
+        By which the store is to know the items, all different, where these are no plain
+        data (see `simlib.similarity.digest`). New items are not kept then.
     verify : int, default=8
         As many pairs of the store are evaluated again when it is opened, beside `limit`
-        and `calls`; if they differ by more than a hundredth of the range of all values,
-        the store is refused. Nothing else could tell that the function was changed and
-        `function_id` was not. 0 for functions whose answers vary.
+        and `calls`, to tell that the function was changed. 0 for functions whose
+        answers vary.
 
     Attributes
     ----------
     calls : int
-        Values obtained from `function` so far, by this object: what a store held, and
-        what was evaluated to verify it, is not among them. No pair (unordered if
-        symmetric) is evaluated twice, except that ``batch="block"`` computes both
-        halves of the small tiles on the diagonal, and both count.
+        Values obtained from `function` by this object. No pair (unordered if symmetric)
+        is evaluated twice, but both halves of small tiles on the diagonal with
+        ``batch="block"``, which count.
     failed : int
         Evaluations handed over to requests that failed, whose values are lost.
     checks : int
@@ -134,31 +125,26 @@ class Similarity(SimilarityMatrix):
     Raises
     ------
     SimilarityError
-        From any request: `function` raised, or returned NaN, which a masked value
-        counts as, an infinity or a wrong shape, or a worker process died. The message
-        names the pair; finished evaluations are kept.
+        From any request: `function` raised, or returned NaN (as a masked value is), an
+        infinity or a wrong shape, or a worker died. It names the pair; what is finished
+        is kept.
     BudgetExceeded
         From any request that would pass `limit`.
     UserWarning
-        From any request: the function is not symmetric; with how many pairs differ.
+        From any request: the function is not symmetric.
     StoreError
-        The store is one of another function, type or symmetry, or holds other values
-        than the function gives; of a newer format, or of the one before, which numbered
-        the items; in use; no store; or, from any request, it could not be written: the
-        values are kept, and written with the next request.
+        The store is one of another function, type, symmetry or format, gives other
+        values, is in use, or is none; or, from any request, it could not be written:
+        the values are written with the next one.
 
     Notes
     -----
-    Threads may share a similarity: while one evaluates the others wait, and find known
-    what it has evaluated.
+    Threads may share a similarity: they wait for each other and find known what another
+    has evaluated. Equal items are evaluated each for itself.
 
     What chooses pairs by what is known, a search or an estimate of an error, goes by
-    what it has asked itself, in a `run`, whatever the store holds or was evaluated
-    before: started again with the same seed it makes the same choices, and what is
-    known costs nothing. Pass ``sim.informed()`` to go by all that is known.
-
-    Items that are equal are evaluated each for itself, and the store tells them apart:
-    the second of two in the table is the second in the file.
+    what it has asked itself, in a `run`: with the same seed it makes the same choices
+    again, and what is known costs nothing. ``sim.informed()`` goes by all of it.
 
     See Also
     --------
@@ -205,11 +191,8 @@ class Similarity(SimilarityMatrix):
                 "`function` must be callable; for a matrix that you already have use "
                 "Similarity.from_matrix(K)."
             )
-        if batch not in (None, "pairs", "block"):
-            raise ValueError(
-                f'batch must be None, "pairs" or "block"; got {batch!r}. '
-                "See the description of `batch` for the three forms of a function."
-            )
+        if batch is not None:
+            one_of(batch, ("pairs", "block"), "batch, if not None,")
         if np.dtype(dtype) not in (np.float32, np.float64):
             raise ValueError(
                 f"dtype must be float32 or float64; got {np.dtype(dtype)}."
@@ -224,18 +207,18 @@ class Similarity(SimilarityMatrix):
             progress=progress,
             check_symmetry=check_symmetry and symmetric,
         )
-        self._ledger = Ledger(limit)
-        self._memory = Memory(
+        self._budget = Budget(limit)
+        self._known = Known(
             n,
             symmetric=bool(symmetric),
             dtype=np.dtype(dtype),
             diagonal=_given(diagonal, n, np.dtype(dtype)),
         )
         # What is known and was not asked of this object: a store's, or paid in a run.
-        self._shelf = Memory(n, symmetric=bool(symmetric), dtype=np.dtype(dtype))
-        self._seen: tuple[Memory, ...] = (self._shelf,)  # what is known, too
-        self._besides: tuple[Memory, ...] = self._seen  # and what answers
-        self._kept = self._memory  # where evaluations go
+        self._shelf = Known(n, symmetric=bool(symmetric), dtype=np.dtype(dtype))
+        self._seen: tuple[Known, ...] = (self._shelf,)  # what is known, too
+        self._besides: tuple[Known, ...] = self._seen  # and what answers
+        self._kept = self._known  # where evaluations go
         self._informed = False
         self._lock = Lock()  # of all that shares the memory or the counter
         self.verified = 0
@@ -250,7 +233,7 @@ class Similarity(SimilarityMatrix):
         Parameters
         ----------
         K : array of shape (n, n)
-            float32 stays float32, everything else becomes float64. Memory maps are read
+            float32 stays float32, everything else becomes float64. Known maps are read
             where asked. What is masked counts as NaN.
         symmetric : bool, optional
             None looks whether K equals its transpose to rounding, and takes no
@@ -304,27 +287,27 @@ class Similarity(SimilarityMatrix):
     @property
     def n(self) -> int:
         """Number of items."""
-        return self._memory.n
+        return self._known.n
 
     @property
     def dtype(self) -> np.dtype:
         """Type of the values."""
-        return self._memory.dtype
+        return self._known.dtype
 
     @property
     def symmetric(self) -> bool:
         """Whether one evaluation answers for both orders of a pair."""
-        return self._memory.symmetric
+        return self._known.symmetric
 
     @property
     def calls(self) -> int:
         """Evaluations made so far."""
-        return self._ledger.calls
+        return self._budget.calls
 
     @property
     def failed(self) -> int:
         """Evaluations handed to requests that failed; they count against `limit`."""
-        return self._ledger.failed
+        return self._budget.failed
 
     @property
     def checks(self) -> int:
@@ -334,33 +317,35 @@ class Similarity(SimilarityMatrix):
     @property
     def limit(self) -> float | None:
         """Most evaluations that may be made."""
-        return self._ledger.limit
+        return self._budget.limit
 
     @limit.setter
     def limit(self, value: float | None) -> None:
-        self._ledger.limit = value
+        self._budget.limit = value
 
     @property
     def diagonal_known(self) -> bool:
         """Whether the diagonal was given, and costs nothing."""
-        return self._memory.diagonal is not None
+        return self._known.diagonal is not None
+
+    def read(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> list[np.ndarray]:
+        """Return blocks and then pairs, priced once, see ``SimilarityMatrix.read``."""
+        asked, scattered = checked(self.n, blocks, pairs)
+        with self._lock.held:
+            self._catch_up()
+            needed = self._price(asked, scattered, self._besides)
+            check_budget(needed, self._budget)
+            with self.progress_bar(needed) if needed else no_bar():
+                answers = [self._block(*block, needed) for block in asked]
+                if scattered is not None:
+                    answers.append(self._scattered(*scattered))
+        return answers
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         """Return K[rows][:, columns], an array of shape (len(rows), len(columns))."""
-        some_rows, row_at = _distinct(self._indices(rows))
-        some_columns, column_at = _distinct(self._indices(columns))
-        with self._lock.held:
-            self._catch_up()
-            if some_rows.size == self.n:
-                out = self._whole(some_columns, "columns")
-            elif some_columns.size == self.n:
-                out = self._whole(some_rows, "rows").T
-            else:
-                rectangle = self._rectangle(some_rows, some_columns)
-                needed, out = self._needed(rectangle), rectangle.out
-                self._evaluate(rectangle, needed, self._kept.put)
-                self._asked(some_rows, some_columns, out)
-        return out[np.ix_(row_at, column_at)]
+        return self.read((rows, columns))[0]
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return K[:, columns], shape (n, len(columns)), and keep it whole.
@@ -368,15 +353,11 @@ class Similarity(SimilarityMatrix):
         Where the columns were evaluated together the result is a read-only view of what
         is kept, not a copy.
         """
-        with self._lock.held:
-            self._catch_up()
-            return self._whole(self._indices(columns), "columns")
+        return self.read((None, columns))[0]
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return K[rows], shape (len(rows), n), and keep it whole."""
-        with self._lock.held:
-            self._catch_up()
-            return self._whole(self._indices(rows), "rows").T
+        return self.read((rows, None))[0]
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, shape (len(i),).
@@ -385,27 +366,15 @@ class Similarity(SimilarityMatrix):
         column among the pairs, whichever are fewer.
         """
         i, j = self._pairs(i, j)
-        keys, at = _distinct(self._memory.keys(i, j))
-        i, j = np.divmod(keys, self.n)
         with self._lock.held:
             self._catch_up()
-            values = self._look(i, j, *self._besides)
-            (missing,) = np.isnan(values).nonzero()
-            if missing.size:
-                check_budget(missing.size, self._ledger)
-                requests = partial(self._evaluator.scattered, i, j, missing)
-                with self.progress_bar(missing.size):
-                    self._evaluator.run(
-                        requests, values, self._ledger, self._kept.put, self._sides()
-                    )
-            self._asked(i, j, values)
-        return values[at]
+            return self._scattered(i, j)
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
         i, j = self._pairs(i, j)
         with self._lock.held:
-            return self._look(i, j, *self._seen)
+            return look((self._known, *self._seen), i, j)
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Iterate over all that is known now, without evaluating anything.
@@ -419,8 +388,8 @@ class Similarity(SimilarityMatrix):
             K[i, j]. A million of them at a time or so.
         """
         with self._lock.held:
-            asked = self._memory.snapshot()
-            besides = [memory.known() for memory in self._seen]
+            asked = self._known.snapshot()
+            besides = [known.known() for known in self._seen]
 
         def others() -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
             for i, j, values in chain(*besides):
@@ -432,36 +401,10 @@ class Similarity(SimilarityMatrix):
     def cost(
         self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
     ) -> int:
-        """Return the evaluations that some requests would make; none is made.
-
-        Parameters
-        ----------
-        *blocks : tuple of two arrays of int, or None
-            Rows and columns of each request; None stands for all items.
-        pairs : tuple of two arrays of int, optional
-            Further pairs, of a request for these after the blocks.
-
-        Returns
-        -------
-        int
-            Calls of ``block``, ``columns``, ``rows`` and ``pairs`` in this order, less
-            what is known. What stands in several counts once.
-        """
-
-        def side(items: ArrayLike | None) -> np.ndarray | None:
-            return None if items is None else self._indices(items)
-
-        asked = [(side(rows), side(columns)) for rows, columns in blocks]
-        i, j = (self._indices(items) for items in pairs or ((), ()))
-        if i.size != j.size:
-            raise ValueError(
-                f"Pairs are two arrays as long; got {i.size} and {j.size}."
-            )
+        """Return the price of requests, see ``SimilarityMatrix.cost``."""
+        asked, scattered = checked(self.n, blocks, pairs)
         with self._lock.held:
-            count = self._memory.unknown(asked, i, j, *self._seen)
-            if self._evaluator.batch == "block":
-                count += self._again(asked)
-        return count
+            return self._price(asked, scattered, self._seen)
 
     def between(
         self,
@@ -523,14 +466,15 @@ class Similarity(SimilarityMatrix):
                     sides, finished = self._sides(*ids), self._keep_others(*ids)
                     self._fill_by_id(ids[0][i], ids[1][j], out)
                 fresh = bool(np.isnan(out).all())
-                rectangle = Rectangle(i, j, out, n=self.n, symmetric=False, fresh=fresh)
-                needed = self._evaluator.missing(rectangle)
+                rectangle = Rectangle(i, j, out, n=0, symmetric=False, fresh=fresh)
+                needed = int(np.count_nonzero(np.isnan(out)))
                 requests = partial(self._evaluator.requests, rectangle, needed)
-                run = partial(self._evaluator.run, requests, out, self._ledger)
-                asked.append(partial(run, finished, sides, fetch_both, form))
+                target = Target(out, self._budget, finished, sides, form)
+                run = self._evaluator.run
+                asked.append(partial(run, requests, target, fetch_both))
                 answers.append(out if i is new else out.T)
                 total += needed
-            check_budget(total, self._ledger)
+            check_budget(total, self._budget)
             with self.progress_bar(total):
                 for evaluate in asked:
                     evaluate()
@@ -539,7 +483,7 @@ class Similarity(SimilarityMatrix):
     def fork(self, *, limit: float | None = None) -> Similarity:
         """Return a similarity that shares what is known, with a counter of its own."""
         fork = copy.copy(self)
-        fork._ledger = Ledger(limit)
+        fork._budget = Budget(limit)
         return fork
 
     def blank(self) -> Similarity:
@@ -549,7 +493,7 @@ class Similarity(SimilarityMatrix):
         evaluates is kept as long as it lives, and counts.
         """
         blank = copy.copy(self)
-        blank._memory = blank._kept = self._memory.blank()
+        blank._known = blank._kept = self._known.blank()
         blank._shelf, blank._store = self._shelf.blank(), None
         blank._seen = blank._besides = (blank._shelf,)
         return blank
@@ -561,8 +505,8 @@ class Similarity(SimilarityMatrix):
         run = object.__new__(Run)
         with self._lock.held:
             run.__dict__ |= self.__dict__
-            run._memory = self._memory.snapshot() if asked else self._memory.blank()
-            run._seen, run._besides = (), (*self._besides, self._memory)
+            run._known = self._known.snapshot() if asked else self._known.blank()
+            run._seen, run._besides = (), (*self._besides, self._known)
             run._kept = self._shelf
             run.spent, run._start = 0, self._available()
         return run
@@ -613,9 +557,9 @@ class Similarity(SimilarityMatrix):
         with self._lock.held:
             self._catch_up()
             _, first, at = np.unique(
-                self._memory.keys(i, j), return_index=True, return_inverse=True
+                self._known.keys(i, j), return_index=True, return_inverse=True
             )
-            known = self._look(i, j, *self._seen)
+            known = look((self._known, *self._seen), i, j)
             for before in known, told[first][at]:
                 scale = np.maximum(np.abs(before), np.abs(told))
                 with np.errstate(over="ignore"):
@@ -632,7 +576,7 @@ class Similarity(SimilarityMatrix):
             sides = self._sides()
             if sides is not None and new.size:
                 sides.hand(record)
-            self._memory.put(i[first], j[first], told[first])
+            self._known.put(i[first], j[first], told[first])
             if sides is not None:
                 sides.flush()
 
@@ -662,7 +606,7 @@ class Similarity(SimilarityMatrix):
         Does nothing without ``progress=True``; the bar of an outer context serves. What
         ``with`` returns takes keyword arguments to be shown beside it.
         """
-        return self._ledger.bar(total) if self._evaluator.progress else no_bar()
+        return self._budget.bar(total) if self._evaluator.progress else no_bar()
 
     def _open(
         self,
@@ -682,8 +626,7 @@ class Similarity(SimilarityMatrix):
                 "version: nothing else could tell that the function was changed; got "
                 f"{function_id!r}."
             )
-        if (verify := whole_number(verify, "verify")) < 0:
-            raise ValueError(f"verify is a number of pairs, from 0 on; got {verify}.")
+        verify = whole_number(verify, "verify", least=0)
         self._table = Table(self.items, self.n, items_id)
         manifest = {
             "dtype": self.dtype.name,
@@ -705,11 +648,11 @@ class Similarity(SimilarityMatrix):
         known = sum(values.size for _, _, values in self.known())
         return min(self.limit - self.failed, self.remaining + known)
 
-    def _sides(self, *ids: np.ndarray) -> Sides | None:
+    def _sides(self, *ids: np.ndarray) -> Names | None:
         """Return the store, for requests of items of this matrix, or with such ids."""
         if self._store is None:
             return None
-        return Sides(self._store, *(ids or (self._table.ids, self._table.ids)))
+        return Names(self._store, *(ids or (self._table.ids, self._table.ids)))
 
     def _take(self, records: Sequence[Record]) -> list[Record]:
         """Take from a store what it holds of these items, and of others; return it."""
@@ -749,7 +692,7 @@ class Similarity(SimilarityMatrix):
         values = self._others.get(rows, columns)
         (a, here_a), (b, here_b) = map(self._table.places, (rows, columns))
         here = here_a & here_b & np.isnan(values)  # new items may be like others
-        values[here] = self._look(a[here], b[here], *self._besides)
+        values[here] = look((self._known, *self._besides), a[here], b[here])
         out[...] = values.reshape(out.shape)
 
     def _verify(self, path: object, records: Sequence[Record], number: int) -> None:
@@ -765,14 +708,14 @@ class Similarity(SimilarityMatrix):
         i, j = np.array(pairs, np.int64).reshape(-1, 2).T
         use = i != j
         i, j, before = i[use], j[use], before[use]
-        _, first = np.unique(self._memory.keys(i, j), return_index=True)
+        _, first = np.unique(self._known.keys(i, j), return_index=True)
         first = np.sort(first)[:number]
         i, j, before = i[first], j[first], before[first]
         if i.size == 0:
             return
         again = np.full_like(before, np.nan)
         requests = partial(self._evaluator.scattered, i, j, np.arange(i.size))
-        self._evaluator.run(requests, again, Ledger(None))
+        self._evaluator.run(requests, Target(again, Budget(None)))
         self.verified = i.size
         low = min(float(record.values.min()) for record in records)
         high = max(float(record.values.max()) for record in records)
@@ -797,65 +740,72 @@ class Similarity(SimilarityMatrix):
         with suppress(StoreError):  # the next evaluation raises it
             self._store.flush()
 
-    def _look(self, i: np.ndarray, j: np.ndarray, *besides: Memory) -> np.ndarray:
-        """Return K[i[k], j[k]] as far as the memory knows it, or those besides."""
-        values = self._memory.get(i, j)
-        for memory in besides:
-            if memory and (gap := np.isnan(values)).any():
-                values[gap] = memory.get(i[gap], j[gap])
-        return values
-
     def _asked(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
         """Note pairs, or a grid, as asked for, wherever the answers came from."""
-        if self._kept is self._memory and not self._shelf:
+        if self._kept is self._known and not self._shelf:
             return
         if values.ndim == 2:
             i, j = np.repeat(i, j.size), np.tile(j, i.size)
-        new = np.isnan(self._memory.get(i, j))
-        self._memory.put(i[new], j[new], values.ravel()[new])
+        new = np.isnan(self._known.get(i, j))
+        self._known.put(i[new], j[new], values.ravel()[new])
 
     def _indices(self, index: ArrayLike) -> np.ndarray:
-        index = np.asarray(index)
-        if index.ndim == 0:
-            index = index.reshape(1)
-        if index.size == 0:
-            return np.zeros(0, dtype=np.int64)
-        if index.ndim != 1 or index.dtype.kind not in "iu":
-            raise ValueError(
-                "Items are named by a one-dimensional array of integers; got "
-                f"{index.dtype} of shape {index.shape}."
-            )
-        if index.astype(np.uint64, copy=False).max() >= self.n:  # negative ones wrap
-            raise IndexError(
-                f"Items are numbered 0 to {self.n - 1}; got "
-                f"{index.min() if index.min() < 0 else index.max()}."
-            )
-        return index.astype(np.int64)
+        return indices(index, self.n)
 
     def _pairs(self, i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         a, b = self._indices(i), self._indices(j)
-        if a.size != b.size:
-            raise ValueError(f"`i` and `j` must be as long; got {a.size} and {b.size}.")
+        same_length(a, b)
         return a, b
 
-    def _whole(self, lines: np.ndarray, side: Literal["columns", "rows"]) -> np.ndarray:
+    def _price(
+        self,
+        blocks: list[Sides],
+        pairs: Pairs | None,
+        besides: Sequence[Known],
+    ) -> int:
+        grids = self.batch == "block"
+        return evaluations((self._known, *besides), blocks, pairs, grids=grids)
+
+    def _block(
+        self, rows: np.ndarray | None, columns: np.ndarray | None, needed: int
+    ) -> np.ndarray:
+        """Return a block, for which the budget allows what is needed."""
+        if rows is None:
+            every = np.arange(self.n)
+            return self._whole(every if columns is None else columns, "columns", needed)
+        if columns is None:
+            return self._whole(rows, "rows", needed).T
+        rows, row_at = _distinct(rows)
+        columns, column_at = _distinct(columns)
+        if rows.size == self.n:
+            out = self._whole(columns, "columns", needed)
+        elif columns.size == self.n:
+            out = self._whole(rows, "rows", needed).T
+        else:
+            rectangle = self._rectangle(rows, columns)
+            out = rectangle.out
+            self._evaluate(rectangle, needed, self._kept.put)
+            self._asked(rows, columns, out)
+        return out[np.ix_(row_at, column_at)]
+
+    def _whole(
+        self, lines: np.ndarray, side: Literal["columns", "rows"], needed: int
+    ) -> np.ndarray:
         """Return the asked columns, or rows as such."""
-        store: Lines = getattr(self._memory, side)
+        store: Lines = getattr(self._known, side)
         if lines.size == 0:
             return np.zeros((self.n, 0), dtype=self.dtype)
         fresh = lines[~store.complete(lines)]
         if fresh.size:
-            _, first = np.unique(fresh, return_index=True)
-            fresh, everything = fresh[np.sort(first)], np.arange(self.n)
+            fresh, everything = _once(fresh)[0], np.arange(self.n)
             if fresh.size == self.n:  # a `Rectangle` has all items in order
                 fresh = everything
-            if store is self._memory.columns:
+            if store is self._known.columns:
                 rectangle = self._rectangle(everything, fresh, order="F")
                 block = rectangle.out
             else:
                 rectangle = self._rectangle(fresh, everything)
                 block = rectangle.out.T
-            needed = self._needed(rectangle)
             both = {id(kept): kept for kept in (store, getattr(self._kept, side))}
             for kept in both.values():  # before: nothing finished gets lost
                 kept.add(fresh, block)
@@ -869,60 +819,39 @@ class Similarity(SimilarityMatrix):
     ) -> Rectangle:
         """Return K[rows][:, columns] (no repeats) with NaN where it is not known."""
         out = np.full((rows.size, columns.size), np.nan, self.dtype, order=order)
-        known = False
-        for memory in (*self._besides, self._memory):
-            if memory:
-                known |= memory.fill(rows, columns, out)
+        fresh = True
+        for known in (*self._besides, self._known):
+            if known and known.fill(rows, columns, out):
+                fresh = False
         return Rectangle(
-            rows,
-            columns,
-            out,
-            n=self.n,
-            symmetric=self.symmetric,
-            fresh=not known,
+            rows, columns, out, n=self.n, symmetric=self.symmetric, fresh=fresh
         )
-
-    def _needed(self, rectangle: Rectangle) -> int:
-        """Return the evaluations that it needs, if the limit allows them."""
-        needed = self._evaluator.missing(rectangle)
-        check_budget(needed, self._ledger)
-        return needed
 
     def _evaluate(
         self, rectangle: Rectangle, needed: int, finished: Finished | None = None
     ) -> None:
-        """Evaluate what is missing."""
+        """Evaluate what is missing, if anything `needed` is."""
         if needed:
+            needed = min(needed, rectangle.out.size)
             requests = partial(self._evaluator.requests, rectangle, needed)
-            with self.progress_bar(needed):
-                self._evaluator.run(
-                    requests, rectangle.out, self._ledger, finished, self._sides()
-                )
+            self._evaluator.run(requests, self._target(rectangle.out, finished))
 
-    def _again(self, blocks: list[Indices]) -> int:
-        """Count what a block function computes beside what is not known."""
-        extra, every = 0, np.arange(self.n)
-        columns_known = self._memory.columns.complete(every)
-        rows_known = columns_known
-        if not self.symmetric:
-            rows_known = self._memory.rows.complete(every)
-        for k, sides in enumerate(blocks):
-            rows, columns = (every if side is None else side for side in sides)
-            rows, columns = _distinct(rows)[0], _distinct(columns)[0]
-            items = np.intersect1d(rows, columns, assume_unique=True)
-            if self.n in (rows.size, columns.size):  # read as whole lines
-                by_column = rows.size == self.n
-                complete = columns_known if by_column else rows_known
-                items = items[~complete[items]]
-                complete[columns if by_column else rows] = True
-            earlier = Region(self.n, blocks[:k], symmetric=self.symmetric)
-            for tile in np.split(items, range(TILE, items.size, TILE)):
-                i, j = np.repeat(tile, tile.size), np.tile(tile, tile.size)
-                mask = np.isnan(self._look(i, j, *self._seen))
-                mask &= ~earlier.covers(i, j)
-                mask = mask.reshape(tile.size, tile.size)
-                extra += again(mask, symmetric=self.symmetric)
-        return extra
+    def _target(self, out: np.ndarray, finished: Finished | None) -> Target:
+        return Target(out, self._budget, finished, self._sides())
+
+    def _scattered(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return K[i[k], j[k]] for every k, if the budget allows what is missing."""
+        keys, at = _distinct(self._known.keys(i, j))
+        i, j = np.divmod(keys, self.n)
+        values = look((self._known, *self._besides), i, j)
+        (missing,) = np.isnan(values).nonzero()
+        if missing.size:
+            check_budget(missing.size, self._budget)
+            requests = partial(self._evaluator.scattered, i, j, missing)
+            with self.progress_bar(missing.size):
+                self._evaluator.run(requests, self._target(values, self._kept.put))
+        self._asked(i, j, values)
+        return values[at]
 
 
 class Run(Similarity):
@@ -945,29 +874,19 @@ class Run(Similarity):
     def remaining(self) -> float:
         return max(self._start - self.spent, 0)
 
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        with self._counted((rows, columns)):
-            return super().block(rows, columns)
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        with self._counted((None, columns)):
-            return super().columns(columns)
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        with self._counted((rows, None)):
-            return super().rows(rows)
+    def read(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> list[np.ndarray]:
+        needed = self.cost(*blocks, pairs=pairs)
+        answers = super().read(*blocks, pairs=pairs)
+        self.spent += needed
+        return answers
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        with self._counted(pairs=(i, j)):
-            return super().pairs(i, j)
-
-    @contextmanager
-    def _counted(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> Iterator[None]:
-        needed = self.cost(*blocks, pairs=pairs)
-        yield
+        needed = self.cost(pairs=(i, j))
+        values = super().pairs(i, j)
         self.spent += needed
+        return values
 
 
 class MatrixEntries:
@@ -1010,9 +929,7 @@ def _batch_size(batch_size: int | None, batch: str | None) -> int | None:
             'batch_size is for batch=None and "pairs"; the blocks of a function with '
             'batch="block" have fixed shapes.'
         )
-    if not (isinstance(batch_size, Real) and batch_size >= 1 and batch_size % 1 == 0):
-        raise ValueError(f"batch_size must be an integer from 1 on; got {batch_size}.")
-    return int(batch_size)
+    return whole_number(batch_size, "batch_size", least=1)
 
 
 def _given(diagonal: ArrayLike | None, n: int, dtype: np.dtype) -> np.ndarray | None:

@@ -1,10 +1,8 @@
 """A ledger on disk: what a similarity has evaluated, kept in one SQLite file.
 
 A finished request is one transaction: its rows, columns and values as bytes, and a
-checksum. Items are named by hashes of themselves, so that a table in another order,
-with more items or with fewer, finds what is known of those that it has. The file is
-locked as long as it is open, so that one process writes it, and whatever kills this
-process, the file holds every request that was finished. Nothing in it is pickled.
+checksum. Items are named by hashes of themselves. The file is locked as long as it is
+open, and whatever kills this process, it holds every request that was finished.
 ``python -m simlib.similarity.store info|verify|export FILE`` looks into one.
 """
 
@@ -28,8 +26,8 @@ import numpy as np
 from simlib.similarity.identity import ID, digest
 
 __all__ = [
+    "Names",
     "Record",
-    "Sides",
     "Store",
     "StoreError",
     "StoreWarning",
@@ -86,7 +84,7 @@ class Record(NamedTuple):
         return np.repeat(self.i, self.j.size), np.tile(self.j, self.i.size)
 
 
-class Sides(NamedTuple):
+class Names(NamedTuple):
     """A store, and by what names it knows the items on both sides of a request."""
 
     store: Store

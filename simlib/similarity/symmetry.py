@@ -1,9 +1,6 @@
 """Whether a function is symmetric, told from a few pairs in both orders.
 
-Of the pairs that are evaluated anyway, a few are asked in the other order too. They are
-one in `SHARE` of the evaluations and `MOST` in all: of a function that differs on an
-eighth of its pairs so many miss it once in 25 times, and most functions that are not
-symmetric differ on nearly all.
+`MOST` pairs miss a function that differs on an eighth of them once in 25 times.
 """
 
 from __future__ import annotations

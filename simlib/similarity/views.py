@@ -11,9 +11,11 @@ from typing import Any, NoReturn, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib._checks import same_length
 from simlib.similarity.budget import SimilarityError, check_budget
 from simlib.similarity.items import unmasked
-from simlib.similarity.requests import Block, Region
+from simlib.similarity.known import Known
+from simlib.similarity.requests import Block, checked, evaluations
 from simlib.similarity.source import Source
 
 __all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
@@ -39,7 +41,7 @@ class SimilarityMatrix(Source):
     >>> import numpy as np
     >>> from simlib import Similarity
     >>> distance = Similarity([0.0, 1.0, 3.0], lambda x, y: abs(x - y))
-    >>> kernel = distance.map(np.negative).map(np.exp)  # on the same ledger
+    >>> kernel = distance.map(np.negative).map(np.exp)  # on the same budget
     >>> kernel.columns([1])[:, 0].round(3).tolist(), distance.calls
     ([0.368, 1.0, 0.135], 3)
     """
@@ -70,7 +72,49 @@ class SimilarityMatrix(Source):
     def cost(
         self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
     ) -> int:
-        """Return the evaluations that some requests would make; none is made."""
+        """Return the evaluations that some requests would make; none is made.
+
+        Parameters
+        ----------
+        *blocks : tuple of two arrays of int, or None
+            Rows and columns of each request; None stands for all items.
+        pairs : tuple of two arrays of int, optional
+            Further pairs, of a request for these after the blocks.
+
+        Returns
+        -------
+        int
+            Calls of `read`, or of ``block``, ``columns``, ``rows`` and ``pairs`` in
+            this order, less what is known. What stands in several counts once.
+        """
+
+    def read(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> list[np.ndarray]:
+        """Return some blocks and then some pairs, if the limit allows all of them.
+
+        Parameters are those of `cost`; the price is told once, before the first.
+
+        Raises
+        ------
+        BudgetExceeded
+            Nothing was evaluated.
+        """
+        needed = self.cost(*blocks, pairs=pairs)
+        check_budget(needed, self)
+        answers = []
+        with self.progress_bar(needed):
+            for rows, columns in blocks:
+                if rows is None:
+                    columns = range(self.n) if columns is None else columns
+                    answers.append(self.columns(columns))
+                elif columns is None:
+                    answers.append(self.rows(rows))
+                else:
+                    answers.append(self.block(rows, columns))
+            if pairs is not None:
+                answers.append(self.pairs(*pairs))
+        return answers
 
     def diagonal(self) -> np.ndarray:
         """Return the similarity of each item with itself, shape (n,)."""
@@ -97,12 +141,10 @@ class SimilarityMatrix(Source):
     def run(self, *, asked: bool = False) -> SimilarityMatrix:
         """Return what knows only what is asked of it, on the same counter and limit.
 
-        What this similarity knows answers its requests, at no call. Whatever chooses
-        what to ask by what is known (`simlib.neighbors.nearest`, `search`,
-        `pairs_above` and `most_similar`, `simlib.approximate_to` and `estimate_error`)
-        does so in a run of its own: with the same seed it makes the same choices again,
-        whatever was paid for before, and pays for what is missing. The calls of a run
-        are what it has asked for, known before or not.
+        What this similarity knows answers its requests, at no call. Searches and
+        estimates choose what to ask in a run of their own: with the same seed they make
+        the same choices again, whatever was paid for before. The calls of a run are
+        what it has asked for, known before or not.
 
         Parameters
         ----------
@@ -125,11 +167,7 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def informed(self) -> SimilarityMatrix:
-        """Return a similarity whose runs know all that is known, of a store too.
-
-        ``nearest(sim.informed(), ...)`` goes by all of it, whatever it was paid for;
-        its calls are new ones, and when it is run again it makes other choices.
-        """
+        """Return a similarity whose runs know all that is known, of a store too."""
 
     @abstractmethod
     def progress_bar(self, total: float | None = None) -> Bar:
@@ -140,9 +178,8 @@ class SimilarityMatrix(Source):
         """
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> SimilarityMatrix:
-        """Return the elementwise view ``function(K)``.
+        """Return the elementwise view ``function(K)``, on the same values and counter.
 
-        It shares the known values, the counter and the limit of this similarity:
         ``sim.map(lambda d: np.exp(-gamma * d))`` of known distances costs nothing.
         """
         return MappedSimilarity(self, function)
@@ -258,18 +295,10 @@ class View(SimilarityMatrix):
     ) -> int:
         if isinstance(self.base, SimilarityMatrix):
             return self.base.cost(*blocks, pairs=pairs)
-        region = Region(self.n, blocks, symmetric=self.symmetric)
-        count = len(region)
-        for i, j, _ in self.base.known():
-            count -= int(np.count_nonzero(region.covers(i, j)))
-        if pairs is not None:
-            i, j = (np.atleast_1d(np.asarray(side, dtype=np.int64)) for side in pairs)
-            if self.symmetric:
-                i, j = np.minimum(i, j), np.maximum(i, j)
-            i, j = np.divmod(np.unique(i * self.n + j), self.n)
-            unknown = np.isnan(self.base.peek(i, j)) & ~region.covers(i, j)
-            count += int(np.count_nonzero(unknown))
-        return count
+        known = Known(self.n, symmetric=self.symmetric, dtype=self.dtype)
+        for i, j, values in self.base.known():
+            known.put(i, j, values)
+        return evaluations([known], *checked(self.n, blocks, pairs))
 
     def between(
         self,
@@ -382,13 +411,10 @@ class SymmetrizedSimilarity(View):
         return True
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        with self._both((rows, columns)):
-            one = self.base.block(rows, columns)
-            return _mean(one, self.base.block(columns, rows).T)
+        return self._mean((rows, columns))
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
-        with self._both((None, columns)):
-            return _mean(self.base.columns(columns), self.base.rows(columns).T)
+        return self._mean((None, columns))
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         return self.columns(rows).T
@@ -410,10 +436,10 @@ class SymmetrizedSimilarity(View):
     def cost(
         self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
     ) -> int:
-        other = [(columns, rows) for rows, columns in blocks]
+        orders = [order for r, c in blocks for order in ((r, c), (c, r))]
         if pairs is not None:
             pairs = _both_orders(*pairs)
-        return super().cost(*blocks, *other, pairs=pairs)
+        return super().cost(*orders, pairs=pairs)
 
     def between(
         self,
@@ -426,20 +452,16 @@ class SymmetrizedSimilarity(View):
         both = super().between(new_items, landmarks, landmarks)
         return _mean(*np.hsplit(both, 2))
 
-    def _both(self, block: Block) -> Bar:
-        """Check the budget for both orders before either is evaluated; one bar."""
-        if self.limit is None:
-            return self.progress_bar()
-        needed = self.cost(block)
-        check_budget(needed, self)
-        return self.progress_bar(needed)
+    def _mean(self, block: Block) -> np.ndarray:
+        rows, columns = block
+        one, other = check_similarity(self.base).read(block, (columns, rows))
+        return _mean(one, other.T)
 
 
 def _both_orders(i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs (i, j) and after them (j, i)."""
     i, j = np.atleast_1d(i), np.atleast_1d(j)
-    if i.size != j.size:
-        raise ValueError(f"`i` and `j` must be as long; got {i.size} and {j.size}.")
+    same_length(i, j)
     if i.dtype.kind + j.dtype.kind in ("iu", "ui"):  # together they would be floats
         i, j = i.astype(np.int64), j.astype(np.int64)
     return np.concatenate([i, j]), np.concatenate([j, i])

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
-from sklearn.kernel_approximation import Nystroem
 
 from simlib import (
     METHODS,
@@ -15,7 +14,6 @@ from simlib import (
     LowRank,
     Similarity,
     SimilarityError,
-    SimilarityFeatures,
 )
 from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
 
@@ -46,14 +44,12 @@ EXACT = sorted(set(METHODS) - {"sms_nystrom"})
 
 everywhere = pytest.mark.parametrize(("name", "options"), OPTIONS)
 each = pytest.mark.parametrize("name", METHODS)
-two_sided = pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        (name, options)
-        for name, options in OPTIONS
-        if name not in ("sms_nystrom", "rpcholesky") and not options.get("symmetrize")
-    ],
-)
+TWO_SIDED = [
+    (name, options)
+    for name, options in OPTIONS
+    if name not in ("sms_nystrom", "rpcholesky") and not options.get("symmetrize")
+]
+two_sided = pytest.mark.parametrize(("name", "options"), TWO_SIDED)
 
 
 def run(name, sim, *args, **options):
@@ -229,36 +225,30 @@ def test_what_is_known_is_not_asked_again_but_counts(name):
 # Budget and failures
 
 
-@everywhere
-def test_limit(name, options):
-    recorder = Recorder(suited(name, 15))
-    needed = run(name, Similarity(range(15), recorder), 4, rng=0, **options).calls
+@pytest.mark.parametrize(
+    ("name", "options", "symmetric"),
+    [(*case, True) for case in OPTIONS] + [(*case, False) for case in TWO_SIDED],
+)
+def test_limit(name, options, symmetric):
+    K = suited(name, 15) if symmetric else asymmetric(15)
+    recorder = Recorder(K)
+
+    def sim(limit):
+        kind = {"symmetric": symmetric, "check_symmetry": False}
+        return Similarity(range(15), recorder, limit=limit, **kind)
+
+    needed = run(name, sim(None), 4, rng=0, **options).calls
     recorder.asked.clear()
-    sim = Similarity(range(15), recorder, limit=needed - 1, check_symmetry=False)
+    small = sim(needed - 1)
     with pytest.raises(BudgetExceeded, match=r"raise `limit`.*fewer landmarks"):
-        run(name, sim, 4, rng=0, **options)
+        run(name, small, 4, rng=0, **options)
     assert recorder.asked == []
-    sim.limit = needed
-    answer = run(name, sim, 4, rng=0, **options)
-    assert len(set(recorder.unordered)) == len(recorder.asked) == sim.calls == needed
-    plain = run(name, Similarity.from_matrix(recorder.K), 4, rng=0, **options)
+    small.limit = needed
+    answer = run(name, small, 4, rng=0, **options)
+    asked = recorder.unordered if symmetric else recorder.asked
+    assert len(set(asked)) == len(asked) == small.calls == needed
+    plain = run(name, Similarity.from_matrix(K), 4, rng=0, **options)
     np.testing.assert_array_equal(answer.toarray(), plain.toarray())
-
-
-@two_sided
-def test_limit_of_an_asymmetric_matrix(name, options):
-    recorder = Recorder(asymmetric(15))
-
-    def sim(limit=None):
-        return Similarity(range(15), recorder, symmetric=False, limit=limit)
-
-    needed = run(name, sim(), 4, rng=0, **options).calls
-    recorder.asked.clear()
-    with pytest.raises(BudgetExceeded, match="Nothing was evaluated"):
-        run(name, sim(needed - 1), 4, rng=0, **options)
-    assert recorder.asked == []
-    run(name, sim(needed), 4, rng=0, **options)
-    assert len(recorder.asked) == needed
 
 
 @everywhere
@@ -472,22 +462,3 @@ def test_smooth_kernels_keep_their_digits(name, cloud, dtype):
         assert error(K, answer) < most
         rows = answer.rows([0, 1])
         assert np.abs(rows - answer.toarray()[:2]).max() < most / 10
-
-
-def test_default_features_of_a_smooth_kernel_are_as_good_as_those_of_scikit_learn():
-    points, width, n_landmarks = SMOOTH["cube"]
-    K = np.exp(-cdist(points, points, "sqeuclidean") / width)
-    Z = Nystroem(gamma=1 / width, n_components=n_landmarks).fit_transform(points)
-    assert np.linalg.norm(K - Z @ Z.T) < 1e-6 * np.linalg.norm(K)
-    for seed in range(3):
-        features = SimilarityFeatures(n_landmarks=n_landmarks, random_state=seed)
-        Z = features.fit_transform(points)
-        missed = K - (Z * features.signs_) @ Z.T
-        assert np.linalg.norm(missed) < 1e-5 * np.linalg.norm(K)
-
-
-def test_what_is_laid_over_a_smooth_kernel_is_what_was_evaluated():
-    points, width, n_landmarks = SMOOTH["cube"]
-    K = np.exp(-cdist(points, points, "sqeuclidean") / width)
-    answer = run("tikhonov", Similarity.from_matrix(K), n_landmarks, overlay=True)
-    assert np.abs(answer.rows([0])[0] - K[0])[answer.landmarks].max() < 1e-7

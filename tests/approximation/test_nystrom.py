@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn.kernel_approximation import Nystroem
 
-from simlib import LowRank, Similarity, nystrom, sicur, skeleton, stacur, tikhonov
+from simlib import Similarity, nystrom, sicur, skeleton, stacur, tikhonov
 from simlib.datasets import gaussian_psd, uniform_psd
 from simlib.landmarks import draw
 from support.matrices import asymmetric, error, indefinite, orthogonal, psd, quick, rbf
@@ -13,54 +13,29 @@ from support.matrices import asymmetric, error, indefinite, orthogonal, psd, qui
 # Exact answers
 
 
-@pytest.mark.parametrize("make", [indefinite, psd, rbf, asymmetric])
-def test_all_landmarks_give_the_matrix(make):
-    K = make(40)
-    assert error(K, nystrom(Similarity.from_matrix(K), 40, rng=0)) < 1e-10
-
-
-@pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
-@pytest.mark.parametrize("s", [7, 12])
-def test_exact_where_the_rank_allows(make, s):
-    K = make(40, rank=7)
-    assert error(K, nystrom(Similarity.from_matrix(K), s, rng=0)) < 1e-8
-
-
 @pytest.mark.parametrize("make", [indefinite, psd, asymmetric])
 def test_evaluated_entries_are_interpolated(make):
     K = make(40)
-    approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
-    S = approximation.landmarks
-    result = approximation.toarray()
+    sim = Similarity.from_matrix(K)
+    approximation = nystrom(sim, 10, rng=0)
+    S, result = approximation.landmarks, approximation.toarray()
     np.testing.assert_allclose(result[:, S], K[:, S], atol=1e-8)
     np.testing.assert_allclose(result[S], K[S], atol=1e-8)
-
-
-def test_the_columns_are_shared():
-    sim = Similarity.from_matrix(psd(30))
-    approximation = nystrom(sim, 5, rng=0)
-    assert np.shares_memory(approximation.left, sim.columns(approximation.landmarks))
+    assert np.shares_memory(approximation.left, sim.columns(S))
 
 
 # Against numpy and scikit-learn
 
 
-@pytest.mark.parametrize("make", [indefinite, psd, rbf])
+@pytest.mark.parametrize("make", [indefinite, psd, rbf, asymmetric])
 def test_formula(make):
     K = make(40)
     approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
     S = approximation.landmarks
-    expected = K[:, S] @ np.linalg.inv(K[np.ix_(S, S)]) @ K[:, S].T
-    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
-
-
-def test_formula_asymmetric():
-    K = asymmetric(40)
-    approximation = nystrom(Similarity.from_matrix(K), 10, rng=0)
-    S = approximation.landmarks
     expected = K[:, S] @ np.linalg.inv(K[np.ix_(S, S)]) @ K[S]
     np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
-    np.testing.assert_array_equal(approximation.row_landmarks, S)
+    if make is asymmetric:
+        np.testing.assert_array_equal(approximation.row_landmarks, S)
 
 
 def sklearn_nystroem(K, s):
@@ -208,11 +183,6 @@ def test_nystrom_with_a_chosen_cutoff_reads_what_tikhonov_reads():
     assert one.calls == other.calls
 
 
-def test_a_word_that_is_no_cutoff():
-    with pytest.raises(ValueError, match='rcond must be "cv" or a number'):
-        nystrom(Similarity.from_matrix(np.eye(6)), 2, rcond="best")
-
-
 # Properties
 
 
@@ -225,32 +195,6 @@ def test_the_chosen_cutoff_does_not_depend_on_the_scale(seed, scale):
         for c in (1.0, scale)
     )
     np.testing.assert_allclose(other, one, atol=1e-9 * np.abs(one).max())
-
-
-@given(st.integers(0, 100), st.sampled_from([1e-20, 1e-3, 1e15]))
-@quick
-def test_scale_and_order_do_not_matter(seed, scale):
-    K = indefinite(15, seed=seed)
-    order = np.random.default_rng(seed).permutation(15)
-    one = nystrom(Similarity.from_matrix(K), landmarks=[0, 1, 2, 3]).toarray()
-    other = nystrom(
-        Similarity.from_matrix(scale * K[np.ix_(order, order)]),
-        landmarks=np.argsort(order)[:4],
-    ).toarray()
-    np.testing.assert_allclose(
-        other / scale, one[np.ix_(order, order)], atol=1e-9 * np.abs(one).max()
-    )
-
-
-@given(st.integers(0, 100), st.integers(1, 15))
-@quick
-def test_psd_matrix_bounds_its_approximation(seed, s):
-    """K minus its Nystrom approximation is a Schur complement."""
-    K = psd(15, seed=seed)
-    approximation = nystrom(Similarity.from_matrix(K), s, rng=seed)
-    assert isinstance(approximation, LowRank)
-    rest = np.linalg.eigvalsh(K - approximation.toarray())
-    assert rest[0] > -1e-8 * np.linalg.norm(K)
 
 
 # Figures of the paper: Gaussian and uniform Z Z^T, n = 1000
@@ -275,9 +219,10 @@ def test_curve_of_the_paper(make, curve):
         assert errors[1] == pytest.approx(0.854, abs=0.02)
 
 
-@pytest.mark.parametrize("rcond", [np.nan, -1.0, 1.0])
-def test_impossible_cutoffs(rcond):
+@pytest.mark.parametrize("method", [nystrom, skeleton])
+@pytest.mark.parametrize("rcond", [np.nan, -1.0, 1.0, "best"])
+def test_impossible_cutoffs(rcond, method):
     sim = Similarity.from_matrix(np.eye(6))
-    with pytest.raises(ValueError, match="rcond must be at least 0 and below 1"):
-        nystrom(sim, 2, rcond=rcond, rng=0)
+    with pytest.raises(ValueError, match="rcond"):
+        method(sim, 2, rcond=rcond, rng=0)
     assert sim.calls == 0

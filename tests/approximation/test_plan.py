@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import simlib
 from simlib import METHODS, BudgetExceeded, Similarity, largest, tikhonov
-from simlib.approximation.plan import Plan, largest_below
+from simlib.approximation.plan import Plan, last
 from support.matrices import Recorder, quick
 
 # Formulas against counting
@@ -77,18 +77,6 @@ def test_formulas(method, options, expected):
     assert METHODS[method].calls(N, S, **options) == expected
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_all_items_cost_the_whole_matrix(method):
-    assert METHODS[method].calls(50, 50) == 50 * 51 // 2
-
-
-def test_budgets_of_the_guide():
-    """b = .05, .1, .2, .4 of the pairs are .025, .051, .105, .225 of the columns."""
-    pairs = 1000 * 1001 // 2
-    shares = [largest("nystrom", 1000, int(b * pairs)) for b in (0.05, 0.1, 0.2, 0.4)]
-    assert shares == [25, 51, 105, 225]
-
-
 # The registry
 
 
@@ -121,8 +109,9 @@ OPTIONS = [
 )
 @quick
 def test_largest_by_trying_all(method, n, calls, options):
-    function, cost = METHODS[method]
-    assume(set(options) <= set(inspect.signature(function).parameters))
+    cost = METHODS[method].calls
+    parameters = inspect.signature(METHODS[method].function).parameters
+    assume(set(options) <= set(parameters))
     costs = [cost(n, s, **options) for s in range(1, n + 1)]
     assert costs == sorted(costs)
     affordable = [s for s, c in enumerate(costs, start=1) if c <= calls]
@@ -133,36 +122,34 @@ def test_largest_by_trying_all(method, n, calls, options):
             largest(method, n, calls, **options)
 
 
-def test_largest_below_ends():
-    assert largest_below(5, 10, lambda s: s) == 5
-    assert largest_below(1, 10, lambda s: s) == 1
-    assert largest_below(99, 10, lambda s: s) == 10
-    with pytest.raises(ValueError, match="budget of 0 calls does not pay"):
-        largest_below(0, 10, lambda s: s)
+def test_bisection_ends():
+    assert last(1, 10, lambda s: s <= 5) == 5
+    assert last(1, 10, lambda s: s <= 1) == 1
+    assert last(1, 10, lambda s: True) == 10
+    assert last(0, -1, lambda s: True) == 0
 
 
-def test_unknown_method():
-    with pytest.raises(ValueError, match="No method is called 'nystroem'; there are n"):
-        largest("nystroem", 10, 10)
-
-
-def test_largest_refuses_an_option_that_the_method_does_not_have():
-    with pytest.raises(TypeError, match="sicur has no option oversamplng"):
-        largest("sicur", 100, 2000, oversamplng=3)
-
-
-@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (10.5, TypeError)])
-def test_largest_wants_a_number_of_items(n, error):
-    with pytest.raises(error, match="number of items"):
-        largest("nystrom", n, 100)
+@pytest.mark.parametrize(
+    ("method", "n", "options", "error", "message"),
+    [
+        ("nystroem", 10, {}, ValueError, r"method is one of .*got 'nystroem'"),
+        ("nystrom", 0, {}, ValueError, "number of items"),
+        ("nystrom", 10.5, {}, TypeError, "number of items"),
+        (
+            "sicur",
+            100,
+            {"oversamplng": 3},
+            TypeError,
+            "sicur has no option oversamplng",
+        ),
+        ("sicur", 100, {"oversampling": 0.5}, ValueError, "must be at least 1"),
+        ("nystrom", 100, {"n_landmarks": 3}, TypeError, "n_landmarks cannot be an opt"),
+    ],
+)
+def test_what_largest_refuses(method, n, options, error, message):
+    with pytest.raises(error, match=message):
+        largest(method, n, 2000, **options)
     assert largest("nystrom", 10.0, 1e2) == largest("nystrom", 10, 100) == 10
-
-
-def test_largest_refuses_what_the_method_would_refuse():
-    with pytest.raises(ValueError, match="oversampling must be at least 1"):
-        largest("sicur", 100, 3000, oversampling=0.5)
-    with pytest.raises(TypeError, match="n_landmarks cannot be an option"):
-        largest("nystrom", 100, 3000, n_landmarks=3)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -7,7 +7,7 @@ from simlib import Similarity, nystrom, sms_nystrom
 from simlib.approximation import negative_mass
 from simlib.datasets import cross_encoder_like, gaussian_psd
 from simlib.landmarks import draw
-from support.matrices import asymmetric, error, indefinite, psd, quick, rbf
+from support.matrices import error, indefinite, psd, quick, rbf
 
 # Exact answers
 
@@ -16,44 +16,12 @@ def shift_of(K, alpha=1.5):
     return alpha * max(0.0, -np.linalg.eigvalsh(K)[0])
 
 
-def test_all_landmarks_variant_core():
-    """The error is e K (K + e I)^-1, not zero: the price of the shift."""
-    K = indefinite(40)
-    e = shift_of(K)
-    expected = np.linalg.norm(e * K @ np.linalg.inv(K + e * np.eye(40)))
-    found = error(K, sms_nystrom(Similarity.from_matrix(K), 40, rng=0))
-    assert found == pytest.approx(expected / np.linalg.norm(K), rel=1e-9)
-    assert found > 0.1
-
-
-@pytest.mark.parametrize("shift", ["submatrix", "exact"])
-def test_all_landmarks_variant_landmarks(shift):
-    """The result is K + e I."""
-    K = indefinite(40)
-    e = shift_of(K, 1.5 if shift == "submatrix" else 1.0)
-    sim = Similarity.from_matrix(K)
-    approximation = sms_nystrom(sim, 40, variant="landmarks", shift=shift, rng=0)
-    np.testing.assert_allclose(approximation.toarray(), K + e * np.eye(40), atol=1e-9)
-    expected = e * np.sqrt(40) / np.linalg.norm(K)
-    assert error(K, approximation) == pytest.approx(expected, rel=1e-9)
-
-
 def test_not_exact_on_an_indefinite_matrix_of_low_rank():
     for s in (7, 20, 40):
         K = indefinite(40, rank=7)
         assert error(K, sms_nystrom(Similarity.from_matrix(K), s, rng=0)) > 0.1
     K = psd(40, rank=7)
     assert error(K, sms_nystrom(Similarity.from_matrix(K), 7, rng=0)) < 1e-8
-
-
-def test_variant_landmarks_interpolates_the_shifted_matrix():
-    K = indefinite(40)
-    approximation = sms_nystrom(
-        Similarity.from_matrix(K), 10, variant="landmarks", shift=4.0, rng=0
-    )
-    S = approximation.landmarks
-    expected = (K + 4.0 * np.eye(40))[:, S]
-    np.testing.assert_allclose(approximation.toarray()[:, S], expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("variant", ["core", "landmarks", "printed"])
@@ -111,21 +79,6 @@ def test_formula(shift, variant, rescale):
     expected = written_out(K, S1, e, variant, rescale)
     np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
     np.testing.assert_array_equal(approximation.landmarks, S1)
-
-
-def test_variants_differ_in_the_rows_of_the_shift():
-    K = indefinite(40)
-    sim = Similarity.from_matrix(K)
-    lefts = {
-        variant: sms_nystrom(sim, shift=2.0, variant=variant, landmarks=[30, 20]).left
-        for variant in ("core", "landmarks", "printed")
-    }
-    np.testing.assert_array_equal(lefts["core"], K[:, [30, 20]])
-    right, wrong = np.zeros((2, 40, 2))
-    right[30, 0] = right[20, 1] = wrong[0, 0] = wrong[1, 1] = 2.0
-    np.testing.assert_allclose(lefts["landmarks"] - lefts["core"], right, atol=1e-14)
-    np.testing.assert_allclose(lefts["printed"] - lefts["core"], wrong, atol=1e-14)
-    np.testing.assert_array_equal(sim.columns([30, 20]), K[:, [30, 20]])
 
 
 # The clamp
@@ -196,31 +149,19 @@ def test_semidefinite_and_no_better_than_the_negative_mass(seed, s, oversampling
         assert error(K, approximation) >= negative_mass(values) - 1e-12
 
 
-@given(st.integers(0, 1000))
-@quick
-def test_exact_shift_is_never_below_the_sampled_one(seed):
-    """By interlacing, with alpha = 1: the smaller the shift, the larger the core."""
-    K = indefinite(20, seed=seed)
-    sim = Similarity.from_matrix(K)
-    sampled = sms_nystrom(sim, 5, alpha=1, rng=seed)
-    exact = sms_nystrom(sim, 5, shift="exact", rng=seed)
-    gap = np.linalg.eigvalsh(np.linalg.inv(exact.core) - np.linalg.inv(sampled.core))
-    assert gap[0] > -1e-9
-
-
 # What is refused, before anything is evaluated
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "code"}, 'variant must be "core", "landmarks" or "printed"'),
-        ({"rescale": True}, 'rescale must be False, "spectral" or "frobenius"'),
-        ({"shift": "sub"}, 'shift must be "submatrix", "exact" or a number; got .sub'),
+        ({"variant": "code"}, "variant is one of core"),
+        ({"rescale": True}, "rescale is one of spectral"),
+        ({"shift": "sub"}, "shift, .*is one of submatrix, exact; got .sub"),
         ({"shift": None}, "shift must be .* got None"),
         ({"shift": np.nan}, "shift must be .* got nan"),
-        ({"alpha": -1.0}, "alpha must be a number >= 0"),
-        ({"alpha": np.inf}, "alpha must be a number >= 0"),
+        ({"alpha": -1.0}, "alpha must be"),
+        ({"alpha": np.inf}, "alpha must be"),
     ],
 )
 def test_impossible_options(options, message):
@@ -230,44 +171,20 @@ def test_impossible_options(options, message):
     assert sim.calls == 0
 
 
-def test_asymmetric_matrix_names_the_way_out():
-    sim = Similarity.from_matrix(asymmetric(20))
-    with pytest.raises(ValueError, match=r"symmetric.*sim\.symmetrized\(\)"):
-        sms_nystrom(sim, 5)
-    assert sms_nystrom(sim.symmetrized(), 5, rng=0).symmetric
-
-
 # Figures of the guide
-
-
-def test_gaussian_matrix():
-    K = gaussian_psd(1000, rng=0)
-    approximation = sms_nystrom(Similarity.from_matrix(K), 100, rng=0)
-    assert error(K, approximation) == pytest.approx(0.854, abs=0.02)
 
 
 def test_shift_outside_the_core_grows_with_the_sample():
     """Erratum 16: the published code stays flat, Algorithm 1 blows up."""
     K = cross_encoder_like(500, rng=0)
-    errors = {
-        variant: [
-            np.mean(
-                [
-                    error(
-                        K,
-                        sms_nystrom(
-                            Similarity.from_matrix(K), s, variant=variant, rng=seed
-                        ),
-                    )
-                    for seed in range(3)
-                ]
-            )
-            for s in (25, 100)
-        ]
-        for variant in ("core", "landmarks")
-    }
-    assert errors["core"][1] == pytest.approx(errors["core"][0], rel=0.15)
-    assert errors["landmarks"][1] > 1.5 * errors["landmarks"][0]
+    sim = Similarity.from_matrix(K)
+
+    def mean_error(variant, s):
+        draws = (sms_nystrom(sim, s, variant=variant, rng=seed) for seed in range(3))
+        return np.mean([error(K, answer) for answer in draws])
+
+    assert mean_error("core", 100) == pytest.approx(mean_error("core", 25), rel=0.15)
+    assert mean_error("landmarks", 100) > 1.5 * mean_error("landmarks", 25)
 
 
 @pytest.mark.parametrize("variant", ["landmarks", "printed"])

@@ -3,7 +3,6 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from test_interpolation import path, random_laplacian, surface_operator
 
 from simlib import Similarity
 from simlib.biharmonic import (
@@ -16,8 +15,8 @@ from simlib.biharmonic import (
 from simlib.datasets import bumpy_sphere
 from simlib.landmarks import uniform
 from simlib.similarity.budget import BudgetExceeded
-from study.datasets import load_bunny
 from support.matrices import Recorder, asymmetric, indefinite, quick
+from support.operators import path, random_laplacian
 
 
 def operator(n, landmarks, **options):
@@ -50,21 +49,6 @@ def test_constants_are_exact(nnz_per_row):
     sim = Similarity.from_matrix(np.full((50, 50), -3.0))
     approximation = biharmonic_approximation(sim, P, landmarks)
     np.testing.assert_allclose(approximation.toarray(), -3, rtol=1e-9)
-
-
-def test_all_landmarks_are_exact():
-    K, landmarks = indefinite(20), uniform(20, 20, rng=1)
-    P = operator(20, landmarks)
-    approximation = biharmonic_approximation(Similarity.from_matrix(K), P, landmarks)
-    np.testing.assert_array_equal(approximation.toarray(), K)
-
-
-def test_one_landmark_knows_one_value():
-    K = indefinite(20)
-    approximation = biharmonic_approximation(
-        Similarity.from_matrix(K), operator(20, [3]), [3]
-    )
-    np.testing.assert_allclose(approximation.toarray(), K[3, 3], rtol=1e-9)
 
 
 @quick
@@ -158,18 +142,8 @@ def test_sparse_factors_answer_as_dense_ones():
         )
 
 
-def test_single_precision():
-    K, landmarks = indefinite(40, dtype=np.float32), uniform(40, 8, rng=0)
-    P = operator(40, landmarks, nnz_per_row=3)
-    sim = Similarity.from_matrix(K)
-    exact = biharmonic_approximation(sim, P, landmarks)
-    single = biharmonic_approximation(sim, P.astype(np.float32), landmarks)
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single.toarray(), exact.toarray(), atol=1e-4)
-
-
 def test_landmarks_as_a_list_and_other_formats_of_P():
-    K, landmarks = indefinite(40), uniform(40, 8, rng=0)
+    K, landmarks = indefinite(40, dtype=np.float32), uniform(40, 8, rng=0)
     P = operator(40, landmarks, nnz_per_row=3)
     sim = Similarity.from_matrix(K)
     exact = biharmonic_approximation(sim, P, landmarks)
@@ -177,46 +151,31 @@ def test_landmarks_as_a_list_and_other_formats_of_P():
     assert exact.method == "biharmonic_approximation"
     for other in P.tocsc(), scipy.sparse.csr_matrix(P), P.toarray(order="F"):
         same = biharmonic_approximation(sim, other, landmarks.tolist())
-        np.testing.assert_allclose(same.toarray(), exact.toarray(), atol=1e-12)
+        np.testing.assert_allclose(same.toarray(), exact.toarray(), atol=1e-6)
+    single = biharmonic_approximation(sim, P.astype(np.float32), landmarks)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single.toarray(), exact.toarray(), atol=1e-4)
 
 
 # Accuracy
-
-
-def squared_errors(mesh, n_landmarks, n_items, operators):
-    """Of symmetrised heat distances, on a block of items that are no landmarks."""
-    order = uniform(len(mesh.vertices), n_landmarks + n_items, rng=0)
-    D = heat_geodesics(mesh.vertices, mesh.faces, order)[order]
-    K = (D + D.T) / 2
-    landmarks, items = np.split(order, [n_landmarks])
-    W, block = K[:n_landmarks, :n_landmarks], K[n_landmarks:, n_landmarks:]
-    for M, options in operators:
-        P = interpolation(M, landmarks, **options)[items]
-        gap = P @ W @ P.T - block
-        yield np.square(gap).sum() / np.square(block).sum()
 
 
 def test_more_landmarks_help_and_harmonic_ones_less():
     mesh = bumpy_sphere(4)
     L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
     M = biharmonic_operator(L, mass)
-    (few,) = squared_errors(mesh, 40, 100, [(M, {})])
-    many, harmonic = squared_errors(mesh, 180, 100, [(M, {}), (L, {})])
-    assert many < few / 3
-    assert many < harmonic / 4
+    order = uniform(len(mesh.vertices), 280, rng=0)
+    D = heat_geodesics(mesh.vertices, mesh.faces, order)[order]
+    K = (D + D.T) / 2
 
+    def missed(operator, n_landmarks):
+        landmarks, items = order[:n_landmarks], order[180:]
+        P = interpolation(operator, landmarks)[items]
+        return np.linalg.norm(P @ K[:n_landmarks, :n_landmarks] @ P.T - K[180:, 180:])
 
-@pytest.mark.slow
-def test_sparse_bunny_loses_little(data):
-    """With 15 entries in a row, whose sum has to be mended."""
-    mesh = load_bunny()
-    M = surface_operator(mesh)
-    thin = {"nnz_per_row": 15}
-    variants = [(M, {}), (M, thin), (M, {**thin, "renormalize": False})]
-    dense, renormalised, as_kept = squared_errors(mesh, 300, 75, variants)
-    assert dense < 2e-4
-    assert renormalised < 1.5 * dense
-    assert as_kept > 10 * dense
+    many, few, harmonic = missed(M, 180), missed(M, 40), missed(L, 180)
+    assert 3 * many**2 < few**2
+    assert 4 * many**2 < harmonic**2
 
 
 # What is refused
@@ -230,19 +189,13 @@ def test_operator_of_other_landmarks():
         for others in landmarks[::-1], uniform(40, 8, rng=1), np.roll(landmarks, 1):
             with pytest.raises(ValueError, match="not the identity on these landmarks"):
                 biharmonic_approximation(sim, P, others)
+    for other in P[:, :7], P[:39], P.T:
+        with pytest.raises(ValueError, match=r"must have shape \(40, 8\)"):
+            biharmonic_approximation(sim, other, landmarks)
     P[landmarks[0], 0] = np.nan
     with pytest.raises(ValueError, match="P contains NaN"):
         biharmonic_approximation(sim, P, landmarks)
     assert function.asked == []
-
-
-def test_operator_of_another_shape():
-    landmarks = uniform(40, 8, rng=0)
-    sim = Similarity.from_matrix(indefinite(40))
-    P = operator(40, landmarks)
-    for other in P[:, :7], P[:39], P.T:
-        with pytest.raises(ValueError, match=r"must have shape \(40, 8\)"):
-            biharmonic_approximation(sim, other, landmarks)
 
 
 @pytest.mark.parametrize("landmarks", [[0, 0], [40], [], [[0, 1]], [0.0]])

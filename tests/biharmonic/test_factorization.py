@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.linalg import spsolve
-from test_interpolation import random_laplacian, surface_operator
 
 from simlib.biharmonic import biharmonic_operator, factorization, interpolation
 from simlib.biharmonic.elimination_tree import depths, elimination_tree, postorder
@@ -14,17 +13,9 @@ from simlib.biharmonic.selected_solve import selected_columns
 from simlib.datasets import bumpy_sphere
 from simlib.landmarks import uniform
 from support.matrices import quick
+from support.operators import random_laplacian, surface_operator
 
-
-@pytest.fixture(params=["nested dissection", "minimum degree"])
-def _order(request, monkeypatch):
-    if request.param == "minimum degree":
-        monkeypatch.setattr(factorization, "pymetis", None)
-    else:
-        pytest.importorskip("pymetis", reason="needs pymetis, of the extra mesh")
-
-
-in_both_orders = pytest.mark.usefixtures("_order")
+in_both_orders = pytest.mark.usefixtures("both_orders")
 
 
 def definite(n, seed, harmonic=False):

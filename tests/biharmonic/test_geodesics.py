@@ -13,28 +13,12 @@ from simlib.biharmonic import (
     graph_distances,
     graph_laplacian,
     heat_geodesics,
-    merge_vertices,
     mesh_laplacian,
 )
 from simlib.biharmonic import geodesics as module
 from simlib.datasets import bumpy_sphere
 from support.matrices import quick
-
-TETRAHEDRON = (
-    np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]], dtype=float),
-    np.array([[0, 1, 2], [0, 3, 1], [0, 2, 3], [1, 3, 2]]),
-)
-
-
-def flat_square(m):
-    """m x m vertices in the unit square of the plane."""
-    x, y = np.meshgrid(*[np.linspace(0, 1, m)] * 2, indexing="ij")
-    k = np.arange(m * m).reshape(m, m)
-    a, b, c, d = k[:-1, :-1], k[1:, :-1], k[1:, 1:], k[:-1, 1:]
-    faces = [
-        np.stack(corners, axis=-1).reshape(-1, 3) for corners in ([a, b, c], [a, c, d])
-    ]
-    return np.stack([x, y, 0 * x], axis=-1).reshape(-1, 3), np.concatenate(faces)
+from support.operators import TETRAHEDRON, flat_square
 
 
 def edge_graph(vertices, faces):
@@ -59,12 +43,6 @@ def relative_gaps(found, exact, least):
 
 
 # Graphs, exactly
-
-
-def test_path():
-    path = coo_array(([2.0, 3.0, 4.0], ([0, 1, 2], [1, 2, 3])), shape=(4, 4))
-    D = graph_distances(path, [3, 0])
-    np.testing.assert_array_equal(D.T, [[9, 7, 4, 0], [0, 2, 5, 9]])
 
 
 @quick
@@ -119,18 +97,9 @@ def test_graphs_of_other_libraries_are_named():
 # Surfaces, exactly
 
 
-def test_exact_distances_in_the_plane():
-    vertices, faces = flat_square(50)
-    sources = [0, 25 * 50 + 25, 49]
-    D = exact_geodesics(vertices, faces, sources)
-    exact = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
-    np.testing.assert_allclose(D, exact, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.slow
 def test_exact_distances_do_not_depend_on_the_triangles():
     square = flat_square(2)[0][:, :2]
-    points = np.vstack([square, np.random.default_rng(0).random((300, 2))])
+    points = np.vstack([square, np.random.default_rng(0).random((150, 2))])
     vertices = np.column_stack([points, np.zeros(len(points))])
     D = exact_geodesics(vertices, Delaunay(points).simplices, range(len(points)))
     exact = np.linalg.norm(vertices[:, None] - vertices, axis=-1)
@@ -162,17 +131,6 @@ def test_exact_distance_over_an_edge():
 # Surfaces
 
 
-def test_distances_in_the_plane():
-    vertices, faces = flat_square(50)
-    sources = [0, 25 * 50 + 25, 49]
-    D = heat_geodesics(vertices, faces, sources)
-    exact = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
-    assert D.shape == (2500, 3)
-    gaps = relative_gaps(D, exact, 0.2)
-    assert gaps.max() < 0.06
-    assert np.median(gaps) < 0.02
-
-
 def test_distances_on_the_sphere():
     mesh = bumpy_sphere(4)
     vertices = mesh.vertices / np.linalg.norm(mesh.vertices, axis=1, keepdims=True)
@@ -200,15 +158,6 @@ def bumpy_exactly(bumpy):
     return vertices, faces, sources[:20], exact_geodesics(vertices, faces, sources[:20])
 
 
-def test_no_detour_over_edges(bumpy):
-    """A path along the edges is never much shorter than the geodesic."""
-    vertices, faces, sources, D = bumpy
-    over_edges = graph_distances(edge_graph(vertices, faces), sources)
-    assert (D - 1.1 * over_edges).max() <= 0
-    far = over_edges > 0.5
-    assert 0.9 < np.median(D[far] / over_edges[far]) < 1
-
-
 def test_exact_distances_are_a_metric(bumpy_exactly):
     *_, sources, D = bumpy_exactly
     K = D[sources]
@@ -227,14 +176,6 @@ def test_exact_distances_between_straight_lines_and_edges(bumpy_exactly):
     assert np.median(D[D > 0.5] / over_edges[D > 0.5]) < 0.95
 
 
-def test_heat_is_near_the_exact_distances(bumpy, bumpy_exactly):
-    *_, D = bumpy
-    *_, exact = bumpy_exactly
-    gaps = relative_gaps(D[:, : exact.shape[1]], exact, 0.3)
-    assert gaps.max() < 0.25
-    assert np.median(gaps) < 0.05
-
-
 def test_exact_columns_and_lengths(bumpy_exactly):
     vertices, faces, sources, D = bumpy_exactly
     turned = np.roll(faces, 1, axis=1)[::-1, ::-1]
@@ -242,29 +183,19 @@ def test_exact_columns_and_lengths(bumpy_exactly):
     np.testing.assert_allclose(scaled, 1000 * D[:, [7, 3, 7]], rtol=1e-9, atol=1e-9)
 
 
-def test_a_source_is_at_no_distance(bumpy):
-    *_, sources, D = bumpy
-    assert (D[sources, np.arange(150)] == 0).all()
-    assert (D >= 0).all()
-
-
 def test_raw_distances_are_not_symmetric(bumpy):
     *_, sources, D = bumpy
+    assert (D >= 0).all()
     K = D[sources]
+    assert (np.diag(K) == 0).all()
     skew = np.linalg.norm(K - K.T) / np.linalg.norm(K)
     assert 0.001 < skew < 0.02
 
 
-def test_each_column_is_of_its_own_source(bumpy):
+def test_lengths_scale_and_each_column_is_of_its_own_source(bumpy):
     vertices, faces, sources, D = bumpy
-    one = heat_geodesics(vertices, faces, sources[[7]])
-    np.testing.assert_array_equal(one, D[:, [7]])
-
-
-def test_lengths_scale(bumpy):
-    vertices, faces, sources, D = bumpy
-    scaled = heat_geodesics(1000 * vertices + 5, faces, sources[:2])
-    np.testing.assert_allclose(scaled, 1000 * D[:, :2], rtol=1e-6, atol=1e-4)
+    scaled = heat_geodesics(1000 * vertices + 5, faces, sources[[7, 1]])
+    np.testing.assert_allclose(scaled, 1000 * D[:, [7, 1]], rtol=1e-6, atol=1e-4)
 
 
 @pytest.mark.parametrize("geodesics", [heat_geodesics, exact_geodesics])
@@ -296,27 +227,6 @@ def test_coordinates_of_any_size(power):
 
 
 # What is refused
-
-
-@pytest.mark.parametrize(
-    ("vertices", "faces", "message"),
-    [
-        (np.zeros((4, 2)), TETRAHEDRON[1], r"`vertices` must be .* got shape \(4, 2\)"),
-        (np.full((4, 3), np.nan), TETRAHEDRON[1], "finite coordinates"),
-        (TETRAHEDRON[0] * 1j, TETRAHEDRON[1], "real and finite .* of complex128"),
-        (np.zeros((1, 3)), np.zeros((0, 3), int), "1 vertices alone are no surface"),
-        (np.zeros((0, 3)), np.zeros((0, 3), int), "0 vertices alone are no surface"),
-        (TETRAHEDRON[0], np.zeros((2, 4), int), r"`faces` must be .* shape \(2, 4\)"),
-        (TETRAHEDRON[0], np.zeros((2, 3)), "got float64"),
-        (TETRAHEDRON[0], TETRAHEDRON[1] + 1, "name vertices 1 to 4; there are 0 to 3"),
-        (TETRAHEDRON[0], TETRAHEDRON[1] - 1, "name vertices -1 to 2"),
-        (TETRAHEDRON[0], TETRAHEDRON[1][:1], "mesh is in 2 pieces, the largest of 3"),
-    ],
-)
-@pytest.mark.parametrize("geodesics", [heat_geodesics, exact_geodesics])
-def test_impossible_meshes(geodesics, vertices, faces, message):
-    with pytest.raises(ValueError, match=message):
-        geodesics(vertices, faces, [0])
 
 
 @pytest.mark.parametrize("axes", [[1, 2], [0, 1]])
@@ -401,8 +311,8 @@ def test_distances_beyond_the_largest_number(dtype):
     [
         ([[0]], ValueError, "one-dimensional array of integers"),
         ([0.0], ValueError, "got float64"),
-        ([0, 4], IndexError, "numbered 0 to 3; got 0 to 4"),
-        ([-1], IndexError, "got -1 to -1"),
+        ([0, 4], IndexError, "numbered 0 to 3; got 4"),
+        ([-1], IndexError, "got -1"),
     ],
 )
 def test_impossible_sources(sources, kind, message):
@@ -421,89 +331,6 @@ def test_missing_package(package, geodesics, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=r"pip install simlib\[mesh\]"):
         geodesics(*TETRAHEDRON, [0])
-
-
-# Vertices that coincide, and triangles that are there twice
-
-
-def cut_open(vertices, faces, some):
-    """Give a part of the triangles vertices of their own, as a seam of a texture."""
-    used, corners = np.unique(faces[some], return_inverse=True)
-    faces = faces.copy()
-    faces[some] = len(vertices) + corners.reshape(-1, 3)
-    return np.vstack([vertices, vertices[used]]), faces
-
-
-def along_a_seam():
-    """A cylinder of one piece, cut open along a line."""
-    flat, faces = flat_square(41)
-    angle, z = 2 * np.pi * flat[:, 0], 4 * flat[:, 1]
-    points = np.column_stack([np.cos(angle), np.sin(angle), z])
-    points[flat[:, 0] == 1] = points[flat[:, 0] == 0]
-    return points, faces
-
-
-def soup(vertices, faces):
-    return vertices[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3)
-
-
-@pytest.mark.parametrize("geodesics", [heat_geodesics, exact_geodesics, mesh_laplacian])
-def test_meshes_that_are_cut_open_are_named(geodesics):
-    mesh = bumpy_sphere(2)
-    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
-    meshes = [
-        along_a_seam(),
-        cut_open(mesh.vertices, mesh.faces, half),
-        soup(mesh.vertices, mesh.faces),
-    ]
-    sources = [[0]] if geodesics is not mesh_laplacian else []
-    for vertices, faces in meshes:
-        places = len(np.unique(vertices, axis=0))
-        message = rf"{len(vertices)} vertices are at {places} places.*merge_vertices"
-        with pytest.raises(ValueError, match=message):
-            geodesics(vertices, faces, *sources)
-    for again in mesh.faces, mesh.faces[:, ::-1], mesh.faces[:1, [1, 2, 0]]:
-        with pytest.raises(ValueError, match="triangles are there already"):
-            geodesics(mesh.vertices, np.vstack([mesh.faces, again]), *sources)
-
-
-def test_merged_meshes_have_the_distances_of_the_whole():
-    mesh = bumpy_sphere(3)
-    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
-    expected = exact_geodesics(mesh.vertices, mesh.faces, [0, 9])
-    for vertices, faces in (
-        cut_open(mesh.vertices, mesh.faces, half),
-        soup(mesh.vertices, mesh.faces),
-        (mesh.vertices, np.vstack([mesh.faces, mesh.faces[:, ::-1]])),
-    ):
-        merged, triangles, index = merge_vertices(vertices, faces)
-        assert (merged[index] == vertices).all()
-        assert len(triangles) == len(mesh.faces)
-        places = [np.flatnonzero((vertices == v).all(axis=1))[0] for v in mesh.vertices]
-        D = exact_geodesics(merged, triangles, index[places][[0, 9]])[index[places]]
-        np.testing.assert_allclose(D, expected, rtol=1e-9, atol=1e-12)
-    vertices, faces, index = merge_vertices(*along_a_seam())
-    D = exact_geodesics(vertices, faces, [0])[index, 0]
-    assert D.max() == pytest.approx(np.hypot(4, np.pi), rel=2e-3)  # half way round
-    np.testing.assert_array_equal(D[:41], D[-41:])  # both sides of the seam
-
-
-def test_merging():
-    mesh = bumpy_sphere(2)
-    vertices, faces, index = merge_vertices(mesh.vertices, mesh.faces)
-    np.testing.assert_array_equal(vertices, mesh.vertices)
-    np.testing.assert_array_equal(faces, mesh.faces)
-    np.testing.assert_array_equal(index, np.arange(len(vertices)))
-    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-0.0, 0, 0]], np.float32)
-    vertices, faces, index = merge_vertices(corners, [[0, 1, 2], [0, 3, 1], [2, 1, 3]])
-    assert vertices.dtype == np.float32
-    assert (faces.tolist(), index.tolist()) == ([[0, 1, 2]], [0, 1, 2, 0])
-
-
-def test_twice_the_faces_have_the_area_of_one():
-    vertices, faces = flat_square(4)
-    merged = merge_vertices(vertices, np.vstack([faces, faces]))[:2]
-    assert mesh_laplacian(*merged)[1].sum() == pytest.approx(1)
 
 
 def long_cylinder(around):
@@ -569,9 +396,3 @@ def test_halved_edges_leave_the_surface_as_it_is():
         )
     mesh = bumpy_sphere(4)  # as fine as meshes of the book
     assert len(module._refined(mesh.vertices, mesh.faces)[0]) == len(mesh.vertices)
-
-
-def test_halved_edges_are_bounded(monkeypatch):
-    monkeypatch.setattr(module, "ADDED", 100)
-    vertices, faces = long_cylinder(60)
-    assert len(module._refined(vertices, faces)[0]) < 1000

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, random_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from simlib import Similarity
-from simlib.biharmonic import HubLabels, factorization, graph_distances
+from simlib.biharmonic import HubLabels, graph_distances
 from simlib.datasets import bumpy_sphere, planar_roads
 from study.datasets import load_road_graph
 from support.matrices import quick
@@ -30,15 +30,7 @@ def whole(labels, landmarks, size):
     return W
 
 
-@pytest.fixture(params=["nested dissection", "minimum degree"])
-def _order(request, monkeypatch):
-    if request.param == "minimum degree":
-        monkeypatch.setattr(factorization, "pymetis", None)
-    else:
-        pytest.importorskip("pymetis", reason="needs pymetis, of the extra mesh")
-
-
-in_both_orders = pytest.mark.usefixtures("_order")
+in_both_orders = pytest.mark.usefixtures("both_orders")
 
 
 # Exactly
@@ -54,12 +46,6 @@ def test_path_and_ring():
     np.testing.assert_array_equal(
         labels.distances(7, i), np.minimum(abs(i - 7), n - abs(i - 7))
     )
-
-
-@in_both_orders
-def test_one_node_and_two():
-    assert HubLabels([[0.0]]).rows([0]).tolist() == [[0]]
-    assert HubLabels([[5.0, 2.0], [0.0, 0.0]]).rows([1, 0]).tolist() == [[1, 0], [0, 1]]
 
 
 @in_both_orders
@@ -144,29 +130,26 @@ def test_an_edge_of_opposite_values():
     assert HubLabels(skew).distances(0, 4) == 4
 
 
-def test_nothing_asked_for():
+def test_little_asked_for():
     labels = HubLabels(np.ones((4, 4)))
     assert labels.rows([]).shape == (0, 4)
     assert labels.rows([1], []).shape == (1, 0)
     assert labels.distances([], []).shape == (0,)
     assert list(labels.blocks([])) == []
     assert "4 nodes, depth 4" in repr(labels)
-
-
-def test_repeated_landmarks():
-    labels = HubLabels(np.eye(9, k=1))
-    S = np.array([4, 4, 0, 8, 0])
+    labels, S = HubLabels(np.eye(9, k=1)), np.array([4, 4, 0, 8, 0])
     np.testing.assert_array_equal(whole(labels, S, 2), abs(S[:, None] - S))
     np.testing.assert_array_equal(labels.rows(S, S), abs(S[:, None] - S))
+    assert HubLabels([[0.0]]).rows([0]).tolist() == [[0]]
 
 
 # What is refused
 
 
 def test_several_pieces():
-    with pytest.raises(ValueError, match=r"in 2 pieces.*connected_components"):
+    with pytest.raises(ValueError, match="in 2 pieces"):
         HubLabels(np.kron(np.eye(2), np.ones((3, 3))))
-    with pytest.raises(ValueError, match="has no node"):
+    with pytest.raises(ValueError, match="in 0 pieces"):
         HubLabels(np.zeros((0, 0)))
     with pytest.raises(ValueError, match="square"):
         HubLabels(np.zeros((2, 3)))
@@ -191,7 +174,7 @@ def test_nodes_that_do_not_exist(nodes):
         lambda: labels.rows([0], nodes),
         lambda: list(labels.blocks(nodes)),
     ):
-        with pytest.raises(IndexError, match=r"Nodes are (numbered 0 to 3|integers)"):
+        with pytest.raises((IndexError, ValueError), match="Nodes are"):
             ask()
     with pytest.raises(ValueError, match="at least 1"):
         list(labels.blocks([0], size=0))

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 from scipy.spatial import ConvexHull, Delaunay
-from test_geodesics import TETRAHEDRON, flat_square
 
 from simlib.biharmonic import biharmonic_operator, graph_laplacian, mesh_laplacian
 from simlib.datasets import bumpy_sphere
 from study.datasets import load_cortex
 from support.matrices import quick
+from support.operators import TETRAHEDRON, flat_square
 
 
 def weighted_graph(n, seed):
@@ -41,13 +41,10 @@ def test_square_grid_gives_the_five_point_stencil():
     row[[1, 2, 2, 3], [2, 1, 3, 2]] = -1
     row[2, 2] = 4
     np.testing.assert_allclose(L.toarray()[12], row.ravel(), atol=1e-14)
+    at_the_corner = L.toarray()[0, [1, 5, 6]]  # edges with one angle opposite
+    np.testing.assert_allclose(at_the_corner, [-0.5, -0.5, 0], atol=1e-14)
     np.testing.assert_allclose(mass[12], 1 / 16)
     np.testing.assert_allclose(mass.sum(), 1)
-
-
-def test_edge_of_the_square_has_one_angle():
-    L, _ = mesh_laplacian(*flat_square(5))
-    np.testing.assert_allclose(L.toarray()[0, [1, 5, 6]], [-0.5, -0.5, 0], atol=1e-14)
 
 
 def test_obtuse_angles_give_a_negative_weight():
@@ -72,11 +69,6 @@ def test_diagonal_of_an_adjacency_cancels():
     A = weighted_graph(6, 0)
     loops = graph_laplacian(A + np.diag([0, 1, 2, -1, 1e20, 1e-20]))
     np.testing.assert_array_equal(loops.toarray(), graph_laplacian(A).toarray())
-
-
-def test_nodes_without_edges():
-    L = graph_laplacian(csr_array((3, 3)))
-    assert L.nnz == biharmonic_operator(L).nnz == 0
 
 
 # Against others
@@ -130,8 +122,7 @@ def check_operator(L, mass):
 
 
 def test_surface_operator():
-    L, mass = mesh_laplacian(*flat_square(8))
-    check_operator(L, mass)
+    check_operator(*mesh_laplacian(*flat_square(8)))
     mesh = bumpy_sphere(3)
     L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
     check_operator(L, mass)
@@ -168,15 +159,6 @@ def test_linear_functions_are_harmonic_inside():
     assert abs(flux[triangles.convex_hull]).max() > 0.1
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1e3])
-def test_units(scale):
-    mesh = bumpy_sphere(2)
-    L, mass = mesh_laplacian(mesh.vertices, mesh.faces)
-    scaled, masses = mesh_laplacian(scale * mesh.vertices + 5 * scale, mesh.faces)
-    assert abs(L - scaled).max() < 1e-9
-    np.testing.assert_allclose(masses, scale**2 * mass, rtol=1e-9)
-
-
 @pytest.mark.parametrize("power", [-500, -300, 300, 500])
 def test_coordinates_of_any_size(power):
     mesh = bumpy_sphere(2)
@@ -184,14 +166,6 @@ def test_coordinates_of_any_size(power):
     scaled, masses = mesh_laplacian(np.ldexp(mesh.vertices, power), mesh.faces)
     np.testing.assert_array_equal(scaled.toarray(), L.toarray())
     np.testing.assert_array_equal(np.ldexp(masses, -2 * power), mass)
-
-
-def test_several_pieces_do_not_meet():
-    vertices, faces = TETRAHEDRON
-    L, mass = mesh_laplacian(np.vstack([vertices, vertices + 9]), [*faces, *faces + 4])
-    one, masses = mesh_laplacian(vertices, faces)
-    np.testing.assert_allclose(L.toarray(), np.kron(np.eye(2), one.toarray()))
-    np.testing.assert_allclose(mass, np.tile(masses, 2))
 
 
 def test_types_of_numbers():
@@ -233,12 +207,6 @@ def test_mass_on_the_diagonal_of_a_sparse_array():
 @pytest.mark.parametrize(
     ("vertices", "faces", "message"),
     [
-        (np.zeros((4, 2)), TETRAHEDRON[1], r"got shape \(4, 2\)"),
-        (np.full((4, 3), np.nan), TETRAHEDRON[1], "finite coordinates"),
-        (TETRAHEDRON[0] * 1j, TETRAHEDRON[1], "real and finite .* of complex128"),
-        (np.zeros((0, 3)), np.zeros((0, 3), int), "`faces` are empty, and 0 vertices"),
-        (TETRAHEDRON[0], np.zeros((2, 3)), "`faces` must be integers .* float64"),
-        (TETRAHEDRON[0], TETRAHEDRON[1] + 1, "name vertices 1 to 4; there are 0 to 3"),
         (TETRAHEDRON[0], TETRAHEDRON[1][:1], "1 vertices .* vertex 3 is the first"),
         (np.eye(3), [[0, 1, 2], [0, 0, 1]], r"1 triangles have no area, face 1 .*0, 1"),
         ([[0, 0, 0], [1, 0, 0], [2, 0, 0]], [[0, 1, 2]], "no area, face 0"),
@@ -247,7 +215,7 @@ def test_mass_on_the_diagonal_of_a_sparse_array():
         (1e160 * TETRAHEDRON[0], TETRAHEDRON[1], "range of numbers; take another"),
     ],
 )
-def test_impossible_meshes(vertices, faces, message):
+def test_meshes_without_a_laplacian(vertices, faces, message):
     with pytest.raises(ValueError, match=message):
         mesh_laplacian(vertices, faces)
 
@@ -299,15 +267,15 @@ def test_weights_of_which_the_sums_are_no_numbers():
 @pytest.mark.parametrize(
     ("mass", "message"),
     [
-        (np.ones(3), r"shape \(4,\), the diagonal of D; got \(3,\)"),
+        (np.ones(3), r"the diagonal of D.* \(4,\); got \(3,\)"),
         (np.ones((4, 4)), r"got \(4, 4\)"),
-        ([1, 1, 0, 1], "finite and positive"),
-        ([1, 1, -1, 1], "finite and positive"),
-        ([1, 1, np.nan, 1], "finite and positive"),
-        ([1, 1, 1j, 1], "real, finite and positive"),
-        (csr_array(np.ones((4, 4))), "sparse `mass` is diagonal, of shape .4, 4."),
-        (scipy.sparse.eye_array(4, 5), r"diagonal, of shape .4, 4.; got .* \(4, 5\)"),
-        (scipy.sparse.diags_array([1.0, 1, 0, 1]), "finite and positive"),
+        ([1, 1, 0, 1], "positive"),
+        ([1, 1, -1, 1], "positive"),
+        ([1, 1, np.nan, 1], "finite"),
+        ([1, 1, 1j, 1], "real"),
+        (csr_array(np.ones((4, 4))), "sparse `mass` is diagonal"),
+        (scipy.sparse.eye_array(4, 5), r"\(4, 4\); got \(4, 5\)"),
+        (scipy.sparse.diags_array([1.0, 1, 0, 1]), "positive"),
     ],
 )
 def test_impossible_masses(mass, message):

@@ -8,7 +8,7 @@ import pytest
 
 from press import Repository, read_chapter
 from press.chapters import cell_code, code_cells, parameters, tags
-from press.repository import PROFILES
+from press.repository import PROFILES, read_yaml
 
 BOOK = Repository.here()
 PAGES = BOOK.pages()
@@ -39,13 +39,10 @@ def glued(page):
     for node in ast.walk(code(page)):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "glue":
             key = node.args[0]
-            parts = key.values if isinstance(key, ast.JoinedStr) else [key]
-            patterns.append(
-                "".join(
-                    re.escape(part.value) if isinstance(part, ast.Constant) else ".+"
-                    for part in parts
-                )
-            )
+            patterns.append("")
+            for part in key.values if isinstance(key, ast.JoinedStr) else [key]:
+                plain = isinstance(part, ast.Constant)
+                patterns[-1] += re.escape(part.value) if plain else ".+"
     return patterns
 
 
@@ -53,23 +50,17 @@ def pasted(page):
     """Yield the page and key of each glued value that a chapter shows."""
     text = BOOK.source(page).read_text(encoding="utf-8")
     for match in GLUE_ROLE.finditer(text):
-        document, separator, key = match.group(1).rpartition("::")
-        yield (
-            BOOK.chapter_name(document) if separator else page,
-            key.partition(":")[0],
-        )
+        document, _, key = match[1].rpartition("::")
+        yield BOOK.chapter_name(document) or page, key.partition(":")[0]
     for match in GLUE_DIRECTIVE.finditer(text):
         key, document = match.groups()
         yield BOOK.chapter_name(document) if document else page, key
 
 
-def test_pages_are_listed_once():
-    assert len(set(PAGES)) == len(PAGES)
-
-
-def test_every_page_of_the_book_folder_is_listed():
+def test_every_page_of_the_book_folder_is_listed_once():
     files = {path.relative_to(BOOK.book) for path in BOOK.book.rglob("*.md")}
     assert {path.with_suffix("").as_posix() for path in files} == set(PAGES)
+    assert len(set(PAGES)) == len(PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -77,27 +68,17 @@ def test_a_chapter_with_code_has_one_parameters_cell(page):
     cells = code_cells(notebook(page))
     if page not in ("colophon", "glance") and cells:  # they only show
         assert len([cell for cell in cells if "parameters" in tags(cell)]) == 1
-        assert parameters(notebook(page))
-
-
-@pytest.mark.parametrize("profile", PROFILES)
-def test_profiles_change_declared_parameters(profile):
-    for page, values in BOOK.overrides(profile).items():
-        assert page in PAGES
-        assert values.keys() <= parameters(notebook(page)).keys(), page
+        declared = parameters(notebook(page)).keys()
+        assert declared
+        for profile in PROFILES:
+            assert BOOK.overrides(profile).get(page, {}).keys() <= declared
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_code_fits_the_page(page):
-    cells = code_cells(notebook(page))
-    lines = [line for cell in cells for line in cell.source.splitlines()]
+def test_code_fits_the_page_and_defines_no_classes(page):
+    lines = [line for c in code_cells(notebook(page)) for line in c.source.splitlines()]
     assert [line for line in lines if len(line) > WIDTH] == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_chapters_define_no_classes(page):
-    names = [n.name for n in ast.walk(code(page)) if isinstance(n, ast.ClassDef)]
-    assert names == []
+    assert not [n for n in ast.walk(code(page)) if isinstance(n, ast.ClassDef)]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -111,10 +92,7 @@ def test_shown_values_are_glued(page):
 
 
 def test_papers_figures_say_where_they_are_printed():
-    import yaml
-
-    figures = yaml.safe_load((BOOK.book / "papers.yml").read_text(encoding="utf-8"))
-    for key, entry in figures.items():
+    for key, entry in read_yaml(BOOK.book / "papers.yml").items():
         assert {"value", "source", "table"} <= set(entry), key
 
 

@@ -4,31 +4,20 @@ import json
 import math
 import re
 import shutil
+from dataclasses import replace
 
 import pytest
-import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
+from claims import KINDS, PAPERS, Claim, Item, Records, read_claims, read_items
+from claims.verdicts import Record, median, most
 from press import Repository
-from press.claims import (
-    KINDS,
-    PAPERS,
-    Claim,
-    Item,
-    Records,
-    read_claims,
-    read_items,
-)
-from press.expressions import evaluate, fill
-from support.matrices import quick
 
 BOOK = Repository.here().book
 CLAIMS = read_claims()
 ITEMS = read_items()
 PAGES = "".join(path.read_text("utf-8") for path in sorted(BOOK.glob("*.md")))
 
-# What the papers' texts number, read there and not in numbered.yml.
+# What the papers' texts number.
 THEOREMS = """
 Theorem 1.4, Theorem 1.5, Theorem 1.6, Theorem 4.1, Theorem 4.2, Fact A.3, Fact B.3,
 Lemma B.4, Lemma C.4, Fact D.1, Lemma D.2, Lemma D.3, Lemma D.4, Lemma E.1, Lemma E.2,
@@ -51,241 +40,132 @@ NUMBERED = {
     ],
 }
 
-NAMES = {"cur": {"e": [0.5, 0.25], "stsb": {"a b": 2, "250": None}}, "n": 3}
+
+class Given(Records):
+    """Records that are given."""
+
+    def __init__(self, values):
+        super().__init__()
+        self.values_given = Record(values, "")
+
+    def __getitem__(self, name):
+        return super().__getitem__(name) if name == "paper" else self.values_given[name]
 
 
-# Expressions
+RECORDS = Given({"cur": {"e": [0.5, 0.25], "stsb": {"a b": 2, "250": None}}, "n": 3})
 
 
-@pytest.mark.parametrize(
-    ("expression", "value"),
-    [
-        ("cur.e[1] < cur.e[0] < 1", True),
-        ("cur.e[1] < cur.e[0] > 1", False),
-        ("cur.stsb['a b'] ** n - 2", 6),
-        ("cur.stsb[250] is None", True),
-        ("[x * k for x in cur.e for k in [1, 2] if k > 1]", [1.0, 0.5]),
-        ("[a + b for a, b in zip(cur.e, [1, 2])]", [1.5, 2.25]),
-        ("sum(x < 0.3 for x in cur.e)", 1),
-        ("median([1, None, 2])", 2),
-        ("median([1, None])", math.inf),
-        ("not cur.e[0] > 1 and -n < 0", True),
-        ("mean(cur.e) == 0.375 or missing", True),
-        ("1 and n", 3),
-        ("0 or n", 3),
-        ("max(\n  [1,\n 2])", 2),
-    ],
-)
-def test_values_of_expressions(expression, value):
-    assert evaluate(expression, NAMES) == value
+# Records
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "__import__('os')",
-        "open('x')",
-        "(lambda: 1)()",
-        "n.__class__",
-        "cur.e.append",
-        "'a'.join(['b'])",
-        "[].__class__.__base__",
-        "f'{n}'",
-        "(n := 4)",
-        "max(1, 2, key=abs)",
-        "{n: 1}",
-        "n @ n",
-        "n if n else n",
-        "max(*cur.e)",
-        "cur.e[0:1]",
-        "b'x'",
-        "n n",
-        "",
-        "x = 1",
-        "[x for x.y in cur.e]",
-        "[a for a, *b in [[1]]]",
-        "[a for a, c[0] in [[1]]]",
-        "9 ** 9 ** 9 > 0",
-    ],
-)
-def test_what_does_not_belong_into_an_expression(expression):
-    with pytest.raises((ValueError, LookupError)):
-        evaluate(expression, NAMES)
+def test_what_is_under_a_key_is_an_attribute():
+    cur = Record({"e": [{"x": 1}], "stsb": {"a b": 2, "250": None, "items": 3}}, "cur")
+    assert cur.e[0].x == cur["e"][0]["x"] == 1
+    assert cur.stsb["a b"] == 2
+    assert cur.stsb[250] is None
+    assert cur.stsb["items"] == 3
+    for missing, told in (
+        (lambda: cur.unknown, "'unknown' in cur"),
+        (lambda: cur.stsb[7], "7 in cur.stsb"),
+        (lambda: cur.e[0].y, r"'y' in cur.e\[0\]"),
+    ):
+        with pytest.raises(LookupError, match=told):
+            missing()
 
 
-def test_unknown_names_and_keys():
-    for expression in ("unknown", "cur.unknown", "cur['x']", "cur.e[7]", "n.real"):
-        with pytest.raises(LookupError):
-            evaluate(expression, NAMES)
-
-
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "mean([1, None])",
-        "1 / (n - 3)",
-        "values(n)",
-        "10.0 ** 999",
-        "sqrt(-n)",
-        "n < None",
-    ],
-)
-def test_an_expression_without_a_value_is_named(expression):
-    with pytest.raises(ValueError, match=re.escape(f"{expression!r} has no value")):
-        evaluate(expression, NAMES)
-
-
-numbers = st.integers(-9, 9).map(str)
-terms = st.recursive(
-    numbers,
-    lambda t: st.one_of(
-        st.tuples(t, st.sampled_from("+-*"), t).map(lambda p: f"({' '.join(p)})"),
-        st.tuples(t, st.sampled_from(["<", "<=", "==", "!=", ">", ">="]), t).map(
-            lambda p: f"({' '.join(p)})"
-        ),
-        st.tuples(t, st.sampled_from(["and", "or"]), t).map(
-            lambda p: f"bool({p[0]} {p[1]} {p[2]})"
-        ),
-        st.lists(t, min_size=1, max_size=3).map(lambda p: f"max([{', '.join(p)}])"),
-    ),
-    max_leaves=12,
-)
-
-
-@quick
-@given(terms)
-def test_expressions_have_the_value_that_python_gives_them(expression):
-    assert evaluate(expression, {"bool": bool}) == eval(expression)
-
-
-def test_texts_show_values_and_leave_mathematics_alone():
-    text = "$K_{S_2}$: @{cur.e[0]:.1f}, @{cur.stsb['a b']:d} and @{n:,}"
-    assert fill(text, NAMES) == "$K_{S_2}$: 0.5, 2 and 3"
-    assert fill("@{cur['a: b']:.0f}", {"cur": {"a: b": 2.0}}) == "2"
-    assert fill(r"\begin{array}{@{}l@{}}", NAMES) == r"\begin{array}{@{}l@{}}"
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("@{n}", r"'@{n}' wants a format, as in @{n:d}"),
-        ("@{n:d} and @{cur['x}", "wants a format"),
-        ("@{cur:.1f}", "'cur' cannot be shown as '.1f': unsupported format"),
-    ],
-)
-def test_what_a_text_cannot_show_is_refused(text, told):
-    with pytest.raises(ValueError, match=re.escape(told)):
-        fill(text, NAMES)
+def test_a_run_that_came_to_nothing_counts_as_infinite():
+    assert median([1, None, 2]) == 2
+    assert median(v for v in (1, None)) == math.inf
 
 
 # Verdicts
 
 
-def claim(test, found="", records=NAMES, kind="limit", most=()):
-    tests = (test,) if isinstance(test, str) else tuple(test)
-    where = ("Table 1",)
-    return Claim(
-        records, "x", "ray2022", where, "says", kind, "cur", found, tests, most
-    )
+def claim(cases, found="", kind="limit", records=RECORDS):
+    """A claim whose function returns these cases, called first if they are one."""
+    function = cases if callable(cases) else lambda: (cases, found)
+    return Claim(function, ("Table 1",), kind, "cur", records)
+
+
+def unknown(unknown):
+    return unknown.key > 1, ""
 
 
 @pytest.mark.parametrize(
-    ("test", "verdict", "told"),
+    ("cases", "verdict", "told"),
     [
-        ("n == 3", "holds", "holds"),
-        ("n == 4", "does not hold here", "does not hold here"),
-        (
-            ["n == 3", "[x > 0.3 for x in cur.e]"],
-            "holds in part",
-            "holds in 2 of 3 cases",
-        ),
-        ([], "not tested", "not tested"),
-        ("unknown.key > 1", "not tested", "not tested"),
+        (True, "holds", "holds"),
+        (False, "does not hold here", "does not hold here"),
+        ([True, [True, False]], "holds in part", "holds in 2 of 3 cases"),
+        (lambda: "why not", "not tested", "not tested"),
+        (unknown, "not tested", "not tested"),
+        (lambda n, cur: ([n == 3, cur.e[1] < n], ""), "holds", "holds"),
     ],
 )
-def test_a_verdict_is_what_comes_of_the_test(test, verdict, told):
-    assert (claim(test).verdict, claim(test).told) == (verdict, told)
+def test_a_verdict_is_what_comes_of_the_test(cases, verdict, told):
+    assert (claim(cases).verdict, claim(cases).told) == (verdict, told)
 
 
 @pytest.mark.parametrize(
     ("kind", "failed"), [("error", "wrong in print"), ("misprint", "misprint")]
 )
 def test_what_fails_is_called_by_its_kind(kind, failed):
-    assert claim("n == 3", kind=kind).verdict == "holds"
-    assert claim("n == 4", kind=kind).told == failed
-    some = claim(["n == 3", "n == 4"], kind=kind)
+    assert claim(True, kind=kind).verdict == "holds"
+    assert claim(False, kind=kind).told == failed
+    some = claim([True, False], kind=kind)
     assert (some.verdict, some.told) == (failed, f"{failed}; holds in 1 of 2 cases")
-    assert claim([], kind=kind).verdict == "not tested"
-
-
-def test_a_remark_is_not_judged():
-    assert claim([], kind="remark").told == "remark"
+    assert claim(lambda: "", kind=kind).verdict == "not tested"
+    assert claim(False, kind="remark").told == "remark"
 
 
 def test_most_are_more_than_half_with_the_count_shown():
-    two, three = ("[n > 1, n > 9]", "[n > 1, n > 2, n > 9]")
-    assert claim([], most=(three,)).told == "holds (2 of 3)"
-    assert claim([], most=(two,)).told == "does not hold here (1 of 2)"
-    both = claim("n == 3", most=(two, three))
+    two, three = most([True, False]), most(n < 3 for n in (1, 2, 9))
+    assert claim(three).told == "holds (2 of 3)"
+    assert claim(two).told == "does not hold here (1 of 2)"
+    both = claim([True, two, three])
     assert both.told == "holds in 2 of 3 cases (1 of 2, 2 of 3)"
-    with pytest.raises(ValueError, match="no condition"):
-        _ = claim([], most=("n",)).verdict
+
+
+@pytest.mark.parametrize("cases", [3, [True, 3], [], [True, []], None, [[]]])
+def test_a_test_is_a_condition(cases):
+    with pytest.raises(ValueError, match="is no condition"):
+        _ = claim(cases).verdict
+    if isinstance(cases, list):
+        with pytest.raises(ValueError, match="is no condition"):
+            most(cases)
 
 
 def test_what_is_not_recorded_is_named():
-    assert claim("unknown.key > 1").measured == "Not recorded: unknown"
-    assert claim("2 * cur.e[7] > 1").measured == "Not recorded: 7 in cur.e"
-    item = Item(NAMES, "ray2022", "Table 1", "", ours="@{unknown.x:d}")
-    assert item.beside == ("", "not recorded: unknown")
+    assert claim(unknown).measured == "Not recorded: 'unknown' in "
+    lacking = claim(lambda cur: ([cur.stsb[7] > 1], ""))
+    assert lacking.measured == "Not recorded: 7 in .cur.stsb"
+    item = Item(lambda cur: ("", f"{cur.x:d}"), "Table 1", "cur", records=RECORDS)
+    assert item.beside == ("", "not recorded: 'x' in .cur")
+    assert claim(unknown, records=Records()).measured == "Not recorded: unknown"
 
 
 def test_a_figure_that_no_paper_has_is_no_matter_of_recording():
     with pytest.raises(ValueError, match=r"'sms_nothing' is not in book/papers\.yml"):
-        _ = claim("paper('sms_nothing') > 1", records=Records()).verdict
+        _ = claim(lambda paper: (paper("sms_nothing") > 1, "")).verdict
 
 
 @pytest.mark.parametrize(
-    "test",
+    ("cases", "more", "status"),
     [
-        "n",
-        "[n > 1, n]",
-        "cur.e",
-        "[n > 1 for x in []]",
-        ["n > 1", "[n > 1 for x in []]"],
-        "1 and n",
-    ],
-)
-def test_a_test_is_a_condition(test):
-    with pytest.raises(ValueError, match=r"the claim 'x': .* no condition"):
-        _ = claim(test).verdict
-
-
-def test_an_error_names_its_claim_or_item():
-    with pytest.raises(ValueError, match="the claim 'x': '1 / 0' has no value"):
-        _ = claim([], found="@{1 / 0:d}").measured
-    with pytest.raises(ValueError, match="ray2022, Table 1: '1 / 0' has no value"):
-        _ = Item(NAMES, "ray2022", "Table 1", "", ours="@{1 / 0:d}").beside
-
-
-@pytest.mark.parametrize(
-    ("tests", "more", "status"),
-    [
-        (["n == 3", "n > 1"], {}, "reproduced"),
-        (["n == 3", "n > 9"], {}, "reproduced in part"),
-        (["n > 9", []], {}, "does not hold here"),
-        (["n > 9"], {"corrected": "so"}, "corrected"),
+        ([True, True], {}, "reproduced"),
+        ([True, False], {}, "reproduced in part"),
+        ([False, lambda: ""], {}, "does not hold here"),
+        ([False], {"corrected": "so"}, "corrected"),
         ([], {"absent": "why"}, "not reproduced here"),
-        (["unknown"], {}, "not recorded"),
+        ([unknown], {}, "not recorded"),
     ],
 )
-def test_the_status_of_an_item_follows_from_its_claims(tests, more, status):
-    claims = tuple(claim(test) for test in tests)
-    assert Item(NAMES, "ray2022", "Table 1", "", claims, **more).status == status
-
-
-def test_an_item_of_which_nothing_is_known_is_refused():
+def test_the_status_of_an_item_follows_from_its_claims(cases, more, status):
+    claims = tuple(map(claim, cases))
+    item = Item(lambda: None, "Table 1", "cur", claims=claims, **more)
+    assert item.status == status
     with pytest.raises(ValueError, match="no claim tells"):
-        _ = Item(NAMES, "ray2022", "Table 1", "", (claim([]),)).status
+        _ = replace(item, claims=(claim(lambda: ""),), corrected="", absent="").status
 
 
 # The book's
@@ -302,43 +182,22 @@ def to_be_recorded(told):
     return page.is_file() and f'record("{key}"' in page.read_text("utf-8")
 
 
-def test_what_the_next_recording_brings_is_no_fault():
-    assert to_be_recorded("")
-    assert to_be_recorded("Not recorded: 'tree' in claims")
-    assert to_be_recorded("not recorded: 7 in claims.sketched")
-    assert not to_be_recorded("Not recorded: 'nothing' in claims")
-    assert not to_be_recorded("Not recorded: unknown")
-
-
 def test_names_and_papers():
     assert {c.paper for c in CLAIMS} == set(PAPERS) == set(NUMBERED)
     assert len({c.name for c in CLAIMS}) == len(CLAIMS)
-
-
-def test_no_verdict_is_written_down():
-    fields = {"where", "says", "kind", "chapter", "found"}
-    for entries in yaml.safe_load((BOOK / "claims.yml").read_text("utf-8")).values():
-        for name, entry in entries.items():
-            assert fields <= entry.keys() <= fields | {"test", "most"}, name
-    fields = {"what", "chapter", "theirs", "ours", "corrected", "absent"}
-    for entries in yaml.safe_load((BOOK / "numbered.yml").read_text("utf-8")).values():
-        for number, entry in entries.items():
-            assert {"what", "chapter"} <= entry.keys() <= fields, number
 
 
 @pytest.mark.parametrize("found", CLAIMS, ids=lambda c: c.name)
 def test_a_claim_of_the_book(found):
     assert to_be_recorded(found.unrecorded)
     assert found.measured.strip()
-    assert "@{" not in found.measured
     assert found.kind in KINDS
     if found.kind == "holds":
         assert found.verdict in ("holds", "not tested")
     if found.kind in ("error", "misprint", "limit"):
         assert found.verdict != "holds"
     if found.kind == "remark":
-        assert not found.test
-        assert not found.most
+        assert not found.cases
     assert f"(chap:{found.chapter})=" in PAGES
 
 
@@ -349,8 +208,7 @@ HEDGES = r"(?<!at )\bmost\b|generally|in general|typically|often|tends? to|almos
 @pytest.mark.parametrize("found", CLAIMS, ids=lambda c: c.name)
 def test_a_statement_on_most_is_judged_as_one(found):
     hedged = re.search(HEDGES, found.says, re.IGNORECASE)
-    tested = found.test or found.most
-    assert bool(found.most) == bool(hedged and tested)
+    assert bool(found.counts) == bool(hedged and found.cases)
 
 
 @pytest.mark.parametrize("item", ITEMS, ids=lambda i: f"{i.paper} {i.number}")
@@ -359,7 +217,6 @@ def test_a_numbered_item_of_the_book(item):
     assert item.status != "not recorded" or unrecorded
     for side in item.beside:
         assert to_be_recorded(side if side.startswith("not recorded") else "")
-    assert "@{" not in "".join(item.beside)
     assert f"(chap:{item.chapter})=" in PAGES
 
 
@@ -395,7 +252,8 @@ class Mutated(Records):
 
     def mutated(self, value):
         if isinstance(value, dict):
-            return {key: self.mutated(part) for key, part in value.items()}
+            changed = {key: self.mutated(part) for key, part in value.items()}
+            return Record(changed, "mutated")
         if isinstance(value, list):
             return [self.mutated(part) for part in value]
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -414,17 +272,14 @@ MUTATED = [
 ]
 
 
-TESTED = [c for c in CLAIMS if (c.test or c.most) and not c.unrecorded]
+TESTED = [c for c in CLAIMS if c.cases]
 
 
 @pytest.mark.parametrize("found", TESTED, ids=lambda c: c.name)
 def test_a_mutated_record_changes_what_comes_of_a_test(found):
-    tests = (*found.test, *found.most)
-    true = [evaluate(test, found.records) for test in tests]
-
     def changes(records):
         try:
-            return [evaluate(test, records) for test in tests] != true
+            return replace(found, records=records).outcome[0] != found.outcome[0]
         except (ArithmeticError, ValueError, TypeError):
             return True  # a logarithm of nothing, say
 
@@ -432,8 +287,7 @@ def test_a_mutated_record_changes_what_comes_of_a_test(found):
 
 
 def test_a_mutated_file_changes_verdict_and_status(tmp_path):
-    for name in ("claims.yml", "numbered.yml", "papers.yml"):
-        shutil.copy(BOOK / name, tmp_path)
+    shutil.copy(BOOK / "papers.yml", tmp_path)
     shutil.copytree(BOOK / "results", tmp_path / "results")
     path = tmp_path / "results" / "biharmonic_interpolation" / "values.json"
     content = json.loads(path.read_text("utf-8"))
@@ -447,4 +301,4 @@ def test_a_mutated_file_changes_verdict_and_status(tmp_path):
     assert of["turek2022", "Figure 5"].beside[1] == "50.00 %"
     shutil.rmtree(path.parent)
     named = {c.name: c for c in read_claims(tmp_path)}
-    assert named["near-zero"].verdict == "not tested"
+    assert named["near_zero"].verdict == "not tested"

@@ -21,8 +21,8 @@ import pytest
 import yaml
 
 from press import Repository, read_chapter
-from press.chapters import code_cells, parameters, strip_ansi
-from press.job import _PERSONAL
+from press.chapters import code_cells, parameters
+from press.job import PERSONAL, plain
 
 BOOK = Repository.here()
 SETS = yaml.safe_load(Path(__file__).with_name("parameters.yml").read_text("utf-8"))
@@ -37,7 +37,7 @@ NAMED = os.environ.get("SIMLIB_CHAPTERS", FRAGILE).replace(",", " ").split()
 
 def reader(folder):
     """The environment of a reader: no press, no data, no settings of his own."""
-    without = {"PRESS_LOG", "SIMLIB_DATA", *_PERSONAL}
+    without = {"PRESS_LOG", "SIMLIB_DATA", *PERSONAL}
     kept = {name: value for name, value in os.environ.items() if name not in without}
     fonts = Path(sys.prefix, "matplotlib")  # made by make
     kept |= {"MPLCONFIGDIR": str(fonts)} if fonts.is_dir() else {}
@@ -55,7 +55,7 @@ def executed(page, values, folder):
         env=reader(folder), cwd=folder, timeout=300, capture_output=True, text=True,
     )  # fmt: skip
     if run.returncode:
-        return strip_ansi(run.stderr)
+        return plain(run.stderr)
     cells = code_cells(nbformat.read(target, as_version=4))
     outputs = [output for cell in cells for output in cell.outputs]
     return "".join(o.text for o in outputs if o.get("name") == "stderr")

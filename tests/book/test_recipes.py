@@ -102,10 +102,15 @@ class CrossEncoder:
         return alike(x, y) + len(x) / 100  # another one in the other order
 
 
-def test_a_cross_encoder(names, monkeypatch):
+@pytest.fixture
+def sentence_transformers(monkeypatch):
     module = ModuleType("sentence_transformers")
     module.CrossEncoder = CrossEncoder
     monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+@pytest.mark.usefixtures("sentence_transformers")
+def test_a_cross_encoder(names):
     sim = run("A cross-encoder", names)
     assert sim.calls == CrossEncoder.asked < N * N
     check(sim, lambda a, b: CrossEncoder.score(TEXTS[a], TEXTS[b]))
@@ -113,10 +118,8 @@ def test_a_cross_encoder(names, monkeypatch):
     names["sim"].close()
 
 
+@pytest.mark.usefixtures("sentence_transformers")
 def test_the_cross_encoder_of_many_sentences(tmp_path, monkeypatch):
-    module = ModuleType("sentence_transformers")
-    module.CrossEncoder = CrossEncoder
-    monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)  # where the file of the scores is written
     text = Repository.here().source("many_sentences").read_text("utf-8")
     [code] = [code for code in SHOWN.findall(text) if "CrossEncoder" in code]
@@ -226,10 +229,7 @@ def test_series(names):
 
 
 def moved(x, y):
-    """Return the cost of transport by an assignment, each point as often as it takes.
-
-    Of x as many times as y has points and the reverse: then all weigh the same.
-    """
+    """Return the cost of transport by an assignment, all points of equal weight."""
     distances = cdist(np.repeat(x, len(y), axis=0), np.repeat(y, len(x), axis=0))
     return distances[linear_sum_assignment(distances)].mean()
 
@@ -244,13 +244,6 @@ def butina(D, radius):
     return centre
 
 
-def least_loss(D, k):
-    """Return the loss of the best k medoids of a few items."""
-    return min(
-        D[:, chosen].min(axis=1).sum() for chosen in combinations(range(len(D)), k)
-    )
-
-
 @pytest.mark.slow
 def test_clouds_here_and_on_a_cluster(names, capsys):
     sim = run("Clouds of points", names)
@@ -261,8 +254,9 @@ def test_clouds_here_and_on_a_cluster(names, capsys):
     check(sim, lambda a, b: exact[a, b])
     run("Clusters", names)
     assert (names["butina"] == butina(exact, 0.8)).all()
-    medoids = names["medoids"]
-    assert exact[:, medoids].min(axis=1).sum() <= 1.1 * least_loss(exact, 5)
+    every = map(list, combinations(range(N), 5))
+    least = min(exact[:, chosen].min(axis=1).sum() for chosen in every)
+    assert exact[:, names["medoids"]].min(axis=1).sum() <= 1.1 * least
     sim = run("A Dask cluster", names)
     assert sim.calls == calls
     np.testing.assert_allclose(names["K"].toarray(), here, rtol=1e-9, atol=1e-9)

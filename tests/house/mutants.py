@@ -1,659 +1,675 @@
 """Small wrongs that the tests have to notice: ``make mutants``.
 
-Each is one edit of one file. It is made in a temporary copy of the checkout, where the
-tests of that file run, and the whole suite if these notice nothing; all without data.
+Each is one edit of one function, wherever that stands. It is made in a temporary copy
+of the checkout, where the tests of the function's package run, and the whole suite if
+these notice nothing; all without data.
 """
 
 import argparse
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = ("simlib", "book/press", "book/study")
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "_build", "build", "executed")
 
 
-class Mutant(NamedTuple):
-    """One edit: `old`, which stands in `file` once, becomes `new`.
+class Place(NamedTuple):
+    """Where something stands: a file seen from the root, and its lines from 0."""
 
-    The file is named without ``simlib/`` or ``book/``, and ``.py``. Unless said
-    otherwise its tests are those of its name; several modules are parted by blanks.
+    path: Path
+    start: int
+    stop: int
+
+
+class Mutant(NamedTuple):
+    """One edit: `old`, which stands in the source of `where` once, becomes `new`.
+
+    `where` is the qualified name of a function, a class or a constant, with its package
+    before it where two have one name (``lowrank/_write``). For a blank in `old` the
+    source may have several, and line breaks. The tests are those of the package's
+    folder and, looked at first, of the folders in `tests`.
     """
 
     what: str
-    file: str
+    where: str
     old: str
     new: str
     tests: str = ""
 
     @property
-    def path(self) -> str:
-        """The file, seen from the root."""
-        top = "book" if self.file.startswith(("press/", "study/")) else "simlib"
-        return f"{top}/{self.file}.py"
+    def place(self) -> Place:
+        """The one place of this name."""
+        package, _, name = self.where.rpartition("/")
+        found = [
+            place
+            for place in places(ROOT).get(name, [])
+            if package in ("", *place.path.parts)
+        ]
+        if len(found) != 1:
+            at = ", ".join(str(place.path) for place in found) or "nowhere"
+            raise ValueError(
+                f"the mutant {self.what!r} has lost its place: {self.where} has to "
+                f"stand once, and stands {at}"
+            )
+        return found[0]
 
     @property
-    def modules(self) -> list[str]:
-        """The test modules that should notice, seen from the root."""
-        names = self.tests or Path(self.file).name
-        found = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
-        return [
-            found[f"test_{name}"].relative_to(ROOT).as_posix() for name in names.split()
-        ]
+    def folders(self) -> list[str]:
+        """The tests that should notice: folders, or the module, seen from the root."""
+        path = self.place.path
+        if path.parts[:-1] == ("simlib",):
+            return [f"tests/test_{path.name}"]
+        return [f"tests/{name}" for name in [*self.tests.split(), path.parts[1]]]
 
-    def mutated(self, root: Path = ROOT) -> str:
+    @property
+    def looked_at(self) -> list[str]:
+        """The tests to run one after the other: of the module, the folders, and all."""
+        near = f"{self.folders[-1]}/test_{self.place.path.name}"
+        return [near] * (ROOT / near).is_file() + [*self.folders, "tests"]
+
+    def is_meant(self, words: Sequence[str]) -> bool:
+        """Tell whether its file, name or description holds one of the words."""
+        said = f"{self.place.path} {self.where} {self.what}"
+        return not words or any(word in said for word in words)
+
+    def mutated(self) -> str:
         """Return the text of the file with the edit, or raise if there is no place."""
-        text = (root / self.path).read_text(encoding="utf-8")
-        if text.count(self.old) != 1:
+        path, start, stop = self.place
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines(keepends=True)
+        old = r"\s+".join(map(re.escape, self.old.split()))
+        text, count = re.subn(old, lambda _: self.new, "".join(lines[start:stop]))
+        if count != 1:
             raise ValueError(
-                f"{self.path} has {text.count(self.old)} places for the mutant "
-                f"{self.what!r}; it needs exactly one: {self.old!r}"
+                f"the mutant {self.what!r} has lost its place: {self.where} in {path} "
+                f"has to hold {self.old!r} once, and holds it {count} times"
             )
-        return text.replace(self.old, self.new)
+        return "".join([*lines[:start], text, *lines[stop:]])
+
+
+@cache
+def places(root: Path) -> dict[str, list[Place]]:
+    """Return where each function, class and constant of the packages stands."""
+    found: dict[str, list[Place]] = {}
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for name, node in named(tree):
+                place = Place(path.relative_to(root), node.lineno - 1, node.end_lineno)
+                found.setdefault(name, []).append(place)
+    return found
+
+
+def named(scope: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.stmt]]:
+    """Yield what a module or a class defines, with qualified names."""
+    for node in ast.iter_child_nodes(scope):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield prefix + node.targets[0].id, node
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield prefix + node.name, node
+        if isinstance(node, ast.ClassDef):
+            yield from named(node, f"{prefix}{node.name}.")
 
 
 MUTANTS = [
     # The question
     Mutant(
         "the two orders of a pair are remembered apart",
-        "similarity/known",
+        "Memory.keys",
         "i, j = np.minimum(i, j), np.maximum(i, j)",
         "pass",
-        tests="similarity",
     ),
     Mutant(
         "the diagonal inside known columns is not told",
-        "similarity/known",
+        "Memory._listed",
         "new &= ~whole[i] | (i <= j)",
         "new &= ~whole[i] | (i < j)",
-        tests="similarity",
     ),
     Mutant(
         "what an attempt that failed leaves is kept for ever",
-        "similarity/known",
+        "Lines.add",
         "if again:",
         "if False:",
-        tests="similarity",
     ),
     Mutant(
         "every evaluation counts twice",
-        "similarity/budget",
+        "Ledger.answered",
         "self._got = calls + values, over + size - failed",
         "self._got = calls + 2 * values, over + size - failed",
-        tests="similarity",
     ),
     Mutant(
         "a request may pass the limit by one",
-        "similarity/budget",
+        "check_budget",
         "if needed > budget.remaining:",
         "if needed > budget.remaining + 1:",
-        tests="similarity",
     ),
     Mutant(
         "a fork spends from the same counter",
-        "similarity/similarity",
+        "Similarity.fork",
         "fork._ledger = Ledger(limit)",
         "fork._ledger.limit = limit",
     ),
     Mutant(
         "a matrix of float32 becomes one of float64",
-        "similarity/similarity",
+        "Similarity.from_matrix",
         "np.float32 if K.dtype == np.float32 else np.float64",
         "np.float64",
     ),
     Mutant(
         "what is not quite symmetric passes for symmetric",
-        "similarity/similarity",
+        "Similarity.from_matrix",
         "gap <= 100 * np.finfo(dtype).eps * scale",
         "gap <= 1e12 * np.finfo(dtype).eps * scale",
     ),
     Mutant(
         "pairs are checked in the order in which they were asked",
-        "similarity/symmetry",
+        "SymmetryCheck.see",
         "Request(j[some], i[some], ()",
         "Request(i[some], j[some], ()",
-        tests="similarity",
     ),
     Mutant(
         "a triangle passes for a matrix",
-        "similarity/similarity",
+        "_is_triangle",
         "lower = lower and not np.triu(rows, k + 1).any()",
         "lower = False",
     ),
     Mutant(
         "a file is asked in any order",
-        "similarity/items",
+        "_rows_of_array",
         "return items[index][at]",
         "return items[index]",
-        tests="similarity",
     ),
     Mutant(
         "each coroutine has a loop of its own",
-        "similarity/call",
+        "_awaited",
         "if loop is None:",
         "if True:",
-        tests="similarity",
     ),
     Mutant(
         "a diagonal that is known cuts a block into rows",
-        "similarity/requests",
+        "Rectangle._known_again",
         "if self.symmetric or self.fresh:",
         "if True:",
-        tests="similarity",
     ),
     # Landmarks
     Mutant(
         "the second sample is drawn apart from the landmarks",
-        "landmarks",
+        "draw",
         "other = order if nested else rng.permutation(n)",
         "other = rng.permutation(n)",
     ),
     Mutant(
         "adaptive sampling does not look at what is explained",
-        "landmarks",
+        "adaptive",
         "residual -= np.outer(direction, direction @ residual)",
         "pass",
     ),
     # The methods of system 1
     Mutant(
         "pairs of landmarks count twice",
-        "approximation/plan",
+        "Plan.cost",
         "count = n * lines.size - lines.size * (lines.size - 1) // 2",
         "count = n * lines.size",
-        tests="plan methods",
     ),
     Mutant(
         "the largest number within a budget is one too few",
-        "approximation/plan",
+        "largest_below",
         "cost(middle) <= calls else",
         "cost(middle) < calls else",
-        tests="plan methods",
     ),
     Mutant(
         "the pseudo-inverse cuts float32 at the rounding of float64",
-        "approximation/nystrom",
+        "pinv",
         "rcond = smallest_inverted(W.dtype)",
         "rcond = smallest_inverted(float)",
-        tests="methods",
     ),
     Mutant(
         "a positive definite block is shifted all the same",
-        "approximation/sms",
+        "_shift",
         "if smallest >= -len(block) * eps * np.abs(block).max():",
         "if False:",
     ),
     Mutant(
         "the shift goes without its safety factor",
-        "approximation/sms",
+        "_shift",
         '(alpha if shift == "submatrix" else 1.0)',
         "1.0",
     ),
     Mutant(
         "the terms of StaCUR are summed and not scaled",
-        "approximation/cur",
+        "stacur",
         "core = (sim.n / S2.size) * pinv(",
         "core = pinv(",
     ),
     Mutant(
         "cross-validation counts the diagonal",
-        "approximation/fit",
+        "_squared_errors",
         "errors *= rows[:, None] != columns",
         "pass",
-        tests="tikhonov methods",
     ),
     Mutant(
         "answers far larger than the matrix stay among the ridges",
-        "approximation/fit",
+        "Problem.ridges",
         "good = squares <= 4 * square",
         "good = squares < np.inf",
-        tests="tikhonov methods",
     ),
     Mutant(
         "a block in float32 is inverted down to the rounding of float64",
-        "approximation/fit",
+        "_Factor.of",
         "keep = sigma > sigma[:1] * smallest_inverted(dtype)",
         "keep = sigma > sigma[:1] * smallest_inverted(float)",
-        tests="methods",
     ),
     Mutant(
         "the diagonal that the nugget reads is not in the price",
-        "approximation/plan",
+        "Plan.cost",
         "return count + (n - met if self.diagonal else 0)",
         "return count",
-        tests="methods tikhonov",
     ),
     Mutant(
         "nugget and overlay both mend the diagonal of the block",
-        "approximation/tikhonov",
+        "tikhonov",
         "missed[S2] = 0",
         "pass",
     ),
     Mutant(
         "every proposal of a block is accepted",
-        "approximation/rpcholesky",
+        "rpcholesky",
         "weights[proposals] * rng.random(block_size)",
         "np.zeros(block_size)",
     ),
     Mutant(
         "rounding in float32 counts as information",
-        "approximation/rpcholesky",
+        "_PartialCholesky._unit",
         "eps = np.finfo(np.float32 if single else self.sim.dtype).eps",
         "eps = np.finfo(float).eps",
     ),
     # How far off
     Mutant(
         "an interval leaves its whole doubt on one side",
-        "approximation/error_estimate",
+        "ValidationSample.estimate",
         "scipy.stats.t.ppf((1 + confidence) / 2, freedom)",
         "scipy.stats.t.ppf(confidence, freedom)",
     ),
     Mutant(
         "the interval takes the root of the error for the error",
-        "approximation/error_estimate",
+        "ValidationSample.estimate",
         "/ total.error.sum() / 2",
         "/ total.error.sum()",
     ),
     Mutant(
         "a sampled pair does not stand for its stratum",
-        "approximation/sampling_design",
+        "Strata.weights",
         "return scale * self.sizes / np.maximum(self.numbers, 1)",
         "return scale * np.ones(self.sizes.size)",
-        tests="error_estimate",
     ),
     Mutant(
         "strata do not share their variance",
-        "approximation/sampling_design",
+        "Strata.variance",
         "left_out * np.maximum(own, shared)",
         "left_out * own",
-        tests="error_estimate",
     ),
     # The answer
     Mutant(
         "an embedding forgets its signs",
-        "lowrank/lowrank",
+        "LowRank.embedding_map",
         "signs = np.where(values < 0, -1, 1)",
         "signs = np.ones(values.size)",
     ),
     Mutant(
         "new items are embedded with the columns in another order",
-        "lowrank/lowrank",
+        "LowRank.extend",
         "return columns @ transform",
         "return columns[:, ::-1] @ transform",
     ),
     Mutant(
         "a decomposition forgets the blocks before",
-        "lowrank/tall",
+        "qr",
         "V, rows = np.split(block @ V, [len(above[k])])",
         "_, rows = np.split(block @ V, [len(above[k])])",
     ),
     Mutant(
         "eigenvectors are written beside their place",
-        "lowrank/tall",
+        "qr",
         "yield parts[k], rows",
         "yield parts[-1 - k], rows",
     ),
     Mutant(
         "a changed byte is not noticed",
-        "lowrank/saved",
+        "_read_array",
         'if mode is None and _checksum(path) != listed.get("crc32"):',
         "if False:",
     ),
     Mutant(
         "what was there is lost if saving is stopped",
-        "lowrank/saved",
+        "lowrank/_write",
         "if old.exists() and not folder.exists():",
         "if False:",
     ),
     Mutant(
         "a saved calibration is forgotten",
-        "approximation/anchored",
+        "Anchored._of_parts",
         'if own["knots"] is not None:',
         "if False:",
-        tests="saved",
+        tests="lowrank",
     ),
     Mutant(
         "singular values are inverted down to rounding",
-        "approximation/fit",
+        "smallest_inverted",
         "return float(np.sqrt(np.finfo(dtype).eps))",
         "return float(np.finfo(dtype).eps)",
-        tests="methods",
     ),
     Mutant(
         "no step of refinement follows the inversion lemma",
-        "lowrank/lowrank",
+        "LowRank.solve",
         "for _ in range(REFINEMENTS):",
         "for _ in range(1):",
     ),
     Mutant(
         "a small right-hand side is refined as its large neighbour is",
-        "lowrank/lowrank",
+        "LowRank.solve",
         "y = np.ldexp(y, -sizes)",
         "sizes = 0 * sizes",
     ),
     Mutant(
         "what does not solve a system is returned",
-        "lowrank/lowrank",
+        "LowRank.solve",
         "if not norm(missed) <= UNSOLVED * norm(y):",
         "if False:",
     ),
     Mutant(
         "the transpose keeps the residual as it is",
-        "lowrank/lowrank",
+        "LowRank._transpose",
         '"residual": None if self.residual is None else self.residual.T',
         '"residual": self.residual',
     ),
     Mutant(
         "an estimator does not pass its seed on",
-        "approximation/estimators",
+        "SimilarityFeatures._fit",
         "rng=np.random.default_rng(seed),",
         "rng=np.random.default_rng(0),",
     ),
     # System 2
     Mutant(
         "sparse signs are not scaled",
-        "regression/sketch",
+        "sparse_sign",
         "shape=(m, n)), k**-0.5",
         "shape=(m, n)), 1.0",
     ),
     Mutant(
         "the Hadamard sketch is scaled by its other side",
-        "regression/sketch",
+        "HadamardSketch._by_columns",
         "result *= self.shape[0] ** -0.5",
         "result *= self.shape[1] ** -0.5",
     ),
     Mutant(
         "a preconditioner is never refined",
-        "regression/preconditioner",
+        "Preconditioner.from_matrix",
         "return sketched.refined(A) if refine and distortion else sketched",
         "return sketched",
     ),
     Mutant(
         "refining sees the last block alone",
-        "regression/preconditioner",
+        "Preconditioner.refined",
         "W += Q.T @ Q",
         "W = Q.T @ Q",
     ),
     Mutant(
         "a preconditioner ignores its seed",
-        "regression/preconditioner",
+        "Preconditioner.from_matrix",
         "seed = int(np.random.default_rng(rng).integers(2**63))",
         "seed = 0",
     ),
     Mutant(
         "dependent columns pass",
-        "regression/preconditioner",
+        "_demand_full_rank",
         "if rank < len(R):",
         "if False:",
     ),
     Mutant(
         "a power is one solve short",
-        "regression/systems",
+        "solve_in_turn",
         "for k in range(len(problem)):",
         "for k in range(len(problem) - (problem.j > 1)):",
-        tests="powers",
     ),
     Mutant(
         "the ridge is not scaled with the kernel",
-        "regression/attention",
+        "AttentionKernelRegressor._fit_kernel",
         "ridge = self.ridge * np.exp(-squares)",
         "ridge = self.ridge * np.ones_like(squares)",
     ),
     # System 3
     Mutant(
         "a corner has half the area of its triangle",
-        "biharmonic/operator",
+        "mesh_laplacian",
         "np.repeat(double / 6, 3)",
         "np.repeat(double / 4, 3)",
     ),
     Mutant(
         "the perplexity may be that of all neighbours",
-        "biharmonic/neighbors",
+        "_probabilities",
         "0.99 * sizes",
         "sizes",
     ),
     Mutant(
         "sparse rows are not renormalised",
-        "biharmonic/interpolation",
+        "_renormalized",
         "P.data /= np.repeat(sums, np.diff(P.indptr))",
         "np.repeat(sums, np.diff(P.indptr))",
     ),
     Mutant(
         "the largest entries of a column are those without a sign",
-        "biharmonic/interpolation",
+        "_whole_columns",
         "top = np.argpartition(-abs(block), nnz - 1, axis=0)[:nnz]",
         "top = np.argpartition(-block, nnz - 1, axis=0)[:nnz]",
     ),
     # Data
     Mutant(
         "the hash of a file on disk is not looked at",
-        "study/datasets/registry",
+        "find",
         '!= known[file].sha256 != "":',
         "is None:",
-        tests="datasets",
     ),
     Mutant(
         "the hash of a converted file is not looked at",
-        "study/datasets/fetch",
+        "_download",
         '!= file.sha256 != "":',
         "is None:",
-        tests="datasets",
     ),
     Mutant(
         "the split of a corpus is another each time",
-        "study/datasets/corpora",
+        "_train",
         "np.random.default_rng(SEED).permutation(len(records))",
         "np.random.default_rng().permutation(len(records))",
-        tests="datasets",
     ),
     # The press
     Mutant(
         "a notebook is up to date whatever the parameters of the profile",
-        "press/inputs",
+        "changes",
         '"parameters": _differing(then.parameters, now.parameters)',
         '"parameters": []',
-        "press",
     ),
     Mutant(
         "a notebook is up to date on every Python",
-        "press/inputs",
+        "changes",
         '["Python"] * (then.python != now.python)',
         "[]",
-        "press",
     ),
     Mutant(
         "a confirmation outlives the code that it is of",
-        "press/confirmation",
+        "standing",
         'if found and found["key"] == _key(now) and "data" not in changed:',
         "if found:",
-        "confirmation",
     ),
     Mutant(
         "a confirmation compares with the record before",
-        "press/confirmation",
+        "compare",
         "if deviation > rtol:",
         "if deviation > 10 * rtol:",
-        "confirmation",
     ),
     Mutant(
         "what the full run alone reaches is confirmed",
-        "press/confirmation",
+        "unreached",
         "for unit in _ran(record) ^ _ran(probe)",
         "for unit in _ran(record) & set()",
-        "confirmation",
     ),
     Mutant(
         "a block that no run has seen is confirmed",
-        "press/confirmation",
-        'if hash.startswith("-") and (path, hash[1:]) not in known',
-        "if False",
-        "confirmation",
+        "unreached",
+        'if hash.startswith("-") and',
+        "if False and",
     ),
     Mutant(
         "a value that decides is not counted",
-        "press/code",
+        "reached",
         'if name.removeprefix("<") in seen | anywhere:',
         "if False:",
-        "press",
     ),
     Mutant(
         "every recorded result has the same commit",
-        "press/recording",
+        "press/_made",
         'return {**{name: noted[name] for name in kept}, **noted["inputs"]}',
         'return {**dict.fromkeys(kept, "0" * 40), **noted["inputs"]}',
-        "press",
     ),
     Mutant(
         "a file is written in place",
-        "press/repository",
-        """        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-""",
-        """        path.write_text(text, encoding="utf-8")
-""",
-        "press",
+        "write_atomically",
+        'temporary.write_text(text, encoding="utf-8") temporary.replace(path)',
+        'path.write_text(text, encoding="utf-8")',
     ),
     Mutant(
         "a notebook is stored whatever changed while it ran",
-        "press/job",
-        "        if torn:",
-        "        if False:",
-        "press",
+        "Job._execute",
+        "if torn:",
+        "if False:",
     ),
     Mutant(
         "a press does not wait for another",
-        "press/execution",
-        "        lock.acquire()\n",
-        "        pass\n",
-        "press",
+        "_only_press",
+        "lock.acquire()",
+        "pass",
     ),
     # The cut-off, one pass for two products, the bound of the pairs, the claims
     Mutant(
         "the cut-off is judged by the diagonal, too",
-        "approximation/nystrom",
-        "        np.fill_diagonal(error, 0)\n",
-        "",
-        "nystrom",
+        "_cross_validated",
+        "np.fill_diagonal(error, 0)",
+        "pass",
     ),
     Mutant(
         "a cut-off may blow the answer up",
-        "approximation/nystrom",
+        "_cross_validated",
         "np.flatnonzero(squares <= 4 * norm)",
         "range(cutoffs.size)",
-        "nystrom",
     ),
     Mutant(
         "every block is taken from the first rows of b",
-        "regression/rows",
-        "            start += len(gap)\n",
-        "",
-        "gram",
+        "gap_and_back",
+        "start += len(gap)",
+        "pass",
     ),
     Mutant(
         "so few hits are taken for as likely as this very number",
-        "neighbors/pairs",
+        "_most_hits",
         "hypergeom.cdf(x, U, middle, s)",
         "hypergeom.pmf(x, U, middle, s)",
-        "similar_pairs",
     ),
     Mutant(
         "a claim that holds in one case holds",
-        "press/claims",
-        "        if all(self.cases):",
-        "        if any(self.cases):",
-        "claims",
+        "Claim.verdict",
+        "if all(self.cases):",
+        "if any(self.cases):",
+        tests="book",
     ),
     Mutant(
         "a run that came to nothing counts as the best",
-        "press/expressions",
+        "_median",
         "math.inf if v is None",
         "-math.inf if v is None",
-        "claims",
+        tests="book",
     ),
     Mutant(
         "sparse least squares are solved without the probe",
-        "regression/powers",
+        "_iterate",
         "if isinstance(R, ColumnScaling) and not extremes:",
         "if False:",
     ),
     Mutant(
         "loops are left in before symmetry is judged",
-        "biharmonic/operator",
-        "    A = A - scipy.sparse.diags_array(A.diagonal())\n    A = as_symmetric",
-        "    A = as_symmetric",
+        "graph_laplacian",
+        "A = A - scipy.sparse.diags_array(A.diagonal()) A = as_symmetric",
+        "A = as_symmetric",
     ),
     Mutant(
         "means as large as the threshold are rounded below it",
-        "neighbors/clusters",
+        "average_cuts",
         "bounds += n * np.finfo(float).eps * np.abs(bounds)",
         "bounds += 0",
-        tests="coreference",
+        tests="study",
     ),
     Mutant(
         "the sparse matrix of a graph shares its values",
-        "neighbors/graph",
+        "edge_weights",
         "return values.copy()",
         "return values",
-        tests="shared_memory",
+        tests="similarity",
     ),
     Mutant(
         "complete linkage joins what is no pair",
-        "neighbors/clusters",
+        "complete_linkage",
         "most - 0.5",
         "most + 0.5",
-        tests="similar_pairs",
     ),
     Mutant(
         "similarities are taken for a factor",
-        "approximation/anchored",
+        "_factor",
         "n > 1 and Z.shape == (n, n) and is_symmetric(Z)",
         "False",
     ),
     Mutant(
         "a diagonal that was given is stored as the function's",
-        "similarity/evaluate",
+        "Evaluator._keep",
         "got &= np.isnan(out[request.target])",
         "pass",
-        tests="store",
     ),
     Mutant(
         "searches go by all that is known, and pay again",
-        "similarity/similarity",
+        "Similarity.run",
         "if self._informed:",
         "if True:",
-        tests="runs",
     ),
     Mutant(
         "a store of another function is taken",
-        "similarity/similarity",
+        "DIFFERENT",
         "DIFFERENT = 0.01",
         "DIFFERENT = 100.0",
-        tests="store",
     ),
     Mutant(
         "of equal items the second is not found again",
-        "similarity/identity",
+        "identities",
         "order[earlier > 0], earlier[earlier > 0]",
         "order[earlier > 1], earlier[earlier > 1]",
-        tests="store",
     ),
     Mutant(
         "the store keeps what the function may write over",
-        "similarity/store",
+        "Store.hand",
         "values = record.values.copy()",
         "values = record.values",
     ),
     Mutant(
         "new items are placed among those of the base",
-        "approximation/estimators",
+        "_Subset.between",
         "return super().between(new_items, self._of(landmarks), others)",
         "return super().between(new_items, landmarks, others)",
-        tests="neighbors_estimator",
     ),
 ]
 
@@ -682,23 +698,22 @@ def copy(root: Path) -> None:
 def kill(mutant: Mutant) -> bool:
     """Tell whether a test fails on a mutant; say so."""
     with TemporaryDirectory() as folder:
-        root = Path(folder)
+        root, path = Path(folder), mutant.place.path
         copy(root)
-        text = mutant.mutated(root)
-        (root / mutant.path).write_text(text, encoding="utf-8")
-        killed = fails(root, mutant.modules) or fails(root, ["tests"])
+        (root / path).write_text(mutant.mutated(), encoding="utf-8")
+        killed = any(fails(root, [tests]) for tests in mutant.looked_at)
     word = "killed  " if killed else "SURVIVED"
-    print(f"{word} {mutant.path}: {mutant.what}", flush=True)
+    print(f"{word} {path}: {mutant.what}", flush=True)
     return killed
 
 
-def passes(module: str) -> bool:
-    """Tell whether a test module passes as it is; say so if it does not."""
+def passes(tests: str) -> bool:
+    """Tell whether some tests pass as it is; say so if they do not."""
     with TemporaryDirectory() as folder:
         copy(Path(folder))
-        failed = fails(Path(folder), [module])
+        failed = fails(Path(folder), [tests])
     if failed:
-        print(f"FAILS    {module} without any mutant", flush=True)
+        print(f"FAILS    {tests} without any mutant", flush=True)
     return not failed
 
 
@@ -708,15 +723,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("words", nargs="*", help="parts of a file or a description")
     parser.add_argument("-j", type=int, default=os.cpu_count(), help="side by side")
     options = parser.parse_args(arguments)
-    chosen = [
-        mutant
-        for mutant in MUTANTS
-        if not options.words
-        or any(word in f"{mutant.path} {mutant.what}" for word in options.words)
-    ]
-    modules = sorted({module for mutant in chosen for module in mutant.modules})
+    chosen = [mutant for mutant in MUTANTS if mutant.is_meant(options.words)]
+    folders = sorted({tests for mutant in chosen for tests in mutant.folders})
     with ThreadPoolExecutor(options.j) as pool:
-        if not all(pool.map(passes, modules)):
+        if not all(pool.map(passes, folders)):
             return 1
         survived = len(chosen) - sum(pool.map(kill, chosen))
     print(f"{len(chosen)} mutants, {survived} survived")

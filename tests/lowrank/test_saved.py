@@ -6,20 +6,21 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
-from test_biharmonic_approximation import operator
-from test_lowrank import Answers
 
 import simlib.lowrank.saved
 from simlib import METHODS, LowRank, Similarity, anchored, optimal, tikhonov
 from simlib.approximation import Anchored
 from simlib.biharmonic import biharmonic_approximation
-from simlib.landmarks import uniform
+from simlib.lowrank.lowrank import Closed
+from support.interrupts import Lines
+from support.lowrank import Answers, interpolating
 from support.matrices import asymmetric, indefinite, psd
 
 N = 30
@@ -56,6 +57,20 @@ def same(one, other):
     ]
     if one.shape[0] == one.shape[1]:
         asked += [lambda K: K.embedding()[0], lambda K: K.solve(X, 0.5)]
+    new = [
+        np.ones((2, one.core.shape[0] + (0 if one.symmetric else one.core.shape[1])))
+    ]
+    if isinstance(one, Anchored):
+        assert (one.weight, one.ridge) == (other.weight, other.ridge)
+        assert_array_equal(one.base_landmarks, other.base_landmarks)
+        asked.append(lambda K: K.calibration(X))
+        sides = 1 if one.symmetric else 2
+        cheap = sides * one.base_landmarks.size
+        new = [new[0][:, cheap:], new[0][:, :cheap]]
+    if type(one).extend is Closed.extend:
+        asked.append(lambda K: K.reason)
+    else:
+        asked.append(lambda K: K.extend(*new))
     for ask in asked:
         assert_array_equal(ask(one), ask(other))
 
@@ -65,96 +80,71 @@ def again(K, folder, mode=None):
     return LowRank.load(folder, mmap_mode=mode)
 
 
+def with_overlay(sim):
+    return tikhonov(sim, 6, nugget=sim.symmetric, overlay=True, rng=0)
+
+
+def interpolated(sim, sparse=True):
+    P = interpolating(N, 7)
+    return biharmonic_approximation(sim, P if sparse else P.toarray(), range(7))
+
+
+def compressed(sim, **options):
+    cheap = sim.map(lambda values: values + 1e-3)
+    answer = anchored(sim, 5, cheap, base_rank=8, rng=0, **options)
+    assert answer.weight == 1
+    return answer
+
+
+def beside_noise(sim):
+    answer = anchored(sim, 10, np.random.default_rng(5).standard_normal((N, 2)), rng=0)
+    assert answer.weight == 0
+    return answer
+
+
+def sharing_numbers(_):
+    left = scipy.sparse.csr_array(np.eye(4)[:, :2])
+    right = scipy.sparse.csr_array((left.data, [1, 0], left.indptr), shape=(4, 2))
+    return LowRank(left, np.eye(2), right)
+
+
+MAKERS = {
+    **{name: partial(METHODS[name].function, n_landmarks=6, rng=0) for name in METHODS},
+    "optimal": partial(optimal, rank=4),
+    "overlay": with_overlay,
+    "sparse interpolation": interpolated,
+    "interpolation": partial(interpolated, sparse=False),
+    "compressed companion": compressed,
+    "compressed as it is": partial(compressed, calibration=None),
+    "companion of no help": beside_noise,
+    "sharing numbers": sharing_numbers,
+}
+SYMMETRIC = ("sms_nystrom", "rpcholesky", "companion of no help", "sharing numbers")
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method(tmp_path, name, symmetric, dtype, mode):
-    if name in ("sms_nystrom", "rpcholesky") and not symmetric:
-        pytest.skip("symmetric matrices only")
-    matrix = (
-        asymmetric if not symmetric else psd if name == "rpcholesky" else indefinite
-    )
-    sim = Similarity.from_matrix(matrix(N).astype(dtype))
-    K = METHODS[name].function(sim, 6, rng=0)
+@pytest.mark.parametrize(
+    ("name", "matrix"),
+    [(name, psd if name == "rpcholesky" else indefinite) for name in MAKERS]
+    + [(name, asymmetric) for name in MAKERS if name not in SYMMETRIC],
+)
+def test_the_same_after_loading(tmp_path, name, matrix, dtype, mode):
+    rank = 4 if name == "companion of no help" else 20 if "compressed" in name else None
+    sim = Similarity.from_matrix(matrix(N, rank=rank).astype(dtype))
+    K = MAKERS[name](sim)
     loaded = again(K, tmp_path / "K", mode)
     same(K, loaded)
-    width = K.core.shape[0] + (0 if K.symmetric else K.core.shape[1])
-    new = np.random.default_rng(3).standard_normal((4, width)).astype(dtype)
-    assert_array_equal(K.extend(new), loaded.extend(new))
-    assert isinstance(loaded.left, np.memmap) == (mode is not None)
+    assert (loaded.right is loaded.left) == (K.right is K.left)
+    mapped = mode is not None and isinstance(K.left, np.ndarray)
+    assert isinstance(loaded.left, np.memmap) == mapped
+    if "interpolation" in name:
+        files = {path.name for path in (tmp_path / "K").iterdir()}
+        left = "left.npz" if "sparse" in name else "left.npy"
+        assert files == {left, "core.npy", "landmarks.npy", "lowrank.json"}
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_a_sparse_residual(tmp_path, symmetric, mode):
-    sim = Similarity.from_matrix((indefinite if symmetric else asymmetric)(N))
-    K = tikhonov(sim, 6, nugget=symmetric, overlay=True, rng=0)
-    assert K.residual.nnz
-    same(K, again(K, tmp_path / "K", mode))
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("symmetric", [True, False])
-@pytest.mark.parametrize("nnz_per_row", [None, 2])
-def test_interpolation_is_written_once(tmp_path, symmetric, nnz_per_row, mode):
-    landmarks = uniform(50, 7, rng=0)
-    P = operator(50, landmarks, nnz_per_row=nnz_per_row)
-    matrix = (indefinite if symmetric else asymmetric)(50)
-    K = biharmonic_approximation(Similarity.from_matrix(matrix), P, landmarks)
-    loaded = again(K, tmp_path / "K", mode)
-    same(K, loaded)
-    assert loaded.right is loaded.left
-    kind = "npy" if nnz_per_row is None else "npz"
-    files = {path.name for path in (tmp_path / "K").iterdir()}
-    assert files == {f"left.{kind}", "core.npy", "landmarks.npy", "lowrank.json"}
-    with pytest.raises(ValueError, match="its factor P interpolates"):
-        loaded.extend(np.ones((1, 7)))
-
-
-def test_sparse_factors_that_share_but_their_numbers(tmp_path):
-    left = scipy.sparse.csr_array(np.eye(4)[:, :2])
-    other = scipy.sparse.csr_array((left.data, [1, 0], left.indptr), shape=(4, 2))
-    K = LowRank(left, np.eye(2), other)
-    same(K, again(K, tmp_path / "K"))
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("calibration", ["isotonic", None])
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_a_companion_that_is_compressed(tmp_path, symmetric, calibration, mode):
-    matrix = (indefinite if symmetric else asymmetric)(N, rank=20)
-    cheap = Similarity.from_matrix(matrix + 1e-3)
-    K = anchored(
-        Similarity.from_matrix(matrix),
-        5,
-        cheap,
-        base_rank=8,
-        calibration=calibration,
-        rng=0,
-    )
-    assert K.weight == 1
-    loaded = again(K, tmp_path / "K", mode)
-    same(K, loaded)
-    assert isinstance(loaded, Anchored)
-    assert (loaded.weight, loaded.ridge) == (K.weight, K.ridge)
-    assert_array_equal(loaded.base_landmarks, K.base_landmarks)
-    sides = 1 if symmetric else 2
-    new = np.random.default_rng(3).standard_normal((4, 13 * sides))
-    given = new[:, : 5 * sides], new[:, 5 * sides :]
-    assert_array_equal(loaded.extend(*given), K.extend(*given))
-    assert_array_equal(loaded.calibration(new), K.calibration(new))
-
-
-def test_a_companion_that_was_no_help(tmp_path):
-    noise = np.random.default_rng(5).standard_normal((N, 2))
-    K = anchored(Similarity.from_matrix(indefinite(N, rank=4)), 10, noise, rng=0)
-    assert K.weight == 0
-    same(K, again(K, tmp_path / "K"))
-    zero = Similarity.from_matrix(np.zeros((N, N)))
-    K = anchored(zero, 5, noise, rng=0)
-    loaded = again(K, tmp_path / "K")
-    assert loaded.ridge == K.ridge
+def test_a_calibration_that_is_unknown(tmp_path):
     strange = Anchored(
         np.ones((3, 1)),
         np.eye(1),
@@ -168,15 +158,6 @@ def test_a_companion_that_was_no_help(tmp_path):
         strange.save(tmp_path / "strange")
 
 
-def test_what_is_best_takes_in_no_new_items_after_loading_either(tmp_path):
-    K = optimal(Similarity.from_matrix(indefinite(N)), 4)
-    loaded = again(K, tmp_path / "K")
-    same(K, loaded)
-    with pytest.raises(ValueError, match="New items have no place") as error:
-        loaded.extend(np.ones((1, 4)))
-    assert loaded.reason in str(error.value)
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_any_shape_and_layout(tmp_path, order, mode):
@@ -188,13 +169,10 @@ def test_any_shape_and_layout(tmp_path, order, mode):
         loaded = again(K, tmp_path / str(k), mode)
         assert_array_equal(loaded.toarray(), K.toarray())
         assert loaded.left.flags.f_contiguous == left.flags.f_contiguous
-    view = LowRank(rng.standard_normal((6, 8))[::2, ::2], np.eye(4))
-    assert_array_equal(again(view, tmp_path / "view", mode).left, view.left)
-
-
-def test_a_numpy_number_of_calls(tmp_path):
-    K = LowRank(np.ones((2, 1)), [[1.0]], calls=np.int64(7))
-    assert again(K, tmp_path / "K").calls == 7
+    view = LowRank(rng.standard_normal((6, 8))[::2, ::2], np.eye(4), calls=np.int64(7))
+    loaded = again(view, tmp_path / "view", mode)
+    assert_array_equal(loaded.left, view.left)
+    assert loaded.calls == 7
 
 
 def test_a_map_is_read_only(tmp_path):
@@ -321,9 +299,6 @@ def test_only_saved_answers_are_overwritten(tmp_path):
         objects.save(tmp_path / "objects")
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"empty", "file", "folder"}
-
-
-def test_nothing_there(tmp_path):
     for place in (tmp_path, tmp_path / "none"):
         with pytest.raises(FileNotFoundError, match="holds no saved answer"):
             LowRank.load(place)
@@ -413,31 +388,6 @@ def test_no_pickle_is_read(folder, mode):
 # Interrupts
 
 
-class Lines:
-    """Counts the lines of the module that run, or stops before the `number`-th."""
-
-    def __init__(self, number=None):
-        self.number, self.seen = number, 0
-
-    def __call__(self, frame, event, _):
-        if frame.f_code.co_filename != simlib.lowrank.saved.__file__:
-            return None
-        if event == "line":
-            if self.seen == self.number:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-            self.seen += 1
-        return self
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("over", [True, False])  # files are open when it comes
 def test_an_interrupt_before_any_line_leaves_a_whole_answer(tmp_path, over):
@@ -446,7 +396,7 @@ def test_an_interrupt_before_any_line_leaves_a_whole_answer(tmp_path, over):
 
     if over:
         old.save(tmp_path / "first")
-    with Lines() as lines:
+    with Lines(simlib.lowrank.saved) as lines:
         new.save(tmp_path / "first")
     shapes = set()
     for moment in range(lines.seen):
@@ -454,7 +404,7 @@ def test_an_interrupt_before_any_line_leaves_a_whole_answer(tmp_path, over):
             old.save(place)
         elif place.exists():
             place.rename(tmp_path / f"at {moment}")
-        with pytest.raises(KeyboardInterrupt), Lines(moment):
+        with pytest.raises(KeyboardInterrupt), Lines(simlib.lowrank.saved, moment):
             new.save(place)
         if over or place.exists():
             shapes.add(LowRank.load(place).shape)

@@ -8,13 +8,10 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from test_lowrank import KINDS, make
-from test_lowrank import test_eigenvalues_against_the_dense_matrix as eigenvalues
-from test_lowrank import test_every_question_against_the_dense_matrix as questions
-from test_lowrank import test_square_questions_against_the_dense_matrix as square
 
 from simlib import LowRank
 from simlib.lowrank import tall as blocks
+from support.lowrank import make
 from support.matrices import quick
 
 
@@ -29,17 +26,6 @@ def test_blocks_are_all_rows_once(n, width, beside, held):
     allowed = max(held // max(1, width, beside), 8 * width, 1)
     assert max(sizes) <= allowed
     assert all(size == allowed for size in sizes[:-1])
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_every_question_in_blocks(kind, monkeypatch):
-    monkeypatch.setattr(blocks, "HELD", 1)
-    monkeypatch.setattr(blocks, "TALL", 1)  # as many rows as columns
-    questions(kind)
-    if "shape" not in kind:
-        square(kind)
-        if kind["symmetric"]:
-            eigenvalues(kind)
 
 
 @quick
@@ -64,13 +50,6 @@ def test_entries_in_blocks(n, m, seed, sparse, grid):
         patch.setattr(blocks, "TALL", 1)
         found = LowRank(left, core, right).entries(i, j)
     assert_allclose(found, expected[i, j], atol=1e-12)
-
-
-def test_many_entries_of_one_row():
-    row = np.arange(2 * blocks.HELD, dtype=np.float32)[:, None]
-    K = LowRank(np.ones((1, 1), np.float32), np.eye(1, dtype=np.float32), row)
-    found = K.entries(np.zeros(row.size, int), np.arange(row.size))
-    assert_array_equal(found, row[:, 0])
 
 
 @pytest.mark.parametrize("held", [1, 40, 1000])

@@ -12,11 +12,11 @@ import pytest
 from sphinx.util.docutils import docutils_namespace
 
 import simlib
-from press import Repository, frames, provenance, read_chapter, recorded
+from press import Repository, frames, provenance, read_chapter
 from press.confirmation import Standing, Status
-from press.downloads import WIDTH, command, record_files, run_it, write_records
+from press.downloads import WIDTH, command, links, record_files, run_it
 from press.references import uses
-from press.sphinx_extension import Frames, _append_box, _leave_out_preloads
+from press.sphinx_extension import Frames, _append_box, _finish
 from press.style import markdown_table
 
 BOOK = Repository.here()
@@ -29,13 +29,12 @@ kernelspec: {name: python3, display_name: Python 3, language: python}
 """
 
 
-def test_the_book_holds_the_files_of_all_records(tmp_path):
-    write_records(BOOK, tmp_path)
-    files = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.*")}
-    assert files == {name for page in BOOK.pages() for name in record_files(BOOK, page)}
-    text = (tmp_path / "results/cur/values.json").read_text(encoding="utf-8")
-    assert json.loads(text)["errors"] == recorded("cur", "errors")
-    assert json.loads((tmp_path / "results/cur/provenance.json").read_text())["commit"]
+def test_records_are_offered_as_files():
+    files = record_files(BOOK, "cur")
+    assert files[-2:] == ["results/cur/values.json", "results/cur/provenance.json"]
+    assert all((BOOK.book / file).is_file() for file in files)
+    assert links(files[-2:-1]) == "{download}`values.json <results/cur/values.json>`"
+    assert record_files(BOOK, "index") == []
 
 
 PARAMETERS = {
@@ -74,15 +73,11 @@ def test_the_command_sets_the_parameters_that_it_shows(tmp_path):
 
 
 def test_a_chapter_ends_with_its_own_command(tmp_path):
-    def notebook(*code, **values):
-        cells = [
-            nbformat.v4.new_code_cell(line, metadata={"tags": ["parameters"]})
-            for line in code
-        ]
-        made = nbformat.v4.new_notebook(cells=cells)
-        made.metadata = nbformat.from_dict(
-            {"source_map": [7], "press": {"inputs": {"parameters": values}}}
-        )
+    def notebook(code="", **values):
+        cell = nbformat.v4.new_code_cell(code, metadata={"tags": ["parameters"]})
+        made = nbformat.v4.new_notebook(cells=[cell])
+        noted = {"source_map": [7], "press": {"inputs": {"parameters": values}}}
+        made.metadata = nbformat.from_dict(noted)
         return made
 
     page = tmp_path / "executed/quick/cur.ipynb"
@@ -93,27 +88,35 @@ def test_a_chapter_ends_with_its_own_command(tmp_path):
     _append_box(chapter, notebook(draws=3, n=40), page)
     _, box = chapter.cells
     assert "papermill book/cur.md cur.ipynb -p n 40 -p draws 3\n" in box.source
+    assert "{download}`cur.ipynb </executed/quick/cur.ipynb>`" in box.source
     assert box.cell_type == "markdown"
     assert chapter.metadata.source_map == [7, 7]
     assert "recorded run" not in box.source
-    files = record_files(BOOK, "cur")
     row = Status("cur", None, None, Standing("fresh"), provenance("cur"))
-    told = run_it("cur", {"n": 40}, row, files)
-    assert "../results/cur/values.json" in told
+    told = run_it(row, {"n": 40}, [])
     assert f"commit `{provenance('cur')['commit'][:7]}`; its record is fresh." in told
     colophon = notebook()  # has no parameters
     _append_box(colophon, notebook(), page)
-    assert colophon.cells == []
+    assert len(colophon.cells) == 1
 
 
-def test_only_the_preloading_of_fonts_is_left_out(tmp_path):
+def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_path):
     kept = '<link rel="preload" as="script" href="a.js" />\n'
-    path = tmp_path / "book" / "page.html"
-    path.parent.mkdir()
+    path = tmp_path / "out/book/page.html"
+    path.parent.mkdir(parents=True)
     path.write_text(f'  <link rel="preload" as="font" href="a.woff2" />\n{kept}')
-    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
-    _leave_out_preloads(app, None)
+    notebook = tmp_path / "executed/standard/cur.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.write_text("{}")
+    (tmp_path / "book").mkdir()
+    (tmp_path / "_toc.yml").write_text("root: book/cur\n")
+    shutil.copy(BOOK.source("cur"), tmp_path / "book")
+    html = SimpleNamespace(format="html")
+    app = SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "out", builder=html)
+    _finish(app, None)
     assert path.read_text() == kept
+    assert (tmp_path / "out/_sources/book/cur.ipynb").read_text() == "{}"
+    assert (tmp_path / "out/_static/mathjax/tex-chtml.js").is_file()
 
 
 def test_functions_know_the_chapters_that_import_them(tmp_path):
@@ -160,14 +163,9 @@ def test_another_picture_may_be_seen_first():
     kept = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
     assert f'<img src="{json.loads(kept[1])[1][1]}"' in page
     assert 'max="2" value="1"' in page
-    assert "<output>2</output>" in page
-
-
-def test_a_slider_needs_a_picture():
-    with pytest.raises(ValueError, match="no picture"):
-        frames({}, name="landmarks", alt="Nothing")
-    with pytest.raises(ValueError, match="no picture with the label 3"):
-        frames({2: None}, name="landmarks", alt="Nothing", first=3)
+    for none, first in (({}, None), ({2: None}, 3)):
+        with pytest.raises(ValueError, match="no picture with the label"):
+            frames(none, name="landmarks", alt="Nothing", first=first)
 
 
 def built(folder, text):
@@ -175,7 +173,7 @@ def built(folder, text):
     from sphinx.application import Sphinx
 
     pages = folder / "book"
-    pages.mkdir()
+    pages.mkdir(parents=True)
     (pages / "index.rst").write_text(f"A page\n======\n\n{text}", encoding="utf-8")
     for name in ("10.webp", "9.webp", "other.png"):
         (pages / "_static" / name).parent.mkdir(exist_ok=True)
@@ -199,23 +197,16 @@ def test_files_wait_under_a_slider_in_the_order_of_their_numbers(tmp_path):
     assert '<img src="../_static/10.webp" alt="Dots">' in page
     assert '[["9", "../_static/9.webp"], ["10", "../_static/10.webp"]]' in page
     assert "<em>Below.</em>" in page
-
-
-@pytest.mark.parametrize(
-    "text", ["*.webp\n   :slider: n", "*.jpg\n   :slider: n\n   :alt: a"]
-)
-def test_a_slider_says_what_it_wants(tmp_path, text):
-    _, said = built(tmp_path, f".. frames:: {text}\n")
+    _, said = built(
+        tmp_path / "again", ".. frames:: *.jpg\n   :slider: n\n   :alt: a\n"
+    )
     assert "wants :slider:, :alt: and a pattern" in said
 
 
-def test_numbers_in_tables_have_a_minus_at_which_no_line_breaks():
+def test_tables_have_a_minus_at_which_no_line_breaks_and_aligned_columns():
     data = markdown_table(["x", "y"], [[-0.5, 4.6e-06], ["a-b", "4e-15 (2)"]]).data
     assert "| −0.500 | 4.60e−06 |\n| a-b | 4e−15 (2) |" in data
     assert "| – |" in markdown_table(["x"], [[None]]).data
-
-
-def test_tables_align_numbers_right_and_words_left():
     rows = [["Nyström", 0.5, "1 core", "yes"], ["CUR", None, "2 cores", "no, a sum"]]
     lines = markdown_table(["method", "error", "run on", "exact"], rows).data
     assert lines.splitlines()[1] == "| :-- | --: | --: | :-- |"

@@ -1,19 +1,17 @@
 """What the press reads: profiles, records, chapters, and whoever reads what it says."""
 
 import os
-import re
 import sys
 import warnings
 from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
-from press import chapters, status
+from press import reader, status
 from press.chapters import parameters, parse_chapter
 from press.cli import main
 from press.repository import write_atomically
 from press.results import read_paper
-from press.slider import with_slider
 from support.books import HEAD, cell, new_book
 
 
@@ -25,21 +23,13 @@ def tiny(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (
-            "quick: {alhpa: {n: 1}}",
-            "profiles.yml, quick: no page alhpa; there are index, alpha",
-        ),
-        ("ful: {alpha: {n: 1}}", "profiles.yml: no profile ful; there are quick, "),
-        (
-            "quick: {alpha: 3}",
-            "profiles.yml, quick: alpha wants a mapping, as in {n: 100}",
-        ),
-        ("quick: [alpha]", "profiles.yml, quick: wants a mapping, as in"),
-        ("- quick", "profiles.yml wants a mapping, as in {quick"),
-        ("quick: {alpha: {n: 1}", 'profiles.yml", line 1, column'),
-        ("quick:\n  alpha: {n: 1}\n  alpha: {}", "line 3: alpha is there twice"),
-        ("quick: {alpha: {n: 1e5}}", "line 1: 1e5 is text in YAML; write 1.0e+5"),
-        ("quick: {alpha: {n: [2, -1.5e3]}}", "-1.5e3 is text in YAML"),
+        ("quick: {alhpa: {n: 1}}", ", quick: no alhpa; there are index, alpha"),
+        ("ful: {alpha: {n: 1}}", "profiles.yml no ful; there are quick, "),
+        ("quick: {alpha: 3}", ", quick: alpha wants a mapping, as in quick: {cur: {n"),
+        ("quick: [alpha]", ", quick: wants a mapping, as in"),
+        ("- quick", "profiles.yml wants a mapping, as in quick"),
+        ("quick: {alpha: {n: 1}", "profiles.yml, line 1, column"),
+        ("quick:\n  alpha: {n: 1}\n  alpha: {}", "alpha is there twice in "),
     ],
 )
 def test_what_is_wrong_in_the_profiles_is_told_with_its_place(tiny, text, told, capsys):
@@ -50,14 +40,16 @@ def test_what_is_wrong_in_the_profiles_is_told_with_its_place(tiny, text, told, 
     assert "\n" not in said
 
 
-def test_text_that_looks_like_a_number_is_quoted(tiny):
-    (tiny.book / "profiles.yml").write_text("quick: {alpha: {n: '1e5', m: 1.0e+5}}")
-    assert tiny.overrides("quick") == {"alpha": {"n": "1e5", "m": 1e5}}
+def test_numbers_are_those_of_python(tiny):
+    numbers = "quick: {alpha: {n: '1e5', m: [1e5, -1.5e3, .5E-2], o: 1e, p: 1e5x}}"
+    (tiny.book / "profiles.yml").write_text(numbers)
+    read = {"n": "1e5", "m": [1e5, -1.5e3, 0.5e-2], "o": "1e", "p": "1e5x"}
+    assert tiny.overrides("quick") == {"alpha": read}
 
 
 def test_a_figure_stands_once_in_the_papers(tiny):
     (tiny.book / "papers.yml").write_text("x: {value: 1}\nx: {value: 2}\n")
-    with pytest.raises(ValueError, match=r"papers\.yml, line 2: x is there twice"):
+    with pytest.raises(ValueError, match=r"x is there twice in .*papers\.yml, line 2"):
         read_paper(tiny.book, "x")
 
 
@@ -90,7 +82,7 @@ def test_a_press_of_no_checkout_says_so_instead_of_reading_a_chapter(
     monkeypatch.setattr("press.repository.__file__", str(tmp_path / "x/a/b/c.py"))
     (tiny.book / "press").mkdir()
     with pytest.raises(OSError, match=r"pip install -e \. -e \./book"):
-        chapters.ChapterReader.read(str(tiny.source("alpha")))
+        reader.ChapterReader.read(str(tiny.source("alpha")))
 
 
 def test_without_the_extra_the_command_names_it(tiny, monkeypatch, capsys):
@@ -122,7 +114,7 @@ def test_a_default_that_json_cannot_hold_is_given_by_its_code(tiny):
 
 
 def test_papermill_alone_warns_less_for_the_press():
-    spec = spec_from_file_location("press.again", chapters.__file__)
+    spec = spec_from_file_location("press.again", reader.__file__)
     told = "The specified file (a.md) does not end in one of ['.ipynb', '.json']"
     with warnings.catch_warnings(record=True) as caught:
         warnings.resetwarnings()
@@ -130,10 +122,3 @@ def test_papermill_alone_warns_less_for_the_press():
         for module in ("papermill.iorw", "mine"):
             warnings.warn_explicit(told, UserWarning, "file.py", 1, module)
     assert len(caught) == 1
-
-
-def test_the_same_pictures_twice_on_a_page_are_two_sliders():
-    drawn = [("1", "a.webp"), ("2", "b.webp")]
-    text = with_slider(drawn, "n", "Pictures")
-    (name,) = re.findall('<div class="frames (.*)">', text)
-    assert f'querySelectorAll(".{name}")' in text

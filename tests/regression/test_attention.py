@@ -1,29 +1,28 @@
 import re
-import tracemalloc
 from functools import partial
 
 import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
-import scipy.spatial
-from sklearn import config_context
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simlib import AttentionKernelRegressor
-from simlib.regression import ExponentialFeatures, attention, kernel
-from simlib.regression.kernel import (
-    GaussianKernel,
-    conjugate_gradients,
-    factor,
-    shifted_inverse,
+from simlib.regression import ExponentialFeatures, kernel
+from support.regression import (
+    attention,
+    gaussian,
+    normal,
+    peak,
+    relative,
+    sphere,
+    subspace,
 )
 
 Regressor = partial(AttentionKernelRegressor, random_state=0)
@@ -38,38 +37,14 @@ PRECONDITIONERS = [
 each = pytest.mark.parametrize("preconditioner", PRECONDITIONERS, ids=repr)
 
 
-def sphere(n, d=16, r=1.0, *, seed=0):
-    """Points uniform on the sphere of radius r."""
-    X = np.random.default_rng(seed).standard_normal((n, d))
-    return r * X / np.linalg.norm(X, axis=1, keepdims=True)
-
-
-def subspace(n, d=64, *, seed=0):
-    """Points uniform on the unit sphere of a random 3-dimensional subspace."""
-    basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, 3)))[0]
-    return sphere(n, 3, seed=seed + 1) @ basis.T
-
-
-def normal(*shape, seed=0):
-    return np.random.default_rng(seed).standard_normal(shape)
-
-
-def gram(X):
-    return np.exp(X @ X.T)
-
-
 def dense(X, y, ridge):
-    return np.linalg.solve(gram(X) + ridge * np.eye(len(X)), y)
+    return np.linalg.solve(attention(X) + ridge * np.eye(len(X)), y)
 
 
 def cholesky(X, y, ridge):
     """As `dense`, with the digits of rows that are shorter than others."""
-    system = gram(X) + ridge * np.eye(len(X))
+    system = attention(X) + ridge * np.eye(len(X))
     return scipy.linalg.cho_solve(scipy.linalg.cho_factor(system), y)
-
-
-def gaussian(X):
-    return np.exp(-scipy.spatial.distance.cdist(X, X, "sqeuclidean") / 2)
 
 
 def cloud(norm=None):
@@ -80,10 +55,6 @@ def cloud(norm=None):
     return X
 
 
-def relative(x, y):
-    return np.linalg.norm(x - y) / np.linalg.norm(y)
-
-
 # The contract of scikit-learn
 
 
@@ -91,25 +62,18 @@ LONG = (
     "check_fit_idempotent",
     "check_fit_check_is_fitted",
     "check_n_features_in",
+    "check_non_transformer_estimators_n_iter",
 )
 
 
 def fails(estimator):
-    if estimator.features is not None:
-        return {}
-    return dict.fromkeys(LONG, "exp of its squared norms, 20 000, has no digits")
+    return dict.fromkeys(LONG, "exp of its squared norms, 120 or 20 000, has no digits")
 
 
 @pytest.mark.filterwarnings(
     "ignore:The relative residual:sklearn.exceptions.ConvergenceWarning"
 )
-@parametrize_with_checks(
-    [
-        AttentionKernelRegressor(),
-        AttentionKernelRegressor(features=RBFSampler(gamma=0.05, random_state=0)),
-    ],
-    expected_failed_checks=fails,
-)
+@parametrize_with_checks([AttentionKernelRegressor()], expected_failed_checks=fails)
 def test_scikit_learn(estimator, check):
     check(estimator)
 
@@ -144,10 +108,10 @@ def test_the_dense_solution(preconditioner, ridge, targets):
     model = Regressor(ridge, preconditioner=preconditioner, rank=40, tol=1e-11)
     model.fit(X, y)
     alpha = dense(X, y, ridge)
-    condition = np.linalg.cond(gram(X) + ridge * np.eye(150))
+    condition = np.linalg.cond(attention(X) + ridge * np.eye(150))
     assert relative(model.dual_coef_, alpha) < condition * 1e-11
     assert model.dual_coef_.shape == y.shape
-    left = (gram(X) + ridge * np.eye(150)) @ model.dual_coef_ - y
+    left = (attention(X) + ridge * np.eye(150)) @ model.dual_coef_ - y
     residuals = np.linalg.norm(left, axis=0) / np.linalg.norm(y, axis=0)
     np.testing.assert_allclose(model.residual_, residuals.max(), rtol=0.2)
     assert model.residual_ <= 1e-11
@@ -163,7 +127,7 @@ def test_the_dense_solution(preconditioner, ridge, targets):
 def test_kernel_ridge_of_scikit_learn(targets):
     X, y, new = sphere(120, 5, 1.5), normal(120, *targets), sphere(30, 5, seed=1)
     model = Regressor(0.3, tol=1e-13).fit(X, y)
-    given = KernelRidge(alpha=0.3, kernel="precomputed").fit(gram(X), y)
+    given = KernelRidge(alpha=0.3, kernel="precomputed").fit(attention(X), y)
     called = KernelRidge(alpha=0.3, kernel=lambda x, z: np.exp(x @ z)).fit(X, y)
     for other, rows in ((given, np.exp(new @ X.T)), (called, new)):
         np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, rtol=1e-9)
@@ -176,273 +140,6 @@ def test_more_columns_than_points_are_exact():
         model = Regressor(1e-2, preconditioner=preconditioner, rank=1000).fit(X, y)
         assert model.n_iter_ <= 2
         assert model.rank_ <= 80
-
-
-@pytest.mark.parametrize("block", [1, 100, 4096])
-@pytest.mark.parametrize("kept", [0, 10**6])
-def test_products_in_blocks(monkeypatch, block, kept):
-    monkeypatch.setattr(kernel, "BLOCK", block)
-    monkeypatch.setattr(kernel, "LARGEST_CACHE", kept)
-    X, P, shifted = normal(90, 4) / 2, normal(90, 3), normal(90, 4) / 2 + 100
-    K = GaussianKernel(X)
-    for _ in range(2):
-        np.testing.assert_allclose(K @ P, gaussian(X) @ P, rtol=1e-12)
-    np.testing.assert_allclose(GaussianKernel(shifted) @ P, gaussian(shifted) @ P)
-    np.testing.assert_array_equal(K.diagonal(), np.ones(90))
-    places = np.array([3, 80, 3])
-    np.testing.assert_allclose(K.columns(places), gaussian(X)[:, places])
-    np.testing.assert_allclose(K.rows(places), gaussian(X)[places])
-    np.testing.assert_allclose(K.pairs(places, places[::-1])[0], 1)
-    np.testing.assert_allclose(K.pairs(places[:1], places[1:2]), gaussian(X)[3, 80])
-    halves = ((X[:7] - X.mean(axis=0)) ** 2).sum(axis=1, keepdims=True) / 2
-    np.testing.assert_allclose(np.exp(K.exponents(X[:7]) - halves), gaussian(X)[:7])
-
-
-def test_the_kernel_is_evaluated_once_where_it_is_kept(monkeypatch):
-    counts = []
-    parts = GaussianKernel._parts
-
-    def counted(self, size):
-        for start, stop, block in parts(self, size):
-            counts.append(block.size)
-            yield start, stop, block
-
-    monkeypatch.setattr(GaussianKernel, "_parts", counted)
-    monkeypatch.setattr(kernel, "BLOCK", 5000)
-    evaluated = {}
-    for kept in (0, 10**6):
-        monkeypatch.setattr(kernel, "LARGEST_CACHE", kept)
-        counts.clear()
-        model = Regressor(1e-3, preconditioner=None).fit(sphere(300), normal(300))
-        evaluated[kept] = sum(counts) / 300**2
-    assert 0.5 <= evaluated[10**6] < 1
-    assert evaluated[0] > model.n_iter_ / 2 > 20
-
-
-@pytest.mark.parametrize("columns", [0, 7, 60])
-@pytest.mark.parametrize("ridge", [1e-3, 10.0])
-def test_the_inverse_of_the_preconditioner(columns, ridge):
-    """M = F F^T + mu I + ridge D^-2, and mu the mean that F misses."""
-    X = normal(60, 3) / 2
-    F = np.linalg.cholesky(gaussian(X))[:, :columns]
-    ridges = ridge * np.exp(-np.square(X).sum(axis=1))
-    missed = 1 - (F**2).sum() / 60
-    M = F @ F.T + np.diag(ridges + missed)
-    R = normal(60, 2)
-    found = shifted_inverse(F, ridges)(R)
-    np.testing.assert_allclose(found, np.linalg.solve(M, R), rtol=1e-6, atol=1e-9)
-
-
-def test_the_preconditioner_needs_no_jitter():
-    """Equal columns, a numerically low rank, no ridge: M is positive all the same."""
-    X = subspace(300)
-    C = gaussian(X)[:, :40]
-    for F in (np.hstack([C, C]), factor(GaussianKernel(X), "nystroem", 300, 0)):
-        solve = shifted_inverse(F, np.zeros(300))
-        inverse = solve(np.eye(300))
-        values = np.linalg.eigvalsh((inverse + inverse.T) / 2)
-        assert values[0] > -1e-10 * values[-1]  # rounding errors of the largest
-
-
-def test_factors():
-    """Both are Nyström approximations: exact on the columns of their landmarks."""
-    X = sphere(100, 4)
-    for method in ("rpcholesky", "nystroem"):
-        F = factor(GaussianKernel(X), method, 30, 0)
-        assert F.shape == (100, 30)
-        gap = gaussian(X) - F @ F.T
-        values = np.linalg.eigvalsh(gap)
-        assert values[0] > -1e-10
-        assert (np.abs(gap).max(axis=0) < 1e-9).sum() == 30
-
-
-# Conjugate gradients
-
-
-def test_columns_stop_when_they_are_done():
-    A = np.diag(np.arange(1.0, 101))
-    Y = np.stack([np.eye(100)[3], np.ones(100), np.zeros(100)], axis=1)
-    widths = []
-
-    def multiply(P):
-        widths.append(P.shape[1])
-        return A @ P
-
-    X, R, steps = conjugate_gradients(multiply, Y, np.copy, tol=1e-12, max_iter=200)
-    np.testing.assert_allclose(X, np.linalg.solve(A, Y), atol=1e-11)
-    np.testing.assert_allclose(R, Y - A @ X, atol=1e-15)
-    assert widths[0] == 2, "a column of zeros needs no step"
-    assert widths[1] == 1, "one eigenvector takes one step"
-    assert sum(widths) < steps + 6
-
-
-def test_most_iterations():
-    A = np.diag(np.geomspace(1, 1e6, 100))
-    y = np.ones((100, 1))
-    X, R, steps = conjugate_gradients(
-        partial(np.matmul, A), y, np.copy, tol=1e-10, max_iter=7
-    )
-    assert steps == 7
-    np.testing.assert_allclose(R, y - A @ X, atol=1e-10)
-    energy = (X * (A @ X)).sum() / 2 - (X * y).sum()
-    assert energy < 0, "what was gained is given back"
-
-
-def test_no_steps_beyond_stagnation():
-    A = gram(sphere(200, 8)) + 1e-3 * np.eye(200)
-    y = normal(200, 1)
-    count = {}
-    for tol in (1e-12, 1e-30):
-        _, R, count[tol] = conjugate_gradients(
-            partial(np.matmul, A), y, np.copy, tol=tol, max_iter=10**5
-        )
-        assert np.linalg.norm(R) < 1e-11 * np.linalg.norm(y)
-    assert count[1e-30] < 2 * count[1e-12]
-
-
-def test_weighted_residuals():
-    """They go on until the rows of large weights are right, too."""
-    A = np.diag(np.geomspace(1, 1e3, 100))
-    y, weights = np.geomspace(1, 1e-3, 100)[:, None], np.geomspace(1, 1e3, 100)
-    residuals = []
-    for given in (None, weights):
-        _, R, _ = conjugate_gradients(
-            partial(np.matmul, A), y, np.copy, tol=1e-8, max_iter=1000, weights=given
-        )
-        residuals.append(np.linalg.norm(weights * R[:, 0]) / 10)
-    assert residuals[1] <= 1e-8 < residuals[0]
-
-
-def test_indefinite_matrix_ends():
-    A = np.diag(np.append(np.ones(20), -1.0))
-    _, R, steps = conjugate_gradients(
-        partial(np.matmul, A), np.ones((21, 1)), np.copy, tol=1e-10, max_iter=1000
-    )
-    assert steps < 100
-    assert np.isfinite(R).all()
-
-
-# Linear time
-
-
-@pytest.mark.parametrize("ridge", [1e-4, 1.0, 100.0])
-@pytest.mark.parametrize("targets", [(), (3,)])
-def test_ridge_regression_on_the_features(ridge, targets):
-    X, y, new = sphere(400, 8), normal(400, *targets), sphere(50, 8, seed=1)
-    features = ExponentialFeatures(60, random_state=0)
-    model = Regressor(ridge, features=features).fit(X, y)
-    Z = features.fit_transform(X)
-    other = Ridge(ridge, fit_intercept=False, solver="svd").fit(Z, y)
-    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(
-        model.predict(new), other.predict(features.transform(new)), atol=1e-9
-    )
-    assert model.coef_.shape == other.coef_.shape
-    assert model.residual_ < 1e-10
-    assert model.preconditioned_residual_ < 1e-13
-
-
-def test_features_are_regression_with_their_inner_products():
-    X, y = sphere(200, 6), normal(200)
-    features = ExponentialFeatures(462, kind="taylor")
-    linear = Regressor(0.5, features=features).fit(X, y)
-    Z = features.fit_transform(X)
-    alpha = np.linalg.solve(Z @ Z.T + 0.5 * np.eye(200), y)
-    np.testing.assert_allclose(linear.predict(X), Z @ (Z.T @ alpha), atol=1e-10)
-    exact = Regressor(0.5).fit(X, y)
-    assert relative(linear.predict(X), exact.predict(X)) < 0.01
-
-
-class Counted(ExponentialFeatures):
-    """Counts the rows that it transforms."""
-
-    rows = 0
-
-    def transform(self, X):
-        Counted.rows += len(X)
-        return super().transform(X)
-
-
-@pytest.mark.parametrize("ridge", [1e-3, 1.0])
-def test_two_passes_over_features_that_are_not_kept(monkeypatch, ridge):
-    monkeypatch.setattr(attention, "LARGEST_CACHE", 0)
-    monkeypatch.setattr(attention, "FEATURES", 10_000)
-    X, y = sphere(1000), normal(1000)
-    Counted.rows = 0
-    model = Regressor(ridge, features=Counted(153, kind="taylor")).fit(X, y)
-    assert Counted.rows <= 2 * 1000 + 1
-    Z = ExponentialFeatures(153, kind="taylor").fit_transform(X)
-    other = Ridge(ridge, fit_intercept=False, solver="svd").fit(Z, y)
-    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-7, atol=1e-9)
-    assert model.residual_ < 1e-10
-    assert model.preconditioned_residual_ < 1e-13
-
-
-def test_normal_equations_that_lose_too_many_digits():
-    """Their condition number is 1e13, that of the features 3e6."""
-    Z, y = normal(300, 5), normal(300)
-    Z[:, 4] = Z[:, 3] + 1e-6 * Z[:, 4]
-    model = Regressor(0.0, features=FunctionTransformer()).fit(Z, y)
-    expected = np.linalg.lstsq(Z, y)[0]
-    np.testing.assert_allclose(model.coef_, expected, rtol=1e-6)
-    Z[:, 4] = Z[:, 3]
-    model = Regressor(1e-2, features=FunctionTransformer()).fit(Z, y)
-    np.testing.assert_allclose(model.coef_[3], model.coef_[4])
-    with pytest.raises(np.linalg.LinAlgError, match="beside the largest of which"):
-        Regressor(1e-200, features=FunctionTransformer()).fit(Z, y)
-
-
-@pytest.mark.parametrize("norm", [3.0, 8.0])
-def test_features_of_one_long_row(norm):
-    """It ended in "add a ridge"."""
-    X, y = sphere(500), normal(500)
-    X[-1] *= norm
-    features = ExponentialFeatures(256, random_state=0)
-    model = Regressor(1.0, features=features).fit(X, y)
-    assert model.preconditioned_residual_ < 1e-12
-    Z = features.fit_transform(X)
-    other = Ridge(1.0, fit_intercept=False, solver="svd").fit(Z, y)
-    np.testing.assert_allclose(model.coef_, other.coef_, rtol=1e-6, atol=1e-9)
-
-
-def test_features_in_blocks_and_sparse_ones(monkeypatch):
-    X, y = np.random.default_rng(0).integers(4, size=(300, 3)), normal(300)
-    encoder = OneHotEncoder()
-    whole = Regressor(1.0, features=encoder).fit(X, y)
-    other = Ridge(1.0, fit_intercept=False).fit(encoder.fit_transform(X).toarray(), y)
-    np.testing.assert_allclose(whole.coef_, other.coef_, rtol=1e-9)
-    monkeypatch.setattr(attention, "LARGEST_CACHE", 0)
-    monkeypatch.setattr(attention, "FEATURES", 500)
-    parts = Regressor(1.0, features=encoder).fit(X, y)
-    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-12)
-    np.testing.assert_allclose(parts.predict(X), whole.predict(X), rtol=1e-12)
-    np.testing.assert_allclose(parts.residual_, whole.residual_, atol=1e-14)
-    as_preconditioner = Regressor(1.0, preconditioner=encoder).fit(X / 4, y)
-    np.testing.assert_allclose(
-        as_preconditioner.dual_coef_, dense(X / 4, y, 1.0), atol=1e-8
-    )
-
-
-def test_features_in_a_data_frame():
-    X, y = sphere(80, 3), normal(80)
-    features = ExponentialFeatures(20, kind="taylor")
-    plain = Regressor(0.1, features=features).fit(X, y)
-    with config_context(transform_output="pandas"):
-        framed = Regressor(0.1, features=features).fit(X, y)
-        np.testing.assert_array_equal(framed.coef_, plain.coef_)
-        np.testing.assert_array_equal(framed.predict(X), plain.predict(X))
-
-
-def test_without_a_ridge_features_must_be_independent():
-    X, y = sphere(100, 4), normal(100)
-    features = ExponentialFeatures(40, kind="positive", random_state=0)
-    model = Regressor(0.0, features=features).fit(X, y)
-    expected = np.linalg.lstsq(features.fit_transform(X), y)[0]
-    np.testing.assert_allclose(model.coef_, expected, rtol=1e-6)
-    with pytest.raises(ValueError, match="give a ridge"):
-        Regressor(0.0, features=features).fit(X[:30], y[:30])
-    with pytest.raises(np.linalg.LinAlgError, match="add a ridge"):
-        Regressor(0.0, features=ExponentialFeatures(15, kind="taylor")).fit(X, y)
 
 
 # Hard inputs
@@ -519,7 +216,7 @@ def test_one_row_so_long_that_rounding_hides_its_target(norm):
     assert model.n_iter_ <= 20
     alpha = cholesky(X, y, 1.0)
     assert relative(model.dual_coef_, alpha) < 1e-10
-    assert model.residual_ < 10 * relative(gram(X) @ alpha + alpha, y)
+    assert model.residual_ < 10 * relative(attention(X) @ alpha + alpha, y)
     np.testing.assert_allclose(model.predict(cloud()), np.exp(cloud() @ X.T) @ alpha)
 
 
@@ -544,7 +241,7 @@ def test_one_row_out_of_range(norm):
     np.testing.assert_allclose(model.residual_, abs(y[-1]) / np.linalg.norm(y))
     alpha = dense(X[:-1], y[:-1], 1.0)
     np.testing.assert_allclose(
-        model.predict(X[:-1]), gram(X[:-1]) @ alpha, rtol=1e-8, atol=1e-9
+        model.predict(X[:-1]), attention(X[:-1]) @ alpha, rtol=1e-8, atol=1e-9
     )
     with pytest.raises(ValueError, match="row 799 overflows"):
         model.predict(X)
@@ -562,7 +259,7 @@ def test_standardised_data_are_solved_as_by_a_dense_decomposition(load, share):
     assert model.rank_ == 256
     alpha = cholesky(X, y, ridge)
     assert relative(model.dual_coef_, alpha) < 1e-11
-    assert model.residual_ < 10 * relative(gram(X) @ alpha + ridge * alpha, y)
+    assert model.residual_ < 10 * relative(attention(X) @ alpha + ridge * alpha, y)
 
 
 def test_long_twins():
@@ -583,13 +280,14 @@ def test_rows_too_long_for_their_exponents(length):
         Regressor().fit(sphere(20, 3, length), normal(20))
 
 
-@pytest.mark.parametrize("d", [2, 5, 10])
-def test_columns_of_0_to_10_are_refused_with_the_scale_that_fits(d):
-    """Predictions of 1e31 to 1e68 came with a warning."""
+@pytest.mark.parametrize("d", [1, 2, 5, 10])
+@pytest.mark.parametrize("max_iter", [1, 1000])
+def test_columns_of_0_to_10_are_refused_with_the_scale_that_fits(d, max_iter):
+    """Predictions of 1e31 to 1e68 came with a warning; whatever the solver does."""
     X = np.random.default_rng(0).uniform(0, 10, (400, d))
     y, longest = np.sin(X.sum(axis=1)), np.linalg.norm(X, axis=1).max()
     with pytest.raises(ValueError, match=f"norm {longest:.3g}, and exp") as caught:
-        Regressor().fit(X, y)
+        Regressor(max_iter=max_iter).fit(X, y)
     scale = float(re.search("by ([0-9.]+) or more", str(caught.value))[1])
     assert scale == pytest.approx(longest / 4.2, rel=0.05)
     model = Regressor(tol=1e-8).fit(X / scale, y)  # and no warning
@@ -597,6 +295,16 @@ def test_columns_of_0_to_10_are_refused_with_the_scale_that_fits(d):
     for once in (1, np.sqrt(50)):  # by which rows have norms about 1
         model = Regressor(0.1).fit(X / (10 * once), y)
         assert abs(model.predict(X / (10 * once))).max() < 2
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_a_fit_that_does_not_arrive_is_no_refusal(d):
+    """These rows are solved up to a residual of 0.03, or as far as steps permit."""
+    X = np.random.default_rng(0).uniform(0, 5, (400, d))
+    y = np.sin(X.sum(axis=1))
+    for max_iter in (1, 3, 30):
+        with pytest.warns(ConvergenceWarning, match=f"max_iter={max_iter}"):
+            Regressor(max_iter=max_iter, preconditioner=None).fit(X, y)
 
 
 def test_the_model_keeps_a_copy_of_the_points():
@@ -634,9 +342,6 @@ def test_repeated_rows_and_zero_rows():
         np.testing.assert_allclose(model.dual_coef_, dense(X, y, 0.1), rtol=1e-8)
     with pytest.raises(np.linalg.LinAlgError, match="Rows 0 and 100 of X are equal"):
         Regressor(0.0).fit(X, y)
-
-
-def test_negative_zeros_are_equal_to_zeros():
     with pytest.raises(np.linalg.LinAlgError, match="Rows 0 and 1"):
         Regressor(0.0).fit([[0.0, 1.0], [-0.0, 1.0]], [1.0, 2.0])
 
@@ -661,16 +366,13 @@ def test_unattainable_tolerances_are_reported():
     with pytest.warns(ConvergenceWarning, match="after max_iter=3 iterations"):
         model = Regressor(1e-6, preconditioner=None, max_iter=3).fit(X, y)
     assert model.n_iter_ == 3
-    with pytest.warns(ConvergenceWarning, match="rounding lets it fall no further"):
-        Regressor(tol=1e-17, features=ExponentialFeatures(50, random_state=0)).fit(X, y)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-300, 1e300])
-@pytest.mark.parametrize("features", [None, ExponentialFeatures(153, kind="taylor")])
-def test_targets_of_any_size(scale, features):
+def test_targets_of_any_size(scale):
     X, y = sphere(100), normal(100)
-    unit = Regressor(features=features).fit(X, y).predict(X)
-    found = Regressor(features=features).fit(X, scale * y).predict(X)
+    unit = Regressor().fit(X, y).predict(X)
+    found = Regressor().fit(X, scale * y).predict(X)
     np.testing.assert_allclose(found, scale * unit, rtol=1e-9)
 
 
@@ -703,14 +405,6 @@ def test_right_answer_or_a_word():
     assert answers > 15
 
 
-def test_constant_target():
-    X = sphere(100)
-    model = Regressor(tol=1e-12).fit(X, np.full(100, 7.0))
-    np.testing.assert_allclose(
-        model.dual_coef_, dense(X, np.full(100, 7.0), 1.0), rtol=1e-8
-    )
-
-
 def test_coefficients_beyond_floating_point():
     with pytest.raises(ValueError, match="beyond the range"):
         Regressor(0.0).fit([[0.0, 0.0], [1e-2, 0.0]], [1e308, -1e308])
@@ -739,33 +433,22 @@ def test_float32_data_is_computed_in_float64():
         ({"tol": 0.0}, "tol must lie"),
         ({"preconditioner": "jacobi"}, "preconditioner is"),
         ({"preconditioner": 3}, "preconditioner is"),
-        ({"features": "taylor"}, "features must be"),
     ],
 )
 def test_options_out_of_range(options, match):
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises((ValueError, TypeError), match=match):
         Regressor(**options).fit(sphere(10), normal(10))
 
 
-def test_sparse_targets_are_refused():
-    with pytest.raises(ValueError, match=r"pass y\.toarray\(\)"):
-        Regressor().fit(sphere(10), scipy.sparse.csr_array(normal(10, 2)))
-
-
-def test_nan_is_refused():
+def test_data_that_are_no_numbers():
     X, y = sphere(10), normal(10)
+    with pytest.raises(ValueError, match=r"pass y\.toarray\(\)"):
+        Regressor().fit(X, scipy.sparse.csr_array(normal(10, 2)))
+    with pytest.raises(ValueError, match="NaN"):
+        Regressor().fit(X, np.where(y > 0, y, np.nan))
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         Regressor().fit(X, y)
-    with pytest.raises(ValueError, match="NaN"):
-        Regressor().fit(sphere(10), np.where(y > 0, y, np.nan))
-    with pytest.raises(ValueError, match="scale the rows"):
-        Regressor(preconditioner=OverflowingFeatures()).fit(sphere(10), y)
-
-
-class OverflowingFeatures(RBFSampler):
-    def transform(self, X):
-        return np.full((len(X), 3), np.inf)
 
 
 # The same again
@@ -791,55 +474,33 @@ def test_same_seed_same_result():
 def test_transformers_are_cloned_and_grid_search_finds_the_ridge():
     X, y = sphere(200), sphere(200)[:, 0]
     features = ExponentialFeatures(50, random_state=0)
-    search = GridSearchCV(Regressor(features=features), {"ridge": [1e-3, 1e3]}, cv=3)
-    search.fit(X, y)
+    model = Regressor(preconditioner=features)
+    search = GridSearchCV(model, {"ridge": [1e-3, 1e3]}, cv=3).fit(X, y)
     assert search.best_params_ == {"ridge": 1e-3}
     assert not hasattr(features, "n_components_")
-    Regressor(preconditioner=features).fit(X, y)
-    assert not hasattr(features, "n_components_")
 
 
-def test_a_second_fit_forgets_the_first():
+def test_sparse_features_of_integers_as_a_preconditioner():
+    X, y = np.random.default_rng(0).integers(4, size=(300, 3)) / 4, normal(300)
+    model = Regressor(1.0, preconditioner=OneHotEncoder()).fit(X, y)
+    np.testing.assert_allclose(model.dual_coef_, dense(X, y, 1.0), atol=1e-8)
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
     X, y = sphere(100), normal(100)
-    model = Regressor(features=ExponentialFeatures(50, random_state=0)).fit(X, y)
-    model.set_params(features=None).fit(X, y)
-    expected = Regressor().fit(X, y)
-    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
-    assert vars(model).keys() == vars(expected).keys()
-
-
-@pytest.mark.parametrize("features", [None, ExponentialFeatures(20, random_state=0)])
-def test_a_fit_that_fails_leaves_the_model_as_it_was(features):
-    X, y = sphere(100), normal(100)
-    model = Regressor(features=features)
+    model = Regressor(0)
     twins = np.repeat(X[:3, :2], 2, axis=0)
-    model.set_params(ridge=0)
-    with pytest.raises((np.linalg.LinAlgError, ValueError)):
+    with pytest.raises(np.linalg.LinAlgError):
         model.fit(twins, y[:6])
     with pytest.raises(NotFittedError):
         model.predict(twins)
     expected = model.set_params(ridge=1).fit(X, y).predict(X)
-    with pytest.raises((np.linalg.LinAlgError, ValueError)):
+    with pytest.raises(np.linalg.LinAlgError):
         model.set_params(ridge=0).fit(twins, y[:6])
     np.testing.assert_array_equal(model.predict(X), expected)
 
 
-def test_features_that_explain_nothing():
-    X, y = np.array([[1.0], [-1]]), np.ones(2)
-    model = Regressor(features=FunctionTransformer()).fit(X, y)
-    np.testing.assert_array_equal(model.coef_, [0])
-
-
 # Memory
-
-
-def peak(run):
-    tracemalloc.start()
-    try:
-        run()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("preconditioner", [None, "rpcholesky", "nystroem"])
@@ -858,16 +519,6 @@ def test_half_of_the_kernel_matrix_is_kept_where_it_is_small():
     model = Regressor(0.1 * n, rank=64)
     used = peak(lambda: model.fit(sphere(n), normal(n)))
     assert 8 * n**2 / 2 < used < 8 * (n**2 / 2 + 3 * 64 * n) + 2e7
-
-
-def test_features_are_not_kept_where_they_are_many():
-    """They would have 147 MB; the data have 15."""
-    n = 120_000
-    X, y = sphere(n), normal(n)
-    model = Regressor(features=ExponentialFeatures(153, kind="taylor"))
-    assert peak(lambda: model.fit(X, y)) < 8e7
-    assert peak(lambda: model.predict(X)) < 5e7
-    assert model.residual_ < 1e-10
 
 
 # The figures of the guide: R16, R17, T7
@@ -926,10 +577,8 @@ def test_a_sketch_may_be_worse_than_nothing():
     assert sketch > 2 * nothing
 
 
-@pytest.mark.parametrize("wrong", [1j, np.nan])
-@pytest.mark.parametrize("where", ["features", "preconditioner"])
-def test_features_that_are_no_numbers_are_named(where, wrong):
-    X, y = np.random.default_rng(0).standard_normal((2, 30, 2))
+@pytest.mark.parametrize("wrong", [1j, np.nan, np.inf])
+def test_features_that_are_no_numbers_are_named(wrong):
     transformer = FunctionTransformer(lambda X: X * wrong)
     with pytest.raises(ValueError, match="features that FunctionTransformer makes"):
-        AttentionKernelRegressor(1.0, **{where: transformer}).fit(X, y[:, 0])
+        Regressor(preconditioner=transformer).fit(np.eye(3) + 0.1, np.ones(3))

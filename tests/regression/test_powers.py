@@ -1,5 +1,3 @@
-import re
-import warnings
 from functools import cache
 
 import numpy as np
@@ -8,93 +6,26 @@ import scipy.linalg
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.linalg import LinAlgWarning
-from test_preconditioner import coherent, matrix
 
 from simlib.regression import Preconditioner, even_power, lstsq, odd_power, solve_gram
 from study import as_printed as paper
-from study.exact import ExactGram, exact_product, relative_error
-from support.matrices import orthogonal, quick
+from support.matrices import quick
+from support.regression import (
+    attainable,
+    back_substitute,
+    coherent,
+    exact_odd_power,
+    long_qr,
+    matrix,
+    normal,
+    problem,
+    relative,
+    right,
+    truth,
+)
 
 METHODS = ["auto", "gram", "cholesky_qr", "lsqr"]
 UNIT = np.finfo(float).eps / 2
-
-attainable = pytest.mark.filterwarnings(
-    "ignore:x leaves a residual:scipy.linalg.LinAlgWarning"
-)
-
-
-def vector(n, seed):
-    return np.random.default_rng(seed).standard_normal(n)
-
-
-def right(A, level, seed=0):
-    """A right-hand side, of which the given part is no combination of columns."""
-    b = A @ vector(A.shape[1], seed)
-    e = vector(len(A), seed + 1)
-    Q = np.linalg.qr(A)[0]
-    for _ in range(2):
-        e -= Q @ (Q.T @ e)
-    return b + level * np.linalg.norm(b) / np.linalg.norm(e) * e
-
-
-def relative(x, truth):
-    gap = np.asarray(x - truth, dtype=float)
-    return np.linalg.norm(gap) / np.linalg.norm(np.asarray(truth, dtype=float))
-
-
-# A reference in extended precision
-
-
-def long_qr(A):
-    """Gram-Schmidt, each column twice."""
-    Q = A.astype(np.longdouble)
-    R = np.zeros((A.shape[1],) * 2, np.longdouble)
-    for k in range(A.shape[1]):
-        for _ in range(2):
-            part = Q[:, :k].T @ Q[:, k]
-            Q[:, k] -= Q[:, :k] @ part
-            R[:k, k] += part
-        R[k, k] = np.sqrt((Q[:, k] ** 2).sum())
-        Q[:, k] /= R[k, k]
-    return Q, R
-
-
-def back_substitute(R, y):
-    x = y.astype(R.dtype)
-    for k in reversed(range(len(R))):
-        x[k] = (x[k] - R[k, k + 1 :] @ x[k + 1 :]) / R[k, k]
-    return x
-
-
-def through_gram(R, y):
-    """(R^T R)^-1 y, where reversing rows and columns of R^T makes it upper."""
-    y = back_substitute(R.T[::-1, ::-1], y[::-1])[::-1]
-    return back_substitute(R, y)
-
-
-def exact(A, b, j):
-    """The odd power's solution."""
-    Q, R = long_qr(A)
-    x = back_substitute(R, Q.T @ b)
-    for _ in range(j):
-        x = through_gram(R, x)
-    return x
-
-
-@cache
-def problem(condition):
-    """A, b of d entries and c of n entries, and all that is needed to solve them."""
-    A = matrix(2048, 40, condition, seed=7)
-    return A, vector(40, 8), vector(2048, 9), *long_qr(A)
-
-
-def truth(condition, j, odd=False):
-    _, b, c, Q, R = problem(condition)
-    x = back_substitute(R, Q.T @ c) if odd else b
-    for _ in range(j):
-        x = through_gram(R, x)
-    return x
 
 
 # Exactly
@@ -114,18 +45,6 @@ def test_a_diagonal_matrix(method, j):
     found = odd_power(A, b, j, method=method, rng=0)
     np.testing.assert_allclose(found.x, x, rtol=small)
     assert len(found.iterations) == len(found.preconditioned_residuals) == j + 1
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_with_orthonormal_columns_all_powers_are_a_projection(method):
-    A = orthogonal(300, np.random.default_rng(1))[:, :7]
-    b = vector(300, 2)
-    for j in (0, 1, 4):
-        found = odd_power(A, b, j, method=method, rng=0)
-        np.testing.assert_allclose(found.x, A.T @ b, atol=1e-13)
-        found = even_power(A, b[:7], j, method=method, rng=0)
-        np.testing.assert_allclose(found.x, b[:7], atol=1e-13)
-    assert found.condition < 4
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -165,47 +84,36 @@ def test_small_problems_of_all_shapes(seed, d, tall, columns, j, method):
     expected = np.linalg.lstsq(A, B)[0]
     for _ in range(j):
         expected = np.linalg.solve(G, expected)
-    with warnings.catch_warnings():
-        # the paper's sketch of so few columns may be a bad one, and then it says so
-        warnings.simplefilter("error" if method != "paper" else "ignore", LinAlgWarning)
-        odd = odd_power(A, B, j, method=method, rng=seed)
-        even = even_power(A, Y, j, method=method, rng=seed)
+    odd = odd_power(A, B, j, method=method, rng=seed)
     powers = np.linalg.matrix_power(G, j)
-    if max(odd.preconditioned_residuals) < 1e-12:
-        np.testing.assert_allclose(odd.x, expected, atol=1e-9)
-        left = np.linalg.norm(A @ (powers @ odd.x) - B, axis=0)
-        share = (left / np.linalg.norm(B, axis=0)).max()
-        assert odd.residual == pytest.approx(share, abs=1e-9)
-    if max(even.preconditioned_residuals, default=0) < 1e-12:
-        np.testing.assert_allclose(powers @ even.x, Y, atol=1e-9)
-        assert even.residual < 1e-10
+    np.testing.assert_allclose(odd.x, expected, atol=1e-9)
+    left = np.linalg.norm(A @ (powers @ odd.x) - B, axis=0)
+    share = (left / np.linalg.norm(B, axis=0)).max()
+    assert odd.residual == pytest.approx(share, abs=1e-9)
+    even = even_power(A, Y, j, method=method, rng=seed)
+    np.testing.assert_allclose(powers @ even.x, Y, atol=1e-9)
+    assert even.residual < 1e-10
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_power_0_is_least_squares_and_1_the_gram_matrix(method):
-    A, b = matrix(900, 12, 30), vector(900, 1)
-    least, odd = (f(A, b, method=method, rng=4) for f in (lstsq, odd_zero))
+    A, b = matrix(900, 12, 30), normal(900, seed=1)
+    options = {"method": method, "rng": 4}
+    least, odd = lstsq(A, b, **options), odd_power(A, b, 0, **options)
     np.testing.assert_array_equal(least.x, odd.x)
     np.testing.assert_allclose(least.x, np.linalg.lstsq(A, b)[0], rtol=1e-10)
-    gram, even = (f(A, b[:12], method=method, rng=4) for f in (solve_gram, even_one))
+    gram, even = solve_gram(A, b[:12], **options), even_power(A, b[:12], 1, **options)
     np.testing.assert_array_equal(gram.x, even.x)
     np.testing.assert_allclose(A.T @ (A @ gram.x), b[:12], atol=1e-11)
-    nothing = even_power(A, b[:12], 0, method=method, rng=4)
-    np.testing.assert_array_equal(nothing.x, b[:12])
+    for kind in A, scipy.sparse.csr_array(A):
+        nothing = even_power(kind, b[:12], 0, method=method, rng=4)
+        np.testing.assert_array_equal(nothing.x, b[:12])
     assert not np.shares_memory(nothing.x, b)
-
-
-def odd_zero(A, b, **options):
-    return odd_power(A, b, 0, **options)
-
-
-def even_one(A, b, **options):
-    return even_power(A, b, 1, **options)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_several_right_hand_sides_are_those_one_at_a_time(method):
-    A, B = matrix(900, 70, 30), vector((900, 4), 1)
+    A, B = matrix(900, 70, 30), normal(900, 4, seed=1)
     B[:, 2] = 0
     together = odd_power(A, B, 1, method=method, rng=2)
     assert together.x.shape == (70, 4)
@@ -218,26 +126,11 @@ def test_several_right_hand_sides_are_those_one_at_a_time(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
-def test_the_power_0_of_the_gram_matrix_is_one(method, kind):
-    A, b = kind(matrix(500, 8, 10)), vector(8, 1)
-    np.testing.assert_array_equal(even_power(A, b, 0, method=method, rng=0).x, b)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_zero_gives_zero(method):
-    A = matrix(500, 70, 30)
-    for found in (
-        lstsq(A, np.zeros(500), method=method, rng=0),
-        solve_gram(A, np.zeros((70, 2)), method=method, rng=0),
-    ):
-        assert not found.x.any()
-        assert found.residual == found.error_estimate == 0
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_the_solution_may_be_exactly_zero(method):
     """Columns of a Hadamard matrix: the first right-hand side is orthogonal to both."""
+    nothing = solve_gram(np.eye(3, 2), np.zeros((2, 2)), method=method, rng=0)
+    assert not nothing.x.any()
+    assert nothing.residual == nothing.error_estimate == 0
     found = lstsq(np.array([[1.0], [-1.0]]), [1.0, 1.0], method=method, rng=0)
     assert (found.x == 0).all()
     assert (found.residual, found.error_estimate) == (1, 0)
@@ -260,7 +153,7 @@ def test_a_zero_that_underflow_leaves_is_refused(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_weight_is_between_A_and_its_transpose(method):
-    A, b = matrix(400, 6, 5), vector(400, 1)
+    A, b = matrix(400, 6, 5), normal(400, seed=1)
     C = matrix(6, 6, 4, seed=3)
     W = C @ C.T
     found = odd_power(A, b, 1, weight=W, method=method, rng=0)
@@ -331,7 +224,7 @@ def test_what_is_not_of_float64_is_computed_in_it(method, dtype):
 
 def test_a_data_frame_is_a_matrix():
     pandas = pytest.importorskip("pandas")
-    A, b = matrix(60, 4, 3), vector(60, 0)
+    A, b = matrix(60, 4, 3), normal(60, seed=0)
     frame = pandas.DataFrame(A, columns=list("abcd"))
     found = lstsq(frame, pandas.Series(b), rng=0)
     np.testing.assert_allclose(found.x, lstsq(A, b, rng=0).x, rtol=1e-13)
@@ -347,7 +240,7 @@ def test_a_data_frame_is_a_matrix():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_blocks_without_rows(method):
-    A, b = matrix(300, 4, 3), vector(300, 0)
+    A, b = matrix(300, 4, 3), normal(300, seed=0)
     expected = lstsq([A[:50], A[50:]], b, method=method, rng=0).x
     sparse = scipy.sparse.csr_array((0, 4))
     for parts in ([A[:0], A[:50], A[50:50], A[50:]], [A[:50], sparse, A[50:]]):
@@ -359,9 +252,9 @@ def test_blocks_without_rows(method):
 @pytest.mark.parametrize("n", [30, 31, 100, 200, 361])
 def test_square_and_hardly_tall_matrices(method, n):
     A = matrix(n, 30, 10)
-    b = right(A, 0.1) if n > 30 else vector(30, 2)
+    b = right(A, 0.1) if n > 30 else normal(30, seed=2)
     found = odd_power(A, b, 1, method=method, rng=0)
-    assert relative(found.x, exact(A, b, 1)) < 1e-10
+    assert relative(found.x, exact_odd_power(A, b, 1)) < 1e-10
 
 
 @attainable
@@ -389,8 +282,10 @@ def test_sparse_and_tall():
 @attainable
 @pytest.mark.parametrize("method", METHODS)
 def test_made_before_or_inside(method):
-    A, b = matrix(2000, 70, 1e3), vector(2000, 1)
+    A, b = matrix(2000, 70, 1e3), normal(2000, seed=1)
     inside = odd_power(A, b, 1, method=method, rng=5)
+    again = odd_power(A, b, 1, method=method, rng=np.random.default_rng(5))
+    np.testing.assert_array_equal(again.x, inside.x)
     sketched = Preconditioner.from_matrix(A, refine=False, rng=5)
     before = odd_power(A, b, 1, method=method, preconditioner=sketched)
     np.testing.assert_array_equal(before.x, inside.x)
@@ -401,20 +296,8 @@ def test_made_before_or_inside(method):
     assert sketched.distortion > 0
 
 
-@attainable
-def test_the_same_seed_gives_the_same():
-    A, b = matrix(2000, 70, 1e3), vector(2000, 1)
-    for method in METHODS:
-        one, other = (odd_power(A, b, 1, method=method, rng=3).x for _ in range(2))
-        np.testing.assert_array_equal(one, other)
-    generator = np.random.default_rng(3)
-    np.testing.assert_array_equal(
-        odd_power(A, b, 1, method=method, rng=generator).x, one
-    )
-
-
 def test_the_method_is_chosen():
-    b = vector(2000, 0)
+    b = normal(2000, seed=0)
     for condition, method in ((10, "gram"), (1e5, "gram"), (1e8, "cholesky_qr")):
         A = matrix(2000, 9, condition)
         assert lstsq(A, b, rng=0).method == method
@@ -427,7 +310,7 @@ def test_the_method_is_chosen():
 
 
 def test_methods_are_named_by_what_ran():
-    A, b = matrix(900, 30, 50), vector(900, 1)
+    A, b = matrix(900, 30, 50), normal(900, seed=1)
     assert lstsq(A, b, method="lsqr", rng=0).method == "lsqr"
     assert solve_gram(A, b[:30], method="lsqr", rng=0).method == "cg"
     assert odd_power(A, b, 1, method="lsqr", rng=0).method == "lsqr, cg"
@@ -439,7 +322,7 @@ def test_methods_are_named_by_what_ran():
 @pytest.mark.parametrize("d", [1, 2, 3, 5, 10, 30, 64, 65])
 def test_few_columns_whose_sketches_may_be_bad(d):
     """The law of the singular values holds for many columns only."""
-    A, b = matrix(1500, d, 10), vector(1500, 0)
+    A, b = matrix(1500, d, 10), normal(1500, seed=0)
     expected = np.linalg.solve(A.T @ A, np.linalg.lstsq(A, b)[0])
     for seed in range(10):
         found = odd_power(A, b, 1, method="lsqr", rng=seed)
@@ -503,9 +386,9 @@ def test_consistent_systems_have_the_digits_of_qr_up_to_the_last(condition, meth
 
 @attainable
 @pytest.mark.parametrize("method", METHODS)
-def test_even_powers_of_a_condition_of_a_million(method):
-    """R5 and R6."""
-    A, b, *_ = problem(1e6)
+def test_powers_of_a_condition_of_a_million(method):
+    """R5, R6 and R8."""
+    A, b, c, *_ = problem(1e6)
     G = A.T @ A
     gram = scipy.linalg.cho_factor(G)
     y = b
@@ -517,6 +400,8 @@ def test_even_powers_of_a_condition_of_a_million(method):
     assert relative(y, x) > 1e-6
     explicit = scipy.linalg.lstsq(np.linalg.matrix_power(G, 4), b)[0]
     assert relative(explicit, x) > 0.5
+    found = odd_power(A, c, 2, method=method, rng=1)
+    assert relative(found.x, truth(1e6, 2, odd=True)) < 1e-8
 
 
 @attainable
@@ -545,20 +430,11 @@ def normal_equations(R, y):
     )
 
 
-@attainable
-@pytest.mark.parametrize("method", METHODS)
-def test_odd_powers_of_a_condition_of_a_million(method):
-    """R8."""
-    A, _, c, *_ = problem(1e6)
-    found = odd_power(A, c, 2, method=method, rng=1)
-    assert relative(found.x, truth(1e6, 2, odd=True)) < 1e-8
-
-
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("j", [1, 2, 3])
 def test_the_guarantees_of_the_theorems(method, j):
     """R14: Theorems 1.4 and 1.5, for a condition of 20."""
-    A, b, c = matrix(2000, 70, 20), vector(70, 1), vector(2000, 2)
+    A, b, c = matrix(2000, 70, 20), normal(70, seed=1), normal(2000, seed=2)
     worst = np.linalg.svd(A, full_matrices=False)[2][0]
     powers = np.linalg.matrix_power(A.T @ A, j)
     optimum = np.linalg.norm(A @ np.linalg.lstsq(A, c)[0] - c)
@@ -576,254 +452,6 @@ def test_the_guarantees_of_the_theorems(method, j):
         assert cost <= (1 + tol) * optimum + tol * np.linalg.norm(c)
 
 
-# What is known about the answer
-
-
-@quick
-@given(seed=st.integers(0, 2**32 - 1), method=st.sampled_from(METHODS))
-def test_the_error_estimate_is_seldom_too_small(seed, method):
-    rng = np.random.default_rng(seed)
-    A = matrix(600, int(rng.integers(2, 9)), 10 ** rng.uniform(0, 6), seed=seed)
-    j = int(rng.integers(0, 4))
-    b = right(A, 1.0, seed) if rng.random() < 0.5 else A @ vector(A.shape[1], seed)
-    tol = 10 ** rng.uniform(-13, -2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)
-        found = odd_power(A, b, j, tol=tol, method=method, rng=seed)
-    assert relative(found.x, exact(A, b, j)) < 2 * found.error_estimate
-
-
-@attainable
-@pytest.mark.parametrize("method", METHODS)
-def test_the_error_estimate_is_not_far_too_large(method):
-    """The error itself depends on the BLAS: up to 3013 times have been seen."""
-    for condition in (1e1, 1e3, 1e6):
-        A, b, *_ = problem(condition)
-        for j in (1, 4):
-            runs = [even_power(A, b, j, method=method, rng=k) for k in range(3)]
-            errors = [relative(found.x, truth(condition, j)) for found in runs]
-            for found, error in zip(runs, errors, strict=True):
-                assert error < found.error_estimate < 5000 * max(errors)
-
-
-FILIP = """
-0.8116 -6.860120914; 0.9072 -4.324130045; 0.9052 -4.358625055; 0.9039 -4.358426747;
-0.8053 -6.955852379; 0.8377 -6.661145254; 0.8667 -6.355462942; 0.8809 -6.118102026;
-0.7975 -7.115148017; 0.8162 -6.815308569; 0.8515 -6.519993057; 0.8766 -6.204119983;
-0.8885 -5.853871964; 0.8859 -6.109523091; 0.8959 -5.79832982; 0.8913 -5.482672118;
-0.8959 -5.171791386; 0.8971 -4.851705903; 0.9021 -4.517126416; 0.909 -4.143573228;
-0.9139 -3.709075441; 0.9199 -3.499489089; 0.8692 -6.300769497; 0.8872 -5.953504836;
-0.89 -5.642065153; 0.891 -5.031376979; 0.8977 -4.680685696; 0.9035 -4.329846955;
-0.9078 -3.928486195; 0.7675 -8.56735134; 0.7705 -8.363211311; 0.7713 -8.107682739;
-0.7736 -7.823908741; 0.7775 -7.522878745; 0.7841 -7.218819279; 0.7971 -6.920818754;
-0.8329 -6.628932138; 0.8641 -6.323946875; 0.8804 -5.991399828; 0.7668 -8.781464495;
-0.7633 -8.663140179; 0.7678 -8.473531488; 0.7697 -8.247337057; 0.77 -7.971428747;
-0.7749 -7.676129393; 0.7796 -7.352812702; 0.7897 -7.072065318; 0.8131 -6.774174009;
-0.8498 -6.478861916; 0.8741 -6.159517513; 0.8061 -6.835647144; 0.846 -6.53165267;
-0.8751 -6.224098421; 0.8856 -5.910094889; 0.8919 -5.598599459; 0.8934 -5.290645224;
-0.894 -4.974284616; 0.8957 -4.64454848; 0.9047 -4.290560426; 0.9129 -3.885055584;
-0.9209 -3.408378962; 0.9219 -3.13200249; 0.7739 -8.726767166; 0.7681 -8.66695597;
-0.7665 -8.511026475; 0.7703 -8.165388579; 0.7702 -7.886056648; 0.7761 -7.588043762;
-0.7809 -7.283412422; 0.7961 -6.995678626; 0.8253 -6.691862621; 0.8602 -6.392544977;
-0.8809 -6.067374056; 0.8301 -6.684029655; 0.8664 -6.378719832; 0.8834 -6.065855188;
-0.8898 -5.752272167; 0.8964 -5.132414673; 0.8963 -4.811352704; 0.9074 -4.098269308;
-0.9119 -3.66174277; 0.9228 -3.2644011
-"""  # y and x of NIST's Filip
-
-
-def everyday(name, rng):
-    """A and b of regressions whose columns differ in length by 3 to 11 orders."""
-    years, days = np.arange(1960.0, 2021), 1.6e9 + 86400 * np.arange(365.0)
-    if name == "filip":
-        table = np.array([row.split() for row in FILIP.split(";")], float)
-        return table[:, 1:] ** np.arange(11), table[:, 0]
-    if name == "line in years":
-        columns, b = [years], 14 + 0.02 * (years - 1990)
-    elif name == "quadratic in years":
-        columns, b = [years, years**2], 14 + 0.02 * (years - 1990)
-    elif name == "line in unix seconds":
-        columns, b = [days], 20 + 1e-7 * (days - days[0])
-    elif name == "integers near 2^32":
-        columns = [2.0**32 + rng.integers(0, 1000, 300)]
-        b = (columns[0] - 2**32) / 100
-    else:
-        columns = [rng.uniform(30, 200, 500), rng.lognormal(10.5, 0.5, 500)]
-        b = 2000 * columns[0] + 1.5 * columns[1]
-    A = np.column_stack([np.ones(len(b)), *columns])
-    return A, b + 0.2 * b.std() * rng.standard_normal(len(b))
-
-
-def true_errors(x, A, b, j=0):
-    """The errors of the entries of x, and the relative one, without rounding."""
-    truth = ExactGram(A).solve(exact_product(A, b), j + 1)
-    errors = [float(abs(one - exact)) for one, exact in zip(x, truth, strict=True)]
-    return np.array(errors), relative_error(x, truth)
-
-
-@pytest.mark.parametrize("method", ["auto", "cholesky_qr", "lsqr"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "line in years",
-        "quadratic in years",
-        "line in unix seconds",
-        "integers near 2^32",
-        "square metres and income",
-        "filip",
-    ],
-)
-def test_the_error_estimate_of_everyday_regressions(name, method):
-    """Between the truth and a hundred times as much, for each coefficient too.
-
-    Rounding errors may cancel by luck: the factor is the median of nine draws.
-    """
-    ratios = []
-    for seed in range(9):
-        A, b = everyday(name, np.random.default_rng(seed))
-        found = lstsq(A, b, method=method, rng=seed)
-        errors, error = true_errors(found.x, A, b)
-        assert error < found.error_estimate
-        assert (errors < found.coefficient_errors).all()
-        ratios.append([found.error_estimate / error])
-        ratios[-1] += list(found.coefficient_errors / errors)
-    assert (np.median(ratios, axis=0) < (100 if method == "auto" else 300)).all()
-    if name == "filip":
-        certified = [-1467.4896142298, -2772.17959193342, -2316.37108160893]
-        np.testing.assert_allclose(found.x[:3], certified, rtol=1e-6)
-
-
-@pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
-@pytest.mark.parametrize("method", METHODS)
-def test_the_error_estimate_does_not_depend_on_the_lengths_of_columns(method):
-    """Nor is it below the truth where digits cancel, as in integers near 2^30."""
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        A = matrix(600, 5, 10 ** rng.uniform(0, 6), seed=seed)
-        if seed % 2 and method != "gram":
-            A = np.round(A / abs(A).max(axis=0) * 2**10) + 2.0**30
-        b, scales = (
-            A @ vector(5, seed) + vector(600, seed),
-            2.0 ** rng.integers(-30, 30, 5),
-        )
-        found = lstsq(A, b, method=method, rng=seed)
-        scaled = lstsq(A * scales, b, method=method, rng=seed)
-        ratio = scaled.coefficient_errors * scales / found.coefficient_errors
-        assert (abs(np.log10(ratio)) < 1).all()
-        for one, B in (found, A), (scaled, A * scales):
-            errors, error = true_errors(one.x, B, b)
-            assert error < one.error_estimate
-            assert (errors < one.coefficient_errors).all()
-
-
-@attainable
-@pytest.mark.parametrize("method", ["cholesky_qr", "lsqr"])
-def test_coefficient_errors_of_powers_weights_and_columns(method):
-    A, B = matrix(300, 5, 1e3) * np.logspace(0, -8, 5), vector((300, 2), 1)
-    found = odd_power(A, B, 1, method=method, rng=0)
-    assert found.coefficient_errors.shape == (5, 2)
-    for k in range(2):
-        errors, _ = true_errors(found.x[:, k], A, B[:, k], 1)
-        assert (errors < found.coefficient_errors[:, k]).all()
-        assert (found.coefficient_errors[:, k] < 1e5 * errors).all()
-    C = np.linalg.cholesky(matrix(5, 5, 4, seed=3) @ matrix(5, 5, 4, seed=3).T)
-    A = matrix(300, 5, 1e3)
-    found = odd_power(A, B, 1, weight=C @ C.T, method=method, rng=0)
-    expected = C @ odd_power(A @ C, B, 1, method=method, rng=1).x
-    assert (abs(found.x - expected) < 2 * found.coefficient_errors).all()
-
-
-@pytest.mark.parametrize("method", ["auto", "cholesky_qr", "lsqr"])
-def test_an_answer_without_digits_is_a_warning(method):
-    A = matrix(400, 20, 1e15)
-    with pytest.warns(LinAlgWarning, match=r"x may be off by \d+% .*add a ridge"):
-        lstsq(A, A @ np.ones(20), method=method, rng=0)
-
-
-@pytest.mark.parametrize("condition", [1e11, 1e12, 1e13])
-def test_restarts_of_lsqr_find_the_digits_that_one_run_loses(condition):
-    """One run leaves a residual of 1e-11 of b here, and x without a digit."""
-    for seed in range(3):
-        A = matrix(400, 20, condition, seed=seed)
-        found = lstsq(A, A @ np.ones(20), method="lsqr", rng=0)
-        assert found.residual < 1e-14
-        assert np.abs(found.x - 1).max() < 1e3 * UNIT * condition
-
-
-@attainable
-@pytest.mark.filterwarnings("ignore:x may be off:scipy.linalg.LinAlgWarning")
-def test_the_worst_right_hand_side_is_known_to_be():
-    """The top singular vector has no digits if those of any power do not exist."""
-    A, *_ = problem(1e6)
-    worst = np.linalg.svd(A, full_matrices=False)[2][0]
-    for j in (1, 2, 4):
-        assert even_power(A, worst, j, rng=1).error_estimate > 1e-5
-    assert even_power(A, worst, 4, rng=1).error_estimate > 0.1
-
-
-@pytest.mark.parametrize("j", [1, 2, 3])
-@pytest.mark.parametrize("function", [even_power, odd_power])
-def test_it_warns_where_the_measured_residual_exceeds_the_tolerance(function, j):
-    A = matrix(800, 5, 100)
-    b = vector(5, 1) if function is even_power else right(A, 1.0)
-    R = Preconditioner.from_matrix(A, rng=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)
-        found = function(A, b, j, preconditioner=R)
-        first = lstsq(A, b, preconditioner=R).x if function is odd_power else 0
-    x = found.x
-    for _ in range(j):
-        x = R.R.T @ (R.R @ x)
-    excess = np.linalg.norm(A @ (x - first) if function is odd_power else x - b)
-    excess /= np.linalg.norm(b)
-    with pytest.warns(LinAlgWarning, match="x leaves a residual") as caught:
-        function(A, b, j, preconditioner=R, tol=excess / 3)
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    shown = float(re.search("residual of ([-0-9.e]+) of b", str(caught[0].message))[1])
-    assert shown == pytest.approx(excess, rel=0.5)
-    function(A, b, j, preconditioner=R, tol=min(3 * excess, 0.9))
-
-
-@pytest.mark.parametrize("condition", [6, 30, 100])
-@pytest.mark.parametrize("method", METHODS)
-def test_it_does_not_warn_where_the_residual_is_below_the_tolerance(condition, method):
-    """Warnings are errors here."""
-    A, b = matrix(1000, 20, condition), vector(20, 3)
-    for j, tol in ((1, 1e-12), (2, 1e-8)):
-        found = even_power(A, b, j, tol=tol, method=method, rng=0)
-        assert found.residual < tol
-        assert found.error_estimate < max(tol, 1e-11)
-
-
-@attainable
-def test_an_enormous_power_is_no_overflow():
-    A = matrix(100, 4, 1e12)
-    with pytest.raises(ValueError, match="beyond the range"):
-        even_power(A, np.ones(4), 40, rng=0)
-
-
-def test_what_does_not_arrive_says_so():
-    """A preconditioner that is quite wrong."""
-    A = matrix(4096, 70, 10)
-    b = vector(4096, 0)
-    wrong = Preconditioner.from_matrix(A * np.linspace(0.5, 2, 70), rng=0)
-    with pytest.warns(LinAlgWarning, match="residuals of up to") as caught:
-        lstsq(A, b, method="cholesky_qr", preconditioner=wrong)
-    assert caught[0].filename == __file__
-
-
-@attainable
-@pytest.mark.parametrize("method", ["cholesky_qr", "lsqr"])
-def test_rounding_is_no_failure_to_arrive(method):
-    for condition in (1e8, 1e12):
-        A = matrix(2000, 70, condition)
-        made = Preconditioner.from_matrix(
-            A, oversampling=20, refine=False, rng=0
-        ).refined(A)
-        found = odd_power(A, vector(2000, 0), 2, method=method, preconditioner=made)
-        assert max(found.iterations) <= 60
-
-
 # Scales
 
 
@@ -831,7 +459,7 @@ def test_rounding_is_no_failure_to_arrive(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("scale", [1e-150, 1e-80, 1e80, 1e150])
 def test_scales_near_the_end_of_the_range(method, scale):
-    A, b, y = matrix(600, 8, 30), vector(600, 1), vector(8, 2)
+    A, b, y = matrix(600, 8, 30), normal(600, seed=1), normal(8, seed=2)
     for function, right_hand, power, digits in (
         (lstsq, b, 1, 1e-11),
         (solve_gram, y, 2, 1e-11),
@@ -855,7 +483,7 @@ def test_scales_near_the_end_of_the_range(method, scale):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("power", [-990, 990])
 def test_scales_at_the_end_of_the_range(method, power):
-    A, b = matrix(600, 8, 30), vector(600, 1)
+    A, b = matrix(600, 8, 30), normal(600, seed=1)
     expected = lstsq(A, b, method=method, rng=0)
     found = lstsq(np.ldexp(A, power), b, method=method, rng=0)
     assert relative(np.ldexp(found.x, power), expected.x) < 1e-11
@@ -868,7 +496,7 @@ def test_scales_at_the_end_of_the_range(method, power):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("decades", [40, 160])
 def test_columns_of_very_different_scales(method, decades):
-    A, b = matrix(500, 8, 10), vector(500, 1)
+    A, b = matrix(500, 8, 10), normal(500, seed=1)
     scales = np.logspace(0, -decades, 8)
     found = lstsq(A * scales, b, method=method, rng=0)
     np.testing.assert_allclose(found.x * scales, np.linalg.lstsq(A, b)[0], rtol=1e-12)
@@ -877,7 +505,7 @@ def test_columns_of_very_different_scales(method, decades):
 @quick
 @given(seed=st.integers(0, 2**32 - 1), powers=st.integers(-40, 40))
 def test_powers_of_two_change_no_digit(seed, powers):
-    A, b = matrix(90, 5, 20, seed=seed), vector(90, seed)
+    A, b = matrix(90, 5, 20, seed=seed), normal(90, seed=seed)
     one = odd_power(A, b, 1, method="cholesky_qr", rng=seed).x
     other = odd_power(A, b * 2.0**powers, 1, method="cholesky_qr", rng=seed).x
     np.testing.assert_array_equal(other, one * 2.0**powers)
@@ -894,11 +522,12 @@ def test_powers_of_two_change_no_digit(seed, powers):
         ({"A": np.ones((2, 3)), "b": np.ones(2)}, "2 rows and 3 columns"),
         ({"A": np.ones((50, 3), complex)}, "complex"),
         ({"A": np.ones(50)}, "shape"),
-        ({"b": np.ones(49)}, r"b has 49 entries, A shape \(50, 3\): it must have 50"),
+        ({"b": np.ones(49)}, r"shape \(50,\) or .* for an A of shape \(50, 3\); got"),
         ({"b": np.full(50, np.inf)}, "b must be real and finite"),
+        ({"b": scipy.sparse.csr_array(np.ones((50, 1)))}, "b must be an array.*toarr"),
         ({"b": np.ones(50, complex)}, "complex"),
-        ({"b": np.ones((50, 0))}, "several as columns"),
-        ({"b": np.ones((50, 1, 1))}, "several as columns"),
+        ({"b": np.ones((50, 0))}, "b must have shape"),
+        ({"b": np.ones((50, 1, 1))}, "b must have shape"),
         ({"tol": 0}, "tol"),
         ({"tol": 1}, "tol"),
         ({"tol": np.nan}, "tol"),
@@ -916,21 +545,20 @@ def test_what_cannot_be_solved_is_refused(method, change, message):
 def test_dependent_columns_are_named(method):
     A = matrix(500, 8, 10)
     with pytest.raises(np.linalg.LinAlgError, match=r"rank 8 .* columns \[\d\]"):
-        lstsq(np.column_stack([A, A[:, 3]]), vector(500, 0), method=method, rng=0)
+        lstsq(np.column_stack([A, A[:, 3]]), normal(500, seed=0), method=method, rng=0)
 
 
 def test_right_hand_sides_of_the_wrong_kind_of_power():
     A = matrix(50, 3, 5)
-    with pytest.raises(ValueError, match="must have 3"):
-        solve_gram(A, np.ones(50))
-    with pytest.raises(ValueError, match="must have 50"):
-        odd_power(A, np.ones(3), 1)
+    for function, wrong, rows in (solve_gram, 50, 3), (lstsq, 3, 50):
+        with pytest.raises(ValueError, match=rf"b must have shape \({rows},\)"):
+            function(A, np.ones(wrong))
 
 
-@pytest.mark.parametrize("j", [-1, 1.0, "1", None, True, np.array([1])])
+@pytest.mark.parametrize("j", [-1, 1.5, "1", None, True, np.array([1])])
 @pytest.mark.parametrize("function", [even_power, odd_power])
 def test_the_power_is_an_integer(function, j):
-    with pytest.raises(ValueError, match="power j"):
+    with pytest.raises((ValueError, TypeError), match="power j"):
         function(matrix(50, 3, 5), np.ones(3 if function is even_power else 50), j)
     function(matrix(50, 3, 5), np.ones(3 if function is even_power else 50), np.int8(1))
 
@@ -941,20 +569,22 @@ def test_the_power_is_an_integer(function, j):
         ({"weight": np.ones((3, 2))}, r"shape \(3, 3\)"),
         ({"weight": np.eye(4)}, r"shape \(3, 3\)"),
         ({"weight": np.eye(3, dtype=complex)}, "complex"),
-        ({"weight": np.diag([1, np.nan, 1])}, "weight W must be a real and finite"),
+        ({"weight": np.diag([1, np.nan, 1])}, "weight W must be real and finite"),
         ({"weight": np.arange(9.0).reshape(3, 3)}, "symmetric"),
         ({"weight": np.eye(3), "j": 2}, "j = 1"),
         ({"weight": np.eye(3), "A": [matrix(50, 3, 5)]}, "j = 1"),
+        ({"weight": scipy.sparse.eye_array(3)}, r"W must be an array.*toarray"),
+        ({"weight": np.diag([1.0, -2, 1])}, r"weight W .* eigenvalue is -2\.0"),
     ],
 )
 def test_weights_that_are_none(options, message):
     options = {"A": matrix(50, 3, 5), "b": np.ones(50), "j": 1} | options
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, np.linalg.LinAlgError), match=message):
         odd_power(**options)
 
 
 def test_weights_of_small_integers():
-    A, b, W = matrix(50, 2, 5), vector(50, 0), np.array([[120, -60], [-60, 120]])
+    A, b, W = matrix(50, 2, 5), normal(50, seed=0), np.array([[120, -60], [-60, 120]])
     expected = odd_power(A, b, 1, weight=W.astype(float), rng=0).x
     narrow = odd_power(A, b, 1, weight=W.astype(np.int8), rng=0).x
     np.testing.assert_array_equal(narrow, expected)
@@ -964,16 +594,10 @@ def test_weights_of_small_integers():
         odd_power(A, b, 1, weight=np.array([[100, -128], [0, 127]], np.int8))
 
 
-def test_an_indefinite_weight():
-    W = np.diag([1.0, -2, 1])
-    with pytest.raises(np.linalg.LinAlgError, match=r"weight W .* eigenvalue is -2\.0"):
-        odd_power(matrix(50, 3, 5), np.ones(50), 1, weight=W, rng=0)
-
-
 def test_a_gram_matrix_without_digits():
     A = matrix(500, 8, 1e12)
     with pytest.raises(np.linalg.LinAlgError, match='Take method="cholesky_qr"'):
-        lstsq(A, vector(500, 0), method="gram", rng=0)
+        lstsq(A, normal(500, seed=0), method="gram", rng=0)
 
 
 def test_a_preconditioner_of_another_width():
@@ -1015,11 +639,3 @@ def test_a_sparse_matrix_shows_no_direction_that_b_hides(small):
     assert relative(found.x, x) < 100 * np.finfo(float).eps * condition
     assert found.condition > condition / 10
     assert found.error_estimate > relative(found.x, x)
-
-
-def test_sparse_right_hand_sides_and_weights_are_named():
-    A = matrix(30, 4, 2)
-    with pytest.raises(ValueError, match=r"b is sparse.*b\.toarray"):
-        lstsq(A, scipy.sparse.csr_array(np.ones((30, 1))))
-    with pytest.raises(ValueError, match=r"W is sparse.*weight\.toarray"):
-        odd_power(A, np.ones(30), 1, weight=scipy.sparse.eye_array(4))

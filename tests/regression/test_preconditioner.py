@@ -10,23 +10,8 @@ from hypothesis import strategies as st
 from simlib.regression import Preconditioner
 from simlib.regression.gram import gram_preconditioner
 from simlib.regression.preconditioner import ColumnScaling
-from support.matrices import orthogonal, quick
-
-
-def matrix(n, d, condition, *, seed=0):
-    """Singular values spread evenly on a logarithmic scale, largest 1."""
-    rng = np.random.default_rng(seed)
-    left = np.linalg.qr(rng.standard_normal((n, d)))[0]
-    values = np.logspace(0, -np.log10(condition), d)
-    return (left * values) @ orthogonal(d, rng).T
-
-
-def coherent(n, d, *, seed=0):
-    """All that matters is in d rows, which a sample of rows would miss."""
-    A = np.zeros((n, d))
-    A[:d] = orthogonal(d, np.random.default_rng(seed)) * np.logspace(0, -6, d)
-    return A
-
+from support.matrices import quick
+from support.regression import coherent, matrix, normal, sketched
 
 # Exactly
 
@@ -64,7 +49,7 @@ def test_each_seed_draws_a_sketch_of_its_own():
 # Against LAPACK
 
 
-@pytest.mark.parametrize("condition", [1e1, 1e4, 1e6, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize("condition", [1e1, 1e6, 1e12])
 @pytest.mark.parametrize("sketch", ["sparse_sign", "srht", "gaussian"])
 def test_refined_it_is_the_triangle_of_qr(condition, sketch):
     A = matrix(2048, 40, condition)
@@ -83,9 +68,7 @@ def test_refined_it_is_the_triangle_of_qr(condition, sketch):
 def test_unrefined_the_singular_values_keep_the_law(make, oversampling):
     A = make(4096, 50, 1e8)
     for seed in range(1000, 1010):
-        R = Preconditioner.from_matrix(
-            A, oversampling=oversampling, refine=False, rng=seed
-        )
+        R = sketched(A, oversampling, seed)
         values = scipy.linalg.svdvals(A @ R.solve(np.eye(50)))
         eta = 1.25 * R.distortion
         assert R.distortion == pytest.approx(oversampling**-0.5, rel=1e-2)
@@ -94,15 +77,15 @@ def test_unrefined_the_singular_values_keep_the_law(make, oversampling):
 
 
 def test_the_start_solves_the_sketched_equations():
-    A, b = matrix(3000, 30, 1e6), np.random.default_rng(5).standard_normal(3000)
-    R = Preconditioner.from_matrix(A, refine=False, oversampling=12, rng=1)
+    A, b = matrix(3000, 30, 1e6), normal(3000, seed=5)
+    R = sketched(A, 12, 1)
     x = R.solve(R.start(A, b))
     best = np.linalg.norm(A @ np.linalg.lstsq(A, b)[0] - b)
     assert np.linalg.norm(A @ x - b) < 1.2 * best
 
 
 def test_once_refined_the_start_solves_the_normal_equations():
-    A, b = matrix(3000, 30, 1e2), np.random.default_rng(5).standard_normal((3000, 2))
+    A, b = matrix(3000, 30, 1e2), normal(3000, 2, seed=5)
     R = Preconditioner.from_matrix(A, rng=1)
     x = R.solve(R.start(A, b))
     np.testing.assert_allclose(x, np.linalg.lstsq(A, b)[0], atol=1e-9)
@@ -110,7 +93,7 @@ def test_once_refined_the_start_solves_the_normal_equations():
 
 @pytest.mark.parametrize("refine", [False, True])
 def test_pickled_it_is_the_same(refine):
-    A, b = matrix(900, 8, 1e3), np.random.default_rng(5).standard_normal(900)
+    A, b = matrix(900, 8, 1e3), normal(900, seed=5)
     R = Preconditioner.from_matrix(A, refine=refine, rng=1)
     again = pickle.loads(pickle.dumps(R))
     np.testing.assert_array_equal(again.start(A, b), R.start(A, b))
@@ -173,12 +156,6 @@ def test_scale_and_seed_do_not_matter(seed, scale):
     assert R.condition == pytest.approx(expected.condition, rel=1e-6)
 
 
-def test_the_same_seed_gives_the_same():
-    A = matrix(500, 8, 1e5)
-    one, other = (Preconditioner.from_matrix(A, rng=7) for _ in range(2))
-    np.testing.assert_array_equal(one.R, other.R)
-
-
 def test_solves_and_the_operator_agree():
     A = matrix(500, 8, 1e2)
     R = Preconditioner.from_matrix(A, rng=0)
@@ -190,11 +167,13 @@ def test_solves_and_the_operator_agree():
     np.testing.assert_array_equal(operator.T @ B, R.solve_transposed(B))
 
 
-def test_columns_of_very_different_scales_are_not_dependent():
-    A = matrix(500, 8, 10) * np.logspace(0, -40, 8)
+@pytest.mark.parametrize("first", [-60, 60])
+def test_columns_of_very_different_lengths_are_not_dependent(first):
+    A = matrix(500, 8, 10) * np.logspace(first, 0, 8)
     R = Preconditioner.from_matrix(A, rng=0)
     Q = A @ R.solve(np.eye(8))
     np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-13)
+    assert 1e59 < R.condition < 1e61
 
 
 # What it refuses
@@ -244,19 +223,14 @@ def test_what_is_no_tall_matrix_is_refused(A, message):
         Preconditioner.from_matrix(A, rng=0)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"sketch": "fourier"}, "fourier"),
-        ({"oversampling": 1}, "at least 1.5"),
-    ],
-)
-def test_options_that_do_not_exist(options, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize("options", [{"sketch": "fourier"}, {"oversampling": 1}])
+def test_options_that_do_not_exist(options):
+    (name, value) = next(iter(options.items()))
+    with pytest.raises(ValueError, match=f"{name}.*{value}"):
         Preconditioner.from_matrix(matrix(50, 2, 10), **options)
 
 
-def test_srht_takes_a_sparse_matrix():
+def test_srht_takes_a_sparse_matrix_and_no_blocks():
     A = matrix(3000, 20, 1e3)
     A[abs(A) < 0.002] = 0
     for refine in (False, True):
@@ -265,6 +239,8 @@ def test_srht_takes_a_sparse_matrix():
         )
         dense = Preconditioner.from_matrix(A, sketch="srht", refine=refine, rng=1)
         np.testing.assert_allclose(R.R, dense.R, rtol=0, atol=1e-13)
+    with pytest.raises(ValueError, match="sparse_sign"):
+        Preconditioner.from_matrix([A, A], sketch="srht", rng=0)
 
 
 def test_many_columns_have_an_estimated_condition():
@@ -277,7 +253,7 @@ def test_many_columns_have_an_estimated_condition():
 
 
 @pytest.mark.parametrize("d", [8, 501])
-def test_the_order_of_columns_does_not_matter(d):
+def test_the_order_of_columns_of_different_lengths_does_not_matter(d):
     rng = np.random.default_rng(0)
     scales = np.ones(d)
     scales[3] = 1e-25
@@ -286,13 +262,6 @@ def test_the_order_of_columns_does_not_matter(d):
     sorted_ = Preconditioner.from_matrix(A[:, np.argsort(-scales)], rng=0)
     assert 1e24 < R.condition < 1e29
     assert R.condition == pytest.approx(sorted_.condition, rel=0.1)
-
-
-def test_lengths_in_rising_order():
-    A = matrix(500, 8, 10)
-    for scales in np.logspace(-60, 0, 8), np.logspace(0, -60, 8):
-        R = Preconditioner.from_matrix(A * scales, rng=0)
-        assert 1e59 < R.condition < 1e61
 
 
 def test_many_columns_of_lengths_far_apart():
@@ -313,9 +282,3 @@ def test_columns_of_length_one():
     assert told.condition == pytest.approx(6 * expected.max() / expected.min())
     with pytest.raises(np.linalg.LinAlgError, match="Column 1 of A is zero"):
         ColumnScaling.from_matrix(scipy.sparse.csr_array(np.eye(5, 2) * [1, 0]))
-
-
-def test_srht_wants_the_whole_matrix():
-    A = matrix(500, 8, 10)
-    with pytest.raises(ValueError, match="sparse_sign"):
-        Preconditioner.from_matrix([A, A], sketch="srht", rng=0)

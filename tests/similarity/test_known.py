@@ -1,4 +1,4 @@
-"""Memory: scattered entries against a dictionary, and interrupts at any line."""
+"""Known: scattered entries against a dictionary, and interrupts at any line."""
 
 import sys
 from contextlib import suppress
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from simlib import Similarity, SimilarityError
-from simlib.similarity.known import Memory
+from simlib.similarity.known import Known
 
 PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
 
@@ -19,7 +19,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
 @settings(deadline=None)
 @given(st.lists(PAIRS, max_size=8), st.booleans(), st.sampled_from([2, 16]))
 def test_scattered_entries_against_a_dictionary(parts, symmetric, ratio):
-    memory = Memory(9, symmetric=symmetric, dtype=np.dtype(float))
+    memory = Known(9, symmetric=symmetric, dtype=np.dtype(float))
     expected = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("simlib.similarity.known.RATIO", ratio)
@@ -156,7 +156,7 @@ def test_an_interrupt_while_values_are_sorted_in_loses_none():
     n = 1000
 
     def make():
-        memory = Memory(n, symmetric=True, dtype=np.dtype(float))
+        memory = Known(n, symmetric=True, dtype=np.dtype(float))
         rng = np.random.default_rng(0)
         keys = rng.permutation(n * 9)[:3000].reshape(3, -1)
         for part in keys:

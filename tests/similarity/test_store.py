@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom
 from simlib.similarity import store
 from simlib.similarity.identity import digest, digests, identities
-from simlib.similarity.known import Memory
+from simlib.similarity.known import Known
 from simlib.similarity.store import Record, Store, main
 from support.matrices import indefinite
 
@@ -160,7 +160,7 @@ def test_grids_are_restored(data):
         expected[np.ix_(i, j)] = K[np.ix_(i, j)]
         if symmetric:
             expected[np.ix_(j, i)] = K[np.ix_(j, i)]
-    memory = Memory(n, symmetric=symmetric, dtype=np.dtype(float))
+    memory = Known(n, symmetric=symmetric, dtype=np.dtype(float))
     memory.restore(grids)
     i, j = np.indices((n, n)).reshape(2, -1)
     np.testing.assert_array_equal(memory.get(i, j).reshape(n, n), expected)

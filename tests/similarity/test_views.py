@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -126,6 +126,7 @@ FUNCTIONS = {
     diagonal=st.booleans(),
     view=st.sampled_from(["itself", "map", "symmetrized"]),
 )
+@example([([0], None), (None, None)], [], [], "block", False, True, "symmetrized")
 def test_cost_is_what_the_requests_make(
     blocks, pairs, before, batch, symmetric, diagonal, view
 ):

@@ -6,10 +6,6 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgWarning
-from test_attention import gram, normal, sphere
-from test_iterations import column, gap, noisy, sketched
-from test_powers import attainable, problem, relative, right, truth, vector
-from test_preconditioner import matrix
 
 from simlib import AttentionKernelRegressor
 from simlib.regression import ExponentialFeatures, Preconditioner
@@ -21,11 +17,21 @@ from study.as_printed import (
     sketched_solve,
 )
 from support.matrices import quick
-
-
-def unpreconditioned(d):
-    return Preconditioner(np.eye(d), 1.0, 0.0)
-
+from support.regression import (
+    attainable,
+    attention,
+    matrix,
+    noisy,
+    normal,
+    preconditioned_gap,
+    problem,
+    relative,
+    right,
+    sketched,
+    sphere,
+    truth,
+    unpreconditioned,
+)
 
 # Algorithms 4 and 5, exactly
 
@@ -47,7 +53,7 @@ def test_a_diagonal_matrix(j):
 
 
 def test_the_orthogonal_projection():
-    A, b = matrix(900, 70, 1), column(900, 1)
+    A, b = matrix(900, 70, 1), normal(900, 1, seed=1)
     x, _ = fast_linear_regression(A, b, sketched(A, 12), 1e-14)
     np.testing.assert_allclose(x, A.T @ b, atol=1e-13)
 
@@ -108,18 +114,18 @@ def test_algorithm_4_wants_a_sketch_of_more_than_11_66_d_rows():
 
 
 def test_algorithm_5_diverges_at_20_and_converges_at_100():
-    A, y = matrix(8192, 50, 1e3), column(50, 3)
+    A, y = matrix(8192, 50, 1e3), normal(50, 1, seed=3)
     for seed in range(2):
         with pytest.raises(np.linalg.LinAlgError, match="diverge"):
             fast_psd_regression(A, y, sketched(A, 20, seed), 1e-10)
         R = sketched(A, 100, seed)
         x, steps = fast_psd_regression(A, y, R, 1e-10)
         assert steps <= 45
-        assert gap(A, x, y, R) < 1e-10
+        assert preconditioned_gap(A, x, y, R) < 1e-10
         R = sketched(A, 12, seed)
         x, steps, _ = conjugate_gradients(A, y, R, 1e-10)
         assert steps <= 22
-        assert gap(A, x, y, R) < 1e-10
+        assert preconditioned_gap(A, x, y, R) < 1e-10
 
 
 # Algorithms 1 and 2
@@ -169,7 +175,7 @@ def test_least_squares_have_the_digits_of_lapack(level):
 @pytest.mark.parametrize("j", [1, 2, 3])
 def test_the_guarantees_of_the_theorems(j):
     """R14: Theorems 1.4 and 1.5, for a condition of 20."""
-    A, b, c = matrix(8000, 70, 20), vector(70, 1), vector(8000, 2)
+    A, b, c = matrix(8000, 70, 20), normal(70, seed=1), normal(8000, seed=2)
     powers = np.linalg.matrix_power(A.T @ A, j)
     optimum = np.linalg.norm(A @ np.linalg.lstsq(A, c)[0] - c)
     for tol in (1e-2, 1e-4, 1e-6):
@@ -181,7 +187,7 @@ def test_the_guarantees_of_the_theorems(j):
 
 
 def test_a_sketch_that_is_too_small_says_so():
-    A, b = matrix(4096, 70, 10), vector(70, 0)
+    A, b = matrix(4096, 70, 10), normal(70, seed=0)
     with pytest.warns(LinAlgWarning, match="'paper' ended") as caught:
         paper.even_power(A, b, 1, preconditioner=sketched(A, 30))
     assert caught[0].filename == __file__
@@ -277,10 +283,10 @@ def test_the_sketched_problem_is_another_problem(size, sketched, true):
     features = ExponentialFeatures(size, kind="shared_tree", random_state=0)
     found = sketched_solve(features.fit_transform(X), y, rng=0)
     np.testing.assert_allclose(found.residual, sketched, rtol=0.05, atol=1e-10)
-    residual = relative(gram(X) @ found.x, y)
+    residual = relative(attention(X) @ found.x, y)
     assert 0.4 * true < residual < 2.5 * true
     exact = AttentionKernelRegressor(0.0, random_state=0).fit(X, y)
-    assert relative(gram(X) @ exact.dual_coef_, y) < 1e-10
+    assert relative(attention(X) @ exact.dual_coef_, y) < 1e-10
 
 
 @pytest.mark.filterwarnings("ignore:x leaves:scipy.linalg.LinAlgWarning")

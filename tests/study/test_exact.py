@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from study.exact import ExactGram, exact_product, relative_error
+from study.multiprecision import ExactGram, exact_product, relative_error
 from support.matrices import quick
 
 

@@ -11,7 +11,6 @@ from simlib.similarity.views import SimilarityMatrix
 from simlib.text.wmd import WordMoverDistance
 from study import gallery
 from study.datasets import (
-    bundled_docstrings,
     load_cross_encoder,
     load_twitter,
     load_word_vectors,
@@ -43,13 +42,14 @@ def levenshtein(x, y):
 
 
 @pytest.mark.usefixtures("bare")
-def test_edit_similarity():
-    example = gallery.load("edit", 30)
+def test_edit_similarities():
+    example, plain = gallery.load("edit", 30), gallery.load("edit_plain", 30)
     words = example.similarity.items
     for i, j in ((0, 0), (0, 1), (5, 29), (12, 3)):
+        distance = levenshtein(words[i], words[j])
         longest = max(len(words[i]), len(words[j]))
-        expected = np.exp(-2 * levenshtein(words[i], words[j]) / longest)
-        assert example.matrix[i, j] == pytest.approx(expected)
+        assert example.matrix[i, j] == pytest.approx(np.exp(-2 * distance / longest))
+        assert plain.matrix[i, j] == pytest.approx(np.exp(-distance))
 
 
 @pytest.mark.usefixtures("bare")
@@ -64,24 +64,6 @@ def test_stand_in_of_the_tweets_moves_earth():
     for other, cloud in enumerate(pixels):
         shift = np.linalg.norm(cloud.mean(axis=0) - pixels[one].mean(axis=0))
         assert example.matrix[one, other] <= np.exp(-0.3 * shift) + 1e-12
-
-
-@pytest.mark.usefixtures("bare")
-def test_plain_edit_similarity():
-    example = gallery.load("edit_plain", 30)
-    words = example.similarity.items
-    for i, j in ((0, 0), (0, 1), (5, 29), (12, 3)):
-        expected = np.exp(-levenshtein(words[i], words[j]))
-        assert example.matrix[i, j] == pytest.approx(expected)
-
-
-def test_docstrings_move_words():
-    documents, vectors, _ = bundled_docstrings()
-    example = gallery.load("docstrings", 20)
-    x, y = example.similarity.items[3], example.similarity.items[11]
-    assert x in documents
-    expected = np.exp(-WordMoverDistance(vectors)(x, y))
-    assert example.matrix[3, 11] == pytest.approx(expected)
 
 
 def test_swiss_roll_is_a_metric():
@@ -137,17 +119,9 @@ def test_tweets_are_measured_once(fixture, shrink, request):
     expected = np.exp(-((0.3 * shrink * distances) ** 2))
     np.testing.assert_allclose(squared.matrix, expected, atol=1e-9)
     assert narrow.similarity.calls == squared.similarity.calls == 0
+    narrow.similarity.limit = 5
+    assert squared.similarity.limit is None
     assert plain.similarity.calls == evaluated > 0
-
-
-@pytest.mark.usefixtures("bare")
-def test_counters_are_separate():
-    one, other = gallery.load("twitter", 14), gallery.load("twitter_narrow", 14)
-    one.similarity.limit = 5
-    assert other.similarity.limit is None
-    other.similarity.columns([0])
-    assert other.similarity.calls == 14
-    assert one.similarity.calls == 0
 
 
 # Every matrix, with and without data
@@ -190,11 +164,6 @@ def test_real_matrices(name):
     assert "stand-in" not in example.source
 
 
-def test_titles_differ():
-    titles = {gallery.load(name, 2).title for name in gallery.NAMES}
-    assert len(titles) == len(gallery.NAMES)
-
-
 @everywhere
 @pytest.mark.usefixtures("bare")
 def test_nothing_is_evaluated_before_it_is_asked(name):
@@ -203,13 +172,6 @@ def test_nothing_is_evaluated_before_it_is_asked(name):
     assert example.similarity.calls == 0
     estimate_spectrum(example.similarity, 10, rng=0)
     assert 0 < example.similarity.calls <= 10 * 10
-
-
-@everywhere
-@pytest.mark.usefixtures("bare")
-def test_same_matrix_every_time(name):
-    one, other = gallery.load(name, 15), gallery.load(name, 15)
-    np.testing.assert_array_equal(one.matrix, other.matrix)
 
 
 @pytest.mark.usefixtures("bare")
@@ -266,20 +228,12 @@ def test_cross_encoders_are_the_mean_of_both_orders(name):
 
 
 @pytest.mark.usefixtures("data")
-def test_stsb_of_the_guide():
-    """Guide 3.8: negative mass .117, skew part .106, scores agree with the labels."""
-    data = load_cross_encoder("stsb")
-    raw = data.matrix[:400, :400]
-    K = gallery.load("stsb", 400).matrix
-    values = np.linalg.eigvalsh(K)
-    assert negative_mass(values) == pytest.approx(0.117, abs=0.001)
-    assert values[0] == pytest.approx(-8.0, abs=0.1)
-    assert values[-1] == pytest.approx(64.8, abs=0.1)
-    skew = np.linalg.norm(raw - raw.T) / 2 / np.linalg.norm(raw)
-    assert skew == pytest.approx(0.106, abs=0.001)
+def test_scores_agree_with_the_labels():
+    data, K = load_cross_encoder("stsb"), gallery.load("stsb").matrix
     i, j = data.pairs.T
-    full = gallery.load("stsb").matrix
-    assert spearmanr(full[i, j], data.scores).statistic > 0.8
+    assert spearmanr(K[i, j], data.scores).statistic > 0.8
+    values = np.linalg.eigvalsh(K[:400, :400])
+    assert negative_mass(values) == pytest.approx(0.117, abs=0.001)
 
 
 @pytest.mark.usefixtures("data")
@@ -300,20 +254,6 @@ def test_jobs_are_handed_on():
     one, two = gallery.load("twitter", 12), gallery.load("twitter", 12, n_jobs=2)
     np.testing.assert_array_equal(one.matrix, two.matrix)
     assert isinstance(two.similarity, SimilarityMatrix)
-
-
-# What is refused
-
-
-def test_unknown_name():
-    with pytest.raises(ValueError, match="No matrix is called 'tweets'; there are gau"):
-        gallery.load("tweets")
-
-
-@pytest.mark.parametrize("n", [0, -3])
-def test_impossible_size(n):
-    with pytest.raises(ValueError, match=f"n must be at least 1; got {n}"):
-        gallery.load("gaussian", n)
 
 
 # Companions
@@ -375,11 +315,12 @@ def test_distances_are_bounded_by_their_companions():
     assert (cheap.block(range(40), range(40)) <= paths + 1e-9).all()
 
 
-def test_no_companion_of_what_is_not_there():
-    with pytest.raises(ValueError, match="No matrix is called 'nothing'"):
-        gallery.companions("nothing")
+@pytest.mark.parametrize("load", [gallery.load, gallery.companions])
+def test_what_is_not_there(load):
+    with pytest.raises(ValueError, match=r"is one of gaussian, .*; got 'tweets'"):
+        load("tweets")
     with pytest.raises(ValueError, match="n must be at least 1; got 0"):
-        gallery.companions("edit", 0)
+        load("edit", 0)
 
 
 @pytest.mark.usefixtures("bare")

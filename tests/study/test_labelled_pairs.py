@@ -179,7 +179,7 @@ def test_intervals_cover_at_their_level():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"metric": "recall"}, "metric must be"),
+        ({"metric": "recall"}, "metric is one of"),
         ({"scores": SCORES[:, 1:]}, "as many scores"),
         ({"scores": SCORES * np.nan}, "NaN"),
         ({"labels": np.arange(M)}, "true or false"),

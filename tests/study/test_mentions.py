@@ -87,7 +87,7 @@ def test_topics_have_matrices_of_their_mentions():
 
 def test_methods_that_are_none_are_refused():
     K = symmetric_scores(TEST)[0]
-    with pytest.raises(ValueError, match="'nystroem'"):
+    with pytest.raises(ValueError, match="got 'nystroem'"):
         approximations(K, K, 0.2, threshold=0.5, methods=["nystrom", "nystroem"])
 
 

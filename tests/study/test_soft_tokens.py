@@ -95,11 +95,11 @@ def test_texts_are_refused():
         with pytest.raises(ValueError, match="cut must be"):
             SoftTokens(["one", "two"], cut=cut)
     function = SoftTokens(["one", "two"])
-    for i, j in (([0], [0, 1]), ([0.5], [1.0]), (0, 1)):
-        with pytest.raises(ValueError, match="as many integers"):
+    for i, j in (([0], [0, 1]), ([0.5], [1.0])):
+        with pytest.raises(ValueError, match=r"as long|array of integers"):
             function(i, j)
     for i, j in (([0], [2]), ([-1], [0])):
-        with pytest.raises(IndexError, match="from 0 to 1"):
+        with pytest.raises(IndexError, match="numbered 0 to 1"):
             function(i, j)
     for one in (function, SoftTokens([])):
         assert one(np.zeros(0, int), np.zeros(0, int)).shape == (0,)

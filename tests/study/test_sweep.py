@@ -31,15 +31,6 @@ def test_one_row_may_be_returned_and_may_name_its_arguments_itself():
     assert table.to_dict("list") == {"a": ["x", "x"], "b": [3, 4]}
 
 
-def test_processes_give_the_same():
-    one = sweep(squares, n=[1, 2, 3], draw=[0])
-    pd.testing.assert_frame_equal(sweep(squares, n=[1, 2, 3], draw=[0], n_jobs=2), one)
-
-
-def test_an_empty_axis_is_an_empty_table():
-    assert sweep(squares, n=[], draw=[1]).empty
-
-
 def fails(n, name):
     raise ZeroDivisionError("at last")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from study.trials import METHODS, recall, trial
+from study.trials import SEARCHES, recall, trial
 from support.matrices import rbf
 
 
@@ -32,7 +32,7 @@ def test_a_trial_pays_for_its_share():
     assert trial("re-ranking", K, K, 0.1, (1, 30)) is None
     with_all = trial("rounds alone", K, None, 1.0, (1, 10))
     assert with_all == [1, 1]
-    assert set(METHODS) > {"rounds", "ANNCUR", "ADACUR", "NN-descent", "random"}
+    assert set(SEARCHES) > {"rounds", "ANNCUR", "ADACUR", "NN-descent", "random"}
 
 
 def test_a_companion_helps():

@@ -1,11 +1,8 @@
-import pickle
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -32,13 +29,6 @@ def embedding(n_components=8, vectors=VECTORS, **options):
     return WordMoversEmbedding(
         vectors, n_components, **({"random_state": 0} | options)
     ).fit(TEXTS)
-
-
-def as_words(component):
-    """A random document as a list of words with vectors."""
-    names = tuple(f"random {k}" for k in range(len(component)))
-    both = np.concatenate([UNIT, component])
-    return list(names), WordVectors(WORDS + names, both)
 
 
 # The contract of scikit-learn
@@ -69,27 +59,6 @@ def test_tags():
     assert tags.target_tags.required is False
 
 
-def test_clone_and_parameters():
-    first = WordMoversEmbedding(VECTORS, 7, gamma=0.5, max_length=4, random_state=3)
-    copy = clone(first)
-    assert copy is not first
-    assert copy.get_params() == first.get_params()
-    assert copy.vectors is VECTORS
-    assert "42" not in repr(first)
-    assert "WordVectors(10 words, 3 dimensions)" in repr(first)
-    assert copy.set_params(gamma=2).gamma == 2
-    np.testing.assert_array_equal(
-        copy.set_params(gamma=0.5).fit_transform(TEXTS), first.fit_transform(TEXTS)
-    )
-
-
-def test_fit_changes_no_parameter_and_returns_the_estimator():
-    first = WordMoversEmbedding(VECTORS, 5)
-    before = first.get_params()
-    assert first.fit(TEXTS, y=None) is first
-    assert first.get_params() == before
-
-
 def test_before_fit():
     unfitted = WordMoversEmbedding(VECTORS)
     for method in (unfitted.transform, unfitted.distances):
@@ -117,12 +86,6 @@ def test_feature_names():
     assert names.tolist() == [f"wordmoversembedding{k}" for k in range(3)]
     frame = WordMoversEmbedding(VECTORS, 3).set_output(transform="pandas")
     assert list(frame.fit_transform(TEXTS).columns) == names.tolist()
-
-
-def test_pickle():
-    fitted = embedding()
-    copy = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(copy.transform(TEXTS), fitted.transform(TEXTS))
 
 
 def test_pipeline_and_grid_search():
@@ -161,28 +124,6 @@ def test_distance_of_a_single_word_is_the_mean_distance_to_it():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_random_documents_of_one_word():
-    fitted = embedding(20, max_length=1)
-    assert {len(component) for component in fitted.components_} == {1}
-    found = fitted.distances(TEXTS)
-    for text, row in zip(TEXTS, found, strict=True):
-        x = UNIT[[WORDS.index(word) for word in text]]
-        gaps = [np.linalg.norm(x - c, axis=1).mean() for c in fitted.components_]
-        np.testing.assert_allclose(row, gaps, rtol=1e-6)
-
-
-def test_on_a_line():
-    """All vectors of length 1 on a line are 1 or -1: the distance counts them."""
-    line = WordVectors(("left", "right"), np.array([[-1.0], [1.0]]))
-    fitted = WordMoversEmbedding(line, 30, max_length=4, random_state=0)
-    fitted.fit([["left", "right"]])
-    found = fitted.distances([["left"], ["right"], ["right", "right", "left"]])
-    shares = np.array([(c > 0).mean() for c in fitted.components_])
-    assert set(np.abs(np.concatenate(fitted.components_)).ravel()) == {1}
-    expected = [2 * shares, 2 * (1 - shares), 2 * np.abs(shares - 2 / 3)]
-    np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
 # Against a linear program and the distance itself
 
 
@@ -210,17 +151,6 @@ def test_linear_program(x, seed):
     fitted = embedding(3, max_length=6, random_state=seed)
     expected = [program(x, component) for component in fitted.components_]
     np.testing.assert_allclose(fitted.distances([x])[0], expected, atol=1e-8)
-
-
-@given(documents, st.integers(0, 10**6))
-@quick
-def test_distances_are_word_mover_distances(x, seed):
-    fitted = embedding(2, random_state=seed)
-    for found, component in zip(
-        fitted.distances([x])[0], fitted.components_, strict=True
-    ):
-        words, vectors = as_words(component)
-        assert found == pytest.approx(word_mover_distance(x, words, vectors), abs=1e-7)
 
 
 # Properties
@@ -306,13 +236,6 @@ def test_forms_of_a_word():
     forms = WordVectors(("a", "as", "b"), UNIT[:2], rows=[0, 0, 1])
     Z = WordMoversEmbedding(forms, 6).fit_transform([["a", "b"], ["as", "b"]])
     np.testing.assert_array_equal(Z[0], Z[1])
-
-
-def test_a_mapping_will_do():
-    mapping = dict(zip(WORDS, UNIT, strict=True))
-    np.testing.assert_array_equal(
-        embedding(vectors=mapping).transform(TEXTS), embedding().transform(TEXTS)
-    )
 
 
 # Randomness and parallelism

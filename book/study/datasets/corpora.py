@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simlib._checks import selection
 from study.datasets.registry import find
 
 SEED = 0  # of the split of a corpus whose source has none
@@ -117,17 +118,7 @@ class Corpus:
         IndexError
             A number that no document has.
         """
-        indices = np.asarray(indices, dtype=None if np.size(indices) else int)
-        if indices.dtype == bool and indices.shape == self.train.shape:
-            indices = np.flatnonzero(indices)
-        if indices.ndim != 1 or indices.dtype.kind not in "iu":
-            raise ValueError(
-                "`indices` must be a sequence of integers or a mask of "
-                f"{len(self.train)} booleans; got {indices.dtype} of shape "
-                f"{indices.shape}."
-            )
-        if indices.min(initial=0) < 0:
-            raise IndexError(f"No document has the number {indices.min()}.")
+        indices = selection(indices, len(self.train), "Documents")
         return Corpus(
             [self.documents[k] for k in indices],
             self.labels[indices],

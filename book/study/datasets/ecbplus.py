@@ -6,7 +6,6 @@ import gzip
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
+from simlib._checks import one_of, whole_number
 from study.datasets.registry import find
 
 KINDS = ("event", "entity")
@@ -116,10 +116,8 @@ def load_ecbplus(kind: str = "event", split: str = "test") -> Mentions:
     >>> sorted(mentions.scores), mentions.scores[5].shape
     ([2, 5, 12, 18, 21, 23, 34, 35], (140, 140))
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind is one of {', '.join(KINDS)}; got {kind!r}.")
-    if split not in SPLITS:
-        raise ValueError(f"split is one of {', '.join(SPLITS)}; got {split!r}.")
+    one_of(kind, KINDS, "kind")
+    one_of(split, SPLITS, "split")
     records = _records("ecbplus_mentions.jsonl.gz")
     rows = [
         row
@@ -193,12 +191,10 @@ def planted_mentions(
     >>> mentions.embeddings.shape, mentions.scores[2].shape
     ((150, 64), (50, 50))
     """
-    whole = isinstance(n_topics, Integral) and isinstance(size, Integral)
-    if not (whole and n_topics >= 1 and size >= 2):
-        raise ValueError(
-            f"a topic or more, of two mentions or more, are needed; got {n_topics} of "
-            f"{size}."
-        )
+    n_topics, size = (
+        whole_number(n_topics, "n_topics", 1),
+        whole_number(size, "size", 2),
+    )
     rng = np.random.default_rng(rng)
     clusters: list[np.ndarray] = []
     vectors, scores = [], {}

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from simlib._checks import one_of, whole_number
 from simlib.datasets.mesh import Mesh
 from simlib.datasets.word_vectors import WordVectors
 from study.datasets.registry import CorruptDataError, find
@@ -79,9 +80,7 @@ class CrossEncoderData:
         >>> data.matrix.shape, len(data.pairs)
         ((100, 100), 50)
         """
-        if not n >= 1:
-            raise ValueError(f"n must be at least 1; got {n}.")
-        n = int(n)
+        n = whole_number(n, "n", 1)
         inside = (self.pairs < n).all(axis=1)
         return CrossEncoderData(
             matrix=self.matrix[:n, :n].copy(),
@@ -161,8 +160,7 @@ def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
     >>> len(data.sentences), len(data.pairs)
     (539, 277)
     """
-    if name not in ("stsb", "mrpc", "rte"):
-        raise ValueError(f"no cross-encoder matrix {name!r}; there are stsb, mrpc, rte")
+    one_of(name, ("stsb", "mrpc", "rte"), "The name of a matrix")
     with np.load(find(name, "cross_encoder_K.npz")) as stored:
         matrix = stored["K"].astype(np.float64)
     if name != "stsb" and not logits:
@@ -268,9 +266,7 @@ def load_cortex(name: str = "fiducial") -> Mesh:
         "white": ("cortex", "S1_rh_wm_7502.npz"),
         "full": ("cortex-full", "S1_rh.npz"),
     }
-    if name not in files:
-        raise ValueError(f"no cortex {name!r}; there are {', '.join(files)}")
-    with np.load(find(*files[name])) as stored:
+    with np.load(find(*files[one_of(name, files, "The name of a cortex")])) as stored:
         if name == "full":
             vertices = (stored["pia"].astype(np.float64) + stored["wm"]) / 2
         else:
@@ -335,14 +331,10 @@ def load_road_graph(name: str = "new-york", *, weighted: bool = False) -> csr_ar
     ((264346, 264346), 365050)
     """
     states = {f"roadnet-{state.lower()}": state for state in ("CA", "PA", "TX")}
-    if name in states:
+    if one_of(name, ["new-york", *states], "The name of a graph") != "new-york":
         if weighted:
             raise ValueError(f"{name} has no lengths: leave weighted=False.")
         return load_edge_list(find(name, f"roadNet-{states[name]}.txt.gz"))
-    if name != "new-york":
-        raise ValueError(
-            f"no roads of {name!r}; there are new-york, {', '.join(states)}"
-        )
     with np.load(find("road-network", "dimacs_ny.npz")) as stored:
         n, edges = int(stored["n"]), (stored["u"], stored["v"])
         lengths = stored["weight"].astype(np.float64)

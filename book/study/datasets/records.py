@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import gzip
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from simlib._checks import selection, whole_number
 from simlib.datasets.generated import bundled_words
 from study.datasets.registry import find
 
@@ -94,16 +94,7 @@ class Records:
         IndexError
             A number that no record has.
         """
-        rows = np.asarray(indices, dtype=None if np.size(indices) else int)
-        if rows.dtype == bool and rows.shape == self.tables.shape:
-            rows = np.flatnonzero(rows)
-        if rows.ndim != 1 or rows.dtype.kind not in "iu":
-            raise ValueError(
-                f"`indices` are integers, or a mask of {len(self.tables)} booleans; "
-                f"got {rows.dtype} of shape {rows.shape}."
-            )
-        if rows.min(initial=0) < 0:
-            raise IndexError(f"No record has the number {rows.min()}.")
+        rows = selection(indices, len(self.tables), "Records")
         return Records(
             [self.texts[row] for row in rows],
             {
@@ -235,8 +226,7 @@ def planted_records(
     >>> len(records.texts), len(records.matches(between=True)[0])
     (200, 100)
     """
-    if not (isinstance(n_entities, Integral) and n_entities >= 2):
-        raise ValueError(f"two things or more are needed; got {n_entities}.")
+    whole_number(n_entities, "n_entities", 2)
     rng = np.random.default_rng(rng)
     words = bundled_words()
     names = [

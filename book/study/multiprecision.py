@@ -48,7 +48,7 @@ def exact_product(A: ArrayLike, B: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from study.exact import exact_product
+    >>> from study.multiprecision import exact_product
     >>> print(exact_product([[1e8], [1.0], [1e8]], [[1e8], [1.0], [-1e8]]))
     [1.0]
     """
@@ -80,7 +80,7 @@ class ExactGram:
 
     Examples
     --------
-    >>> from study.exact import ExactGram, relative_error
+    >>> from study.multiprecision import ExactGram, relative_error
     >>> gram = ExactGram([[1.0, 1.0], [1e-9, 0.0], [0.0, 1e-9]])
     >>> x = gram.solve([2.0, 2.0], 2)
     >>> relative_error([0.5, 0.5], x) < 1e-15
@@ -112,7 +112,7 @@ def relative_error(x: Any, exact: Any) -> float:
 
     Examples
     --------
-    >>> from study.exact import relative_error
+    >>> from study.multiprecision import relative_error
     >>> relative_error([1.0, 1e-20], [1.0, 0.0])
     1e-20
     """

@@ -1,0 +1,212 @@
+"""What estimators on items of any kind share: kernels, and numbers of items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from simlib._checks import one_of
+from simlib._typing import MatrixLike
+from simlib.approximation.companion import InnerProducts, as_companion
+from simlib.similarity import Similarity
+from simlib.similarity.items import accessor, as_items, is_frame, numeric
+from simlib.similarity.requests import Block
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, View, check_similarity
+
+__all__ = ["Kernel", "OfItems", "some_of"]
+
+Kernel = str | Callable[..., Any] | Source
+FLOATS = [np.float64, np.float32]
+
+
+class OfItems(BaseEstimator):
+    """An estimator on items of any kind: what `kernel`, `cheap` and `batch` may be."""
+
+    kernel: Kernel
+    cheap: Kernel | MatrixLike | None
+    batch: Literal["pairs", "block"] | None
+    random_state: int | np.random.RandomState | None
+    kernel_params: dict[str, Any] | None = None
+    n_jobs: int | None = None
+
+    def _items(self, X: Any, *, reset: bool) -> Any:
+        """Check X as far as its kind allows."""
+        if self.batch is not None:
+            one_of(self.batch, ("pairs", "block"), "batch")
+        if reset:  # a kind of items without columns leaves none of an earlier fit
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+        if isinstance(X, str | bytes):
+            raise TypeError(f"X is a sequence of items, got one of them: pass [{X!r}].")
+        if isinstance(self.kernel, Source):
+            return _numbers(X)
+        if not callable(self.kernel):
+            sparse = "csr" if self.kernel != "precomputed" else False
+            return validate_data(
+                self, X, accept_sparse=sparse, dtype=FLOATS, reset=reset
+            )
+        if len(getattr(X, "shape", ())) == 2:
+            validate_data(self, X, skip_check_array=True, reset=reset)
+        if not (is_frame(X) and numeric(X)):  # or rows are arrays, as in scikit-learn
+            X = as_items(X, self.batch)
+            if is_frame(X):
+                return X
+        return X.to_numpy() if hasattr(X, "to_numpy") else X
+
+    def _cheap_kernel(self) -> Any:
+        """Return `cheap`, for numbers of items as a Source whatever it is."""
+        numbers = isinstance(self.kernel, Source)
+        if self.cheap is None:
+            return None
+        if isinstance(self.cheap, str | Source):
+            if isinstance(self.cheap, Source) != numbers:
+                raise ValueError(
+                    "Of `kernel` and `cheap` one is a Similarity, for which X is "
+                    "numbers of items: the other must be one too."
+                )
+            return self.cheap
+        if not numbers:
+            return self.cheap
+        return as_companion(self.cheap, check_similarity(self.kernel))
+
+    def _cheap_items(self, items: Any) -> Any:
+        """Return the items as the cheap kernel takes them."""
+        if not isinstance(self.cheap, str):
+            return items
+        return check_array(items, accept_sparse="csr", dtype=FLOATS)
+
+    def _similarity(self, items: Any, kernel: Kernel) -> SimilarityMatrix:
+        """Return the similarity of the items to each other under a kernel."""
+        params = self.kernel_params if kernel is self.kernel else None
+        if isinstance(kernel, Source):
+            if params:
+                raise ValueError(
+                    "kernel_params are for functions; of a Similarity use `map`."
+                )
+            if isinstance(base := getattr(kernel, "base", None), InnerProducts):
+                return check_similarity(InnerProducts(base.Z[items]))
+            return Subset(check_similarity(kernel), items)
+        if kernel == "precomputed":
+            return Similarity.from_matrix(items)
+        if callable(kernel):
+            return Similarity(
+                items,
+                partial(kernel, **(params or {})),
+                batch=self.batch if kernel is self.kernel else None,
+                n_jobs=self.n_jobs,
+            )
+        if kernel not in kernel_metrics():
+            raise ValueError(
+                'kernel must be a callable, a Similarity, "precomputed" or one of '
+                f"{', '.join(sorted(kernel_metrics()))}; got {kernel!r}."
+            )
+        function = partial(pairwise_kernels, metric=kernel, **(params or {}))
+        return Similarity(
+            items, function, batch="block", dtype=items.dtype, n_jobs=self.n_jobs
+        )
+
+    def _between(self, items: Any, landmarks: Any, kernel: Kernel) -> np.ndarray:
+        """Return the similarities of items to landmarks under a kernel."""
+        if isinstance(kernel, Source):
+            return kernel.block(items, landmarks)
+        sim = self._similarity(landmarks, kernel)
+        return sim.between(items, np.arange(sim.n))
+
+    def _seed(self) -> np.random.Generator:
+        seed = self.random_state
+        if isinstance(seed, np.random.RandomState):
+            seed = seed.randint(2**31)
+        return np.random.default_rng(seed)
+
+
+class Subset(View):
+    """The similarities of some items, by their places among these."""
+
+    def __init__(self, base: SimilarityMatrix, items: np.ndarray):
+        super().__init__(base)
+        base.peek(items, items)  # raises for numbers that are none of an item
+        self.subset = items
+
+    def on(self, base: Source) -> View:
+        return Subset(check_similarity(base), self.subset)
+
+    @property
+    def n(self) -> int:
+        return self.subset.size
+
+    @property
+    def items(self) -> Any:
+        return some_of(super().items, self.subset)
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        return self.base.block(self._of(rows), self._of(columns))
+
+    def columns(self, columns: ArrayLike) -> np.ndarray:
+        return self.base.block(self.subset, self._of(columns))
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        return self.base.block(self._of(rows), self.subset)
+
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return self.base.pairs(self._of(i), self._of(j))
+
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        return self.base.peek(self._of(i), self._of(j))
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        place = np.full(self.base.n, -1)
+        place[self.subset] = np.arange(self.n)
+        for i, j, values in self.base.known():
+            inside = (place[i] >= 0) & (place[j] >= 0)
+            yield place[i[inside]], place[j[inside]], values[inside]
+
+    def cost(
+        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
+    ) -> int:
+        def inside(items: ArrayLike | None) -> np.ndarray:
+            return self.subset if items is None else self._of(items)
+
+        those = [(inside(rows), inside(columns)) for rows, columns in blocks]
+        if pairs is not None:
+            pairs = (inside(pairs[0]), inside(pairs[1]))
+        return check_similarity(self.base).cost(*those, pairs=pairs)
+
+    def between(
+        self,
+        new_items: Any,
+        landmarks: ArrayLike,
+        row_landmarks: ArrayLike | None = None,
+    ) -> np.ndarray:
+        others = None if row_landmarks is None else self._of(row_landmarks)
+        return super().between(new_items, self._of(landmarks), others)
+
+    def _of(self, places: ArrayLike) -> np.ndarray:
+        """Return the items at these places."""
+        return self.subset[np.asarray(places)]
+
+
+def _numbers(X: Any) -> np.ndarray:
+    """Return the numbers of items, from a sequence or a single column."""
+    numbers = np.asarray(X)
+    if numbers.ndim == 2 and numbers.shape[1] == 1:
+        numbers = numbers[:, 0]
+    if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            "Where the kernel is a Similarity, X is a sequence of the numbers of its "
+            f"items; got {numbers.dtype} of shape {numbers.shape}."
+        )
+    return numbers.astype(np.int64)
+
+
+def some_of(items: Any, index: np.ndarray) -> Any:
+    """Return some of the items, in the form that all have."""
+    return accessor(items)(index)

@@ -1,0 +1,157 @@
+r"""The inversion lemma for a matrix in factors, with a ridge.
+
+.. math::
+    (\tilde K + \rho I)^{-1} = D^{-1} - D^{-1} Q (I + V R^\top D^{-1} Q)^{-1}
+    V R^\top D^{-1}, \qquad L = Q T, \; V = T U, \; D = \rho I + E
+
+Q is of the QR decomposition of L: without it a large core, a pseudo-inverse say, would
+drown the small system in rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import scipy.sparse
+from numpy.linalg import LinAlgError
+from scipy.linalg import lu_solve, solve_triangular
+from scipy.linalg.lapack import dgecon, dgetrf
+from scipy.sparse.linalg import splu
+
+from simlib._scale import balanced, norm
+from simlib.lowrank.tall import assembled, dense, gram_qr, qr, transposed_times
+
+if TYPE_CHECKING:
+    from simlib.lowrank.lowrank import LowRank
+
+__all__ = ["Orthogonal", "solve"]
+
+EPS = np.finfo(float).eps
+REFINEMENTS = 5  # steps at most
+UNSOLVED = 1e-3  # of the right-hand side: what a solution may leave
+DENSE_COLUMNS = 32  # of a sparse factor, at a time
+
+Solver: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
+class Orthogonal:
+    """What solving takes of the factors L = Q T and R, whatever the core and the ridge.
+
+    Each part is made when it is first asked for, in float64.
+    """
+
+    def __init__(self, left: Any, right: Any):
+        self.left, self.right = left, right
+
+    @cached_property
+    def decomposition(self) -> tuple[Callable[..., Any], np.ndarray, bool]:
+        """Q as a function, T, and whether they were made by the Gram matrix of L."""
+        if scipy.sparse.issparse(self.left) and (by_gram := gram_qr(self.left)):
+            return *by_gram, True
+        return *qr(self.left, float), False
+
+    def times(self, V: np.ndarray) -> np.ndarray:
+        """Return Q V."""
+        return assembled(self.decomposition[0](V), (self.left.shape[0], V.shape[1]))
+
+    @cached_property
+    def joint(self) -> np.ndarray:
+        """R^T Q."""
+        Q, T, by_gram = self.decomposition
+        if self.right is self.left:
+            return T.T
+        if by_gram:
+            product = dense(self.left.astype(float).T @ self.right)
+            return solve_triangular(T, product, trans="T").T
+        return sum(self.right[part].T @ rows for part, rows in Q(np.eye(len(T))))
+
+    def joint_through(self, inverse: Solver) -> np.ndarray:
+        """Return R^T D^-1 Q."""
+        _, T, by_gram = self.decomposition
+        every, step = np.eye(len(T)), DENSE_COLUMNS if by_gram else max(1, len(T))
+        joint = np.empty((self.right.shape[1], len(T)))
+        for start in range(0, len(T), step):
+            some = slice(start, start + step)
+            joint[:, some] = self.right.T @ inverse(self.times(every[:, some]))
+        return joint
+
+
+def solve(K: LowRank, factors: Orthogonal, y: np.ndarray, ridge: float) -> np.ndarray:
+    """Return x with (K + ridge I) x = y, for y of shape (n, k), in float64."""
+    inverse = _inverse_of_shift(K.residual, ridge)
+    if K.residual is None:
+        joint = factors.joint / ridge
+    else:
+        joint = factors.joint_through(inverse)
+    _, T, _ = factors.decomposition
+    V = T @ K.core
+    small_inverse = _small_inverse(np.eye(len(V)) + V @ joint, ridge)
+
+    def by_lemma(y: np.ndarray) -> np.ndarray:
+        scaled = inverse(y)
+        weights = small_inverse(V @ transposed_times(K.right, scaled))
+        return scaled - inverse(factors.times(weights))
+
+    return _refined(by_lemma, K, y, ridge)
+
+
+def _inverse_of_shift(residual: Any, ridge: float) -> Solver:
+    """Return D^-1."""
+    if residual is None:
+        return lambda z: z / ridge
+    E = scipy.sparse.csc_array(residual, dtype=float)
+    try:
+        return splu(E + ridge * scipy.sparse.eye_array(E.shape[0], format="csc")).solve
+    except RuntimeError as error:
+        raise LinAlgError(
+            "The residual plus the ridge is singular; change the ridge."
+        ) from error
+
+
+def _small_inverse(system: np.ndarray, ridge: float) -> Solver:
+    """Return the inverse of the matrix in the middle, which is I away from Q."""
+    if system.size == 0:
+        return lambda small: small
+    if not np.isfinite(system).all():
+        raise ValueError(
+            "A factor, the core or the residual holds NaN or an infinity, or they "
+            "are so large, or the ridge so small, that their products overflow."
+        )
+    lu, pivots = dgetrf(system)[:2]
+    size = float(np.linalg.norm(system, 1))
+    smallest = dgecon(lu, size)[0] * size  # 1 / |system^-1|, estimated
+    if min(smallest, 1) < EPS * max(size, 1):
+        raise _singular(ridge)
+    return partial(lu_solve, (lu, pivots))
+
+
+def _refined(solve: Solver, K: LowRank, y: np.ndarray, ridge: float) -> np.ndarray:
+    """Return solutions with the digits that small ridges cost.
+
+    D^-1 y and what is taken from it are large and nearly equal then. Columns are made
+    of one size, or a small one would be forgotten.
+    """
+    y, sizes = balanced(y)
+    x, before = solve(y), np.inf
+    for _ in range(REFINEMENTS):
+        product = K.matmat(x)
+        missed = y - product - ridge * x
+        rounding = EPS * (norm(product) + abs(ridge) * norm(x) + norm(y))
+        if not rounding < norm(missed) < before / 2:
+            break
+        before = norm(missed)
+        x = x + solve(missed)
+    if not norm(missed) <= UNSOLVED * norm(y):
+        raise _singular(ridge)
+    with np.errstate(over="ignore"):
+        return np.ldexp(x, sizes)
+
+
+def _singular(ridge: float) -> LinAlgError:
+    return LinAlgError(
+        f"The matrix plus {ridge:g} I is singular to working precision: minus the "
+        "ridge is an eigenvalue, or nothing beside one. Change the ridge."
+    )

@@ -1,0 +1,117 @@
+"""Triangle meshes: what is refused as one, and the merging of vertices."""
+
+import numpy as np
+import pytest
+
+from simlib.biharmonic import (
+    exact_geodesics,
+    heat_geodesics,
+    merge_vertices,
+    mesh_laplacian,
+)
+from simlib.datasets import bumpy_sphere
+from support.operators import TETRAHEDRON, flat_square
+
+IN_USE = [
+    lambda *mesh: heat_geodesics(*mesh, [0]),
+    lambda *mesh: exact_geodesics(*mesh, [0]),
+    mesh_laplacian,
+]
+
+
+def cut_open(vertices, faces, some):
+    """Give a part of the triangles vertices of their own, as a seam of a texture."""
+    used, corners = np.unique(faces[some], return_inverse=True)
+    faces = faces.copy()
+    faces[some] = len(vertices) + corners.reshape(-1, 3)
+    return np.vstack([vertices, vertices[used]]), faces
+
+
+def along_a_seam():
+    """A cylinder of one piece, cut open along a line."""
+    flat, faces = flat_square(41)
+    angle, z = 2 * np.pi * flat[:, 0], 4 * flat[:, 1]
+    points = np.column_stack([np.cos(angle), np.sin(angle), z])
+    points[flat[:, 0] == 1] = points[flat[:, 0] == 0]
+    return points, faces
+
+
+def soup(vertices, faces):
+    return vertices[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3)
+
+
+@pytest.mark.parametrize(
+    ("vertices", "faces", "kind", "message"),
+    [
+        (np.zeros((4, 2)), TETRAHEDRON[1], ValueError, r"got \(4, 2\)"),
+        (np.full((4, 3), np.nan), TETRAHEDRON[1], ValueError, "finite"),
+        (TETRAHEDRON[0] * 1j, TETRAHEDRON[1], ValueError, "real.* complex128"),
+        (np.zeros((1, 3)), np.zeros((0, 3), int), ValueError, "1 vertices alone"),
+        (np.zeros((0, 3)), np.zeros((0, 3), int), ValueError, "0 vertices alone"),
+        (TETRAHEDRON[0], np.zeros((2, 4), int), ValueError, r"`faces`.* \(2, 4\)"),
+        (TETRAHEDRON[0], np.zeros((2, 3)), ValueError, "`faces`.* got float64"),
+        (TETRAHEDRON[0], TETRAHEDRON[1] + 1, IndexError, "numbered 0 to 3; got 4"),
+        (TETRAHEDRON[0], TETRAHEDRON[1] - 1, IndexError, "got -1"),
+    ],
+)
+@pytest.mark.parametrize("use", [*IN_USE, merge_vertices])
+def test_what_is_no_mesh(use, vertices, faces, kind, message):
+    with pytest.raises(kind, match=message):
+        use(vertices, faces)
+
+
+@pytest.mark.parametrize("use", IN_USE)
+def test_meshes_that_are_cut_open_are_named(use):
+    mesh = bumpy_sphere(2)
+    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
+    for vertices, faces in (
+        along_a_seam(),
+        cut_open(mesh.vertices, mesh.faces, half),
+        soup(mesh.vertices, mesh.faces),
+    ):
+        places = len(np.unique(vertices, axis=0))
+        message = rf"{len(vertices)} vertices are at {places} places.*merge_vertices"
+        with pytest.raises(ValueError, match=message):
+            use(vertices, faces)
+    for again in mesh.faces, mesh.faces[:, ::-1], mesh.faces[:1, [1, 2, 0]]:
+        with pytest.raises(ValueError, match="triangles are there already"):
+            use(mesh.vertices, np.vstack([mesh.faces, again]))
+
+
+def test_merged_meshes_have_the_distances_of_the_whole():
+    mesh = bumpy_sphere(3)
+    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
+    expected = exact_geodesics(mesh.vertices, mesh.faces, [0, 9])
+    for vertices, faces in (
+        cut_open(mesh.vertices, mesh.faces, half),
+        soup(mesh.vertices, mesh.faces),
+        (mesh.vertices, np.vstack([mesh.faces, mesh.faces[:, ::-1]])),
+    ):
+        merged, triangles, index = merge_vertices(vertices, faces)
+        assert (merged[index] == vertices).all()
+        assert len(triangles) == len(mesh.faces)
+        places = [np.flatnonzero((vertices == v).all(axis=1))[0] for v in mesh.vertices]
+        D = exact_geodesics(merged, triangles, index[places][[0, 9]])[index[places]]
+        np.testing.assert_allclose(D, expected, rtol=1e-9, atol=1e-12)
+    vertices, faces, index = merge_vertices(*along_a_seam())
+    D = exact_geodesics(vertices, faces, [0])[index, 0]
+    assert D.max() == pytest.approx(np.hypot(4, np.pi), rel=2e-3)  # half way round
+    np.testing.assert_array_equal(D[:41], D[-41:])  # both sides of the seam
+
+
+def test_merging():
+    mesh = bumpy_sphere(2)
+    vertices, faces, index = merge_vertices(mesh.vertices, mesh.faces)
+    np.testing.assert_array_equal(vertices, mesh.vertices)
+    np.testing.assert_array_equal(faces, mesh.faces)
+    np.testing.assert_array_equal(index, np.arange(len(vertices)))
+    corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-0.0, 0, 0]], np.float32)
+    vertices, faces, index = merge_vertices(corners, [[0, 1, 2], [0, 3, 1], [2, 1, 3]])
+    assert vertices.dtype == np.float32
+    assert (faces.tolist(), index.tolist()) == ([[0, 1, 2]], [0, 1, 2, 0])
+
+
+def test_twice_the_faces_have_the_area_of_one():
+    vertices, faces = flat_square(4)
+    merged = merge_vertices(vertices, np.vstack([faces, faces]))[:2]
+    assert mesh_laplacian(*merged)[1].sum() == pytest.approx(1)

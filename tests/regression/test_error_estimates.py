@@ -1,0 +1,274 @@
+"""What a `Solution` says of itself, against answers without rounding."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import LinAlgWarning
+
+from simlib.regression import Preconditioner, even_power, lstsq, odd_power
+from study.multiprecision import ExactGram, exact_product, relative_error
+from support.matrices import quick
+from support.regression import (
+    attainable,
+    exact_odd_power,
+    matrix,
+    normal,
+    problem,
+    relative,
+    right,
+    truth,
+)
+
+METHODS = ["auto", "gram", "cholesky_qr", "lsqr"]
+UNIT = np.finfo(float).eps / 2
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), method=st.sampled_from(METHODS))
+def test_the_error_estimate_is_seldom_too_small(seed, method):
+    rng = np.random.default_rng(seed)
+    A = matrix(600, int(rng.integers(2, 9)), 10 ** rng.uniform(0, 6), seed=seed)
+    j = int(rng.integers(0, 4))
+    b = right(A, 1.0, seed) if rng.random() < 0.5 else A @ normal(A.shape[1], seed=seed)
+    tol = 10 ** rng.uniform(-13, -2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        found = odd_power(A, b, j, tol=tol, method=method, rng=seed)
+    assert relative(found.x, exact_odd_power(A, b, j)) < 2 * found.error_estimate
+
+
+@attainable
+@pytest.mark.parametrize("method", METHODS)
+def test_the_error_estimate_is_not_far_too_large(method):
+    """The error itself depends on the BLAS: up to 3013 times have been seen."""
+    for condition in (1e1, 1e3, 1e6):
+        A, b, *_ = problem(condition)
+        for j in (1, 4):
+            runs = [even_power(A, b, j, method=method, rng=k) for k in range(3)]
+            errors = [relative(found.x, truth(condition, j)) for found in runs]
+            for found, error in zip(runs, errors, strict=True):
+                assert error < found.error_estimate < 5000 * max(errors)
+
+
+FILIP = """
+0.8116 -6.860120914; 0.9072 -4.324130045; 0.9052 -4.358625055; 0.9039 -4.358426747;
+0.8053 -6.955852379; 0.8377 -6.661145254; 0.8667 -6.355462942; 0.8809 -6.118102026;
+0.7975 -7.115148017; 0.8162 -6.815308569; 0.8515 -6.519993057; 0.8766 -6.204119983;
+0.8885 -5.853871964; 0.8859 -6.109523091; 0.8959 -5.79832982; 0.8913 -5.482672118;
+0.8959 -5.171791386; 0.8971 -4.851705903; 0.9021 -4.517126416; 0.909 -4.143573228;
+0.9139 -3.709075441; 0.9199 -3.499489089; 0.8692 -6.300769497; 0.8872 -5.953504836;
+0.89 -5.642065153; 0.891 -5.031376979; 0.8977 -4.680685696; 0.9035 -4.329846955;
+0.9078 -3.928486195; 0.7675 -8.56735134; 0.7705 -8.363211311; 0.7713 -8.107682739;
+0.7736 -7.823908741; 0.7775 -7.522878745; 0.7841 -7.218819279; 0.7971 -6.920818754;
+0.8329 -6.628932138; 0.8641 -6.323946875; 0.8804 -5.991399828; 0.7668 -8.781464495;
+0.7633 -8.663140179; 0.7678 -8.473531488; 0.7697 -8.247337057; 0.77 -7.971428747;
+0.7749 -7.676129393; 0.7796 -7.352812702; 0.7897 -7.072065318; 0.8131 -6.774174009;
+0.8498 -6.478861916; 0.8741 -6.159517513; 0.8061 -6.835647144; 0.846 -6.53165267;
+0.8751 -6.224098421; 0.8856 -5.910094889; 0.8919 -5.598599459; 0.8934 -5.290645224;
+0.894 -4.974284616; 0.8957 -4.64454848; 0.9047 -4.290560426; 0.9129 -3.885055584;
+0.9209 -3.408378962; 0.9219 -3.13200249; 0.7739 -8.726767166; 0.7681 -8.66695597;
+0.7665 -8.511026475; 0.7703 -8.165388579; 0.7702 -7.886056648; 0.7761 -7.588043762;
+0.7809 -7.283412422; 0.7961 -6.995678626; 0.8253 -6.691862621; 0.8602 -6.392544977;
+0.8809 -6.067374056; 0.8301 -6.684029655; 0.8664 -6.378719832; 0.8834 -6.065855188;
+0.8898 -5.752272167; 0.8964 -5.132414673; 0.8963 -4.811352704; 0.9074 -4.098269308;
+0.9119 -3.66174277; 0.9228 -3.2644011
+"""  # y and x of NIST's Filip
+
+
+def everyday(name, rng):
+    """A and b of regressions whose columns differ in length by 3 to 11 orders."""
+    years, days = np.arange(1960.0, 2021), 1.6e9 + 86400 * np.arange(365.0)
+    if name == "filip":
+        table = np.array([row.split() for row in FILIP.split(";")], float)
+        return table[:, 1:] ** np.arange(11), table[:, 0]
+    if name == "line in years":
+        columns, b = [years], 14 + 0.02 * (years - 1990)
+    elif name == "quadratic in years":
+        columns, b = [years, years**2], 14 + 0.02 * (years - 1990)
+    elif name == "line in unix seconds":
+        columns, b = [days], 20 + 1e-7 * (days - days[0])
+    elif name == "integers near 2^32":
+        columns = [2.0**32 + rng.integers(0, 1000, 300)]
+        b = (columns[0] - 2**32) / 100
+    else:
+        columns = [rng.uniform(30, 200, 500), rng.lognormal(10.5, 0.5, 500)]
+        b = 2000 * columns[0] + 1.5 * columns[1]
+    A = np.column_stack([np.ones(len(b)), *columns])
+    return A, b + 0.2 * b.std() * rng.standard_normal(len(b))
+
+
+def true_errors(x, A, b, j=0):
+    """The errors of the entries of x, and the relative one, without rounding."""
+    truth = ExactGram(A).solve(exact_product(A, b), j + 1)
+    errors = [float(abs(one - exact)) for one, exact in zip(x, truth, strict=True)]
+    return np.array(errors), relative_error(x, truth)
+
+
+@pytest.mark.parametrize("method", ["auto", "cholesky_qr", "lsqr"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "line in years",
+        "quadratic in years",
+        "line in unix seconds",
+        "integers near 2^32",
+        "square metres and income",
+        "filip",
+    ],
+)
+def test_the_error_estimate_of_everyday_regressions(name, method):
+    """Between the truth and a hundred times as much, for each coefficient too.
+
+    Rounding errors may cancel by luck: the factor is the median of nine draws.
+    """
+    ratios = []
+    for seed in range(9):
+        A, b = everyday(name, np.random.default_rng(seed))
+        found = lstsq(A, b, method=method, rng=seed)
+        errors, error = true_errors(found.x, A, b)
+        assert error < found.error_estimate
+        assert (errors < found.coefficient_errors).all()
+        ratios.append([found.error_estimate / error])
+        ratios[-1] += list(found.coefficient_errors / errors)
+    assert (np.median(ratios, axis=0) < (100 if method == "auto" else 300)).all()
+    if name == "filip":
+        certified = [-1467.4896142298, -2772.17959193342, -2316.37108160893]
+        np.testing.assert_allclose(found.x[:3], certified, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
+@pytest.mark.parametrize("method", METHODS)
+def test_the_error_estimate_does_not_depend_on_the_lengths_of_columns(method):
+    """Nor is it below the truth where digits cancel, as in integers near 2^30."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        A = matrix(600, 5, 10 ** rng.uniform(0, 6), seed=seed)
+        if seed % 2 and method != "gram":
+            A = np.round(A / abs(A).max(axis=0) * 2**10) + 2.0**30
+        b, scales = (
+            A @ normal(5, seed=seed) + normal(600, seed=seed),
+            2.0 ** rng.integers(-30, 30, 5),
+        )
+        found = lstsq(A, b, method=method, rng=seed)
+        scaled = lstsq(A * scales, b, method=method, rng=seed)
+        ratio = scaled.coefficient_errors * scales / found.coefficient_errors
+        assert (abs(np.log10(ratio)) < 1).all()
+        for one, B in (found, A), (scaled, A * scales):
+            errors, error = true_errors(one.x, B, b)
+            assert error < one.error_estimate
+            assert (errors < one.coefficient_errors).all()
+
+
+@attainable
+@pytest.mark.parametrize("method", ["cholesky_qr", "lsqr"])
+def test_coefficient_errors_of_powers_weights_and_columns(method):
+    A, B = matrix(300, 5, 1e3) * np.logspace(0, -8, 5), normal(300, 2, seed=1)
+    found = odd_power(A, B, 1, method=method, rng=0)
+    assert found.coefficient_errors.shape == (5, 2)
+    for k in range(2):
+        errors, _ = true_errors(found.x[:, k], A, B[:, k], 1)
+        assert (errors < found.coefficient_errors[:, k]).all()
+        assert (found.coefficient_errors[:, k] < 1e5 * errors).all()
+    C = np.linalg.cholesky(matrix(5, 5, 4, seed=3) @ matrix(5, 5, 4, seed=3).T)
+    A = matrix(300, 5, 1e3)
+    found = odd_power(A, B, 1, weight=C @ C.T, method=method, rng=0)
+    expected = C @ odd_power(A @ C, B, 1, method=method, rng=1).x
+    assert (abs(found.x - expected) < 2 * found.coefficient_errors).all()
+
+
+@pytest.mark.parametrize("method", ["auto", "cholesky_qr", "lsqr"])
+def test_an_answer_without_digits_is_a_warning(method):
+    A = matrix(400, 20, 1e15)
+    with pytest.warns(LinAlgWarning, match=r"x may be off by \d+% .*add a ridge"):
+        lstsq(A, A @ np.ones(20), method=method, rng=0)
+
+
+@pytest.mark.parametrize("condition", [1e11, 1e12, 1e13])
+def test_restarts_of_lsqr_find_the_digits_that_one_run_loses(condition):
+    """One run leaves a residual of 1e-11 of b here, and x without a digit."""
+    for seed in range(3):
+        A = matrix(400, 20, condition, seed=seed)
+        found = lstsq(A, A @ np.ones(20), method="lsqr", rng=0)
+        assert found.residual < 1e-14
+        assert np.abs(found.x - 1).max() < 1e3 * UNIT * condition
+
+
+@attainable
+@pytest.mark.filterwarnings("ignore:x may be off:scipy.linalg.LinAlgWarning")
+def test_the_worst_right_hand_side_is_known_to_be():
+    """The top singular vector has no digits if those of any power do not exist."""
+    A, *_ = problem(1e6)
+    worst = np.linalg.svd(A, full_matrices=False)[2][0]
+    for j in (1, 2, 4):
+        assert even_power(A, worst, j, rng=1).error_estimate > 1e-5
+    assert even_power(A, worst, 4, rng=1).error_estimate > 0.1
+
+
+@pytest.mark.parametrize("j", [1, 2, 3])
+@pytest.mark.parametrize("function", [even_power, odd_power])
+def test_it_warns_where_the_measured_residual_exceeds_the_tolerance(function, j):
+    A = matrix(800, 5, 100)
+    b = normal(5, seed=1) if function is even_power else right(A, 1.0)
+    R = Preconditioner.from_matrix(A, rng=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        found = function(A, b, j, preconditioner=R)
+        first = lstsq(A, b, preconditioner=R).x if function is odd_power else 0
+    x = found.x
+    for _ in range(j):
+        x = R.R.T @ (R.R @ x)
+    excess = np.linalg.norm(A @ (x - first) if function is odd_power else x - b)
+    excess /= np.linalg.norm(b)
+    with pytest.warns(LinAlgWarning, match="x leaves a residual") as caught:
+        function(A, b, j, preconditioner=R, tol=excess / 3)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    shown = float(re.search("residual of ([-0-9.e]+) of b", str(caught[0].message))[1])
+    assert shown == pytest.approx(excess, rel=0.5)
+    function(A, b, j, preconditioner=R, tol=min(3 * excess, 0.9))
+
+
+@pytest.mark.parametrize("condition", [6, 30, 100])
+@pytest.mark.parametrize("method", METHODS)
+def test_it_does_not_warn_where_the_residual_is_below_the_tolerance(condition, method):
+    """Warnings are errors here."""
+    A, b = matrix(1000, 20, condition), normal(20, seed=3)
+    for j, tol in ((1, 1e-12), (2, 1e-8)):
+        found = even_power(A, b, j, tol=tol, method=method, rng=0)
+        assert found.residual < tol
+        assert found.error_estimate < max(tol, 1e-11)
+
+
+@attainable
+def test_an_enormous_power_is_no_overflow():
+    A = matrix(100, 4, 1e12)
+    with pytest.raises(ValueError, match="beyond the range"):
+        even_power(A, np.ones(4), 40, rng=0)
+
+
+def test_what_does_not_arrive_says_so():
+    """A preconditioner that is quite wrong."""
+    A = matrix(4096, 70, 10)
+    b = normal(4096, seed=0)
+    wrong = Preconditioner.from_matrix(A * np.linspace(0.5, 2, 70), rng=0)
+    with pytest.warns(LinAlgWarning, match="residuals of up to") as caught:
+        lstsq(A, b, method="cholesky_qr", preconditioner=wrong)
+    assert caught[0].filename == __file__
+
+
+@attainable
+@pytest.mark.parametrize("method", ["cholesky_qr", "lsqr"])
+def test_rounding_is_no_failure_to_arrive(method):
+    for condition in (1e8, 1e12):
+        A = matrix(2000, 70, condition)
+        made = Preconditioner.from_matrix(
+            A, oversampling=20, refine=False, rng=0
+        ).refined(A)
+        found = odd_power(
+            A, normal(2000, seed=0), 2, method=method, preconditioner=made
+        )
+        assert max(found.iterations) <= 60

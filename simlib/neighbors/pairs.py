@@ -27,7 +27,15 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 from scipy.stats import chi2, hypergeom
 
-from simlib._checks import finite, most_calls, one_of, share, whole_number
+from simlib._checks import (
+    between_0_and_1,
+    finite,
+    most_calls,
+    one_of,
+    shaped,
+    share,
+    whole_number,
+)
 from simlib.landmarks import uniform
 from simlib.lowrank.tall import read_only
 from simlib.neighbors.cheap import Calibrated, as_companion, asked, strips
@@ -56,10 +64,8 @@ class SimilarPairs(NamedTuple):
 
     Attributes
     ----------
-    i : array of int, shape (m,)
-        The first item of each pair; read-only, as the next two.
-    j : array of int, shape (m,)
-        The second, i < j.
+    i, j : arrays of int, shape (m,)
+        The two items of each pair, i < j; read-only, as the next.
     values : array of shape (m,)
         Their similarities, or distances.
     recall : float
@@ -67,11 +73,9 @@ class SimilarPairs(NamedTuple):
     reached : bool
         Whether that is the recall that was asked for; if not, the limit was too low.
     calls : int
-        Pairs that were asked for, known before or not; ``sim.calls`` tells what was
-        paid.
+        Pairs that were asked for, known before or not.
     threshold : float
-        The least similarity, or largest distance, of a pair; of `most_similar` that of
-        those found.
+        The least similarity, or largest distance, of a pair.
     distance : bool
         Whether small values mean near.
     sim : SimilarityMatrix
@@ -136,18 +140,7 @@ class SimilarPairs(NamedTuple):
         return csr_matrix((np.tile(entries, 2)[order], *parts), shape=(n, n))
 
     def to_frame(self) -> Any:
-        """Return the pairs as a pandas data frame.
-
-        Returns
-        -------
-        pandas.DataFrame of m rows
-            The columns "i", "j" and "similarity", or "distance".
-
-        Raises
-        ------
-        ImportError
-            pandas is not installed.
-        """
+        """Return a ``pandas.DataFrame``: i, j, and similarity or distance."""
         try:
             from pandas import DataFrame  # type: ignore[import-untyped]
         except ImportError as error:
@@ -326,7 +319,7 @@ def most_similar(
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        As in `pairs_above`, and for another m.
+        As in `pairs_above`.
 
     See Also
     --------
@@ -352,16 +345,10 @@ def most_similar(
 
 
 class Hunt:
-    """The search of either verb.
+    """The search of either verb, with its arguments.
 
-    Attributes
-    ----------
-    threshold, m : float, int
-        The least nearness of a hit; or, if m > 0, how many there are.
-    bound : float
-        Of the hits that are not found.
-    looks : int
-        At samples, so far.
+    A hit has at least the nearness `threshold`, or m > 0 says how many there are;
+    `bound` is of the hits that are not found, after so many `looks` at samples.
     """
 
     def __init__(
@@ -382,16 +369,14 @@ class Hunt:
                 f"Pairs are hunted among {ALL_PAIRS} items at most; these are {n}. "
                 "Take the pairs of `nearest`, whose values are exact."
             )
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
+        self.alpha = 1 - between_0_and_1(confidence, "confidence")
         limit = np.inf if limit is None else most_calls(limit, "limit")
         groups = None if groups is None else _labels(groups, n)
         sizes = np.ones(n) if groups is None else np.bincount(groups)
         self.n_pairs = (n * n - int(np.square(sizes).sum())) // 2
         if self.n_pairs == 0:
             raise ValueError("All items are of one group: there are no pairs.")
-        self.alpha, self.looks = 1 - confidence, 0
-        self.distance, self.rng = distance, np.random.default_rng(rng)
+        self.distance, self.rng, self.looks = distance, np.random.default_rng(rng), 0
         self.cheap = None if cheap is None else as_companion(cheap, sim)
         self.paid = Paid(sim, 1, -1 if distance else 1, groups)
         self.paid.limit = min(limit, sim.remaining)
@@ -581,11 +566,7 @@ class Hunt:
 
 
 def _labels(groups: ArrayLike, n: int) -> np.ndarray:
-    groups = np.asarray(groups)
-    if groups.shape != (n,):
-        raise ValueError(
-            f"`groups` must name one for each of {n} items; got shape {groups.shape}."
-        )
+    groups = shaped(np.asarray(groups), (n,), "groups")
     try:
         return np.unique(groups, return_inverse=True)[1]
     except TypeError as error:

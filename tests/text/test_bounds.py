@@ -1,8 +1,6 @@
 """Cheap distances against the exact ones that they bound, and loops."""
 
-import pickle
 from collections import Counter
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 from scipy.sparse import csr_array
 
-from simlib import Similarity, anchored, relative_error, tikhonov
 from simlib.text import bounds
 from simlib.text.bounds import (
     centroid_distances,
@@ -136,31 +133,6 @@ def test_qgrams_by_hand():
     )
     with pytest.raises(ValueError, match="q must be at least 1"):
         qgram_distances(["a"], ["b"], q=0)
-
-
-# As companions
-
-
-def test_they_lean_on_a_similarity():
-    rng = np.random.default_rng(1)
-    texts = [rng.choice(WORDS, size=6).tolist() for _ in range(80)]
-    exact = WordMoverDistance(VECTORS)
-    sim = Similarity(texts, exact).map(kernel)
-    K = sim.columns(range(80))
-    bags = bags_of_words(texts, VECTORS)
-    core = relative_error(K, tikhonov(sim, 6, rng=0))
-    errors = []
-    for distances in (centroid_distances, relaxed_word_mover_distances):
-        function = pickle.loads(pickle.dumps(partial(distances, points=POINTS)))
-        cheap = Similarity(bags, function, batch="block")
-        answer = anchored(sim, 6, cheap, rng=0)
-        assert answer.weight == 1
-        errors.append(relative_error(K, answer))
-    assert errors[1] < errors[0] < 0.8 * core
-
-
-def kernel(distances):
-    return np.exp(-0.3 * distances)
 
 
 @pytest.mark.parametrize("one", ["abc", {"ab", "cd"}, {1: "ab"}])

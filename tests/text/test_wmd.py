@@ -2,7 +2,6 @@ import math
 import pickle
 from functools import partial
 
-import joblib
 import numpy as np
 import ot
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
-from simlib import Similarity, SimilarityError
+from simlib import Similarity
 from simlib.datasets import WordVectors
 from simlib.text import wmd
 from simlib.text.bags import distances_between
@@ -175,13 +174,6 @@ def test_forms_of_a_word_are_one_word():
     assert apart(["tomato", "salt"], ["tomatoes"]) == pytest.approx(0.5**0.5)
 
 
-@pytest.mark.parametrize("kind", [set, tuple, iter])
-def test_documents_of_any_kind(kind):
-    bags = bags_of_words([kind(["a"]), kind(["b", "a"])], VECTORS)
-    expected = bags_of_words([["a"], ["b", "a"]], VECTORS)
-    np.testing.assert_array_equal(bags.toarray(), expected.toarray())
-
-
 # Many pairs at a time
 
 
@@ -230,18 +222,6 @@ def test_a_block_by_two_processes():
         for n in (2, 1)
     )
     np.testing.assert_array_equal(found, expected)
-
-
-def test_a_block_kept_on_disk_is_not_computed_again(tmp_path, monkeypatch):
-    memory = joblib.Memory(tmp_path, verbose=0)
-    kept = memory.cache(pairwise_word_mover_distances, ignore=["n_jobs"])
-    bags = bags_of_words(DOCUMENTS, ARRAY)
-    first = kept(bags[2:], bags[2:5], ARRAY.array)
-    monkeypatch.setattr(wmd, "_transport", None)  # any other call would fail
-    again = kept(bags_of_words(DOCUMENTS, ARRAY)[2:], bags[2:5], ARRAY.array, n_jobs=2)
-    np.testing.assert_array_equal(again, first)
-    with pytest.raises(TypeError):
-        kept(bags[2:], bags[2:6], ARRAY.array)
 
 
 def far_apart(n, *, scale=1.0):
@@ -460,28 +440,6 @@ def test_similarity_of_bags(n_jobs):
     np.testing.assert_allclose(bags.columns(everything), expected, atol=1e-12)
     np.testing.assert_allclose(bags.pairs([1, 2], [5, 9]), expected[[1, 2], [5, 9]])
     assert bags.calls == lists.calls == 20 * 21 // 2
-
-
-def is_mapped(X, Y, points):
-    """1 where the vectors are a memory map, whatever they wrap."""
-    while points is not None and not isinstance(points, np.memmap):
-        points = points.base
-    return np.full(X.shape[0], float(points is not None))
-
-
-def test_vectors_reach_workers_memory_mapped():
-    vectors = WordVectors(WORDS, np.ones((10, 60_000)))  # 2.4 MB
-    function = partial(is_mapped, points=vectors.array)
-    bags = bags_of_words(DOCUMENTS, vectors)
-    sim = Similarity(bags, function, batch="pairs", n_jobs=2)
-    assert (sim.columns([0]) == 1).all()
-
-
-def test_bags_of_another_space():
-    function = partial(paired_word_mover_distances, points=POINTS[:5])
-    sim = Similarity(bags_of_words(DOCUMENTS, ARRAY), function, batch="pairs")
-    with pytest.raises(SimilarityError, match="fit 5 vectors"):
-        sim.columns([0])
 
 
 def test_vectors_keep_all_digits():

@@ -105,7 +105,14 @@ def recorded(chapter: str, name: str | None = None) -> Any:
 
 
 def provenance(chapter: str) -> dict[str, Any]:
-    """Return how the results of a chapter came about; empty if there are none yet."""
+    """Return how the results of a chapter came about; empty if there are none yet.
+
+    Examples
+    --------
+    >>> from press import provenance
+    >>> sorted(provenance("nystrom"))[:3]
+    ['code', 'commit', 'data']
+    """
     return read_results(Repository.here().book, chapter).get("provenance", {})
 
 

@@ -643,12 +643,16 @@ def cheap_pair(n=100):
 def test_new_items_take_each_of_the_two_widths():
     K, x = cheap_pair()
     answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
-    for widths in [(20, 10), (11, 19), (10, 19)]:
-        with pytest.raises(ValueError, match=r"Expected 10 .* and 20 cheap ones"):
+    for widths, message in [
+        ((20, 10), r"`landmarks` must have shape \(m, 10\); got \(3, 20\)"),
+        ((11, 20), r"\(m, 10\); got \(3, 11\)"),
+        ((10, 19), r"`base_landmarks` .*\(m, 20\); got \(3, 19\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
             answer.extend(*(np.ones((3, width)) for width in widths))
     skew = K + np.random.default_rng(2).standard_normal(K.shape)
     answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
-    with pytest.raises(ValueError, match=r"Expected 20 .* and 30 cheap ones"):
+    with pytest.raises(ValueError, match=r"\(m, 30\); got \(3, 15\)"):
         answer.extend(np.ones((3, 20)), np.ones((3, 15)))
 
 

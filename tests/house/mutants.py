@@ -432,7 +432,7 @@ MUTANTS = [
     ),
     Mutant(
         "dependent columns pass",
-        "_demand_full_rank",
+        "demand_full_rank",
         "if rank < len(R):",
         "if False:",
     ),

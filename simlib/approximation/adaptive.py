@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from simlib._checks import inside
 from simlib.approximation.error_estimate import (
@@ -29,6 +28,7 @@ from simlib.approximation.plan import Method, Plan, last
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.requests import Block, Pairs
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
@@ -294,25 +294,16 @@ class _Reader(View):
         self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
         self._pairs: list[np.ndarray] = []
 
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        values = self.base.block(rows, columns)
-        self._blocks.append((np.unique(rows), np.unique(columns)))
-        return values
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        values = self.base.columns(columns)
-        self._blocks.append((np.arange(self.n), np.unique(columns)))
-        return values
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        values = self.base.rows(rows)
-        self._blocks.append((np.unique(rows), np.arange(self.n)))
-        return values
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        values = self.base.pairs(i, j)
-        self._pairs.append(np.asarray(i) * self.n + np.asarray(j))
-        return values
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
+        answers = super().read(*blocks, pairs=pairs)
+        every = np.arange(self.n)
+        for block in blocks:
+            rows, columns = (every if x is None else np.unique(x) for x in block)
+            self._blocks.append((rows, columns))
+        if pairs is not None:
+            i, j = map(np.asarray, pairs)
+            self._pairs.append(i * self.n + j)
+        return answers
 
     def has_read(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Tell of pairs which of them were asked for, in either order if symmetric."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -13,12 +13,12 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from simlib._checks import one_of
+from simlib._checks import generator, one_of
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity import Similarity
 from simlib.similarity.items import accessor, as_items, is_frame, numeric
-from simlib.similarity.requests import Block
+from simlib.similarity.requests import Block, Pairs
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
@@ -122,10 +122,7 @@ class OfItems(BaseEstimator):
         return sim.between(items, np.arange(sim.n))
 
     def _seed(self) -> np.random.Generator:
-        seed = self.random_state
-        if isinstance(seed, np.random.RandomState):
-            seed = seed.randint(2**31)
-        return np.random.default_rng(seed)
+        return generator(self.random_state)
 
 
 class Subset(View):
@@ -147,17 +144,9 @@ class Subset(View):
     def items(self) -> Any:
         return some_of(super().items, self.subset)
 
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        return self.base.block(self._of(rows), self._of(columns))
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        return self.base.block(self.subset, self._of(columns))
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        return self.base.block(self._of(rows), self.subset)
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return self.base.pairs(self._of(i), self._of(j))
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
+        those, pairs = self._inside(blocks, pairs)
+        return super().read(*those, pairs=pairs)
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         return self.base.peek(self._of(i), self._of(j))
@@ -169,16 +158,9 @@ class Subset(View):
             inside = (place[i] >= 0) & (place[j] >= 0)
             yield place[i[inside]], place[j[inside]], values[inside]
 
-    def cost(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> int:
-        def inside(items: ArrayLike | None) -> np.ndarray:
-            return self.subset if items is None else self._of(items)
-
-        those = [(inside(rows), inside(columns)) for rows, columns in blocks]
-        if pairs is not None:
-            pairs = (inside(pairs[0]), inside(pairs[1]))
-        return check_similarity(self.base).cost(*those, pairs=pairs)
+    def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
+        those, pairs = self._inside(blocks, pairs)
+        return super().cost(*those, pairs=pairs)
 
     def between(
         self,
@@ -188,6 +170,17 @@ class Subset(View):
     ) -> np.ndarray:
         others = None if row_landmarks is None else self._of(row_landmarks)
         return super().between(new_items, self._of(landmarks), others)
+
+    def _inside(
+        self, blocks: Iterable[Block], pairs: Pairs | None
+    ) -> tuple[list[Block], Pairs | None]:
+        """Return requests by the items of the base."""
+
+        def inside(side: ArrayLike | None) -> np.ndarray:
+            return self.subset if side is None else self._of(side)
+
+        those: list[Block] = [(inside(a), inside(b)) for a, b in blocks]
+        return those, None if pairs is None else (inside(pairs[0]), inside(pairs[1]))
 
     def _of(self, places: ArrayLike) -> np.ndarray:
         """Return the items at these places."""

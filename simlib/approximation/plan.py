@@ -11,7 +11,7 @@ import numpy as np
 from simlib.landmarks import sample_size
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
-from simlib.similarity.requests import Block, Region
+from simlib.similarity.requests import Block, Pairs, Region
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Method", "Plan", "Reading", "last", "nominal"]
@@ -78,9 +78,7 @@ class Plan:
 
     def price(self, sim: SimilarityMatrix) -> int:
         """Return the evaluations that `read` would make, less what is known."""
-        every = np.arange(self.n)
-        pairs = (every, every) if self.diagonal else None
-        return sim.cost(*self._requests(sim.symmetric), pairs=pairs)
+        return sim.cost(*self._requests(sim.symmetric), pairs=self._pairs())
 
     def check(self, sim: SimilarityMatrix, besides: int = 0) -> int:
         """Return the price; raise if it and what follows `besides` pass the limit.
@@ -120,15 +118,18 @@ class Plan:
 
     def read(self, sim: SimilarityMatrix) -> Reading:
         """Read all of it; the budget is checked before the first evaluation."""
-        with sim.progress_bar(self.check(sim)):
-            rows = self._rows(sim.symmetric)
-            R = None if rows is None else sim.rows(rows).T
-            return Reading(
-                C=sim.columns(self.columns),
-                R=R,
-                A=sim.block(self.block, self.block),
-                diagonal=sim.diagonal() if self.diagonal else None,
-            )
+        try:
+            answers = sim.read(*self._requests(sim.symmetric), pairs=self._pairs())
+        except BudgetExceeded:
+            self.check(sim)  # says how many landmarks would fit
+            raise
+        diagonal = answers.pop() if self.diagonal else None
+        *R, C, A = answers
+        return Reading(C=C, R=R[0].T if R else None, A=A, diagonal=diagonal)
+
+    def _pairs(self) -> Pairs | None:
+        every = np.arange(self.n)
+        return (every, every) if self.diagonal else None
 
     def _rows(self, symmetric: bool) -> np.ndarray | None:
         return self.columns if self.rows is None and not symmetric else self.rows

@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from simlib._checks import finite
+from simlib._checks import most_calls
 
 __all__ = [
     "AsymmetryError",
@@ -71,9 +71,10 @@ class Budget:
 
     @limit.setter
     def limit(self, value: float | None) -> None:
-        if value is not None and value != inf:
-            value = int(finite(value, "limit, if not None,", least=0))
-        self._limit = inf if value == inf else value
+        if value is not None:
+            value = most_calls(value, "limit")
+            value = inf if value == inf else int(value)
+        self._limit = value
 
     @property
     def remaining(self) -> float:

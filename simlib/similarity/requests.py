@@ -13,12 +13,14 @@ from simlib._checks import indices, same_length
 from simlib.similarity.budget import AsymmetryError
 from simlib.similarity.known import Known, look, shared
 
-__all__ = ["Block", "Rectangle", "Region", "Request", "checked", "evaluations"]
+__all__ = ["Block", "Pairs", "Rectangle", "Region", "Request", "checked", "evaluations"]
 
 Block: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
 """Rows and columns of a matrix; None stands for all of them."""
+Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
+"""Rows and columns of single entries, as long."""
 Sides: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
-Pairs: TypeAlias = tuple[np.ndarray, np.ndarray]
+Places: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 MOST_BLOCKS = 31  # of a `Region`: each has two bits of an integer
 LISTED = 2**10  # pairs of blocks that are looked up one by one, if no more are known
@@ -29,8 +31,8 @@ TILE = 64  # side of the diagonal tiles of which a block function sees both halv
 
 
 def checked(
-    n: int, blocks: Iterable[Block], pairs: tuple[ArrayLike, ArrayLike] | None
-) -> tuple[list[Sides], Pairs | None]:
+    n: int, blocks: Iterable[Block], pairs: Pairs | None
+) -> tuple[list[Sides], Places | None]:
     """Return requests for blocks, and for pairs, by arrays of indices."""
 
     def side(items: ArrayLike | None) -> np.ndarray | None:
@@ -47,7 +49,7 @@ def checked(
 def evaluations(
     known: Sequence[Known],
     blocks: Sequence[Sides],
-    pairs: Pairs | None = None,
+    pairs: Places | None = None,
     *,
     grids: bool = False,
 ) -> int:
@@ -135,7 +137,7 @@ def _some(side: np.ndarray | None, n: int) -> np.ndarray | None:
     return None if items is None or items.size == n else items
 
 
-def _listed(block: Sides, n: int) -> Pairs:
+def _listed(block: Sides, n: int) -> Places:
     """Return the pairs of a block."""
     i, j = (np.arange(n) if side is None else side for side in block)
     return np.repeat(i, j.size), np.tile(j, i.size)

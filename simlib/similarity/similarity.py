@@ -28,6 +28,7 @@ from simlib.similarity.known import Known, Lines, Others, look
 from simlib.similarity.requests import (
     Block,
     Pairs,
+    Places,
     Rectangle,
     Sides,
     checked,
@@ -328,13 +329,13 @@ class Similarity(SimilarityMatrix):
         """Whether the diagonal was given, and costs nothing."""
         return self._known.diagonal is not None
 
-    def read(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> list[np.ndarray]:
-        """Return blocks and then pairs, priced once, see ``SimilarityMatrix.read``."""
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
+        """Return blocks and then pairs, see ``SimilarityMatrix.read``."""
         asked, scattered = checked(self.n, blocks, pairs)
         with self._lock.held:
             self._catch_up()
+            if not asked:  # of pairs alone the price is what is found missing
+                return [] if scattered is None else [self._scattered(*scattered)]
             needed = self._price(asked, scattered, self._besides)
             check_budget(needed, self._budget)
             with self.progress_bar(needed) if needed else no_bar():
@@ -342,33 +343,6 @@ class Similarity(SimilarityMatrix):
                 if scattered is not None:
                     answers.append(self._scattered(*scattered))
         return answers
-
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        """Return K[rows][:, columns], an array of shape (len(rows), len(columns))."""
-        return self.read((rows, columns))[0]
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        """Return K[:, columns], shape (n, len(columns)), and keep it whole.
-
-        Where the columns were evaluated together the result is a read-only view of what
-        is kept, not a copy.
-        """
-        return self.read((None, columns))[0]
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        """Return K[rows], shape (len(rows), n), and keep it whole."""
-        return self.read((rows, None))[0]
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return K[i[k], j[k]] for every k, shape (len(i),).
-
-        A function with ``batch="block"`` is called once for each distinct row or
-        column among the pairs, whichever are fewer.
-        """
-        i, j = self._pairs(i, j)
-        with self._lock.held:
-            self._catch_up()
-            return self._scattered(i, j)
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
@@ -398,9 +372,7 @@ class Similarity(SimilarityMatrix):
 
         return chain(asked.known(), others())
 
-    def cost(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> int:
+    def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         """Return the price of requests, see ``SimilarityMatrix.cost``."""
         asked, scattered = checked(self.n, blocks, pairs)
         with self._lock.held:
@@ -760,7 +732,7 @@ class Similarity(SimilarityMatrix):
     def _price(
         self,
         blocks: list[Sides],
-        pairs: Pairs | None,
+        pairs: Places | None,
         besides: Sequence[Known],
     ) -> int:
         grids = self.batch == "block"
@@ -831,8 +803,7 @@ class Similarity(SimilarityMatrix):
         self, rectangle: Rectangle, needed: int, finished: Finished | None = None
     ) -> None:
         """Evaluate what is missing, if anything `needed` is."""
-        if needed:
-            needed = min(needed, rectangle.out.size)
+        if needed := min(needed, rectangle.out.size):
             requests = partial(self._evaluator.requests, rectangle, needed)
             self._evaluator.run(requests, self._target(rectangle.out, finished))
 
@@ -874,19 +845,11 @@ class Run(Similarity):
     def remaining(self) -> float:
         return max(self._start - self.spent, 0)
 
-    def read(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> list[np.ndarray]:
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         needed = self.cost(*blocks, pairs=pairs)
         answers = super().read(*blocks, pairs=pairs)
         self.spent += needed
         return answers
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        needed = self.cost(pairs=(i, j))
-        values = super().pairs(i, j)
-        self.spent += needed
-        return values
 
 
 class MatrixEntries:

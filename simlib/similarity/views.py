@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
 from typing import Any, NoReturn, Self, TypeAlias
@@ -15,7 +15,7 @@ from simlib._checks import same_length
 from simlib.similarity.budget import SimilarityError, check_budget
 from simlib.similarity.items import unmasked
 from simlib.similarity.known import Known
-from simlib.similarity.requests import Block, checked, evaluations
+from simlib.similarity.requests import Block, Pairs, checked, evaluations
 from simlib.similarity.source import Source
 
 __all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
@@ -69,9 +69,7 @@ class SimilarityMatrix(Source):
         )
 
     @abstractmethod
-    def cost(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> int:
+    def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         """Return the evaluations that some requests would make; none is made.
 
         Parameters
@@ -88,33 +86,41 @@ class SimilarityMatrix(Source):
             this order, less what is known. What stands in several counts once.
         """
 
-    def read(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> list[np.ndarray]:
+    @abstractmethod
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         """Return some blocks and then some pairs, if the limit allows all of them.
 
-        Parameters are those of `cost`; the price is told once, before the first.
+        Parameters are those of `cost`. The price is told once, before the first.
 
         Raises
         ------
         BudgetExceeded
             Nothing was evaluated.
         """
-        needed = self.cost(*blocks, pairs=pairs)
-        check_budget(needed, self)
-        answers = []
-        with self.progress_bar(needed):
-            for rows, columns in blocks:
-                if rows is None:
-                    columns = range(self.n) if columns is None else columns
-                    answers.append(self.columns(columns))
-                elif columns is None:
-                    answers.append(self.rows(rows))
-                else:
-                    answers.append(self.block(rows, columns))
-            if pairs is not None:
-                answers.append(self.pairs(*pairs))
-        return answers
+
+    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+        """Return K[rows][:, columns], an array of shape (len(rows), len(columns))."""
+        return self.read((rows, columns))[0]
+
+    def columns(self, columns: ArrayLike) -> np.ndarray:
+        """Return K[:, columns], shape (n, len(columns)), and keep it whole.
+
+        Where the columns were evaluated together the result is a read-only view of what
+        is kept, not a copy.
+        """
+        return self.read((None, columns))[0]
+
+    def rows(self, rows: ArrayLike) -> np.ndarray:
+        """Return K[rows], shape (len(rows), n), and keep it whole."""
+        return self.read((rows, None))[0]
+
+    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        """Return K[i[k], j[k]] for every k, shape (len(i),).
+
+        A function with ``batch="block"`` is called once for each distinct row or
+        column among the pairs, whichever are fewer.
+        """
+        return self.read(pairs=(i, j))[0]
 
     def diagonal(self) -> np.ndarray:
         """Return the similarity of each item with itself, shape (n,)."""
@@ -272,17 +278,19 @@ class View(SimilarityMatrix):
     def diagonal_known(self) -> bool:
         return getattr(self.base, "diagonal_known", False)
 
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
+        if isinstance(self.base, SimilarityMatrix):
+            return self.base.read(*blocks, pairs=pairs)
+        check_budget(self.cost(*blocks, pairs=pairs), self)
+        answers = [self._block(*block) for block in blocks]
+        return answers if pairs is None else [*answers, self.base.pairs(*pairs)]
+
+    def _block(self, rows: ArrayLike | None, columns: ArrayLike | None) -> np.ndarray:
+        if rows is None:
+            return self.base.columns(range(self.n) if columns is None else columns)
+        if columns is None:
+            return self.base.rows(rows)
         return self.base.block(rows, columns)
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        return self.base.columns(columns)
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        return self.base.rows(rows)
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return self.base.pairs(i, j)
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         return self.base.peek(i, j)
@@ -290,9 +298,7 @@ class View(SimilarityMatrix):
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         return self.base.known()
 
-    def cost(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> int:
+    def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         if isinstance(self.base, SimilarityMatrix):
             return self.base.cost(*blocks, pairs=pairs)
         known = Known(self.n, symmetric=self.symmetric, dtype=self.dtype)
@@ -348,17 +354,8 @@ class MappedSimilarity(View):
     def on(self, base: Source) -> View:
         return MappedSimilarity(base, self.function)
 
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        return self._apply(self.base.block(rows, columns))
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        return self._apply(self.base.columns(columns))
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        return self._apply(self.base.rows(rows))
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return self._apply(self.base.pairs(i, j))
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
+        return list(map(self._apply, super().read(*blocks, pairs=pairs)))
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         values = self.base.peek(i, j)
@@ -410,17 +407,12 @@ class SymmetrizedSimilarity(View):
     def symmetric(self) -> bool:
         return True
 
-    def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        return self._mean((rows, columns))
-
-    def columns(self, columns: ArrayLike) -> np.ndarray:
-        return self._mean((None, columns))
-
-    def rows(self, rows: ArrayLike) -> np.ndarray:
-        return self.columns(rows).T
-
-    def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return _mean(*np.split(self.base.pairs(*_both_orders(i, j)), 2))
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
+        orders, both = _both_orders(blocks, pairs)
+        answers = super().read(*orders, pairs=both)
+        last = [] if pairs is None else [_mean(*np.split(answers.pop(), 2))]
+        halves = zip(answers[::2], answers[1::2], strict=True)
+        return [_mean(one, other.T) for one, other in halves] + last
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         return _mean(self.base.peek(i, j), self.base.peek(j, i))
@@ -433,13 +425,9 @@ class SymmetrizedSimilarity(View):
             both = ~np.isnan(mean)
             yield i[both], j[both], mean[both]
 
-    def cost(
-        self, *blocks: Block, pairs: tuple[ArrayLike, ArrayLike] | None = None
-    ) -> int:
-        orders = [order for r, c in blocks for order in ((r, c), (c, r))]
-        if pairs is not None:
-            pairs = _both_orders(*pairs)
-        return super().cost(*orders, pairs=pairs)
+    def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
+        orders, both = _both_orders(blocks, pairs)
+        return super().cost(*orders, pairs=both)
 
     def between(
         self,
@@ -452,19 +440,23 @@ class SymmetrizedSimilarity(View):
         both = super().between(new_items, landmarks, landmarks)
         return _mean(*np.hsplit(both, 2))
 
-    def _mean(self, block: Block) -> np.ndarray:
-        rows, columns = block
-        one, other = check_similarity(self.base).read(block, (columns, rows))
-        return _mean(one, other.T)
 
-
-def _both_orders(i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return the pairs (i, j) and after them (j, i)."""
-    i, j = np.atleast_1d(i), np.atleast_1d(j)
+def _both_orders(
+    blocks: Iterable[Block], pairs: Pairs | None
+) -> tuple[list[Block], Pairs | None]:
+    """Return each block and its transpose, and the pairs (i, j) before all (j, i)."""
+    orders = [
+        order
+        for rows, columns in blocks
+        for order in ((rows, columns), (columns, rows))
+    ]
+    if pairs is None:
+        return orders, None
+    i, j = map(np.atleast_1d, pairs)
     same_length(i, j)
     if i.dtype.kind + j.dtype.kind in ("iu", "ui"):  # together they would be floats
         i, j = i.astype(np.int64), j.astype(np.int64)
-    return np.concatenate([i, j]), np.concatenate([j, i])
+    return orders, (np.concatenate([i, j]), np.concatenate([j, i]))
 
 
 def _mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:

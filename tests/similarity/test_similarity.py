@@ -1774,10 +1774,10 @@ def test_what_remains_is_an_integer_or_infinity(limit, remaining):
 
 @pytest.mark.parametrize("limit", [-1, float("nan"), "20", True])
 def test_limits_that_are_none(limit):
-    with pytest.raises(ValueError, match="limit, if not None, must be"):
+    with pytest.raises(ValueError, match="limit is a number of calls"):
         Similarity(range(4), operator.mul, limit=limit)
     sim = Similarity(range(4), operator.mul)
-    with pytest.raises(ValueError, match="limit, if not None, must be"):
+    with pytest.raises(ValueError, match="limit is a number of calls"):
         sim.limit = limit
 
 
@@ -1807,13 +1807,6 @@ def test_what_is_masked_is_not_a_number():
         sim.map(lambda values: np.ma.masked_equal(values, K[0, 1])).pairs([0], [1])
     plain = np.ma.masked_array(K.astype(np.float32), False)
     assert Similarity.from_matrix(plain).dtype == np.float32
-
-
-@pytest.mark.filterwarnings("error")
-def test_contradictions_beyond_the_largest_number():
-    sim = Similarity(WORDS, lengths)
-    with pytest.raises(ValueError, match="Nothing was taken"):
-        sim.tell([0, 0], [1, 1], [1.7e308, -1.7e308])
 
 
 @pytest.mark.parametrize("batch", [None, "pairs"])

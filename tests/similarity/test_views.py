@@ -6,9 +6,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simlib import BudgetExceeded, Similarity, SimilarityError, nystrom
+from simlib import BudgetExceeded, Similarity, SimilarityError
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
+from support.functions import BATCHES, in_form
 
 
 class Table:
@@ -109,30 +110,24 @@ def values(x, y):
     return np.minimum(x, y) * 100.0 + np.maximum(x, y)
 
 
-FUNCTIONS = {
-    None: values,
-    "pairs": values,
-    "block": lambda xs, ys: values(xs[:, None], ys),
-}
-
-
 @settings(deadline=None, max_examples=200)
 @given(
     blocks=st.lists(st.tuples(SIDE, SIDE), max_size=3),
     pairs=PAIRS,
     before=BEFORE,
-    batch=st.sampled_from([None, "pairs", "block"]),
+    batch=st.sampled_from(BATCHES),
     symmetric=st.booleans(),
     diagonal=st.booleans(),
     view=st.sampled_from(["itself", "map", "symmetrized"]),
+    together=st.booleans(),
 )
-@example([([0], None), (None, None)], [], [], "block", False, True, "symmetrized")
+@example([([0], None), (None, None)], [], [], "block", False, True, "symmetrized", 0)
 def test_cost_is_what_the_requests_make(
-    blocks, pairs, before, batch, symmetric, diagonal, view
+    blocks, pairs, before, batch, symmetric, diagonal, view, together
 ):
     sim = Similarity(
         np.arange(70),
-        FUNCTIONS[batch],
+        in_form(values, batch),
         batch=batch,
         symmetric=symmetric,
         diagonal=np.arange(70) * 101.0 if diagonal else None,
@@ -146,6 +141,8 @@ def test_cost_is_what_the_requests_make(
     cost = asked.cost(*blocks, pairs=(i, j))
     assert sim.calls == calls
     sim.limit = calls + cost
+    if together:
+        asked.read(*blocks, pairs=(i, j))
     for rows, columns in blocks:
         rows = range(70) if rows is None else rows
         columns = range(70) if columns is None else columns
@@ -210,18 +207,11 @@ def test_remaining():
 # Items outside the matrix.
 
 
-@pytest.mark.parametrize("batch", [None, "pairs", "block"])
+@pytest.mark.parametrize("batch", BATCHES)
 def test_between_by_hand(batch):
-    def one(x, y):
-        return 10 * len(x) + len(y)
-
-    functions = {
-        None: one,
-        "pairs": lambda xs, ys: [one(x, y) for x, y in zip(xs, ys, strict=True)],
-        "block": lambda xs, ys: [[one(x, y) for y in ys] for x in xs],
-    }
+    function = in_form(lambda x, y: 10 * len(x) + len(y), batch)
     words, new = ["a", "bb", "ccc", "dddd"], ["eeeee", "ffffff"]
-    sim = Similarity(words, functions[batch], batch=batch)
+    sim = Similarity(words, function, batch=batch)
     assert_array_equal(sim.between(new, [2, 0]), [[53, 51], [63, 61]])
     assert sim.calls == 4
     assert_array_equal(sim.map(np.negative).between(new, [2]), [[-53], [-63]])
@@ -229,7 +219,7 @@ def test_between_by_hand(batch):
     assert sim.between(new, []).shape == (2, 0)
     with pytest.raises(ValueError, match="row_landmarks are for"):
         sim.between(new, [2], [0])
-    sim = Similarity(words, functions[batch], batch=batch, symmetric=False)
+    sim = Similarity(words, function, batch=batch, symmetric=False)
     assert_array_equal(sim.between(new, [2]), [[53, 35], [63, 36]])
     assert_array_equal(sim.between(new, [2], [0, 1]), [[53, 15, 25], [63, 16, 26]])
     with pytest.raises(ValueError, match="row_landmarks are for"):
@@ -317,16 +307,6 @@ def test_a_mapped_function_beyond_float32():
     sim = Similarity([1.0, 2.0], lambda x, y: x * y, dtype=np.float32)
     with pytest.raises(SimilarityError, match="turned 2 into inf"):
         sim.map(lambda values: values.astype(float) * 1e300).pairs([0], [1])
-
-
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_features_of_new_items(symmetric):
-    K = matrix(8, symmetric=symmetric)
-    sim = Similarity(range(8), lambda x, y: K[x, y], symmetric=symmetric)
-    approximation = nystrom(sim, 3, rng=0)
-    Z, _ = approximation.embedding()
-    new = sim.between(range(8), approximation.landmarks)
-    np.testing.assert_allclose(approximation.extend(new), Z, atol=1e-10)
 
 
 def test_between_obeys_the_limit_and_tells_what_failed():

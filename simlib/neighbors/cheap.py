@@ -25,7 +25,7 @@ __all__ = ["Calibrated", "as_companion", "asked", "neighbor_lists", "strips"]
 
 LEVELS = 2**16  # of the values that are told apart
 SAMPLE = 2**16  # pairs that tell the direction and the range of a companion
-AT_ONCE = 2**22  # entries of the companion, or of a prediction
+ENTRIES_AT_ONCE = 2**22  # entries of the companion, or of a prediction
 N_LANDMARKS = 60  # of the companion's own approximation
 INDEXED = 30  # neighbours of each item in an index of pynndescent
 
@@ -130,7 +130,7 @@ def _rising(x: np.ndarray, y: np.ndarray) -> bool:
     return bool((x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0)
 
 
-def strips(n: int, width: int, most: int = AT_ONCE) -> Iterator[np.ndarray]:
+def strips(n: int, width: int, most: int = ENTRIES_AT_ONCE) -> Iterator[np.ndarray]:
     """Yield the numbers of n rows, of so many entries each, some at a time."""
     step = max(1, most // max(1, width))
     for k in range(0, n, step):

@@ -173,23 +173,23 @@ class PairPredictor(Predictor):
         if self.companion is None:
             return predicted, np.zeros(predicted.shape, np.uint16)
         codes = self.companion.rows(rows)
-        predicted += self.companion.table[codes]
-        return predicted, codes
+        return self._plus_companion(predicted, codes), codes
 
     def entries(
         self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
     ) -> np.ndarray:
         """Return those of some columns (b, w) of each of some rows (b,)."""
         predicted = np.einsum("ir,ijr->ij", self._left[rows], self._right[columns])
-        if self.companion is not None:
-            predicted += self.companion.table[codes]
-        return predicted
+        return self._plus_companion(predicted, codes)
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return those of some pairs."""
         predicted = np.einsum("kr,kr->k", self._left[i], self._right[j])
+        return self._plus_companion(predicted, self.codes_at(i, j))
+
+    def _plus_companion(self, predicted: np.ndarray, codes: np.ndarray) -> np.ndarray:
         if self.companion is not None:
-            predicted += self.companion.table[self.companion.codes_at(i, j)]
+            predicted += self.companion.table[codes]
         return predicted
 
 

@@ -31,8 +31,10 @@ ALL_PAIRS = 20_000  # items, most of which all pairs are predicted
 N_ROUNDS = 11
 PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns
 RANK = 30  # of the residual columns
-FACTOR = 2.0  # candidates for a call that an item can have, where these are listed
-CANDIDATES = 2**26  # of all items together, likewise
+CANDIDATES_A_CALL = (
+    2.0  # candidates for a call that an item can have, where these are listed
+)
+MOST_CANDIDATES = 2**26  # of all items together, likewise
 PRICED = 1000  # pairs that tell the price of one
 SAMPLE = 2**16  # pairs that tell the direction of a companion
 
@@ -187,7 +189,7 @@ class Rounds:
         self.candidates: EveryPair | Listed = EveryPair(predictor)
         if n > ALL_PAIRS:
             each = 2 * self.paid.limit / (self.price * n)
-            most = int(min(CANDIDATES / n, FACTOR * each))
+            most = int(min(MOST_CANDIDATES / n, CANDIDATES_A_CALL * each))
             self.candidates = Listed(predictor, min(n - 1, max(4 * k, most)))
 
     def _pay_random(self, number: int) -> None:

@@ -28,7 +28,7 @@ from simlib.text.bags import checked, common_exponent, distances_between
 
 __all__ = ["centroid_distances", "qgram_distances", "relaxed_word_mover_distances"]
 
-AT_ONCE = 2**21  # distances from words to words
+DISTANCES_AT_ONCE = 2**21  # distances from words to words
 
 
 def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray:
@@ -198,7 +198,7 @@ def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
     words_x, words_y = np.unique(X.indices), np.unique(Y.indices)
     places = np.searchsorted(words_y, Y.indices)
     nearest = np.empty((words_x.size, Y.shape[0]))
-    step = max(1, AT_ONCE // max(1, places.size))
+    step = max(1, DISTANCES_AT_ONCE // max(1, places.size))
     for k in range(0, words_x.size, step):
         words = words_x[k : k + step]
         distances = distances_between(points[words], points[words_y])[:, places]

@@ -49,10 +49,10 @@ __all__ = [
 
 MAX_ITERATIONS = 1_000_000
 OPTIMAL = 1  # result code of POT's network simplex
-AT_ONCE = 2**22  # distances between words
+DISTANCES_AT_ONCE = 2**22  # distances between words
 FAR = 1e11  # quotient of distances from which POT's simplex loses digits
 DUST = 1e-15  # share of a weight that its rounding may leave
-A_WORKER = 4096  # pairs that it computes at a time
+PAIRS_AT_ONCE = 4096  # by one worker
 
 
 class WordMoverDistance:
@@ -265,7 +265,7 @@ def paired_word_mover_distances(
         words_y, y = _words(Y, start, stop)
         together = words_x.size * words_y.size
         apart = sizes_x[start:stop] @ sizes_y[start:stop]
-        if together > min(2 * apart, AT_ONCE) and stop - start > 1:
+        if together > min(2 * apart, DISTANCES_AT_ONCE) and stop - start > 1:
             parts = 2 if together <= 2 * apart else stop - start
             cuts = np.linspace(start, stop, parts + 1).astype(int)
             blocks += pairwise(cuts.tolist())
@@ -319,7 +319,7 @@ def pairwise_word_mover_distances(
            [3.]])
     """
     X, Y, points = as_bags(X), as_bags(Y), as_points(points)
-    step = max(1, A_WORKER // max(1, Y.shape[0]))
+    step = max(1, PAIRS_AT_ONCE // max(1, Y.shape[0]))
     blocks = joblib.Parallel(n_jobs)(
         joblib.delayed(_block)(X[k : k + step], Y, points)
         for k in range(0, max(1, X.shape[0]), step)  # one checks what it is given

@@ -116,7 +116,7 @@ def test_a_companion_that_tells_everything(function):
 def test_many_items_are_predicted_from_candidates(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
     monkeypatch.setattr(rounds, "ALL_PAIRS", 100)
-    monkeypatch.setattr(rounds, "CANDIDATES", 2**14)
+    monkeypatch.setattr(rounds, "MOST_CANDIDATES", 2**14)
     X = points(400, 6)
     D = cdist(X, X)
     nearly = Similarity(X[:, :5], cdist, batch="block")

@@ -70,7 +70,7 @@ def test_piece_by_piece(monkeypatch):
     rng = np.random.default_rng(0)
     X, Y = (csr_array(rng.dirichlet(np.ones(10), size) * 1.0) for size in (6, 4))
     whole = relaxed_word_mover_distances(X, Y, POINTS)
-    monkeypatch.setattr(bounds, "AT_ONCE", 120)
+    monkeypatch.setattr(bounds, "DISTANCES_AT_ONCE", 120)
     np.testing.assert_allclose(relaxed_word_mover_distances(X, Y, POINTS), whole)
 
 

@@ -191,9 +191,9 @@ def test_pairs_are_what_single_calls_give(pairs):
     np.testing.assert_allclose(pairs_of(xs, ys), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("chunk", [1, 7, wmd.A_WORKER])
+@pytest.mark.parametrize("chunk", [1, 7, wmd.PAIRS_AT_ONCE])
 def test_a_block_is_what_single_calls_give(monkeypatch, chunk):
-    monkeypatch.setattr(wmd, "A_WORKER", chunk)
+    monkeypatch.setattr(wmd, "PAIRS_AT_ONCE", chunk)
     bags = bags_of_words(DOCUMENTS, ARRAY)
     found = pairwise_word_mover_distances(bags, bags[3:8], ARRAY.array)
     expected = [[distance(x, y) for y in DOCUMENTS[3:8]] for x in DOCUMENTS]
@@ -232,10 +232,10 @@ def far_apart(n, *, scale=1.0):
     return [[names[k] for k in rng.integers(0, 400, 5)] for _ in range(n)], vectors
 
 
-@pytest.mark.parametrize("largest", [1, 60, wmd.AT_ONCE])
+@pytest.mark.parametrize("largest", [1, 60, wmd.DISTANCES_AT_ONCE])
 def test_pairs_however_they_are_cut(monkeypatch, largest):
     """One by one, in halves, or as one product."""
-    monkeypatch.setattr(wmd, "AT_ONCE", largest)
+    monkeypatch.setattr(wmd, "DISTANCES_AT_ONCE", largest)
     texts, vectors = far_apart(60)
     apart = WordMoverDistance(vectors)
     xs, ys = texts[:30], texts[30:]

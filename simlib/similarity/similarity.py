@@ -234,7 +234,7 @@ class Similarity(SimilarityMatrix):
         Parameters
         ----------
         K : array of shape (n, n)
-            float32 stays float32, everything else becomes float64. Known maps are read
+            float32 stays float32, everything else becomes float64. Memory maps are read
             where asked. What is masked counts as NaN.
         symmetric : bool, optional
             None looks whether K equals its transpose to rounding, and takes no

@@ -125,13 +125,13 @@ MUTANTS = [
     # The question
     Mutant(
         "the two orders of a pair are remembered apart",
-        "Memory.keys",
+        "Known.keys",
         "i, j = np.minimum(i, j), np.maximum(i, j)",
         "pass",
     ),
     Mutant(
         "the diagonal inside known columns is not told",
-        "Memory._listed",
+        "Known._listed",
         "new &= ~whole[i] | (i <= j)",
         "new &= ~whole[i] | (i < j)",
     ),
@@ -143,7 +143,7 @@ MUTANTS = [
     ),
     Mutant(
         "every evaluation counts twice",
-        "Ledger.answered",
+        "Budget.answered",
         "self._got = calls + values, over + size - failed",
         "self._got = calls + 2 * values, over + size - failed",
     ),
@@ -156,8 +156,8 @@ MUTANTS = [
     Mutant(
         "a fork spends from the same counter",
         "Similarity.fork",
-        "fork._ledger = Ledger(limit)",
-        "fork._ledger.limit = limit",
+        "fork._budget = Budget(limit)",
+        "fork._budget.limit = limit",
     ),
     Mutant(
         "a matrix of float32 becomes one of float64",
@@ -217,9 +217,9 @@ MUTANTS = [
     # The methods of system 1
     Mutant(
         "pairs of landmarks count twice",
-        "Plan.cost",
-        "count = n * lines.size - lines.size * (lines.size - 1) // 2",
-        "count = n * lines.size",
+        "Region.__len__",
+        "(every - self.on_diagonal) // (2 if self._symmetric else 1)",
+        "every - self.on_diagonal",
     ),
     Mutant(
         "the largest number within a budget is one too few",
@@ -272,8 +272,8 @@ MUTANTS = [
     Mutant(
         "the diagonal that the nugget reads is not in the price",
         "Plan.cost",
-        "return count + (n - met if self.diagonal else 0)",
-        "return count",
+        "self.n - region.on_diagonal if self.diagonal else 0",
+        "0",
     ),
     Mutant(
         "nugget and overlay both mend the diagonal of the block",
@@ -637,7 +637,7 @@ MUTANTS = [
     ),
     Mutant(
         "a diagonal that was given is stored as the function's",
-        "Evaluator._keep",
+        "similarity/_keep",
         "got &= np.isnan(out[request.target])",
         "pass",
     ),
@@ -667,7 +667,7 @@ MUTANTS = [
     ),
     Mutant(
         "new items are placed among those of the base",
-        "_Subset.between",
+        "Subset.between",
         "return super().between(new_items, self._of(landmarks), others)",
         "return super().between(new_items, landmarks, others)",
     ),

@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from simlib._checks import indices, one_of, same_length, whole_number
+from simlib._checks import indices, one_of, whole_number
 from simlib.similarity.budget import Budget, Lock, check_budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
@@ -39,6 +39,7 @@ from simlib.similarity.requests import (
     Sides,
     checked,
     evaluations,
+    places,
 )
 from simlib.similarity.store import Names, Record, Store, StoreError
 from simlib.similarity.views import ONE_SIDED, Bar, SimilarityMatrix, no_bar
@@ -325,7 +326,7 @@ class Similarity(SimilarityMatrix):
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
-        i, j = self._pairs(i, j)
+        i, j = places(self.n, i, j)
         with self._lock.held:
             return look((self._known, *self._seen), i, j)
 
@@ -390,8 +391,8 @@ class Similarity(SimilarityMatrix):
             `row_landmarks` although the similarity is symmetric, or arrays of items of
             which the new ones have another shape, or data frames with other columns.
         """
-        landmarks, at = _once(self._indices(landmarks))
-        new_items, places = as_items(new_items, self.batch), [at]
+        landmarks, at = _once(indices(landmarks, self.n))
+        new_items, order = as_items(new_items, self.batch), [at]
         m, fetch = count(new_items), accessor(new_items)
         check_alike(self.items, new_items)
         new, inside = np.arange(m), self._evaluator.fetch
@@ -399,8 +400,8 @@ class Similarity(SimilarityMatrix):
         if not self.symmetric:
             others = landmarks
             if row_landmarks is not None:
-                others, at = _once(self._indices(row_landmarks))
-            places.append(at)
+                others, at = _once(indices(row_landmarks, self.n))
+            order.append(at)
             parts.append((others, new, (inside, fetch), "item {} and new item {}"))
         elif row_landmarks is not None:
             raise ValueError(ONE_SIDED)
@@ -429,7 +430,7 @@ class Similarity(SimilarityMatrix):
             with self.progress_bar(total):
                 for evaluate in asked:
                     evaluate()
-        return np.hstack(list(map(partial(np.take, axis=1), answers, places)))
+        return np.hstack(list(map(partial(np.take, axis=1), answers, order)))
 
     def fork(self, *, limit: float | None = None) -> Similarity:
         """Return a similarity that shares what is known, with a counter of its own."""
@@ -493,7 +494,7 @@ class Similarity(SimilarityMatrix):
         >>> sim.block([0, 1], [1, 2]).tolist(), sim.calls
         ([[0.0, 0.0], [1.0, 0.0]], 2)
         """
-        i, j = self._pairs(i, j)
+        i, j = places(self.n, i, j)
         told = unmasked(values)
         if told.shape != i.shape or told.dtype.kind not in "fiub":
             raise ValueError(
@@ -699,14 +700,6 @@ class Similarity(SimilarityMatrix):
             i, j = np.repeat(i, j.size), np.tile(j, i.size)
         new = np.isnan(self._known.get(i, j))
         self._known.put(i[new], j[new], values.ravel()[new])
-
-    def _indices(self, index: ArrayLike) -> np.ndarray:
-        return indices(index, self.n)
-
-    def _pairs(self, i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        a, b = self._indices(i), self._indices(j)
-        same_length(a, b)
-        return a, b
 
     def _price(
         self,

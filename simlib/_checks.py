@@ -7,6 +7,7 @@ A check returns its argument, in the type that is computed with.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from math import inf
 from numbers import Real
 from sys import float_info
@@ -16,7 +17,6 @@ import numpy as np
 import scipy.sparse
 
 __all__ = [
-    "between_0_and_1",
     "columns_like",
     "finite",
     "generator",
@@ -95,7 +95,8 @@ def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
     values = np.asarray(values)
     if values.dtype.kind == "O":
-        values = values.astype(float)
+        with suppress(TypeError, ValueError, OverflowError):
+            values = values.astype(float)
     if values.dtype.kind not in kinds or not np.isfinite(values).all():
         raise ValueError(f"{name} must be real and finite numbers; got {values.dtype}.")
     return values
@@ -174,13 +175,6 @@ def inside(value: float, name: str, above: float, below: float = inf) -> float:
         if below == inf:
             range_ = f"be a number above {above}"
         raise ValueError(f"{name} must {range_}; got {value!r}.")
-    return float(value)
-
-
-def between_0_and_1(value: float, name: str) -> float:
-    """Return a number between 0 and 1, which is neither of them."""
-    if not (isinstance(value, Real) and 0 < value < 1):
-        raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")
     return float(value)
 
 

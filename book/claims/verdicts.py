@@ -53,17 +53,11 @@ def _named(value: Any, place: str) -> Any:
     return value
 
 
-class Records(Mapping[str, Any]):
-    """The arguments of claims: each chapter's recorded results, and ``paper``.
-
-    Parameters
-    ----------
-    book : Path
-        The folder with ``results/`` and ``papers.yml``.
-    """
+class Records:
+    """The arguments of claims by name: recorded results of a chapter, and ``paper``."""
 
     def __init__(self, book: Path = _BOOK):
-        self.book = book
+        self.book = book  # with results/ and papers.yml
         self._read = cache(self._chapter)
         self._paper = cache(self._figure)
 
@@ -81,12 +75,6 @@ class Records(Mapping[str, Any]):
             return _named(read_paper(self.book, key).value, f"paper({key!r})")
         except KeyError as error:  # no record will ever have it
             raise ValueError(error.args[0]) from None
-
-    def __iter__(self) -> Iterator[str]:
-        yield from sorted(path.name for path in (self.book / "results").glob("*"))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
     def call(self, function: Callable[..., Any]) -> Any:
         """Return what a function gives for the records that it names."""

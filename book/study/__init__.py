@@ -1,4 +1,4 @@
-"""What several chapters of the book share."""
+"""Parts that several chapters of the book share."""
 
 import lazy_loader
 

@@ -24,16 +24,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from sys import float_info
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib._checks import between_0_and_1
+from simlib._checks import finite, inside, numbers
 from simlib._scale import largest_ratio, norms
 from simlib.regression.preconditioner import Preconditioner
-from simlib.regression.rows import Rows, as_numbers, gap_and_back
+from simlib.regression.rows import Rows, gap_and_back
 from simlib.regression.sketch import sparse_sign
 from simlib.regression.systems import Problem, Solution, solve_in_turn
 
@@ -158,7 +157,7 @@ def _solve(
     rng: int | np.random.Generator | None,
 ) -> Solution:
     """Solve one system after the other; both names end here."""
-    between_0_and_1(tol, "tol")
+    inside(tol, "tol", 0, 1)
     problem = Problem.from_input(A, b, j, least_squares, preconditioner)
     R = preconditioner
     if R is None:
@@ -274,31 +273,22 @@ def sketched_solve(
     >>> bool(np.allclose(Z @ (Z.T @ x) + 2 * x, y))
     True
     """
-    Z, y = as_numbers(Z), as_numbers(y)
-    shaped = Z.ndim == 2 and Z.size > 0
-    if not shaped or Z.dtype.kind not in "fiub" or not np.isfinite(Z).all():
+    Z, y, ridge = numbers(Z, "Z"), numbers(y, "y"), finite(ridge, "ridge", 0)
+    if Z.ndim != 2 or Z.size == 0:
         raise ValueError(
-            "Z must be a real, finite and dense matrix of shape (n, m), one row for "
-            f"each point; got {Z.dtype}, shape {Z.shape}."
+            "Z must be a matrix of shape (n, m), one row for each point; got shape "
+            f"{Z.shape}."
         )
-    if float(np.abs(Z).max(initial=0)) > 1e150:
+    if float(np.abs(Z).max()) > 1e150:
         raise ValueError(
             "Z reaches beyond 1e150, where squares are no numbers: divide it, and what "
             "is to be solved for is multiplied by the square."
         )
-    if (
-        y.dtype.kind not in "fiub"
-        or y.ndim not in (1, 2)
-        or y.shape[:1] != Z.shape[:1]
-        or not np.isfinite(y).all()
-    ):
+    if y.ndim not in (1, 2) or len(y) != len(Z):
         raise ValueError(
-            "y must be real and finite, one number for each of the "
-            f"{len(Z)} rows of Z, or several as columns; got {y.dtype}, shape "
-            f"{y.shape}."
+            f"y must have shape ({len(Z)},) or ({len(Z)}, k), as Z has {len(Z)} rows; "
+            f"got {y.shape}."
         )
-    if not 0 <= ridge <= float_info.max:
-        raise ValueError(f"ridge must be a finite number of at least 0; got {ridge}.")
     eps = float(np.finfo(np.float32).eps if Z.dtype == np.float32 else EPS)
     Z = Z.astype(np.float64, copy=False)
     n, m = Z.shape

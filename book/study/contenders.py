@@ -1,4 +1,4 @@
-r"""What else finds nearest neighbours from few calls, to compare with `nearest`.
+r"""Other searches for nearest neighbours from few calls, to compare with `nearest`.
 
 .. math::
     \text{ANNCUR:} \quad \hat K = K_{:,S} \, (K_{R,S})^+ \, K_{R,:} , \qquad

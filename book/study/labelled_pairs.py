@@ -1,4 +1,4 @@
-r"""What scores of labelled pairs are worth: agreement, thresholds, intervals.
+r"""The worth of scores of labelled pairs: agreement, thresholds, intervals.
 
 .. math::
     \Delta = \frac 1 d \sum_{k=1}^d a(x^{(k)}, y) - a(x, y)

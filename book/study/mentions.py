@@ -1,4 +1,4 @@
-"""What the approximations of a scorer's matrices are worth to a clustering of mentions.
+"""The worth of approximations of a scorer's matrices to a clustering of mentions.
 
 Each topic has a matrix of its own. It is approximated by every method from as many
 evaluated pairs, the mentions are clustered by average linkage, and the clusters of all

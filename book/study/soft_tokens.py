@@ -1,4 +1,4 @@
-r"""How alike two records are that name things: each word beside its best counterpart.
+r"""Likeness of two records that name things: each word beside its best counterpart.
 
 .. math::
     K_{ab} = \tfrac12 (k_{ab} + k_{ba}) , \qquad

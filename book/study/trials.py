@@ -1,4 +1,4 @@
-r"""How much of the neighbours a method finds, where all similarities are known.
+r"""The share of the neighbours that a method finds, where all similarities are known.
 
 .. math::
     \text{recall}_k = \frac{1}{n k} \sum_i \big| \{ j \in N_k(i) :

@@ -22,7 +22,7 @@ from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
 from simlib import _scale
-from simlib._checks import one_of, whole_number
+from simlib._checks import one_of, shaped, whole_number
 from simlib._typing import Indices
 from simlib.approximation.companion import CheapPart, as_companion
 from simlib.approximation.fit import COMMON, Problem, in_units
@@ -167,7 +167,7 @@ def anchored(
     left, core, right = _less(K, B, weight).factors(ridge)
     residual, base_landmarks = None, np.zeros(0, dtype=int)
     if weight and base is None:
-        residual = CheapPart(calibrated, weight, sim.dtype)
+        residual = CheapPart(calibrated.map(partial(np.multiply, weight)), sim.dtype)
     elif weight and base is not None and base.landmarks is not None:
         left, core, right = _joined(K, core, base, weight)
         base_landmarks = base.landmarks
@@ -306,19 +306,14 @@ class Anchored(LowRank):
                 "New items need their cheap similarities to `base_landmarks` too: pass "
                 "extend(columns, cheap_columns)."
             )
+        columns, sides = np.atleast_2d(columns), 1 if self.symmetric else 2
         calibrated = self.calibration(np.atleast_2d(cheap_columns))
-        sides = 1 if self.symmetric else 2
-        wanted = sides * (self.left.shape[1] - self.base_landmarks.size)
-        wanted_cheap = sides * self.base_landmarks.size
-        found = np.atleast_2d(columns).shape[1], calibrated.shape[1]
-        if found != (wanted, wanted_cheap):
-            raise ValueError(
-                f"Expected {wanted} similarities of each new item to `landmarks` and "
-                f"{wanted_cheap} cheap ones to `base_landmarks`; got {found[0]} and "
-                f"{found[1]}."
-            )
+        n_cheap = self.base_landmarks.size
+        n_dear = self.left.shape[1] - n_cheap
+        shaped(columns, ("m", sides * n_dear), "Similarities to `landmarks`")
+        shaped(calibrated, ("m", sides * n_cheap), "Those to `base_landmarks`")
         parts = zip(
-            np.split(np.atleast_2d(columns), sides, axis=1),
+            np.split(columns, sides, axis=1),
             np.split(calibrated, sides, axis=1),
             strict=True,
         )

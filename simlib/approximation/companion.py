@@ -155,18 +155,13 @@ class InnerProducts:
 
 
 class CheapPart(LinearOperator):
-    """A similarity times a weight, computed where it is asked for, and never kept."""
+    """A similarity as an operator, computed where it is asked for, and never kept."""
 
     def __init__(
-        self,
-        sim: SimilarityMatrix,
-        weight: float,
-        dtype: np.dtype,
-        *,
-        transposed: bool = False,
+        self, sim: SimilarityMatrix, dtype: np.dtype, *, transposed: bool = False
     ):
         super().__init__(dtype, sim.shape)
-        self.sim, self.weight, self.transposed = sim, weight, transposed
+        self.sim, self.transposed = sim, transposed
 
     def rows(self, i: np.ndarray) -> np.ndarray:
         """Return whole rows, shape (len(i), n)."""
@@ -175,20 +170,19 @@ class CheapPart(LinearOperator):
     def entries(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return the entries (i[k], j[k])."""
         i, j = (j, i) if self.transposed else (i, j)
-        return self._weighted(self.sim.blank().pairs(i, j))
+        return self.sim.blank().pairs(i, j).astype(self.dtype, copy=False)
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (n,)."""
-        return self._weighted(self.sim.blank().diagonal())
+        return self.sim.blank().diagonal().astype(self.dtype, copy=False)
 
     def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         sim = self.sim.blank()  # dies here, with all that it evaluates
         if self.transposed:
-            return self._weighted(sim.block(columns, rows).T)
-        return self._weighted(sim.block(rows, columns))
-
-    def _weighted(self, values: np.ndarray) -> np.ndarray:
-        return (values * self.weight).astype(self.dtype, copy=False)
+            block = sim.block(columns, rows).T
+        else:
+            block = sim.block(rows, columns)
+        return block.astype(self.dtype, copy=False)
 
     def _matmat(self, X: np.ndarray) -> np.ndarray:
         n, symmetric = self.shape[0], self.sim.symmetric
@@ -210,8 +204,6 @@ class CheapPart(LinearOperator):
     def _transpose(self) -> CheapPart:
         if self.sim.symmetric:
             return self
-        return CheapPart(
-            self.sim, self.weight, self.dtype, transposed=not self.transposed
-        )
+        return CheapPart(self.sim, self.dtype, transposed=not self.transposed)
 
     _adjoint = _transpose

@@ -69,11 +69,7 @@ def relative_error(
     K = np.asanyarray(K)
     if K.dtype.kind not in "fiub":
         raise ValueError(f"The matrix must be real; got dtype {K.dtype}.")
-    check_approximation(approximation)
-    if K.shape != approximation.shape:
-        raise ValueError(
-            f"The matrix has shape {K.shape}, the approximation {approximation.shape}."
-        )
+    check_approximation(approximation, K.shape, "matrix")
     missed = total = 0.0
     step = max(1, COMPARED // K.shape[1])
     for k in range(0, K.shape[0], step):
@@ -91,12 +87,18 @@ def relative_error(
     return float((missed / total) ** 2 if squared else missed / total)
 
 
-def check_approximation(approximation: LowRank) -> None:
-    """Raise `TypeError` for what is no `LowRank`, such as the sum of two."""
+def check_approximation(
+    approximation: LowRank, shape: tuple[int, ...], what: str = "similarity"
+) -> None:
+    """Refuse what is no `LowRank`, such as the sum of two, or is of another shape."""
     if not hasattr(approximation, "rows"):
         raise TypeError(
             f"The approximation is a LowRank; got {type(approximation).__name__}. "
             "Of two arrays: np.linalg.norm(K - A) / np.linalg.norm(K)."
+        )
+    if approximation.shape != shape:
+        raise ValueError(
+            f"The {what} has shape {shape}, the approximation {approximation.shape}."
         )
 
 

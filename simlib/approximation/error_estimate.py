@@ -197,12 +197,7 @@ class ValidationSample:
         n_pairs: int,
         rng: int | np.random.Generator | None,
     ):
-        check_approximation(approximation)
-        if approximation.shape != sim.shape:
-            raise ValueError(
-                f"The similarity has shape {sim.shape}, the approximation "
-                f"{approximation.shape}."
-            )
+        check_approximation(approximation, sim.shape)
         rng = np.random.default_rng(rng)
         self.sim, items = sim, np.arange(sim.n)
         self.all_off = sim.n * (sim.n - 1) // (2 if sim.symmetric else 1)

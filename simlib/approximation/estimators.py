@@ -22,7 +22,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib._checks import whole_number
+from simlib._checks import generator, symmetric, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.anchored import Anchored
 from simlib.approximation.methods import named
@@ -267,11 +267,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         n_landmarks = whole_number(self.n_landmarks, "n_landmarks")
         items = self._items(X, reset=True)
         sim = self._similarity(items, self.kernel)
-        if not sim.symmetric:
-            raise ValueError(
-                "Features are made of a symmetric matrix: use (K + K.T)/2, which is "
-                "sim.symmetrized() of a Similarity."
-            )
+        symmetric(sim, "SimilarityFeatures")
         if self.cheap is not None:
             base_items = self._cheap_items(items)
             options["cheap"] = self._similarity(base_items, self._cheap_kernel())
@@ -289,7 +285,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             answer = method(
                 sim,
                 n_landmarks=min(n_landmarks, sim.n),
-                rng=self._seed(),
+                rng=generator(self.random_state),
                 **options,
             )
         except SimilarityError as error:

@@ -121,12 +121,6 @@ class OfItems(BaseEstimator):
         sim = self._similarity(landmarks, kernel)
         return sim.between(items, np.arange(sim.n))
 
-    def _seed(self) -> np.random.Generator:
-        seed = self.random_state
-        if isinstance(seed, np.random.RandomState):
-            seed = seed.randint(2**31)
-        return np.random.default_rng(seed)
-
 
 class Subset(View):
     """The similarities of some items, by their places among these."""

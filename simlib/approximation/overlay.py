@@ -14,6 +14,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib._checks import indices
+from simlib.approximation.error import check_approximation
 from simlib.lowrank import LowRank
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
@@ -78,11 +79,7 @@ def overlay(
     0
     """
     sim = check_similarity(sim)
-    if approximation.shape != sim.shape:
-        raise ValueError(
-            f"The similarity has shape {sim.shape}, the approximation "
-            f"{approximation.shape}."
-        )
+    check_approximation(approximation, sim.shape)
     columns = approximation.landmarks
     rows = columns if approximation.symmetric else approximation.row_landmarks
     if columns is None or rows is None or approximation.residual is not None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from simlib._checks import numbers
+from simlib._checks import numbers, symmetric
 from simlib.landmarks import uniform
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
@@ -96,10 +96,7 @@ def estimate_spectrum(
     (0.39, 5050)
     """
     sim = check_similarity(sim)
-    if not sim.symmetric:
-        raise ValueError(
-            "Eigenvalues are estimated for symmetric matrices; pass sim.symmetrized()."
-        )
+    symmetric(sim, "estimate_spectrum")
     S = uniform(sim.n, n_sample, rng=rng)
     values = np.linalg.eigvalsh(sim.block(S, S).astype(float))[::-1] * sim.n / S.size
     return Spectrum(values, negative_mass(values))

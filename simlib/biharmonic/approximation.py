@@ -14,6 +14,7 @@ import scipy.sparse
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
+from simlib._checks import shaped
 from simlib._typing import Indices
 from simlib.approximation.plan import Plan
 from simlib.landmarks import draw
@@ -85,11 +86,7 @@ def biharmonic_approximation(
     P = check_array(
         P, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="P"
     )
-    if P.shape != (sim.n, landmarks.size):
-        raise ValueError(
-            f"P must have shape ({sim.n}, {landmarks.size}), items by landmarks; got "
-            f"{P.shape}."
-        )
+    shaped(P, (sim.n, landmarks.size), "P, items by landmarks,")
     off = abs(P[landmarks] - scipy.sparse.eye_array(landmarks.size)).max()
     if not off <= 1e-6:
         raise ValueError(

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import ConvexHull, Delaunay
 
+from simlib._checks import whole_number
 from simlib.datasets.mesh import Mesh
 from simlib.datasets.word_vectors import WordVectors
 
@@ -249,8 +250,7 @@ def bumpy_sphere(n_subdivisions: int = 4) -> Mesh:
     >>> mesh.vertices.shape, mesh.faces.shape
     ((162, 3), (320, 3))
     """
-    if n_subdivisions < 0:
-        raise ValueError(f"n_subdivisions must be at least 0; got {n_subdivisions}.")
+    n_subdivisions = whole_number(n_subdivisions, "n_subdivisions", 0)
     g = (1 + np.sqrt(5)) / 2
     corners = [(0, s, t * g) for s in (-1, 1) for t in (-1, 1)]
     u = np.array([np.roll(corner, shift) for shift in range(3) for corner in corners])
@@ -340,8 +340,7 @@ def planar_roads(n: int = 10000, *, rng: Seed = None) -> tuple[csr_array, np.nda
     >>> adjacency.nnz // 2, points.shape
     (1410, (1000, 2))
     """
-    if n < 4:
-        raise ValueError(f"n must be at least 4, for a triangulation; got {n}")
+    n = whole_number(n, "n", 4)  # for a triangulation
     rng = np.random.default_rng(rng)
     points = rng.random((n, 2))
     cells = np.floor(points * np.sqrt(n) / 4)
@@ -426,6 +425,5 @@ def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
 
 
 def _generator(n: int, rng: Seed) -> np.random.Generator:
-    if n < 1:
-        raise ValueError(f"n must be at least 1; got {n}.")
+    whole_number(n, "n", 1)
     return np.random.default_rng(rng)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from simlib._checks import indices
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WordVectors(Mapping):
@@ -27,7 +29,7 @@ class WordVectors(Mapping):
 
     Raises
     ------
-    ValueError
+    ValueError, IndexError
         The words are not distinct, not as many as the rows, or have a row that is not
         there; the vectors are no array of real numbers.
 
@@ -57,24 +59,14 @@ class WordVectors(Mapping):
         with np.errstate(over="ignore"):  # infinite vectors are told by their words
             array = np.ascontiguousarray(given, dtype=kind).view()
         array.flags.writeable = False
-        rows = np.arange(len(array)) if self.rows is None else np.array(self.rows)
-        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-            raise ValueError(
-                "`rows` are integers, one for each word; got "
-                f"{rows.dtype} of shape {rows.shape}."
-            )
-        rows = rows.astype(np.intp)
+        given = np.arange(len(array)) if self.rows is None else self.rows
+        rows = indices(given, len(array), "Rows").copy()
         rows.flags.writeable = False
         index = dict(zip(words, rows.tolist(), strict=False))
         if array.ndim != 2 or not len(index) == len(words) == len(rows):
             raise ValueError(
                 f"{len(words)} words ({len(set(words))} distinct) need as many "
                 f"vectors, got {len(rows)} of an array of shape {array.shape}"
-            )
-        if len(rows) and not 0 <= rows.min() <= rows.max() < len(array):
-            raise ValueError(
-                f"rows {rows.min()} to {rows.max()} are not all in an array of shape "
-                f"{array.shape}"
             )
         for name, value in zip(
             ("words", "array", "rows", "index"),

@@ -33,19 +33,8 @@ INDEXED = 30  # neighbours of each item in an index of pynndescent
 class Calibrated:
     """The cheap similarities of n items, large where items are near.
 
-    Parameters
-    ----------
-    cheap : SimilarityMatrix
-        Nothing of it is kept.
-    values, nearness : arrays of shape (m,)
-        Of some pairs: the cheap similarity, and what is paid for.
-
-    Attributes
-    ----------
-    sign : int
-        -1 where a small value means near.
-    table : array of float32, shape (65536,)
-        The nearness that a place stands for.
+    Of some pairs it takes the cheap `values`, and the `nearness` that is paid for;
+    `sign` is -1 where a small value means near, and ``table[code]`` a nearness.
     """
 
     def __init__(
@@ -151,12 +140,8 @@ def strips(n: int, width: int, most: int = AT_ONCE) -> Iterator[np.ndarray]:
 def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     """Return of each item about m others with the largest ``(z_i * signs) @ z_j``.
 
-    As distances of vectors with one more coordinate, by pynndescent where it is there.
-
-    Returns
-    -------
-    array of int, shape (n, m)
-        Now and then the item itself, where the library found fewer.
+    As distances of vectors with one more coordinate, by pynndescent where it is there;
+    now and then the item itself, where that found fewer.
     """
     Z = np.asarray(Z, np.float32)
     squares = np.einsum("ij,ij->i", Z, Z)

@@ -21,26 +21,17 @@ Chosen = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, ranks and scores of 
 def first(
     scores: np.ndarray, paid: np.ndarray, keep: int, depth: int, *, among_all: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the places of the unpaid entries that come first in each row.
+    """Return the rows, places and ranks of the unpaid entries that come first in each.
 
     Parameters
     ----------
     scores : array of shape (b, w)
         Minus infinity for what is no candidate. Overwritten unless `among_all`.
     paid : array of bool, shape (b, w)
-    keep : int
-        How many unpaid ones of each row, at most.
-    depth : int
-        How far down to look for them.
+    keep, depth : int
+        How many unpaid ones of each row, at most, and how far down to look for them.
     among_all : bool
         Whether paid entries keep their ranks.
-
-    Returns
-    -------
-    rows, places : arrays of int
-        The entries.
-    ranks : array of int
-        From 0 on.
     """
     if not among_all:
         scores[paid] = -np.inf
@@ -65,14 +56,9 @@ def joined(parts: list[Chosen]) -> Chosen:
 
 
 def distinct(found: list[Chosen], numbers: np.ndarray) -> list[np.ndarray]:
-    """Return the keys that each of some predictors pays for, each key by one of them.
+    """Return of what each predictor proposes so many keys, each key for one of them.
 
-    Parameters
-    ----------
-    found : list of (keys, ranks, scores)
-        What each of them proposes.
-    numbers : array of int
-        How many of these it may pay for; who has most chooses first.
+    Who may pay for most chooses first.
     """
     chosen = [np.zeros(0, np.int64) for _ in found]
     taken = np.zeros(0, np.int64)

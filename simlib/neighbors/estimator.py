@@ -23,7 +23,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib._checks import one_of, whole_number
+from simlib._checks import generator, one_of, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.of_items import Kernel, OfItems
 from simlib.neighbors.graph import nearest
@@ -160,12 +160,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         if n < 2:
             raise ValueError(f"n_samples={n}: a single item has no neighbours.")
         if k >= n:
-            warnings.warn(
-                f"n_neighbors={k} is not less than the {n} items: all others become "
-                "neighbours.",
-                UserWarning,
-                stacklevel=2,
-            )
+            told = f"n_neighbors={k} is not less than the {n} items: all others become"
+            warnings.warn(f"{told} neighbours.", UserWarning, stacklevel=2)
             k = n - 1
         cheap = None
         if self.cheap is not None:
@@ -176,7 +172,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         if limit is None:
             pairs = n * (n - 1) // 2
             limit = min(pairs, max(int(SHARE * pairs), LEAST * k * n)) * price(sim)
-        rng, distance = self._seed(), self.distance
+        rng, distance = generator(self.random_state), self.distance
         self.graph_ = nearest(
             sim, k, limit=limit, cheap=cheap, distance=distance, rng=rng
         )
@@ -206,10 +202,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError, SimilarityError
-            As `fit`.
+        sklearn.exceptions.NotFittedError, ValueError, SimilarityError
+            Before `fit`, and as `fit`.
         """
         check_is_fitted(self, "graph_")
         items = self._items(X, reset=False)
@@ -242,10 +236,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            More neighbours than were found in `fit`, or than there are items.
+        sklearn.exceptions.NotFittedError, ValueError
+            Before `fit`; more neighbours than it found, or than there are items.
         """
         check_is_fitted(self, "graph_")
         n, found = self.graph_.indices.shape
@@ -273,18 +265,13 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         Parameters
         ----------
         X, n_neighbors
-            As in `kneighbors`.
+            As in `kneighbors`, and the errors are its.
         mode : "connectivity" or "distance", default="connectivity"
             Ones or distances.
 
         Returns
         -------
         csr_matrix of shape (m, n)
-
-        Raises
-        ------
-        ValueError
-            No such mode, or as in `kneighbors`.
         """
         one_of(mode, ("connectivity", "distance"), "mode")
         distances, indices = self.kneighbors(X, n_neighbors)
@@ -300,6 +287,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         return self._csr(distances, np.hstack([own, indices]))
 
     def _known(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first k distances and neighbours of the fitted items."""
         graph = self.graph_
         return self._distances(graph.values[:, :k]), graph.indices[:, :k].copy()
 
@@ -322,7 +310,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             cheap=self._cheap,
             cheap_new=cheap_new,
             distance=self.distance,
-            rng=self._seed(),
+            rng=generator(self.random_state),
         )
         return self._distances(result.values), result.indices
 
@@ -334,12 +322,6 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         indptr = np.arange(0, m * k + 1, k, dtype=np.int32)
         entries = distances.ravel(), indices.ravel().astype(np.int32), indptr
         return csr_matrix(entries, shape=(m, self.n_samples_fit_))
-
-    def _seed(self) -> np.random.Generator:
-        seed = self.random_state
-        if isinstance(seed, np.random.RandomState):
-            seed = seed.randint(2**31)
-        return np.random.default_rng(seed)
 
     @property
     def _n_features_out(self) -> int:

@@ -27,26 +27,10 @@ SORTED_AT_ONCE = 2**22  # bounds
 def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
     """Pay for pairs until every list of nearest is certain.
 
-    Parameters
-    ----------
-    paid : Paid
-        Of distances, within its limit.
-    bound : SimilarityMatrix
-        At most the distance of each pair.
-
-    Raises
-    ------
-    ValueError
-        A distance is smaller than its bound.
-    BudgetExceeded
-        The limit does not pay for certainty; `paid` keeps what was evaluated.
-
-    Notes
-    -----
     Memory: 4 n^2 bytes for the bounds, of float32 and rounded down. A bound that is
     larger than the distance of an unpaid pair goes unnoticed. Pairs are asked for in
-    rounds, at most a third more than one after the other would need, so that functions
-    that are given many pairs at a time can be. Source: Seidl and Kriegel (1998).
+    rounds, at most a third more than one after the other would need, for functions of
+    many pairs at a time. Source: Seidl and Kriegel (1998).
     """
     n, sim = paid.n, paid.sim
     low, largest, power = _lower_bounds(bound)

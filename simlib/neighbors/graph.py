@@ -44,11 +44,9 @@ class RecallEstimate(NamedTuple):
     ----------
     value : float
         Mean over the rows.
-    low : float
-        Lower end of the interval of 95 % confidence: Student's, of the rows and of one
-        more in which nothing was found, since the rows that miss most may be few.
-    high : float
-        Upper end.
+    low, high : float
+        The interval of 95 % confidence: Student's, of the rows and of one more in which
+        nothing was found, since the rows that miss most may be few.
     calls : int
         Pairs of the sample, beyond those of the graph.
 
@@ -81,8 +79,7 @@ class NeighborGraph:
     values : array of shape (n, k)
         Their similarities or distances, as `sim` has them. Read-only.
     calls : int
-        Pairs that were asked for, known before or not; ``sim.calls`` tells what was
-        paid.
+        Pairs that were asked for, known before or not.
     recall : RecallEstimate or None
         What share of the true neighbours these are, if it was asked for.
     distance : bool

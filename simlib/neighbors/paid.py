@@ -18,16 +18,8 @@ class Paid:
 
     A pair i < j has the key i n + j.
 
-    Parameters
-    ----------
-    sim : SimilarityMatrix
-        A run; what it knows is there from the beginning.
-    k : int
-        How many of the nearest are kept at hand.
-    sign : int
-        -1 where small values mean near.
-    groups : array of int, shape (n,), optional
-        Pairs within a group do not count.
+    Of a run `sim`, what it knows from the beginning; `sign` is -1 where small values
+    mean near. Pairs within one of the groups do not count.
 
     Attributes
     ----------

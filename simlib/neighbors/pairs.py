@@ -17,38 +17,22 @@ still holds, less what was found since.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from math import pi
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
-from scipy.stats import chi2, hypergeom
 
-from simlib._checks import finite, most_calls, one_of, share, whole_number
-from simlib.landmarks import uniform
+from simlib._checks import finite, one_of, whole_number
 from simlib.lowrank.tall import read_only
-from simlib.neighbors.cheap import Calibrated, as_companion, asked, strips
 from simlib.neighbors.clusters import average_linkage, complete_linkage, components
 from simlib.neighbors.graph import Mode, edge_weights
-from simlib.neighbors.paid import Paid
-from simlib.neighbors.predict import PairPredictor, mask
-from simlib.neighbors.rounds import ALL_PAIRS, checked, price, warn_of_direction
-from simlib.similarity.budget import BudgetExceeded
+from simlib.neighbors.hunt import Hunt
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
-
-START = 0.005  # of the pairs, at random and in whole columns at first, each
-ROUND = 0.003  # of the pairs, in a round, or
-GROWTH = 0.1  # of those paid for, if that is more
-SPARED = 16  # U / goal^2 calls that a sample is smaller by for each hit found before
-N_LANDMARKS = RANK = 20
-WORTH_A_WARNING = 10_000  # calls without a companion
-SAMPLE = 2**16  # pairs by which the cut of a round is found
 
 
 class SimilarPairs(NamedTuple):
@@ -56,10 +40,8 @@ class SimilarPairs(NamedTuple):
 
     Attributes
     ----------
-    i : array of int, shape (m,)
-        The first item of each pair; read-only, as the next two.
-    j : array of int, shape (m,)
-        The second, i < j.
+    i, j : arrays of int, shape (m,)
+        The two items of each pair, i < j; read-only, as the next.
     values : array of shape (m,)
         Their similarities, or distances.
     recall : float
@@ -67,11 +49,9 @@ class SimilarPairs(NamedTuple):
     reached : bool
         Whether that is the recall that was asked for; if not, the limit was too low.
     calls : int
-        Pairs that were asked for, known before or not; ``sim.calls`` tells what was
-        paid.
+        Pairs that were asked for, known before or not.
     threshold : float
-        The least similarity, or largest distance, of a pair; of `most_similar` that of
-        those found.
+        The least similarity, or largest distance, of a pair.
     distance : bool
         Whether small values mean near.
     sim : SimilarityMatrix
@@ -136,18 +116,7 @@ class SimilarPairs(NamedTuple):
         return csr_matrix((np.tile(entries, 2)[order], *parts), shape=(n, n))
 
     def to_frame(self) -> Any:
-        """Return the pairs as a pandas data frame.
-
-        Returns
-        -------
-        pandas.DataFrame of m rows
-            The columns "i", "j" and "similarity", or "distance".
-
-        Raises
-        ------
-        ImportError
-            pandas is not installed.
-        """
+        """Return a ``pandas.DataFrame``: i, j, and similarity or distance."""
         try:
             from pandas import DataFrame  # type: ignore[import-untyped]
         except ImportError as error:
@@ -291,7 +260,8 @@ def pairs_above(
     with np.errstate(over="ignore"):
         threshold = float(hunt.sim.dtype.type(threshold))  # as values are rounded
     hunt.threshold = -threshold if distance else threshold
-    return hunt.run(recall)
+    hunt.run(recall)
+    return _result(hunt, recall)
 
 
 def most_similar(
@@ -326,7 +296,7 @@ def most_similar(
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        As in `pairs_above`, and for another m.
+        As in `pairs_above`.
 
     See Also
     --------
@@ -348,264 +318,26 @@ def most_similar(
     """
     hunt = Hunt(sim, confidence, limit, cheap, groups, distance, rng)
     hunt.m = whole_number(m, "m", 1, hunt.n_pairs)
-    return hunt.run(recall)
+    hunt.run(recall)
+    return _result(hunt, recall)
 
 
-class Hunt:
-    """The search of either verb.
-
-    Attributes
-    ----------
-    threshold, m : float, int
-        The least nearness of a hit; or, if m > 0, how many there are.
-    bound : float
-        Of the hits that are not found.
-    looks : int
-        At samples, so far.
-    """
-
-    def __init__(
-        self,
-        sim: Source,
-        confidence: float,
-        limit: float | None,
-        cheap: Any,
-        groups: ArrayLike | None,
-        distance: bool,
-        rng: int | np.random.Generator | None,
-    ):
-        self.given = checked(sim)
-        self.sim = sim = self.given.run()
-        self.n = n = sim.n
-        if n > ALL_PAIRS:
-            raise ValueError(
-                f"Pairs are hunted among {ALL_PAIRS} items at most; these are {n}. "
-                "Take the pairs of `nearest`, whose values are exact."
-            )
-        if not 0 < confidence < 1:
-            raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
-        limit = np.inf if limit is None else most_calls(limit, "limit")
-        groups = None if groups is None else _labels(groups, n)
-        sizes = np.ones(n) if groups is None else np.bincount(groups)
-        self.n_pairs = (n * n - int(np.square(sizes).sum())) // 2
-        if self.n_pairs == 0:
-            raise ValueError("All items are of one group: there are no pairs.")
-        self.alpha, self.looks = 1 - confidence, 0
-        self.distance, self.rng = distance, np.random.default_rng(rng)
-        self.cheap = None if cheap is None else as_companion(cheap, sim)
-        self.paid = Paid(sim, 1, -1 if distance else 1, groups)
-        self.paid.limit = min(limit, sim.remaining)
-        self.threshold, self.m, self.bound = np.inf, 0, np.inf
-
-    def run(self, recall: float) -> SimilarPairs:
-        """Search until so much is promised, or the limit is spent."""
-        share(recall, "recall")
-        most = min(price(self.given) * self.n_pairs, self.given.cost((None, None)))
-        limit = self.paid.limit
-        if self.cheap is None and recall < 1 and WORTH_A_WARNING < most <= limit:
-            warnings.warn(
-                f"Without a companion a promise takes most of {most} calls. Pass "
-                "`cheap`; or a `limit`, at which you are told what is promised.",
-                UserWarning,
-                stacklevel=3,
-            )
-        with self.sim.progress_bar(min(limit, most)) as show:
-            self._begin()
-            warn_of_direction(self.sim, self.paid.nearness, self.distance)
-            while self.promised() < recall and self._left():
-                show(hits=self._hits(), promised=f"{self.promised():.0%}")
-                if not self._round(recall):
-                    break
-        return self._result(recall)
-
-    def _round(self, recall: float) -> bool:
-        """Pay for promising pairs, and look at a sample if it is time to.
-
-        Returns whether anything was evaluated.
-        """
-        before, cut, paid = self._hits(), self._cut(), 0
-        if recall < 1:
-            paid = self.pay(self._promising())
-            if paid == 0:
-                return False
-        gain = SPARED * self._left() * (self._hits(cut) - before)
-        return gain > paid * self._goal(recall) ** 2 or self._sample(recall)
-
-    def _left(self) -> int:
-        """Return how many pairs are not paid for."""
-        return self.n_pairs - self.paid.i.size
-
-    def _goal(self, recall: float) -> float:
-        """Return how many hits may be missing."""
-        if self.m:
-            return self.m * (1 - recall)
-        return self._hits() * (1 - recall) / recall
-
-    def _cut(self) -> float:
-        """Return the least nearness of a hit, as far as it is known."""
-        if self.m == 0:
-            return self.threshold
-        if self.paid.i.size < self.m:
-            return -np.inf
-        place = self.paid.i.size - self.m
-        return float(np.partition(self.paid.nearness, place)[place])
-
-    def _hits(self, cut: float | None = None) -> int:
-        cut = self._cut() if cut is None else cut
-        return int(np.count_nonzero(self.paid.nearness >= cut))
-
-    def promised(self) -> float:
-        """Return the lower bound of the recall."""
-        if self._left() == 0:
-            return 1.0
-        if self.m:
-            found = 0 if self.paid.i.size < self.m else self.m
-            return max(0.0, 1 - self.bound / self.m) if found else 0.0
-        hits = self._hits()
-        return hits / (hits + self.bound) if hits else 0.0
-
-    # Paying
-
-    def pay(self, keys: np.ndarray) -> int:
-        """Evaluate new pairs as far as the limit goes; return how many."""
-        found, number = self._hits(), None
-        while number is None:
-            try:
-                number = self.paid.pay(keys)
-            except BudgetExceeded:  # the similarity's limit pays for fewer
-                keys = keys[: keys.size // 2]
-        if not self.m:
-            self.bound -= self._hits() - found
-        if self.bound < 0:  # there were more than it allowed: it was wrong
-            self.bound = np.inf
-        return number
-
-    def draw(self, number: int) -> np.ndarray:
-        """Draw pairs that are not paid for, uniformly without replacement."""
-        n, left = self.n, self._left()
-        number = min(number, left)
-        if number > left / 4 or left < n * n / 40:  # too many would be drawn in vain
-            keys = self.paid.unpaid(*np.triu_indices(n, 1))
-            return self.rng.permutation(keys)[:number]
-        drawn = np.zeros(0, np.int64)
-        while drawn.size < number:
-            i, j = self.rng.integers(n, size=(2, int(number * n * n / left) + 100))
-            drawn = np.append(drawn, self.paid.unpaid(i, j))
-            drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
-        return drawn[:number]
-
-    # Promising pairs
-
-    def _begin(self) -> None:
-        """Pay for some random pairs and columns, and make the features."""
-        n, paid, number = self.n, self.paid, max(20, int(START * self.n_pairs))
-        S = uniform(n, n, rng=self.rng)[: min(n, N_LANDMARKS, max(1, number // n))]
-        columns = np.repeat(np.arange(n), S.size), np.tile(S, n)
-        self.pay(np.unique(paid.unpaid(*columns)))
-        self.pay(self.draw(number))
-        companion = None
-        if self.cheap is not None and paid.i.size:
-            values = asked(self.cheap.blank().pairs, paid.i, paid.j)
-            companion = Calibrated(self.cheap, values, paid.nearness)
-            companion.read()
-        self.predictor = PairPredictor(paid, companion, S, RANK)
-
-    def _promising(self) -> np.ndarray:
-        """Return the keys of the unpaid pairs of the largest prediction, in order."""
-        n, paid, predictor = self.n, self.paid, self.predictor
-        predictor.update()
-        number = int(max(100, ROUND * self.n_pairs, GROWTH * paid.i.size))
-        part = 1.5 * min(number, self._left()) / self._left()
-        i, j = self.rng.integers(n, size=(2, min(SAMPLE, 8 * self.n_pairs)))
-        some, cut = np.divmod(paid.unpaid(i, j), n), -np.inf
-        if part < 1 and some[0].size:
-            cut = np.quantile(predictor.pairs(*some), 1 - part)
-        found, scores = [], []
-        for rows in strips(n, n):
-            predicted, _ = predictor.rows(rows)
-            good = predicted >= cut
-            good &= ~mask(predictor.residuals, rows) & (rows[:, None] < np.arange(n))
-            a, j = good.nonzero()
-            counts = paid.allowed(rows[a], j)
-            a, j = a[counts], j[counts]
-            found.append(rows[a] * n + j)
-            scores.append(predicted[a, j])
-        keys, score = np.concatenate(found), np.concatenate(scores)
-        return keys[np.argsort(-score, kind="stable")[: min(number, self._left())]]
-
-    # Looking
-
-    def _sample(self, recall: float) -> bool:
-        """Look at random samples until enough is promised or it is hopeless.
-
-        Returns whether anything was evaluated.
-        """
-        U, cut = self._left(), self._cut()
-        s = x = 0
-        while s < U:
-            self.looks += 1
-            alpha = 6 * self.alpha / (pi * self.looks) ** 2
-            goal = self._goal(recall)
-            wanted = _sample_size(U, x, goal, alpha) if goal > 0 else U
-            wanted = max(wanted, s + s // 4, s + 1)  # each look costs confidence
-            before = self._hits(cut)
-            got = self.pay(self.draw(wanted - s))
-            if got == 0:
-                return s > 0
-            s, x = s + got, x + self._hits(cut) - before
-            self.bound = min(self.bound, _most_hits(U, x, s, alpha) - x)
-            if self.promised() >= recall or self.paid.left <= 0:
-                return True
-            if _sample_size(U, x, goal, alpha) > 2 * s:  # too many are missing
-                return True
-        return True
-
-    def _result(self, recall: float) -> SimilarPairs:
-        paid = self.paid
-        hits = np.flatnonzero(paid.nearness >= self._cut())
-        order = np.lexsort((paid.j[hits], paid.i[hits], -paid.nearness[hits]))
-        hits = hits[order][: self.m or None]
-        promised, values = self.promised(), paid.sign * paid.nearness[hits]
-        least = values[-1] if self.m and hits.size else paid.sign * self.threshold
-        return SimilarPairs(
-            read_only(paid.i[hits]),
-            read_only(paid.j[hits]),
-            read_only(values.astype(self.sim.dtype)),
-            promised,
-            promised >= recall,
-            paid.calls,
-            float(least),
-            self.distance,
-            self.given,
-        )
-
-
-def _labels(groups: ArrayLike, n: int) -> np.ndarray:
-    groups = np.asarray(groups)
-    if groups.shape != (n,):
-        raise ValueError(
-            f"`groups` must name one for each of {n} items; got shape {groups.shape}."
-        )
-    try:
-        return np.unique(groups, return_inverse=True)[1]
-    except TypeError as error:
-        raise ValueError(
-            "`groups` must name all groups alike, by numbers or by strings, those of "
-            f"no name too: {error}."
-        ) from error
-
-
-def _most_hits(U: int, x: int, s: int, alpha: float) -> int:
-    """Return the most hits among U pairs of which a sample of s would show so few."""
-    low, high = x, U - s + x
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = hypergeom.cdf(x, U, middle, s) >= alpha
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
-
-
-def _sample_size(U: int, x: int, goal: float, alpha: float) -> int:
-    """Return a sample that promises no more misses than that, if it shows x hits."""
-    events = chi2.ppf(1 - alpha, 2 * (x + 1)) / 2
-    return int(np.ceil(U * -np.expm1(-1.02 * events / (np.floor(goal) + x + 0.5)))) + 1
+def _result(hunt: Hunt, recall: float) -> SimilarPairs:
+    """Return the hits that were found, from the most similar on."""
+    paid = hunt.paid
+    hits = np.flatnonzero(paid.nearness >= hunt.cut())
+    order = np.lexsort((paid.j[hits], paid.i[hits], -paid.nearness[hits]))
+    hits = hits[order][: hunt.m or None]
+    promised, values = hunt.promised(), paid.sign * paid.nearness[hits]
+    least = values[-1] if hunt.m and hits.size else paid.sign * hunt.threshold
+    return SimilarPairs(
+        read_only(paid.i[hits]),
+        read_only(paid.j[hits]),
+        read_only(values.astype(hunt.sim.dtype)),
+        promised,
+        promised >= recall,
+        paid.calls,
+        float(least),
+        hunt.distance,
+        hunt.given,
+    )

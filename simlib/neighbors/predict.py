@@ -39,10 +39,7 @@ BACKWARD = 4  # times k: of how many others an item is a neighbour, likewise
 class Predictor:
     """A table of the companion's values, and ridge fits of rows on the same features.
 
-    Parameters
-    ----------
-    companion : Calibrated, optional
-        Without one a constant takes its place.
+    Without a companion a constant takes its place.
     """
 
     def __init__(self, companion: Calibrated | None):
@@ -75,16 +72,8 @@ class Predictor:
     ) -> None:
         """Make the features, as large as the residuals that they explain.
 
-        Parameters
-        ----------
-        residuals : array
-            Their mean square is the unit of the ridge.
-        columns : array of shape (n, r)
-            The residual columns of landmarks, by `leading`.
-        directions : array of shape (n, d), optional
-            Of the companion.
-        n_rows : int
-            Rows that are to be fitted.
+        `columns` are those of landmarks, shape (n, r), and `directions` those of the
+        companion, shape (n, d); the mean square of residuals is the unit of the ridge.
         """
         scale = float(np.sqrt(np.mean(residuals**2))) if residuals.size else 1.0
         scale = scale or 1.0
@@ -129,20 +118,10 @@ class Predictor:
 
 
 class PairPredictor(Predictor):
-    """Predictions of the pairs of a search.
+    """Predictions of the pairs of a search, from the columns of items S and their rank.
 
     Nearness counts in fractions of a power of two: squares of float32 would overflow
     from 2^64 on, and vanish below 2^-75.
-
-    Parameters
-    ----------
-    paid : Paid
-        What it learns from, whenever it is told to.
-    companion : Calibrated, optional
-    S : array of int, shape (s,)
-        Items whose columns are paid for.
-    rank : int
-        Of these columns.
     """
 
     def __init__(
@@ -215,38 +194,19 @@ class PairPredictor(Predictor):
 
 
 class Strip(NamedTuple):
-    """What is said of some candidates of some items.
+    """What is said of the candidates (b, w) of some items (b,)."""
 
-    Attributes
-    ----------
-    rows : array of int, shape (b,)
-        The items.
-    columns : array of int, shape (b, w)
-        Candidates.
-    itself : index
-        Of the entries at which an item is its own candidate.
-    paid, shared, codes, predicted : arrays of shape (b, w)
-        Whether they are paid for, how many neighbours they share, and what the
-        companion and the predictor say of them.
-    """
-
-    rows: np.ndarray
-    columns: np.ndarray
-    itself: Any
+    rows: np.ndarray  # the items
+    columns: np.ndarray  # candidates
+    itself: Any  # where an item is its own candidate
     paid: np.ndarray
-    shared: np.ndarray
-    codes: np.ndarray
+    shared: np.ndarray  # how many neighbours they share
+    codes: np.ndarray  # what the companion says
     predicted: np.ndarray
 
 
 class EveryPair:
-    """All items as candidates of all.
-
-    Parameters
-    ----------
-    predictor : PairPredictor
-        Whose companion was read.
-    """
+    """All items as candidates of all; the companion was read."""
 
     def __init__(self, predictor: PairPredictor):
         self._predictor = predictor
@@ -269,14 +229,7 @@ class EveryPair:
 
 
 class Listed:
-    """Cheap neighbours of each item as its candidates, and neighbours of neighbours.
-
-    Parameters
-    ----------
-    predictor : PairPredictor
-    m : int
-        How many cheap neighbours.
-    """
+    """As candidates m cheap neighbours of each item, and neighbours of neighbours."""
 
     def __init__(self, predictor: PairPredictor, m: int):
         self._predictor, n = predictor, predictor.paid.n

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from simlib._checks import whole_number
+from simlib._checks import symmetric, whole_number
 from simlib.landmarks import uniform
 from simlib.neighbors.cheap import Calibrated, as_companion, asked
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
@@ -40,11 +40,7 @@ SAMPLE = 2**16  # pairs that tell the direction of a companion
 def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
     """Return a symmetric similarity of so many items at least, or raise."""
     sim = check_similarity(sim)
-    if not sim.symmetric:
-        raise ValueError(
-            "Neighbours are those of a symmetric similarity: pass sim.symmetrized(), "
-            "which is (K + K.T)/2 at two calls a pair."
-        )
+    symmetric(sim, "A search for neighbours")
     if sim.n < least:
         raise ValueError("A single item has no neighbours.")
     return sim
@@ -73,24 +69,9 @@ def price(sim: SimilarityMatrix) -> int:
 
 
 class Rounds:
-    """A search for the k nearest of every item.
+    """A search for the k nearest of every item, with the arguments of `nearest`.
 
-    Parameters
-    ----------
-    sim : SimilarityMatrix
-        As `checked` returns it.
-    k : int
-        How many neighbours are wanted.
-    limit : number
-        Most calls.
-    cheap : Similarity, function or array, optional
-        The companion.
-    distance : bool
-        Whether small means near.
-    rng : Generator
-        Source of randomness.
-    check : int
-        Items whose whole rows the limit pays for besides.
+    The limit pays for the whole rows of `check` items besides.
     """
 
     def __init__(

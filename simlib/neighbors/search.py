@@ -23,7 +23,7 @@ from scipy.sparse import coo_array, csr_array
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from simlib._checks import most_calls, whole_number
+from simlib._checks import most_calls, shaped, whole_number
 from simlib._scale import exponent
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
@@ -211,16 +211,7 @@ def search(
 class _Queries:
     """New items, what they were compared to, and what is said of the others.
 
-    Parameters
-    ----------
-    sim : SimilarityMatrix
-        The known items.
-    new_items : indexable
-    S : array of int, shape (s,)
-        Landmarks among the known items, whose columns are read.
-    first : array of int, shape (t,)
-        What all new items are compared to.
-    distance : bool
+    The columns of landmarks S are read, and all new items compared to `first`.
     """
 
     def __init__(
@@ -319,21 +310,12 @@ def _cheap_rows(
         rows = check_array(
             cheap_new, accept_sparse="csr", dtype=float, input_name="cheap_new"
         )
-        if rows.shape != (m, base.Z.shape[1]):
-            raise ValueError(
-                f"`cheap_new` must be the rows of the factor `cheap` for {m} new "
-                f"items, of {base.Z.shape[1]} entries; got shape {rows.shape}."
-            )
+        shaped(rows, (m, base.Z.shape[1]), "`cheap_new`, rows of a factor,")
         values = safe_sparse_dot(rows, base.Z.T, dense_output=True)
     elif cheap_new is None:
         values = cheap.between(new_items, np.arange(cheap.n))
     values = check_array(values, input_name="cheap_new", dtype=float)
-    if values.shape != (m, cheap.n):
-        raise ValueError(
-            f"`cheap_new` must tell of {m} new items and {cheap.n} known ones; got "
-            f"shape {values.shape}."
-        )
-    return values
+    return shaped(values, (m, cheap.n), "`cheap_new`, of new items and known ones,")
 
 
 def _sparse(met: np.ndarray, data: np.ndarray, n: int) -> csr_array:

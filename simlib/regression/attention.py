@@ -26,7 +26,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simlib._checks import between_0_and_1, finite, generator, whole_number
+from simlib._checks import finite, generator, inside, whole_number
 from simlib._scale import balanced, largest_ratio, norms
 from simlib.regression.kernel import (
     BLOCK,
@@ -275,7 +275,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         finite(self.ridge, "ridge", 0)
         whole_number(self.rank, "rank", 1)
         whole_number(self.max_iter, "max_iter", 1)
-        between_0_and_1(self.tol, "tol")
+        inside(self.tol, "tol", 0, 1)
         known = self.preconditioner is None or self.preconditioner in METHODS
         if not known and not hasattr(self.preconditioner, "transform"):
             raise ValueError(

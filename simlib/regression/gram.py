@@ -20,12 +20,9 @@ from scipy.linalg.lapack import dpocon
 
 from simlib._scale import norms
 from simlib.lowrank.tall import dense
-from simlib.regression.preconditioner import (
-    SMALL,
-    Preconditioner,
-    condition_number,
-)
+from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import CACHED, blocks
+from simlib.regression.triangle import SMALL, condition_number
 
 __all__ = ["condition_of_rows", "gram_matrix", "gram_preconditioner"]
 

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib._checks import between_0_and_1, one_of
+from simlib._checks import inside, one_of
 from simlib._scale import largest_ratio
 from simlib.regression.gram import condition_of_rows, gram_preconditioner
 from simlib.regression.iterations import (
@@ -192,7 +192,7 @@ def solve(
 ) -> Solution:
     """Take the first method that arrives; all four names end here."""
     one_of(method, get_args(Method), "`method`")
-    between_0_and_1(tol, "tol")
+    inside(tol, "tol", 0, 1)
     problem = Problem.from_input(A, b, j, least_squares, preconditioner)
     seeded = np.random.default_rng(rng)
     for chain in _attempts(problem, method, tol, preconditioner, seeded):

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike
 
-from simlib._checks import numbers
+from simlib._checks import numbers, shaped
 from simlib._scale import largest_ratio
 from simlib.regression.least_squares import Method, solve
 from simlib.regression.preconditioner import Preconditioner
@@ -160,9 +160,8 @@ def odd_power(
 
 def _root(weight: Any, d: int) -> np.ndarray:
     """Return the Cholesky factor of a weight."""
-    W = numbers(weight, "The weight W").astype(np.float64, copy=False)
-    if W.shape != (d, d):
-        raise ValueError(f"The weight W must have shape {(d, d)}; got {W.shape}.")
+    W = shaped(numbers(weight, "The weight W"), (d, d), "The weight W")
+    W = W.astype(np.float64, copy=False)
     if abs(W - W.T).max() > 1e-8 * abs(W).max():
         raise ValueError("The weight W must be symmetric, or A W A^T A is no power.")
     try:

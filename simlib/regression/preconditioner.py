@@ -24,21 +24,26 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 from scipy.sparse import csr_array
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import finite, one_of
 from simlib._scale import norms
 from simlib.lowrank.tall import dense, read_only
 from simlib.regression import sketch as sketches
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
+from simlib.regression.triangle import (
+    SMALL,
+    condition_number,
+    demand_full_rank,
+    demand_in_range,
+    demand_tall,
+    norm_of,
+)
 
-__all__ = ["ColumnScaling", "Preconditioner", "condition_number", "rounding_errors"]
+__all__ = ["ColumnScaling", "Preconditioner", "rounding_errors"]
 
 SketchName = Literal["sparse_sign", "srht", "gaussian", "count_sketch"]
 UNIT = np.finfo(float).eps / 2
-LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
-GRADED = 1e-10  # quotient of singular values whose digits rounding errors touch
-SMALL = 500  # columns up to which all singular values are computed
 SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
 
 
@@ -147,7 +152,7 @@ class Preconditioner:
         # The stub has QRResult for every mode.
         R: np.ndarray = np.linalg.qr(SA, mode="r")  # type: ignore[assignment]
         R *= np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]
-        _demand_full_rank(R)
+        demand_full_rank(R)
         start = partial(_start, R=R, SA=SA, sketch=sketch, heights=heights, seed=seed)
         distortion = float(np.sqrt(d / len(SA))) if len(SA) < n else 0.0
         sketched = cls(R, condition_number(R), distortion, start)
@@ -200,7 +205,7 @@ class Preconditioner:
     @cached_property
     def norm(self) -> float:
         """The largest singular value of R, which is that of A up to the distortion."""
-        return _norm(self.R) if self._norm is None else self._norm
+        return norm_of(self.R) if self._norm is None else self._norm
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -272,7 +277,7 @@ class ColumnScaling:
             exponents = np.frexp(largest)[1]
             squares = np.ldexp(A.data, -exponents[A.indices]) ** 2
             sizes = np.ldexp(np.sqrt(_sums(A, squares)), exponents)
-        _demand_in_range(sizes)
+        demand_in_range(sizes)
         return cls(sizes)
 
     def with_extremes(self, extremes: list[tuple[float, float]]) -> ColumnScaling:
@@ -385,90 +390,3 @@ def _start(
         parts = np.split(B, np.cumsum(heights)[:-1])
         B = sum(make(m, len(part), rng=rng) @ part for part in parts)
     return solve_triangular(R, SA.T @ B, trans="T")
-
-
-def condition_number(R: np.ndarray, norm: float | None = None) -> float:
-    """Return the condition number of a triangle, at most 1e100: its square is a number.
-
-    For more than 500 columns within some percent. A least singular value that may be
-    rounding error is taken of the triangle for columns in falling order of length.
-    """
-    if len(R) <= SMALL:
-        values = scipy.linalg.svdvals(R)
-        if values[-1] < GRADED * values[0]:
-            falling = R[:, np.argsort(-norms(R), kind="stable")]
-            values = scipy.linalg.svdvals(np.linalg.qr(falling, mode="r"))
-        return float(values[0] / max(values[-1], 1e-100 * values[0]))
-    scale = float(R.diagonal().max())
-    if scale >= 1e100 * R.diagonal().min():  # which the condition number is above
-        return 1e100
-    T = np.asfortranarray(R / scale)
-
-    def inverse(x: np.ndarray) -> np.ndarray:
-        x = solve_triangular(T, x, trans="T", check_finite=False)
-        return solve_triangular(T, x, check_finite=False)
-
-    norm = _norm(R) if norm is None else norm
-    return float(min(norm / scale * np.sqrt(_largest_eigenvalue(inverse, T)), 1e100))
-
-
-def _norm(R: np.ndarray) -> float:
-    """Return the largest singular value, for more than 500 columns about."""
-    if len(R) <= SMALL:
-        return float(np.linalg.norm(R, 2))
-    scale = float(R.diagonal().max())
-    T = R / scale
-    return float(scale * np.sqrt(_largest_eigenvalue(lambda x: T.T @ (T @ x), T)))
-
-
-def _largest_eigenvalue(
-    image: Callable[[np.ndarray], np.ndarray], R: np.ndarray
-) -> float:
-    """Return the largest eigenvalue of a symmetric map, by some Lanczos steps."""
-    operator = LinearOperator(R.shape, matvec=image, dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(len(R))
-    values = eigsh(operator, 1, v0=start, ncv=8, tol=0.1, return_eigenvectors=False)
-    return float(values[0])
-
-
-def demand_tall(n: int, d: int) -> None:
-    """Refuse fewer rows than columns."""
-    if n < d:
-        raise ValueError(
-            f"A has {n} rows and {d} columns, and must have at least as many rows: "
-            "otherwise A^T A is singular. Take A.T, or scipy.linalg.lstsq for the "
-            "solution of least norm."
-        )
-
-
-def _demand_full_rank(R: np.ndarray) -> None:
-    """Refuse dependent columns, whatever their scales."""
-    sizes = norms(R)
-    _demand_in_range(sizes)
-    triangle, pivots = scipy.linalg.qr(R / sizes, mode="r", pivoting=True)
-    sizes = abs(np.diag(triangle))
-    least = max(len(R), 16) * np.finfo(float).eps * sizes[0]
-    rank = int((sizes > least).sum())
-    if rank < len(R):
-        some = np.sort(pivots[rank:])
-        raise np.linalg.LinAlgError(
-            f"A has rank {rank} to rounding error, and {len(R)} columns: columns "
-            f"{some[:10].tolist()}{' and more' if some.size > 10 else ''} are "
-            "combinations of the others. Leave them out, or take scipy.linalg.lstsq, "
-            "or add a ridge."
-        )
-
-
-def _demand_in_range(sizes: np.ndarray) -> None:
-    """Refuse columns of which the norm is 0, or too small or large for products."""
-    if (sizes == 0).any():
-        raise np.linalg.LinAlgError(
-            f"Column {np.argmin(sizes)} of A is zero: leave it out."
-        )
-    good = (sizes >= 1 / LARGEST) & (sizes <= LARGEST)
-    if not good.all():
-        raise ValueError(
-            f"Column {np.argmin(good)} of A has a norm of {sizes[~good][0]:.0e}, and "
-            f"from {1 / LARGEST:.0e} to {LARGEST:.0e} floating-point numbers have room "
-            "for products. Divide A, or such columns, by the norm, and scale x."
-        )

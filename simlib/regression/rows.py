@@ -15,7 +15,6 @@ from simlib._typing import MatrixLike
 __all__ = [
     "CACHED",
     "Rows",
-    "as_numbers",
     "as_rows",
     "blocks",
     "gap_and_back",
@@ -35,20 +34,14 @@ def as_rows(A: Any) -> Any:
     """Return a matrix as a real array or csr_array, an iterable of blocks as it is."""
     if is_blocks(A):
         return A
-    A = csr_array(A) if scipy.sparse.issparse(A) else as_numbers(A)
+    A = csr_array(A) if scipy.sparse.issparse(A) else np.asarray(A)
+    if A.dtype == object:  # of a mixed frame, say
+        with suppress(TypeError, ValueError, OverflowError):
+            A = A.astype(np.float64)
     if A.ndim != 2 or 0 in A.shape or A.dtype.kind not in "fiub":
         raise ValueError(
             f"A must be a real matrix of shape (n, d); got {A.dtype}, shape {A.shape}."
         )
-    return A
-
-
-def as_numbers(A: Any) -> np.ndarray:
-    """Return an array; in float64 where objects, as of a mixed frame, are numbers."""
-    A = np.asarray(A)
-    if A.dtype == object:
-        with suppress(TypeError, ValueError, OverflowError):
-            return A.astype(np.float64)
     return A
 
 

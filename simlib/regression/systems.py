@@ -26,7 +26,6 @@ from simlib._scale import balanced, largest_ratio, norms
 from simlib.regression.preconditioner import (
     ColumnScaling,
     Preconditioner,
-    demand_tall,
     rounding_errors,
 )
 from simlib.regression.rows import (
@@ -36,6 +35,7 @@ from simlib.regression.rows import (
     is_blocks,
     multiply,
 )
+from simlib.regression.triangle import demand_tall
 
 __all__ = ["Chain", "Problem", "Solution", "solve_in_turn"]
 

@@ -591,13 +591,13 @@ def test_impossible_options(options, message):
 def test_registry():
     assert set(COMPANION_METHODS) == {"anchored"}
     assert not set(COMPANION_METHODS) & set(METHODS)
-    function, calls = COMPANION_METHODS["anchored"]
+    method = COMPANION_METHODS["anchored"]
     K = levels(40)
     sim, cheap = both(K, K)
     for options in ({}, {"oversampling": 3, "calibration": None}):
         s = largest("anchored", 40, 300, **options)
-        answer = function(sim, s, cheap=cheap, rng=0, **options)
-        assert answer.calls == calls(40, s, **options) <= 300
+        answer = method.function(sim, s, cheap=cheap, rng=0, **options)
+        assert answer.calls == method.calls(40, s, **options) <= 300
     with pytest.raises(TypeError, match="anchored has no option ridge"):
         largest("anchored", 40, 300, ridge=0)
 
@@ -643,12 +643,16 @@ def cheap_pair(n=100):
 def test_new_items_take_each_of_the_two_widths():
     K, x = cheap_pair()
     answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
-    for widths in [(20, 10), (11, 19), (10, 19)]:
-        with pytest.raises(ValueError, match=r"Expected 10 .* and 20 cheap ones"):
+    for widths, message in [
+        ((20, 10), r"`landmarks` must have shape \(m, 10\); got \(3, 20\)"),
+        ((11, 20), r"\(m, 10\); got \(3, 11\)"),
+        ((10, 19), r"`base_landmarks` .*\(m, 20\); got \(3, 19\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
             answer.extend(*(np.ones((3, width)) for width in widths))
     skew = K + np.random.default_rng(2).standard_normal(K.shape)
     answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
-    with pytest.raises(ValueError, match=r"Expected 20 .* and 30 cheap ones"):
+    with pytest.raises(ValueError, match=r"\(m, 30\); got \(3, 15\)"):
         answer.extend(np.ones((3, 20)), np.ones((3, 15)))
 
 

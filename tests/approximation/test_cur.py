@@ -3,7 +3,7 @@ import pytest
 from numpy.linalg import inv
 
 from simlib import Similarity, sicur, skeleton, stacur
-from simlib.datasets import cross_encoder_like, gaussian_psd, uniform_psd
+from simlib.datasets import cross_encoder_like
 from support.matrices import asymmetric, error, indefinite, psd, rbf
 
 
@@ -92,48 +92,6 @@ def test_rcond_of_the_skeleton():
     core = skeleton(sim, 8, rng=0, rcond=rcond).core
     assert np.linalg.matrix_rank(core) == 3
     np.testing.assert_allclose(np.linalg.norm(core, 2), 1 / sigma[2])
-
-
-# Figures of the paper: Gaussian and uniform Z Z^T, n = 1000
-
-
-SHARES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
-
-
-@pytest.mark.parametrize(
-    ("make", "curve"),
-    [
-        (gaussian_psd, (0.963, 0.926, 0.853, 0.781, 0.639, 0.498, 0.359)),
-        (uniform_psd, (0.0160, 0.0143, 0.0129, 0.0117, 0.0095, 0.0074, 0.0053)),
-    ],
-)
-def test_curve_of_sicur(make, curve):
-    """The axis of the paper counts the rows, s2 / n."""
-    errors = np.zeros(len(SHARES))
-    for seed in range(2):
-        K = make(1000, rng=seed)
-        sim = Similarity.from_matrix(K)
-        errors += [
-            error(K, sicur(sim, int(500 * share), rng=seed)) / 2 for share in SHARES
-        ]
-    np.testing.assert_allclose(errors, curve, rtol=0.03, atol=5e-5)
-    if make is gaussian_psd:
-        assert errors[1] == pytest.approx(0.926, abs=0.02)
-
-
-def test_curve_of_stacur():
-    K = gaussian_psd(1000, rng=0)
-    sim = Similarity.from_matrix(K)
-    same = [error(K, stacur(sim, int(1000 * share), rng=0)) for share in SHARES]
-    np.testing.assert_allclose(
-        same, (3.02, 2.03, 1.31, 0.984, 0.667, 0.494, 0.302), rtol=0.03
-    )
-    assert 1.8 < same[1] < 2.3
-    other = [
-        error(K, stacur(sim, int(1000 * share), same_rows=False, rng=0))
-        for share in SHARES[2:6]
-    ]
-    np.testing.assert_allclose(other, (1.12, 0.988, 0.764, 0.560), rtol=0.05)
 
 
 def test_skeleton_is_wild_and_sicur_repairs_it():

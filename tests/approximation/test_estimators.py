@@ -576,7 +576,7 @@ SQUARE = LINE @ LINE.T
         ("rbf", {"n_landmarks": None}, LINE, TypeError, "n_landmarks must be an int"),
         ("rbf", {}, [["a"], ["b"]], ValueError, "string"),
         ("precomputed", {}, LINE, ValueError, "square"),
-        ("precomputed", {}, asymmetric(20), ValueError, r"use \(K \+ K.T\)/2"),
+        ("precomputed", {}, asymmetric(20), ValueError, r"symmetric.*\(K \+ K.T\)/2"),
         ("precomputed", {}, scipy.sparse.csr_array(SQUARE), TypeError, "(?i)sparse"),
         (SQUARE, {}, LINE, TypeError, 'kernel="precomputed", and pass it as X'),
         (["rbf"], {}, LINE, TypeError, "a Similarity or a name; got list"),

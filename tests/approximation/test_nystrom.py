@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose
 from sklearn.kernel_approximation import Nystroem
 
 from simlib import Similarity, nystrom, sicur, skeleton, stacur, tikhonov
-from simlib.datasets import gaussian_psd, uniform_psd
 from simlib.landmarks import draw
 from support.matrices import asymmetric, error, indefinite, orthogonal, psd, quick, rbf
 
@@ -195,28 +194,6 @@ def test_the_chosen_cutoff_does_not_depend_on_the_scale(seed, scale):
         for c in (1.0, scale)
     )
     np.testing.assert_allclose(other, one, atol=1e-9 * np.abs(one).max())
-
-
-# Figures of the paper: Gaussian and uniform Z Z^T, n = 1000
-
-
-SHARES = (0.05, 0.1, 0.2, 0.5, 0.9)
-
-
-@pytest.mark.parametrize(
-    ("make", "curve"),
-    [
-        (gaussian_psd, (0.926, 0.854, 0.716, 0.354, 0.032)),
-        (uniform_psd, (0.0153, 0.0131, 0.0108, 0.0053, 0.0005)),
-    ],
-)
-def test_curve_of_the_paper(make, curve):
-    K = make(1000, rng=0)
-    sim = Similarity.from_matrix(K)
-    errors = [error(K, nystrom(sim, int(1000 * share), rng=0)) for share in SHARES]
-    np.testing.assert_allclose(errors, curve, rtol=0.03, atol=5e-5)
-    if make is gaussian_psd:
-        assert errors[1] == pytest.approx(0.854, abs=0.02)
 
 
 @pytest.mark.parametrize("method", [nystrom, skeleton])

@@ -452,5 +452,5 @@ def test_another_core_embeds_new_items_too():
     np.testing.assert_allclose(other.extend(both), other.embedding()[0], atol=1e-10)
     with pytest.raises(ValueError, match="to 4 landmarks; got 2"):
         other.extend(columns)
-    with pytest.raises(ValueError, match="columns must be finite"):
+    with pytest.raises(ValueError, match=r"columns must be .*finite"):
         answer.extend([[1.0, np.nan]])

@@ -206,13 +206,9 @@ def test_types_of_numbers(geodesics):
     single = geodesics(vertices.astype(np.float32), faces, [0, 1, 2, 3])
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, D, rtol=1e-6)
-
-
-@pytest.mark.parametrize("sources", [[], (), np.arange(0)])
-def test_no_sources(sources):
-    for geodesics in heat_geodesics, exact_geodesics:
-        assert geodesics(*TETRAHEDRON, sources).shape == (4, 0)
-    assert graph_distances(np.ones((4, 4)), sources).shape == (4, 0)
+    for nothing in [], (), np.arange(0):
+        assert geodesics(vertices, faces, nothing).shape == (4, 0)
+        assert graph_distances(np.ones((4, 4)), nothing).shape == (4, 0)
 
 
 @pytest.mark.parametrize("power", [-1000, -70, -14, 330, 1000])
@@ -281,12 +277,8 @@ def test_a_surface_may_have_a_boundary_and_one_side():
 @pytest.mark.parametrize(
     ("adjacency", "message"),
     [
-        (np.ones((2, 3)), r"square; got shape \(2, 3\)"),
-        (np.ones(3), r"square; got shape \(3,\)"),
-        (np.full((3, 3), 1j), "real and finite; this one of complex128"),
         (np.zeros((0, 0)), "graph is in 0 pieces"),
         ([[0, -1], [-1, 0]], "not negative"),
-        ([[0, np.inf], [1, 0]], "finite"),
         (np.eye(3), "graph is in 3 pieces, the largest of 1 of 3"),
     ],
 )

@@ -401,24 +401,20 @@ def test_operator_whose_rows_do_not_sum_to_0():
 
 
 @pytest.mark.parametrize(
-    ("M", "landmarks", "message"),
+    ("landmarks", "message"),
     [
-        (path(1, 1, 1), [], "array of indices"),
-        (path(1, 1, 1), [0, 0], "none twice"),
-        (path(1, 1, 1), [4], "between 0 and 3"),
-        (path(1, 1, 1), [-1], "between 0 and 3"),
-        (path(1, 1, 1), [[0, 1]], "one-dimensional"),
-        (path(1, 1, 1), [0.0], "array of indices"),
-        (path(1, 1, 1), [True, False, False, True], "array of indices"),
-        (np.ones((2, 3)), [0], r"square; got shape \(2, 3\)"),
-        (np.ones(3), [0], r"square; got shape \(3,\)"),
-        (np.diag([1, np.nan]), [0], "finite"),
-        ([[1, -1], [0, 1]], [0], "symmetric"),
+        ([], "array of indices"),
+        ([0, 0], "none twice"),
+        ([4], "between 0 and 3"),
+        ([-1], "between 0 and 3"),
+        ([[0, 1]], "one-dimensional"),
+        ([0.0], "array of indices"),
+        ([True, False, False, True], "array of indices"),
     ],
 )
-def test_impossible_operators_and_landmarks(M, landmarks, message):
+def test_impossible_landmarks(landmarks, message):
     with pytest.raises(ValueError, match=message):
-        interpolation(M, landmarks)
+        interpolation(path(1, 1, 1), landmarks)
 
 
 @pytest.mark.parametrize(

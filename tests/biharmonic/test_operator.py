@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
 from scipy.spatial import ConvexHull, Delaunay
 
-from simlib.biharmonic import biharmonic_operator, graph_laplacian, mesh_laplacian
+from simlib.biharmonic import (
+    biharmonic_operator,
+    graph_distances,
+    graph_laplacian,
+    interpolation,
+    mesh_laplacian,
+)
 from simlib.datasets import bumpy_sphere
 from study.datasets import load_cortex
 from support.matrices import quick
@@ -233,9 +239,12 @@ def test_meshes_without_a_laplacian(vertices, faces, message):
     ],
 )
 def test_impossible_matrices(matrix, message):
-    for function in graph_laplacian, biharmonic_operator:
+    uses = [graph_laplacian, biharmonic_operator, lambda M: interpolation(M, [0])]
+    if "symmetric" not in message:
+        uses.append(lambda A: graph_distances(A, [0]))
+    for use in uses:
         with pytest.raises(ValueError, match=message):
-            function(matrix)
+            use(matrix)
 
 
 def test_a_hub_joins_all_its_neighbors():

@@ -1,11 +1,7 @@
 """Records that a short run confirms, on a throwaway book."""
 
-import os
 import re
-import subprocess
-import sys
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -428,67 +424,3 @@ def test_results_and_columns_are_compared_by_name(monkeypatch):
     frames = [pd.DataFrame({"error": [e], "seconds": [e]}) for e in (0.5, 0.25)]
     then, now = (entry(monkeypatch, "e", f, volatile=("seconds",)) for f in frames)
     assert compare({"e": then}, {"e": now}) == (1, 0.0, ["e.error.0: 0.5 -> 0.25"])
-
-
-ROOT = Path(__file__).parents[2]
-SMS = "simlib/approximation/sms.py"
-TIKHONOV = "simlib/approximation/tikhonov.py"
-
-
-class Copy:
-    """A clone of this repository, with the press in it."""
-
-    def __init__(self, folder):
-        self.root = folder
-        clone = ["git", "clone", "--quiet", ROOT, folder]
-        subprocess.run(clone, check=True)
-        path = os.pathsep.join([str(folder), str(folder / "book")])
-        self.environment = os.environ | {"PYTHONPATH": path}
-
-    def press(self, option):
-        """Return what the press says of the record of one chapter."""
-        code = "import sys\nfrom press import main\n\nsys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", code, option, "sms_nystrom"]
-        done = subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True
-        )
-        (line,) = [x for x in done.stdout.splitlines() if "recorded: " in x]
-        return line.partition("recorded: ")[2]
-
-    def edited(self, file, *edits):
-        """Edit a file as it was cloned; return what the press then says."""
-        git = ["git", "-C", self.root, "checkout", "--quiet", "--", "simlib"]
-        subprocess.run(git, check=True)
-        for old, new in edits:
-            edit(self.root / file, old, new)
-        return self.press("--status")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("data")
-def test_edits_of_this_repository(tmp_path):
-    copy = Copy(tmp_path / "copy")
-    as_it_is = copy.press("--confirm")
-    assert as_it_is.startswith(("fresh", "confirmed"))
-    for file, old, new in [
-        (
-            TIKHONOV,
-            "def tikhonov(\n",
-            "def unused():\n    return 1\n\n\ndef tikhonov(\n",
-        ),
-        (TIKHONOV, "Parameters\n", "Arguments\n"),
-        (TIKHONOV, "\n\ndef tikhonov(", "  # here\n\n\ndef tikhonov("),
-    ]:
-        text = (copy.root / file).read_text()
-        assert copy.edited(file, (old, new)) == as_it_is
-        assert (copy.root / file).read_text() != text
-
-    places = ("    smallest = scipy", "if smallest >=", "float(-smallest *")
-    edits = [(old, old.replace("smallest", "least")) for old in places]
-    renamed = copy.edited(SMS, *edits)
-    assert renamed.startswith(f"not confirmed: code changed: {SMS}:_shift")
-    assert copy.press("--confirm").startswith("confirmed: ")
-
-    assert copy.edited(SMS, ("alpha: float = 1.5", "alpha: float = 1.45")) != as_it_is
-    moved = copy.press("--confirm")
-    assert re.match(r"moved: [\w.]+: \S+ -> \S+; ", moved)

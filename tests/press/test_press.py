@@ -22,11 +22,11 @@ from press.chapters import code_cells
 from press.cli import main
 from press.code import Source, cell_hash, cell_names, content_hash, reached
 from press.git import check_clean, clean_commit
-from press.inputs import Checkout, Inputs, changes, chapter_hash
+from press.inputs import Inputs, changes, chapter_hash
 from press.job import PERSONAL, _kernel_environment
 from press.reader import ChapterReader
 from press.repository import write_atomically
-from press.results import MIME, paper, read_part, read_results, record, write_part
+from press.results import MIME, paper, read_results, record
 from press.sphinx_extension import _row, merge
 from support.books import ALPHA, HEAD, PARAMETERS, cell, copied, edit, git, new_book
 
@@ -143,10 +143,8 @@ def test_record_refuses_what_json_cannot_hold(value, told):
 
 
 def test_papers_figures_carry_their_place():
-    assert (paper("sms_stsb").value[250], paper("sms_stsb").table) == (
-        0.1738,
-        "Table 5",
-    )
+    assert paper("sms_stsb").value[250] == 0.1738
+    assert paper("sms_stsb").table == "Table 5"
     with pytest.raises(KeyError, match=r"papers\.yml"):
         paper("sms_nothing")
 
@@ -622,15 +620,6 @@ def test_a_notebook_notes_the_results_that_it_displays(tiny, meanwhile):
     assert failure.error.startswith(f"{shown} changed while it ran")
 
 
-def test_data_that_come_while_it_runs_are_noticed(tiny, meanwhile, monkeypatch):
-    data = {"w/words": None}
-    monkeypatch.setattr(Checkout, "data", property(lambda _: {**data}))
-    meanwhile(lambda _: data.update({"w/words": "abc"}), "data w/words\n")
-    (failure,) = failures(tiny, ["alpha"])
-    assert failure.error.startswith("w/words changed while it ran")
-    assert press(["alpha"], repository=tiny) == ["alpha"]
-
-
 def test_a_chapter_that_is_renamed_or_broken_while_it_runs_has_changed(tiny, meanwhile):
     source = tiny.source("alpha")
     for happens in (
@@ -761,30 +750,18 @@ def test_a_repository_around_the_book_that_ignores_it_lends_no_commit(tiny, caps
 
 
 @pytest.mark.slow
-def test_chapters_side_by_side(tiny, capsys):
-    meet = "from pathlib import Path\nfrom time import sleep\n\n"
-    meet += "Path('MINE').touch()\n"
-    meet += "while not Path('YOURS').exists():\n    sleep(0.01)"
-    for here, there in [("alpha", "beta"), ("beta", "alpha")]:
-        code = meet.replace("MINE", here).replace("YOURS", there)
-        tiny.source(here).write_text(HEAD + PARAMETERS + cell(code))
-    assert main(["-j", "2"], tiny) == 0
-    assert out_of_date(tiny) == {}
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == [
-        "[1/2] alpha: executing (standard)",
-        "[2/2] beta: executing (standard)",
-    ]
-
-
-@pytest.mark.slow
 def test_a_process_that_dies_fails_its_chapter_and_no_other(tiny):
     code = "import os\nimport signal\n\nos.kill(os.getppid(), signal.SIGKILL)"
     tiny.source("alpha").write_text(HEAD + cell(code))
-    (failure,) = failures(tiny, jobs=2)
+    said = []
+    (failure,) = failures(tiny, jobs=2, echo=said.append)
     assert failure.source == "book/alpha.md"
     assert failure.error == f"its process died ({-signal.SIGKILL})"
     assert tiny.notebook("beta", "standard").exists()
+    assert said[:2] == [
+        f"[{n}/2] {name}: executing (standard)"
+        for n, name in ((1, "alpha"), (2, "beta"))
+    ]
 
 
 def started(book, jobs):
@@ -1009,27 +986,12 @@ def test_recording_makes_nothing_stale_and_status_tells_what_is(recorded, capsys
     assert row.record.changed.keys() == {"code", "versions"}
 
 
-def test_data_that_are_not_at_hand_make_no_record_stale(recorded, monkeypatch):
-    folder = recorded.results("alpha")
-    made = read_part(folder, "provenance.json")
-    write_part(folder, "provenance.json", made | {"data": {"w/words": "abc"}})
-    for now, stale in [("abc", {}), (None, {}), ("abd", {"data": ["w/words"]})]:
-        monkeypatch.setattr("press.inputs.Checkout.data", {"w/words": now})
-        (row,) = status(["alpha"], repository=recorded)
-        assert row.record.changed == stale
-
-
 ROOT = Repository.here().root
 
 
 @pytest.mark.parametrize(
     ("folder", "path"),
-    [
-        (ROOT, "./book/sketches.md"),
-        (ROOT / "book", "./sketches.md"),
-        (ROOT / "tests", "../book/sketches.md"),
-        (Path("/"), str(ROOT / "book/sketches.md")),
-    ],
+    [(ROOT / "book", "./sketches.md"), (Path("/"), str(ROOT / "book/sketches.md"))],
 )
 @pytest.mark.filterwarnings("ignore:The specified file")
 def test_papermill_reads_chapters_from_anywhere(folder, path, monkeypatch):

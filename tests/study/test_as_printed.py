@@ -253,19 +253,19 @@ def test_features_that_are_nothing():
 def test_what_sketched_solve_refuses():
     Z, y = normal(20, 4), normal(20)
     for wrong in Z[0], scipy.sparse.csr_array(Z), Z[:0], Z[:, :0]:
-        with pytest.raises(ValueError, match="dense matrix of shape"):
+        with pytest.raises(ValueError, match="Z must be a"):
             sketched_solve(wrong, y)
     with pytest.raises(np.linalg.LinAlgError, match="Z is zero"):
         sketched_solve(0 * Z, y)
     with pytest.raises(ValueError, match="finite"):
         sketched_solve(np.where(Z > 0, Z, np.nan), y)
-    with pytest.raises(ValueError, match="of the 4 rows of Z"):
+    with pytest.raises(ValueError, match="as Z has 4 rows"):
         sketched_solve(Z.T, y)
     for ridge in -1.0, 10**400:
         with pytest.raises(ValueError, match="ridge must be"):
             sketched_solve(Z, y, ridge=ridge)
     for wrong in np.full(20, "a", object), np.full(20, np.nan), np.ones((20, 2, 2)):
-        with pytest.raises(ValueError, match="y must be real and finite"):
+        with pytest.raises(ValueError, match="y must"):
             sketched_solve(Z, wrong, ridge=1.0)
     whole = y.round()
     found = sketched_solve(Z, whole.astype(object), ridge=1.0, rng=0)

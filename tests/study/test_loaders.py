@@ -19,6 +19,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 from sklearn.neural_network import MLPClassifier
 
 from study import datasets
+from study.coreference import conll_f1
 from study.datasets import (
     Corpus,
     CorruptDataError,
@@ -460,6 +461,12 @@ def test_topics_of_any_kind_of_collection(some):
     mentions = planted_mentions(3, 5, rng=0)
     assert np.unique(mentions.of_topics(some).topics).tolist() == [0, 2]
     assert np.unique(mentions.of_topics(1).topics).tolist() == [1]
+    part = mentions.of_topics([2, 0])
+    assert sorted(part.scores) == [0, 2]
+    assert part.texts == mentions.texts[:5] + mentions.texts[10:]
+    kept = mentions.clusters[mentions.topics != 1]
+    assert conll_f1(kept, part.clusters) == pytest.approx(1)
+    assert part.clusters.max() == len(set(kept)) - 1
 
 
 @pytest.mark.usefixtures("data")

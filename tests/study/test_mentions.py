@@ -37,16 +37,6 @@ def test_planted_mentions():
     np.testing.assert_array_equal(again.embeddings, mentions.embeddings)
 
 
-def test_mentions_of_some_topics():
-    part = TEST.of_topics([2, 0])
-    assert sorted(part.scores) == [0, 2]
-    assert part.embeddings.shape == (80, 64)
-    assert part.texts == TEST.texts[:40] + TEST.texts[80:]
-    kept = TEST.clusters[TEST.topics != 1]
-    assert conll_f1(kept, part.clusters) == pytest.approx(1)
-    assert part.clusters.max() == len(set(kept)) - 1
-
-
 def test_cosines_of_two_vectors():
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((5, 6))
@@ -57,6 +47,8 @@ def test_cosines_of_two_vectors():
                 [x @ y / np.linalg.norm(x) / np.linalg.norm(y) for x, y in parts]
             )
             assert cosines(Z)[i, j] == pytest.approx(expected)
+    rows = np.array([[1e250, 0, 1, 0], [1, 0, 1e-250, 0]])  # each half by itself
+    np.testing.assert_allclose(cosines(rows), np.ones((2, 2)))
     for exponent in (-1000, 1000):  # squares are no numbers
         np.testing.assert_array_equal(cosines(np.ldexp(Z, exponent)), cosines(Z))
     with pytest.raises(ValueError, match="even length"):
@@ -72,13 +64,10 @@ def test_topics_are_clustered_by_themselves():
         assert not set(part) & set(labels[0, TEST.topics != topic])
 
 
-def test_a_topic_of_one_mention_is_one_cluster():
-    matrices = {1: np.ones((2, 2)), 2: np.ones((1, 1)), 3: np.eye(2)}
-    labels = clusters_of_topics(np.array([1, 1, 2, 3, 3]), matrices, [0.5, 2.0])
-    assert labels.tolist() == [[1, 1, 3, 4, 5], [1, 2, 3, 4, 5]]
-
-
 def test_topics_have_matrices_of_their_mentions():
+    matrices = {1: np.ones((2, 2)), 2: np.ones((1, 1)), 3: np.eye(2)}
+    labels = clusters_of_topics([1, 2, 1, 3, 3], matrices, [0.5, 2.0])
+    assert labels.tolist() == [[1, 3, 1, 4, 5], [1, 3, 2, 4, 5]]
     matrices = {1: np.ones((2, 2)), 2: np.eye(2)}
     for topics in ([1, 1, 2, 2, 3], [1, 1, 2], [1, 1, 2, 2, 2], [1, 1]):
         with pytest.raises(ValueError, match="as large as its mentions are many"):
@@ -146,26 +135,3 @@ def test_outcomes_are_seeded_and_choose_on_dev():
         assert set(values) == set(swapped[method])
     with pytest.raises(ValueError, match="one of the thresholds"):
         outcomes(DEV, TEST, 0.3, kept=0.55, thresholds=THRESHOLDS)
-
-
-def test_topics_of_a_set():
-    mentions = planted_mentions(3, 5, rng=0)
-    chosen = mentions.of_topics({0, 2})
-    assert set(chosen.topics) == {0, 2}
-    assert len(chosen.texts) == len(mentions.of_topics([0, 2]).texts) > 0
-
-
-def test_cosines_of_vectors_of_any_length():
-    """Each half of a row is scaled by itself."""
-    rows = np.array([[1e250, 0, 1, 0], [1, 0, 1e-250, 0]])
-    np.testing.assert_allclose(cosines(rows), np.ones((2, 2)))
-
-
-def test_topics_may_be_a_list():
-    matrices = {1: np.eye(2), 2: np.ones((2, 2))}
-    topics = [1, 2, 2, 1]
-    found = clusters_of_topics(topics, matrices, [0.5])
-    assert found[0, 1] == found[0, 2]
-    assert len(set(found[0].tolist())) == 3
-    again = clusters_of_topics(np.array(topics), matrices, [0.5])
-    np.testing.assert_array_equal(found, again)

@@ -503,3 +503,10 @@ def test_command_line_fails_without_a_traceback(folders):
     assert "Traceback" not in result.stderr
     with pytest.raises(SystemExit, match="2"):
         main(["fetch", "nothing"])
+
+
+def test_a_list_of_which_only_the_head_is_read():
+    command = f"{sys.executable} -m study.datasets list | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.stdout.startswith("twitter")
+    assert not done.stderr

@@ -1,4 +1,4 @@
-"""What nobody should give a function, by the kind of the argument; what may follow."""
+"""Hostile arguments by their kind, and what may follow from them."""
 
 import dis
 import re

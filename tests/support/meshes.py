@@ -1,4 +1,4 @@
-"""What a closed surface is."""
+"""Closed surfaces."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What of the library is public, by the lists of its packages."""
+"""Public names of the library, by the lists of its packages."""
 
 import importlib
 from pkgutil import iter_modules

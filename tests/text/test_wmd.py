@@ -1,9 +1,7 @@
 import math
 import pickle
-from collections import Counter
 from functools import partial
 
-import joblib
 import numpy as np
 import ot
 import pytest
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
-from simlib import Similarity, SimilarityError
+from simlib import Similarity
 from simlib.datasets import WordVectors
 from simlib.text import wmd
 from simlib.text.bags import distances_between
@@ -42,12 +40,6 @@ def test_a_document_is_at_no_distance_from_itself():
     assert not paired_word_mover_distances(bags, bags, points).any()
 
 
-def test_single_words_are_as_far_apart_as_their_vectors():
-    for x, y in (("a", "b"), ("c", "j")):
-        expected = np.linalg.norm(VECTORS[x] - VECTORS[y])
-        assert distance([x], [y]) == pytest.approx(expected)
-
-
 def test_on_a_line_it_is_the_area_between_distribution_functions():
     line = {str(k): np.array([float(k)]) for k in range(6)}
     assert word_mover_distance(["0", "1"], ["4", "5"], line) == pytest.approx(4)
@@ -57,10 +49,11 @@ def test_on_a_line_it_is_the_area_between_distribution_functions():
     )
 
 
-def test_one_word_is_the_mean_distance_to_it():
-    x = ["a", "b", "b", "c"]
-    expected = np.mean([np.linalg.norm(VECTORS[w] - VECTORS["d"]) for w in x])
-    assert distance(x, ["d"]) == pytest.approx(expected)
+@given(documents, st.sampled_from(WORDS))
+@quick
+def test_one_word_is_the_mean_distance_to_it(x, word):
+    expected = np.mean([np.linalg.norm(VECTORS[w] - VECTORS[word]) for w in x])
+    assert distance(x, [word]) == pytest.approx(expected)
 
 
 # Against a linear program and POT
@@ -95,6 +88,7 @@ def test_linear_program(x, y):
 def test_pot(x, y):
     expected = ot.emd2(frequencies(x), frequencies(y), costs())
     assert distance(x, y) == pytest.approx(expected, abs=1e-12)
+    assert distance(x, ["unknown", *y]) == distance(x, y)
 
 
 def test_long_documents():
@@ -125,66 +119,44 @@ def test_metric(x, y, z):
 @given(documents, st.randoms(use_true_random=False), st.integers(1, 3))
 @quick
 def test_identity(x, random, times):
+    """Order does not matter; counts do, but relative ones."""
     y = x * times
     random.shuffle(y)
     assert distance(x, y) == pytest.approx(0, abs=1e-12)
     assert distance(x, x) == 0
-
-
-@given(documents, documents)
-@quick
-def test_at_least_the_distance_of_the_means(x, y):
-    means = (np.mean([VECTORS[w] for w in side], axis=0) for side in (x, y))
-    assert distance(x, y) >= np.linalg.norm(np.subtract(*means)) - 1e-12
-
-
-def test_same_point_under_two_names():
-    twins = {"x": np.array([1.0, 2.0]), "y": np.array([1.0, 2.0])}
-    assert word_mover_distance(["x"], ["y"], twins) == 0
+    assert distance(["a", "a", "b"], ["c"]) != pytest.approx(
+        distance(["a", "b"], ["c"])
+    )
 
 
 # Words without a vector
 
 
-def test_unknown_words_are_left_out():
-    assert distance(["a", "unknown", "b"], ["c"]) == distance(["a", "b"], ["c"])
-
-
 @pytest.mark.parametrize("document", [["unknown", "words"], []])
 def test_nothing_known(document):
-    with pytest.raises(ValueError, match="No word of this document has a vector"):
-        distance(document, ["a"])
-    with pytest.raises(ValueError, match=r"load_twitter\(vectors\)"):
-        distance(["a"], document)
+    for pair in (document, ["a"]), (["a"], document):
+        with pytest.raises(ValueError, match="No word of this document has a vector"):
+            distance(*pair)
+    with pytest.raises(ValueError, match="No word of document 2 has a vector"):
+        bags_of_words([["a"], ["b"], document], VECTORS)
 
 
 def test_a_document_is_no_string():
     for call in (
         lambda: distance("abc", ["a"]),
         lambda: distance(["a"], "abc"),
-        lambda: word_mover_distance("abc", ["a"], VECTORS),
         lambda: bags_of_words(["abc"], VECTORS),
     ):
-        with pytest.raises(TypeError, match=r"'abc'\. Split"):
+        with pytest.raises(TypeError, match="'abc'"):
             call()
 
 
 # Bags of words
 
 
-def test_bags_are_relative_frequencies():
-    bags = bags_of_words([["b", "a", "b", "unknown"], ["j"]], VECTORS)
-    assert isinstance(bags, csr_array)
-    expected = np.zeros((2, 10))
-    expected[0, :2] = 1 / 3, 2 / 3
-    expected[1, 9] = 1
-    np.testing.assert_array_equal(bags.toarray(), expected)
-    assert bags_of_words([], VECTORS).shape == (0, 10)
-
-
 @given(st.lists(documents, max_size=6))
 @quick
-def test_bags_add_up_to_one(texts):
+def test_bags_are_frequencies_of_words(texts):
     bags = bags_of_words(iter(texts), ARRAY)
     assert bags.shape == (len(texts), 10)
     np.testing.assert_allclose(bags.sum(axis=1), 1, rtol=1e-15)
@@ -202,19 +174,6 @@ def test_forms_of_a_word_are_one_word():
     assert apart(["tomato", "salt"], ["tomatoes"]) == pytest.approx(0.5**0.5)
 
 
-@pytest.mark.parametrize("kind", [set, tuple, iter])
-def test_documents_of_any_kind(kind):
-    bags = bags_of_words([kind(["a"]), kind(["b", "a"])], VECTORS)
-    expected = bags_of_words([["a"], ["b", "a"]], VECTORS)
-    np.testing.assert_array_equal(bags.toarray(), expected.toarray())
-
-
-@pytest.mark.parametrize("document", [["unknown", "words"], []])
-def test_bags_name_the_document_without_a_known_word(document):
-    with pytest.raises(ValueError, match="No word of document 2 has a vector"):
-        bags_of_words([["a"], ["b"], document], VECTORS)
-
-
 # Many pairs at a time
 
 
@@ -224,27 +183,12 @@ def pairs_of(texts_x, texts_y, vectors=ARRAY):
     )
 
 
-def test_pairs_of_single_words_are_as_far_apart_as_their_vectors():
-    found = pairs_of([["a"], ["c"], ["d"]], [["b"], ["j"], ["d"]])
-    gaps = [np.linalg.norm(VECTORS[x] - VECTORS[y]) for x, y in ("ab", "cj", "dd")]
-    np.testing.assert_allclose(found, gaps, rtol=1e-14)
-    assert found[2] == 0
-
-
 @given(st.lists(st.tuples(documents, documents), max_size=8))
 @quick
 def test_pairs_are_what_single_calls_give(pairs):
     xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     expected = [distance(x, y) for x, y in pairs]
     np.testing.assert_allclose(pairs_of(xs, ys), expected, atol=1e-12)
-
-
-@given(st.lists(documents, min_size=1, max_size=4), st.lists(documents, min_size=1))
-@quick
-def test_pairs_of_a_rectangle(xs, ys):
-    found = pairs_of([x for x in xs for _ in ys], ys * len(xs))
-    expected = [distance(x, y) for x in xs for y in ys]
-    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, wmd.A_WORKER])
@@ -278,18 +222,6 @@ def test_a_block_by_two_processes():
         for n in (2, 1)
     )
     np.testing.assert_array_equal(found, expected)
-
-
-def test_a_block_kept_on_disk_is_not_computed_again(tmp_path, monkeypatch):
-    memory = joblib.Memory(tmp_path, verbose=0)
-    kept = memory.cache(pairwise_word_mover_distances, ignore=["n_jobs"])
-    bags = bags_of_words(DOCUMENTS, ARRAY)
-    first = kept(bags[2:], bags[2:5], ARRAY.array)
-    monkeypatch.setattr(wmd, "_transport", None)  # any other call would fail
-    again = kept(bags_of_words(DOCUMENTS, ARRAY)[2:], bags[2:5], ARRAY.array, n_jobs=2)
-    np.testing.assert_array_equal(again, first)
-    with pytest.raises(TypeError):
-        kept(bags[2:], bags[2:6], ARRAY.array)
 
 
 def far_apart(n, *, scale=1.0):
@@ -352,7 +284,7 @@ def test_near_vectors_lose_no_digits_that_matter():
 
 def test_pairs_that_do_not_fit():
     bags = bags_of_words([["a"], ["b", "c"]], ARRAY)
-    with pytest.raises(ValueError, match=r"\(2, 10\) and \(1, 10\) do not fit"):
+    with pytest.raises(ValueError, match="rows are pairs"):
         paired_word_mover_distances(bags, bags[[0]], POINTS)
     with pytest.raises(ValueError, match="do not fit 9 vectors"):
         paired_word_mover_distances(bags, bags, POINTS[:9])
@@ -361,14 +293,13 @@ def test_pairs_that_do_not_fit():
     for pair in (hole, full), (full, hole):
         with pytest.raises(ValueError, match="Bag 2 is empty"):
             paired_word_mover_distances(*pair, POINTS)
-    assert paired_word_mover_distances(full[:0], full[:0], POINTS).shape == (0,)
 
 
 @pytest.mark.parametrize("weights", [[1.0, 1], [0.5, 0.50001], [2, -1], [np.nan, 1]])
 def test_bags_that_do_not_add_up_to_one_are_refused(weights):
     bags = bags_of_words([["a", "b"]], ARRAY)
     other = csr_array((weights, bags.indices, bags.indptr), bags.shape)
-    for pair in (bags, other), (other, bags), (other, other):
+    for pair in (bags, other), (other, bags):
         with pytest.raises(ValueError, match="not negative and add up to 1"):
             paired_word_mover_distances(*pair, POINTS)
 
@@ -464,12 +395,9 @@ def test_distances_whatever_the_sizes():
     np.testing.assert_allclose(few, np.array(expected)[1:3, 1:3], rtol=1e-6)
 
 
-def test_vectors_of_several_lengths():
+def test_vectors_that_are_none():
     with pytest.raises(ValueError, match=r"'b' has shape \(1,\), that of 'a' \(2,\)"):
         word_mover_distance(["a"], ["b"], {"a": [1.0, 2.0], "b": [1.0]})
-
-
-def test_complex_vectors():
     with pytest.raises(ValueError, match="real; got complex128"):
         WordMoverDistance({"a": [1j], "b": [0]})
     bags = bags_of_words([["a"], ["b"]], ARRAY)
@@ -487,27 +415,11 @@ DOCUMENTS = [
 
 
 def test_pickling_keeps_the_vectors_and_drops_the_bags():
-    used = WordMoverDistance(VECTORS)
-    used(DOCUMENTS[0], DOCUMENTS[1])
-    copy = pickle.loads(pickle.dumps(used))
-    assert len(pickle.dumps(used)) == len(pickle.dumps(WordMoverDistance(VECTORS)))
-    assert copy(DOCUMENTS[0], DOCUMENTS[1]) == used(DOCUMENTS[0], DOCUMENTS[1])
-
-
-def test_word_vectors_are_shared():
-    vectors = WordVectors(WORDS, POINTS.astype(np.float32))
-    assert WordMoverDistance(vectors).vectors is vectors
-
-
-@pytest.mark.slow
-def test_two_processes():
-    serial = Similarity(DOCUMENTS, WordMoverDistance(VECTORS))
-    parallel = Similarity(DOCUMENTS, WordMoverDistance(VECTORS), n_jobs=2)
-    everything = range(len(DOCUMENTS))
-    np.testing.assert_array_equal(
-        parallel.columns(everything), serial.columns(everything)
-    )
-    assert parallel.calls == serial.calls == 20 * 21 // 2
+    used, vectors = WordMoverDistance(ARRAY), ARRAY
+    assert used.vectors is vectors
+    first = used(DOCUMENTS[0], DOCUMENTS[1])
+    assert len(pickle.dumps(used)) == len(pickle.dumps(WordMoverDistance(vectors)))
+    assert pickle.loads(pickle.dumps(used))(DOCUMENTS[0], DOCUMENTS[1]) == first
 
 
 def of_bags(vectors=ARRAY, **options):
@@ -516,9 +428,10 @@ def of_bags(vectors=ARRAY, **options):
     return Similarity(bags, function, batch="pairs", **options)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_similarity_of_bags(n_jobs):
-    lists, bags = Similarity(DOCUMENTS, distance), of_bags(n_jobs=n_jobs)
+    lists = Similarity(DOCUMENTS, distance, n_jobs=n_jobs)
+    bags = of_bags(n_jobs=n_jobs)
     for sim in lists, bags:
         sim.columns([3, 7])
         sim.block([1, 2, 3], [4, 5])
@@ -527,56 +440,6 @@ def test_similarity_of_bags(n_jobs):
     np.testing.assert_allclose(bags.columns(everything), expected, atol=1e-12)
     np.testing.assert_allclose(bags.pairs([1, 2], [5, 9]), expected[[1, 2], [5, 9]])
     assert bags.calls == lists.calls == 20 * 21 // 2
-
-
-def is_mapped(X, Y, points):
-    """1 where the vectors are a memory map, whatever they wrap."""
-    while points is not None and not isinstance(points, np.memmap):
-        points = points.base
-    return np.full(X.shape[0], float(points is not None))
-
-
-def test_vectors_reach_workers_memory_mapped():
-    vectors = WordVectors(WORDS, np.ones((10, 60_000)))  # 2.4 MB
-    function = partial(is_mapped, points=vectors.array)
-    bags = bags_of_words(DOCUMENTS, vectors)
-    sim = Similarity(bags, function, batch="pairs", n_jobs=2)
-    assert (sim.columns([0]) == 1).all()
-
-
-def test_pickling_of_pairs_takes_no_words():
-    names = tuple(f"word{k}" for k in range(5000))
-    vectors = WordVectors(names, np.ones((5000, 1)))
-    function = partial(paired_word_mover_distances, points=vectors.array)
-    assert len(pickle.dumps(function)) < vectors.array.nbytes + 1000
-
-
-def test_bags_of_another_space():
-    function = partial(paired_word_mover_distances, points=POINTS[:5])
-    sim = Similarity(bags_of_words(DOCUMENTS, ARRAY), function, batch="pairs")
-    with pytest.raises(SimilarityError, match="fit 5 vectors"):
-        sim.columns([0])
-
-
-@pytest.mark.parametrize("make", [of_bags, lambda: Similarity(DOCUMENTS, distance)])
-def test_another_gamma_costs_nothing(make):
-    distances = make()
-
-    def kernel(gamma, d):
-        return np.exp(-gamma * d)
-
-    one = distances.map(partial(kernel, 0.3)).columns([0, 1])
-    calls = distances.calls
-    other = distances.map(partial(kernel, 0.9)).columns([0, 1])
-    assert distances.calls == calls == 20 + 19
-    np.testing.assert_allclose(other, one**3)
-
-
-def test_counts_matter_and_order_does_not():
-    x, y = ["a", "a", "b"], ["c"]
-    assert Counter(x) != Counter(set(x))
-    assert distance(x, y) != pytest.approx(distance(["a", "b"], y))
-    assert distance(x, y) == pytest.approx(distance(["b", "a", "a"], y))
 
 
 def test_vectors_keep_all_digits():

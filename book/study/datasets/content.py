@@ -1,4 +1,4 @@
-"""What a file holds, whatever compressed it.
+"""The content of a file, whatever compressed it.
 
 The same content compressed by another zlib or xz is another file. Its content is the
 same, and so is the hash made here.

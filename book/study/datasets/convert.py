@@ -1,4 +1,4 @@
-"""From a public raw file to the file simlib reads: pure functions of bytes.
+"""Conversions of public raw files to those that are read: pure functions of bytes.
 
 The registry names one of them for each file that can be downloaded, and holds the
 SHA-256 of what goes in and of what must come out.

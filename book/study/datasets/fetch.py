@@ -1,4 +1,4 @@
-"""Download, check and convert what is public; say how to get the rest."""
+"""Downloads of what is public, checked and converted; instructions for the rest."""
 
 from __future__ import annotations
 

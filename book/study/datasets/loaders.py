@@ -1,4 +1,4 @@
-"""Read the data sets of the registry into plain arrays and lists."""
+"""Loaders of the data sets of the registry, into plain arrays and lists."""
 
 from __future__ import annotations
 

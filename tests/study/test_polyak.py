@@ -3,7 +3,7 @@ import pytest
 
 from simlib._scale import norms
 from simlib.regression import Preconditioner
-from study.heavy_ball import heavy_ball
+from study.polyak import heavy_ball
 from support.regression import coherent, matrix, noisy, normal, sketched
 
 

@@ -1,4 +1,4 @@
-r"""The heavy ball for least squares, a contender of the iterations of `simlib.lstsq`.
+r"""Polyak's heavy ball for least squares, a contender of `simlib.lstsq`.
 
 .. math::
     z_{t+1} = z_t + \alpha\, R^{-\top} A^\top (b - A R^{-1} z_t)

@@ -1,0 +1,31 @@
+"""What is loaded with what."""
+
+import subprocess
+import sys
+
+import pytest
+
+LOADED = """
+import sys
+
+{statement}
+print(*(name for name in sys.modules if name.partition(".")[0] == "simlib"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "most", "without"),
+    [
+        ("import simlib", 1, ""),
+        ("import simlib.datasets", 8, ""),
+        ("from simlib.regression import *", 20, "approximation neighbors similarity"),
+        ("import simlib.text.wmd", 12, "approximation regression similarity"),
+        ("from simlib import tikhonov", 30, "regression neighbors biharmonic text"),
+    ],
+)
+def test_a_subpackage_loads_what_it_uses_and_not_its_siblings(statement, most, without):
+    command = [sys.executable, "-c", LOADED.format(statement=statement)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    names = done.stdout.split()
+    assert len(names) <= most
+    assert not {name.split(".")[1] for name in names[1:]} & set(without.split())

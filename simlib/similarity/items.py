@@ -13,6 +13,7 @@ import scipy.sparse
 __all__ = [
     "accessor",
     "as_items",
+    "check_alike",
     "count",
     "indexable",
     "is_frame",
@@ -122,6 +123,24 @@ def _rows_of_array(items: Any, index: np.ndarray) -> Any:
 
 def _elements(items: Any, index: np.ndarray) -> list[Any]:
     return [items[k] for k in index.tolist()]
+
+
+def check_alike(items: Any, new_items: Any) -> None:
+    """Raise where the items of two arrays have different shapes."""
+    one, other = (getattr(array, "shape", None) for array in (items, new_items))
+    if one is not None and other is not None and one[1:] != other[1:]:
+        raise ValueError(
+            f"New items are like those of the matrix, each of shape {tuple(one[1:])}; "
+            f"got some of shape {tuple(other[1:])}. A single item x is passed as "
+            "x[None], an array of one."
+        )
+    tables = [table for table in (items, new_items) if hasattr(table, "columns")]
+    names = [list(table.columns) for table in tables]
+    if len(names) == 2 and names[0] != names[1]:
+        raise ValueError(
+            f"New items have the columns of the others, {names[0]}, in their order; "
+            f"got {names[1]}."
+        )
 
 
 def unmasked(values: Any) -> np.ndarray:

@@ -13,7 +13,16 @@ from simlib._checks import indices, same_length
 from simlib.similarity.budget import AsymmetryError
 from simlib.similarity.known import Known, look, shared
 
-__all__ = ["Block", "Pairs", "Rectangle", "Region", "Request", "checked", "evaluations"]
+__all__ = [
+    "Block",
+    "Pairs",
+    "Rectangle",
+    "Region",
+    "Request",
+    "checked",
+    "evaluations",
+    "places",
+]
 
 Block: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
 """Rows and columns of a matrix; None stands for all of them."""
@@ -39,11 +48,14 @@ def checked(
         return None if items is None else indices(items, n)
 
     asked = [(side(rows), side(columns)) for rows, columns in blocks]
-    if pairs is None:
-        return asked, None
-    i, j = (indices(items, n) for items in pairs)
-    same_length(i, j)
-    return asked, (i, j)
+    return asked, None if pairs is None else places(n, *pairs)
+
+
+def places(n: int, i: ArrayLike, j: ArrayLike) -> Places:
+    """Return pairs by arrays of indices."""
+    rows, columns = indices(i, n), indices(j, n)
+    same_length(rows, columns)
+    return rows, columns
 
 
 def evaluations(

@@ -12,19 +12,25 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from math import inf, isqrt
+from math import inf
 from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, DTypeLike
 
-from simlib._checks import indices, one_of, same_length, whole_number
+from simlib._checks import indices, one_of, whole_number
 from simlib.similarity.budget import Budget, Lock, check_budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
-from simlib.similarity.items import accessor, as_items, count, unmasked
+from simlib.similarity.items import (
+    accessor,
+    as_items,
+    check_alike,
+    count,
+    unmasked,
+)
 from simlib.similarity.known import Known, Lines, Others, look
+from simlib.similarity.matrix import MatrixEntries, given_matrix
 from simlib.similarity.requests import (
     Block,
     Pairs,
@@ -33,6 +39,7 @@ from simlib.similarity.requests import (
     Sides,
     checked,
     evaluations,
+    places,
 )
 from simlib.similarity.store import Names, Record, Store, StoreError
 from simlib.similarity.views import ONE_SIDED, Bar, SimilarityMatrix, no_bar
@@ -234,7 +241,7 @@ class Similarity(SimilarityMatrix):
         Parameters
         ----------
         K : array of shape (n, n)
-            float32 stays float32, everything else becomes float64. Known maps are read
+            float32 stays float32, everything else becomes float64. Memory maps are read
             where asked. What is masked counts as NaN.
         symmetric : bool, optional
             None looks whether K equals its transpose to rounding, and takes no
@@ -247,40 +254,13 @@ class Similarity(SimilarityMatrix):
             ``symmetric=True``. A triangle, NaN or an infinity, unless
             ``symmetric=False``: then these are met where they are read.
         """
-        if scipy.sparse.issparse(K):
-            raise ValueError("The matrix is sparse: pass K.toarray().")
-        K = unmasked(K)
-        if K.ndim != 2 or K.shape[0] != K.shape[1] or K.dtype.kind not in "fiub":
-            condensed = K.ndim == 1 and 8 * K.size + 1 == isqrt(8 * K.size + 1) ** 2
-            raise ValueError(
-                "A similarity matrix is square and real; got shape "
-                f"{K.shape}, dtype {K.dtype}."
-                + " Of the condensed distances of pdist pass "
-                "scipy.spatial.distance.squareform(K)." * condensed
-            )
-        dtype = np.float32 if K.dtype == np.float32 else np.float64
-        if symmetric is not False:
-            gap, scale = _asymmetry(K)
-            is_symmetric = bool(gap <= 100 * np.finfo(dtype).eps * scale)
-            if not is_symmetric and _is_triangle(K):
-                raise ValueError(
-                    "The matrix is a triangle: on one side of the diagonal all entries "
-                    "are zero. Pass K + K.T - np.diag(np.diag(K)), which is symmetric, "
-                    "or symmetric=False if these zeros are similarities."
-                )
-            if symmetric and not is_symmetric:
-                raise ValueError(
-                    f"The matrix is not symmetric: |K - K.T| reaches {gap:.3g}. Pass "
-                    "symmetric=False, or from_matrix(K, symmetric=False).symmetrized() "
-                    "to work with (K + K.T)/2."
-                )
-            symmetric = is_symmetric
+        K, symmetric = given_matrix(K, symmetric)
         return cls(
             np.arange(K.shape[0]),
             MatrixEntries(K),
-            symmetric=bool(symmetric),
+            symmetric=symmetric,
             batch="pairs",
-            dtype=dtype,
+            dtype=np.float32 if K.dtype == np.float32 else np.float64,
             n_jobs=1,
             check_symmetry=False,
         )
@@ -346,7 +326,7 @@ class Similarity(SimilarityMatrix):
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
-        i, j = self._pairs(i, j)
+        i, j = places(self.n, i, j)
         with self._lock.held:
             return look((self._known, *self._seen), i, j)
 
@@ -411,17 +391,17 @@ class Similarity(SimilarityMatrix):
             `row_landmarks` although the similarity is symmetric, or arrays of items of
             which the new ones have another shape, or data frames with other columns.
         """
-        landmarks, at = _once(self._indices(landmarks))
-        new_items, places = as_items(new_items, self.batch), [at]
+        landmarks, at = _once(indices(landmarks, self.n))
+        new_items, order = as_items(new_items, self.batch), [at]
         m, fetch = count(new_items), accessor(new_items)
-        _check_alike(self.items, new_items)
+        check_alike(self.items, new_items)
         new, inside = np.arange(m), self._evaluator.fetch
         parts = [(new, landmarks, (fetch, inside), "new item {} and item {}")]
         if not self.symmetric:
             others = landmarks
             if row_landmarks is not None:
-                others, at = _once(self._indices(row_landmarks))
-            places.append(at)
+                others, at = _once(indices(row_landmarks, self.n))
+            order.append(at)
             parts.append((others, new, (inside, fetch), "item {} and new item {}"))
         elif row_landmarks is not None:
             raise ValueError(ONE_SIDED)
@@ -450,7 +430,7 @@ class Similarity(SimilarityMatrix):
             with self.progress_bar(total):
                 for evaluate in asked:
                     evaluate()
-        return np.hstack(list(map(partial(np.take, axis=1), answers, places)))
+        return np.hstack(list(map(partial(np.take, axis=1), answers, order)))
 
     def fork(self, *, limit: float | None = None) -> Similarity:
         """Return a similarity that shares what is known, with a counter of its own."""
@@ -514,7 +494,7 @@ class Similarity(SimilarityMatrix):
         >>> sim.block([0, 1], [1, 2]).tolist(), sim.calls
         ([[0.0, 0.0], [1.0, 0.0]], 2)
         """
-        i, j = self._pairs(i, j)
+        i, j = places(self.n, i, j)
         told = unmasked(values)
         if told.shape != i.shape or told.dtype.kind not in "fiub":
             raise ValueError(
@@ -721,14 +701,6 @@ class Similarity(SimilarityMatrix):
         new = np.isnan(self._known.get(i, j))
         self._known.put(i[new], j[new], values.ravel()[new])
 
-    def _indices(self, index: ArrayLike) -> np.ndarray:
-        return indices(index, self.n)
-
-    def _pairs(self, i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        a, b = self._indices(i), self._indices(j)
-        same_length(a, b)
-        return a, b
-
     def _price(
         self,
         blocks: list[Sides],
@@ -852,37 +824,6 @@ class Run(Similarity):
         return answers
 
 
-class MatrixEntries:
-    """The function ``(i, j) -> K[i, j]`` of a matrix that exists already."""
-
-    def __init__(self, K: np.ndarray):
-        self.K = K
-
-    def __call__(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        first = min(np.min(i, initial=0), np.min(j, initial=0))
-        if first < 0:  # would wrap
-            raise IndexError(f"Items are numbered 0 to {len(self.K) - 1}; got {first}.")
-        return self.K[i, j]
-
-
-def _check_alike(items: Any, new_items: Any) -> None:
-    """Raise where the items of two arrays have different shapes."""
-    one, other = (getattr(array, "shape", None) for array in (items, new_items))
-    if one is not None and other is not None and one[1:] != other[1:]:
-        raise ValueError(
-            f"New items are like those of the matrix, each of shape {tuple(one[1:])}; "
-            f"got some of shape {tuple(other[1:])}. A single item x is passed as "
-            "x[None], an array of one."
-        )
-    tables = [table for table in (items, new_items) if hasattr(table, "columns")]
-    names = [list(table.columns) for table in tables]
-    if len(names) == 2 and names[0] != names[1]:
-        raise ValueError(
-            f"New items have the columns of the others, {names[0]}, in their order; "
-            f"got {names[1]}."
-        )
-
-
 def _batch_size(batch_size: int | None, batch: str | None) -> int | None:
     """Return a valid `batch_size`."""
     if batch_size is None:
@@ -924,29 +865,3 @@ def _distinct(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if index.size == 1 or (index[1:] > index[:-1]).all():
         return index, np.arange(index.size)
     return np.unique(index, return_inverse=True)
-
-
-def _is_triangle(K: np.ndarray) -> bool:
-    """Tell whether all entries on one side of the diagonal are zero."""
-    lower = upper = True
-    for k in range(0, K.shape[0], 512):
-        rows = np.asarray(K[k : k + 512])
-        lower = lower and not np.triu(rows, k + 1).any()
-        upper = upper and not np.tril(rows, k - 1).any()
-    return lower or upper
-
-
-def _asymmetry(K: np.ndarray) -> tuple[float, float]:
-    """Return max |K - K.T| and max |K|, from tiles that fit into the cache."""
-    gap = scale = 0.0
-    step = 512
-    for k in range(0, K.shape[0], step):
-        rows = np.asarray(K[k : k + step], dtype=float)
-        if not np.isfinite(rows).all():
-            i, j = np.argwhere(~np.isfinite(rows))[0]
-            raise ValueError(f"The matrix holds {rows[i, j]} at ({k + i}, {j}).")
-        for j in range(k, K.shape[0], step):
-            tile = np.asarray(K[j : j + step, k : k + step], dtype=float)
-            gap = max(gap, np.abs(rows[:, j : j + step] - tile.T).max())
-        scale = max(scale, np.abs(rows).max())
-    return float(gap), float(scale)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from simlib import METHODS, BudgetExceeded, Similarity, approximate_to
 from simlib.approximation.error_estimate import ValidationSample
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
-from simlib.similarity import budget as ledger
+from simlib.similarity import budget
 from study import gallery
 from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
 
@@ -136,7 +136,7 @@ def test_two_calls_for_a_pair_are_reckoned_with(limit, monkeypatch):
         refused.append(message)
         return BudgetExceeded(message)
 
-    monkeypatch.setattr(ledger, "BudgetExceeded", refuse)
+    monkeypatch.setattr(budget, "BudgetExceeded", refuse)
     K = cross_encoder_like(200, rng=0)
     K = K + 0.01 * np.random.default_rng(0).standard_normal(K.shape)
     sim = Similarity.from_matrix(K).symmetrized()

@@ -167,9 +167,9 @@ MUTANTS = [
     ),
     Mutant(
         "what is not quite symmetric passes for symmetric",
-        "Similarity.from_matrix",
-        "gap <= 100 * np.finfo(dtype).eps * scale",
-        "gap <= 1e12 * np.finfo(dtype).eps * scale",
+        "given_matrix",
+        "gap <= 100 * eps * scale",
+        "gap <= 1e12 * eps * scale",
     ),
     Mutant(
         "pairs are checked in the order in which they were asked",

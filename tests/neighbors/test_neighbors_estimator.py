@@ -109,7 +109,7 @@ def test_isomap_of_a_graph_that_falls_apart():
     np.testing.assert_allclose(isomap.dist_matrix_, shortest_path(joined))
 
 
-def test_a_similarity_shares_its_ledger(blobs):
+def test_a_similarity_shares_its_counter(blobs):
     X = blobs[0]
     sim = Similarity(X, euclidean, batch="pairs")
     estimator = SimilarityNeighbors(sim, 3, distance=True, limit=1500, random_state=0)

@@ -27,7 +27,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import linear_kernel
-from tenacity import retry, stop_after_attempt, wait_random_exponential
 
 from simlib import BudgetExceeded, LowRank, Similarity, SimilarityError
 from simlib.datasets import bundled_words
@@ -115,23 +114,6 @@ def test_by_hand():
     assert sim.calls == 16
     assert (sim.n, sim.shape, sim.dtype, sim.symmetric) == (4, (4, 4), float, False)
     assert repr(sim) == "Similarity(4 items, asymmetric, 16 calls)"
-
-
-@pytest.mark.parametrize("batch", [None, "pairs"])
-def test_counts_of_a_symmetric_matrix(batch):
-    n, s = 9, 4
-    _, _, sim = make(n, batch=batch)
-    sim.columns(range(s))
-    assert sim.calls == n * s - s * (s - 1) // 2
-    _, _, sim = make(n, batch=batch)
-    sim.block(range(s), range(s))
-    assert sim.calls == s * (s + 1) // 2
-    # Of 5 x 5 entries 2 x 4 are known, and two of the others are met in both orders.
-    sim.block(range(2, 7), range(5))
-    assert sim.calls == 10 + 25 - 8 - 2
-    sim.pairs([0, 1], [1, 0])
-    sim.diagonal()
-    assert sim.calls == 25 + 4
 
 
 def test_a_block_function_counts_both_halves_of_a_small_tile():
@@ -283,19 +265,6 @@ def test_one_item(batch, symmetric):
         assert_array_equal(answer, np.full(answer.shape, value))
     assert sim.pairs(0, 0) == sim.diagonal() == sim.symmetrized().diagonal() == value
     assert sim.calls == 1
-
-
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_nothing_asked_nothing_spent(batch, symmetric):
-    _, _, sim = make(symmetric=symmetric, batch=batch, limit=0)
-    for view in (sim, sim.map(np.exp), sim.symmetrized()):
-        assert view.columns([]).shape == (9, 0)
-        assert view.rows([]).shape == (0, 9)
-        assert view.block([], [1, 2]).shape == (0, 2)
-        assert view.block([1, 2], []).shape == (2, 0)
-        assert view.pairs([], []).shape == (0,)
-    assert sim.calls == 0
 
 
 @pytest.mark.parametrize("kind", ["u1", "i1", "u8", "i4", ">i8"])
@@ -633,32 +602,7 @@ def test_a_block_function_that_is_not_symmetric_is_found_out(scale):
             sim.columns([1, 2])
 
 
-def test_a_mapped_function_that_fails_leaves_the_values():
-    K, _, sim = make()
-    with pytest.raises(SimilarityError, match=r"turned .* into nan; the similarities"):
-        sim.map(lambda values: values * np.nan).columns([1])
-    with pytest.raises(SimilarityError, match=r"turned shape \(9, 1\) into \(9,\)"):
-        sim.map(np.ravel).columns([1])
-    assert sim.calls == 9
-    assert_array_equal(sim.columns([1]), K[:, [1]])
-    assert sim.calls == 9
-
-
 # What it refuses.
-
-
-def test_refusals_at_birth():
-    with pytest.raises(ValueError, match="at least one item; got none"):
-        Similarity([], lengths)
-    with pytest.raises(TypeError, match="no len"):
-        Similarity((word for word in WORDS), lengths)
-    with pytest.raises(TypeError, match=r"callable.*from_matrix\(K\)"):
-        Similarity(WORDS, np.eye(4))
-    with pytest.raises(ValueError, match="is one of pairs, block; got 'rows'"):
-        Similarity(WORDS, lengths, batch="rows")
-    for dtype in (int, complex, np.float16):
-        with pytest.raises(ValueError, match="dtype must be float32 or float64; got"):
-            Similarity(WORDS, lengths, dtype=dtype)
 
 
 @pytest.mark.parametrize(
@@ -985,14 +929,6 @@ def test_batch_size_is_kept_to(monkeypatch, symmetric):
         assert sum(clock.sizes) == sim.calls
 
 
-@pytest.mark.parametrize("size", [0, -1, 2.5, np.nan, "8"])
-def test_batch_sizes_that_are_none(size):
-    with pytest.raises((TypeError, ValueError), match="batch_size must be"):
-        Similarity(WORDS, lengths, batch_size=size)
-    with pytest.raises(ValueError, match="batch_size is for batch=None and"):
-        Similarity(WORDS, lengths, batch="block", batch_size=8)
-
-
 def test_tiles_of_a_block_function_heed_neither_clock_nor_workers(monkeypatch):
     shapes = []
 
@@ -1080,22 +1016,6 @@ def test_a_known_diagonal_does_not_cut_blocks_into_rows(symmetric, given):
     assert_array_equal(sim.columns(every), K)
 
 
-@pytest.mark.parametrize(
-    ("diagonal", "message"),
-    [
-        ([1.0, 2.0], r"array of shape \(4,\); got float64 of shape \(2,\)"),
-        (np.eye(4), r"of shape \(4, 4\)"),
-        (np.nan, "must be finite"),
-        ([1, 2, np.inf, 4], "must be finite"),
-        (1j, "complex128"),
-        ("one", "<U3"),
-    ],
-)
-def test_diagonals_that_are_none(diagonal, message):
-    with pytest.raises(ValueError, match=message):
-        Similarity(WORDS, lengths, diagonal=diagonal)
-
-
 # Items.
 
 
@@ -1166,17 +1086,29 @@ def test_rows_of_a_data_frame():
     assert_array_equal(series.columns([2]).ravel(), [3.0, 6.0, 9.0])
 
 
-def test_items_that_are_none():
-    with pytest.raises(TypeError, match=r"Pass list\(items.values\(\)\)"):
-        Similarity({0: "a"}, lengths)
-    with pytest.raises(TypeError, match="a set has no order"):
-        Similarity({"a", "b"}, lengths)
-    with pytest.raises(ValueError, match="a sequence or an array; got a single value"):
-        Similarity(np.array(3.0), lengths)
-    with pytest.raises(TypeError, match=r"a \w+ has no len\(\). Pass list\(items\)"):
-        Similarity(iter("ab"), lengths)
-    nothing = Similarity([None, None], lambda x, y: 1.0)
-    assert_array_equal(nothing.columns([0]), [[1.0], [1.0]])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"items": []}, "at least one item; got none"),
+        ({"items": (word for word in WORDS)}, r"has no len\(\). Pass list\(items\)"),
+        ({"items": {0: "a"}}, r"Pass list\(items.values\(\)\)"),
+        ({"items": {"a", "b"}}, "a set has no order"),
+        ({"items": np.array(3.0)}, "a sequence or an array; got a single value"),
+        ({"function": np.eye(4)}, r"callable.*from_matrix\(K\)"),
+        ({"batch": "rows"}, "is one of pairs, block; got 'rows'"),
+        *(({"dtype": t}, "float32 or float64; got") for t in (int, complex, "f2")),
+        *(({"batch_size": m}, "batch_size must be") for m in (0, -1, 2.5, np.nan, "8")),
+        ({"batch": "block", "batch_size": 8}, "batch_size is for batch=None and"),
+        *(({"limit": m}, "limit is a number of c") for m in (-1, np.nan, "20", True)),
+        ({"diagonal": [1.0, 2.0]}, r"shape \(4,\); got float64 of shape \(2,\)"),
+        ({"diagonal": np.eye(4)}, r"of shape \(4, 4\)"),
+        *(({"diagonal": d}, "must be finite") for d in (np.nan, [1, 2, np.inf, 4])),
+        *(({"diagonal": d}, "diagonal must be a number") for d in (1j, "one")),
+    ],
+)
+def test_refusals_at_birth(wrong, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Similarity(**{"items": WORDS, "function": lengths} | wrong)
 
 
 @pytest.mark.parametrize("one", ["words.csv", b"ab", Path("words.csv")])
@@ -1344,27 +1276,6 @@ def test_coroutine_functions(running, n_jobs, batch):
     if batch is None:
         assert service.most <= (n_jobs or 1)
         assert n_jobs != 4 or service.most > 1
-
-
-def test_a_service_with_a_rate_limit_and_retries():
-    """The recipe: a lock that is held for a moment, and tenacity."""
-    K = matrix(10)
-    service = Service(K, lambda i, j: (i + j) % 3 == 0)
-    gate = asyncio.Lock()  # at most a request each 0.1 ms
-    inside = []
-
-    @retry(stop=stop_after_attempt(3), wait=wait_random_exponential(max=0.001))
-    async def judge(x, y):
-        async with gate:
-            inside.append(gate.locked())
-            await asyncio.sleep(1e-4)
-        return await service.post(x, y)
-
-    sim = Similarity(range(10), judge, n_jobs=4)
-    assert_array_equal(sim.columns(range(10)), K)
-    assert sim.calls == 55 < len(service.asked) == len(inside)
-    assert 1 < service.most <= 4
-    assert (sim.failed, set(inside)) == (0, {True})
 
 
 def test_a_coroutine_that_fails_names_the_pair():
@@ -1761,24 +1672,6 @@ def test_simlib_imports_four_packages():
     assert (
         expected <= found <= expected | BROUGHT | {"setuptools", "distutils-precedence"}
     )
-
-
-@pytest.mark.parametrize(
-    ("limit", "remaining"), [(np.float32(5), 5), (4.5, 4), (np.float32(np.inf), np.inf)]
-)
-def test_what_remains_is_an_integer_or_infinity(limit, remaining):
-    found = Similarity(range(9), operator.mul, limit=limit).remaining
-    assert found == remaining
-    assert type(found) in (int, float)
-
-
-@pytest.mark.parametrize("limit", [-1, float("nan"), "20", True])
-def test_limits_that_are_none(limit):
-    with pytest.raises(ValueError, match="limit is a number of calls"):
-        Similarity(range(4), operator.mul, limit=limit)
-    sim = Similarity(range(4), operator.mul)
-    with pytest.raises(ValueError, match="limit is a number of calls"):
-        sim.limit = limit
 
 
 def masked(values):

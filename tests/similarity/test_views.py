@@ -196,12 +196,36 @@ def test_remaining():
     sim = Similarity(range(5), lambda x, y: x * y)
     assert sim.remaining == np.inf
     sim.columns([0])
-    sim.limit = 7.0
-    assert (sim.limit, sim.remaining) == (7, 2)
-    assert isinstance(sim.limit, int)
-    sim.limit = 3
-    assert sim.remaining == 0
-    assert sim.map(np.exp).remaining == 0
+    for limit, left in (
+        (7.0, 2),
+        (4, 0),
+        (np.float32(9), 4),
+        (np.float32(np.inf), np.inf),
+    ):
+        sim.limit = limit
+        assert sim.remaining == sim.map(np.exp).remaining == left
+        assert type(sim.remaining) in (int, float)
+    with pytest.raises(ValueError, match="limit is a number of calls"):
+        sim.limit = -1
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda v: v * np.nan, r"turned .* into nan; the similarities"),
+        (lambda v: v.astype(float) * 1e300, r"turned .* into -?inf"),
+        (lambda v: np.emath.sqrt(-abs(v)), "type complex64, which are not real"),
+        (np.ravel, r"turned shape \(9, 1\) into \(9,\)"),
+    ],
+)
+def test_a_mapped_function_that_fails_leaves_the_values(function, message):
+    K = matrix(9)
+    sim = Similarity(range(9), lambda i, j: K[i, j], dtype=np.float32)
+    with pytest.raises(SimilarityError, match=message):
+        sim.map(function).columns([1])
+    assert sim.calls == 9
+    assert_array_equal(sim.columns([1]), K[:, [1]].astype(np.float32))
+    assert sim.calls == 9
 
 
 # Items outside the matrix.
@@ -254,13 +278,6 @@ def test_a_mean_does_not_overflow():
     assert_array_equal(sim.columns([2])[:, 0], [5e-324, 3, 3])
 
 
-def test_a_mapped_function_with_complex_answers():
-    sim = Similarity([-1.0, 2.0], lambda x, y: x * y).map(np.emath.sqrt)
-    with pytest.raises(SimilarityError, match="type complex128, which are not real"):
-        sim.block([0], [1])
-    assert_array_equal(sim.pairs([1], [1]), [2])
-
-
 def test_a_mapped_function_is_not_given_nothing():
     """`numpy.vectorize` cannot be called on no values."""
     sim = Similarity([1.0, 2.0], lambda x, y: x * y).map(np.vectorize(lambda v: v + 1))
@@ -300,13 +317,6 @@ def test_between_of_a_matrix_counts_its_items_from_zero():
     for new in (-1, 4):
         with pytest.raises(SimilarityError, match="IndexError"):
             sim.between([new], [2])
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_mapped_function_beyond_float32():
-    sim = Similarity([1.0, 2.0], lambda x, y: x * y, dtype=np.float32)
-    with pytest.raises(SimilarityError, match="turned 2 into inf"):
-        sim.map(lambda values: values.astype(float) * 1e300).pairs([0], [1])
 
 
 def test_between_obeys_the_limit_and_tells_what_failed():

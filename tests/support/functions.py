@@ -1,7 +1,5 @@
 """Similarity functions in the three forms that `batch` tells."""
 
-import numpy as np
-
 BATCHES = [None, "pairs", "block"]
 
 
@@ -21,10 +19,3 @@ def listed(sim):
 
 def known_pairs(sim):
     return [(int(i), int(j)) for i, j, _ in listed(sim)]
-
-
-def is_what_is_known(sim, K):
-    """Whether each entry is that of K, or unknown."""
-    i, j = np.indices(K.shape).reshape(2, -1)
-    peeked = sim.peek(i, j).reshape(K.shape)
-    return np.array_equal(peeked, np.where(np.isnan(peeked), np.nan, K), equal_nan=True)

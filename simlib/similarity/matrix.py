@@ -1,0 +1,87 @@
+"""Matrices that exist already: what they have to be, and whether they are symmetric."""
+
+from __future__ import annotations
+
+from math import isqrt
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+
+from simlib.similarity.items import unmasked
+
+__all__ = ["MatrixEntries", "given_matrix"]
+
+ROWS = 512  # of a tile, which fits into the cache
+
+
+class MatrixEntries:
+    """The function ``(i, j) -> K[i, j]`` of a matrix that exists already."""
+
+    def __init__(self, K: np.ndarray):
+        self.K = K
+
+    def __call__(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return K[i, j]."""
+        first = min(np.min(i, initial=0), np.min(j, initial=0))
+        if first < 0:  # would wrap
+            raise IndexError(f"Items are numbered 0 to {len(self.K) - 1}; got {first}.")
+        return self.K[i, j]
+
+
+def given_matrix(K: ArrayLike, symmetric: bool | None) -> tuple[np.ndarray, bool]:
+    """Return a square real matrix, and whether it is symmetric."""
+    if scipy.sparse.issparse(K):
+        raise ValueError("The matrix is sparse: pass K.toarray().")
+    K = unmasked(K)
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.dtype.kind not in "fiub":
+        condensed = K.ndim == 1 and 8 * K.size + 1 == isqrt(8 * K.size + 1) ** 2
+        raise ValueError(
+            "A similarity matrix is square and real; got shape "
+            f"{K.shape}, dtype {K.dtype}."
+            + " Of the condensed distances of pdist pass "
+            "scipy.spatial.distance.squareform(K)." * condensed
+        )
+    if symmetric is False:
+        return K, False
+    gap, scale = _asymmetry(K)
+    eps = np.finfo(K.dtype if K.dtype == np.float32 else float).eps
+    is_symmetric = bool(gap <= 100 * eps * scale)
+    if not is_symmetric and _is_triangle(K):
+        raise ValueError(
+            "The matrix is a triangle: on one side of the diagonal all entries "
+            "are zero. Pass K + K.T - np.diag(np.diag(K)), which is symmetric, "
+            "or symmetric=False if these zeros are similarities."
+        )
+    if symmetric and not is_symmetric:
+        raise ValueError(
+            f"The matrix is not symmetric: |K - K.T| reaches {gap:.3g}. Pass "
+            "symmetric=False, or from_matrix(K, symmetric=False).symmetrized() "
+            "to work with (K + K.T)/2."
+        )
+    return K, is_symmetric
+
+
+def _is_triangle(K: np.ndarray) -> bool:
+    """Tell whether all entries on one side of the diagonal are zero."""
+    lower = upper = True
+    for k in range(0, K.shape[0], ROWS):
+        rows = np.asarray(K[k : k + ROWS])
+        lower = lower and not np.triu(rows, k + 1).any()
+        upper = upper and not np.tril(rows, k - 1).any()
+    return lower or upper
+
+
+def _asymmetry(K: np.ndarray) -> tuple[float, float]:
+    """Return max |K - K.T| and max |K|, from tiles that fit into the cache."""
+    gap = scale = 0.0
+    for k in range(0, K.shape[0], ROWS):
+        rows = np.asarray(K[k : k + ROWS], dtype=float)
+        if not np.isfinite(rows).all():
+            i, j = np.argwhere(~np.isfinite(rows))[0]
+            raise ValueError(f"The matrix holds {rows[i, j]} at ({k + i}, {j}).")
+        for j in range(k, K.shape[0], ROWS):
+            tile = np.asarray(K[j : j + ROWS, k : k + ROWS], dtype=float)
+            gap = max(gap, np.abs(rows[:, j : j + ROWS] - tile.T).max())
+        scale = max(scale, np.abs(rows).max())
+    return float(gap), float(scale)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import chi2, hypergeom
 
-from simlib._checks import between_0_and_1, most_calls, shaped, share
+from simlib._checks import inside, most_calls, shaped, share
 from simlib.landmarks import uniform
 from simlib.neighbors.cheap import Calibrated, as_companion, asked, strips
 from simlib.neighbors.paid import Paid
@@ -58,7 +58,7 @@ class Hunt:
                 f"Pairs are hunted among {ALL_PAIRS} items at most; these are {n}. "
                 "Take the pairs of `nearest`, whose values are exact."
             )
-        self.alpha = 1 - between_0_and_1(confidence, "confidence")
+        self.alpha = 1 - inside(confidence, "confidence", 0, 1)
         limit = np.inf if limit is None else most_calls(limit, "limit")
         groups = None if groups is None else _labels(groups, n)
         sizes = np.ones(n) if groups is None else np.bincount(groups)

@@ -71,6 +71,11 @@ def record(
     ------
     ValueError, TypeError
         What neither JSON nor a CSV file holds, or what is volatile and not there.
+
+    Examples
+    --------
+    >>> from press import record
+    >>> record("error", 0.25)  # doctest: +SKIP
     """
     from IPython.display import display
 
@@ -99,13 +104,26 @@ def recorded(chapter: str, name: str | None = None) -> Any:
     """Return a recorded table or value of a chapter, None if it is not recorded yet.
 
     Without a name, return a dictionary of all.
+
+    Examples
+    --------
+    >>> from press import recorded
+    >>> sorted(recorded("scale"))[:2]
+    ['about', 'results']
     """
     values = read_results(Repository.here().book, chapter).get("values", {})
     return values if name is None else values.get(name)
 
 
 def provenance(chapter: str) -> dict[str, Any]:
-    """Return how the results of a chapter came about; empty if there are none yet."""
+    """Return how the results of a chapter came about; empty if there are none yet.
+
+    Examples
+    --------
+    >>> from press import provenance
+    >>> sorted(provenance("nystrom"))[:3]
+    ['code', 'commit', 'data']
+    """
     return read_results(Repository.here().book, chapter).get("provenance", {})
 
 

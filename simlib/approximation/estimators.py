@@ -22,7 +22,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib._checks import symmetric, whole_number
+from simlib._checks import generator, symmetric, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.anchored import Anchored
 from simlib.approximation.methods import named
@@ -285,7 +285,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             answer = method(
                 sim,
                 n_landmarks=min(n_landmarks, sim.n),
-                rng=self._seed(),
+                rng=generator(self.random_state),
                 **options,
             )
         except SimilarityError as error:

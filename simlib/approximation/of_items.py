@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from simlib._checks import generator, one_of
+from simlib._checks import one_of
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity import Similarity
@@ -120,9 +120,6 @@ class OfItems(BaseEstimator):
             return kernel.block(items, landmarks)
         sim = self._similarity(landmarks, kernel)
         return sim.between(items, np.arange(sim.n))
-
-    def _seed(self) -> np.random.Generator:
-        return generator(self.random_state)
 
 
 class Subset(View):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simlib import METHODS, BudgetExceeded, Similarity, approximate_to, estimate_error
+from simlib import METHODS, BudgetExceeded, Similarity, approximate_to
 from simlib.approximation.error_estimate import ValidationSample
 from simlib.datasets import cross_encoder_like, gaussian_psd, sigmoid_kernel
 from simlib.similarity import budget as ledger
@@ -285,13 +285,3 @@ def test_costs_little_more_than_an_oracle():
         )
         ratios.append(sim.calls / METHODS["tikhonov"].calls(400, s))
     assert np.mean(ratios) < 1.7
-
-
-def test_the_interval_is_that_of_estimate_error_for_a_first_answer():
-    """One look: nothing of the sample has been read since."""
-    K = rbf(300)
-    sim = Similarity.from_matrix(K)
-    result = approximate_to(sim, 0.9, rng=0)
-    assert result.reason == "target"
-    other = estimate_error(Similarity.from_matrix(K), result.approximation, rng=0)
-    assert result.error.value == pytest.approx(other.value, rel=0.2)

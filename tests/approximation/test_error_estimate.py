@@ -266,16 +266,6 @@ def test_a_symmetric_answer_to_an_asymmetric_question_is_told():
     estimate_error(sim, METHODS["tikhonov"].function(sim, 40, rng=0), 100)
 
 
-def test_same_seed_same_estimate():
-    K, approximation = indefinite(80), low_rank(80)
-    runs = [(7, 300), (np.random.default_rng(7), 300), (8, 300)]
-    one, same, other = (
-        estimate_error(Similarity.from_matrix(K), approximation, m, rng=rng)
-        for rng, m in runs
-    )
-    assert one == same != other
-
-
 # The interval, from the formula by plain loops
 
 

@@ -396,7 +396,7 @@ MUTANTS = [
     Mutant(
         "an estimator does not pass its seed on",
         "SimilarityFeatures._fit",
-        "rng=self._seed(),",
+        "rng=generator(self.random_state),",
         "rng=np.random.default_rng(0),",
     ),
     # System 2

@@ -11,8 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.linalg import (
     LinearOperator,
     aslinearoperator,
-    cg,
-    eigsh,
     minres,
     svds,
 )
@@ -74,12 +72,6 @@ def test_by_hand_with_a_residual():
     assert_allclose(K.eigh(1)[0], [12])
     Z, signs = K.embedding()  # of the factor part
     assert_allclose((Z * signs) @ Z.T, [[3, 6], [6, 12]])
-
-
-def test_a_negative_core_has_negative_signs():
-    Z, signs = LowRank(np.eye(2), np.diag([1.0, -4.0])).embedding()
-    assert_array_equal(signs, [-1, 1])  # by decreasing magnitude
-    assert_allclose(np.abs(Z), [[0, 1], [2, 0]])
 
 
 def test_landmarks_change_sides_in_the_transpose():
@@ -245,18 +237,9 @@ def test_it_is_a_linear_operator(symmetric):
     assert_allclose(K @ (x + 1j * y), dense @ (x + 1j * y))
     singular = np.linalg.svd(dense, compute_uv=False)
     assert_allclose(np.sort(svds(K, k=3, rng=0)[1]), np.sort(singular[:3]))
-
-
-def test_iterative_solvers_take_it():
-    left = np.random.default_rng(0).standard_normal((40, 5))
-    K = LowRank(left, np.eye(5), residual=scipy.sparse.eye_array(40))
-    dense = left @ left.T + np.eye(40)
-    y = np.arange(40.0)
-    x, failed = cg(K, y, rtol=1e-12)
-    assert failed == 0
-    assert_allclose(x, np.linalg.solve(dense, y))
-    assert_allclose(x, K.solve(y, 0))
-    assert_allclose(eigsh(K, k=2, rng=0)[0], np.linalg.eigvalsh(dense)[-2:])
+    if symmetric:
+        solution = minres(K, y, rtol=1e-12)[0]
+        assert_allclose(solution, np.linalg.solve(dense, y), rtol=1e-6)
 
 
 # The factors.
@@ -452,18 +435,6 @@ def test_indices_that_are_none(rank_one, index, error, message):
         rank_one.entries(np.zeros(np.size(index), dtype=int), index)
     assert_array_equal(rank_one.rows(np.uint8([1])), [[6, 12]])
     assert rank_one.rows([]).shape == (0, 2)
-
-
-@given(st.integers(1, 40), st.integers(0, 60), st.integers(0, 99), st.booleans())
-@settings(deadline=None, max_examples=25, derandomize=True)
-def test_entries_however_many_and_however_spread(n, m, seed, in_sparse_factors):
-    rng = np.random.default_rng(seed)
-    left, core, right = (rng.standard_normal(s) for s in ((n, 3), (3, 2), (n + 2, 2)))
-    if in_sparse_factors:
-        left, right = (scipy.sparse.csr_array(factor) for factor in (left, right))
-    K = LowRank(left, core, right)
-    i, j = rng.integers(n, size=m), rng.integers(n + 2, size=m)
-    assert_allclose(K.entries(i, j), K.toarray()[i, j], atol=1e-12)
 
 
 def test_an_operator_residual_that_is_not_symmetric_is_refused():

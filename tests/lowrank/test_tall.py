@@ -35,8 +35,10 @@ def test_blocks_are_all_rows_once(n, width, beside, held):
     st.integers(0, 99),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
-def test_entries_in_blocks(n, m, seed, sparse, grid):
+def test_entries(n, m, seed, sparse, grid, in_blocks):
+    """However many and however spread."""
     rng = np.random.default_rng(seed)
     left, core, right = (rng.standard_normal(s) for s in ((n, 3), (3, 2), (n + 2, 2)))
     expected = left @ core @ right.T
@@ -46,8 +48,9 @@ def test_entries_in_blocks(n, m, seed, sparse, grid):
     if sparse:
         left, right = (scipy.sparse.csr_array(factor) for factor in (left, right))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "HELD", 9)
-        patch.setattr(blocks, "TALL", 1)
+        if in_blocks:
+            patch.setattr(blocks, "HELD", 9)
+            patch.setattr(blocks, "TALL", 1)
         found = LowRank(left, core, right).entries(i, j)
     assert_allclose(found, expected[i, j], atol=1e-12)
 

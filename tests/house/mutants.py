@@ -673,8 +673,8 @@ MUTANTS = [
 ]
 
 
-def fails(root: Path, tests: Sequence[str]) -> bool:
-    """Tell whether any of the tests fails; raise if they cannot be run."""
+def failures(root: Path, tests: str) -> str:
+    """Return what pytest says if a test fails, "" if none does; raise if none runs."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     command += ["-m", "not browser"]  # slow ones, too
     environment = {k: v for k, v in os.environ.items() if k != "SIMLIB_DATA"} | {
@@ -682,11 +682,11 @@ def fails(root: Path, tests: Sequence[str]) -> bool:
         "PYTHONDONTWRITEBYTECODE": "1",  # two edits of one size may fall into a second
     }
     done = subprocess.run(
-        [*command, *tests], cwd=root, env=environment, capture_output=True, text=True
+        [*command, tests], cwd=root, env=environment, capture_output=True, text=True
     )
     if done.returncode not in (0, 1):
-        raise RuntimeError(f"pytest {' '.join(tests)} does not run:\n{done.stdout}")
-    return done.returncode == 1
+        raise RuntimeError(f"pytest {tests} does not run:\n{done.stdout}")
+    return done.stdout if done.returncode else ""
 
 
 def copy(root: Path) -> None:
@@ -700,7 +700,7 @@ def kill(mutant: Mutant) -> bool:
         root, path = Path(folder), mutant.place.path
         copy(root)
         (root / path).write_text(mutant.mutated(), encoding="utf-8")
-        killed = any(fails(root, [tests]) for tests in mutant.looked_at)
+        killed = any(failures(root, tests) for tests in mutant.looked_at)
     word = "killed  " if killed else "SURVIVED"
     print(f"{word} {path}: {mutant.what}", flush=True)
     return killed
@@ -710,9 +710,9 @@ def passes(tests: str) -> bool:
     """Tell whether some tests pass as it is; say so if they do not."""
     with TemporaryDirectory() as folder:
         copy(Path(folder))
-        failed = fails(Path(folder), [tests])
+        failed = failures(Path(folder), tests)
     if failed:
-        print(f"FAILS    {tests} without any mutant", flush=True)
+        print(f"FAILS    {tests} without any mutant\n{failed}", flush=True)
     return not failed
 
 

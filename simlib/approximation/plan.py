@@ -197,7 +197,14 @@ class Method:
 
 
 def last(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to `high` that fits, or `low`, by bisection."""
+    """Return the largest number up to `high` that fits, or `low`.
+
+    Steps that double come first: a plan of many landmarks takes long to price.
+    """
+    step = 1
+    while low + step <= high and fits(low + step):
+        low, step = low + step, 2 * step
+    high = min(high, low + step - 1)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)

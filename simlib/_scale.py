@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["balanced", "exponent", "largest_ratio", "norm", "norms", "unit"]
+__all__ = [
+    "column_exponents",
+    "exponent",
+    "largest_ratio",
+    "norm",
+    "norms",
+    "unit",
+    "unit_columns",
+]
 
 
 def exponent(*arrays: Any) -> int:
@@ -33,15 +41,20 @@ def norm(A: np.ndarray) -> float:
     return float(np.ldexp(np.linalg.norm(B), e))
 
 
-def balanced(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def column_exponents(X: np.ndarray) -> np.ndarray:
+    """Return e of the largest number of each column."""
+    return np.frexp(abs(X).max(axis=0, initial=0))[1]
+
+
+def unit_columns(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return columns of entries up to 1, and the powers of 2 they were divided by."""
-    exponents = np.frexp(abs(X).max(axis=0, initial=0))[1]
+    exponents = column_exponents(X)
     return np.ldexp(X, -exponents), exponents
 
 
 def norms(X: np.ndarray) -> np.ndarray:
     """Return the norms of columns, whose squares may be out of range."""
-    X, exponents = balanced(X)
+    X, exponents = unit_columns(X)
     return np.ldexp(np.linalg.norm(X, axis=0), exponents)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simlib._scale import balanced, largest_ratio, norms
+from simlib._scale import largest_ratio, norms, unit_columns
 from support.matrices import quick
 
 
@@ -12,7 +12,7 @@ def test_norms_of_columns_of_any_size(seed, power):
     X = np.random.default_rng(seed).standard_normal((7, 3))
     expected = np.linalg.norm(X, axis=0)
     np.testing.assert_allclose(norms(X * 10.0**power), expected * 10.0**power)
-    Y, exponents = balanced(X)
+    Y, exponents = unit_columns(X)
     np.testing.assert_array_equal(np.ldexp(Y, exponents), X)
     assert ((abs(Y).max(axis=0) >= 0.5) & (abs(Y).max(axis=0) < 1)).all()
 

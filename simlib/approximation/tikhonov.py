@@ -149,7 +149,7 @@ def tikhonov(
     if ridge != "cv":
         ridge = in_units(ridge, K.exponent)
     if nugget:
-        K, ridge = _without_nugget(K, ridge)
+        K, ridge = _choose_nugget(K, ridge)
     elif ridge == "cv":
         ridge, _ = K.cross_validate("cv")
     C, U, R = K.factors(ridge)
@@ -211,7 +211,7 @@ def _selected(
     return replace(plan, columns=S1, block=np.append(S1, S2[~np.isin(S2, S1)]))
 
 
-def _without_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:
+def _choose_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:
     """Return the problem less the smallest shift that is good enough, and its ridge.
 
     Good enough is within a standard error of the best.

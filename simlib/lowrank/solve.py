@@ -21,7 +21,7 @@ from scipy.linalg import lu_solve, solve_triangular
 from scipy.linalg.lapack import dgecon, dgetrf
 from scipy.sparse.linalg import splu
 
-from simlib._scale import balanced, norm
+from simlib._scale import norm, unit_columns
 from simlib.lowrank.tall import assembled, dense, gram_qr, qr, transposed_times
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _refined(solve: Solver, K: LowRank, y: np.ndarray, ridge: float) -> np.ndarr
     D^-1 y and what is taken from it are large and nearly equal then. Columns are made
     of one size, or a small one would be forgotten.
     """
-    y, sizes = balanced(y)
+    y, sizes = unit_columns(y)
     x, before = solve(y), np.inf
     for _ in range(REFINEMENTS):
         product = K.matmat(x)

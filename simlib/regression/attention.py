@@ -27,7 +27,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simlib._checks import finite, generator, inside, whole_number
-from simlib._scale import balanced, largest_ratio, norms
+from simlib._scale import largest_ratio, norms, unit_columns
 from simlib.regression.kernel import (
     BLOCK,
     GaussianKernel,
@@ -191,7 +191,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError("y is sparse, and its solution is not: pass y.toarray().")
         options = {"multi_output": True, "y_numeric": True, "copy": True}  # X is kept
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
-        Y, scale = balanced(y.astype(np.float64).reshape(len(y), -1))
+        Y, scale = unit_columns(y.astype(np.float64).reshape(len(y), -1))
         rng = generator(self.random_state)
         _demand_digits(X)
         if self.ridge == 0:
@@ -310,7 +310,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _solve(
         self, kernel: GaussianKernel, F: np.ndarray, Y: np.ndarray
     ) -> np.ndarray:
-        """Return the Gaussian coefficients of the targets Y, which are balanced."""
+        """Return the Gaussian coefficients of targets Y with columns of unit size."""
         self.rank_ = F.shape[1]
         squares = row_norms(self.X_fit_, squared=True)
         ridge = self.ridge * np.exp(-squares)

@@ -18,7 +18,7 @@ import scipy.linalg
 import scipy.sparse
 from scipy.linalg.lapack import dpocon
 
-from simlib._scale import norms
+from simlib._scale import column_exponents, norms
 from simlib.lowrank.tall import dense
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import CACHED, blocks
@@ -58,7 +58,7 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
     squares, exponents = np.diag(gram).copy(), np.zeros(len(gram), int)
     if not ((squares > 1 / SQUARES) & (squares < SQUARES)).all():
         largest = [dense(abs(block).max(axis=0)) for block in blocks(A)]
-        exponents = np.frexp(np.max(largest, axis=0))[1]
+        exponents = column_exponents(np.array(largest))
         gram = gram_matrix(A, exponents)
         squares = np.diag(gram).copy()
     if not (squares > 0).all():

@@ -27,7 +27,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import finite, one_of
-from simlib._scale import norms
+from simlib._scale import column_exponents, norms
 from simlib.lowrank.tall import dense, read_only
 from simlib.regression import sketch as sketches
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
@@ -274,7 +274,7 @@ class ColumnScaling:
             sizes = np.sqrt(_sums(A, A.data**2))
         if not ((sizes > 1 / SQUARES) & (sizes < SQUARES)).all():
             largest = abs(A).max(axis=0).toarray()
-            exponents = np.frexp(largest)[1]
+            exponents = column_exponents(largest[None])
             squares = np.ldexp(A.data, -exponents[A.indices]) ** 2
             sizes = np.ldexp(np.sqrt(_sums(A, squares)), exponents)
         demand_in_range(sizes)

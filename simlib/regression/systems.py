@@ -22,7 +22,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike
 
 from simlib._checks import numbers, whole_number
-from simlib._scale import balanced, largest_ratio, norms
+from simlib._scale import largest_ratio, norms, unit_columns
 from simlib.regression.preconditioner import (
     ColumnScaling,
     Preconditioner,
@@ -146,7 +146,7 @@ class Problem:
                 f"b must have shape ({rows},) or ({rows}, k) for an A of shape "
                 f"{(n, d)}; got {b.shape}."
             )
-        B, exponents = balanced(b.astype(np.float64).reshape(len(b), -1))
+        B, exponents = unit_columns(b.astype(np.float64).reshape(len(b), -1))
         return cls(A, B, exponents, (d, *b.shape[1:]), j, least_squares)
 
     def __len__(self) -> int:
@@ -359,9 +359,9 @@ def solve_in_turn(
     right_hand_side, exponents = problem.B, np.zeros_like(problem.exponents)
     for k in range(len(problem)):
         if k:
-            right_hand_side, exponents = balanced(chain.answers[-1])
+            right_hand_side, exponents = unit_columns(chain.answers[-1])
         elif not problem.least_squares:
-            right_hand_side, exponents = balanced(right_hand_side)
+            right_hand_side, exponents = unit_columns(right_hand_side)
         solve = first if k == 0 and problem.least_squares else then
         X, steps = solve(right_hand_side)
         chain.right_hand_sides.append(right_hand_side)

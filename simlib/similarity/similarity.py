@@ -628,7 +628,7 @@ class Similarity(SimilarityMatrix):
     def _new_ids(self, new_items: Any) -> np.ndarray | None:
         """Return what new items go by in the store, if they can be known again."""
         store = self._store
-        if store is None or self._table.by_name or not store.open:
+        if store is None or self._table.by_name or not store.is_open:
             return None
         if not self._others.loaded:
             self._others.loaded = True

@@ -158,13 +158,13 @@ class Store:
         return type(None), ()  # only the process that opened it writes
 
     @property
-    def open(self) -> bool:
+    def is_open(self) -> bool:
         """Whether this is the process that opened the file, and has not closed it."""
         return self._connection is not None and os.getpid() == self._process
 
     def hand(self, record: Record) -> None:
         """Take a finished request, to be written by `flush`."""
-        if self.open:
+        if self.is_open:
             values = record.values.copy()  # the function may write over its own
             self.pending += _cut(record._replace(values=values))
 
@@ -177,7 +177,7 @@ class Store:
             The disk is full, or the file cannot be written for another reason. What is
             pending stays so.
         """
-        while self.pending and self.open:
+        while self.pending and self.is_open:
             assert self._connection is not None
             row = self._row(self.pending[0])
             try:
@@ -196,7 +196,7 @@ class Store:
             As from `flush`; then the file stays open.
         """
         self.flush()
-        if self._connection is not None and self.open:
+        if self._connection is not None and self.is_open:
             self._connection.close()
             self._connection = None
 

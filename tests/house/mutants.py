@@ -378,7 +378,7 @@ MUTANTS = [
     Mutant(
         "a small right-hand side is refined as its large neighbour is",
         "lowrank/_refined",
-        "y, sizes = balanced(y)",
+        "y, sizes = unit_columns(y)",
         "sizes = 0",
     ),
     Mutant(

@@ -92,7 +92,6 @@ def approximate_to(
     confidence : float, default=0.95
         Of the interval whose upper end has to reach the target.
     rng : int, Generator or None
-        Source of randomness.
     **options
         Options of the method.
 
@@ -169,10 +168,7 @@ def approximate_to(
 def _landmarks_needed(
     looks: list[tuple[int, float]], error: ErrorEstimate, target: float
 ) -> int:
-    """Return how many landmarks would bring the end of the interval to the target.
-
-    Extrapolates the last two errors for different numbers by a power law, and not far.
-    """
+    """Return how many landmarks would bring the end of the interval to the target."""
     s, value = looks[-1]
     decay = DECAY
     others = [(size, other) for size, other in looks if size < s]

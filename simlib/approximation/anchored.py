@@ -366,11 +366,7 @@ def _less(K: Problem, B: Problem, weight: float) -> Problem:
 
 
 def _choose(K: Problem, B: Problem) -> tuple[float, float]:
-    """Return the weight of B and the ridge that predict unseen entries best.
-
-    Of equals the least weight and the largest ridge; all that is as small as the
-    rounding error of factors is equal.
-    """
+    """Return the weight of B and the ridge that predict unseen entries best."""
     if K.S1.size == len(K.C):  # nothing is unseen
         return 0.0, 0.0
     eps = np.finfo(K.C.dtype).eps
@@ -391,11 +387,7 @@ def _choose(K: Problem, B: Problem) -> tuple[float, float]:
 def _joined(
     K: Problem, core: np.ndarray, base: LowRank, weight: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the factors of w P M Q^T + C U R^T, where C and R are rest of K.
-
-    With [K[:, S1], P] on the left, and likewise on the right, all that C and R subtract
-    moves into the core.
-    """
+    """Return the factors of w P M Q^T + C U R^T, where C and R are rest of K."""
     K, S1, dtype = K.divided(-K.exponent), K.S1, K.C.dtype
     M = weight * base.core
     from_left = np.vstack([np.eye(S1.size), -M @ base.right[S1].T])
@@ -412,12 +404,7 @@ def _joined(
 def _calibration(
     plan: Plan, cheap: Reading, dear: Reading, sim: SimilarityMatrix
 ) -> Callable[[ArrayLike], np.ndarray]:
-    """Return the isotonic regression of K on G, as a function.
-
-    Each evaluated pair counts once. The direction is the sign of the rank correlation
-    off the diagonal. What rounding tells apart, such as the cosines of items with
-    themselves, counts as equal.
-    """
+    """Return the isotonic regression of K on G, as a function."""
     x, y = (_off_diagonal(plan, read, sim.symmetric) for read in (cheap, dear))
     x = _rounded(x)
     x_rank, y_rank = rankdata(x), rankdata(y)
@@ -446,11 +433,7 @@ def _off_diagonal(plan: Plan, read: Reading, symmetric: bool) -> np.ndarray:
 
 
 def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return fewer knots of a monotone function where there are very many.
-
-    Of those whose values agree to one part in `LEVELS` of the range the first and the
-    last stay: what is between them is met as closely, and every jump is kept.
-    """
+    """Return fewer knots of a monotone function where there are very many."""
     if knots.size <= 2 * LEVELS:
         return knots, values
     low, high = values.min(), values.max()

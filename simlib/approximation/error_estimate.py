@@ -99,7 +99,6 @@ def estimate_error(
     confidence : float, default=0.95
         Of the interval.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------
@@ -238,10 +237,7 @@ class ValidationSample:
         self._evaluate(self._strata.enlarged(n_pairs))
 
     def _evaluate(self, strata: Strata) -> None:
-        """Draw the sample, which contains the one before, and evaluate it.
-
-        Where that fails the one before stays.
-        """
+        """Draw the sample, which contains the one before, and evaluate it."""
         chosen = strata.draw(np.random.default_rng(self._seed))
         i, j = (np.append(part[chosen], self._on) for part in self._pool)
         values = self.sim.pairs(i, j)
@@ -293,11 +289,7 @@ class ValidationSample:
     def _squares(
         self, approximation: LowRank, i: np.ndarray, j: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what pairs add to the squares of the norms of K - K~ and of K.
-
-        Relative to a power of two beside the largest entry of K, as the squares of
-        squares of its own scale need not be numbers.
-        """
+        """Return what pairs add to the squares of the norms of K - K~ and of K."""
         unit, symmetric = -exponent(self._largest), self.sim.symmetric
         values = values.astype(float)
         both = 1 + (symmetric & (i != j))

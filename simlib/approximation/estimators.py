@@ -193,7 +193,6 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             callable, one for each row of an array or data frame; the symmetric (n, n)
             matrix itself for "precomputed"; integers for a `Similarity`.
         y : ignored
-            Here so that pipelines can pass it.
 
         Returns
         -------

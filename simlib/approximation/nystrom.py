@@ -63,7 +63,6 @@ def nystrom(
     landmarks : array of int, optional
         Indices to use in place of a uniform draw.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------
@@ -148,11 +147,7 @@ def nystrom_plan(
 
 
 def _cross_validated(problem: Problem) -> float:
-    """Return the cut-off that fits the block best, off its diagonal.
-
-    As for a ridge, answers of more than twice the norm estimated from the columns are
-    left out.
-    """
+    """Return the cut-off that fits the block best, off its diagonal."""
     A, C, s = problem.A, problem.C.astype(float, copy=False), problem.S1.size
     R = C if problem.R is None else problem.R.astype(float, copy=False)
     least = smallest_inverted(problem.C.dtype)

@@ -63,7 +63,6 @@ def rpcholesky(
         Indices to use in place of the draw. Those that the ones before them explain to
         rounding error, such as repeated items, are left out.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------
@@ -186,10 +185,7 @@ class _PartialCholesky:
             self.add(proposals, weights[proposals] * rng.random(block_size))
 
     def add(self, proposals: np.ndarray, thresholds: np.ndarray) -> None:
-        """Take the proposals whose residual passes the threshold, and their columns.
-
-        It is the residual after those before it that has to pass.
-        """
+        """Take the proposals whose residual passes the threshold, and their columns."""
         S, L = self._accepted(proposals, thresholds)
         F, new = self.F[:, : self.rank], self.F[:, self.rank :][:, : S.size]
         new[:] = _divide(self.entries.columns(self.landmarks, S) - F @ F[S].T, L)
@@ -201,10 +197,7 @@ class _PartialCholesky:
     def _accepted(
         self, proposals: np.ndarray, thresholds: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the accepted proposals and the Cholesky factor of their residual.
-
-        Nothing is asked for outside the columns of the accepted ones.
-        """
+        """Return the accepted proposals and the Cholesky factor of their residual."""
         F, residual = self.F[proposals, : self.rank], self.residual[proposals]
         room = self.F.shape[1] - self.rank
         L = np.zeros((proposals.size, min(proposals.size, room)))
@@ -247,13 +240,7 @@ class _PartialCholesky:
         rows: np.ndarray,
         taken: list[int],
     ) -> None:
-        """Raise where the diagonal of the residual is negative beyond rounding.
-
-        Where landmarks, and those `taken` of the rows of a factor, nearly depend on
-        each other, the coefficients of an item in them are large, and multiply the
-        rounding errors of the similarities. If these explain the residual, less than
-        ten times as much counts as zero from now on.
-        """
+        """Raise where the diagonal of the residual is negative beyond rounding."""
         worst = int(np.argmin(residual))
         if residual[worst] >= -self._allowed:
             return
@@ -282,10 +269,7 @@ class _PartialCholesky:
 
 
 class _Entries:
-    """Entries of K, of which none is evaluated before it is clear that all can be.
-
-    Up to then everything was known: a draw that is made again gets so far for nothing.
-    """
+    """Entries of K, of which none is evaluated before it is clear that all can be."""
 
     def __init__(self, sim: SimilarityMatrix, most: int):
         self.sim, self.most = sim, most
@@ -294,10 +278,7 @@ class _Entries:
 
     @property
     def eps(self) -> float:
-        """The rounding unit of the values.
-
-        Those that float32 holds, but not with four bits less, were rounded to it.
-        """
+        """The rounding unit of the values."""
         single = self._single and self._fine
         return float(np.finfo(np.float32 if single else self.sim.dtype).eps)
 
@@ -325,10 +306,7 @@ class _Entries:
         return values
 
     def _afford(self, landmarks: ArrayLike) -> None:
-        """Check the budget for these landmarks, and as many as may follow.
-
-        Of those that follow nothing counts as known.
-        """
+        """Check the budget for these landmarks, and as many as may follow."""
         if self._affordable:
             return
         sim, n = self.sim, self.sim.n

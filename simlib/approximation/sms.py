@@ -75,7 +75,6 @@ def sms_nystrom(
     landmarks : array of int, optional
         Indices to use in place of a uniform draw.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------

@@ -55,7 +55,6 @@ def estimate_spectrum(
     n_sample : int
         Size s of the principal block, 1 to n. With s = n the answer is exact.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------

@@ -78,7 +78,6 @@ def tikhonov(
     overlay : bool, default=False
         Return the evaluated entries as they are, not as the core fits them.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------
@@ -194,10 +193,7 @@ def _selected(
     select: Callable[..., np.ndarray],
     rng: np.random.Generator,
 ) -> Plan:
-    """Return the plan with landmarks that are selected in its block, which is read.
-
-    The budget is checked before that: for columns of which nothing is known beforehand.
-    """
+    """Return the plan with landmarks that are selected in its block, which is read."""
     S2, s1, blank = plan.block, plan.columns.size, sim.blank()
     block = Plan(sim.n, block=S2)
 
@@ -212,10 +208,7 @@ def _selected(
 
 
 def _without_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:
-    """Return the problem less the smallest shift that is good enough, and its ridge.
-
-    Good enough is within a standard error of the best.
-    """
+    """Return the problem less the smallest shift that is good enough, and its ridge."""
     shifts = np.unique(NUGGETS * np.diag(K.A).mean())
     shifts = shifts[np.argsort(np.abs(shifts))]
     problems = [K.without(tau) for tau in shifts]

@@ -109,10 +109,7 @@ def heat_geodesics(
 
 
 def _refined(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same surface with long edges halved, and its first vertices the same.
-
-    A triangle is cut by the middles of its sides into two, three or four.
-    """
+    """Return the same surface with long edges halved, and its first vertices the same."""
     vertices, most = vertices.astype(np.float64), len(vertices) + ADDED
     area = triangles(vertices, faces)[1].sum() / 2
     while len(vertices) < most:
@@ -256,10 +253,7 @@ def _shortest(adjacency: Any) -> Any:
 
 
 def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return both, and the power of 2 by which the vertices were divided.
-
-    Edges then have a length of about 1: some tolerances of the packages are absolute.
-    """
+    """Return both, and the power of 2 by which the vertices were divided."""
     points, faces = check_mesh(vertices, faces)
     if (points == points[0]).all():
         raise ValueError("All vertices coincide: they are no surface.")
@@ -306,12 +300,7 @@ def _demand_area(vertices: np.ndarray, faces: np.ndarray) -> None:
 
 
 def _demand_surface(vertices: np.ndarray, faces: np.ndarray) -> None:
-    """Refuse where pygeodesic crashes or leaves out distances.
-
-    Side k of a triangle leads from its corner k to the next. The sides that meet in a
-    corner belong to one fan round its vertex, and a surface has as many fans as
-    vertices.
-    """
+    """Refuse where pygeodesic crashes or leaves out distances."""
     _, double, longest = triangles(vertices, faces)
     thin = double <= 1e-5 * longest
     if thin.any():

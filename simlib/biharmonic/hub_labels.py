@@ -389,11 +389,7 @@ def _shared(depth, parent, places):
 
 @njit(nogil=True, cache=True)
 def _rows(labels, start, depth, parent, sources, targets, shared, columns, out):
-    """Fill in distances to targets in ascending order, a tile of them at a time.
-
-    Seen from a source, the common ancestors become fewer to both sides. The labels of a
-    tile stay in the cache while all sources are compared with them.
-    """
+    """Fill in distances to targets in ascending order, a tile of them at a time."""
     n = targets.size
     middle = np.searchsorted(targets, sources)
     common = np.empty(sources.size, np.int64)

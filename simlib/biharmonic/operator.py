@@ -243,11 +243,7 @@ def _masses(mass: Any, n: int) -> np.ndarray:
 
 
 def _refuse_hub(L: csr_array) -> None:
-    """M has a dense block of the neighbours of each node.
-
-    The blocks of nodes near each other overlap. Those of hubs, which have more than ten
-    times as many neighbours as the mean, are counted as if they did not.
-    """
+    """M has a dense block of the neighbours of each node."""
     sizes = np.diff(L.indptr).astype(np.int64)
     hubs = sizes[sizes * L.shape[0] > 10 * L.nnz]
     entries = min((hubs**2).sum(), L.shape[0] ** 2)

@@ -256,11 +256,7 @@ def _near(start, stamp, M_indptr, M_indices, node, seen, queue, near):
 
 @njit(nogil=True, cache=True)
 def _climb(q, stamp, parent, mark, batch, taken, path, order, size):
-    """Go from q to the root, as far as it is new to this column.
-
-    Add to `order` what is new to its batch, ancestors before descendants; return the
-    new size of that, and how many nodes are new to the column.
-    """
+    """Go from q to the root, as far as it is new to this column."""
     length, new, fresh = 0, 0, 0
     while q != -1 and mark[q] != stamp:
         fresh += mark[q] != stamp - 1  # nor did the right-hand side come through
@@ -329,11 +325,7 @@ def _solve(
     landmarks, M_indptr, M_indices, M_data, L_indptr, L_indices, L_data, D,
     parent, node, item, signs, reach, nnz, x, mark, first, second, seen,
 ):  # fmt: skip
-    """Rows, values and number of entries kept, nodes touched, and sums by signs.
-
-    The last five are zeros: the columns of a batch side by side, for each node the last
-    column and the last batches that came through it, and for each item the last column.
-    """
+    """Rows, values and number of entries kept, nodes touched, and sums by signs."""
     m, width = x.shape
     queue = np.empty(seen.size, node.dtype)
     forward, backward = np.empty(m, node.dtype), np.empty(m, node.dtype)

@@ -134,11 +134,7 @@ class Saved:
 
 
 def _write(folder: str | os.PathLike[str], kind: str, parts: Mapping[str, Any]) -> None:
-    """Write the parts of an answer of a kind: arrays, sparse arrays, plain values.
-
-    An array that is there under two names is written once. All is written beside the
-    folder, which then takes its place; whatever stops that leaves the folder as it was.
-    """
+    """Write the parts of an answer of a kind: arrays, sparse arrays, plain values."""
     folder = Path(folder).resolve()  # where a link leads
     _check_place(folder)
     try:

@@ -129,11 +129,7 @@ def _small_inverse(system: np.ndarray, ridge: float) -> Solver:
 
 
 def _refined(solve: Solver, K: LowRank, y: np.ndarray, ridge: float) -> np.ndarray:
-    """Return solutions with the digits that small ridges cost.
-
-    D^-1 y and what is taken from it are large and nearly equal then. Columns are made
-    of one size, or a small one would be forgotten.
-    """
+    """Return solutions with the digits that small ridges cost."""
     y, sizes = balanced(y)
     x, before = solve(y), np.inf
     for _ in range(REFINEMENTS):

@@ -54,11 +54,7 @@ _starting = threading.Lock()
 
 
 def _awaited(value: Any) -> Any:
-    """Return a value, or what a coroutine returns, whether or not a loop runs here.
-
-    All coroutines run in one loop, in a thread of its own: the connections that a
-    client keeps belong to the loop in which they were opened.
-    """
+    """Return a value, or what a coroutine returns, whether or not a loop runs here."""
     if not hasattr(value, "__await__"):
         return value
     import asyncio

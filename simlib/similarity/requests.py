@@ -453,10 +453,7 @@ class Rectangle:
             yield a, b, np.isnan(self.out[np.ix_(a, b)])
 
     def _known_again(self) -> np.ndarray:
-        """Return the places, shape (2, m), that are known and evaluated all the same.
-
-        They would cut the tiles of a matrix that is not symmetric into single rows.
-        """
+        """Return the places, shape (2, m), that are known and evaluated all the same."""
         if self.symmetric or self.fresh:
             return np.zeros((2, 0), dtype=np.int64)
         tiles = (

@@ -225,10 +225,7 @@ class Store:
         return whole
 
     def _rescue(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Put a new file with what can be read in the place of a damaged one.
-
-        At any moment there is a file in that place.
-        """
+        """Put a new file with what can be read in the place of a damaged one."""
         assert self._connection is not None
         manifest = _manifest(self._connection, self.path)
         aside = _aside(self.path)

@@ -177,7 +177,7 @@ def _profiles(approximation: LowRank) -> np.ndarray:
 
 
 def _levels(values: np.ndarray, quantiles: np.ndarray) -> tuple[np.ndarray, int]:
-    """Cut at quantiles; return the level of each value and how many levels there are."""
+    """Return the level of each value, cut at quantiles, and how many there are."""
     if quantiles.size == 0:
         return np.zeros(values.size, dtype=int), 1
     edges = np.quantile(values, quantiles)

@@ -67,15 +67,8 @@ def evaluations(
 ) -> int:
     """Return how many evaluations requests for blocks, and then for pairs, make.
 
-    Parameters
-    ----------
-    known : sequence of Known
-        What costs nothing. The first knows of the matrix whether it is symmetric.
-    blocks : sequence of Block
-        What stands in several counts once.
-    pairs : two arrays of int, optional
-    grids : bool
-        Whether both halves of small tiles on the diagonal are evaluated.
+    What stands in several counts once. The first of `known` knows whether the matrix is
+    symmetric; `grids`: both halves of small tiles on the diagonal are evaluated.
     """
     n, symmetric = known[0].n, known[0].symmetric
     extra = _both_halves(known, blocks) if grids else 0
@@ -159,20 +152,8 @@ class Region:
     """The entries of some blocks of an n x n matrix, less those of others.
 
     Items that stand in the same rows and columns of all the blocks are alike, and there
-    are few kinds of them: nothing here has the size of a block.
-
-    Parameters
-    ----------
-    n : int
-        Size of the matrix.
-    blocks : iterable of Block
-        What is inside.
-    symmetric : bool
-        Whether (i, j) and (j, i) are one entry.
-    without : iterable of Block
-        What is outside all the same.
-    diagonal : bool
-        Whether entries (i, i) can be inside.
+    are few kinds of them: nothing here has the size of a block. If `symmetric`, (i, j)
+    and (j, i) are one entry; `diagonal`: entries (i, i) can be inside.
     """
 
     def __init__(
@@ -453,7 +434,7 @@ class Rectangle:
             yield a, b, np.isnan(self.out[np.ix_(a, b)])
 
     def _known_again(self) -> np.ndarray:
-        """Return the places, shape (2, m), that are known and evaluated all the same."""
+        """Return the places, shape (2, m), that are known and evaluated again."""
         if self.symmetric or self.fresh:
             return np.zeros((2, 0), dtype=np.int64)
         tiles = (

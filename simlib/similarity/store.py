@@ -103,6 +103,9 @@ class Names(NamedTuple):
 class Store:
     """The file of one similarity, open for writing.
 
+    ``journal_mode=DELETE`` and ``synchronous=FULL``: a request that `flush` has written
+    survives a crash of the process and of the machine.
+
     Parameters
     ----------
     path : str or path
@@ -122,11 +125,6 @@ class Store:
     StoreError
         The file is no store, in use, of another format or of another function; or it
         cannot be opened or made.
-
-    Notes
-    -----
-    ``journal_mode=DELETE`` and ``synchronous=FULL``: a request that `flush` has written
-    survives a crash of the process and of the machine.
     """
 
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, str]):
@@ -171,11 +169,7 @@ class Store:
     def flush(self) -> None:
         """Write what is pending, each request in a transaction of its own.
 
-        Raises
-        ------
-        StoreError
-            The disk is full, or the file cannot be written for another reason. What is
-            pending stays so.
+        Raises StoreError where the file cannot be written; what is pending stays so.
         """
         while self.pending and self.open:
             assert self._connection is not None
@@ -188,13 +182,7 @@ class Store:
             del self.pending[0]
 
     def close(self) -> None:
-        """Write what is pending, and let go of the file.
-
-        Raises
-        ------
-        StoreError
-            As from `flush`; then the file stays open.
-        """
+        """Write what is pending, and let go of the file; on StoreError it stays open."""
         self.flush()
         if self._connection is not None and self.open:
             self._connection.close()
@@ -463,15 +451,7 @@ def _told(path: Path) -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Look into stores from the command line: info, verify, export.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        By default those of the process.
-
-    Returns
-    -------
-    int
-        0; 1 where `verify` finds damage, 2 where the file is no store or in use.
+    Returns 0; 1 where `verify` finds damage, 2 where the file is no store or in use.
     """
     parser = argparse.ArgumentParser(
         prog="python -m simlib.similarity.store",

@@ -15,7 +15,9 @@ __all__ = ["depths", "elimination_tree", "postorder"]
 
 @njit(nogil=True, cache=True)
 def elimination_tree(indptr, indices, place, order):
-    """Return the parents of the nodes, from the matrix alone.
+    """Return the parents of the nodes, shape (m,), from the matrix alone.
+
+    Liu's algorithm with path compression: nearly as many steps as there are entries.
 
     Parameters
     ----------
@@ -23,14 +25,6 @@ def elimination_tree(indptr, indices, place, order):
         The pattern of the matrix, symmetric.
     place, order : arrays of int, shape (m,)
         When each row is eliminated, and which row is eliminated when.
-
-    Returns
-    -------
-    array of int, shape (m,)
-
-    Notes
-    -----
-    Liu's algorithm with path compression: nearly as many steps as there are entries.
 
     Examples
     --------
@@ -57,15 +51,6 @@ def elimination_tree(indptr, indices, place, order):
 @njit(nogil=True, cache=True)
 def postorder(parent):
     """Return new numbers, by which the nodes below any one come just before it.
-
-    Parameters
-    ----------
-    parent : array of int, shape (m,)
-        A tree.
-
-    Returns
-    -------
-    array of int, shape (m,)
 
     Examples
     --------
@@ -94,15 +79,6 @@ def postorder(parent):
 @njit(nogil=True, cache=True)
 def depths(parent):
     """Return how many ancestors each node has.
-
-    Parameters
-    ----------
-    parent : array of int, shape (m,)
-        A tree.
-
-    Returns
-    -------
-    array of int, shape (m,)
 
     Examples
     --------

@@ -69,21 +69,9 @@ class Factorization:
 
 
 def eliminate(A: csc_array) -> Factorization:
-    """Factorise A in the order of METIS, or without pymetis in that of SuperLU.
+    """Factorise A, shape (m, m), in the order of METIS, or without pymetis of SuperLU.
 
-    Parameters
-    ----------
-    A : csc_array, shape (m, m)
-        Symmetric positive definite.
-
-    Returns
-    -------
-    Factorization
-
-    Raises
-    ------
-    RuntimeError
-        A is exactly singular.
+    Raises RuntimeError where A is exactly singular.
     """
     order, permc_spec = np.arange(A.shape[0]), "MMD_AT_PLUS_A"
     graph = csc_array(A + A.T)  # of two numbers that are the same but for rounding
@@ -105,22 +93,12 @@ def factorize(A: csc_array) -> Factorization:
     Parameters
     ----------
     A : csc_array, shape (m, m)
-        Symmetric positive definite.
+        Symmetric positive definite; one singular to rounding error is a ValueError.
 
     Returns
     -------
     Factorization
-        Its ``solve`` is B -> A^-1 B.
-
-    Raises
-    ------
-    ValueError
-        A is singular to rounding error.
-
-    Notes
-    -----
-    O(m^1.5) flops on surfaces. METIS's order takes two thirds of the time of minimum
-    degree on a surface of 150,000 vertices.
+        Its ``solve`` is B -> A^-1 B. O(m^1.5) flops on surfaces.
     """
     try:
         factor = eliminate(A)

@@ -182,7 +182,7 @@ class Store:
             del self.pending[0]
 
     def close(self) -> None:
-        """Write what is pending, and let go of the file; on StoreError it stays open."""
+        """Write what is pending, and let go of the file; on StoreError it stays."""
         self.flush()
         if self._connection is not None and self.open:
             self._connection.close()

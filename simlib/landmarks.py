@@ -68,10 +68,8 @@ def draw(
 
     Parameters
     ----------
-    n : int
-        Number of items.
-    n_landmarks : int or None
-        How many landmarks, 1 to n; may be None where `landmarks` are given.
+    n, n_landmarks
+        As in `uniform`; the second may be None where `landmarks` are given.
     oversampling : float, default=1
         Size of the second sample as a multiple of the number of landmarks.
     nested : bool, default=True

@@ -45,30 +45,21 @@ def skeleton(
 ) -> LowRank:
     """Approximate a matrix by s of its columns and s independently drawn rows.
 
-    One small singular value of the block ruins the result: `sicur` is the repair.
+    One small singular value of the block ruins the result: `sicur` is the repair, which
+    tells of parameters and errors that are not here.
 
     Parameters
     ----------
-    sim : Similarity
-        The n x n matrix.
     n_landmarks : int
         Number s of columns, and of rows.
     rcond : float, optional
         Singular values of the block below `rcond` times the largest count as zero. None
         is that of `nystrom`.
-    landmarks : array of int, optional
-        The columns, in place of a uniform draw.
-    rng : int, Generator or None
 
     Returns
     -------
     LowRank
         Not symmetric, of rank at most s.
-
-    Raises
-    ------
-    ValueError, BudgetExceeded, SimilarityError
-        More landmarks than items; as for any request to `sim`.
 
     Notes
     -----
@@ -192,12 +183,11 @@ def stacur(
     r"""Approximate a matrix by a sampled projection onto its columns ("Stable CUR").
 
     The projection :math:`C (C^\top C)^{+} C^\top K` of K on the span of C reads all of
-    K; StaCUR estimates :math:`C^\top K` from s2 of its n terms, scaled by n / s2.
+    K; StaCUR estimates :math:`C^\top K` from s2 of its n terms, scaled by n / s2. What
+    is not told here of parameters and errors is as of `sicur`.
 
     Parameters
     ----------
-    sim : Similarity
-        The n x n matrix, symmetric or not.
     n_landmarks : int
         Number s of columns, 1 to n.
     same_rows : bool, default=True
@@ -207,19 +197,11 @@ def stacur(
     oversampling : float, default=1
         Rows for each column. With `same_rows` the further rows are drawn around the
         landmarks.
-    landmarks : array of int, optional
-        The columns, in place of a uniform draw.
-    rng : int, Generator or None
 
     Returns
     -------
     LowRank
         Not symmetric, of rank at most s.
-
-    Raises
-    ------
-    ValueError, BudgetExceeded, SimilarityError
-        More landmarks than items; as for any request to `sim`.
 
     Notes
     -----

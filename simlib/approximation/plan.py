@@ -36,8 +36,6 @@ class Plan:
 
     Parameters
     ----------
-    n : int
-        Size of the matrix.
     columns : array of int
         S1, the landmarks: items whose columns are read whole.
     rows : array of int, optional
@@ -78,7 +76,7 @@ class Plan:
         return sim.cost(*self._requests(sim.symmetric), pairs=self._pairs())
 
     def check(self, sim: SimilarityMatrix, besides: int = 0) -> int:
-        """Return the price; raise, with what would fit, if the limit does not pay for it."""
+        """Return the price; where it passes the limit, raise with what would fit."""
         needed = self.price(sim) + besides
         if needed <= sim.remaining:
             return needed

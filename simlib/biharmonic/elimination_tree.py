@@ -15,16 +15,10 @@ __all__ = ["depths", "elimination_tree", "postorder"]
 
 @njit(nogil=True, cache=True)
 def elimination_tree(indptr, indices, place, order):
-    """Return the parents of the nodes, shape (m,), from the matrix alone.
+    """Return the parents of the nodes, shape (m,), from the pattern of the matrix.
 
-    Liu's algorithm with path compression: nearly as many steps as there are entries.
-
-    Parameters
-    ----------
-    indptr, indices : arrays of int
-        The pattern of the matrix, symmetric.
-    place, order : arrays of int, shape (m,)
-        When each row is eliminated, and which row is eliminated when.
+    `place` and `order` tell when each row is eliminated, and which row when. Liu's
+    algorithm with path compression: nearly as many steps as there are entries.
 
     Examples
     --------

@@ -33,13 +33,8 @@ SINGULAR = (
 class Factorization:
     """Factors of A with rows and columns in another order.
 
-    Attributes
-    ----------
-    superlu : SuperLU
-        The factors of ``A[order][:, order]``; where A is positive definite both its
-        permutations are the same, and ``U`` is D L^T.
-    order : array of int, shape (m,)
-        The order that was found before SuperLU added its own.
+    ``superlu`` factorises ``A[order][:, order]``; where A is positive definite both its
+    permutations are the same, and its ``U`` is D L^T.
 
     Examples
     --------
@@ -88,17 +83,9 @@ def eliminate(A: csc_array) -> Factorization:
 
 
 def factorize(A: csc_array) -> Factorization:
-    """Factorise A = L D L^T, and see whether that can be solved with.
+    """Factorise A = L D L^T, m x m, in O(m^1.5) flops on surfaces.
 
-    Parameters
-    ----------
-    A : csc_array, shape (m, m)
-        Symmetric positive definite; one singular to rounding error is a ValueError.
-
-    Returns
-    -------
-    Factorization
-        Its ``solve`` is B -> A^-1 B. O(m^1.5) flops on surfaces.
+    Raises ValueError where A is singular to rounding error, and cannot be solved with.
     """
     try:
         factor = eliminate(A)

@@ -141,7 +141,7 @@ class HubLabels:
         Returns
         -------
         array of uint16
-            The number of edges on a shortest path from i to j. Of the shape of i and j.
+            The number of edges on a shortest path from i to j.
         """
         i, j = np.broadcast_arrays(self._nodes(i), self._nodes(j))
         index = self._labels, self._start, self._depth, self._parent
@@ -185,10 +185,9 @@ class HubLabels:
 
         Yields
         ------
-        rows : array of int, shape (k,)
-            Places among the landmarks; read-only, as columns.
-        columns : array of int, shape (m,)
-            Places among the landmarks: these rows, and all that come later.
+        rows, columns : arrays of int, shapes (k,) and (m,)
+            Places among the landmarks, read-only; the columns are these rows, and all
+            that come later.
         block : array of uint16, shape (k, m)
             ``block[a, b]`` is the distance from ``landmarks[rows[a]]`` to
             ``landmarks[columns[b]]``.
@@ -197,12 +196,11 @@ class HubLabels:
         --------
         >>> import numpy as np
         >>> from simlib.biharmonic import HubLabels
-        >>> labels, W = HubLabels(np.eye(100, k=1)), np.zeros((30, 30))
-        >>> for rows, columns, block in labels.blocks(np.arange(0, 90, 3), size=8):
-        ...     W[rows[:, None], columns] = block
-        ...     W[columns[:, None], rows] = block.T
-        >>> int(W[0, 29])
-        87
+        >>> labels = HubLabels(np.eye(100, k=1))
+        >>> for rows, columns, block in labels.blocks(np.arange(0, 90, 30), size=2):
+        ...     print(rows.size, columns.size, block.max())
+        2 3 60
+        1 1 0
         """
         size = whole_number(size, "size", 1)
         places = self._place[self._nodes(landmarks).ravel()]

@@ -41,10 +41,8 @@ class SelectedSolve:
 
     Parameters
     ----------
-    M : csr_array, shape (n, n)
-        The operator, symmetric, with a landmark in each piece.
-    landmarks : array of int, shape (l,)
-        Distinct items, but not all.
+    M, landmarks
+        Those of `selected_columns`, and so are the errors.
     probes : int, default=0
         Right-hand sides of random signs solved for beforehand, by which `largest` tells
         what is out of reach.
@@ -55,11 +53,6 @@ class SelectedSolve:
         The places of the landmarks, such that those near each other come together.
     solve : callable
         B -> M_uu^-1 B.
-
-    Raises
-    ------
-    ValueError
-        M without the landmarks is singular to rounding error, or not positive definite.
 
     Examples
     --------
@@ -113,21 +106,15 @@ class SelectedSolve:
     ) -> tuple[np.ndarray, ...]:
         """Return the `nnz` largest entries in reach of some columns of P_u.
 
-        Parameters
-        ----------
-        numbers : array of int, shape (k,)
-            Which columns: places among the landmarks.
-        nnz, reach
-            Those of `selected_columns`.
+        `numbers` are places among the landmarks, shape (k,); `nnz` and `reach` those of
+        `selected_columns`.
 
         Returns
         -------
         rows, values : arrays of shape (k, nnz)
             The entries kept, of each column in a row; what there is no entry for is 0.
-        counts : array of int, shape (k,)
-            How many there are: `nnz`, or all that are in reach.
-        touched : array of int, shape (k,)
-            Nodes of the elimination tree that each column needed.
+        counts, touched : arrays of int, shape (k,)
+            How many entries there are, and nodes of the elimination tree it needed.
         beyond : array, shape (k,)
             Unbiased estimate of the sum of squares of the entries out of reach, of
             relative deviation at most (2 / probes)^(1/2). Without probes zeros.

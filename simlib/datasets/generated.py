@@ -1,7 +1,6 @@
 """Data that are always there: generated ones and what scikit-learn bundles.
 
-The matrices take ``(n, *, rng=None)`` and give a symmetric (n, n) array; ``rng`` is
-whatever `numpy.random.default_rng` takes, and the same seed gives the same matrix.
+``rng`` is whatever `numpy.random.default_rng` takes: a seed gives the same data again.
 """
 
 from __future__ import annotations
@@ -48,11 +47,7 @@ def gaussian_psd(n: int, *, rng: Seed = None) -> np.ndarray:
 def uniform_psd(n: int, *, rng: Seed = None) -> np.ndarray:
     """Make Z Z^T, for Z of n x n numbers uniform on [0, 1).
 
-    Parameters
-    ----------
-    n : int
-        Below 1 it is a ValueError.
-    rng : int, Generator or None
+    The parameters are those of `gaussian_psd`.
 
     Returns
     -------
@@ -120,13 +115,8 @@ def cross_encoder_like(n: int, *, rng: Seed = None) -> np.ndarray:
     Q diag(lambda) Q^T - R diag(mu) R^T + .03 (E + E^T) / sqrt 2 with lambda_1 = .25 n,
     lambda_k = .06 n k^-0.9 up to rank 60, Q from the QR of [1 + .1 g, g, ...] for
     normal g, R of 6 random orthonormal directions, E standard normal and mu = (.03,
-    .02, .015, .01, .01, .008) n. For n < 60 (n < 6) Q (R) has n columns.
-
-    Parameters
-    ----------
-    n : int
-        Below 1 it is a ValueError.
-    rng : int, Generator or None
+    .02, .015, .01, .01, .008) n. For n < 60 (n < 6) Q (R) has n columns. The parameters
+    are those of `gaussian_psd`.
 
     Returns
     -------
@@ -155,13 +145,8 @@ def cross_encoder_like(n: int, *, rng: Seed = None) -> np.ndarray:
 def sigmoid_kernel(n: int, *, rng: Seed = None) -> np.ndarray:
     """Make tanh(0.1 X X^T - 0.5), for X of n x 20 standard normal numbers.
 
-    Of given points `sklearn.metrics.pairwise.sigmoid_kernel` makes it.
-
-    Parameters
-    ----------
-    n : int
-        Below 1 it is a ValueError.
-    rng : int, Generator or None
+    The parameters are those of `gaussian_psd`. Of given points
+    `sklearn.metrics.pairwise.sigmoid_kernel` makes it.
 
     Returns
     -------

@@ -284,7 +284,8 @@ class LowRank(Saved, LinearOperator):
         ----------
         k : int, optional
             At most the rank without a residual, at most n - 1 with one, or n up to 64.
-            None means the rank.
+            None means the rank. Another k, a matrix that is not symmetric, and
+            eigenvalues beyond float32 are a ValueError.
 
         Returns
         -------
@@ -292,12 +293,6 @@ class LowRank(Saved, LinearOperator):
             Sorted by decreasing magnitude.
         vectors : array of shape (n, k)
             Orthonormal columns.
-
-        Raises
-        ------
-        ValueError
-            The matrix is not symmetric, k is too large, or eigenvalues are beyond
-            float32.
         """
         if not self.symmetric:
             raise ValueError(
@@ -329,10 +324,6 @@ class LowRank(Saved, LinearOperator):
 
     def solve(self, y: ArrayLike, ridge: float) -> np.ndarray:
         r"""Solve :math:`(\tilde K + \rho I) x = y` by the inversion lemma.
-
-        .. math::
-            x = D^{-1} y - D^{-1} Q (I + V R^\top D^{-1} Q)^{-1} V R^\top D^{-1} y ,
-            \qquad L = Q T, \; V = T U, \; D = \rho I + E
 
         Parameters
         ----------
@@ -475,8 +466,7 @@ class LowRank(Saved, LinearOperator):
         Returns
         -------
         transform : array of shape (l, d), or (l + r, d)
-            ``Z = L @ transform``, or ``[L R] @ transform`` for a matrix with separate
-            factors.
+            ``Z = L @ transform``, or ``[L R] @ transform`` for separate factors.
         signs : array of shape (d,)
             As in `embedding`, and so are the errors.
         """

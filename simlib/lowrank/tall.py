@@ -147,8 +147,8 @@ def qr(A: Any, dtype: DTypeLike | None = None) -> tuple[Orthonormal, np.ndarray]
 def gram_qr(A: Any) -> tuple[Orthonormal, np.ndarray] | None:
     """Return what `qr` does, in float64, for a sparse matrix, without a dense block.
 
-    R is the Cholesky factor of A^T A, and Q V = A (R^-1 V). None where the columns are
-    so near to dependent that Q would not be orthonormal to ten digits or so.
+    R is the Cholesky factor of A^T A, and Q V = A (R^-1 V). None where Q would not be
+    orthonormal to ten digits or so.
     """
     A = A.astype(float)
     R, failed = dpotrf(dense(A.T @ A), clean=1)

@@ -28,8 +28,7 @@ def call(
     """Evaluate one request, perhaps in another process.
 
     `places` tells where among the items those of the pairs are, if not one by one.
-    Returns its number, the values obtained, the seconds it took and what went wrong.
-    The values are one-dimensional unless a block was asked for.
+    Returns its number, the values, the seconds it took and what went wrong.
     """
     start = time.perf_counter()
     values: list[float] = []

@@ -289,17 +289,8 @@ class Request(NamedTuple):
 class Rectangle:
     """A block under evaluation: ``out = K[rows][:, columns]``, NaN where unknown.
 
-    Parameters
-    ----------
-    rows, columns : arrays of int
-        Items, none twice; n of them are all items in order.
-    out : array of shape (len(rows), len(columns))
-    n : int
-        Number of items; 0 where rows and columns are not of one collection.
-    symmetric : bool
-        Whether a pair that is met in both orders is one.
-    fresh : bool
-        Nothing in `out` is known.
+    Of `n` items, none twice; all of them in order. `n` is 0 where rows and columns are
+    not of one collection. `fresh`: nothing in `out` is known.
     """
 
     def __init__(

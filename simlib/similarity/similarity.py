@@ -526,10 +526,9 @@ class Similarity(SimilarityMatrix):
         self.close()
 
     def progress_bar(self, total: float | None = None) -> Bar:
-        """Show what is evaluated in this context on one progress bar.
+        """Show what is evaluated in this context on one bar, with ``progress=True``.
 
-        Does nothing without ``progress=True``; the bar of an outer context serves. What
-        ``with`` returns takes keyword arguments to be shown beside it.
+        As `SimilarityMatrix.progress_bar`.
         """
         return self._budget.bar(total) if self._evaluator.progress else no_bar()
 

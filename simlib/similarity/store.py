@@ -101,24 +101,18 @@ class Names(NamedTuple):
 
 
 class Store:
-    """The file of one similarity, open for writing.
+    """The file of one similarity, made if it is not there, open for writing.
 
     ``journal_mode=DELETE`` and ``synchronous=FULL``: a request that `flush` has written
-    survives a crash of the process and of the machine.
+    survives a crash of the process and of the machine. `pending` is what could not be
+    written yet.
 
     Parameters
     ----------
     path : str or path
-        The file; made if it is not there.
     manifest : dict of str
         What has to agree: dtype, symmetric, function_id; other entries are noted when
         the file is made, and told by ``info``.
-
-    Attributes
-    ----------
-    path : Path
-    pending : list of Record
-        What could not be written yet.
 
     Raises
     ------

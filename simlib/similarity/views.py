@@ -72,17 +72,14 @@ class SimilarityMatrix(Source):
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         """Return the evaluations that some requests would make; none is made.
 
+        What is known costs nothing, and what stands in several counts once.
+
         Parameters
         ----------
         *blocks : tuple of two arrays of int, or None
             Rows and columns of each request; None stands for all items.
         pairs : tuple of two arrays of int, optional
             Further pairs, of a request for these after the blocks.
-
-        Returns
-        -------
-        int
-            What is known costs nothing, and what stands in several counts once.
         """
 
     @abstractmethod
@@ -150,16 +147,6 @@ class SimilarityMatrix(Source):
         asked : bool, default=False
             Know from the start what was asked of this object, other than in runs; but
             not what only its store knows.
-
-        Examples
-        --------
-        >>> from simlib import Similarity
-        >>> sim = Similarity([0.0, 1.0, 3.0], lambda x, y: abs(x - y))
-        >>> run, _ = sim.run(), sim.columns([1])
-        >>> run.peek([0], [1]).tolist(), run.pairs([0], [1]).tolist()
-        ([nan], [1.0])
-        >>> run.calls, sim.calls
-        (1, 3)
         """
 
     @abstractmethod
@@ -168,10 +155,10 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def progress_bar(self, total: float | None = None) -> Bar:
-        """Show what is evaluated in this context on one progress bar.
+        """Show what is evaluated in this context on one progress bar, if any.
 
-        If progress is to be shown at all; the bar of an outer context serves. What
-        ``with`` returns takes keyword arguments to be shown beside it.
+        The bar of an outer context serves. What ``with`` returns takes keyword
+        arguments to be shown beside it.
         """
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> SimilarityMatrix:

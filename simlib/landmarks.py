@@ -1,9 +1,8 @@
 """Which items to look at.
 
-Draws return indices in random order, not sorted. The first k of a draw of more than k
-are themselves a uniform draw, so methods given the same seed look at the same
-landmarks, and a larger draw contains a smaller one. Selections pick from a principal
-block that was evaluated already.
+Draws return indices in random order, not sorted. With the same seed a larger draw
+contains a smaller one, and methods look at the same landmarks. Selections pick from a
+principal block that was evaluated already.
 """
 
 from __future__ import annotations
@@ -129,21 +128,16 @@ def pivoted_qr(
     Parameters
     ----------
     block : array of shape (m, m)
-        A principal block of the matrix. If it is not symmetric an item counts with its
-        column and its row.
+        A principal block of the matrix, square, or it is a ValueError. If it is not
+        symmetric an item counts with its column and its row.
     n_landmarks : int
-        How many to pick, 1 to m.
+        How many to pick, 1 to m; more are a ValueError.
     rng : ignored
 
     Returns
     -------
     array of int, shape (n_landmarks,)
         Positions in the block, in the order in which they are picked.
-
-    Raises
-    ------
-    ValueError
-        More landmarks than the block has items, or a block that is not square.
 
     Examples
     --------

@@ -104,11 +104,10 @@ def estimate_error(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         The shapes differ, n_pairs is below 16 and below what is unknown, or every
-        similarity seen is zero or nothing beside the approximation.
-    TypeError
-        The approximation is no LowRank.
+        similarity seen is zero or nothing beside the approximation; or that is not a
+        LowRank.
     BudgetExceeded
         The limit does not pay for the sample; nothing was evaluated.
     UserWarning

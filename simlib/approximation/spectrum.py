@@ -20,14 +20,7 @@ __all__ = ["Spectrum", "estimate_spectrum", "negative_mass"]
 
 
 class Spectrum(NamedTuple):
-    """Estimated eigenvalues, and the share of the norm below zero.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray, shape (s,)
-        Decreasing.
-    negative_mass : float
-        What `simlib.approximation.negative_mass` says of them.
+    """Estimated eigenvalues, shape (s,), and `negative_mass`: see `estimate_spectrum`.
 
     Examples
     --------

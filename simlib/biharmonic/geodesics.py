@@ -61,12 +61,11 @@ def heat_geodesics(
 
     Raises
     ------
-    ValueError
+    ValueError, IndexError
         No mesh, vertices that coincide along a cut, a triangle that is there twice
         (`merge_vertices` mends both), a mesh in several pieces, or a vertex all of
-        whose triangles have no area. Distances beyond the largest number.
-    IndexError
-        A source or a corner that is no vertex.
+        whose triangles have no area. Distances beyond the largest number. A source or a
+        corner that is no vertex.
     ImportError
         potpourri3d is not installed.
 

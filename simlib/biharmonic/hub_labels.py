@@ -74,8 +74,8 @@ class HubLabels:
     minimum degree, whose labels are longer. The index takes two bytes for each node and
     ancestor, and d times as many steps, for d neighbours that are eliminated later. On
     a graph that no small sets of nodes take apart the depth approaches n. Source:
-    Abraham et al. (2012), on the elimination tree as in Dibbelt, Strasser and Wagner
-    (2016). In SciPy: ``csgraph.breadth_first_order``, one node after another.
+    Abraham et al. (2012); Dibbelt, Strasser and Wagner (2016). In SciPy:
+    ``csgraph.breadth_first_order``, one node after another.
 
     Examples
     --------

@@ -137,10 +137,9 @@ def graph_laplacian(adjacency: MatrixLike) -> csr_array:
     Examples
     --------
     >>> from simlib.biharmonic import graph_laplacian
-    >>> graph_laplacian([[0, 1, 0], [1, 0, 2], [0, 2, 0]]).toarray()
-    array([[ 1., -1.,  0.],
-           [-1.,  3., -2.],
-           [ 0., -2.,  2.]])
+    >>> graph_laplacian([[0, 2], [2, 0]]).toarray()
+    array([[ 2., -2.],
+           [-2.,  2.]])
     """
     A = as_square(adjacency, "An adjacency matrix")
     A = A - scipy.sparse.diags_array(A.diagonal())

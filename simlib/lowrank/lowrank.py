@@ -375,18 +375,13 @@ class LowRank(Saved, LinearOperator):
         r"""Return the matrix with the same factors and residual, and another core.
 
         Both share what `solve` keeps of the factors: one operator P serves the matrices
-        :math:`P W P^\top` of any number of similarity functions.
+        :math:`P W P^\top` of any number of similarity functions. `calls` become None.
 
         Parameters
         ----------
         core : array of shape (l, r)
             Another shape, or complex numbers, are a ValueError. Where it is not
             symmetric, neither is the matrix.
-
-        Returns
-        -------
-        LowRank
-            Of the same class; its `calls` are None.
 
         Examples
         --------
@@ -417,12 +412,10 @@ class LowRank(Saved, LinearOperator):
         Returns
         -------
         Z : array of shape (n, d)
-            One row for each item; d is the rank, or l + r for a matrix with separate
-            left and right factors.
+            One row for each item; d is the rank, or l + r for separate factors.
         signs : array of shape (d,)
             +1 or -1: ``(Z * signs) @ Z.T`` equals the mean of ``L U R^T`` and its
-            transpose (the equation :eq:`eq:embedding` of the book). A sparse residual
-            takes no part.
+            transpose (the equation :eq:`eq:embedding` of the book), without a residual.
 
         Raises
         ------

@@ -232,15 +232,13 @@ class Similarity(SimilarityMatrix):
             float32 stays float32, everything else becomes float64. Memory maps are read
             where asked. What is masked counts as NaN.
         symmetric : bool, optional
-            None looks whether K equals its transpose to rounding, and takes no
-            triangle. True demands it.
+            None looks whether K equals its transpose to rounding. True demands it.
 
         Raises
         ------
         ValueError
-            K is not a square matrix of real numbers, or not symmetric although
-            ``symmetric=True``. A triangle, NaN or an infinity, unless
-            ``symmetric=False``: then these are met where they are read.
+            K is not square, real and, with ``symmetric=True``, symmetric. Unless
+            ``symmetric=False``: K is a triangle, or has NaN or an infinity.
         """
         K, symmetric = given_matrix(K, symmetric)
         return cls(
@@ -323,10 +321,8 @@ class Similarity(SimilarityMatrix):
 
         Yields
         ------
-        i, j : arrays of int, shape (m,)
-            Items. A symmetric pair comes once, in one of the two orders.
-        values : array of shape (m,)
-            K[i, j], about a million at a time.
+        i, j, values : arrays of shape (m,)
+            Items and K[i, j], about a million at a time; a symmetric pair comes once.
         """
         with self._lock.held:
             asked = self._known.snapshot()
@@ -459,10 +455,8 @@ class Similarity(SimilarityMatrix):
 
         Parameters
         ----------
-        i, j : arrays of int, shape (m,)
-            Items.
-        values : array of shape (m,)
-            K[i, j]. A store keeps them.
+        i, j, values : arrays of shape (m,)
+            Items and K[i, j]. A store keeps them.
 
         Raises
         ------

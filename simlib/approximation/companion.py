@@ -23,16 +23,7 @@ GATHERED = 2**16  # numbers at a time: they stay in the cache
 
 
 def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
-    """Return the cheap similarity, as `anchored` takes it, of the items of another.
-
-    Raises
-    ------
-    ValueError
-        Another number of items, an asymmetric one beside a symmetric, or an array that
-        is no factor, or could be the similarities themselves.
-    TypeError
-        A function, where `sim` does not tell its items.
-    """
+    """Return the cheap similarity, as `anchored` takes it, of the items of another."""
     if not isinstance(cheap, Source) and callable(cheap):
         if not hasattr(sim, "items"):
             raise TypeError(

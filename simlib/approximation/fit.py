@@ -216,8 +216,7 @@ class Problem:
     def landmark_errors(self, ridges: np.ndarray) -> np.ndarray:
         """Return the squared error of each fold of landmarks and ridge in its columns.
 
-        The fit does without the fold and predicts what its columns, and rows, hold for
-        the items that are no landmarks: with Y = U B^T ``|C_fold - C_kept Y|^2``.
+        The fit does without the fold: with Y = U B^T ``|C_fold - C_kept Y|^2``.
         """
         A, s1 = self.A, self.S1.size
         grams = self._grams(np.setdiff1d(np.arange(len(self.C)), self.S1))

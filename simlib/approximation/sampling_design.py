@@ -1,8 +1,7 @@
-r"""Which unknown pairs to evaluate: a stratified sample.
+r"""Which unknown pairs to evaluate: a stratified sample, for `estimate_error`.
 
 A pair belongs to a stratum by two numbers that cost nothing, the predicted similarity
-and the likeness of the two items to all landmarks; see `estimate_error`, whose sample
-this designs.
+and the likeness of the two items to all landmarks.
 """
 
 from __future__ import annotations

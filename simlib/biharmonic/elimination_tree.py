@@ -19,14 +19,6 @@ def elimination_tree(indptr, indices, place, order):
 
     `place` and `order` tell when each row is eliminated, and which row when. Liu's
     algorithm with path compression: nearly as many steps as there are entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib.biharmonic.elimination_tree import elimination_tree
-    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a path
-    >>> elimination_tree(indptr, indices, np.array([0, 2, 1]), np.array([0, 2, 1]))
-    array([ 2,  2, -1])
     """
     m = order.size
     parent, ancestor = np.full(m, -1, np.int64), np.full(m, -1, np.int64)
@@ -44,15 +36,7 @@ def elimination_tree(indptr, indices, place, order):
 
 @njit(nogil=True, cache=True)
 def postorder(parent):
-    """Return new numbers, by which the nodes below any one come just before it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib.biharmonic.elimination_tree import postorder
-    >>> postorder(np.array([3, 2, 4, 4, -1]))
-    array([2, 0, 1, 3, 4])
-    """
+    """Return new numbers, by which the nodes below any one come just before it."""
     m = parent.size
     below = np.zeros(m, np.int64)
     for q in range(m):
@@ -72,15 +56,7 @@ def postorder(parent):
 
 @njit(nogil=True, cache=True)
 def depths(parent):
-    """Return how many ancestors each node has.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib.biharmonic.elimination_tree import depths
-    >>> depths(np.array([3, 2, 4, 4, -1]))
-    array([2, 2, 1, 1, 0])
-    """
+    """Return how many ancestors each node has."""
     depth = np.zeros(parent.size, np.int64)
     for q in range(parent.size - 1, -1, -1):
         if parent[q] != -1:

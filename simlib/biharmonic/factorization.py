@@ -35,15 +35,6 @@ class Factorization:
 
     ``superlu`` factorises ``A[order][:, order]``; where A is positive definite both its
     permutations are the same, and its ``U`` is D L^T.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.sparse import csc_array
-    >>> from simlib.biharmonic.factorization import factorize
-    >>> factor = factorize(csc_array([[2.0, 1.0], [1.0, 2.0]]))
-    >>> factor.solve(np.array([3.0, 3.0]))
-    array([1., 1.])
     """
 
     superlu: SuperLU
@@ -64,10 +55,7 @@ class Factorization:
 
 
 def eliminate(A: csc_array) -> Factorization:
-    """Factorise A, shape (m, m), in the order of METIS, or without pymetis of SuperLU.
-
-    Raises RuntimeError where A is exactly singular.
-    """
+    """Factorise A in the order of METIS, or SuperLU; RuntimeError if it is singular."""
     order, permc_spec = np.arange(A.shape[0]), "MMD_AT_PLUS_A"
     graph = csc_array(A + A.T)  # of two numbers that are the same but for rounding
     graph.setdiag(0)
@@ -83,10 +71,7 @@ def eliminate(A: csc_array) -> Factorization:
 
 
 def factorize(A: csc_array) -> Factorization:
-    """Factorise A = L D L^T, m x m, in O(m^1.5) flops on surfaces.
-
-    Raises ValueError where A is singular to rounding error, and cannot be solved with.
-    """
+    """Factorise A = L D L^T, in O(m^1.5) flops on surfaces; ValueError if singular."""
     try:
         factor = eliminate(A)
     except RuntimeError as error:

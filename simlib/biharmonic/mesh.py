@@ -119,10 +119,7 @@ def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndar
 def triangles(
     vertices: np.ndarray, faces: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sides (m, 3, 3), twice the areas, and the squares of the longest sides.
-
-    Side k is opposite corner k, and leads from the corner before to that after it.
-    """
+    """Return sides (m, 3, 3), opposite the corners, twice the areas, and longest^2."""
     corners = vertices[faces].astype(np.float64)
     sides = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
     double = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)

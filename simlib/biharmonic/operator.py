@@ -234,10 +234,7 @@ def _refuse_hub(L: csr_array) -> None:
 
 
 def as_square(matrix: Any, name: str) -> csr_array:
-    """Return a copy in float64 that stores nothing twice.
-
-    Or raise ValueError unless the matrix is square, real and finite.
-    """
+    """Return a copy in float64 that stores nothing twice; or raise ValueError."""
     if hasattr(matrix, "nodes") and hasattr(matrix, "edges"):
         raise ValueError(
             f"{name} is an array; got a {type(matrix).__name__}. Of a networkx graph "

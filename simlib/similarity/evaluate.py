@@ -117,8 +117,7 @@ class Evaluator:
     ) -> None:
         """Carry out the requests; after a failure finish what was begun.
 
-        `requests` is called with the number of workers; `fetch` is for pairs of which
-        one is no item: what fetches the two sides.
+        `fetch` is for pairs of which one is no item: what fetches the two sides.
         """
         if target.store is not None:
             target.store.flush()  # what could not be written: or nothing is evaluated

@@ -67,8 +67,8 @@ def evaluations(
 ) -> int:
     """Return how many evaluations requests for blocks, and then for pairs, make.
 
-    What stands in several counts once. The first of `known` knows whether the matrix is
-    symmetric; `grids`: both halves of small tiles on the diagonal are evaluated.
+    What stands in several counts once; `grids`: both halves of small tiles on the
+    diagonal are evaluated.
     """
     n, symmetric = known[0].n, known[0].symmetric
     extra = _both_halves(known, blocks) if grids else 0
@@ -152,8 +152,7 @@ class Region:
     """The entries of some blocks of an n x n matrix, less those of others.
 
     Items that stand in the same rows and columns of all the blocks are alike, and there
-    are few kinds of them: nothing here has the size of a block. If `symmetric`, (i, j)
-    and (j, i) are one entry; `diagonal`: entries (i, i) can be inside.
+    are few kinds of them: nothing here has the size of a block.
     """
 
     def __init__(
@@ -313,10 +312,7 @@ class Rectangle:
             self.row_in, self.column_in = self.on_diagonal
 
     def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
-        """Cut what is missing into requests of pairs, `size()` at most.
-
-        Unless they have to be `exact`, whole rows are preferred.
-        """
+        """Cut what is missing into requests of pairs, by whole rows unless `exact`."""
         width, (row_in, column_in) = self.columns.size, (self.row_in, self.column_in)
         if self.fresh and not exact:
             yield from self._by_rows(size)

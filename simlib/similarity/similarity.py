@@ -764,10 +764,7 @@ class Similarity(SimilarityMatrix):
 
 
 class Run(Similarity):
-    """A similarity of which a run has asked nothing yet: what is known answers it.
-
-    Its ``calls`` are what the run has asked for, known before or not.
-    """
+    """A similarity of which a run has asked nothing yet; its `calls` are the run's."""
 
     spent: int
     _start: float

@@ -105,20 +105,8 @@ class Store:
 
     ``journal_mode=DELETE`` and ``synchronous=FULL``: a request that `flush` has written
     survives a crash of the process and of the machine. `pending` is what could not be
-    written yet.
-
-    Parameters
-    ----------
-    path : str or path
-    manifest : dict of str
-        What has to agree: dtype, symmetric, function_id; other entries are noted when
-        the file is made, and told by ``info``.
-
-    Raises
-    ------
-    StoreError
-        The file is no store, in use, of another format or of another function; or it
-        cannot be opened or made.
+    written yet. Of the `manifest` dtype, symmetric and function_id have to agree; or
+    StoreError says that, or that the file is none, in use, or of another format.
     """
 
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, str]):

@@ -442,13 +442,9 @@ def _mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def check_similarity(sim: Any) -> SimilarityMatrix:
-    """Return a similarity matrix that methods can read: `sim`, or a view of it.
+    """Return a similarity matrix that methods can read: a `Source`, or a view of it.
 
-    Parameters
-    ----------
-    sim : Source
-        A `Similarity`, a view, or an object of another kind with the names of a
-        `Source`; anything else, such as an array, is a TypeError.
+    Anything else, such as an array, is a TypeError.
     """
     if isinstance(sim, SimilarityMatrix):
         return sim

@@ -1,9 +1,8 @@
 """Which items to look at.
 
-Draws return indices in random order, not sorted. The first k of a draw of more than k
-are themselves a uniform draw, so methods given the same seed look at the same
-landmarks, and a larger draw contains a smaller one. Selections pick from a principal
-block that was evaluated already.
+Draws return indices in random order, not sorted. With the same seed a larger draw
+contains a smaller one, and methods look at the same landmarks. Selections pick from a
+principal block that was evaluated already.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ def uniform(
     n, n_landmarks : int
         Number of items, and how many of them to draw, 1 to n.
     rng : int, Generator or None
-        Source of randomness, as in `numpy.random.default_rng`.
 
     Returns
     -------
@@ -45,17 +43,11 @@ def uniform(
     ValueError, TypeError
         More landmarks than items, fewer than one, or a number that is no integer.
 
-    See Also
-    --------
-    numpy.random.Generator.choice : does the same for a single size.
-
     Examples
     --------
     >>> from simlib.landmarks import uniform
     >>> uniform(1000, 3, rng=0).tolist()
     [459, 206, 222]
-    >>> uniform(1000, 5, rng=0).tolist()  # contains the smaller draw
-    [459, 206, 222, 162, 711]
     """
     n = whole_number(n, "The number of items")
     number = _number(n, n_landmarks)
@@ -75,10 +67,8 @@ def draw(
 
     Parameters
     ----------
-    n : int
-        Number of items.
-    n_landmarks : int or None
-        How many landmarks, 1 to n; may be None where `landmarks` are given.
+    n, n_landmarks
+        As in `uniform`; the second may be None where `landmarks` are given.
     oversampling : float, default=1
         Size of the second sample as a multiple of the number of landmarks.
     nested : bool, default=True
@@ -86,15 +76,13 @@ def draw(
     landmarks : array of int, optional
         Indices to use in place of a draw.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------
     landmarks : array of int, shape (n_landmarks,)
         S1 of the book.
     sample : array of int, shape (min(oversampling * n_landmarks, n),), rounded
-        S2: the landmarks, then further items drawn uniformly from the rest; or a
-        uniform draw of its own.
+        S2: the landmarks, then further items drawn uniformly; or a draw of its own.
 
     Raises
     ------
@@ -134,32 +122,22 @@ def pivoted_qr(
 ) -> np.ndarray:
     """Pick the columns of a block that a QR decomposition with pivoting takes first.
 
-    Each pick is the column farthest from the span of those before: it favours the
-    unusual.
+    Each is the farthest from the span of those before: it favours the unusual.
+    ``scipy.linalg.qr(block, pivoting=True)`` finds them, in O(m^3) flops.
 
     Parameters
     ----------
     block : array of shape (m, m)
-        A principal block of the matrix. If it is not symmetric an item counts with its
-        column and its row.
+        A principal block of the matrix, square, or it is a ValueError. If it is not
+        symmetric an item counts with its column and its row.
     n_landmarks : int
-        How many to pick, 1 to m.
+        How many to pick, 1 to m; more are a ValueError.
     rng : ignored
-        There is nothing random in it; here so that selections can be exchanged.
 
     Returns
     -------
     array of int, shape (n_landmarks,)
         Positions in the block, in the order in which they are picked.
-
-    Raises
-    ------
-    ValueError
-        More landmarks than the block has items, or a block that is not square.
-
-    Notes
-    -----
-    Flops: O(m^3). The pivots of ``scipy.linalg.qr(block, pivoting=True)``.
 
     Examples
     --------
@@ -180,29 +158,15 @@ def adaptive(
 ) -> np.ndarray:
     """Pick columns of a block at random, the unexplained ones more often.
 
-    Each pick has a probability proportional to the squared distance of its column from
-    the span of those before. Once everything is explained the rest is drawn uniformly.
+    Each with a probability proportional to the squared distance of its column from the
+    span of those before; uniformly once everything is explained. Flops: O(m^2
+    n_landmarks). Source: Deshpande et al. (2006).
 
     Parameters
     ----------
     block, n_landmarks
-        As in `pivoted_qr`.
+        As in `pivoted_qr`, and so are the answer and the errors.
     rng : int, Generator or None
-        Source of randomness.
-
-    Returns
-    -------
-    array of int, shape (n_landmarks,)
-        Positions in the block, in the order in which they are picked.
-
-    Raises
-    ------
-    ValueError
-        More landmarks than the block has items, or a block that is not square.
-
-    Notes
-    -----
-    Flops: O(m^2 n_landmarks). Source: Deshpande et al. (2006).
 
     Examples
     --------
@@ -234,15 +198,7 @@ def adaptive(
 def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     """Return how many items `draw` puts into the second sample.
 
-    Parameters
-    ----------
-    n, n_landmarks, oversampling
-        As in `draw`.
-
-    Raises
-    ------
-    ValueError
-        The oversampling is below 1.
+    The parameters are those of `draw`; an oversampling below 1 is a ValueError.
 
     Examples
     --------

@@ -55,13 +55,10 @@ class AdaptiveResult(NamedTuple):
     --------
     >>> import numpy as np
     >>> from simlib import Similarity, approximate_to
-    >>> x = np.random.default_rng(0).standard_normal((500, 3))
-    >>> K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 8)
-    >>> sim = Similarity.from_matrix(K)
-    >>> sim.limit = 10_000
-    >>> answer, error, reason = approximate_to(sim, 1e-6, rng=0)
-    >>> reason, sim.calls <= 10_000
-    ('limit', True)
+    >>> x = np.random.default_rng(0).standard_normal((50, 3))
+    >>> answer, error, reason = approximate_to(Similarity.from_matrix(x @ x.T), 0.1)
+    >>> reason
+    'target'
     """
 
     approximation: LowRank
@@ -92,7 +89,6 @@ def approximate_to(
     confidence : float, default=0.95
         Of the interval whose upper end has to reach the target.
     rng : int, Generator or None
-        Source of randomness.
     **options
         Options of the method.
 
@@ -112,18 +108,12 @@ def approximate_to(
         The limit does not pay for one landmark and the smallest sample. What was
         evaluated is kept.
 
-    See Also
-    --------
-    estimate_error : of an answer that is there already.
-
     Notes
     -----
-    No pair is evaluated twice. Run again with the same `rng` it makes the same choices,
-    and pays for what is not known. A larger set of landmarks contains the smaller,
-    unless it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The validation
-    sample costs ``max(2000, 2 n)`` calls, less where the limit is short of that, more
-    where a narrower interval is cheaper than more landmarks. The numbers of landmarks
-    follow from the errors met so far, extrapolated by a power law. Source: ours.
+    No pair is evaluated twice: a larger set of landmarks contains the smaller, unless
+    it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The validation sample
+    costs ``max(2000, 2 n)`` calls, less where the limit is short of that, more where a
+    narrower interval is cheaper than more landmarks. Source: ours.
 
     Examples
     --------
@@ -132,8 +122,6 @@ def approximate_to(
     >>> x = np.random.default_rng(0).standard_normal((500, 3))
     >>> K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2) / 8)
     >>> result = approximate_to(Similarity.from_matrix(K), 0.01, rng=0)
-    >>> result.reason
-    'target'
     >>> relative_error(K, result.approximation) < 0.01
     True
     """
@@ -169,10 +157,7 @@ def approximate_to(
 def _landmarks_needed(
     looks: list[tuple[int, float]], error: ErrorEstimate, target: float
 ) -> int:
-    """Return how many landmarks would bring the end of the interval to the target.
-
-    Extrapolates the last two errors for different numbers by a power law, and not far.
-    """
+    """Return how many landmarks would bring the end of the interval to the target."""
     s, value = looks[-1]
     decay = DECAY
     others = [(size, other) for size, other in looks if size < s]

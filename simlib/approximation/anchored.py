@@ -65,19 +65,16 @@ def anchored(
     n_landmarks : int
         Number s1 of landmarks, 1 to n; None where `landmarks` are given.
     cheap : Similarity, function, or array or sparse array of shape (n, d)
-        The same items under the cheap similarity; a function of two items; or the
-        factor Z of similarities :math:`Z Z^\top`. The matrix itself is
-        ``Similarity.from_matrix(G)``: a symmetric array of shape (n, n) is refused. A
-        distance will do, for the direction is found from the data: of rows of numbers
-        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`.
-        Its calls are counted on itself.
+        The same items under the cheap similarity or a distance; a function of two
+        items; or the factor Z of similarities :math:`Z Z^\top`. The matrix itself is
+        ``Similarity.from_matrix(G)``: a symmetric array of shape (n, n) is refused. Its
+        calls are counted on itself.
     oversampling : float, default=2
         The core is fitted to the block of ``min(oversampling * n_landmarks, n)`` items
         around the landmarks.
     calibration : "isotonic" or None, default="isotonic"
         Turn cheap similarities into those of K by isotonic regression on the evaluated
-        entries; None takes them as they are. Only six digits of them count: take off an
-        offset that is far larger than their differences.
+        entries, by six of their digits; None takes them as they are.
     base_rank : int, optional
         Compress the cheap part to this rank, by `tikhonov`: the answer then consists of
         factors and embeds items, new ones too. None keeps the cheap part as an operator
@@ -85,14 +82,13 @@ def anchored(
     landmarks : array of int, optional
         Indices to use in place of a draw.
     rng : int, Generator or None
-        Source of randomness. One seed means the landmarks of `tikhonov`.
+        One seed means the landmarks of `tikhonov`.
 
     Returns
     -------
     Anchored
         A `LowRank` of rank at most s1 plus the cheap part, symmetric if `sim` is, with
-        the weight and the ridge that were chosen. Of weight zero it is what `tikhonov`
-        returns, but for the choice of the ridge.
+        the weight and the ridge that were chosen.
 
     Raises
     ------
@@ -102,27 +98,17 @@ def anchored(
     BudgetExceeded, SimilarityError
         As for any request to `sim` or `cheap`.
 
-    See Also
-    --------
-    tikhonov : the same without a cheap similarity.
-    simlib.text.bounds : cheap distances beside Word Mover's and edit distances.
-
     Notes
     -----
     Calls: those of `tikhonov`, ``n s1 - s1 (s1 - 1) / 2 + (s2 - s1)(s2 - s1 + 1) / 2``
-    with s2 = min(z s1, n). As many of the cheap similarity, and with `base_rank` those
-    of `tikhonov` for r landmarks besides; without it the answer makes more, n^2 / 2 in
-    a product with vectors. Flops: some ten times those of `tikhonov` for the choices,
-    O(n s1 log(n s1)) for the calibration, and with `base_rank` those of `tikhonov` for
-    r landmarks.
+    with s2 = min(z s1, n), and as many of the cheap similarity; with `base_rank` those
+    of `tikhonov` for r landmarks besides, without it n^2 / 2 in a product with vectors.
+    Flops: some ten times those of `tikhonov`, and O(n s1 log(n s1)).
 
     Weight and ridge, an infinite one included, are chosen together by the squared error
-    of fits on evaluated entries that they have not seen, :eq:`eq:two-kinds`: the folds
-    of `tikhonov`, and ten folds of the landmarks, whose columns are predicted from the
-    others.
-
-    Source: ours; residual corrections of a cheap model are known as multi-fidelity
-    methods, see Kennedy and O'Hagan (2000).
+    on evaluated entries that a fit has not seen, :eq:`eq:two-kinds`: the folds of
+    `tikhonov`, and ten folds of the landmarks. Source: ours; residual corrections of a
+    cheap model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
 
     Examples
     --------
@@ -219,14 +205,10 @@ class Anchored(LowRank):
     >>> import numpy as np
     >>> from simlib import Similarity, anchored
     >>> x = np.random.default_rng(0).standard_normal((200, 20))
-    >>> noise = np.random.default_rng(1).standard_normal((200, 2))
-    >>> sim = Similarity.from_matrix(np.exp(x @ x.T / 10) + noise @ noise.T)
+    >>> sim = Similarity.from_matrix(np.exp(x @ x.T / 10))
     >>> answer = anchored(sim, 10, cheap=x, base_rank=30, rng=0)
     >>> answer.weight, answer.base_landmarks.size
     (1.0, 30)
-    >>> Z, signs = answer.embedding()
-    >>> Z.shape
-    (200, 40)
     """
 
     def __init__(
@@ -283,21 +265,10 @@ class Anchored(LowRank):
         Parameters
         ----------
         columns : array of shape (m, l)
-            Similarities of m new items to `landmarks`; where the matrix is not
-            symmetric those to `landmarks`, then those from them.
+            Those to `landmarks`, as in `LowRank.extend`, and so are answer and errors.
         cheap_columns : array of shape (m, r), optional
             Cheap similarities to `base_landmarks`, as they come, in the same manner.
             Not needed where `base_landmarks` is empty.
-
-        Returns
-        -------
-        array of shape (m, d)
-            Rows to set beside the Z of `embedding`.
-
-        Raises
-        ------
-        ValueError
-            Another number of columns, or as in `embedding`.
         """
         if self.base_landmarks.size == 0:
             return super().extend(columns)
@@ -366,11 +337,7 @@ def _less(K: Problem, B: Problem, weight: float) -> Problem:
 
 
 def _choose(K: Problem, B: Problem) -> tuple[float, float]:
-    """Return the weight of B and the ridge that predict unseen entries best.
-
-    Of equals the least weight and the largest ridge; all that is as small as the
-    rounding error of factors is equal.
-    """
+    """Return the weight of B and the ridge that predict unseen entries best."""
     if K.S1.size == len(K.C):  # nothing is unseen
         return 0.0, 0.0
     eps = np.finfo(K.C.dtype).eps
@@ -391,11 +358,7 @@ def _choose(K: Problem, B: Problem) -> tuple[float, float]:
 def _joined(
     K: Problem, core: np.ndarray, base: LowRank, weight: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the factors of w P M Q^T + C U R^T, where C and R are rest of K.
-
-    With [K[:, S1], P] on the left, and likewise on the right, all that C and R subtract
-    moves into the core.
-    """
+    """Return the factors of w P M Q^T + C U R^T, where C and R are rest of K."""
     K, S1, dtype = K.divided(-K.exponent), K.S1, K.C.dtype
     M = weight * base.core
     from_left = np.vstack([np.eye(S1.size), -M @ base.right[S1].T])
@@ -414,9 +377,7 @@ def _calibration(
 ) -> Callable[[ArrayLike], np.ndarray]:
     """Return the isotonic regression of K on G, as a function.
 
-    Each evaluated pair counts once. The direction is the sign of the rank correlation
-    off the diagonal. What rounding tells apart, such as the cosines of items with
-    themselves, counts as equal.
+    What rounding tells apart, such as cosines of items with themselves, is equal.
     """
     x, y = (_off_diagonal(plan, read, sim.symmetric) for read in (cheap, dear))
     x = _rounded(x)
@@ -448,8 +409,7 @@ def _off_diagonal(plan: Plan, read: Reading, symmetric: bool) -> np.ndarray:
 def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return fewer knots of a monotone function where there are very many.
 
-    Of those whose values agree to one part in `LEVELS` of the range the first and the
-    last stay: what is between them is met as closely, and every jump is kept.
+    Of those whose values are nearly equal the first and the last stay, and every jump.
     """
     if knots.size <= 2 * LEVELS:
         return knots, values

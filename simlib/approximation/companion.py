@@ -23,23 +23,7 @@ GATHERED = 2**16  # numbers at a time: they stay in the cache
 
 
 def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
-    """Return the cheap similarity of the items of another.
-
-    Parameters
-    ----------
-    cheap : Similarity, function, or array or sparse array of shape (n, d)
-        As `simlib.anchored` takes it.
-    sim : SimilarityMatrix
-        The other, n x n.
-
-    Raises
-    ------
-    ValueError
-        Another number of items, an asymmetric one beside a symmetric, or an array that
-        is no factor, or could be the similarities themselves.
-    TypeError
-        A function, where `sim` does not tell its items.
-    """
+    """Return the cheap similarity, as `anchored` takes it, of the items of another."""
     if not isinstance(cheap, Source) and callable(cheap):
         if not hasattr(sim, "items"):
             raise TypeError(
@@ -88,17 +72,8 @@ def _factor(cheap: Any, n: int) -> Any:
 class InnerProducts:
     r"""The matrix :math:`Z Z^\top` as a `Source`, computed wherever it is read.
 
-    An entry costs so little that it is neither counted nor kept.
-
-    Parameters
-    ----------
-    Z : array or csr matrix of shape (n, d)
-        Finite numbers, float32 or float64.
-
-    Raises
-    ------
-    ValueError
-        The squared norm of a row is no number, or that of all underflows.
+    An entry costs so little that it is neither counted nor kept. Squared norms of rows
+    that are no numbers, or all underflow, are a ValueError.
     """
 
     symmetric, calls, limit = True, 0, None

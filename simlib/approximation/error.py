@@ -24,6 +24,8 @@ def relative_error(
 ) -> float:
     """Return the relative Frobenius error of an approximation.
 
+    2 n m l flops for factors of l columns, and the memory of some rows.
+
     Parameters
     ----------
     K : array of shape (n, m)
@@ -40,29 +42,17 @@ def relative_error(
 
     Raises
     ------
-    ValueError
-        The shapes differ, or K is zero, sparse, or not of finite real numbers.
-    TypeError
-        The approximation is no LowRank.
-
-    See Also
-    --------
-    estimate_error : of a matrix of which little is known.
-
-    Notes
-    -----
-    2 n m l flops for factors of l columns, and the memory of some rows.
+    ValueError, TypeError
+        The shapes differ, or K is zero, sparse, or not of finite real numbers; the
+        approximation is no LowRank.
 
     Examples
     --------
     >>> import numpy as np
     >>> from simlib import LowRank, relative_error
     >>> ones = LowRank(np.ones((2, 1)), np.ones((1, 1)))
-    >>> K = np.array([[1.0, 1.0], [1.0, 3.0]])
-    >>> round(relative_error(K, ones), 3)
+    >>> round(relative_error(np.array([[1.0, 1.0], [1.0, 3.0]]), ones), 3)
     0.577
-    >>> round(relative_error(K, ones, squared=True), 3)  # 4 of 12
-    0.333
     """
     if scipy.sparse.issparse(K):
         raise ValueError("The matrix is sparse: pass K.toarray().")

@@ -2,13 +2,10 @@ r"""The methods as a scikit-learn transformer: items of any kind become feature 
 
 .. math:: Z = K(X, X_{S_1}) \, T, \qquad T T^\top = (U U^\top)^{1/2}
 
-An item is represented by its similarities to the landmarks S1, times a matrix T made of
-the joining matrix U that a method found. A symmetric
+T is made of the joining matrix U that a method found. A symmetric
 :math:`U = G \operatorname{diag}(e) G^\top` gives
-:math:`T = G \, |\!\operatorname{diag}(e)|^{1/2}`, and signed inner products of the
-features are then the approximation, equation :eq:`eq:embedding` of the book. CUR has no
-such U: its :math:`U = P \Sigma Q^\top` gives :math:`T = P \Sigma^{1/2}`, the embedding
-of the paper, whose inner products are another matrix.
+:math:`T = G \, |\!\operatorname{diag}(e)|^{1/2}`, equation :eq:`eq:embedding` of the
+book; that of CUR, :math:`U = P \Sigma Q^\top`, gives :math:`T = P \Sigma^{1/2}`.
 """
 
 from __future__ import annotations
@@ -47,18 +44,14 @@ NO_FEATURES = {  # options that make the answer no function of an item, and why
 class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
     r"""Features of items of any kind, from their similarities to some landmarks.
 
-    Strings, lists of words, rows of numbers: whatever a similarity is defined for.
-
     Parameters
     ----------
     kernel : str, callable or Similarity, default="rbf"
         A name for `sklearn.metrics.pairwise.pairwise_kernels`; a symmetric function of
-        items in one of the three forms that `batch` tells, each pair being evaluated in
-        one order only; "precomputed", for a matrix that exists; or a symmetric
-        `Similarity` over all items, those to be transformed later included. X then are
-        the numbers of items, and all clones, as those of a grid search, share what it
-        knows: no pair is evaluated twice. Processes share nothing: with ``n_jobs`` of a
-        search above 1 each has a copy of its own.
+        items in one of the three forms that `batch` tells; "precomputed", for a matrix
+        that exists; or a symmetric `Similarity` over all items, those to be transformed
+        later included. X then are the numbers of items, and all clones, as those of a
+        grid search, share what it knows, but in other processes.
     method : str, default="tikhonov"
         The function that makes the approximation: a name in `METHODS`.
     n_landmarks : int, default=100
@@ -77,7 +70,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         Options of the method, such as ``{"oversampling": 3}``; with `cheap` those of
         `anchored`, whose ``base_rank`` is then 1000 unless told.
     random_state : int, RandomState or None
-        Source of randomness; an integer draws what the function draws for that ``rng``.
+        An integer draws what the function draws for that ``rng``.
     n_jobs : int, optional
         Parallel evaluation through joblib, as in `Similarity`.
 
@@ -98,8 +91,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         ``calibration_(cheap(X, base_components_))``.
     signs_ : array of shape (d,)
         +1 or -1: with ``Z = fit_transform(X)``, ``(Z * signs_) @ Z.T`` is the
-        approximation, indefinite where that is. A linear model needs no signs: its
-        weights absorb them. All are +1 for CUR, see the notes.
+        approximation, but for CUR. A linear model needs no signs.
     n_calls_ : int
         Evaluations of the kernel in `fit`, or entries of a precomputed matrix read.
     n_features_in_ : int
@@ -114,26 +106,18 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
     Notes
     -----
-    A step of a pipeline draws landmarks in every fold of a cross-validation, and pays
-    for all of them. To draw them once, make a `Similarity` of all items the kernel, and
-    cross-validate what comes after on ``fit_transform(range(sim.n))``: no label plays a
-    part in the features.
+    `fit` costs the calls of the method, a new item one for each landmark, and one of
+    `cheap` for each of ``base_components_``. In a pipeline every fold of a
+    cross-validation draws and pays for landmarks of its own: to draw them once, make a
+    `Similarity` the kernel and cross-validate on ``fit_transform(range(sim.n))``.
 
-    A new item costs as many calls as there are landmarks, and as many of `cheap` as
-    there are ``base_components_``; where the kernel is a `Similarity`, less what it
-    knows. In `fit` a callable is called as often as the method says, never twice for a
-    pair; a function in blocks, as a named kernel is, gives both halves of small tiles
-    on the diagonal. With "precomputed" `transform` takes similarities to all fitted
-    items. A data frame of numbers reaches a callable as rows of arrays, any other as in
-    `Similarity`. Float32 data gives float32 features of a named kernel or precomputed
-    matrix.
+    A data frame of numbers reaches a callable as rows of arrays. Float32 data gives
+    float32 features of a named kernel or precomputed matrix.
 
-    Of "sicur", "stacur" and "skeleton" the features are those of the paper,
-    :math:`Z = C P \Sigma^{1/2}` with the joining matrix :math:`U = P \Sigma Q^\top`:
-    their inner products are :math:`C (U U^\top)^{1/2} C^\top`, positive semidefinite,
-    and not the approximation :math:`C U R`. "sicur" with ``{"symmetrize": True}`` gives
-    that, from as many landmarks as there are rows. Source: Ray et al. (2022), section
-    4.1.
+    Of "sicur", "stacur" and "skeleton" the features are those of the paper: their inner
+    products are :math:`C (U U^\top)^{1/2} C^\top`, positive semidefinite, and not the
+    approximation :math:`C U R`, which "sicur" gives with ``{"symmetrize": True}``.
+    Source: Ray et al. (2022), section 4.1.
 
     Examples
     --------
@@ -144,20 +128,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
     >>> features = SimilarityFeatures(jaccard, n_landmarks=3, random_state=0)
     >>> features.fit(words).components_
     ['smile', 'kernel', 'mile']
-    >>> features.n_calls_
-    24
     >>> features.transform(["smiles", "nucleon"]).shape
     (2, 3)
-
-    One similarity for all that is fitted and transformed:
-
-    >>> from simlib import Similarity
-    >>> sim = Similarity(words + ["smiles", "nucleon"], jaccard)
-    >>> features = SimilarityFeatures(sim, n_landmarks=3, random_state=0)
-    >>> features.fit(range(7)).transform([7, 8]).shape
-    (2, 3)
-    >>> sim.calls
-    30
     """
 
     def __init__(
@@ -193,7 +165,6 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             callable, one for each row of an array or data frame; the symmetric (n, n)
             matrix itself for "precomputed"; integers for a `Similarity`.
         y : ignored
-            Here so that pipelines can pass it.
 
         Returns
         -------
@@ -211,15 +182,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
-        """Fit, and return the features of the items; costs no further kernel call.
-
-        Parameters and errors are those of `fit`.
-
-        Returns
-        -------
-        array of shape (n, d)
-            What ``fit(X).transform(X)`` returns, to rounding.
-        """
+        """Fit, and return what `transform` returns of X, at no further kernel call."""
         answer = self._fit(X)
         if answer.symmetric:
             return answer.embedding()[0]
@@ -240,10 +203,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError, TypeError, SimilarityError
-            Other columns than in `fit`, or as there.
+        sklearn.exceptions.NotFittedError, ValueError, TypeError, SimilarityError
+            Before `fit`; other columns than in it, or as there.
         """
         check_is_fitted(self, "normalization_")
         items = self._items(X, reset=False)

@@ -31,10 +31,7 @@ STACKED = 2**22  # entries of the matrices that are held for several ridges
 
 
 def smallest_inverted(dtype: np.dtype) -> float:
-    """Return which share of the largest singular value is the least one to invert.
-
-    Inverting a share t of the norm costs eps / t, leaving it out t.
-    """
+    """Return the least share t of the norm to invert: that costs eps / t, none t."""
     return float(np.sqrt(np.finfo(dtype).eps))
 
 
@@ -92,8 +89,8 @@ class _Fit:
 class Problem:
     """What was evaluated: A = K[S2, S2], which begins with S1, and whole columns C.
 
-    Where K is not symmetric R is the transpose of its rows S1, otherwise None. All are
-    divided by 2^exponent, which is 1 but where squares may be no numbers.
+    R is the transpose of the rows S1, or None where K is symmetric. All are divided by
+    2^exponent, which is 1 but where squares may be no numbers.
     """
 
     A: np.ndarray
@@ -104,10 +101,7 @@ class Problem:
 
     @classmethod
     def of(cls, read: Reading, S1: np.ndarray, *, symmetric: bool) -> Problem:
-        """Return what was read, of landmarks S1 with which the block begins.
-
-        A symmetric companion of a matrix that is not symmetric counts as not symmetric.
-        """
+        """Return what was read, of landmarks S1 with which the block begins."""
         R = read.C if read.R is None else read.R
         problem = cls(read.A.astype(float), read.C, None if symmetric else R, S1)
         exponent = _scale.exponent(problem.largest)
@@ -165,7 +159,7 @@ class Problem:
         """Return the ridges to choose from, without those whose answer is too large.
 
         P K P is never larger than K, whose norm the columns tell roughly. Where all are
-        too large the ridge is infinite, which makes the core zero.
+        too large the ridge is infinite.
         """
         fit, grams = self.fit, self._grams(slice(None))
         sides = fit.left, fit.right
@@ -196,8 +190,7 @@ class Problem:
     def held_out_errors(self, ridges: np.ndarray) -> np.ndarray:
         """Return the squared error of each fold and ridge on the rest of the block.
 
-        The rest is what the fit has not seen of K[S2 - S1, S2 - S1], off the diagonal:
-        entries between items of the fold, and between these and the others.
+        That is K[S2 - S1, S2 - S1] off the diagonal: entries with an item of the fold.
         """
         A, s1 = self.A, self.S1.size
         held_out = np.arange(s1, len(A))
@@ -223,9 +216,7 @@ class Problem:
     def landmark_errors(self, ridges: np.ndarray) -> np.ndarray:
         """Return the squared error of each fold of landmarks and ridge in its columns.
 
-        The fit does without the fold and predicts what its columns, and rows, hold for
-        the items that are no landmarks. With Y = U B^T the error is ``|C_fold - C_kept
-        Y|^2``, a quadratic form in the Gram matrix of C.
+        The fit does without the fold: with Y = U B^T ``|C_fold - C_kept Y|^2``.
         """
         A, s1 = self.A, self.S1.size
         grams = self._grams(np.setdiff1d(np.arange(len(self.C)), self.S1))

@@ -61,11 +61,10 @@ def largest(
     calls : int
         Budget of similarity calls.
     symmetric : bool, default=True
-        Whether the similarity is; otherwise a pair counts in both orders. Pass False
-        for ``symmetrized()``, too, which asks for both.
+        Whether the similarity is; otherwise, and for ``symmetrized()``, a pair counts
+        in both orders.
     diagonal_known : bool, default=False
-        Whether the diagonal was given, ``Similarity(..., diagonal=1.0)``, and costs
-        nothing.
+        Whether the diagonal was given, ``Similarity(..., diagonal=1.0)``.
     **options
         Options of the method; those that change its cost are heeded.
 
@@ -77,14 +76,8 @@ def largest(
 
     Raises
     ------
-    ValueError
-        No such method, or the budget does not pay for one landmark.
-    TypeError
-        The method has no such option.
-
-    Notes
-    -----
-    A bisection on the method's formula for its calls; no similarity is evaluated.
+    ValueError, TypeError
+        No such method or option, or the budget does not pay for one landmark.
 
     Examples
     --------

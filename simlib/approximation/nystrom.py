@@ -54,16 +54,13 @@ def nystrom(
         Number s of landmarks, 1 to n.
     rcond : "cv" or float, optional
         Eigenvalues of W below `rcond` times the largest in magnitude count as zero.
-        None means the square root of the machine epsilon: what is smaller costs an
-        explicit core more digits than it brings. "cv" chooses among None and 20 values
-        from 1e-5 to 0.56 by the similarities of min(s, n - s) further items among each
-        other, which are the entries that `tikhonov` reads. Values that make the answer
-        more than twice as large as K appears from the columns are left out. With fewer
-        than two further items it is None.
+        None means the square root of the machine epsilon. "cv" chooses among None and
+        20 values from 1e-5 to 0.56 by the similarities of min(s, n - s) further items
+        among each other, which are the entries that `tikhonov` reads. Values that make
+        the answer more than twice as large as K appears from the columns are left out.
     landmarks : array of int, optional
         Indices to use in place of a uniform draw.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------
@@ -72,10 +69,13 @@ def nystrom(
 
     Raises
     ------
-    ValueError
-        More landmarks than items, or an invalid cut-off.
-    BudgetExceeded, SimilarityError
-        As for any request to `sim`.
+    ValueError, BudgetExceeded, SimilarityError
+        More landmarks than items, or an invalid cut-off; as for any request to `sim`.
+
+    See Also
+    --------
+    sklearn.kernel_approximation.Nystroem : positive semidefinite kernels only; on an
+        indefinite one it silently returns C abs(W)^-1 C^T.
 
     Notes
     -----
@@ -87,11 +87,6 @@ def nystrom(
     inverse where a pseudo-inverse is needed as soon as an item is repeated. The choice
     of the cut-off is ours.
 
-    See Also
-    --------
-    sklearn.kernel_approximation.Nystroem : positive semidefinite kernels only; on an
-        indefinite one it silently returns C abs(W)^-1 C^T.
-
     Examples
     --------
     >>> import numpy as np
@@ -101,16 +96,6 @@ def nystrom(
     >>> approximation = nystrom(Similarity.from_matrix(K), 5, rng=0)
     >>> relative_error(K, approximation) < 1e-12
     True
-
-    An indefinite matrix, whose small eigenvalues are better cut:
-
-    >>> K = np.tanh(X @ X.T / 2)
-    >>> sim = Similarity.from_matrix(K)
-    >>> for rcond in (None, "cv"):
-    ...     answer = nystrom(sim, 60, rcond=rcond, rng=0)
-    ...     print(answer, round(relative_error(K, answer), 2))
-    LowRank(nystrom: n=200, rank=60, calls=10230) 0.83
-    LowRank(nystrom: n=200, rank=60, calls=12060) 0.18
     """
     sim = check_similarity(sim)
     if rcond is not None:
@@ -148,11 +133,7 @@ def nystrom_plan(
 
 
 def _cross_validated(problem: Problem) -> float:
-    """Return the cut-off that fits the block best, off its diagonal.
-
-    As for a ridge, answers of more than twice the norm estimated from the columns are
-    left out.
-    """
+    """Return the cut-off that fits the block best, off its diagonal."""
     A, C, s = problem.A, problem.C.astype(float, copy=False), problem.S1.size
     R = C if problem.R is None else problem.R.astype(float, copy=False)
     least = smallest_inverted(problem.C.dtype)

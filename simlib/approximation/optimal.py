@@ -25,6 +25,9 @@ WHOLE = "its factors are singular vectors of all of K; tikhonov takes new items 
 def optimal(sim: Source, rank: int) -> LowRank:
     """Return the best approximation of rank `rank` in the Frobenius norm.
 
+    Calls: ``n (n + 1) / 2``; asymmetric ``n^2``. Flops: O(n^3), of
+    ``scipy.linalg.eigh`` where K is symmetric, else ``scipy.linalg.svd``.
+
     Parameters
     ----------
     sim : Similarity
@@ -39,23 +42,15 @@ def optimal(sim: Source, rank: int) -> LowRank:
 
     Raises
     ------
-    ValueError
-        The rank does not lie between 1 and n.
-    BudgetExceeded, SimilarityError
-        As for any request to `sim`.
-
-    Notes
-    -----
-    Calls: ``n (n + 1) / 2``; asymmetric ``n^2``. Flops: O(n^3). The same as a truncated
-    ``scipy.linalg.svd``, by way of ``scipy.linalg.eigh`` where K is symmetric.
+    ValueError, BudgetExceeded, SimilarityError
+        The rank does not lie between 1 and n; as for any request to `sim`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from simlib import Similarity, optimal, relative_error
     >>> K = np.diag([12.0, 4.0, 3.0])
-    >>> answer = optimal(Similarity.from_matrix(K), 1)
-    >>> round(relative_error(K, answer), 3)  # 5 / 13
+    >>> round(relative_error(K, optimal(Similarity.from_matrix(K), 1)), 3)  # 5 / 13
     0.385
     """
     sim = check_similarity(sim)

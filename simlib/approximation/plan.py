@@ -36,8 +36,6 @@ class Plan:
 
     Parameters
     ----------
-    n : int
-        Size of the matrix.
     columns : array of int
         S1, the landmarks: items whose columns are read whole.
     rows : array of int, optional
@@ -59,10 +57,7 @@ class Plan:
     oversampling: float = 1.0
 
     def cost(self, *, symmetric: bool = True, diagonal_known: bool = False) -> int:
-        """Return the distinct pairs in it, unordered if symmetric.
-
-        A column then answers for a row; a known diagonal costs nothing.
-        """
+        """Return the distinct pairs in it, unordered if symmetric."""
         region = Region(
             self.n,
             self._requests(symmetric),
@@ -81,10 +76,7 @@ class Plan:
         return sim.cost(*self._requests(sim.symmetric), pairs=self._pairs())
 
     def check(self, sim: SimilarityMatrix, besides: int = 0) -> int:
-        """Return the price; raise if it and what follows `besides` pass the limit.
-
-        The error names how many landmarks would fit; nothing was evaluated.
-        """
+        """Return the price; where it passes the limit, raise with what would fit."""
         needed = self.price(sim) + besides
         if needed <= sim.remaining:
             return needed
@@ -146,8 +138,8 @@ def nominal(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return S1 and S2 as `draw` does, but the same ones always.
 
-    Those drawn independently have as few items in common as can be: no other draw makes
-    a plan that costs more, unless the matrix is not symmetric and its diagonal known.
+    Those drawn independently have as few items in common as can be: the dearest draw,
+    unless the matrix is not symmetric and its diagonal known.
     """
     sample = sample_size(n, n_landmarks, oversampling)
     S2 = np.arange(sample) if nested else np.arange(n - sample, n)
@@ -163,15 +155,10 @@ def _overlapping(
 
 @dataclass(frozen=True)
 class Method:
-    """A method, and what it reads.
+    """A method, ``function(sim, n_landmarks, *, rng, **options)``, and what it reads.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(sim, n_landmarks, *, rng, **options)``.
-    plan : callable
-        ``plan(n, n_landmarks, *, draw=nominal, **options)``, the largest that the
-        method may need; it ignores options that do not matter.
+    ``plan(n, n_landmarks, *, draw=nominal, **options)`` is the largest that the method
+    may need; it ignores options that do not matter.
     """
 
     function: Callable[..., LowRank]
@@ -197,10 +184,7 @@ class Method:
 
 
 def last(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to `high` that fits, or `low`.
-
-    Steps that double come first: a plan of many landmarks takes long to price.
-    """
+    """Return the largest number up to `high` that fits, or `low`, by doubling steps."""
     step = 1
     while low + step <= high and fits(low + step):
         low, step = low + step, 2 * step

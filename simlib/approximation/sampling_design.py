@@ -1,8 +1,7 @@
-r"""Which unknown pairs to evaluate: a stratified sample.
+r"""Which unknown pairs to evaluate: a stratified sample, for `estimate_error`.
 
 A pair belongs to a stratum by two numbers that cost nothing, the predicted similarity
-and the likeness of the two items to all landmarks; see `estimate_error`, whose sample
-this designs.
+and the likeness of the two items to all landmarks.
 """
 
 from __future__ import annotations
@@ -177,10 +176,7 @@ def _profiles(approximation: LowRank) -> np.ndarray:
 
 
 def _levels(values: np.ndarray, quantiles: np.ndarray) -> tuple[np.ndarray, int]:
-    """Cut at quantiles; return the level of each value and how many levels there are.
-
-    Equal values share a level.
-    """
+    """Return the level of each value, cut at quantiles, and how many there are."""
     if quantiles.size == 0:
         return np.zeros(values.size, dtype=int), 1
     edges = np.quantile(values, quantiles)

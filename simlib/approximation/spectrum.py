@@ -20,14 +20,7 @@ __all__ = ["Spectrum", "estimate_spectrum", "negative_mass"]
 
 
 class Spectrum(NamedTuple):
-    """Estimated eigenvalues, and the share of the norm below zero.
-
-    Attributes
-    ----------
-    eigenvalues : ndarray, shape (s,)
-        Decreasing.
-    negative_mass : float
-        What `simlib.approximation.negative_mass` says of them.
+    """Estimated eigenvalues, shape (s,), and `negative_mass`: see `estimate_spectrum`.
 
     Examples
     --------
@@ -55,27 +48,19 @@ def estimate_spectrum(
     n_sample : int
         Size s of the principal block, 1 to n. With s = n the answer is exact.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------
     Spectrum
-        ``eigenvalues``, shape (s,), decreasing: those of the block times n / s. The
-        eigenvalues of K that are large compared with n / sqrt(s) times its largest
-        entry are met; the many small ones are not, and the diagonal weighs n / s times
-        what it should. ``negative_mass``: see `negative_mass`.
+        ``eigenvalues``, shape (s,), decreasing: those of the block times n / s. Those
+        of K that are large beside n / sqrt(s) times its largest entry are met, the many
+        small ones not. ``negative_mass``: see `negative_mass`.
 
     Raises
     ------
-    ValueError
+    ValueError, BudgetExceeded, SimilarityError
         `sim` is not symmetric (use ``sim.symmetrized()``), or the sample is larger than
-        the matrix.
-    BudgetExceeded, SimilarityError
-        As for any request to `sim`.
-
-    See Also
-    --------
-    scipy.linalg.eigvalsh : of a matrix that is known.
+        the matrix; as for any request to `sim`.
 
     Notes
     -----
@@ -88,12 +73,9 @@ def estimate_spectrum(
     >>> from simlib import Similarity, estimate_spectrum
     >>> x = np.random.default_rng(0).standard_normal((1000, 2))
     >>> K = x @ np.diag([1.0, -0.5]) @ x.T  # its eigenvalues are 1040 and -481
-    >>> sim = Similarity.from_matrix(K)
-    >>> spectrum = estimate_spectrum(sim, 100, rng=0)
+    >>> spectrum = estimate_spectrum(Similarity.from_matrix(K), 100, rng=0)
     >>> spectrum.eigenvalues[[0, -1]].round().tolist()
     [1068.0, -451.0]
-    >>> round(spectrum.negative_mass, 2), sim.calls
-    (0.39, 5050)
     """
     sim = check_similarity(sim)
     symmetric(sim, "estimate_spectrum")
@@ -113,17 +95,12 @@ def negative_mass(eigenvalues: np.ndarray) -> float:
     Parameters
     ----------
     eigenvalues : array of shape (n,)
-        All of them, in any order.
+        All of them, in any order; one that is not real and finite is a ValueError.
 
     Returns
     -------
     float
         0 for a positive semidefinite matrix, 1 for a negative one.
-
-    Raises
-    ------
-    ValueError
-        An eigenvalue is complex, NaN or infinite.
 
     Examples
     --------

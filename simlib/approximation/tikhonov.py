@@ -63,8 +63,7 @@ def tikhonov(
     ridge : "cv" or float, default="cv"
         The regularisation lambda. "cv" chooses among zero and 21 values from 1e-10 to 1
         times the squared spectral norm of B, by five folds over the items of the block
-        that are no landmarks (of fewer than ten every two are a fold, of fewer than two
-        lambda is zero). Values that make the answer more than twice as large as K
+        that are no landmarks. Values that make the answer more than twice as large as K
         appears from the columns are left out. Costs no similarity call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
         How to choose the landmarks, or their indices. The second and third draw the
@@ -78,7 +77,6 @@ def tikhonov(
     overlay : bool, default=False
         Return the evaluated entries as they are, not as the core fits them.
     rng : int, Generator or None
-        Source of randomness.
 
     Returns
     -------
@@ -88,28 +86,24 @@ def tikhonov(
 
     Raises
     ------
-    ValueError
-        An option out of range.
-    BudgetExceeded, SimilarityError
-        As for any request to `sim`.
+    ValueError, BudgetExceeded, SimilarityError
+        An option out of range; as for any request to `sim`.
 
     See Also
     --------
     anchored : with a cheap similarity beside.
     nystrom : where the matrix is positive semidefinite and the budget is large.
-    sklearn.kernel_approximation.Nystroem : for positive semidefinite kernels.
 
     Notes
     -----
     Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
     ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block, plus ``n - s2`` for the
     rest of the diagonal with `nugget`. Flops: O(s2^2 s1 + n s1^2), the first
-    term some 25 times for the cross-validation, which tries 22 values on five folds,
-    or on all pairs of up to nine held-out items; all six times with `nugget`.
+    term some 25 times for the cross-validation, all six times with `nugget`.
 
-    Singular values of B below the cut-off of `nystrom` take no part. For an asymmetric
-    matrix F acts on the columns, and the same built from K[S1, S2] on the rows. Source:
-    ours; with lambda = 0 the core is that of Wang, Zhang and Zhang (2016, section 4).
+    For an asymmetric matrix F acts on the columns, and the same built from K[S1, S2] on
+    the rows. Source: ours; with lambda = 0 the core is that of Wang, Zhang and Zhang
+    (2016, section 4).
 
     Examples
     --------
@@ -122,9 +116,6 @@ def tikhonov(
     LowRank(tikhonov: n=500, rank=40, calls=20040)
     >>> round(relative_error(K, answer), 2)
     0.02
-    >>> Z, signs = answer.embedding()  # features for scikit-learn
-    >>> Z.shape
-    (500, 40)
     """
     sim, rng = check_similarity(sim), np.random.default_rng(rng)
     if ridge != np.inf:
@@ -194,10 +185,7 @@ def _selected(
     select: Callable[..., np.ndarray],
     rng: np.random.Generator,
 ) -> Plan:
-    """Return the plan with landmarks that are selected in its block, which is read.
-
-    The budget is checked before that: for columns of which nothing is known beforehand.
-    """
+    """Return the plan with landmarks that are selected in its block, which is read."""
     S2, s1, blank = plan.block, plan.columns.size, sim.blank()
     block = Plan(sim.n, block=S2)
 

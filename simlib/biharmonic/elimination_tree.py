@@ -15,30 +15,10 @@ __all__ = ["depths", "elimination_tree", "postorder"]
 
 @njit(nogil=True, cache=True)
 def elimination_tree(indptr, indices, place, order):
-    """Return the parents of the nodes, from the matrix alone.
+    """Return the parents of the nodes, shape (m,), from the pattern of the matrix.
 
-    Parameters
-    ----------
-    indptr, indices : arrays of int
-        The pattern of the matrix, symmetric.
-    place, order : arrays of int, shape (m,)
-        When each row is eliminated, and which row is eliminated when.
-
-    Returns
-    -------
-    array of int, shape (m,)
-
-    Notes
-    -----
-    Liu's algorithm with path compression: nearly as many steps as there are entries.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib.biharmonic.elimination_tree import elimination_tree
-    >>> indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a path
-    >>> elimination_tree(indptr, indices, np.array([0, 2, 1]), np.array([0, 2, 1]))
-    array([ 2,  2, -1])
+    `place` and `order` tell when each row is eliminated, and which row when. Liu's
+    algorithm with path compression: nearly as many steps as there are entries.
     """
     m = order.size
     parent, ancestor = np.full(m, -1, np.int64), np.full(m, -1, np.int64)
@@ -56,24 +36,7 @@ def elimination_tree(indptr, indices, place, order):
 
 @njit(nogil=True, cache=True)
 def postorder(parent):
-    """Return new numbers, by which the nodes below any one come just before it.
-
-    Parameters
-    ----------
-    parent : array of int, shape (m,)
-        A tree.
-
-    Returns
-    -------
-    array of int, shape (m,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib.biharmonic.elimination_tree import postorder
-    >>> postorder(np.array([3, 2, 4, 4, -1]))
-    array([2, 0, 1, 3, 4])
-    """
+    """Return new numbers, by which the nodes below any one come just before it."""
     m = parent.size
     below = np.zeros(m, np.int64)
     for q in range(m):
@@ -93,24 +56,7 @@ def postorder(parent):
 
 @njit(nogil=True, cache=True)
 def depths(parent):
-    """Return how many ancestors each node has.
-
-    Parameters
-    ----------
-    parent : array of int, shape (m,)
-        A tree.
-
-    Returns
-    -------
-    array of int, shape (m,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib.biharmonic.elimination_tree import depths
-    >>> depths(np.array([3, 2, 4, 4, -1]))
-    array([2, 2, 1, 1, 0])
-    """
+    """Return how many ancestors each node has."""
     depth = np.zeros(parent.size, np.int64)
     for q in range(parent.size - 1, -1, -1):
         if parent[q] != -1:

@@ -33,22 +33,8 @@ SINGULAR = (
 class Factorization:
     """Factors of A with rows and columns in another order.
 
-    Attributes
-    ----------
-    superlu : SuperLU
-        The factors of ``A[order][:, order]``; where A is positive definite both its
-        permutations are the same, and ``U`` is D L^T.
-    order : array of int, shape (m,)
-        The order that was found before SuperLU added its own.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.sparse import csc_array
-    >>> from simlib.biharmonic.factorization import factorize
-    >>> factor = factorize(csc_array([[2.0, 1.0], [1.0, 2.0]]))
-    >>> factor.solve(np.array([3.0, 3.0]))
-    array([1., 1.])
+    ``superlu`` factorises ``A[order][:, order]``; where A is positive definite both its
+    permutations are the same, and its ``U`` is D L^T.
     """
 
     superlu: SuperLU
@@ -69,22 +55,7 @@ class Factorization:
 
 
 def eliminate(A: csc_array) -> Factorization:
-    """Factorise A in the order of METIS, or without pymetis in that of SuperLU.
-
-    Parameters
-    ----------
-    A : csc_array, shape (m, m)
-        Symmetric positive definite.
-
-    Returns
-    -------
-    Factorization
-
-    Raises
-    ------
-    RuntimeError
-        A is exactly singular.
-    """
+    """Factorise A in the order of METIS, or SuperLU; RuntimeError if it is singular."""
     order, permc_spec = np.arange(A.shape[0]), "MMD_AT_PLUS_A"
     graph = csc_array(A + A.T)  # of two numbers that are the same but for rounding
     graph.setdiag(0)
@@ -100,28 +71,7 @@ def eliminate(A: csc_array) -> Factorization:
 
 
 def factorize(A: csc_array) -> Factorization:
-    """Factorise A = L D L^T, and see whether that can be solved with.
-
-    Parameters
-    ----------
-    A : csc_array, shape (m, m)
-        Symmetric positive definite.
-
-    Returns
-    -------
-    Factorization
-        Its ``solve`` is B -> A^-1 B.
-
-    Raises
-    ------
-    ValueError
-        A is singular to rounding error.
-
-    Notes
-    -----
-    O(m^1.5) flops on surfaces. METIS's order takes two thirds of the time of minimum
-    degree on a surface of 150,000 vertices.
-    """
+    """Factorise A = L D L^T, in O(m^1.5) flops on surfaces; ValueError if singular."""
     try:
         factor = eliminate(A)
     except RuntimeError as error:

@@ -61,34 +61,28 @@ def heat_geodesics(
 
     Raises
     ------
-    ValueError
+    ValueError, IndexError
         No mesh, vertices that coincide along a cut, a triangle that is there twice
         (`merge_vertices` mends both), a mesh in several pieces, or a vertex all of
-        whose triangles have no area. Distances beyond the largest number.
-    IndexError
-        A source or a corner that is no vertex.
+        whose triangles have no area. Distances beyond the largest number. A source or a
+        corner that is no vertex.
     ImportError
         potpourri3d is not installed.
 
     Notes
     -----
-    Edges longer than 0.06 times the root of the area are halved before. Distances are
-    off by 1 to 4 percent in the median, and in 95 of 100 by less than 10, or 15 among
-    long thin triangles; those within five edges of the source may be off by a half.
-    Where that matters take `exact_geodesics`. Two sparse factorisations, then two
-    solves a source: some 2 ms at 7500 vertices. Source: Crane, Weischedel and Wardetzky
-    (2013), in the package potpourri3d, on the intrinsic Delaunay Laplacian of Sharp and
-    Crane (2020).
+    Distances are off by 1 to 4 percent in the median; those within five edges of the
+    source may be off by a half: where that matters take `exact_geodesics`. Two sparse
+    factorisations, then two solves a source. Edges longer than 0.06 times the root of
+    the area are halved before. Source: Crane, Weischedel and Wardetzky (2013), in the
+    package potpourri3d, on the Laplacian of Sharp and Crane (2020).
 
     Examples
     --------
     >>> from simlib.biharmonic import heat_geodesics
     >>> from simlib.datasets import bumpy_sphere
     >>> mesh = bumpy_sphere()
-    >>> D = heat_geodesics(mesh.vertices, mesh.faces, [0, 1])
-    >>> D.shape
-    (2562, 2)
-    >>> D = D[[0, 1]]  # symmetric to a percent or so
+    >>> D = heat_geodesics(mesh.vertices, mesh.faces, [0, 1])[[0, 1]]
     >>> ((D + D.T) / 2).round(2).tolist()
     [[0.0, 2.28], [2.28, 0.0]]
     """
@@ -109,10 +103,7 @@ def heat_geodesics(
 
 
 def _refined(vertices: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the same surface with long edges halved, and its first vertices the same.
-
-    A triangle is cut by the middles of its sides into two, three or four.
-    """
+    """Return the surface with long edges halved; its first vertices are the same."""
     vertices, most = vertices.astype(np.float64), len(vertices) + ADDED
     area = triangles(vertices, faces)[1].sum() / 2
     while len(vertices) < most:
@@ -160,20 +151,16 @@ def exact_geodesics(
 
     Raises
     ------
-    ValueError
-        As in `heat_geodesics`; or a mesh that is no surface: an edge of three
-        triangles, or parts that only a vertex joins; or a triangle whose height is at
-        most 1e-5 of its longest side, where pygeodesic may fail.
-    IndexError
-        A source or a corner that is no vertex.
+    ValueError, IndexError
+        As in `heat_geodesics`; or an edge of three triangles, parts that only a vertex
+        joins, or a triangle whose height is at most 1e-5 of its longest side.
     ImportError
         pygeodesic is not installed.
 
     Notes
     -----
-    A source takes some 25 ms on the 2562 vertices of `simlib.datasets.bumpy_sphere`,
-    0.2 s on 10242 and 0.4 s on the bunny's 14290. Source: Mitchell, Mount and
-    Papadimitriou (1987), the code of Kirsanov in the package pygeodesic.
+    A source takes some 25 ms on 2562 vertices, 0.2 s on 10242. Source: Mitchell, Mount
+    and Papadimitriou (1987), the code of Kirsanov in the package pygeodesic.
 
     Examples
     --------
@@ -201,15 +188,16 @@ def exact_geodesics(
 def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     """Return the lengths of shortest paths from some nodes of an undirected graph.
 
+    `scipy.sparse.csgraph.dijkstra` does the work, O(k (n log n + edges)).
+
     Parameters
     ----------
     adjacency : sparse or dense array, shape (n, n)
         Lengths of the edges, not negative. An edge stored in one direction goes both
-        ways; of several lengths the smallest counts, also of those that a ``coo_array``
-        stores in one place. In a dense array 0 means no edge; a 0 that a sparse array
-        stores is an edge of length 0, which ``A.eliminate_zeros()`` takes out.
+        ways; of several lengths the smallest counts. A 0 means no edge in a dense
+        array; one that a sparse array stores is an edge of length 0.
     sources : array of int, shape (k,)
-        Nodes to measure from.
+        Nodes to measure from; one that does not exist is an IndexError.
 
     Returns
     -------
@@ -221,12 +209,6 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     ValueError
         A matrix that is not square, real and finite, lengths that are negative, or a
         graph in several pieces. Distances beyond the largest number.
-    IndexError
-        A source that is no node.
-
-    See Also
-    --------
-    scipy.sparse.csgraph.dijkstra : does the work, O(k (n log n + edges)).
 
     Examples
     --------
@@ -256,10 +238,7 @@ def _shortest(adjacency: Any) -> Any:
 
 
 def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return both, and the power of 2 by which the vertices were divided.
-
-    Edges then have a length of about 1: some tolerances of the packages are absolute.
-    """
+    """Return both, and the power of 2 by which the vertices were divided."""
     points, faces = check_mesh(vertices, faces)
     if (points == points[0]).all():
         raise ValueError("All vertices coincide: they are no surface.")
@@ -306,12 +285,7 @@ def _demand_area(vertices: np.ndarray, faces: np.ndarray) -> None:
 
 
 def _demand_surface(vertices: np.ndarray, faces: np.ndarray) -> None:
-    """Refuse where pygeodesic crashes or leaves out distances.
-
-    Side k of a triangle leads from its corner k to the next. The sides that meet in a
-    corner belong to one fan round its vertex, and a surface has as many fans as
-    vertices.
-    """
+    """Refuse where pygeodesic crashes or leaves out distances."""
     _, double, longest = triangles(vertices, faces)
     thin = double <= 1e-5 * longest
     if thin.any():

@@ -68,19 +68,14 @@ class HubLabels:
     ImportError
         From the module: numba is not installed.
 
-    See Also
-    --------
-    simlib.biharmonic.graph_distances : edges of any lengths, from some nodes to all.
-    scipy.sparse.csgraph.breadth_first_order : one node after another.
-
     Notes
     -----
     The order of elimination is METIS's nested dissection; without pymetis SuperLU's
-    minimum degree, whose labels are twice as long on road networks. The index takes two
-    bytes for each node and ancestor, and d times as many steps, for d neighbours that
-    are eliminated later. On a graph that no small sets of nodes take apart, such as a
-    random one, the depth approaches n. Source: hierarchical hub labels of Abraham et
-    al. (2012) on the elimination tree, as in Dibbelt, Strasser and Wagner (2016).
+    minimum degree, whose labels are longer. The index takes two bytes for each node and
+    ancestor, and d times as many steps, for d neighbours that are eliminated later. On
+    a graph that no small sets of nodes take apart the depth approaches n. Source:
+    Abraham et al. (2012); Dibbelt, Strasser and Wagner (2016). In SciPy:
+    ``csgraph.breadth_first_order``, one node after another.
 
     Examples
     --------
@@ -133,27 +128,20 @@ class HubLabels:
         return f"HubLabels({self.n} nodes, depth {self.depth}, {self.nbytes} bytes)"
 
     def distances(self, i: Indices, j: Indices) -> np.ndarray:
-        """Return the distances of pairs of nodes.
+        """Return the distances of pairs of nodes, each in about a microsecond.
+
+        ``Similarity(np.arange(n), labels.distances, batch="pairs", dtype=np.float32)``
+        is the matrix of them.
 
         Parameters
         ----------
         i, j : array of int
-            Nodes; they broadcast.
+            Nodes; they broadcast. One that does not exist is an IndexError.
 
         Returns
         -------
         array of uint16
-            The number of edges on a shortest path from i to j. Of the shape of i and j.
-
-        Raises
-        ------
-        IndexError
-            A node that does not exist.
-
-        Notes
-        -----
-        About a microsecond a pair; as ``Similarity(np.arange(n), labels.distances,
-        batch="pairs", dtype=np.float32)`` the distances are a similarity matrix.
+            The number of edges on a shortest path from i to j.
         """
         i, j = np.broadcast_arrays(self._nodes(i), self._nodes(j))
         index = self._labels, self._start, self._depth, self._parent
@@ -163,26 +151,18 @@ class HubLabels:
     def rows(self, sources: Indices, targets: Indices | None = None) -> np.ndarray:
         """Return the distances from some nodes to others.
 
+        On the threads that ``joblib.parallel_config(n_jobs=...)`` allows.
+
         Parameters
         ----------
         sources : array of int, shape (k,)
-            Nodes.
+            Nodes; one that does not exist is an IndexError.
         targets : array of int, shape (m,), optional
             Nodes; None means all.
 
         Returns
         -------
         array of uint16, shape (k, m)
-
-        Raises
-        ------
-        IndexError
-            A node that does not exist.
-
-        Notes
-        -----
-        A few dozen nanoseconds an entry on a road network, on the threads that
-        ``joblib.parallel_config(n_jobs=...)`` allows.
         """
         first = self._place[self._nodes(sources).ravel()]
         everything = np.arange(self.n)
@@ -196,43 +176,31 @@ class HubLabels:
     ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Yield the upper triangle of the distances among landmarks, rows at a time.
 
-        In the order of the tree, where landmarks that come together share most of what
-        is compared.
-
         Parameters
         ----------
         landmarks : array of int, shape (l,)
-            Nodes.
+            Nodes; one that does not exist is an IndexError.
         size : int, default=1024
-            Rows in a block.
+            Rows in a block; below 1 it is a ValueError.
 
         Yields
         ------
-        rows : array of int, shape (k,)
-            Places among the landmarks; read-only, as columns.
-        columns : array of int, shape (m,)
-            Places among the landmarks: these rows, and all that come later.
+        rows, columns : arrays of int, shapes (k,) and (m,)
+            Places among the landmarks, read-only; the columns are these rows, and all
+            that come later.
         block : array of uint16, shape (k, m)
             ``block[a, b]`` is the distance from ``landmarks[rows[a]]`` to
             ``landmarks[columns[b]]``.
-
-        Raises
-        ------
-        IndexError
-            A landmark that is no node.
-        ValueError
-            A size below 1.
 
         Examples
         --------
         >>> import numpy as np
         >>> from simlib.biharmonic import HubLabels
-        >>> labels, W = HubLabels(np.eye(100, k=1)), np.zeros((30, 30))
-        >>> for rows, columns, block in labels.blocks(np.arange(0, 90, 3), size=8):
-        ...     W[rows[:, None], columns] = block
-        ...     W[columns[:, None], rows] = block.T
-        >>> int(W[0, 29])
-        87
+        >>> labels = HubLabels(np.eye(100, k=1))
+        >>> for rows, columns, block in labels.blocks(np.arange(0, 90, 30), size=2):
+        ...     print(rows.size, columns.size, block.max())
+        2 3 60
+        1 1 0
         """
         size = whole_number(size, "size", 1)
         places = self._place[self._nodes(landmarks).ravel()]
@@ -389,11 +357,7 @@ def _shared(depth, parent, places):
 
 @njit(nogil=True, cache=True)
 def _rows(labels, start, depth, parent, sources, targets, shared, columns, out):
-    """Fill in distances to targets in ascending order, a tile of them at a time.
-
-    Seen from a source, the common ancestors become fewer to both sides. The labels of a
-    tile stay in the cache while all sources are compared with them.
-    """
+    """Fill in distances to targets in ascending order, a tile of them at a time."""
     n = targets.size
     middle = np.searchsorted(targets, sources)
     common = np.empty(sources.size, np.int64)

@@ -96,13 +96,11 @@ def interpolation(
         Keep (n - l) p_row / l entries of each column, or p_row of each row. Without
         effect where P is dense.
     renormalize : bool, default=True
-        Divide each row of a sparse P by its sum. The rows of the dense P sum to 1, and
-        most of the error of thresholding is the loss of that.
+        Divide each row of a sparse P by its sum, as the rows of the dense P sum to 1.
     solver : {"auto", "selected", "superlu"}
         "selected" computes of each column only what is around its landmark, by
         `selected_columns`: see there what that can miss. "superlu" solves for whole
-        columns. "auto" takes the first where it is faster and shown to miss little (see
-        the notes).
+        columns. "auto" takes the first where it is faster and shown to miss little.
     memory : path or joblib.Memory, optional
         A folder that keeps the columns of a sparse P by column, a thousand at a time: a
         run that was stopped is taken up again from there, to the same P.
@@ -127,30 +125,26 @@ def interpolation(
 
     Notes
     -----
-    "auto" computes 32 columns around their landmarks, and leaves it at that if they
-    need more than two fifths of the nodes of the elimination tree on average. Sixteen
-    solves with random signs tell how large the entries out of reach are: where their
-    sum of squares is more than a thousandth of that of the entries kept, the whole
-    column is solved for.
-
     No similarity calls: one P serves any number of similarity functions. A sparse
     factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves
-    each; memory O(n l) dense, O(n (p_row + 32)) sparse. Source: Turek and Huth (2022),
-    eqs. (5) and (10), Algorithm 2 and appendix E. The renormalisation is ours. A row of
-    which the columns kept next to nothing, so that it sums to less than 1/4, is first
-    replaced by the p_row largest entries of the exact row, which one more solve gives.
+    each; memory O(n l) dense, O(n (p_row + 32)) sparse. "auto" tries 32 columns around
+    their landmarks; where they need more than two fifths of the elimination tree, or
+    what is out of reach has more than a thousandth of the sum of squares, whole columns
+    are solved for.
+
+    Source: Turek and Huth (2022), eqs. (5) and (10), Algorithm 2 and appendix E. The
+    renormalisation is ours; a row that keeps a sum below 1/4 is first replaced by the
+    p_row largest entries of the exact one.
 
     Examples
     --------
     >>> import numpy as np
     >>> from simlib import biharmonic
-    >>> path = np.eye(5, k=1) + np.eye(5, k=-1)
+    >>> path = np.eye(3, k=1) + np.eye(3, k=-1)
     >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(path))
-    >>> biharmonic.interpolation(M, [0, 4]).round(2)
+    >>> biharmonic.interpolation(M, [0, 2]).round(2)
     array([[1. , 0. ],
-           [0.8, 0.2],
            [0.5, 0.5],
-           [0.2, 0.8],
            [0. , 1. ]])
     """
     one_of(by, ("column", "row"), "by")

@@ -15,7 +15,7 @@ __all__ = ["check_mesh", "merge_vertices"]
 def merge_vertices(
     vertices: ArrayLike, faces: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a triangle mesh with one vertex at each place.
+    """Return a triangle mesh with one vertex at each place, in O(n log n + m log m).
 
     Files for pictures store a vertex once for each texture or normal, or each triangle
     with three vertices of its own. Nothing then joins the triangles on either side.
@@ -23,7 +23,7 @@ def merge_vertices(
     Parameters
     ----------
     vertices : array of shape (n, 3)
-        Coordinates. Those are merged that are equal to the last bit.
+        Coordinates. Those are merged that are equal to the last bit: round them before.
     faces : array of int, shape (m, 3)
         The vertices of each triangle.
 
@@ -35,23 +35,13 @@ def merge_vertices(
         Without those that a merge has left fewer than three vertices, and each set of
         three once, whichever way round.
     index : ndarray of int, shape (n,)
-        The new number of each old vertex: what is found of the new ones is read at the
-        old by ``values[index]``.
+        The new number of each old vertex.
 
     Raises
     ------
-    ValueError
-        Arrays of another shape or kind, coordinates that are not finite, no face.
-    IndexError
-        A face that names no vertex.
-
-    See Also
-    --------
-    numpy.round : before, for vertices that rounding has set apart.
-
-    Notes
-    -----
-    O(n log n + m log m).
+    ValueError, IndexError
+        Arrays of another shape or kind, coordinates that are not finite, no face; a
+        face that names no vertex.
 
     Examples
     --------
@@ -129,10 +119,7 @@ def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndar
 def triangles(
     vertices: np.ndarray, faces: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sides (m, 3, 3), twice the areas, and the squares of the longest sides.
-
-    Side k is opposite corner k, and leads from the corner before to that after it.
-    """
+    """Return sides (m, 3, 3), opposite the corners, twice the areas, and longest^2."""
     corners = vertices[faces].astype(np.float64)
     sides = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
     double = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)

@@ -37,8 +37,8 @@ def neighbor_graph(
         How many nearest neighbours t to connect each point to, 1 to n - 1. N(i) also
         holds the points of which i is a neighbour.
     perplexity : float, default=20
-        exp of the entropy of each :math:`p_{\cdot|i}`. Where it exceeds 0.99 times the
-        size of N(i), that is taken: the size itself would mean equal weights.
+        exp of the entropy of each :math:`p_{\cdot|i}`, at most 0.99 times the size of
+        N(i), which itself would mean equal weights.
 
     Returns
     -------
@@ -52,17 +52,11 @@ def neighbor_graph(
         Points of another shape, sparse, not real or not finite, as many neighbours as
         points, or a perplexity below 1.
 
-    See Also
-    --------
-    sklearn.neighbors.kneighbors_graph : the graph, without the weights; those inside of
-        `sklearn.manifold.TSNE` are of single precision, and of one size of N(i).
-
     Notes
     -----
-    The neighbours by a tree of scikit-learn, O(d n t log n) in few dimensions; the
-    bandwidths by bisection on all points at a time, O(n t) a step. Source: Turek and
-    Huth (2022), eq. (9); Hinton and Roweis (2002). With perplexity and neighbours both
-    at the paper's 20 the weights are nearly equal.
+    The neighbours as those of `sklearn.neighbors.kneighbors_graph`, O(d n t log n) in
+    few dimensions; the bandwidths by bisection, O(n t) a step. Source: Turek and Huth
+    (2022), eq. (9); Hinton and Roweis (2002).
 
     Examples
     --------
@@ -70,8 +64,8 @@ def neighbor_graph(
     >>> from simlib.biharmonic import neighbor_graph
     >>> points = np.random.default_rng(0).random((500, 3))
     >>> graph = neighbor_graph(points, n_neighbors=10, perplexity=5)
-    >>> graph.shape, round(float(graph.sum()), 6)
-    ((500, 500), 500.0)
+    >>> round(float(graph.sum()), 6)
+    500.0
     """
     X = shaped(numbers(X, "`X`"), ("n", "d"), "`X`").astype(np.float64)
     n = len(X)

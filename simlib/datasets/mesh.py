@@ -22,14 +22,9 @@ class Mesh:
     --------
     >>> import numpy as np
     >>> from simlib.datasets import Mesh
-    >>> tetrahedron = Mesh(
-    ...     np.vstack([np.zeros(3), np.eye(3)]),
-    ...     np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]]),
-    ... )
-    >>> tetrahedron.vertices[tetrahedron.faces[3]]
-    array([[1., 0., 0.],
-           [0., 1., 0.],
-           [0., 0., 1.]])
+    >>> square = Mesh(np.eye(4, 3), np.array([[0, 1, 2], [0, 2, 3]]))
+    >>> square.vertices[square.faces].shape
+    (2, 3, 3)
     """
 
     vertices: np.ndarray

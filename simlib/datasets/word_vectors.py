@@ -22,8 +22,8 @@ class WordVectors(Mapping):
         The vectors, in float64 unless given in single or half precision. Not copied if
         it already is contiguous and of that type.
     rows : ndarray of int, shape (n,)
-        The row of each word's vector. If not given, word i has row i and m = n; several
-        words, say the forms of one, may share a row.
+        The row of each word's vector; if not given, row i of word i. Several words, say
+        the forms of one, may share a row.
     index : dict
         Word -> row.
 
@@ -37,12 +37,9 @@ class WordVectors(Mapping):
     --------
     >>> import numpy as np
     >>> from simlib.datasets import WordVectors
-    >>> words = ("cat", "cats", "dog")
-    >>> vectors = WordVectors(words, np.eye(2), rows=np.array([0, 0, 1]))
-    >>> vectors
-    WordVectors(3 words, 2 dimensions)
-    >>> vectors["cats"].tolist()
-    [1.0, 0.0]
+    >>> vectors = WordVectors(("cat", "dog"), np.eye(2))
+    >>> vectors["dog"].tolist()
+    [0.0, 1.0]
     """
 
     words: tuple[str, ...]

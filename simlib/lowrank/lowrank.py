@@ -48,14 +48,13 @@ class LowRank(Saved, LinearOperator):
     r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and a residual E.
 
     The equation :eq:`eq:lowrank` of the book, as a SciPy linear operator. Nothing of
-    size n x n is formed except by `toarray`, and beside an answer some rows of a factor
-    at most: factors may be maps of files that are larger than the memory. All parts are
-    read-only here, for others may share their memory.
+    size n x n is formed except by `toarray`: factors may be maps of files larger than
+    the memory. All parts are read-only, for others may share them.
 
     Parameters
     ----------
     left : array or sparse array of shape (n, l)
-        Often columns of the matrix itself, which are then shared and not copied.
+        Often columns of the matrix itself.
     core : array of shape (l, r)
         The joining matrix U. Symmetric where `right` is None.
     right : array or sparse array of shape (m, r), optional
@@ -67,20 +66,15 @@ class LowRank(Saved, LinearOperator):
     landmarks, row_landmarks : array of int, optional
         Items whose columns `left` (rows, for `right`) holds.
     calls : int, optional
-        Distinct pairs of which the method that made this asked the similarity, known to
-        it before or not.
+        Distinct pairs of which the method asked the similarity, known before or not.
     method : str, optional
-        Name of that method.
+        Name of the method that made this.
 
     Raises
     ------
     ValueError
         The shapes do not chain, a part is complex, `core` has NaN or infinities, or
         `core` or `residual` is not symmetric although `right` is None.
-
-    See Also
-    --------
-    scipy.sparse.linalg.LinearOperator : the interface that this class implements.
 
     Examples
     --------
@@ -89,8 +83,6 @@ class LowRank(Saved, LinearOperator):
     >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[3.0]]))
     >>> K @ np.array([1.0, 1.0])
     array([ 9., 18.])
-    >>> K.trace()
-    15.0
     """
 
     left: np.ndarray | csr_array
@@ -253,10 +245,9 @@ class LowRank(Saved, LinearOperator):
         return float(self.diagonal().sum(dtype=float))
 
     def norm(self) -> float:
-        """Return the Frobenius norm, computed from the factors.
+        """Return the Frobenius norm, from the factors in O(n l^2) flops.
 
-        O(n l^2) flops. Where the residual is an operator, or cancels the factors, every
-        row is computed once.
+        Where the residual is an operator, or cancels the factors, from every row.
         """
         if self._has_operator():
             return self._norm_of_rows()
@@ -286,11 +277,15 @@ class LowRank(Saved, LinearOperator):
     def eigh(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the k eigenvalues largest in magnitude and their eigenvectors.
 
+        O(n l^2) flops by a QR decomposition of the factor; with a residual those of
+        `scipy.sparse.linalg.eigsh`.
+
         Parameters
         ----------
         k : int, optional
             At most the rank without a residual, at most n - 1 with one, or n up to 64.
-            None means the rank.
+            None means the rank. Another k, a matrix that is not symmetric, and
+            eigenvalues beyond float32 are a ValueError.
 
         Returns
         -------
@@ -298,18 +293,6 @@ class LowRank(Saved, LinearOperator):
             Sorted by decreasing magnitude.
         vectors : array of shape (n, k)
             Orthonormal columns.
-
-        Raises
-        ------
-        ValueError
-            The matrix is not symmetric, k is too large, or eigenvalues are beyond
-            float32.
-
-        Notes
-        -----
-        O(n l^2) flops by a QR decomposition of the factor; with a residual as
-        `scipy.sparse.linalg.eigsh`, which does the work, or of the array where n is
-        small.
         """
         if not self.symmetric:
             raise ValueError(
@@ -342,17 +325,12 @@ class LowRank(Saved, LinearOperator):
     def solve(self, y: ArrayLike, ridge: float) -> np.ndarray:
         r"""Solve :math:`(\tilde K + \rho I) x = y` by the inversion lemma.
 
-        .. math::
-            x = D^{-1} y - D^{-1} Q (I + V R^\top D^{-1} Q)^{-1} V R^\top D^{-1} y ,
-            \qquad L = Q T, \; V = T U, \; D = \rho I + E
-
         Parameters
         ----------
         y : array of shape (n,) or (n, k)
             Right-hand sides.
         ridge : float
-            The shift rho. Not zero, as a thin matrix alone cannot be inverted; it may
-            be negative.
+            The shift rho, not zero; it may be negative.
 
         Returns
         -------
@@ -362,18 +340,16 @@ class LowRank(Saved, LinearOperator):
         Raises
         ------
         numpy.linalg.LinAlgError
-            The system is singular to working precision: minus the ridge is an
-            eigenvalue.
+            The system is singular to working precision.
         ValueError
             The matrix is not square, y has another length, the residual is an operator,
             or a factor holds NaN or an infinity; the solution is beyond float32.
 
         Notes
         -----
-        In float64. The first time O(n l^2) flops, and with a residual n l numbers of
-        memory; a sparse L with well conditioned columns is not made dense. The
-        decomposition is kept for the next ridge, and for the matrices that `with_core`
-        makes; without a residual those take O(l^3) and some products of L. The same as
+        In float64, O(n l^2) flops, and with a residual n l numbers of memory. The
+        decomposition is kept for the next ridge and the matrices of `with_core`, which
+        without a residual take O(l^3) and some products of L. The same as
         ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
         """
         square(self.shape, "can be solved")
@@ -399,23 +375,13 @@ class LowRank(Saved, LinearOperator):
         r"""Return the matrix with the same factors and residual, and another core.
 
         Both share what `solve` keeps of the factors: one operator P serves the matrices
-        :math:`P W P^\top` of any number of similarity functions.
+        :math:`P W P^\top` of any number of similarity functions. `calls` become None.
 
         Parameters
         ----------
         core : array of shape (l, r)
-            The joining matrix. Where it is not symmetric, neither is the matrix.
-
-        Returns
-        -------
-        LowRank
-            Of the same class. Its `calls` are None: where the core is from, only you
-            know.
-
-        Raises
-        ------
-        ValueError
-            The core has another shape, or is complex.
+            Another shape, or complex numbers, are a ValueError. Where it is not
+            symmetric, neither is the matrix.
 
         Examples
         --------
@@ -446,12 +412,10 @@ class LowRank(Saved, LinearOperator):
         Returns
         -------
         Z : array of shape (n, d)
-            One row for each item; d is the rank, or l + r for a matrix with separate
-            left and right factors.
+            One row for each item; d is the rank, or l + r for separate factors.
         signs : array of shape (d,)
             +1 or -1: ``(Z * signs) @ Z.T`` equals the mean of ``L U R^T`` and its
-            transpose (the equation :eq:`eq:embedding` of the book). A sparse residual
-            takes no part.
+            transpose (the equation :eq:`eq:embedding` of the book), without a residual.
 
         Raises
         ------
@@ -495,8 +459,7 @@ class LowRank(Saved, LinearOperator):
         Returns
         -------
         transform : array of shape (l, d), or (l + r, d)
-            ``Z = L @ transform``, or ``[L R] @ transform`` for a matrix with separate
-            factors.
+            ``Z = L @ transform``, or ``[L R] @ transform`` for separate factors.
         signs : array of shape (d,)
             As in `embedding`, and so are the errors.
         """
@@ -557,15 +520,7 @@ class LowRank(Saved, LinearOperator):
     def toarray(self, *, force: bool = False) -> np.ndarray:
         """Return the matrix as an array of shape (n, m).
 
-        Parameters
-        ----------
-        force : bool, default=False
-            Whether to make it even if it takes more than 2 GiB.
-
-        Raises
-        ------
-        MemoryError
-            It does, and `force` is false.
+        Beyond 2 GiB it raises MemoryError, unless `force` is true.
         """
         size = self.shape[0] * self.shape[1] * self.dtype.itemsize
         if size > LARGEST_ARRAY and not force:
@@ -603,15 +558,7 @@ class LowRank(Saved, LinearOperator):
 
 
 class Closed(LowRank):
-    """A matrix that takes in no new items, and says why.
-
-    Parameters
-    ----------
-    *factors, **options
-        Those of `LowRank`.
-    reason : str
-        What its factors are instead of columns of the matrix, and the way out.
-    """
+    """A matrix that takes in no new items, and says with `reason` why."""
 
     def __init__(self, *factors: Any, reason: str, **options: Any):
         super().__init__(*factors, **options)
@@ -625,10 +572,7 @@ class Closed(LowRank):
 
 
 def _part(part: Any) -> Any:
-    """Return a part in float32 or float64, by rows if sparse, and read-only.
-
-    In a sparse one no entry stands twice; the given one is left as it is.
-    """
+    """Return a part in float32 or float64, by rows if sparse, and read-only."""
     sparse = scipy.sparse.issparse(part)
     if np.ma.is_masked(part):
         raise ValueError("A factor has masked entries; give numbers for them.")

@@ -53,12 +53,7 @@ class Saved:
         FileExistsError, FileNotFoundError
             The folder holds anything else, or that in which it is to be is not there.
         OSError
-            Writing failed, on a full disk say. Then, and after an interrupt, the folder
-            is as it was.
-
-        See Also
-        --------
-        numpy.save, scipy.sparse.save_npz : write the parts.
+            Writing failed. Then, and after an interrupt, the folder is as it was.
 
         Examples
         --------
@@ -79,7 +74,7 @@ class Saved:
         folder: str | os.PathLike[str],
         mmap_mode: Literal["r", "c"] | None = None,
     ) -> Self:
-        """Read a matrix that `save` wrote, of the class that it had.
+        """Read a matrix that `save` wrote, of the class that it had, bit by bit.
 
         Parameters
         ----------
@@ -93,7 +88,6 @@ class Saved:
         Returns
         -------
         LowRank
-            Its answers are those of the matrix that was saved, bit by bit.
 
         Raises
         ------
@@ -102,10 +96,6 @@ class Saved:
         ValueError
             A file is damaged, and named; it was saved by a newer simlib, or by a class
             that is unknown here; or `mmap_mode` is none of these.
-
-        Examples
-        --------
-        See `save`.
         """
         name, parts = _read(folder, mmap_mode)
         if name != cls.__name__:
@@ -134,11 +124,7 @@ class Saved:
 
 
 def _write(folder: str | os.PathLike[str], kind: str, parts: Mapping[str, Any]) -> None:
-    """Write the parts of an answer of a kind: arrays, sparse arrays, plain values.
-
-    An array that is there under two names is written once. All is written beside the
-    folder, which then takes its place; whatever stops that leaves the folder as it was.
-    """
+    """Write the parts of an answer of a kind: arrays, sparse arrays, plain values."""
     folder = Path(folder).resolve()  # where a link leads
     _check_place(folder)
     try:

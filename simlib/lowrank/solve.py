@@ -38,10 +38,7 @@ Solver: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 class Orthogonal:
-    """What solving takes of the factors L = Q T and R, whatever the core and the ridge.
-
-    Each part is made when it is first asked for, in float64.
-    """
+    """What solving takes of L = Q T and R, in float64, each part made when needed."""
 
     def __init__(self, left: Any, right: Any):
         self.left, self.right = left, right

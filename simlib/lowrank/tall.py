@@ -47,11 +47,7 @@ def row_blocks(n: int, width: int, beside: int = 1) -> list[slice]:
 
 
 def height(width: int, beside: int = 1) -> int:
-    """Return the number of rows of a block.
-
-    A block of the matrix, or of one of `beside` columns with as many rows, has `HELD`
-    numbers at most; but it is tall, so that a small square each is less than all.
-    """
+    """Return the number of rows of a block, tall, of `HELD` numbers or fewer."""
     return max(HELD // max(1, width, beside), TALL * width, 1)
 
 
@@ -61,10 +57,7 @@ def dense(matrix: Any) -> np.ndarray:
 
 
 def is_symmetric(A: Any) -> bool:
-    """Tell whether a matrix is its transpose to half the digits.
-
-    Of an operator: whether it says so, or says nothing.
-    """
+    """Tell whether A is its transpose to half the digits; an operator may say no."""
     if not (scipy.sparse.issparse(A) or isinstance(A, np.ndarray)):
         return bool(getattr(A, "symmetric", True))
     if 0 in A.shape:
@@ -127,14 +120,9 @@ def triangle(A: Any) -> np.ndarray:
 def qr(A: Any, dtype: DTypeLike | None = None) -> tuple[Orthonormal, np.ndarray]:
     """Return the QR decomposition of a tall matrix: Q as a function, and R.
 
-    ``Q(V)`` yields the rows of Q V block by block, each with its place. Q is nowhere
-    kept but for its last block: those before are decomposed a second time, from the
-    last to the first, so that columns nearly dependent do no harm.
-
-    Notes
-    -----
-    Sequential TSQR: every block is decomposed below the R of those before it. Source:
-    Demmel, Grigori, Hoemmen and Langou (2012), section 4.
+    ``Q(V)`` yields the rows of Q V block by block, each with its place. Sequential
+    TSQR: every block is decomposed below the R of those before it, and a second time
+    for Q. Source: Demmel, Grigori, Hoemmen and Langou (2012), section 4.
     """
     dtype = A.dtype if dtype is None else dtype
     parts = row_blocks(*A.shape)
@@ -159,8 +147,8 @@ def qr(A: Any, dtype: DTypeLike | None = None) -> tuple[Orthonormal, np.ndarray]
 def gram_qr(A: Any) -> tuple[Orthonormal, np.ndarray] | None:
     """Return what `qr` does, in float64, for a sparse matrix, without a dense block.
 
-    R is the Cholesky factor of A^T A, and Q V = A (R^-1 V). None where the columns are
-    so near to dependent that Q would not be orthonormal to ten digits or so.
+    R is the Cholesky factor of A^T A, and Q V = A (R^-1 V). None where Q would not be
+    orthonormal to ten digits or so.
     """
     A = A.astype(float)
     R, failed = dpotrf(dense(A.T @ A), clean=1)
@@ -178,10 +166,7 @@ def gram_qr(A: Any) -> tuple[Orthonormal, np.ndarray] | None:
 def entries(
     left: Any, core: np.ndarray, right: Any, i: np.ndarray, j: np.ndarray
 ) -> np.ndarray:
-    """Return the entries (i[k], j[k]) of left core right^T, each row multiplied once.
-
-    Where they are most of a block of rows and columns, it is a product of matrices.
-    """
+    """Return entries (i[k], j[k]) of left core right^T, each row multiplied once."""
     rows, row_at = _distinct(i, left.shape[0])
     columns, column_at = _distinct(j, right.shape[0])
     block = rows.size * columns.size <= 2 * i.size

@@ -98,10 +98,7 @@ class Budget:
 
     @contextmanager
     def bar(self, total: float | None) -> Iterator[Callable[..., object]]:
-        """Show what is counted inside on one progress bar, the outermost.
-
-        What is returned takes keyword arguments to be shown beside.
-        """
+        """Show what is counted inside on one progress bar, the outermost."""
         if self._bar is not None:
             yield partial(self._bar.set_postfix, refresh=False)
             return
@@ -118,10 +115,7 @@ class Budget:
 
 
 def check_budget(needed: int, budget: Any) -> None:
-    """Raise `BudgetExceeded` if a request needs more evaluations than remain.
-
-    What is asked has `limit`, `remaining` and `failed`, as a similarity has.
-    """
+    """Raise `BudgetExceeded` if a request needs more evaluations than remain."""
     if needed > budget.remaining:
         failed = f" ({budget.failed} failed)" if budget.failed else ""
         raise BudgetExceeded(

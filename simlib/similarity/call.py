@@ -28,8 +28,7 @@ def call(
     """Evaluate one request, perhaps in another process.
 
     `places` tells where among the items those of the pairs are, if not one by one.
-    Returns its number, the values obtained, the seconds it took and what went wrong.
-    The values are one-dimensional unless a block was asked for.
+    Returns its number, the values, the seconds it took and what went wrong.
     """
     start = time.perf_counter()
     values: list[float] = []
@@ -54,11 +53,7 @@ _starting = threading.Lock()
 
 
 def _awaited(value: Any) -> Any:
-    """Return a value, or what a coroutine returns, whether or not a loop runs here.
-
-    All coroutines run in one loop, in a thread of its own: the connections that a
-    client keeps belong to the loop in which they were opened.
-    """
+    """Return a value, or what a coroutine returns, whether or not a loop runs here."""
     if not hasattr(value, "__await__"):
         return value
     import asyncio

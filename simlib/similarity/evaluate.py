@@ -117,8 +117,7 @@ class Evaluator:
     ) -> None:
         """Carry out the requests; after a failure finish what was begun.
 
-        `requests` is called with the number of workers; `fetch` is for pairs of which
-        one is no item: what fetches the two sides.
+        `fetch` is for pairs of which one is no item: what fetches the two sides.
         """
         if target.store is not None:
             target.store.flush()  # what could not be written: or nothing is evaluated
@@ -187,11 +186,7 @@ class Evaluator:
         begun: dict[int, Request],
         budget: Budget,
     ) -> Generator[tuple[int, np.ndarray, float, BaseException | None], None, None]:
-        """Yield the answers as they come, from here or from the workers of joblib.
-
-        Where answers are not taken as fast as they come, `most` requests are begun
-        before the workers wait.
-        """
+        """Yield the answers as they come, from here or from the workers of joblib."""
         if workers == 1:
             for arguments in calls:
                 yield call(*arguments)
@@ -238,10 +233,7 @@ class Evaluator:
         error: BaseException | None,
         target: Target,
     ) -> BaseException | None:
-        """Keep what is good of an answer, count it and return what is wrong.
-
-        Until it is counted it is one of those that failed.
-        """
+        """Keep what is good of an answer, count it and return what is wrong."""
         out, form = target.out, target.form
         expected = request.shape if self.batch == "block" else (request.size,)
         if error is None and answer.shape != expected:

@@ -69,10 +69,7 @@ class Lines:
         return known
 
     def add(self, columns: np.ndarray, block: np.ndarray) -> None:
-        """Keep `block` (n, k) as these columns; it may hold NaN until `finish`.
-
-        The array is kept, not a copy: what is written into it later is known.
-        """
+        """Keep the array `block` (n, k) itself as these columns, NaN until `finish`."""
         slot, blocks, complete = self._kept
         first = complete.size
         again = (slot[columns] >= 0).any()
@@ -152,18 +149,9 @@ class _Entries(NamedTuple):
 
 
 class Known:
-    """Known entries of an n x n matrix, behind `get` and `put`.
+    """Known entries of an n x n matrix, behind `get` and `put`; NaN where unknown.
 
-    Parameters
-    ----------
-    n : int
-        Number of items.
-    symmetric : bool
-        Whether K[i, j] answers for K[j, i].
-    dtype : dtype
-        Floating type of the values; NaN stands for an unknown one.
-    diagonal : array of shape (n,), optional
-        K[i, i], where it is known from the start.
+    `symmetric`: K[i, j] answers for K[j, i]. `diagonal`: known from the start.
     """
 
     def __init__(
@@ -206,10 +194,7 @@ class Known:
             self._entries.recent.append((self.keys(i, j), values))
 
     def restore(self, grids: Sequence[Entries]) -> None:
-        """Remember grids (rows, columns, values) that another process has evaluated.
-
-        Those that together are most of some columns, or rows, are kept as such.
-        """
+        """Remember grids (rows, columns, values) that another process has evaluated."""
         length: Counter[tuple[int, bytes]] = Counter()
         for *sides, _ in grids:
             for a in (0, 1):
@@ -236,10 +221,7 @@ class Known:
             kept.finish(lines[~np.isnan(block).any(axis=0)])
 
     def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
-        """Write what is known of K[rows, columns] (no repeats) into `out`.
-
-        Tells whether there may be any.
-        """
+        """Write what is known of K[rows, columns]; tell whether there may be any."""
         runs = self._settle()
         size = sum(keys.size for keys, _ in runs)
         if 0 < size <= out.size:
@@ -290,10 +272,7 @@ class Known:
         return [(None, columns)] if self.symmetric else [(None, columns), (rows, None)]
 
     def known(self) -> Iterator[Entries]:
-        """Return an iterator over what is known now: (i, j, K[i, j]), each pair once.
-
-        Some come at a time.
-        """
+        """Return an iterator over what is known: (i, j, K[i, j]), each pair once."""
         now = self.snapshot()
         return now._listed(now.columns.kept, now.rows.kept)
 
@@ -379,10 +358,7 @@ class Known:
 def shared(
     rows: np.ndarray, columns: np.ndarray, n: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the items that are both rows and columns stand in the two.
-
-    Neither repeats an item, and n of them are all items in order. Sorted by item.
-    """
+    """Return where items that are rows and columns stand in the two, sorted by item."""
     if rows.size == n:
         order = np.argsort(columns)
         return columns[order], order

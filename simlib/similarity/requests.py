@@ -67,15 +67,8 @@ def evaluations(
 ) -> int:
     """Return how many evaluations requests for blocks, and then for pairs, make.
 
-    Parameters
-    ----------
-    known : sequence of Known
-        What costs nothing. The first knows of the matrix whether it is symmetric.
-    blocks : sequence of Block
-        What stands in several counts once.
-    pairs : two arrays of int, optional
-    grids : bool
-        Whether both halves of small tiles on the diagonal are evaluated.
+    What stands in several counts once; `grids`: both halves of small tiles on the
+    diagonal are evaluated.
     """
     n, symmetric = known[0].n, known[0].symmetric
     extra = _both_halves(known, blocks) if grids else 0
@@ -160,19 +153,6 @@ class Region:
 
     Items that stand in the same rows and columns of all the blocks are alike, and there
     are few kinds of them: nothing here has the size of a block.
-
-    Parameters
-    ----------
-    n : int
-        Size of the matrix.
-    blocks : iterable of Block
-        What is inside.
-    symmetric : bool
-        Whether (i, j) and (j, i) are one entry.
-    without : iterable of Block
-        What is outside all the same.
-    diagonal : bool
-        Whether entries (i, i) can be inside.
     """
 
     def __init__(
@@ -308,17 +288,8 @@ class Request(NamedTuple):
 class Rectangle:
     """A block under evaluation: ``out = K[rows][:, columns]``, NaN where unknown.
 
-    Parameters
-    ----------
-    rows, columns : arrays of int
-        Items, none twice; n of them are all items in order.
-    out : array of shape (len(rows), len(columns))
-    n : int
-        Number of items; 0 where rows and columns are not of one collection.
-    symmetric : bool
-        Whether a pair that is met in both orders is one.
-    fresh : bool
-        Nothing in `out` is known.
+    Of `n` items, none twice; all of them in order. `n` is 0 where rows and columns are
+    not of one collection. `fresh`: nothing in `out` is known.
     """
 
     def __init__(
@@ -341,10 +312,7 @@ class Rectangle:
             self.row_in, self.column_in = self.on_diagonal
 
     def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
-        """Cut what is missing into requests of pairs, `size()` at most.
-
-        Unless they have to be `exact`, whole rows are preferred.
-        """
+        """Cut what is missing into requests of pairs, by whole rows unless `exact`."""
         width, (row_in, column_in) = self.columns.size, (self.row_in, self.column_in)
         if self.fresh and not exact:
             yield from self._by_rows(size)
@@ -453,10 +421,7 @@ class Rectangle:
             yield a, b, np.isnan(self.out[np.ix_(a, b)])
 
     def _known_again(self) -> np.ndarray:
-        """Return the places, shape (2, m), that are known and evaluated all the same.
-
-        They would cut the tiles of a matrix that is not symmetric into single rows.
-        """
+        """Return the places, shape (2, m), that are known and evaluated again."""
         if self.symmetric or self.fresh:
             return np.zeros((2, 0), dtype=np.int64)
         tiles = (

@@ -62,20 +62,18 @@ class Similarity(SimilarityMatrix):
     items : sequence, array, sparse matrix or data frame
         The n items, one per row or position. Of a data frame with one column these are
         its values, of one with several its rows: to a function of two items mappings,
-        to one of pairs or blocks data frames. What is read from a file, such as an
-        ``h5py.Dataset``, is fetched when it is needed, in increasing order.
+        to one of pairs or blocks data frames. A file, such as an ``h5py.Dataset``, is
+        read where needed, in increasing order.
     function : callable
         The similarity :math:`\Delta`, in the form that `batch` tells; a coroutine
-        function too. These run in one event loop of their own: a client of another
-        loop has to be made anew.
+        function too, which runs in an event loop of its own.
     symmetric : bool, default=True
         Whether ``function(x, y)`` equals ``function(y, x)``: one call then answers
         both. A function that is not symmetric can be averaged by `symmetrized`.
     batch : None, "pairs" or "block", default=None
         None: ``function(x, y) -> float``. "pairs": ``function(xs, ys) -> (m,)``, one
         value for each of m pairs, the form of a cross-encoder. "block":
-        ``function(xs, ys) -> (len(xs), len(ys))``, for kernels that are one matrix
-        product.
+        ``function(xs, ys) -> (len(xs), len(ys))``, one matrix product.
     dtype : float32 or float64, default=float64
         Type in which values are kept.
     n_jobs : int, optional
@@ -94,17 +92,14 @@ class Similarity(SimilarityMatrix):
         many as take about a second. Not with ``batch="block"``.
     check_symmetry : bool, default=True
         Ask 1 in 50 of the pairs that were evaluated, 24 in all, in the other order too,
-        and warn where the two differ by more than 1 % of the largest; see `checks`. Of
-        blocks the halves of the tiles on the diagonal are compared instead.
+        and warn where the two differ by more than 1 % of the largest; of blocks compare
+        the halves of the tiles on the diagonal.
     store : str or path, optional
-        A file that keeps what is evaluated, request by request, for the next process:
-        an SQLite database, made if it is not there. It knows items by hashes of them,
-        in a table of another order or length too, and new items of `between`. One
-        process at a time opens it, until `close` or the end of ``with``; what kills
-        that process costs the requests under way.
+        An SQLite file, made if it is not there, that keeps each finished request for
+        the next process. It knows items by hashes of them, in another order or number
+        and as new items of `between` too. One process at a time opens it.
     function_id : str, optional
-        Required with a store: names the function and its version. Change it when you
-        change what the function does.
+        Required with a store: names the function and its version.
     items_id : sequence of n strings or numbers, optional
         By which the store is to know the items, all different, where these are no plain
         data (see `simlib.similarity.digest`). New items are not kept then.
@@ -116,9 +111,8 @@ class Similarity(SimilarityMatrix):
     Attributes
     ----------
     calls : int
-        Values obtained from `function` by this object. No pair (unordered if symmetric)
-        is evaluated twice, but both halves of small tiles on the diagonal with
-        ``batch="block"``, which count.
+        Values obtained from `function` by this object. Both halves of small tiles on
+        the diagonal count with ``batch="block"``.
     failed : int
         Evaluations handed over to requests that failed, whose values are lost.
     checks : int
@@ -147,16 +141,10 @@ class Similarity(SimilarityMatrix):
 
     Notes
     -----
-    Threads may share a similarity: they wait for each other and find known what another
-    has evaluated. Equal items are evaluated each for itself.
-
-    What chooses pairs by what is known, a search or an estimate of an error, goes by
-    what it has asked itself, in a `run`: with the same seed it makes the same choices
-    again, and what is known costs nothing. ``sim.informed()`` goes by all of it.
-
-    See Also
-    --------
-    sklearn.metrics.pairwise_distances : computes every entry, at once.
+    Threads may share a similarity. Equal items are evaluated each for itself. Searches
+    and estimates of an error choose pairs by what they have asked themselves, in a
+    `run`: the same seed means the same choices, and what is known costs nothing.
+    ``sim.informed()`` goes by all that is known.
 
     Examples
     --------
@@ -244,15 +232,13 @@ class Similarity(SimilarityMatrix):
             float32 stays float32, everything else becomes float64. Memory maps are read
             where asked. What is masked counts as NaN.
         symmetric : bool, optional
-            None looks whether K equals its transpose to rounding, and takes no
-            triangle. True demands it.
+            None looks whether K equals its transpose to rounding. True demands it.
 
         Raises
         ------
         ValueError
-            K is not a square matrix of real numbers, or not symmetric although
-            ``symmetric=True``. A triangle, NaN or an infinity, unless
-            ``symmetric=False``: then these are met where they are read.
+            K is not square, real and, with ``symmetric=True``, symmetric. Unless
+            ``symmetric=False``: K is a triangle, or has NaN or an infinity.
         """
         K, symmetric = given_matrix(K, symmetric)
         return cls(
@@ -335,11 +321,8 @@ class Similarity(SimilarityMatrix):
 
         Yields
         ------
-        i, j : arrays of int, shape (m,)
-            Items. A pair comes once; of a symmetric similarity in one of the two
-            orders.
-        values : array of shape (m,)
-            K[i, j]. A million of them at a time or so.
+        i, j, values : arrays of shape (m,)
+            Items and K[i, j], about a million at a time; a symmetric pair comes once.
         """
         with self._lock.held:
             asked = self._known.snapshot()
@@ -366,8 +349,7 @@ class Similarity(SimilarityMatrix):
     ) -> np.ndarray:
         """Return the similarities of items outside the matrix to some inside.
 
-        They are counted and `limit` holds. Nothing of them is kept, unless there is a
-        store, which knows the new items again, also when they are among the others.
+        They count and `limit` holds; only a store keeps them.
 
         Parameters
         ----------
@@ -388,8 +370,8 @@ class Similarity(SimilarityMatrix):
         Raises
         ------
         ValueError
-            `row_landmarks` although the similarity is symmetric, or arrays of items of
-            which the new ones have another shape, or data frames with other columns.
+            `row_landmarks` although the similarity is symmetric, or new items of
+            another shape or with other columns.
         """
         landmarks, at = _once(indices(landmarks, self.n))
         new_items, order = as_items(new_items, self.batch), [at]
@@ -441,8 +423,7 @@ class Similarity(SimilarityMatrix):
     def blank(self) -> Similarity:
         """Return a similarity that knows nothing yet, on the same counter and limit.
 
-        For passes over the matrix whose values are not worth their memory: what it
-        evaluates is kept as long as it lives, and counts.
+        For passes over the matrix whose values are not worth their memory.
         """
         blank = copy.copy(self)
         blank._known = blank._kept = self._known.blank()
@@ -474,25 +455,14 @@ class Similarity(SimilarityMatrix):
 
         Parameters
         ----------
-        i, j : arrays of int, shape (m,)
-            Items.
-        values : array of shape (m,)
-            K[i, j]. A store keeps them.
+        i, j, values : arrays of shape (m,)
+            Items and K[i, j]. A store keeps them.
 
         Raises
         ------
         ValueError
-            Not as many values as pairs; a value that is no finite number; one that
-            contradicts, beyond rounding, what is known or another one. Nothing is taken
-            then.
-
-        Examples
-        --------
-        >>> from simlib import Similarity
-        >>> sim = Similarity(["a", "b", "c"], lambda x, y: float(x == y))
-        >>> sim.tell([0, 1], [1, 2], [0.0, 0.0])
-        >>> sim.block([0, 1], [1, 2]).tolist(), sim.calls
-        ([[0.0, 0.0], [1.0, 0.0]], 2)
+            Not as many values as pairs; a value that is not finite, or contradicts,
+            beyond rounding, what is known or another one. Nothing is taken then.
         """
         i, j = places(self.n, i, j)
         told = unmasked(values)
@@ -535,10 +505,7 @@ class Similarity(SimilarityMatrix):
     def close(self) -> None:
         """Let go of the store, if there is one; what is known stays in memory.
 
-        Raises
-        ------
-        StoreError
-            What is finished could not be written: the store stays open.
+        Raises StoreError, and the store stays open, where it could not be written.
         """
         with self._lock.held:
             if self._store is not None:
@@ -553,10 +520,9 @@ class Similarity(SimilarityMatrix):
         self.close()
 
     def progress_bar(self, total: float | None = None) -> Bar:
-        """Show what is evaluated in this context on one progress bar.
+        """Show what is evaluated in this context on one bar, with ``progress=True``.
 
-        Does nothing without ``progress=True``; the bar of an outer context serves. What
-        ``with`` returns takes keyword arguments to be shown beside it.
+        As `SimilarityMatrix.progress_bar`.
         """
         return self._budget.bar(total) if self._evaluator.progress else no_bar()
 
@@ -798,13 +764,7 @@ class Similarity(SimilarityMatrix):
 
 
 class Run(Similarity):
-    """A similarity of which a run has asked nothing yet: what is known answers it.
-
-    Attributes
-    ----------
-    calls : int
-        What the run has asked for, known before or not.
-    """
+    """A similarity of which a run has asked nothing yet; its `calls` are the run's."""
 
     spent: int
     _start: float

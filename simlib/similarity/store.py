@@ -101,32 +101,12 @@ class Names(NamedTuple):
 
 
 class Store:
-    """The file of one similarity, open for writing.
+    """The file of one similarity, made if it is not there, open for writing.
 
-    Parameters
-    ----------
-    path : str or path
-        The file; made if it is not there.
-    manifest : dict of str
-        What has to agree: dtype, symmetric, function_id; other entries are noted when
-        the file is made, and told by ``info``.
-
-    Attributes
-    ----------
-    path : Path
-    pending : list of Record
-        What could not be written yet.
-
-    Raises
-    ------
-    StoreError
-        The file is no store, in use, of another format or of another function; or it
-        cannot be opened or made.
-
-    Notes
-    -----
     ``journal_mode=DELETE`` and ``synchronous=FULL``: a request that `flush` has written
-    survives a crash of the process and of the machine.
+    survives a crash of the process and of the machine. `pending` is what could not be
+    written yet. Of the `manifest` dtype, symmetric and function_id have to agree; or
+    StoreError says that, or that the file is none, in use, or of another format.
     """
 
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, str]):
@@ -171,11 +151,7 @@ class Store:
     def flush(self) -> None:
         """Write what is pending, each request in a transaction of its own.
 
-        Raises
-        ------
-        StoreError
-            The disk is full, or the file cannot be written for another reason. What is
-            pending stays so.
+        Raises StoreError where the file cannot be written; what is pending stays so.
         """
         while self.pending and self.is_open:
             assert self._connection is not None
@@ -188,13 +164,7 @@ class Store:
             del self.pending[0]
 
     def close(self) -> None:
-        """Write what is pending, and let go of the file.
-
-        Raises
-        ------
-        StoreError
-            As from `flush`; then the file stays open.
-        """
+        """Write what is pending, and let go of the file; on StoreError it stays."""
         self.flush()
         if self._connection is not None and self.is_open:
             self._connection.close()
@@ -225,10 +195,7 @@ class Store:
         return whole
 
     def _rescue(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Put a new file with what can be read in the place of a damaged one.
-
-        At any moment there is a file in that place.
-        """
+        """Put a new file with what can be read in the place of a damaged one."""
         assert self._connection is not None
         manifest = _manifest(self._connection, self.path)
         aside = _aside(self.path)
@@ -466,15 +433,7 @@ def _told(path: Path) -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Look into stores from the command line: info, verify, export.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        By default those of the process.
-
-    Returns
-    -------
-    int
-        0; 1 where `verify` finds damage, 2 where the file is no store or in use.
+    Returns 0; 1 where `verify` finds damage, 2 where the file is no store or in use.
     """
     parser = argparse.ArgumentParser(
         prog="python -m simlib.similarity.store",

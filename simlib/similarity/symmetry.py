@@ -20,20 +20,7 @@ TOLERANCE = 0.01  # of the largest value, as between the halves of a block
 
 
 class SymmetryCheck:
-    """Pairs to be asked in the other order, and what came of it.
-
-    Parameters
-    ----------
-    on : bool
-        Whether any are asked.
-
-    Attributes
-    ----------
-    calls : int
-        Evaluations in the other order.
-    left : int
-        How many more pairs may be asked.
-    """
+    """Pairs to be asked in the other order, at most `left` more, after `calls`."""
 
     def __init__(self, on: bool):
         self.calls, self.left = 0, MOST if on else 0

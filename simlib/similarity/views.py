@@ -72,30 +72,21 @@ class SimilarityMatrix(Source):
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         """Return the evaluations that some requests would make; none is made.
 
+        What is known costs nothing, and what stands in several counts once.
+
         Parameters
         ----------
         *blocks : tuple of two arrays of int, or None
             Rows and columns of each request; None stands for all items.
         pairs : tuple of two arrays of int, optional
             Further pairs, of a request for these after the blocks.
-
-        Returns
-        -------
-        int
-            Calls of `read`, or of ``block``, ``columns``, ``rows`` and ``pairs`` in
-            this order, less what is known. What stands in several counts once.
         """
 
     @abstractmethod
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        """Return some blocks and then some pairs, if the limit allows all of them.
+        """Return some blocks and then some pairs, with the parameters of `cost`.
 
-        Parameters are those of `cost`. The price is told once, before the first.
-
-        Raises
-        ------
-        BudgetExceeded
-            Nothing was evaluated.
+        Where the limit does not allow all, BudgetExceeded comes before the first.
         """
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
@@ -147,28 +138,15 @@ class SimilarityMatrix(Source):
     def run(self, *, asked: bool = False) -> SimilarityMatrix:
         """Return what knows only what is asked of it, on the same counter and limit.
 
-        What this similarity knows answers its requests, at no call. Searches and
-        estimates choose what to ask in a run of their own: with the same seed they make
-        the same choices again, whatever was paid for before. The calls of a run are
-        what it has asked for, known before or not.
+        What this similarity knows answers its requests, at no call: a search makes the
+        same choices with the same seed, whatever was paid for before. The calls of a
+        run are what it has asked for, known before or not.
 
         Parameters
         ----------
         asked : bool, default=False
             Know from the start what was asked of this object, other than in runs; but
             not what only its store knows.
-
-        Examples
-        --------
-        >>> from simlib import Similarity
-        >>> sim = Similarity([0.0, 1.0, 3.0], lambda x, y: abs(x - y))
-        >>> sim.columns([1])[:, 0].tolist(), sim.calls
-        ([1.0, 0.0, 2.0], 3)
-        >>> run = sim.run()
-        >>> run.peek([0], [1]).tolist(), run.pairs([0], [1]).tolist()
-        ([nan], [1.0])
-        >>> run.calls, sim.calls
-        (1, 3)
         """
 
     @abstractmethod
@@ -177,10 +155,10 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def progress_bar(self, total: float | None = None) -> Bar:
-        """Show what is evaluated in this context on one progress bar.
+        """Show what is evaluated in this context on one progress bar, if any.
 
-        If progress is to be shown at all; the bar of an outer context serves. What
-        ``with`` returns takes keyword arguments to be shown beside it.
+        The bar of an outer context serves. What ``with`` returns takes keyword
+        arguments to be shown beside it.
         """
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> SimilarityMatrix:
@@ -227,13 +205,7 @@ class SimilarityMatrix(Source):
 
 
 class View(SimilarityMatrix):
-    """A similarity matrix made of another one, which keeps values, counter and limit.
-
-    Parameters
-    ----------
-    base : Source
-        With more than the names of a `Source` it can do more here.
-    """
+    """A similarity matrix made of a `Source`, which keeps values, counter and limit."""
 
     def __init__(self, base: Source):
         self.base = base
@@ -470,23 +442,9 @@ def _mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def check_similarity(sim: Any) -> SimilarityMatrix:
-    """Return a similarity matrix that methods can read.
+    """Return a similarity matrix that methods can read: a `Source`, or a view of it.
 
-    Parameters
-    ----------
-    sim : Source
-        A `Similarity`, a view, or an object of another kind with the names of a
-        `Source`.
-
-    Returns
-    -------
-    SimilarityMatrix
-        `sim`, or a view of it.
-
-    Raises
-    ------
-    TypeError
-        It is none, such as an array.
+    Anything else, such as an array, is a TypeError.
     """
     if isinstance(sim, SimilarityMatrix):
         return sim

@@ -1,8 +1,7 @@
 """Which pairs to pay for next: the most promising of each item.
 
 An item ranks the others by a prediction; a pair is as promising as the better of its
-two ranks. Where those already paid for keep their ranks an item whose nearest are paid
-for waits until the others have got as far.
+two ranks.
 """
 
 from __future__ import annotations

@@ -70,11 +70,7 @@ def average_linkage(
 def average_cuts(
     similarities: np.ndarray, thresholds: np.ndarray | float
 ) -> np.ndarray:
-    """Return clusters by average linkage of all pairs, in the order of SciPy.
-
-    Two are merged if the mean similarity between them is at least a threshold, up to
-    rounding: labels from 1, shape (n,) or (m, n) for m thresholds.
-    """
+    """Return clusters from 1 on by average linkage, (n,) or (m, n) for m thresholds."""
     n = num_obs_y(similarities)
     largest = exponent(similarities) + n.bit_length()
     shift = max(largest - np.finfo(float).maxexp, 0)  # sums of entries are numbers

@@ -42,6 +42,8 @@ LEAST = 4  # calls for each neighbour of an item, unless told
 class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
     """The nearest neighbours of items of any kind, from few calls.
 
+    `sklearn.neighbors.KNeighborsTransformer` compares all pairs, or uses a metric.
+
     Parameters
     ----------
     kernel : str, callable or Similarity, default="rbf"
@@ -59,27 +61,19 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         of the same items, or a function, where that is one. Or an array of shape (n, d)
         with a row for each item, whose inner products are the cheap similarities; new
         items are then searched without.
-    distance : bool, default=False
-        Whether the kernel is a distance: small means near.
+    distance, random_state
+        As in `nearest`, whose rng is the second: int, RandomState or None.
     batch : None, "pairs" or "block", default=None
         Form of a callable kernel, as in `Similarity`.
-    random_state : int, RandomState or None
-        Source of randomness.
 
     Attributes
     ----------
     graph_ : NeighborGraph
         The neighbours of the fitted items.
-    n_calls_ : int
-        Pairs that were asked for in `fit`, known before or not.
-    n_samples_fit_ : int
-        Fitted items.
+    n_calls_, n_samples_fit_ : int
+        Pairs that were asked for in `fit`, known before or not, and fitted items.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn, where the data is a table.
-
-    See Also
-    --------
-    sklearn.neighbors.KNeighborsTransformer : compares all pairs, or uses a metric.
 
     Notes
     -----
@@ -122,16 +116,13 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the neighbours; y is ignored.
 
+        Errors are those of `nearest`; ValueError for a precomputed kernel.
+
         Parameters
         ----------
         X : array of shape (n, d), or a sequence of n items
             Numbers for a named kernel, dense or sparse; items of any kind for a
             callable; integers for a `Similarity`.
-
-        Raises
-        ------
-        ValueError, SimilarityError
-            As `nearest`; a precomputed kernel.
         """
         if self.kernel == "precomputed":
             raise ValueError(
@@ -189,7 +180,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         n_neighbors: int | None = None,
         return_distance: bool = True,
     ) -> tuple[np.ndarray, np.ndarray] | np.ndarray:
-        """Return the neighbours of items.
+        """Return distances, if wanted, and numbers of the neighbours of items, (m, k).
 
         Parameters
         ----------
@@ -199,12 +190,6 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             How many; of the fitted items at most those of `fit`: else ValueError.
         return_distance : bool, default=True
             Whether the distances are returned too.
-
-        Returns
-        -------
-        distances : array of shape (m, k)
-            Where `return_distance`.
-        indices : array of int, shape (m, k)
         """
         check_is_fitted(self, "graph_")
         n, found = self.graph_.indices.shape
@@ -227,14 +212,9 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         n_neighbors: int | None = None,
         mode: Literal["connectivity", "distance"] = "connectivity",
     ) -> csr_matrix:
-        """Return the graph of the neighbours of items as a csr_matrix of shape (m, n).
+        """Return the graph of `kneighbors`, a csr_matrix (m, n) of ones or distances.
 
-        Parameters
-        ----------
-        X, n_neighbors
-            As in `kneighbors`, and the errors are its.
-        mode : "connectivity" or "distance", default="connectivity"
-            Ones or distances.
+        `mode` is "connectivity" or "distance".
         """
         one_of(mode, ("connectivity", "distance"), "mode")
         distances, indices = self.kneighbors(X, n_neighbors)

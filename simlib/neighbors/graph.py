@@ -77,12 +77,10 @@ class NeighborGraph:
         From the nearest on; an item is no neighbour of itself. Read-only.
     values : array of shape (n, k)
         Their similarities or distances, as `sim` has them. Read-only.
-    calls : int
-        Pairs that were asked for, known before or not.
+    calls, distance : int, bool
+        Pairs that were asked for, known before or not; whether small values mean near.
     recall : RecallEstimate or None
         What share of the true neighbours these are, if it was asked for.
-    distance : bool
-        Whether small values mean near.
     history : list of dict
         Of each round, by predictor: its calls, and the share that entered a list.
     sim : SimilarityMatrix
@@ -126,9 +124,9 @@ class NeighborGraph:
         symmetric: bool = False,
         connected: bool = False,
     ) -> csr_matrix:
-        """Return the graph as a sparse matrix, for scikit-learn and its like.
+        """Return the graph as a sparse matrix, for scikit-learn, but not for DBSCAN.
 
-        DBSCAN wants all pairs within its radius: `SimilarPairs.to_csr`.
+        That wants all pairs within its radius: `SimilarPairs.to_csr`.
 
         Parameters
         ----------
@@ -239,7 +237,7 @@ def nearest(
         :math:`Z Z^T`. For the distances between rows of Z pass
         ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`.
     distance : bool, default=False
-        Whether small values of `sim` mean near.
+        Whether small values mean near.
     exact : bool, default=False
         With ``distance=True`` and a companion that is never larger than the distance,
         such as those of `simlib.text.bounds`: pay for all that this bound does not

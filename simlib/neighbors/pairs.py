@@ -83,21 +83,12 @@ class SimilarPairs(NamedTuple):
         )
 
     def to_csr(self, mode: Mode = "distance") -> csr_matrix:
-        """Return the pairs as a sparse matrix, each in both orders.
+        """Return the pairs as a sparse matrix (n, n), each in both orders.
 
-        ``DBSCAN(eps, metric="precomputed")``, with the threshold of `pairs_above` in
-        distances as ``eps``, makes of it what it makes of all distances; of
-        similarities each ``eps`` from the largest entry on.
-
-        Parameters
-        ----------
-        mode : "distance", "similarity" or "connectivity", default="distance"
-            What the entries are, as in `NeighborGraph.to_csr`; ValueError if another.
-
-        Returns
-        -------
-        csr_matrix of shape (n, n)
-            Indices are int32; each row goes from the nearest on. Zeros are stored.
+        `mode`, rows and errors are those of `NeighborGraph.to_csr`. ``DBSCAN(eps,
+        metric="precomputed")`` makes of it what it makes of all distances, with the
+        threshold of `pairs_above` in distances as ``eps``; of similarities with each
+        ``eps`` from the largest entry on.
         """
         n, entries = self.sim.n, edge_weights(self.values, mode, self.distance)
         rows, columns = np.append(self.i, self.j), np.append(self.j, self.i)
@@ -128,12 +119,7 @@ class SimilarPairs(NamedTuple):
         linkage : "single", "complete" or "average", default="single"
             Items that pairs connect, however long the chain; clusters in which every
             two items are a pair; or those between which the mean similarity, or
-            distance, is no worse than the threshold.
-
-        Raises
-        ------
-        ValueError, BudgetExceeded, SimilarityError
-            No such linkage; average linkage, as for any request to `sim`.
+            distance, is no worse than the threshold. ValueError for others.
 
         Notes
         -----
@@ -170,10 +156,8 @@ def pairs_above(
 
     Parameters
     ----------
-    sim : Similarity
-        n items under a symmetric similarity, 20,000 at most. What it knows answers at
-        no call, but the search goes by what it has asked itself; by all, of
-        ``sim.informed()``.
+    sim, cheap, distance, rng
+        As in `nearest`, of 20,000 items at most.
     threshold : float
         The least similarity, with `distance` the largest distance.
     recall : float, default=0.95
@@ -183,14 +167,8 @@ def pairs_above(
     limit : int, optional
         Most calls, known before or not. None means as many as it takes: most pairs, if
         `cheap` is None.
-    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion, as in `nearest`.
     groups : array of shape (n,), optional
         Only pairs of different groups count: the tables to be linked.
-    distance : bool, default=False
-        Whether small means near.
-    rng : int, Generator or None
-        Source of randomness.
 
     Raises
     ------
@@ -241,11 +219,9 @@ def most_similar(
 
     Parameters
     ----------
-    sim : Similarity
-        n items under a symmetric similarity, 20,000 at most.
     m : int
         How many pairs, from 1 to all of them.
-    recall, confidence, limit, cheap, groups, distance, rng
+    sim, recall, confidence, limit, cheap, groups, distance, rng
         As in `pairs_above`, as are the errors; `recall` is the share of the m pairs
         that are among the m most similar ones.
 

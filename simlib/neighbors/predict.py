@@ -104,10 +104,7 @@ class Predictor:
 
 
 class PairPredictor(Predictor):
-    """Predictions of the pairs of a search, from the columns of items S and their rank.
-
-    Nearness counts in fractions of a power of two: squares of float32 would overflow.
-    """
+    """Predictions of the pairs of a search, from columns of items S and their rank."""
 
     def __init__(
         self, paid: Paid, companion: Calibrated | None, S: np.ndarray, rank: int

@@ -49,14 +49,11 @@ class SearchResult(NamedTuple):
 
     Attributes
     ----------
-    indices : array of int, shape (m, k)
-        Numbers of known items, from the nearest on.
-    values : array of shape (m, k)
-        Their similarities, or distances.
-    calls : int
-        Pairs of new and known items that were asked for, known before or not.
-    fit_calls : int
-        Pairs of known items, likewise.
+    indices, values : arrays of shape (m, k)
+        Numbers of known items, from the nearest on, and their similarities or
+        distances.
+    calls, fit_calls : int
+        Pairs that were asked for, known before or not: of new items, of known ones.
 
     Examples
     --------
@@ -99,8 +96,8 @@ def search(
 
     Parameters
     ----------
-    sim : Similarity
-        The n known items, under a symmetric similarity.
+    sim, cheap, distance, rng
+        As in `nearest`, of the n known items.
     new_items : sequence, array, sparse matrix or data frame
         m items of the same kind.
     k : int
@@ -110,16 +107,10 @@ def search(
     fit_limit : int, optional
         Most calls among the known items, for whole columns of landmarks, known before
         or not. None means those of 60 columns.
-    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion of the known items, as in `nearest`.
     cheap_new : array of shape (m, n) or (m, d), optional
         The cheap similarities of the new items to the known ones; where `cheap` is a
         factor its rows for them. Not needed where `cheap` is a function, or a
         Similarity of items of the same kind, which is then asked.
-    distance : bool, default=False
-        Whether small means near.
-    rng : int, Generator or None
-        Source of randomness.
 
     Raises
     ------

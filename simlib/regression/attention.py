@@ -64,10 +64,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         diagonal alone.
     rank : int, default=256
         Number of columns, at most that of points.
-    tol : float, default=1e-10
-        Relative residual asked for: `residual_`.
-    max_iter : int, default=1000
-        Most iterations.
+    tol, max_iter : float, default=1e-10, and int, default=1000
+        Relative residual asked for, see `residual_`, and most iterations.
     random_state : int, RandomState or None
         Source of randomness of the columns. Transformers have their own.
 
@@ -137,14 +135,9 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Solve for the coefficients. A fit that fails leaves the model as it was.
+        """Solve for the coefficients, from points (n, d) and targets (n,) or (n, k).
 
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The points.
-        y : array of shape (n,) or (n, k)
-            Target, or several as columns.
+        A fit that fails leaves the model as it was.
 
         Raises
         ------

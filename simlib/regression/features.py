@@ -80,10 +80,8 @@ class ExponentialFeatures(
 
     Attributes
     ----------
-    degree_ : int or None
-        The largest degree that has features. None for "positive".
-    budget_ : ndarray of int, one for each degree from 0, or None
-        Features of each degree. None for "positive".
+    degree_, budget_ : int and ndarray of int, or None for "positive"
+        The largest degree that has features, and those of each degree from 0.
     n_components_ : int
         Features in all, at most `n_components`.
     n_features_in_, feature_names_in_
@@ -95,7 +93,6 @@ class ExponentialFeatures(
     :math:`e^{\|x\|^2 + \|y\|^2}`, is :math:`W^2 / m` in the mean over the rows, where W
     is the share of the sketched degrees p in :math:`e^{\|x\|^2}`, of terms
     :math:`\|x\|^{2p} / p!`. Keep rows short, as attention does by :math:`d^{-1/4}`.
-
     Flops for n rows, m features and degrees up to q: O(q n m log m) for sketches, n m q
     for monomials; 2 n m d for "positive". Memory besides Z: some times 2^20 numbers.
 
@@ -134,12 +131,8 @@ class ExponentialFeatures(
         """Share out the features over the degrees, and draw the sketches.
 
         Of X, an array or sparse array of shape (n, d), only the norms of rows are used.
-
-        Raises
-        ------
-        ValueError, TypeError
-            An option out of range, or for "taylor" fewer `n_components` than monomials
-            of `degree`, or of degree 1.
+        ValueError or TypeError for an option out of range, or for "taylor" fewer
+        `n_components` than monomials of `degree`, or of degree 1.
         """
         self._check_options()
         X = self._rows(X, reset=True)

@@ -43,10 +43,7 @@ def gram_matrix(A: Any, exponents: np.ndarray | int = 0) -> np.ndarray:
 
 
 def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
-    """Return the triangle of A^T A, and LAPACK's reciprocal condition number of that.
-
-    None where A^T A is singular to rounding.
-    """
+    """Return the triangle of A^T A, None if singular, and its reciprocal condition."""
     with np.errstate(over="ignore", invalid="ignore"):
         gram = gram_matrix(A)
     squares, exponents = np.diag(gram).copy(), np.zeros(len(gram), int)
@@ -91,10 +88,7 @@ def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
 
 
 def condition_of_rows(A: np.ndarray, rng: np.random.Generator) -> float:
-    """Return the condition number of a few rows, with columns scaled to length one.
-
-    Infinite where the rows are dependent to rounding, and 1 where A is hardly taller.
-    """
+    """Return the condition number of a few rows, with columns of length one."""
     n, d = A.shape
     if n < 16 * d:
         return 1.0

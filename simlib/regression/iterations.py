@@ -38,7 +38,7 @@ HOPE = 1.2  # times too many steps its pace may foretell
 
 
 class Iterated(NamedTuple):
-    """Solutions as columns, steps, and extreme singular values of A R^-1, or None."""
+    """Solutions as columns, steps, and extreme singular values of A R^-1, or NaN."""
 
     x: np.ndarray
     steps: int
@@ -54,7 +54,7 @@ class Descent:
 
     `multiply` and `precondition` are the products with B and M^-1, both symmetric and
     positive definite. Of the columns `going`, `R` is Y - B X by recursion, `square`
-    R^T M^-1 R before the last step, and `length` that of it.
+    R^T M^-1 R before the last step, and `length` that of the step.
     """
 
     def __init__(self, multiply: Linear, Y: np.ndarray, precondition: Linear):

@@ -43,10 +43,7 @@ Part = tuple[int, int, np.ndarray]
 
 
 class GaussianKernel:
-    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, a `Source` whose entries do not count.
-
-    Products keep half of the matrix from the first on, where it is small.
-    """
+    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, whose entries cost no calls."""
 
     symmetric = True
     dtype = np.dtype(np.float64)
@@ -143,11 +140,7 @@ def factor(
     rank: int,
     rng: int | np.random.Generator | None = None,
 ) -> np.ndarray:
-    """Return F of at most `rank` columns with F F^T about the kernel.
-
-    "nystroem" divides by the roots of those eigenvalues of its block that are not
-    rounding error.
-    """
+    """Return F of at most `rank` columns with F F^T about the kernel."""
     if method == "rpcholesky":
         from simlib.approximation.rpcholesky import rpcholesky  # and all it imports
 

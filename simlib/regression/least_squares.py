@@ -218,10 +218,7 @@ def _attempts(
 
 
 def _direct(problem: Problem, R: Preconditioner, name: str) -> Chain:
-    """Solve with the triangle of A, and correct all answers by residuals with A.
-
-    Where R is that of A to rounding, A^T A x = y has nothing to be corrected.
-    """
+    """Solve with the triangle of A, and correct all answers by residuals with A."""
 
     def solve(Y: np.ndarray) -> np.ndarray:
         return R.solve(R.solve_transposed(Y))

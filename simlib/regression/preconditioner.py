@@ -51,8 +51,6 @@ SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
 class Preconditioner:
     """An upper triangular R such that the columns of A R^-1 are nearly orthonormal.
 
-    Made by `from_matrix` once, for any number of solves.
-
     Attributes
     ----------
     R : ndarray of float64, shape (d, d)
@@ -300,9 +298,8 @@ def rounding_errors(
 ) -> np.ndarray:
     """Return about the lengths of A dx for what rounding makes of solutions X.
 
-    u (|D x| + s |left|), where D holds the lengths of the columns, s is the largest
-    standard error times its length, and left is A x - b for least squares and R^-T y
-    for A^T A x = y.
+    u (|D x| + s |left|), with D the lengths of the columns, s the largest standard
+    error times its length, and left A x - b for least squares, R^-T y for A^T A x = y.
     """
     spread = (R.sizes * R.standard_errors).max()
     return UNIT * (norms(R.sizes[:, None] * X) + spread * norms(left))

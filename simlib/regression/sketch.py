@@ -71,12 +71,9 @@ class Sketch(LinearOperator):
         return self.matmat(x) if issparse(x) else super().matvec(x)
 
     def apply_blocks(self, blocks: Iterable[Any]) -> np.ndarray:
-        """Return S @ A, of shape (m, d), for a matrix A that arrives in blocks of rows.
+        """Return S @ A, (m, d), for a matrix A that arrives in blocks of rows.
 
-        Parameters
-        ----------
-        blocks : iterable of arrays or sparse arrays, shapes (h, d)
-            Consecutive rows of A, of any heights h with sum n. Each is read once.
+        Arrays or sparse arrays in order, of any heights with sum n, each read once.
 
         Raises
         ------
@@ -181,7 +178,7 @@ def sparse_sign(
     nnz_per_column: int = 8,
     rng: int | np.random.Generator | None = None,
 ) -> Sketch:
-    r"""Draw a sketch with a few random signs in each column: the one to take.
+    r"""Draw a `Sketch` with a few random signs in each column: the one to take.
 
     .. math::
         S_{h_k(j), j} = \pm \zeta^{-1/2} , \qquad k = 1, \dots, \zeta
@@ -196,10 +193,6 @@ def sparse_sign(
         :math:`\zeta`, clipped at m; with 1 see `count_sketch`.
     rng : int, Generator or None
         Source of randomness.
-
-    Returns
-    -------
-    Sketch, shape (m, n)
 
     Raises
     ------
@@ -271,17 +264,13 @@ def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Ske
     Parameters
     ----------
     m, n, rng
-        As in `sparse_sign`, as are the errors; m is at most n.
-
-    Returns
-    -------
-    Sketch, shape (m, n)
-        Without `Sketch.apply_blocks`.
+        As in `sparse_sign`, as are the errors; m is at most n. The sketch has no
+        `Sketch.apply_blocks`.
 
     Notes
     -----
     Flops: O(n d log n). Memory: a few padded columns of A at a time. Source: Ailon and
-    Chazelle (2009); Tropp (2011). E is ours: without it, long rows that follow each
+    Chazelle (2009); Tropp (2011). Without E, long rows that follow each
     other would meet no more than a few different rows of H.
 
     Examples
@@ -396,9 +385,9 @@ class PolynomialSketch:
     Parameters
     ----------
     m, d : int
-        Lengths of a sketched power and of the vectors.
+        Lengths of a sketched power and of the vectors, at least 1.
     degree : int
-        p. The power 0, the number 1, and where d is at most m the power 1 are padded
+        p, at least 0. The power 0, and where d is at most m the power 1, are padded
         with zeros to the length m.
     shared : bool, default=False
         Whether all leaves have the same T, and all nodes of a level the same S: fewer
@@ -406,11 +395,6 @@ class PolynomialSketch:
         :math:`\|x\|^{2p}`.
     rng : int, Generator or None
         Source of randomness: with `shared`, of the same T and S for all degrees.
-
-    Raises
-    ------
-    ValueError, TypeError
-        m or d below 1, `degree` below 0.
 
     Notes
     -----

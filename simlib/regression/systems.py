@@ -151,11 +151,7 @@ class Problem:
 
 
 class Stage(NamedTuple):
-    """The correction that would follow, and the lengths of what is left of a system.
-
-    R times that, of what it is compared with (b for least squares, otherwise the
-    right-hand side times R^-T), and of what rounding may leave.
-    """
+    """The correction that would follow, and lengths of what is left of a system."""
 
     moves: np.ndarray
     left: np.ndarray
@@ -175,10 +171,7 @@ class Stage(NamedTuple):
 
 @dataclass(eq=False)
 class Chain:
-    """Right-hand sides and answers of the systems of a problem, and R they came by.
-
-    From the second on a right-hand side is the answer before, divided by powers of 2.
-    """
+    """Right-hand sides and answers, one by the other, of systems, and their R."""
 
     problem: Problem
     R: Preconditioner | ColumnScaling

@@ -38,10 +38,9 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     Parameters
     ----------
     X, Y : sparse arrays of shape (n, w) and (m, w)
-        Bags of words over the same w vectors, such as rows of
-        `simlib.text.wmd.bags_of_words`: each row adds up to 1.
+        Bags of words, such as rows of `simlib.text.wmd.bags_of_words`.
     points : array of shape (w, d)
-        The vectors: ``vectors.array``.
+        The vectors of the words: ``vectors.array``.
 
     Raises
     ------

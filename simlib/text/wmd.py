@@ -112,15 +112,9 @@ def word_mover_distance(
 ) -> float:
     """Return the Word Mover's Distance between two lists of words, a float.
 
-    For many pairs make one `WordMoverDistance`, whose errors these are.
+    The order of words does not matter, repetition does. For many pairs make one
+    `WordMoverDistance`, whose `vectors` and errors these are.
     `scipy.stats.wasserstein_distance_nd` solves the same far more slowly.
-
-    Parameters
-    ----------
-    x, y : sequence of str
-        The words of two documents; order does not matter, repetition does.
-    vectors : mapping from str to array of shape (d,)
-        Word vectors.
 
     Examples
     --------
@@ -135,8 +129,9 @@ def word_mover_distance(
 def bags_of_words(
     documents: Iterable[Iterable[str]], vectors: Mapping[str, ArrayLike]
 ) -> csr_array:
-    """Return documents as normalised bags of words.
+    """Return documents as normalised bags of words, a csr_array of shape (n, m).
 
+    Every row adds up to 1. Errors are those of `WordMoverDistance`, with the document.
     `sklearn.feature_extraction.text.CountVectorizer` counts words as they are.
 
     Parameters
@@ -146,16 +141,6 @@ def bags_of_words(
     vectors : mapping from str to array of shape (d,)
         Word vectors, best a `simlib.datasets.WordVectors`: its words that share one of
         the m vectors are one word.
-
-    Returns
-    -------
-    csr_array of shape (n, m)
-        Relative frequencies: every row adds up to 1.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `WordMoverDistance`; the message names the document.
 
     Examples
     --------
@@ -248,10 +233,8 @@ def pairwise_word_mover_distances(
 
     Parameters
     ----------
-    X, Y : sparse arrays of shape (n, m) and (k, m)
-        Bags of words over the same m vectors, such as rows of `bags_of_words`.
-    points : array of shape (m, d)
-        The vectors: ``vectors.array``.
+    X, Y, points
+        As in `paired_word_mover_distances`, of shapes (n, m), (k, m) and (m, d).
     n_jobs : int, optional
         Processes of joblib, each with some rows of X.
 

@@ -85,7 +85,7 @@ def cell_code(source: str) -> str | None:
 def parameters(notebook: "NotebookNode") -> dict[str, Any]:
     """Return the parameters that a chapter declares, with their default values.
 
-    A default that is not a literal, or that JSON cannot hold, is given by its code.
+    A default that JSON cannot hold is given by its code.
     """
     values: dict[str, Any] = {}
     for cell in code_cells(notebook):

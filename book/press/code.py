@@ -12,9 +12,8 @@ the modules that a chapter imports these decide its numbers:
 * the rest.
 
 So an edit of a function that did not run, of a value that nothing read, of a docstring
-or a comment changes no hash. Neither does a function that moves: what is imported from
-a package of the house is known by its name alone. Hashes are taken of the text, not of
-the syntax tree, so that every Python finds the same.
+or a comment changes no hash, nor does a function that moves. Hashes are taken of the
+text, so that every Python finds the same.
 """
 
 import ast
@@ -52,11 +51,7 @@ class Unit:
 
 
 class Source:
-    """A Python module in its units: blocks and values by name, and the rest.
-
-    ``imports`` holds of a name given by ``from ... import`` the path of the module and
-    the name in it.
-    """
+    """A Python module in its units: blocks and values by name, and the rest."""
 
     def __init__(self, content: bytes, path: str = ""):
         text = decode_source(content)
@@ -277,10 +272,7 @@ def _parts(target: ast.expr) -> list[ast.expr]:
 
 
 def _names(nodes: Iterable[ast.AST], whole: bool = False) -> frozenset[str]:
-    """Return the identifiers in statements, attributes with the point before them.
-
-    A text may be either. Those of the blocks in them are left out, unless `whole`.
-    """
+    """Return the identifiers in statements or text, of inner blocks only if `whole`."""
     found = set()
     for node in _walk(nodes, whole):
         if isinstance(node, ast.Name):
@@ -368,10 +360,7 @@ class _Text:
                 self.lines[row - 1] = line[:start] + blank + line[end:]
 
     def of(self, nodes: Iterable[ast.AST], whole: bool = False) -> bytes:
-        """Return the text of statements, without the blocks within unless `whole`.
-
-        Blank lines and trailing blanks are left out, but in strings.
-        """
+        """Return the text of statements, without the blocks within unless `whole`."""
         kept: list[bytes] = []
         for node in nodes:
             cuts = [] if whole else sorted(_span(*suite) for suite in suites(node))

@@ -1,11 +1,9 @@
 """Which notebooks and records still hold, and records confirmed by a short run.
 
 A record is *fresh* while nothing that decided its values has changed. When something
-has, the profile ``quick`` is run again, in minutes, and compared with the probe, which
-is the same short run of the code that made the record: always with that one, so that
-small deviations do not add up. The record is then *confirmed*, or its values have
-*moved* and it is to be made anew. It is *not confirmed* where code has changed that
-decides in the full run and not in the short one.
+has, the profile ``quick`` is run again and compared with the probe, the same short run
+of the code that made the record. The record is then *confirmed*, or its values have
+*moved*; *not confirmed* where code has changed that decides in the full run alone.
 """
 
 import json
@@ -82,8 +80,7 @@ def status(
     """Return how fresh the notebooks of a profile are, and whether records hold.
 
     A record is stale if the code that decided its values, the locked versions, its data
-    or the parameters of the profile ``full`` have changed. The version of Python stands
-    in its provenance, and data that are not at hand are taken to be the same.
+    or the parameters of the profile ``full`` have changed.
     """
     repository = repository or Repository.here()
     checkout = Checkout(repository)
@@ -104,10 +101,7 @@ def confirm(
     repository: Repository | None = None,
     echo: Callable[[str], None] = lambda text: print(text, flush=True),
 ) -> list[Status]:
-    """Compare a short run of each record that has changed with its probe.
-
-    A chapter that failed is not confirmed, or has moved, by what it recorded before.
-    """
+    """Compare a short run of each record that has changed with its probe."""
     repository = repository or Repository.here()
     before = status(chapters, "quick", repository=repository)
     todo = [
@@ -314,10 +308,7 @@ def _given_up(
 
 
 def _outcome(found: dict[str, Any], traced: bool) -> tuple[str, str]:
-    """Return the verdict of a confirmation, and what there is to say of it.
-
-    Of a record from before blocks were noted only their names tell what it reached.
-    """
+    """Return the verdict of a confirmation, and what there is to say of it."""
     if found["moved"]:
         return "moved", _listed(found["moved"], "; ")
     if found["unreached"]:

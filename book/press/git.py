@@ -20,11 +20,7 @@ def check_clean(repository: Repository) -> None:
 
 
 def clean_commit(repository: Repository) -> str | None:
-    """Return the commit that the files are of, None if any of them differs from it.
-
-    Recorded results aside; None also if git does not know the book, as where it lies
-    in another repository that ignores it.
-    """
+    """Return the commit that the files are of, results aside; None if one differs."""
     try:
         _git(repository, *_KNOWN)
         changed = _git(repository, *_STATUS, *_FILES)

@@ -1,10 +1,9 @@
 """What a notebook was made from, and what of it has changed since.
 
-Two things are kept apart. The *execution* of a chapter depends on its code, on what ran
-of the modules that it imported, on the files and data that it read, on the locked
-versions and on its parameters: if any of these changes, so may every number. What a
-chapter merely *displays* beside them, the recorded results, the papers' figures and the
-style of the press, changes no number.
+The *execution* of a chapter depends on its code, on what ran of the modules that it
+imported, on the files and data that it read, on the locked versions and on its
+parameters. What a chapter merely *displays*, the recorded results, the papers' figures
+and the style of the press, changes no number.
 """
 
 import json
@@ -221,11 +220,7 @@ def hash_of(path: Path) -> str | None:
 
 
 def chapter_hash(path: Path) -> str:
-    """Return the hash of the code of a chapter.
-
-    Prose counts for nothing, and neither do the defaults of parameters, whose values
-    in force are inputs of their own.
-    """
+    """Return the hash of the code of a chapter, without prose and parameters."""
     notebook = read_chapter(path)
     declared = sorted(parameters(notebook))
     cells = []
@@ -240,10 +235,7 @@ def chapter_hash(path: Path) -> str:
 
 
 def changes(then: Inputs, now: Inputs) -> dict[str, list[str]]:
-    """Return what differs: names under "code", "versions", "data" and so on.
-
-    Kinds of which nothing differs are left out.
-    """
+    """Return what differs: names under "code", "versions", "data" and so on."""
     files = {*_differing(then.files, now.files)}
     units = differing_units(then.code, now.code)
     code = sorted(files - {LOCK} | {*map(place, units)})

@@ -43,10 +43,7 @@ NOTED = ("commit", "executed", "seconds", "machine")
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong in one chapter.
-
-    ``cell`` and ``line`` are None when the kernel gave no hint of the place.
-    """
+    """What went wrong in one chapter, at a cell and line or, if not known, None."""
 
     source: str
     profile: str
@@ -131,10 +128,7 @@ class Job:
         return changes(then, checkout.inputs(self.chapter, self.parameters, then))
 
     def reuse(self, checkout: Checkout, committed: bool = False) -> bool:
-        """Say whether a notebook that is up to date exists, under any profile.
-
-        One that another profile made with the same parameters is copied.
-        """
+        """Say whether a notebook is up to date, if need be copied from a profile."""
         others = (self.repository.notebook(self.chapter, other) for other in PROFILES)
         for path in (self.notebook, *others):
             changed = self.changes(path, checkout)
@@ -264,10 +258,7 @@ class Job:
 
 
 def stored_metadata(path: Path) -> dict[str, Any] | None:
-    """Return what the press noted in an executed notebook.
-
-    None if there is none, or if its cells are no longer what the press wrote.
-    """
+    """Return what the press noted in an executed notebook, None if that changed."""
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         stored = notebook["metadata"]["press"]
@@ -293,8 +284,7 @@ def _digest(notebook: dict[str, Any]) -> str:
 def _kernel_environment(folder: Path, repository: Repository) -> Iterator[None]:
     """Start kernels traced, with Python's own warning filters, no personal settings.
 
-    Linear algebra gets one thread unless the environment says otherwise: the matrices
-    of a chapter are small, and threads that wait for each other slow it down.
+    Linear algebra gets one thread unless the environment says otherwise.
     """
     shutil.copyfile(tracer.__file__, folder / "sitecustomize.py")
     startup = folder / "ipython" / "profile_default" / "startup" / "press.py"

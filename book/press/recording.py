@@ -16,11 +16,7 @@ _DIGITS = 12  # of the numbers in a probe
 
 
 def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list[str]:
-    """Write the results of executed full chapters to ``book/results/``.
-
-    What the same code gives in the profile ``quick`` is written beside them: the probe,
-    with which `press.confirmation.confirm` compares later.
-    """
+    """Write results of executed full chapters, and probes, to ``book/results/``."""
     import nbformat
 
     checkout = Checkout(repository)

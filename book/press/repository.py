@@ -66,10 +66,7 @@ class Repository:
         return path.removeprefix("book/").removesuffix(".md")
 
     def overrides(self, profile: str) -> dict[str, dict[str, Any]]:
-        """Return the parameters that a profile changes, by chapter.
-
-        The ``standard`` profile is each chapter's own parameter cell.
-        """
+        """Return the parameters that a profile changes, by chapter."""
         if profile not in PROFILES:
             raise ValueError(f"profile {profile!r} is none of {', '.join(PROFILES)}")
         path = self.book / "profiles.yml"

@@ -45,27 +45,21 @@ def record(
     volatile: bool | tuple[str | int, ...] = (),
     rtol: float | None = None,
 ) -> None:
-    """Mark a table, or a value, of a chapter as a result worth keeping.
-
-    It costs nothing in a normal build; ``press --profile full --record`` collects what
-    is recorded into ``book/results/<chapter>/``.
+    """Mark a table, or a value, of a chapter for ``press --profile full --record``.
 
     Parameters
     ----------
     name : str
-        A name unique in the chapter: letters, digits, ``_`` and ``-``. Tables are files
-        of this name, so two names differ by more than capitals.
+        Unique in the chapter, by more than capitals: letters, digits, ``_`` and ``-``.
     value : DataFrame or object
         A table with one row for an observation and named columns of numbers, truth
-        values or text, missing values allowed; or a number, string, list, dictionary or
-        NumPy array. Numbers are finite. Keys that are numbers become strings.
+        values or text; or a number, string, list, dictionary or NumPy array, finite.
     volatile : bool or tuple of str and int
-        What differs from run to run and is not compared when a record is confirmed,
-        as times and rates: these columns, or what stands under these keys or at these
-        places of the innermost lists; or all.
+        What is not compared when a record is confirmed, as times and rates: these
+        columns, what stands under these keys or at these places of the innermost lists;
+        or all.
     rtol : float, optional
-        The relative deviation up to which a value counts as the same when a record is
-        confirmed, 1e-6 by default.
+        The relative deviation up to which a value is confirmed, 1e-6 by default.
 
     Raises
     ------
@@ -101,9 +95,7 @@ def record(
 
 
 def recorded(chapter: str, name: str | None = None) -> Any:
-    """Return a recorded table or value of a chapter, None if it is not recorded yet.
-
-    Without a name, return a dictionary of all.
+    """Return a recorded table or value of a chapter, or None; without a name, all.
 
     Examples
     --------

@@ -1,9 +1,8 @@
 """An audit hook and a loader that note what the processes of a chapter read and ran.
 
 The press copies this file, as ``sitecustomize.py``, into a folder at the head of
-``PYTHONPATH``. So it runs when the kernel starts, and in every Python process that the
-kernel starts in turn, such as the workers of joblib. It writes three kinds of lines to
-the log:
+``PYTHONPATH``: it runs in the kernel and in every Python process that it starts. It
+needs nothing but the standard library, and writes three kinds of lines to the log:
 
 ``file HASH PATH``
     A file below the root was opened for reading. The hash is that of its content at
@@ -16,10 +15,7 @@ the log:
     The package looked for a file of a data set and raised its audit event.
 
 A module below the root is compiled with one expression more at the head of each block
-of its functions, ``__ran__["BLOCK PATH"]``. It is a look-up in a dictionary, some 20
-nanoseconds, which writes to the log when the key is missing.
-
-Nothing but the standard library is needed here.
+of its functions, ``__ran__["BLOCK PATH"]``, which writes when the key is missing.
 """
 
 import ast
@@ -56,10 +52,7 @@ def blocks(tree: ast.Module) -> Iterator[Block]:
 
 
 def cell_blocks(tree: ast.Module) -> Iterator[Block]:
-    """Yield the blocks of a cell, those outside of functions included.
-
-    They have no place in a file, and are named by a hash of what they belong to.
-    """
+    """Yield the blocks of a cell, those outside of functions too, named by a hash."""
     todo: list[ast.AST] = [tree]
     while todo:
         for node in todo.pop().body:  # type: ignore
@@ -257,10 +250,7 @@ def trace(root: str, log: str, data_event: str) -> None:
     real = os.open
 
     def open_within(path, flags, mode=0o777, *, dir_fd=None):  # type: ignore
-        """Open a file; within a folder that is open, the hook is told the whole path.
-
-        The audit event does not say of which folder a path is seen from.
-        """
+        """Open a file; within an open folder, the hook is told the whole path."""
         if dir_fd is None or os.path.isabs(path):
             return real(path, flags, mode, dir_fd=dir_fd)
         inside.add(get_ident())

@@ -63,30 +63,17 @@ def even_power(
     Parameters
     ----------
     A, b, j, tol, rng
-        As in `simlib.even_power`.
+        As in `simlib.even_power`, as are the answer, errors and warnings; steps that
+        diverge raise `numpy.linalg.LinAlgError`.
     preconditioner : Preconditioner, optional
         Of the same A, made before. None for the paper's sketch, of 100 d rows.
 
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    ValueError, numpy.linalg.LinAlgError
-        As `simlib.even_power`, and for steps that diverge.
-
-    Warns
-    -----
-    scipy.linalg.LinAlgWarning
-        As `simlib.even_power`.
-
     Notes
     -----
-    A sketch of 100 d rows, its QR, 200 d^3 flops, and four products with A or A^T a
-    step, some 50 steps for each power. One R serves all. Source: Song, Yin and Zhang
-    (2024), Algorithms 1 and 7 and Theorem 1.4; their accuracies of the single solves
-    are for exact arithmetic, and here all are those of the last.
+    The sketch, its QR, 200 d^3 flops, and four products with A or A^T a step, some 50
+    steps for each power. Source: Song, Yin and Zhang (2024), Algorithms 1 and 7 and
+    Theorem 1.4; their accuracies of the single solves are for exact arithmetic, and
+    here all are those of the last.
 
     Examples
     --------
@@ -111,29 +98,8 @@ def odd_power(
 ) -> Solution:
     """Solve min ||A (A^T A)^j x - b|| by Algorithm 2: 4 once, then 5 j times.
 
-    Parameters
-    ----------
-    A, b, j, tol, preconditioner, rng
-        As in `even_power`. j = 0 is Algorithm 4 alone.
-
-    Returns
-    -------
-    Solution
-
-    Raises
-    ------
-    ValueError, numpy.linalg.LinAlgError
-        As `even_power`.
-
-    Warns
-    -----
-    scipy.linalg.LinAlgWarning
-        As `even_power`.
-
-    Notes
-    -----
-    The cost of `even_power`. Source: Song, Yin and Zhang (2024), Algorithms 2, 4 and 6
-    and Theorem 1.5.
+    All is as in `even_power`; j = 0 is Algorithm 4 alone. Source: Song, Yin and Zhang
+    (2024), Algorithms 2, 4 and 6 and Theorem 1.5.
 
     Examples
     --------
@@ -220,14 +186,13 @@ def sketched_solve(
     power regression with Z; the second solves :math:`(Z Z^\top + \rho I) x = y`. With
     more features than points both are :math:`(Z Z^\top + \rho I)^{-1} y`.
 
-    Here to show what comes of it: a small residual of the sketched system says nothing
-    about that of the kernel matrix. To solve that, see `AttentionKernelRegressor`.
+    A small residual of the sketched system says nothing about that of the kernel
+    matrix: to solve that, see `AttentionKernelRegressor`.
 
     Parameters
     ----------
     Z : array of shape (n, m)
-        Features of n points, as rows, with ``Z @ Z.T`` about ``exp(X @ X.T)``. The
-        paper has points as columns: its W is ``Z.T``.
+        Features of n points, with ``Z @ Z.T`` about ``exp(X @ X.T)``; the paper's W^T.
     y : array of shape (n,) or (n, k)
         Right-hand side, or several as columns.
     ridge : float, default=0.0
@@ -250,18 +215,11 @@ def sketched_solve(
         Without a ridge and with more features than points: points whose features are
         dependent. A Z of zeros.
 
-    Warns
-    -----
-    scipy.linalg.LinAlgWarning
-        As `odd_power` does: no x has a small residual in floating point.
-
     Notes
     -----
     Cost: that of `odd_power` without a ridge, otherwise of `lstsq`, for an n x m
-    matrix. Source: Song, Yin and Zhang (2024), Algorithm 3 and Theorem 4.2. As
-    described its sizes do not match: R has as many columns as there are features, and
-    the unknown as many entries as there are points. This is the reading in which they
-    do.
+    matrix. Source: Song, Yin and Zhang (2024), Algorithm 3 and Theorem 4.2, read so
+    that the sizes match.
 
     Examples
     --------
@@ -328,11 +286,7 @@ def sketched_solve(
 def _independent(
     Z: np.ndarray, eps: float, rng: int | np.random.Generator | None
 ) -> np.ndarray:
-    """Return a matrix Z V of independent columns with the same product Z V V^T Z^T.
-
-    On the sphere the features of degree 2 add up to that of degree 0. V is read off
-    a sketch, as R is in the paper.
-    """
+    """Return a matrix Z V of independent columns with the same product Z V V^T Z^T."""
     n, m = Z.shape
     SZ = sparse_sign(4 * m, n, rng=rng) @ Z if 4 * m < n else Z
     _, sizes, V = np.linalg.svd(SZ, full_matrices=False)

@@ -46,28 +46,14 @@ def random_pairs(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
 
 
 def rerank(sim, k, limit, cheap, rng=None) -> np.ndarray:
-    """Return neighbours by retrieving cheap ones and ranking them anew, shape (n, k).
-
-    `cheap` is an array of shape (n, n), large where near, here and below.
-    """
+    """Return neighbours by ranking cheap ones, large where near, anew: (n, k)."""
     return _ranked(sim, k, limit, cheap, rng)
 
 
 def anncur_scores(rows: np.ndarray, S: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return the scores of queries with all items, shape (m, n).
+    """Return the scores of m queries with all items, (m, n); Yadav et al. (2022).
 
-    Parameters
-    ----------
-    rows : array of shape (r, n)
-        Scores of the anchor queries with all items.
-    S : array of int, shape (s,)
-        Anchor items.
-    scores : array of shape (m, s)
-        Of the queries with these.
-
-    Notes
-    -----
-    Source: Yadav et al. (2022).
+    From the rows (r, n) of anchor queries, and the scores (m, s) with anchor items S.
     """
     return scores @ (np.linalg.pinv(rows[:, S]) @ rows)
 
@@ -89,19 +75,9 @@ def adacur_scores(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a query's scores with all items, and what it was compared to.
 
-    Parameters
-    ----------
-    rows : array of shape (r, n)
-        Scores of the anchor queries with all items.
-    ask : callable
-        The query's scores with some items.
-    number : int
-        Items to ask for, in rounds: first random ones, then those of the largest
-        predictions.
-
-    Notes
-    -----
-    Source: Yadav et al. (2023), the variant that takes the first of each round.
+    From the rows (r, n) of anchor queries. It asks for `number` items in rounds, first
+    random ones, then those of the largest predictions. Source: Yadav et al. (2023), the
+    variant that takes the first of each round.
     """
     n, anchors, known = rows.shape[1], np.zeros(0, np.int64), np.zeros(0)
     predicted = np.array(rng.random(n))
@@ -128,9 +104,8 @@ def adacur(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
 def nn_descent(sim, k, limit, cheap, rng=None) -> np.ndarray:
     """Return neighbours by NN-descent from the cheap ones, shape (n, k).
 
-    Every pair of items that are neighbours, either way, of a third is compared, those
-    with the most such first, until the calls are spent or nothing is left. Source: Dong
-    et al. (2011), who sample the pairs.
+    Source: Dong et al. (2011), who sample the pairs; here those with the most common
+    neighbours are first.
     """
     n, rng = sim.n, np.random.default_rng(rng)
     _ranked(sim, k, min(limit, n * k), cheap, rng)

@@ -87,8 +87,7 @@ def muc(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
 
     Notes
     -----
-    Flops: O(n log n). Source: Vilain et al. (1995), as in the reference scorer of
-    Pradhan et al. (2014).
+    O(n log n). Source: Vilain et al. (1995), as in the scorer of Pradhan et al. (2014).
 
     Examples
     --------
@@ -105,23 +104,8 @@ def muc(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
 def b_cubed(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
     """Score clusters by what a mention shares with those of its own, on average.
 
-    Parameters
-    ----------
-    key, response : array_like of int, shape (n,)
-        As for `muc`.
-
-    Returns
-    -------
-    CoreferenceScore
-
-    Raises
-    ------
-    ValueError
-        As `muc`.
-
-    Notes
-    -----
-    Flops: O(n log n). Source: Bagga and Baldwin (1998), as in the reference scorer.
+    Arguments, result and errors are those of `muc`. O(n log n). Source: Bagga and
+    Baldwin (1998), as in the reference scorer.
 
     Examples
     --------
@@ -135,25 +119,8 @@ def b_cubed(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
 def ceaf_e(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
     """Score clusters by the best pairing of those of the key with those found.
 
-    Parameters
-    ----------
-    key, response : array_like of int, shape (n,)
-        As for `muc`.
-
-    Returns
-    -------
-    CoreferenceScore
-
-    Raises
-    ------
-    ValueError
-        As `muc`.
-
-    Notes
-    -----
-    An assignment problem for each group of clusters that overlap, hence at worst cubic
-    in the number of clusters. Source: Luo (2005) with his fourth similarity, as in the
-    reference scorer.
+    Arguments, result and errors are those of `muc`. At worst cubic in the number of
+    clusters. Source: Luo (2005) with his fourth similarity, as in the reference scorer.
 
     Examples
     --------
@@ -168,25 +135,9 @@ def ceaf_e(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
 def lea(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
     """Score clusters by their links found, weighted by size.
 
-    Parameters
-    ----------
-    key, response : array_like of int, shape (n,)
-        As for `muc`.
-
-    Returns
-    -------
-    CoreferenceScore
-        A singleton has one link, to itself, found where it is one on the other side
-        too.
-
-    Raises
-    ------
-    ValueError
-        As `muc`.
-
-    Notes
-    -----
-    Flops: O(n log n). Source: Moosavi and Strube (2016).
+    A singleton has one link, to itself, found where it is one on the other side too.
+    Arguments, result and errors are those of `muc`. O(n log n). Source: Moosavi and
+    Strube (2016).
 
     Examples
     --------
@@ -201,23 +152,7 @@ def lea(key: ArrayLike, response: ArrayLike) -> CoreferenceScore:
 def conll_f1(key: ArrayLike, response: ArrayLike) -> float:
     """Return the mean of the F1 of `muc`, `b_cubed` and `ceaf_e`.
 
-    Parameters
-    ----------
-    key, response : array_like of int, shape (n,)
-        As for `muc`.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        As `muc`.
-
-    Notes
-    -----
-    Source: Pradhan et al. (2014).
+    Arguments and errors are those of `muc`. Source: Pradhan et al. (2014).
 
     Examples
     --------
@@ -231,23 +166,10 @@ def conll_f1(key: ArrayLike, response: ArrayLike) -> float:
 
 
 def without_singletons(labels: ArrayLike) -> np.ndarray:
-    """Return labels in which a mention that is alone in its cluster is none.
+    """Return labels in which a mention that is alone in its cluster has -1.
 
-    Parameters
-    ----------
-    labels : array_like of int, shape (n,)
-        Clusters, as for `muc`.
-
-    Returns
-    -------
-    ndarray of int, shape (n,)
-        -1 in place of the label of a singleton. Scores of key and response without
-        singletons are those that leave singletons out on both sides.
-
-    Raises
-    ------
-    ValueError
-        No array of integers.
+    For arguments of `muc`, whose errors these are; of key and response, it leaves
+    singletons out on both sides.
 
     Examples
     --------
@@ -262,6 +184,9 @@ def without_singletons(labels: ArrayLike) -> np.ndarray:
 
 def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     """Cluster items by average linkage: merge while the mean similarity is high enough.
+
+    `sklearn.cluster.AgglomerativeClustering` does so at one threshold,
+    `simlib.neighbors.SimilarPairs.clusters` from the pairs above it.
 
     Parameters
     ----------
@@ -279,17 +204,7 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        No finite square matrix of at least two items, or thresholds that are not
-        finite.
-
-    See Also
-    --------
-    sklearn.cluster.AgglomerativeClustering : the same at one threshold.
-    simlib.neighbors.SimilarPairs.clusters : the same from the pairs above it.
-
-    Notes
-    -----
-    `scipy.cluster.hierarchy.linkage` of -K, cut at each threshold. Flops: O(n^2).
+        No finite square matrix of at least two items; thresholds that are not finite.
 
     Examples
     --------

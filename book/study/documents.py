@@ -56,10 +56,6 @@ def approximate(
     rng : int, Generator or None
         Source of randomness. The same number gives all methods the same landmarks.
 
-    Returns
-    -------
-    LowRank
-
     Raises
     ------
     ValueError
@@ -128,14 +124,8 @@ def document_features(
     Notes
     -----
     Flops: O(n m) exponentials, O(n rank^2) and what the approximation takes; "optimal"
-    and "wmd" O(n m^2).
-
-    Source: Ray et al. (2022), section 4.1; Wu et al. (2018) for "wme".
-
-    See Also
-    --------
-    simlib.SimilarityFeatures : the same as a transformer of items.
-    sklearn.kernel_approximation.Nystroem : for positive semidefinite kernels.
+    and "wmd" O(n m^2). Source: Ray et al. (2022), section 4.1; Wu et al. (2018) for
+    "wme". `simlib.SimilarityFeatures` is a transformer of items.
 
     Examples
     --------
@@ -172,21 +162,8 @@ def document_features(
 def scaled(Z: np.ndarray, n_train: int) -> np.ndarray:
     """Return features less the mean of the first rows, whose mean square becomes 1.
 
-    Parameters
-    ----------
-    Z : array of shape (n, k)
-        Features.
-    n_train : int
-        How many rows, the first, are for training.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-
-    Raises
-    ------
-    ValueError
-        No finite numbers; `n_train` not between 1 and n; training rows all alike.
+    Of Z (n, k) the first `n_train` rows, 1 to n, are for training; ValueError for
+    numbers that are not finite, and rows all alike.
 
     Examples
     --------

@@ -73,12 +73,8 @@ class Example:
 
     Attributes
     ----------
-    name : str
-        One of `NAMES`.
-    title : str
-        Its name in figures.
-    source : str
-        What it is made of.
+    name, title, source : str
+        One of `NAMES`, its name in figures, what it is made of.
     real : bool
         Computed from real data: not generated and no stand-in.
     similarity : SimilarityMatrix
@@ -86,14 +82,10 @@ class Example:
 
     Examples
     --------
-    >>> from simlib import nystrom, relative_error
     >>> from study import gallery
     >>> example = gallery.load("gaussian", 100)
     >>> example.title, example.family, example.real
     ('Gaussian PSD', 'psd', False)
-    >>> answer = nystrom(example.similarity, 50, rng=0)
-    >>> relative_error(example.matrix, answer) < 1
-    True
     """
 
     name: str
@@ -146,14 +138,8 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
     Returns
     -------
     Example
-        Of which nothing is evaluated yet, but for matrices that are made whole.
-
-    Notes
-    -----
-    Within a process the three matrices of tweets, loaded with the same `n` and
-    `n_jobs`, share the distances known, each with a counter of its own. Their stand-in,
-    of images, has exp(-2.4 d) for the narrow and exp(-(1.2 d)^2) for the squared
-    kernel, which gives the medians of the tweets.
+        Of which nothing is evaluated yet, but for matrices that are made whole. Within
+        a process the matrices of tweets share the distances known.
 
     Raises
     ------
@@ -165,10 +151,7 @@ def load(name: str, n: int | None = None, *, n_jobs: int | None = None) -> Examp
     Examples
     --------
     >>> from study import gallery
-    >>> example = gallery.load("swiss_roll", 100)
-    >>> example.title
-    'Swiss roll, shortest paths'
-    >>> example.similarity
+    >>> gallery.load("swiss_roll", 100).similarity
     Similarity(100 items, symmetric, 0 calls)
     """
     n = _checked(name, n)
@@ -192,17 +175,7 @@ def companions(name: str, n: int | None = None) -> dict[str, SimilarityMatrix]:
           question.
         - of the others nothing.
     n : int, optional
-        Number of items, as in `load`.
-
-    Returns
-    -------
-    dict
-        Symmetric similarities by what they are.
-
-    Raises
-    ------
-    ValueError, ImportError
-        As `load`.
+        Number of items, as in `load`, whose errors these are.
 
     Examples
     --------

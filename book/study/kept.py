@@ -87,10 +87,7 @@ class Kept:
         return found
 
     def key(self, arguments: dict[str, Any]) -> Key:
-        """Return what tells a result from others, before the function runs.
-
-        A function may change its arguments, and what it reads.
-        """
+        """Return what tells a result from others, before the function runs."""
         name = getattr(self, "__qualname__", "function").replace("<lambda>", "lambda")
         module = getattr(self, "__module__", None)
         hash = _hashed("an argument", arguments, module, set())
@@ -157,10 +154,7 @@ def _inner(function: Any) -> Any:
 
 
 def _parts(part: Any, module: str | None, seen: set[int]) -> Iterator[tuple[str, str]]:
-    """Yield name and text, or hash, of a function and of what it reads by name.
-
-    What is imported counts by the code that runs.
-    """
+    """Yield name and text, or hash, of a function and of what it reads by name."""
     if isinstance(part, Kept):
         part = part.function
     if isinstance(part, partial):

@@ -57,6 +57,8 @@ class Difference(NamedTuple):
 def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     """Return the linear correlation of each row of scores with the labels.
 
+    `scipy.stats.pearsonr` is of one row, with a test.
+
     Parameters
     ----------
     scores : array of shape (..., m)
@@ -72,10 +74,6 @@ def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     ------
     ValueError
         Scores that are not as many as the labels, or either not finite.
-
-    See Also
-    --------
-    scipy.stats.pearsonr : of one row, with a test.
 
     Examples
     --------
@@ -94,11 +92,7 @@ def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
 def spearman(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
     """Return the rank correlation of each row of scores with the labels.
 
-    As `pearson`, but infinities have ranks.
-
-    See Also
-    --------
-    scipy.stats.spearmanr : of one row, with a test.
+    As `pearson`, but infinities have ranks. `scipy.stats.spearmanr` is of one row.
 
     Examples
     --------
@@ -111,25 +105,18 @@ def spearman(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
 
 
 def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
-    """Return the share of right decisions in each row.
+    """Return the share of right decisions in each row, (..., m) to (...).
+
+    `sklearn.metrics.accuracy_score` takes for one row the time of a thousand here.
 
     Parameters
     ----------
-    decisions : array of bool, shape (..., m)
-    labels : array of bool, shape (m,)
-
-    Returns
-    -------
-    ndarray of shape (...)
+    decisions, labels : arrays of bool, shapes (..., m) and (m,)
 
     Raises
     ------
     ValueError
         Decisions that are not as many as the labels, none, or neither true nor false.
-
-    See Also
-    --------
-    sklearn.metrics.accuracy_score : of one row, in the time of a thousand here.
 
     Examples
     --------
@@ -146,11 +133,8 @@ def accuracy(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
 def f1(decisions: ArrayLike, labels: ArrayLike) -> np.ndarray:
     """Return the F1 score of each row: the harmonic mean of precision and recall.
 
-    As `accuracy`; 0 where nothing is true and nothing said to be.
-
-    See Also
-    --------
-    sklearn.metrics.f1_score : of one row, in the time of a thousand here.
+    As `accuracy`; 0 where nothing is true and nothing said to be. The equivalent of
+    `sklearn.metrics.f1_score`.
 
     Examples
     --------
@@ -174,7 +158,9 @@ def out_of_fold_decisions(
 ) -> np.ndarray:
     """Decide which pairs are positive, by thresholds that have not seen them.
 
-    The threshold of a fold is the best for the other folds.
+    The threshold of a fold is the best for the other folds. Returns bools of the shape
+    of `scores`, in O(d n_splits m log m). For classifiers there is
+    `sklearn.model_selection.TunedThresholdClassifierCV`.
 
     Parameters
     ----------
@@ -190,22 +176,10 @@ def out_of_fold_decisions(
     random_state : int
         Of the folds, which are the same for all scores.
 
-    Returns
-    -------
-    ndarray of bool, of the shape of `scores`
-
     Raises
     ------
     ValueError
         Other scores than labels, or too few of a label for the folds.
-
-    See Also
-    --------
-    sklearn.model_selection.TunedThresholdClassifierCV : for classifiers.
-
-    Notes
-    -----
-    O(d n_splits m log m).
 
     Examples
     --------
@@ -245,6 +219,9 @@ def paired_bootstrap(
 ) -> Difference:
     """Compare the agreement of two kinds of scores with the labels of the same pairs.
 
+    Returns the `Difference`: mean agreement of the scores minus that of the reference.
+    `scipy.stats.bootstrap` with ``paired=True`` has a single draw of each.
+
     Parameters
     ----------
     metric : callable
@@ -254,30 +231,17 @@ def paired_bootstrap(
         Scores or decisions, one row for each draw of landmarks.
     labels : array of shape (m,)
     n_resamples : int
-        How often pairs and draws are drawn again, with replacement.
+        How often pairs, with all their scores, and draws, with all their pairs, are
+        drawn again, with replacement: O(n_resamples d m).
     confidence : float
         Of the interval between two percentiles.
     rng : int, Generator or None
         Source of randomness.
 
-    Returns
-    -------
-    Difference
-        Mean agreement of the scores minus that of the reference.
-
     Raises
     ------
     ValueError
         Other scores than labels; fewer than two resamples; no confidence.
-
-    See Also
-    --------
-    scipy.stats.bootstrap : ``paired=True``, where there is a single draw of each.
-
-    Notes
-    -----
-    O(n_resamples d m) and what the metric takes. A pair is drawn with all its scores,
-    so that what makes it hard for both cancels; a draw of landmarks with all its pairs.
 
     Examples
     --------

@@ -51,21 +51,10 @@ REFINED: dict[str, Choice] = {
 
 
 def cosines(embeddings: np.ndarray) -> np.ndarray:
-    """Return the mean of the cosines of the two vectors that each mention has.
+    """Return the mean of the cosines of the two vectors that each mention has, (n, n).
 
-    Parameters
-    ----------
-    embeddings : array of shape (n, 2 d)
-        Pairs of vectors, side by side.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-
-    Raises
-    ------
-    ValueError
-        No table of finite numbers with an even number of columns.
+    Of embeddings (n, 2 d), side by side; ValueError unless finite with an even number
+    of columns.
 
     Examples
     --------
@@ -102,7 +91,7 @@ def symmetric_scores(mentions: Mentions) -> dict[int, np.ndarray]:
 def clusters_of_topics(
     topics: ArrayLike, matrices: Mapping[int, np.ndarray], thresholds: Sequence[float]
 ) -> np.ndarray:
-    """Cluster the mentions of each topic by themselves.
+    """Cluster the mentions of each topic by themselves, to labels of shape (m, n).
 
     Parameters
     ----------
@@ -111,17 +100,7 @@ def clusters_of_topics(
     matrices : mapping
         For each topic the similarities of its mentions.
     thresholds : sequence of m floats
-        Where to stop, as in `average_linkage`.
-
-    Returns
-    -------
-    ndarray of int, shape (m, n)
-        Labels; those of different topics differ.
-
-    Raises
-    ------
-    ValueError
-        As `average_linkage`; a topic without a matrix of its mentions.
+        Where to stop, as in `average_linkage`, whose errors these are.
 
     Examples
     --------
@@ -150,21 +129,11 @@ def clusters_of_topics(
 
 
 def rescalings(K: np.ndarray, answer: LowRank) -> dict[str, float]:
-    """Return the factors by which an answer of SMS-Nyström may be divided.
+    """Return the factors by which an answer of `sms_nystrom` to K may be divided.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        The matrix.
-    answer : LowRank
-        What `sms_nystrom` made of it, not rescaled.
-
-    Returns
-    -------
-    dict
-        "spectral", as the paper states; "frobenius", as its code for the other data;
-        "twice", as its code for coreference: the Frobenius norm, of a core that is
-        shifted already and is shifted once more.
+    "spectral", as the paper states; "frobenius", as its code for the other data;
+    "twice", as its code for coreference: the Frobenius norm, of a core that is shifted
+    twice.
 
     Examples
     --------
@@ -201,10 +170,8 @@ def approximations(
 
     Parameters
     ----------
-    K : array of shape (n, n)
-        The matrix, symmetric.
-    G : array of shape (n, n)
-        A cheap similarity of the same items.
+    K, G : arrays of shape (n, n)
+        The matrix, symmetric, and a cheap similarity of the same items.
     share : float
         Of the pairs of K, those of an item with itself included, to evaluate.
     threshold : float

@@ -22,29 +22,12 @@ _ROWS = 2**16  # whose products of two pieces add up to less than 2^53
 
 
 def exact_product(A: ArrayLike, B: ArrayLike) -> Any:
-    """Return A^T B without rounding, as a matrix of mpmath.
+    """Return A^T B without rounding, a matrix of mpmath of shape (d, k).
 
     Parameters
     ----------
-    A : array_like of shape (n, d)
-    B : array_like of shape (n, k) or (n,)
-        Finite numbers.
-
-    Returns
-    -------
-    mpmath.matrix of shape (d, k)
-
-    Raises
-    ------
-    ValueError
-        Numbers that are not finite.
-    ImportError
-        mpmath is missing.
-
-    Notes
-    -----
-    One product of matrices for each two pieces; numbers of similar size have four or
-    five pieces.
+    A, B : array_like of shape (n, d) and (n, k) or (n,)
+        Finite numbers: else ValueError.
 
     Examples
     --------

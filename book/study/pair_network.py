@@ -30,10 +30,8 @@ class PairNetwork:
     ----------
     hidden : ndarray of float32, shape (3 d, h)
         The weights W, those of x, of y and of their products.
-    bias : ndarray of float32, shape (h,)
-        b.
-    output : ndarray of float32, shape (h,)
-        w.
+    bias, output : ndarrays of float32, shape (h,)
+        b and w.
     offset : float
         β.
 
@@ -58,24 +56,9 @@ class PairNetwork:
     offset: float
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-        """Return the scores of all pairs.
+        """Return the scores of all pairs, between 0 and 1: (p, d) and (q, d) to (p, q).
 
-        Parameters
-        ----------
-        x : array_like, shape (p, d)
-            Vectors, which the network reads first.
-        y : array_like, shape (q, d)
-            Vectors.
-
-        Returns
-        -------
-        ndarray of float32, shape (p, q)
-            Between 0 and 1.
-
-        Raises
-        ------
-        ValueError
-            No tables of finite numbers with d columns.
+        Raises ValueError for what is no table of finite numbers with d columns.
         """
         of_x, of_y, of_both = np.split(self.hidden.astype(np.float32), 3)
         d = len(of_x)
@@ -99,7 +82,9 @@ def train_pair_network(
     alpha: float = 1e-3,
     random_state: int = 0,
 ) -> PairNetwork:
-    """Train a network to tell which items of a group have the same label.
+    """Train a `PairNetwork` to tell which items of a group have the same label.
+
+    `sklearn.neural_network.MLPClassifier` trains it.
 
     Parameters
     ----------
@@ -121,26 +106,16 @@ def train_pair_network(
     random_state : int, default=0
         Of the draws, orders and first weights.
 
-    Returns
-    -------
-    PairNetwork
-
     Raises
     ------
     ValueError
         Not a label and a group for each vector; pairs of one kind only; a number that
         is not positive.
 
-    See Also
-    --------
-    sklearn.neural_network.MLPClassifier : trains the network.
-
     Notes
     -----
-    Every pair is seen in a random order of the two. Flops: O(m d h) a time for m pairs;
-    memory for a thousand pairs at once, and 16 bytes for each.
-
-    Source: Cattan et al. (2020), with one hidden layer.
+    O(m d h) flops a time for m pairs, each in a random order of the two. Source: Cattan
+    et al. (2020), with one hidden layer.
 
     Examples
     --------

@@ -73,17 +73,10 @@ def refined(
     BudgetExceeded, SimilarityError
         As for any request to `sim` or `cheap`; the price is checked first.
 
-    See Also
-    --------
-    simlib.anchored : the same two similarities and an answer in factors, by landmarks.
-    study.coreference.average_linkage : the clustering.
-
     Notes
     -----
-    Calls: `n_calls`, less what `sim` knows. Flops and memory: O(n^2), as the linkage.
-
-    Source: ours. Reranking what a cheap similarity retrieves is old; see Nogueira and
-    Cho (2019).
+    Calls: `n_calls`, less what `sim` knows. Flops and memory: O(n^2). Source: ours, for
+    `study.coreference.average_linkage`. `simlib.anchored` answers in factors.
 
     Examples
     --------
@@ -145,11 +138,7 @@ def refined(
 
 
 def _price(sim: SimilarityMatrix, i: np.ndarray, j: np.ndarray, n_pairs: int) -> int:
-    """Return the most calls that so many of the pairs can take.
-
-    One for each that is not known, and another one for those of which a mean of both
-    orders needs both.
-    """
+    """Return the most calls that so many pairs can take, in both orders if need be."""
     unknown = int(np.isnan(sim.peek(i, j)).sum())
     twice = sim.cost(pairs=(i, j)) - unknown
     return min(n_pairs, unknown) + min(n_pairs, twice)

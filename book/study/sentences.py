@@ -70,10 +70,8 @@ class Outcome:
     ----------
     scores : ndarray of float64, shape (m,)
         What it says of the labelled pairs.
-    raw : float
-        Relative error in the Frobenius norm, against K.
-    symmetrised : float
-        The same, against (K + K^T) / 2.
+    raw, symmetrised : float
+        Relative error in the Frobenius norm, against K and against (K + K^T) / 2.
     labelled : float
         Relative error of the scores, against those of (K + K^T) / 2, or of K where both
         orders are approximated.
@@ -88,8 +86,6 @@ class Outcome:
     >>> from study.sentences import outcomes
     >>> data = bundled_cross_encoder().first(200)
     >>> found = outcomes(data, {"tikhonov": 20}, rng=0)
-    >>> list(found)
-    ['tikhonov', 'tikhonov_kept']
     >>> found["tikhonov_kept"].raw < found["tikhonov"].raw
     True
     """
@@ -113,11 +109,6 @@ def equal_calls(n: int, share: float, forms: Iterable[str] = FORMS) -> dict[str,
         Of the n^2 ordered pairs. What is symmetrised pays for both orders of a pair.
     forms : iterable of str
         Names in `FORMS`. "optimal" has no share: it gets the rank of "tikhonov".
-
-    Returns
-    -------
-    dict
-        Form -> number of landmarks.
 
     Raises
     ------
@@ -176,14 +167,6 @@ def outcomes(
     ------
     ValueError
         No such form, or a number of landmarks that it refuses.
-
-    See Also
-    --------
-    simlib.METHODS : the methods by name, on any similarity.
-
-    Notes
-    -----
-    Every answer is written out as an n x n array.
 
     Examples
     --------

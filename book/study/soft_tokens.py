@@ -43,22 +43,15 @@ class SoftTokens:
 
     Raises
     ------
-    ValueError
-        A text without a word, one that is no string, a cut that is no share.
-    ImportError
-        rapidfuzz is not installed.
-
-    See Also
-    --------
-    sklearn.feature_extraction.text.TfidfVectorizer : the companion of which it is soft.
+    ValueError, ImportError
+        A text without a word, one that is no string, a cut that is no share; rapidfuzz
+        is not installed.
 
     Notes
     -----
-    With ``token_set_ratio`` of rapidfuzz.fuzz words are alike or not at all. Here the
-    words are compared once: V^2 similarities, 4 V^2 bytes. A pair then costs as
-    many look-ups as it has pairs of words, whose numbers are rounded up to eights.
-    Source: Monge and Elkan (1996) with the
-    similarity of words of Cohen, Ravikumar and Fienberg (2003); mean of both ways.
+    The V words are compared once, 4 V^2 bytes; a pair then costs a look-up for each
+    pair of words. Source: Monge and Elkan (1996) with the similarity of words of Cohen,
+    Ravikumar and Fienberg (2003); mean of both ways.
 
     Examples
     --------
@@ -101,24 +94,9 @@ class SoftTokens:
         return len(self._tokens)
 
     def __call__(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return the similarities of the pairs of texts i and j.
+        """Return the similarities, 0 to 1, of the pairs of texts i and j, shape (m,).
 
-        Parameters
-        ----------
-        i, j : array_like of int, shape (m,)
-            Numbers of texts.
-
-        Returns
-        -------
-        ndarray of float64, shape (m,)
-            From 0 to 1; 1 where they have the same words.
-
-        Raises
-        ------
-        ValueError
-            Numbers that are none, or not as many on both sides.
-        IndexError
-            A text that is not there.
+        Raises ValueError or IndexError for numbers that are none, or of no text.
         """
         i, j = (indices(side, len(self), "Texts") for side in (i, j))
         same_length(i, j)

@@ -53,11 +53,6 @@ def recall(K: ArrayLike, indices: ArrayLike, k: int | None = None) -> float:
     k : int, optional
         How many of them count, 1 to m. None means all.
 
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
     Raises
     ------
     ValueError
@@ -118,10 +113,8 @@ def trial(
 
     Raises
     ------
-    KeyError
-        No such method.
-    ValueError
-        The share does not pay for one column, and the method needs some.
+    KeyError, ValueError
+        No such method; a share that does not pay for a column that it needs.
 
     Examples
     --------

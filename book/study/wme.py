@@ -41,7 +41,7 @@ __all__ = ["WordMoversEmbedding"]
 class WordMoversEmbedding(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    r"""Features of documents by their Word Mover's Distance to random documents.
+    """Features of documents by their Word Mover's Distance to random documents.
 
     Parameters
     ----------
@@ -57,8 +57,7 @@ class WordMoversEmbedding(
     random_state : int, RandomState or None
         Source of randomness.
     n_jobs : int, optional
-        Parallel evaluation through joblib. Documents are cut into batches; the vectors
-        reach worker processes as a memory map.
+        Processes of joblib, each with some documents.
 
     Attributes
     ----------
@@ -69,24 +68,19 @@ class WordMoversEmbedding(
     --------
     simlib.SimilarityFeatures : features by distances to some of the documents, which
         approximate a kernel of the distance itself.
-    sklearn.kernel_approximation.RBFSampler : random features of the Gaussian kernel.
 
     Notes
     -----
-    A document costs R evaluations of the distance in `transform`, and none in `fit`.
-    The distances are those of `simlib.text.wmd`, exact; they are cheap because random
-    documents are short.
+    A document costs R evaluations of the distance in `transform`, and none in `fit`;
+    random documents are short.
 
     The coordinates of a random vector are uniform between the least and the greatest of
     all vectors of words of the fitted documents; then it is scaled to the root mean
-    square length of these, which for vectors of length 1 is what the authors' code
-    does. In many dimensions it is nearly orthogonal to every word: features differ
-    little from each other, and a linear classifier on them needs a weak penalty.
+    square length of these. In many dimensions it is nearly orthogonal to every word: a
+    linear classifier on the features needs a weak penalty.
 
-    Words are weighted by frequency and features are exponentials; the authors' code
+    Source: Wu et al. (2018), and their code github.com/IBM/WordMoversEmbeddings, which
     also has weights by inverse document frequency, and plain `distances`.
-
-    Source: Wu et al. (2018), and their code github.com/IBM/WordMoversEmbeddings.
 
     Examples
     --------
@@ -96,10 +90,6 @@ class WordMoversEmbedding(
     >>> documents = [["cat", "dog"], ["dog", "cat"], ["car"]]
     >>> embedding = WordMoversEmbedding(vectors, n_components=4, random_state=0)
     >>> Z = embedding.fit_transform(documents)
-    >>> Z.shape
-    (3, 4)
-    >>> bool(np.allclose(Z[0], Z[1]))
-    True
     >>> np.allclose(Z, np.exp(-embedding.distances(documents)) / 2)
     True
     """
@@ -124,16 +114,7 @@ class WordMoversEmbedding(
     def fit(self, X: Sequence[Sequence[str]], y: Any = None) -> Self:
         """Draw the random documents; evaluates no distance.
 
-        Parameters
-        ----------
-        X : sequence of n sequences of str
-            Documents, of which only the extent of their vectors is used.
-        y : ignored
-            Here so that pipelines can pass it.
-
-        Returns
-        -------
-        self
+        Of the documents X only the extent of their vectors is used; y is ignored.
 
         Raises
         ------
@@ -167,50 +148,22 @@ class WordMoversEmbedding(
         return self
 
     def transform(self, X: Sequence[Sequence[str]]) -> np.ndarray:
-        """Return the features of documents.
-
-        Parameters
-        ----------
-        X : sequence of n sequences of str
-            Documents.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
+        """Return the features of n documents, shape (n, n_components).
 
         Raises
         ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            There is no document, no word of one has a vector, or that of one is not
-            finite.
+        sklearn.exceptions.NotFittedError, ValueError
+            Before `fit`; there is no document, no word of one has a vector, or that of
+            one is not finite.
         """
         distances = self.distances(X)
         return np.exp(-self.gamma * distances) / np.sqrt(distances.shape[1])
 
     def distances(self, X: Sequence[Sequence[str]]) -> np.ndarray:
-        """Return the distances of documents to the random documents.
+        """Return the distances of documents to the random ones, (n, n_components).
 
-        All of the work of `transform`: another `gamma` needs no others, and a smaller
-        `n_components` the first columns.
-
-        Parameters
-        ----------
-        X : sequence of n sequences of str
-            Documents.
-
-        Returns
-        -------
-        ndarray of shape (n, n_components)
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            There is no document, no word of one has a vector, or that of one is not
-            finite.
+        All of the work of `transform`, and the errors: another `gamma` needs no others,
+        and a smaller `n_components` the first columns.
         """
         check_is_fitted(self)
         bags, known = self._bags(X)

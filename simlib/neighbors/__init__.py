@@ -1,9 +1,4 @@
-"""Nearest items, similar pairs and clusters from few calls of an expensive similarity.
-
-`nearest` finds the neighbours of every item, `search` those of new ones, `pairs_above`
-and `most_similar` pairs, and of these clusters; `SimilarityNeighbors` is the first for
-scikit-learn.
-"""
+"""Nearest items, similar pairs and clusters from few calls of a similarity."""
 
 from simlib.neighbors.estimator import SimilarityNeighbors
 from simlib.neighbors.graph import NeighborGraph, RecallEstimate, nearest

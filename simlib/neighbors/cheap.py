@@ -2,9 +2,7 @@ r"""A companion as a predictor: its values by rank, calibrated to what is paid f
 
 .. math:: B_{ij} = f(G_{ij}), \qquad f \text{ monotone, the least squares fit to } K
 
-by isotonic regression, as in `simlib.anchored`; the direction of f is the sign of the
-rank correlation. Values of G are kept to one part in 65,535 of their range, so that f
-is a table.
+by isotonic regression, as in `simlib.anchored`, of G in 65,535 levels.
 """
 
 from __future__ import annotations
@@ -31,11 +29,7 @@ INDEXED = 30  # neighbours of each item in an index of pynndescent
 
 
 class Calibrated:
-    """The cheap similarities of n items, large where items are near.
-
-    Of some pairs it takes the cheap `values`, and the `nearness` that is paid for;
-    `sign` is -1 where a small value means near, and ``table[code]`` a nearness.
-    """
+    """Cheap similarities of n items, large where items are near: ``table[code]``."""
 
     def __init__(
         self, cheap: SimilarityMatrix, values: np.ndarray, nearness: np.ndarray
@@ -138,11 +132,7 @@ def strips(n: int, width: int, most: int = ENTRIES_AT_ONCE) -> Iterator[np.ndarr
 
 
 def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
-    """Return of each item about m others with the largest ``(z_i * signs) @ z_j``.
-
-    As distances of vectors with one more coordinate, by pynndescent where it is there;
-    now and then the item itself, where that found fewer.
-    """
+    """Return of each item about m others with the largest ``(z_i * signs) @ z_j``."""
     Z = np.asarray(Z, np.float32)
     squares = np.einsum("ij,ij->i", Z, Z)
     last = np.sqrt(np.maximum(squares.max() - squares, 0))

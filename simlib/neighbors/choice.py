@@ -1,8 +1,7 @@
 """Which pairs to pay for next: the most promising of each item.
 
 An item ranks the others by a prediction; a pair is as promising as the better of its
-two ranks. Where those already paid for keep their ranks an item whose nearest are paid
-for waits until the others have got as far.
+two ranks.
 """
 
 from __future__ import annotations
@@ -21,17 +20,10 @@ Chosen = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, ranks and scores of 
 def first(
     scores: np.ndarray, paid: np.ndarray, keep: int, depth: int, *, among_all: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the rows, places and ranks of the unpaid entries that come first in each.
+    """Return rows, places and ranks of the `keep` best unpaid entries of each row.
 
-    Parameters
-    ----------
-    scores : array of shape (b, w)
-        Minus infinity for what is no candidate. Overwritten unless `among_all`.
-    paid : array of bool, shape (b, w)
-    keep, depth : int
-        How many unpaid ones of each row, at most, and how far down to look for them.
-    among_all : bool
-        Whether paid entries keep their ranks.
+    Of scores (b, w), minus infinity for what is no candidate; overwritten unless paid
+    ones keep their ranks, `among_all`. It looks down to `depth`.
     """
     if not among_all:
         scores[paid] = -np.inf
@@ -56,10 +48,7 @@ def joined(parts: list[Chosen]) -> Chosen:
 
 
 def distinct(found: list[Chosen], numbers: np.ndarray) -> list[np.ndarray]:
-    """Return of what each predictor proposes so many keys, each key for one of them.
-
-    Who may pay for most chooses first.
-    """
+    """Return of each proposal so many keys, each for one; who may pay most is first."""
     chosen = [np.zeros(0, np.int64) for _ in found]
     taken = np.zeros(0, np.int64)
     for place in np.argsort(-numbers, kind="stable"):

@@ -5,10 +5,8 @@ r"""Clusters by linkage: merge the two most similar ones while they are similar 
     \frac{1}{|C| \, |D|} \sum_{i \in C, \, j \in D} s_{ij} , \qquad
     \min_{i \in C, \, j \in D} s_{ij}
 
-is the similarity of two clusters by single, average and complete linkage. Each is at
-least t only where some pair is: clusters lie within the components that such pairs
-connect, and single linkage makes these. Complete linkage joins no pair below t, and of
-such pairs nothing need be known; average linkage counts those of a component.
+by single, average and complete linkage. Clusters lie within the components that similar
+pairs connect; average linkage also asks for the other pairs of a component.
 """
 
 from __future__ import annotations
@@ -57,11 +55,7 @@ def average_linkage(
     ask: Callable[[np.ndarray, np.ndarray], np.ndarray],
     threshold: float,
 ) -> np.ndarray:
-    """Return the cluster of each item, from all pairs that are near enough.
-
-    ``ask(i, j)`` is the nearness of the other pairs in their components; all of them
-    are asked for at once.
-    """
+    """Return the cluster of each item from all near pairs; `ask` tells the others."""
     label = components(n, i, j)
     groups = _groups(label)
     if not groups:
@@ -76,11 +70,7 @@ def average_linkage(
 def average_cuts(
     similarities: np.ndarray, thresholds: np.ndarray | float
 ) -> np.ndarray:
-    """Return clusters by average linkage of all pairs, in the order of SciPy.
-
-    Two are merged if the mean similarity between them is at least a threshold, up to
-    rounding: labels from 1, shape (n,) or (m, n) for m thresholds.
-    """
+    """Return clusters from 1 on by average linkage, (n,) or (m, n) for m thresholds."""
     n = num_obs_y(similarities)
     largest = exponent(similarities) + n.bit_length()
     shift = max(largest - np.finfo(float).maxexp, 0)  # sums of entries are numbers

@@ -9,7 +9,7 @@ What takes a precomputed sparse graph of distances takes this one's::
     UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
 
 with ``graph = estimator.fit_transform(items)``; t-SNE wants at least 3 perplexity + 1
-neighbours. DBSCAN wants all pairs within its radius: those of `pairs_above`.
+neighbours.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ LEAST = 4  # calls for each neighbour of an item, unless told
 class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
     """The nearest neighbours of items of any kind, from few calls.
 
+    `sklearn.neighbors.KNeighborsTransformer` compares all pairs, or uses a metric.
+
     Parameters
     ----------
     kernel : str, callable or Similarity, default="rbf"
@@ -59,41 +61,27 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         of the same items, or a function, where that is one. Or an array of shape (n, d)
         with a row for each item, whose inner products are the cheap similarities; new
         items are then searched without.
-    distance : bool, default=False
-        Whether the kernel is a distance: small means near.
+    distance, random_state
+        As in `nearest`, whose rng is the second: int, RandomState or None.
     batch : None, "pairs" or "block", default=None
         Form of a callable kernel, as in `Similarity`.
-    random_state : int, RandomState or None
-        Source of randomness.
 
     Attributes
     ----------
     graph_ : NeighborGraph
         The neighbours of the fitted items.
-    n_calls_ : int
-        Pairs that were asked for in `fit`, known before or not.
-    n_samples_fit_ : int
-        Fitted items.
-    n_features_in_ : int
-        Number of columns, where the data is a table.
-    feature_names_in_ : array of str
-        Their names, where all are strings.
-
-    See Also
-    --------
-    sklearn.neighbors.KNeighborsTransformer : compares all pairs, or uses a metric.
-    simlib.neighbors.nearest : the function.
+    n_calls_, n_samples_fit_ : int
+        Pairs that were asked for in `fit`, known before or not, and fitted items.
+    n_features_in_, feature_names_in_
+        As in all estimators of scikit-learn, where the data is a table.
 
     Notes
     -----
-    HDBSCAN needs ``graph_.to_csr(connected=True)``, and so does Isomap, with
-    ``n_neighbors=None, radius=np.inf``; UMAP needs ``graph_.to_csr(symmetric=True)``.
-
     A similarity s counts as the distance m - s, where m is the largest similarity that
     was found in `fit`; of a new item no distance is below zero. New items cost a
-    twentieth of the fitted ones each in calls, at least four for each neighbour, and
-    up to 60 columns among the fitted ones. With a `Similarity`, which keeps what it
-    evaluates, each is compared with all of them.
+    twentieth of the fitted ones each in calls, at least four for each neighbour, and up
+    to 60 columns among the fitted ones; with a `Similarity` a call for each of them.
+    Isomap without ``n_neighbors`` needs ``graph_.to_csr(connected=True)``.
 
     Examples
     --------
@@ -104,8 +92,6 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     >>> neighbors = SimilarityNeighbors(jaccard, n_neighbors=2, random_state=0)
     >>> neighbors.fit(words).kneighbors(return_distance=False)[2].tolist()
     [1, 3]
-    >>> neighbors.n_calls_
-    21
     """
 
     def __init__(
@@ -128,26 +114,15 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the neighbours.
+        """Find the neighbours; y is ignored.
+
+        Errors are those of `nearest`; ValueError for a precomputed kernel.
 
         Parameters
         ----------
         X : array of shape (n, d), or a sequence of n items
             Numbers for a named kernel, dense or sparse; items of any kind for a
             callable; integers for a `Similarity`.
-        y : ignored
-            Here so that pipelines can pass it.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            As `nearest`; a precomputed kernel.
-        SimilarityError
-            The callable raised, or returned something that is no number.
         """
         if self.kernel == "precomputed":
             raise ValueError(
@@ -187,23 +162,11 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         return self.fit(X)._fitted_graph()
 
     def transform(self, X: Any) -> csr_matrix:
-        """Return the distances of items to their neighbours among the fitted ones.
+        """Return the distances of items, fitted or not, to their neighbours in the fit.
 
-        Parameters
-        ----------
-        X : array of shape (m, d), or a sequence of m items
-            Those that were fitted, or others.
-
-        Returns
-        -------
-        csr_matrix of shape (m, n)
-            Each row with ``n_neighbors + 1`` entries, as scikit-learn has it: where X
-            is what was fitted, the first is the item itself, at the distance zero.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError, ValueError, SimilarityError
-            Before `fit`, and as `fit`.
+        A csr_matrix of shape (m, n), each row with ``n_neighbors + 1`` entries, as
+        scikit-learn has it: where X is what was fitted, the first is the item itself,
+        at the distance zero. Errors are those of `fit`.
         """
         check_is_fitted(self, "graph_")
         items = self._items(X, reset=False)
@@ -217,27 +180,16 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         n_neighbors: int | None = None,
         return_distance: bool = True,
     ) -> tuple[np.ndarray, np.ndarray] | np.ndarray:
-        """Return the neighbours of items.
+        """Return distances, if wanted, and numbers of the neighbours of items, (m, k).
 
         Parameters
         ----------
         X : sequence of m items, optional
             None means the fitted ones, of which none is its own neighbour.
         n_neighbors : int, optional
-            How many; of the fitted items at most those of `fit`.
+            How many; of the fitted items at most those of `fit`: else ValueError.
         return_distance : bool, default=True
             Whether the distances are returned too.
-
-        Returns
-        -------
-        distances : array of shape (m, k)
-            Where `return_distance`.
-        indices : array of int, shape (m, k)
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError, ValueError
-            Before `fit`; more neighbours than it found, or than there are items.
         """
         check_is_fitted(self, "graph_")
         n, found = self.graph_.indices.shape
@@ -260,18 +212,9 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         n_neighbors: int | None = None,
         mode: Literal["connectivity", "distance"] = "connectivity",
     ) -> csr_matrix:
-        """Return the graph of the neighbours of items, as scikit-learn does.
+        """Return the graph of `kneighbors`, a csr_matrix (m, n) of ones or distances.
 
-        Parameters
-        ----------
-        X, n_neighbors
-            As in `kneighbors`, and the errors are its.
-        mode : "connectivity" or "distance", default="connectivity"
-            Ones or distances.
-
-        Returns
-        -------
-        csr_matrix of shape (m, n)
+        `mode` is "connectivity" or "distance".
         """
         one_of(mode, ("connectivity", "distance"), "mode")
         distances, indices = self.kneighbors(X, n_neighbors)

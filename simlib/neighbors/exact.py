@@ -4,8 +4,7 @@ r"""Certified nearest neighbours by a lower bound of the distance: filter and re
     \underline d(i, j) \ge d_k(i) \implies
     j \text{ is no nearer to } i \text{ than the } k \text{ found}
 
-d_k(i) is the k-th smallest distance of i found so far, which only falls. Each item asks
-for those of the smallest bound first, and stops at the first that the bound excludes.
+d_k(i) is the k-th smallest distance of i found so far, and only falls.
 """
 
 from __future__ import annotations
@@ -25,12 +24,10 @@ SORTED_AT_ONCE = 2**22  # bounds
 
 
 def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
-    """Pay for pairs until every list of nearest is certain.
+    """Pay for pairs until every list of nearest is certain (Seidl and Kriegel 1998).
 
-    Memory: 4 n^2 bytes for the bounds, of float32 and rounded down. A bound that is
-    larger than the distance of an unpaid pair goes unnoticed. Pairs are asked for in
-    rounds, at most a third more than one after the other would need, for functions of
-    many pairs at a time. Source: Seidl and Kriegel (1998).
+    Memory: 4 n^2 bytes. Each item asks for those of the smallest bound first, in
+    rounds, at most a third more than one after the other would need.
     """
     n, sim = paid.n, paid.sim
     low, largest, power = _lower_bounds(bound)

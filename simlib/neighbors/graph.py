@@ -55,8 +55,7 @@ class RecallEstimate(NamedTuple):
     >>> import numpy as np
     >>> from simlib import Similarity
     >>> from simlib.neighbors import nearest
-    >>> x = np.random.default_rng(0).random((60, 2))
-    >>> sim = Similarity(x, lambda a, b: -np.sum((a - b) ** 2))
+    >>> sim = Similarity(np.arange(60.0), lambda x, y: -abs(x - y))
     >>> graph = nearest(sim, 3, limit=1500, check=10, rng=0)
     >>> graph.recall.low <= graph.recall.value <= graph.recall.high
     True
@@ -78,15 +77,12 @@ class NeighborGraph:
         From the nearest on; an item is no neighbour of itself. Read-only.
     values : array of shape (n, k)
         Their similarities or distances, as `sim` has them. Read-only.
-    calls : int
-        Pairs that were asked for, known before or not.
+    calls, distance : int, bool
+        Pairs that were asked for, known before or not; whether small values mean near.
     recall : RecallEstimate or None
         What share of the true neighbours these are, if it was asked for.
-    distance : bool
-        Whether small values mean near.
     history : list of dict
-        Of each round, by predictor: its calls, and the share of them that entered a
-        list of nearest.
+        Of each round, by predictor: its calls, and the share that entered a list.
     sim : SimilarityMatrix
         Of the items; `to_csr` asks it to join components.
 
@@ -99,8 +95,6 @@ class NeighborGraph:
     >>> graph = nearest(sim, 1, limit=15, distance=True, rng=0)
     >>> graph.indices[0].tolist(), graph.values[0].tolist()
     ([1], [1.0])
-    >>> graph.to_csr().shape
-    (6, 6)
     """
 
     indices: np.ndarray
@@ -130,7 +124,9 @@ class NeighborGraph:
         symmetric: bool = False,
         connected: bool = False,
     ) -> csr_matrix:
-        """Return the graph as a sparse matrix, for scikit-learn and its like.
+        """Return the graph as a sparse matrix, for scikit-learn, but not for DBSCAN.
+
+        That wants all pairs within its radius: `SimilarPairs.to_csr`.
 
         Parameters
         ----------
@@ -147,21 +143,13 @@ class NeighborGraph:
         Returns
         -------
         csr_matrix of shape (n, n)
-            Indices are int32; each row goes from the nearest on, as scikit-learn
-            expects; where symmetric by column. Zeros are stored, with `connected` as
-            numbers next to zero: trees have no edge where a zero is.
+            Indices are int32; each row goes from the nearest on; where symmetric by
+            column. Zeros are stored, with `connected` as numbers next to zero.
 
         Raises
         ------
-        ValueError
-            No such mode.
-        BudgetExceeded, SimilarityError
-            Where components are joined, as for any request to `sim`.
-
-        See Also
-        --------
-        SimilarPairs.to_csr : all pairs within a radius, as DBSCAN wants them; of a
-            graph it takes an item of a dense place for one of a sparse one.
+        ValueError, BudgetExceeded, SimilarityError
+            No such mode; where components are joined, as for any request to `sim`.
         """
         n, k = self.indices.shape
         i, j = np.repeat(np.arange(n), k), self.indices.ravel().astype(np.int64)
@@ -228,9 +216,10 @@ def nearest(
     check: int = 0,
     rng: int | np.random.Generator | None = None,
 ) -> NeighborGraph:
-    """Find the k nearest items of every item, from at most `limit` calls.
+    """Find the k nearest items of every item, a `NeighborGraph`, from few calls.
 
     In rounds: each pays for the pairs that promise most by what is known.
+    `sklearn.neighbors.kneighbors_graph` is for vectors: all pairs, or a tree.
 
     Parameters
     ----------
@@ -240,16 +229,15 @@ def nearest(
     k : int
         How many neighbours, 1 to n - 1.
     limit : int
-        Most calls: a few per cent of the n (n - 1) / 2 pairs. What the search asks for
-        counts, known before or not: after an interruption it goes on to the same end.
-        With `exact` None means as many as it takes.
+        Most calls, known before or not: a few per cent of the n (n - 1) / 2 pairs. With
+        `exact` None means as many as it takes.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion, as in `simlib.anchored`: the same items under a cheap similarity or
         distance, a function of two items, or the factor Z of similarities
         :math:`Z Z^T`. For the distances between rows of Z pass
         ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`.
     distance : bool, default=False
-        Whether small values of `sim` mean near.
+        Whether small values mean near.
     exact : bool, default=False
         With ``distance=True`` and a companion that is never larger than the distance,
         such as those of `simlib.text.bounds`: pay for all that this bound does not
@@ -261,35 +249,22 @@ def nearest(
     rng : int, Generator or None
         Source of randomness.
 
-    Returns
-    -------
-    NeighborGraph
-        ``indices``, ``values``, ``calls``, ``recall``, ``to_csr``.
-
     Raises
     ------
     ValueError
         An asymmetric similarity, k >= n, a limit that does not pay for k neighbours of
         each item and for `check` (the message names the smallest that does), a
         companion of other items, or, with `exact`, none or one that is no lower bound.
-    BudgetExceeded
+    BudgetExceeded, SimilarityError
         The limit of `sim` leaves fewer calls than `limit`, and nothing was evaluated;
-        or `exact` takes more.
-    SimilarityError
-        `sim` or `cheap` failed or returned NaN; what was evaluated is kept.
-
-    See Also
-    --------
-    sklearn.neighbors.kneighbors_graph : of vectors, all pairs or a tree.
-    simlib.neighbors.search : the neighbours of new items.
+        `exact` takes more; `sim` or `cheap` failed: what was evaluated is kept.
 
     Notes
     -----
-    A tenth of the calls or so go to whole columns. Flops: O(n^2 r) a round with r at
-    most 51, of some ten rounds; two bytes for each entry of the companion. Beyond
-    20,000 items only candidates are predicted: cheap neighbours, by pynndescent if that
-    is there (``pip install simlib[neighbors]``), and neighbours of neighbours; time is
-    in proportion to the calls, and memory some 20 kB for each item. Source: ours; the
+    Flops: O(n^2 r) a round with r at most 51, of some ten rounds. Beyond 20,000 items
+    only candidates are predicted: cheap neighbours, by pynndescent if that is there
+    (``pip install simlib[neighbors]``), and neighbours of neighbours; time is in
+    proportion to the calls, memory some 20 kB for each item. Source: ours; the
     neighbours of neighbours are those of NN-descent, Dong et al. (2011).
 
     Examples

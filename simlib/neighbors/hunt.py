@@ -1,7 +1,4 @@
-"""The search for similar pairs: promising ones in rounds, and random ones to promise.
-
-The formulas are those of `simlib.neighbors.pairs`.
-"""
+"""The search for similar pairs, by the formulas of `simlib.neighbors.pairs`."""
 
 from __future__ import annotations
 
@@ -34,11 +31,7 @@ SAMPLE = 2**16  # pairs by which the cut of a round is found
 
 
 class Hunt:
-    """The search of either verb, with its arguments.
-
-    A hit has at least the nearness `threshold`, or m > 0 says how many there are;
-    `bound` is of the hits that are not found, after so many `looks` at samples.
-    """
+    """The search of either verb: hits are at least so near, or m of them."""
 
     def __init__(
         self,
@@ -92,10 +85,7 @@ class Hunt:
                     break
 
     def _round(self, recall: float) -> bool:
-        """Pay for promising pairs, and look at a sample if it is time to.
-
-        Returns whether anything was evaluated.
-        """
+        """Pay for promising pairs, perhaps look at a sample; say whether it paid."""
         before, cut, paid = self._hits(), self.cut(), 0
         if recall < 1:
             paid = self.pay(self._promising())
@@ -209,10 +199,7 @@ class Hunt:
     # Looking
 
     def _sample(self, recall: float) -> bool:
-        """Look at random samples until enough is promised or it is hopeless.
-
-        Returns whether anything was evaluated.
-        """
+        """Look at random samples until enough is promised or it is hopeless."""
         U, cut = self._left(), self.cut()
         s = x = 0
         while s < U:

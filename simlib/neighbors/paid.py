@@ -14,27 +14,11 @@ __all__ = ["Paid", "among"]
 
 
 class Paid:
-    """Pairs of n items with their nearness, and the k nearest of each item so far.
-
-    A pair i < j has the key i n + j.
+    """Pairs i < j of n items with their nearness, and the k nearest of each so far.
 
     Of a run `sim`, what it knows from the beginning; `sign` is -1 where small values
-    mean near. Pairs within one of the groups do not count.
-
-    Attributes
-    ----------
-    i, j : arrays of int, shape (m,)
-        The pairs, each once, in the order in which they came.
-    nearness : array of shape (m,)
-        Large means near.
-    keys : array of int, shape (m,)
-        Theirs, sorted.
-    indices, values : arrays of shape (n, k)
-        The k nearest, from the nearest on; -1 and minus infinity where there are fewer.
-    degree : array of int, shape (n,)
-        Pairs of each item.
-    calls, limit : number
-        Calls made here, as those of other threads are not ours; and most of them.
+    mean near. `indices` and `values` (n, k) go from the nearest on, with -1 and minus
+    infinity where there are fewer. Keys are i n + j, sorted.
     """
 
     def __init__(
@@ -72,10 +56,7 @@ class Paid:
         return keys[~among(keys, self.keys)]
 
     def pay(self, keys: np.ndarray) -> int:
-        """Evaluate pairs that are not there, as far as the limit goes; say how many.
-
-        What is known, in one order or both, makes some cheaper than others.
-        """
+        """Evaluate pairs that are not there, as far as the limit goes; say how many."""
         i, j = np.divmod(keys, self.n)
 
         def cost(size: int) -> int:
@@ -138,11 +119,7 @@ class Paid:
         return csr_array(both)
 
     def graph(self, most: float = inf) -> csr_array:
-        """Return ones at the nearest of every item, and at so many it is nearest to.
-
-        An item that is near to nearly all, such as a landmark in the first rounds,
-        would else give all pairs a neighbour to share.
-        """
+        """Return ones at the nearest of every item, and at so many it is nearest to."""
         i, c = np.nonzero(self.indices >= 0)
         j, values, shape = self.indices[i, c], self.values[i, c], (self.n, self.n)
         graph = coo_array((np.ones(i.size, np.float32), (i, j)), shape=shape).tocsr()

@@ -5,14 +5,10 @@ r"""All pairs at least so similar, and how sure it is that few are missing.
     M_\ell = \max \{ M : P(X \le x_\ell \mid U, M, s) \ge \alpha_\ell \} , \qquad
     \alpha_\ell = \frac{6 \, (1 - \text{confidence})}{\pi^2 \ell^2}
 
-Promising pairs are paid for in rounds. Then a uniform sample of s of the U pairs not
-paid for is: X, the hits in it, is hypergeometric if M of the U pairs are hits, whatever
-was paid for before and why. So each look errs with probability :math:`\alpha_\ell` at
-most; these add up to 1 - confidence, and all bounds hold together, however often one
-looks and whenever one stops. F counts all hits found, those of the sample too. A sample
-that was not enough is continued, which is one more look at a larger one; once pairs
-are paid for by choice the next sample is of what is left then, and an earlier bound
-still holds, less what was found since.
+Promising pairs are paid for in rounds, then a uniform sample of s of the U others: X,
+the hits in it, is hypergeometric if M of the U pairs are hits. F counts all hits found.
+Look :math:`\ell` errs with probability :math:`\alpha_\ell` at most; these add up to 1 -
+confidence, so all bounds hold together, whenever one stops.
 """
 
 from __future__ import annotations
@@ -87,26 +83,12 @@ class SimilarPairs(NamedTuple):
         )
 
     def to_csr(self, mode: Mode = "distance") -> csr_matrix:
-        """Return the pairs as a sparse matrix, each in both orders.
+        """Return the pairs as a sparse matrix (n, n), each in both orders.
 
-        ``DBSCAN(eps, metric="precomputed")``, with the threshold of `pairs_above` in
-        distances as ``eps``, makes of it what it makes of all distances; of
-        similarities each ``eps`` from the largest entry on.
-
-        Parameters
-        ----------
-        mode : "distance", "similarity" or "connectivity", default="distance"
-            What the entries are, as in `NeighborGraph.to_csr`.
-
-        Returns
-        -------
-        csr_matrix of shape (n, n)
-            Indices are int32; each row goes from the nearest on. Zeros are stored.
-
-        Raises
-        ------
-        ValueError
-            No such mode.
+        `mode`, rows and errors are those of `NeighborGraph.to_csr`. ``DBSCAN(eps,
+        metric="precomputed")`` makes of it what it makes of all distances, with the
+        threshold of `pairs_above` in distances as ``eps``; of similarities with each
+        ``eps`` from the largest entry on.
         """
         n, entries = self.sim.n, edge_weights(self.values, mode, self.distance)
         rows, columns = np.append(self.i, self.j), np.append(self.j, self.i)
@@ -127,37 +109,23 @@ class SimilarPairs(NamedTuple):
     def clusters(
         self, linkage: Literal["single", "complete", "average"] = "single"
     ) -> np.ndarray:
-        """Return clusters of the items, cut at the threshold.
+        """Return the cluster of each item, cut at the threshold, shape (n,).
+
+        Counted from 0 in the order of their first items; an item without a pair is one
+        alone. `sklearn.cluster.DBSCAN` takes `to_csr` instead.
 
         Parameters
         ----------
         linkage : "single", "complete" or "average", default="single"
             Items that pairs connect, however long the chain; clusters in which every
             two items are a pair; or those between which the mean similarity, or
-            distance, is no worse than the threshold.
-
-        Returns
-        -------
-        array of int, shape (n,)
-            The cluster of each item, counted from 0 in the order of their first items;
-            an item without a pair is one alone.
-
-        Raises
-        ------
-        ValueError
-            No such linkage.
-        BudgetExceeded, SimilarityError
-            Average linkage, as for any request to `sim`.
-
-        See Also
-        --------
-        sklearn.cluster.DBSCAN : takes `to_csr`; leaves items with few pairs as noise.
+            distance, is no worse than the threshold. ValueError for others.
 
         Notes
         -----
         What linkage makes of all similarities, if no pair is missing. Average linkage
-        evaluates the other pairs of each component of c > 2 items, of one group too:
-        c (c - 1) / 2 calls, less what is known. Time and memory O(c^2).
+        evaluates the other pairs of each component of c > 2 items: c (c - 1) / 2 calls,
+        less what is known. Time and memory O(c^2).
         """
         one_of(linkage, ("single", "complete", "average"), "linkage")
         pairs, sign = (self.sim.n, self.i, self.j), -1 if self.distance else 1
@@ -184,16 +152,12 @@ def pairs_above(
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> SimilarPairs:
-    """Find the pairs that are at least so similar: duplicates, links of two tables.
-
-    Of them are made clusters: `SimilarPairs.clusters`, or by DBSCAN.
+    """Find all `SimilarPairs` at least so similar: duplicates, links of two tables.
 
     Parameters
     ----------
-    sim : Similarity
-        n items under a symmetric similarity, 20,000 at most. What it knows answers at
-        no call, but the search goes by what it has asked itself; by all, of
-        ``sim.informed()``.
+    sim, cheap, distance, rng
+        As in `nearest`, of 20,000 items at most.
     threshold : float
         The least similarity, with `distance` the largest distance.
     recall : float, default=0.95
@@ -203,57 +167,32 @@ def pairs_above(
     limit : int, optional
         Most calls, known before or not. None means as many as it takes: most pairs, if
         `cheap` is None.
-    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion, as in `nearest`.
     groups : array of shape (n,), optional
         Only pairs of different groups count: the tables to be linked.
-    distance : bool, default=False
-        Whether small means near.
-    rng : int, Generator or None
-        Source of randomness.
-
-    Returns
-    -------
-    SimilarPairs
-        ``i``, ``j``, ``values``, ``recall``, ``reached``, ``calls``.
 
     Raises
     ------
-    ValueError
-        An asymmetric similarity, more than 20,000 items, a share that is none, a
-        threshold that is no number, groups of another number of items.
-    BudgetExceeded, SimilarityError
-        As for any request to `sim` or `cheap`.
-
-    See Also
-    --------
-    most_similar : the m most similar pairs, whatever their similarity.
-    nearest : of each item.
-    SimilarPairs.clusters : of the items, from these pairs.
+    ValueError, BudgetExceeded, SimilarityError
+        An asymmetric similarity, more than 20,000 items, a share that is none, groups
+        of other items; as for any request to `sim` or `cheap`.
 
     Notes
     -----
-    If F pairs are found, that no more than F / 20 are missing takes a random sample of
-    about 70 / F of the other pairs, however good the predictions. Without a companion
-    it takes most pairs, and a warning says so before. Run again with the same `rng` it
-    makes the same choices, and pays for what is not known.
-    Flops: O(n^2 r) for a round, r at most 41. Memory: up to 45 n^2 bytes. Source:
-    ours; the bound of a look is that of Clopper and Pearson (1934) for a finite
-    population.
+    That no more than F / 20 are missing, with F found, takes a random sample of about
+    70 / F of the other pairs, however good the predictions. Without a companion it
+    takes most pairs, and a warning says so before. Run again with the same `rng` it
+    pays only for what is not known. Flops: O(n^2 r) for a round, r at most 41. Memory:
+    up to 45 n^2 bytes. Source: ours; the bound of a look is that of Clopper and Pearson
+    (1934) for a finite population.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from scipy.spatial.distance import cdist
     >>> from simlib import Similarity
     >>> from simlib.neighbors import pairs_above
-    >>> x = np.random.default_rng(0).standard_normal((400, 3))
-    >>> noise = np.random.default_rng(1).standard_normal((400, 2)) / 10
-    >>> K = np.exp(-((x[:, None] - x) ** 2).sum(axis=2)) + noise @ noise.T
-    >>> cheap = Similarity(x, cdist, batch="block")
-    >>> pairs = pairs_above(Similarity.from_matrix(K), 0.3, cheap=cheap, rng=0)
-    >>> pairs.reached, pairs.calls < 0.5 * 400 * 399 / 2
-    (True, True)
+    >>> sim = Similarity([0.0, 1.0, 1.5, 9.0], lambda x, y: abs(x - y))
+    >>> pairs = pairs_above(sim, 1.0, distance=True, rng=0)
+    >>> list(zip(pairs.i.tolist(), pairs.j.tolist())), pairs.values.tolist()
+    ([(1, 2), (0, 1)], [0.5, 1.0])
     """
     threshold = finite(threshold, "threshold")
     hunt = Hunt(sim, confidence, limit, cheap, groups, distance, rng)
@@ -276,36 +215,15 @@ def most_similar(
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> SimilarPairs:
-    """Find the m most similar pairs.
+    """Find the m most similar pairs, or fewer where the limit did not pay for m.
 
     Parameters
     ----------
-    sim : Similarity
-        n items under a symmetric similarity, 20,000 at most.
     m : int
         How many pairs, from 1 to all of them.
-    recall, confidence, limit, cheap, groups, distance, rng
-        As in `pairs_above`; `recall` is the share of the m pairs that are among the m
-        most similar ones.
-
-    Returns
-    -------
-    SimilarPairs
-        m pairs, or fewer where the limit did not pay for m.
-
-    Raises
-    ------
-    ValueError, BudgetExceeded, SimilarityError
-        As in `pairs_above`.
-
-    See Also
-    --------
-    pairs_above : all pairs that are similar enough.
-
-    Notes
-    -----
-    Those missing are among the unpaid pairs that are more similar than the m-th found
-    when a sample is drawn, which is bounded as in `pairs_above`.
+    sim, recall, confidence, limit, cheap, groups, distance, rng
+        As in `pairs_above`, as are the errors; `recall` is the share of the m pairs
+        that are among the m most similar ones.
 
     Examples
     --------

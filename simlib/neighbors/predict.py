@@ -7,10 +7,7 @@ r"""Predictions of what is not paid for: the companion, and fits of what it leav
 
 B is the companion, calibrated to what is paid for, or a constant. P_i are the items to
 which i was compared, v_j the features of an item: a constant, the residual columns of
-the landmarks by their singular vectors, and the leading directions of the companion. Of
-a new item i, which is no column, :math:`\hat K_{ij} = B_{ij} + a_i^\top v_j`.
-
-All pairs are predicted, or of each item those with some candidates.
+the landmarks by their singular vectors, and the leading directions of the companion.
 """
 
 from __future__ import annotations
@@ -37,10 +34,7 @@ BACKWARD = 4  # times k: of how many others an item is a neighbour, likewise
 
 
 class Predictor:
-    """A table of the companion's values, and ridge fits of rows on the same features.
-
-    Without a companion a constant takes its place.
-    """
+    """A table of the companion's values, or a constant, and ridge fits of rows."""
 
     def __init__(self, companion: Calibrated | None):
         self.companion, self.constant = companion, 0.0
@@ -70,11 +64,7 @@ class Predictor:
         directions: np.ndarray | None,
         n_rows: int,
     ) -> None:
-        """Make the features, as large as the residuals that they explain.
-
-        `columns` are those of landmarks, shape (n, r), and `directions` those of the
-        companion, shape (n, d); the mean square of residuals is the unit of the ridge.
-        """
+        """Make the features from columns (n, r) of landmarks and directions (n, d)."""
         scale = float(np.sqrt(np.mean(residuals**2))) if residuals.size else 1.0
         scale = scale or 1.0
         parts = [np.full((len(columns), 1), scale), columns]
@@ -88,11 +78,7 @@ class Predictor:
         self._gram = np.zeros((n_rows, self._a.size), np.float32)
 
     def learn(self, new: csr_array, residuals: csr_array) -> np.ndarray:
-        """Return the fits of the rows to all residuals, some of which are new.
-
-        The ridge becomes the one by which fits without the new ones predict these best,
-        in some of the rows.
-        """
+        """Return the fits of rows, by the ridge that predicts new residuals best."""
         if self._gram.any() and new.nnz:
             rows = np.random.default_rng(0).permutation(len(self._gram))[:JUDGED]
             some = coo_array(new[rows])
@@ -118,11 +104,7 @@ class Predictor:
 
 
 class PairPredictor(Predictor):
-    """Predictions of the pairs of a search, from the columns of items S and their rank.
-
-    Nearness counts in fractions of a power of two: squares of float32 would overflow
-    from 2^64 on, and vanish below 2^-75.
-    """
+    """Predictions of the pairs of a search, from columns of items S and their rank."""
 
     def __init__(
         self, paid: Paid, companion: Calibrated | None, S: np.ndarray, rank: int
@@ -278,10 +260,7 @@ class Listed:
         return met
 
     def _read(self, matrix: csr_array, columns: np.ndarray) -> np.ndarray:
-        """Return the entries of a sparse matrix at some columns of each row.
-
-        Written into an array that is wiped again: time and memory of those asked for.
-        """
+        """Return the entries of a sparse matrix at some columns of each row."""
         b = matrix.shape[0]
         if len(self._cells) < b:
             self._cells = np.zeros((b, matrix.shape[1]), np.float32)
@@ -293,10 +272,7 @@ class Listed:
 
 
 def leading(columns: np.ndarray, rank: int) -> np.ndarray:
-    """Return the leading left singular vectors of columns, each times its size.
-
-    Divided by the root of the number of columns, so that rows are as large as entries.
-    """
+    """Return the leading left singular vectors of columns, as large as entries."""
     U, sigma, _ = np.linalg.svd(columns, full_matrices=False)
     return U[:, :rank] * (sigma[:rank] / np.sqrt(max(1, columns.shape[1])))
 

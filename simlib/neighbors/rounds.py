@@ -71,10 +71,7 @@ def price(sim: SimilarityMatrix) -> int:
 
 
 class Rounds:
-    """A search for the k nearest of every item, with the arguments of `nearest`.
-
-    The limit pays for the whole rows of `check` items besides.
-    """
+    """A search for the k nearest of every item, with the arguments of `nearest`."""
 
     def __init__(
         self,
@@ -259,10 +256,7 @@ class Rounds:
         return keys, ranks, score[a, places]
 
     def _success(self, chosen: list[np.ndarray], k: int) -> np.ndarray:
-        """Return the share of the calls of each that entered a list of k nearest.
-
-        Lists grow from one to all k: at first everything would enter.
-        """
+        """Return the share of the calls of each that entered a list of k nearest."""
         rates = np.zeros(len(chosen))
         kth = self.paid.values[:, k - 1]
         for place, keys in enumerate(chosen):

@@ -5,9 +5,8 @@ r"""The nearest known items of new ones, in rounds.
     a_q = \operatorname*{argmin}_a \sum_{j \in P_q} (K_{qj} - B_{qj} - a^\top v_j)^2
     + \lambda \|a\|^2
 
-B is the calibrated companion, v_j are the singular vectors of the residual columns of
-landmarks among the known items, P_q the items to which the query was compared: first
-some that are the same for all, then the most promising ones.
+B is the calibrated companion, v_j are features of known items, P_q those to which the
+query was compared: first the same for all, then the most promising ones.
 """
 
 from __future__ import annotations
@@ -50,14 +49,11 @@ class SearchResult(NamedTuple):
 
     Attributes
     ----------
-    indices : array of int, shape (m, k)
-        Numbers of known items, from the nearest on.
-    values : array of shape (m, k)
-        Their similarities, or distances.
-    calls : int
-        Pairs of new and known items that were asked for, known before or not.
-    fit_calls : int
-        Pairs of known items, likewise.
+    indices, values : arrays of shape (m, k)
+        Numbers of known items, from the nearest on, and their similarities or
+        distances.
+    calls, fit_calls : int
+        Pairs that were asked for, known before or not: of new items, of known ones.
 
     Examples
     --------
@@ -94,12 +90,14 @@ def search(
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> SearchResult:
-    r"""Find the nearest known items of new ones, by few calls for each.
+    """Find the nearest known items of new ones, a `SearchResult`, by few calls each.
+
+    `sklearn.neighbors.NearestNeighbors` compares a new item with all, or uses a metric.
 
     Parameters
     ----------
-    sim : Similarity
-        The n known items, under a symmetric similarity.
+    sim, cheap, distance, rng
+        As in `nearest`, of the n known items.
     new_items : sequence, array, sparse matrix or data frame
         m items of the same kind.
     k : int
@@ -109,42 +107,22 @@ def search(
     fit_limit : int, optional
         Most calls among the known items, for whole columns of landmarks, known before
         or not. None means those of 60 columns.
-    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
-        A companion of the known items, as in `nearest`.
     cheap_new : array of shape (m, n) or (m, d), optional
         The cheap similarities of the new items to the known ones; where `cheap` is a
         factor its rows for them. Not needed where `cheap` is a function, or a
         Similarity of items of the same kind, which is then asked.
-    distance : bool, default=False
-        Whether small means near.
-    rng : int, Generator or None
-        Source of randomness.
-
-    Returns
-    -------
-    SearchResult
-        ``indices``, ``values``, ``calls``, ``fit_calls``.
 
     Raises
     ------
-    ValueError
+    ValueError, BudgetExceeded, SimilarityError
         An asymmetric similarity, k > n, limit < k, a companion of other items, or
-        `cheap_new` that does not fit it.
-    BudgetExceeded, SimilarityError
-        As for any request to `sim` or `cheap`.
-
-    See Also
-    --------
-    nearest : of the known items themselves.
-    sklearn.neighbors.NearestNeighbors : compares a new item with all, or uses a metric.
+        `cheap_new` that does not fit it; as for any request to `sim` or `cheap`.
 
     Notes
     -----
-    What new items were compared to is kept in a store, if there is one. Flops: O(n r)
-    for a new item and round, r at most 30. Memory: some 40 m n bytes; hand over very
-    many new items in parts, with the same `rng`, whose landmarks are then known.
-    Source: ours; the linear fit for a query as in Yadav et al. (2024), where items are
-    factors learnt beforehand.
+    Flops: O(n r) for a new item and round, r at most 30. Memory: some 40 m n bytes.
+    Very many new items go in parts, with the same `rng`: landmarks are then known.
+    Source: ours; the linear fit for a query as in Yadav et al. (2024).
 
     Examples
     --------
@@ -209,10 +187,7 @@ def search(
 
 
 class _Queries:
-    """New items, what they were compared to, and what is said of the others.
-
-    The columns of landmarks S are read, and all new items compared to `first`.
-    """
+    """New items, what they were compared to, and what is said of the others."""
 
     def __init__(
         self,

@@ -5,9 +5,8 @@ r"""Regression with the attention kernel, the entrywise exponential of X X^T.
     f(x) = \sum_i \alpha_i \, e^{\langle x, x_i \rangle}
 
 Equation :eq:`eq:attention-kernel` of the book, solved as a system with the Gaussian
-kernel inside G, :eq:`eq:attention-scaled`. The paper solves with a sketch in place
-of G, as `study.as_printed.sketched_solve` does; here one is at most a preconditioner,
-and mostly a worse one than some columns of G itself.
+kernel inside G, :eq:`eq:attention-scaled`. The paper's sketch in place of G is
+`study.as_printed.sketched_solve`.
 """
 
 from __future__ import annotations
@@ -47,10 +46,11 @@ METHODS = ("rpcholesky", "nystroem")
 
 
 class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
-    r"""Kernel ridge regression with the attention kernel exp(<x, y>).
+    """Kernel ridge regression with the attention kernel exp(<x, y>).
 
-    Conjugate gradients on the kernel matrix, which is evaluated in blocks, and half of
-    it kept up to some 11,000 points.
+    `sklearn.kernel_ridge.KernelRidge` with the callable kernel ``exp(x @ y)`` is the
+    same by a dense Cholesky decomposition, fastest up to a few thousand points;
+    neither has an intercept.
 
     Parameters
     ----------
@@ -63,12 +63,9 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         kernel such as `ExponentialFeatures`, of which a clone is fitted. None for the
         diagonal alone.
     rank : int, default=256
-        Number of columns. As many as there are points, where they are fewer, make the
-        preconditioner exact.
-    tol : float, default=1e-10
-        Relative residual asked for: `residual_`.
-    max_iter : int, default=1000
-        Most iterations.
+        Number of columns, at most that of points.
+    tol, max_iter : float, default=1e-10, and int, default=1000
+        Relative residual asked for, see `residual_`, and most iterations.
     random_state : int, RandomState or None
         Source of randomness of the columns. Transformers have their own.
 
@@ -83,32 +80,23 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     X_fit_ : array of shape (n, d)
         The points.
     rank_ : int
-        Columns of the preconditioning factor. Fewer than `rank` where they explain the
+        Columns of the preconditioning factor: fewer than `rank` where they explain the
         kernel matrix to rounding error; 0 for ``preconditioner=None``.
     n_iter_ : int
         Iterations.
     residual_ : float
-        What is left of ``y - (G + ridge I) alpha``, computed from the answer, relative
-        to y in the l2 norm. The largest of all targets.
+        Norm of ``y - (G + ridge I) alpha``, relative to y; the largest of all targets.
     preconditioned_residual_ : float
         The same of the scaled system in the norm of the inverse preconditioner. It
-        bounds the error of f in the natural norm, that of the system matrix, up to the
-        quality of the preconditioner.
+        bounds the error of f in the norm of the system matrix, up to the quality of the
+        preconditioner.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn.
 
-    See Also
-    --------
-    sklearn.kernel_ridge.KernelRidge : with the callable kernel ``exp(x @ y)`` the same
-        by a dense Cholesky decomposition, fastest up to a few thousand points.
-    ExponentialFeatures : with `sklearn.linear_model.Ridge`, or in blocks with
-        `simlib.lstsq`, a regression in time linear in the number of points.
-
     Notes
     -----
-    As in KernelRidge there is no intercept. Rows should have norms about 1: beyond 2 or
-    so, in more than a few dimensions, G is nearly diagonal. Attention divides X by
-    d^(1/4).
+    Rows should have norms about 1: beyond 2 or so, in more than a few dimensions, G is
+    nearly diagonal. Attention divides X by d^(1/4).
 
     Cost: n rank kernel evaluations and 2 n rank^2 flops before, then n^2 / 2
     evaluations at d flops each, once up to some 11,000 points and in each iteration
@@ -122,14 +110,9 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from simlib import AttentionKernelRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.standard_normal((1000, 4)) / 2
+    >>> X = np.random.default_rng(0).standard_normal((1000, 4)) / 2
     >>> y = np.sin(X.sum(axis=1))
     >>> model = AttentionKernelRegressor(0.1, random_state=0).fit(X[:800], y[:800])
-    >>> model.residual_ < 1e-10
-    True
-    >>> model.n_iter_ < 10
-    True
     >>> model.score(X[800:], y[800:]) > 0.99
     True
     """
@@ -152,21 +135,15 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Solve for the coefficients. A fit that fails leaves the model as it was.
+        """Solve for the coefficients, from points (n, d) and targets (n,) or (n, k).
 
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The points.
-        y : array of shape (n,) or (n, k)
-            Target, or several as columns.
+        A fit that fails leaves the model as it was.
 
         Raises
         ------
         ValueError, TypeError
-            NaN or an infinity, an option out of range, rows so long that the products
-            of two have no digits behind the point or their exponentials leave many
-            targets out of reach, or coefficients too large for floating-point numbers.
+            NaN or an infinity, an option out of range, or rows so long that products or
+            exponentials lose their digits or coefficients overflow.
         numpy.linalg.LinAlgError
             Without a ridge: repeated points, or a kernel matrix that is singular to
             rounding and a `y` it cannot produce.
@@ -174,9 +151,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            The residual is above `tol`. So it may be where some rows are much longer
-            than others: 12 and 1, say. Beyond 38 and 0 the targets of the long rows are
-            missed.
+            The residual is above `tol`, as where some rows are much longer than others.
         """
         fresh = copy(self)
         fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
@@ -208,23 +183,10 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.gaussian_coef_ = coef.reshape(y.shape)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the predictions for points.
+        """Return predictions for points, (m, d) to (m,) or (m, k); m n evaluations.
 
-        Parameters
-        ----------
-        X : array of shape (m, d)
-            The points.
-
-        Returns
-        -------
-        ndarray of shape (m,) or (m, k)
-            One for each target of `fit`. Costs n kernel evaluations for each point.
-
-        Raises
-        ------
-        ValueError
-            NaN or an infinity, another number or other names of columns than in `fit`,
-            or a row so long that its prediction overflows.
+        Raises ValueError for NaN or an infinity, other columns than in `fit`, or a row
+        so long that its prediction overflows.
         """
         check_is_fitted(self)
         points = validate_data(self, X, dtype=np.float64, reset=False)
@@ -251,11 +213,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return (scale * self.gaussian_coef_.T).T
 
     def _expansion(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the map of points to predictions.
-
-        The largest entry of the kernel in a row becomes 1 before the sum, and what it
-        was goes with ``exp(|x|^2 / 2)``, of which no square of x is left.
-        """
+        """Return the map of points to predictions, with rows of the kernel up to 1."""
         kernel = GaussianKernel(self.X_fit_)
         centre = kernel.centre
         least = row_norms(self.X_fit_, squared=True).min()
@@ -337,10 +295,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return coef
 
     def _judge(self, worst: int | None) -> None:
-        """Warn where the residual is above `tol`; refuse a singular system.
-
-        `worst` is the row with the largest residual, if its length is to blame.
-        """
+        """Warn where the residual is above `tol`; refuse a singular system."""
         residual, stalled = self.residual_, self.n_iter_ < self.max_iter
         if residual <= self.tol:
             return
@@ -379,8 +334,7 @@ def _demand_digits(X: np.ndarray) -> None:
     r"""Refuse rows whose exponentials leave no digits to the sums of most others.
 
     At row i, row j alone would stand for :math:`y_j e^{\langle x_i, x_j \rangle
-    - \|x_j\|^2}`: from half of the digits on, rounding such terms hides y_i. The
-    exponent is :math:`\|x_i\|^2 / 4` at most.
+    - \|x_j\|^2}`: from half of the digits on, rounding such terms hides y_i.
     """
     longest = norms(X.T).max()
     if longest > np.sqrt(NO_DIGITS / EPS):

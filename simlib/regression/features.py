@@ -50,6 +50,9 @@ class ExponentialFeatures(
 ):
     r"""Features Z of the rows of X for which Z Z^T is about exp(X X^T), entrywise.
 
+    `simlib.rpcholesky` is more accurate for the same rank, but depends on the data;
+    `sklearn.kernel_approximation.RBFSampler` is for the Gaussian kernel.
+
     Parameters
     ----------
     n_components : int, default=512
@@ -62,11 +65,9 @@ class ExponentialFeatures(
           error.
         - "polynomial_count_sketch": the same, with the sketches of scikit-learn.
         - "shared_tree": the paper's. As many features for each sketched degree, and the
-          same base sketch and tensor sketches in all. Biased, and at best half as
-          accurate.
+          same sketches in all. Biased, and at best half as accurate.
         - "taylor": all monomials up to the last degree that fits. The most accurate
-          where there are few columns, or rows of norm 1 or less that point in all
-          directions.
+          for few columns, or rows of norm 1 or less that point in all directions.
         - "positive": :math:`e^{\langle w, x \rangle - \|x\|^2 / 2}` for normal vectors
           w. None is negative; the error is among the largest.
     degree : "auto" or int, default="auto"
@@ -79,34 +80,19 @@ class ExponentialFeatures(
 
     Attributes
     ----------
-    degree_ : int or None
-        The largest degree that has features. None for "positive".
-    budget_ : ndarray of int, one for each degree from 0, or None
-        Features of each degree. None for "positive".
+    degree_, budget_ : int and ndarray of int, or None for "positive"
+        The largest degree that has features, and those of each degree from 0.
     n_components_ : int
         Features in all, at most `n_components`.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn.
 
-    See Also
-    --------
-    simlib.rpcholesky : factors of the kernel matrix from some of its columns, more
-        accurate for the same rank; they depend on the data.
-    sklearn.kernel_approximation.RBFSampler : features of the Gaussian kernel.
-    sklearn.kernel_approximation.PolynomialCountSketch : of the powers of a product.
-    sklearn.preprocessing.PolynomialFeatures : monomials without these weights.
-
     Notes
     -----
-    With m_p sketched features for degree p the variance of an entry, divided by
-    :math:`e^{\|x\|^2 + \|y\|^2}`, is :math:`\sum_p w_p^2 / m_p` in the mean over the
-    rows, where w_p is that of :math:`e^{-\|x\|^2} \|x\|^{2p} / p!`. It is least for m_p
-    proportional to w_p, and then :math:`W^2 / m` for all sketched degrees together, of
-    weight W in m features. A degree is exact where that makes :math:`W^2 / m` less.
-
-    The error grows as :math:`e^{r^2}`: keep rows short, as attention does by the factor
-    :math:`d^{-1/4}`. A row of zeros is exact.
-
+    With m sketched features the variance of an entry, divided by
+    :math:`e^{\|x\|^2 + \|y\|^2}`, is :math:`W^2 / m` in the mean over the rows, where W
+    is the share of the sketched degrees p in :math:`e^{\|x\|^2}`, of terms
+    :math:`\|x\|^{2p} / p!`. Keep rows short, as attention does by :math:`d^{-1/4}`.
     Flops for n rows, m features and degrees up to q: O(q n m log m) for sketches, n m q
     for monomials; 2 n m d for "positive". Memory besides Z: some times 2^20 numbers.
 
@@ -120,12 +106,7 @@ class ExponentialFeatures(
     >>> from simlib.regression import ExponentialFeatures
     >>> X = np.random.default_rng(0).standard_normal((500, 8))
     >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
-    >>> features = ExponentialFeatures(512, random_state=0)
-    >>> Z = features.fit_transform(X)
-    >>> Z.shape
-    (500, 512)
-    >>> features.budget_
-    array([  1,   8,  36, 120, 330,  14,   3])
+    >>> Z = ExponentialFeatures(512, random_state=0).fit_transform(X)
     >>> K = np.exp(X @ X.T)
     >>> bool(np.linalg.norm(Z @ Z.T - K) < 0.01 * np.linalg.norm(K))
     True
@@ -149,16 +130,9 @@ class ExponentialFeatures(
     def fit(self, X: Any, y: Any = None) -> Self:
         """Share out the features over the degrees, and draw the sketches.
 
-        Parameters
-        ----------
-        X : array or sparse array, shape (n, d)
-            Of its rows only the norms are used; y is ignored.
-
-        Raises
-        ------
-        ValueError, TypeError
-            An option out of range, or for "taylor" fewer `n_components` than monomials
-            of `degree`, or of degree 1.
+        Of X, an array or sparse array of shape (n, d), only the norms of rows are used.
+        ValueError or TypeError for an option out of range, or for "taylor" fewer
+        `n_components` than monomials of `degree`, or of degree 1.
         """
         self._check_options()
         X = self._rows(X, reset=True)
@@ -195,23 +169,15 @@ class ExponentialFeatures(
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the features of rows.
+        """Return the features of rows, (n, d), dense or sparse, to (n, m).
 
-        Parameters
-        ----------
-        X : array or sparse array, shape (n, d)
-
-        Returns
-        -------
-        ndarray, shape (n, m)
-            float32 if X is.
+        float32 stays float32.
 
         Raises
         ------
         ValueError
-            Another number or other names of columns than in `fit`. Or a row of a
-            squared norm above 100 where ``degree="auto"``, and above 1419, in float32
-            177, where features overflow.
+            Other columns than in `fit`; a row of a squared norm above 100 where
+            ``degree="auto"``, or above 1419, in float32 177, where features overflow.
         """
         check_is_fitted(self, "n_components_")
         X = self._rows(X, reset=False)

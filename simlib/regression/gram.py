@@ -3,10 +3,8 @@ r"""The triangle of a tall matrix, read off its Gram matrix.
 .. math::
     A^\top A = R^\top R
 
-The fastest way to an R, and for a condition number of A up to some 10^6 as good as any:
-rounding puts A R^-1 off orthonormal by about :math:`\kappa^2 u`, and each correction
-takes off that factor, see `simlib.regression.least_squares`. Columns are scaled to
-length one first, which condition numbers notice.
+The fastest way to an R, as good as any up to a condition number of some 10^6. Columns
+are scaled to length one first, which condition numbers notice.
 """
 
 from __future__ import annotations
@@ -34,10 +32,7 @@ NO_DIGITS = 1e-13  # quotient of singular values that rows may have by accident
 
 
 def gram_matrix(A: Any, exponents: np.ndarray | int = 0) -> np.ndarray:
-    """Return A^T A in float64, with columns divided by powers of 2, shape (d, d).
-
-    One pass over A, which may be sparse or in blocks: see `simlib.regression.rows`.
-    """
+    """Return A^T A in float64, with columns divided by powers of 2, shape (d, d)."""
     total = np.zeros(())
     for block in blocks(A, size=CACHED):
         if np.any(exponents):
@@ -48,11 +43,7 @@ def gram_matrix(A: Any, exponents: np.ndarray | int = 0) -> np.ndarray:
 
 
 def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
-    """Return the triangle of A^T A, and the reciprocal condition number of the latter.
-
-    That number is LAPACK's estimate, for columns of length one. None where A^T A is
-    singular to rounding. A is one of the kinds of `simlib.regression.rows`.
-    """
+    """Return the triangle of A^T A, None if singular, and its reciprocal condition."""
     with np.errstate(over="ignore", invalid="ignore"):
         gram = gram_matrix(A)
     squares, exponents = np.diag(gram).copy(), np.zeros(len(gram), int)
@@ -84,10 +75,7 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
 
 
 def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
-    """Return about the norm of A, from A^T A with columns scaled by these sizes.
-
-    By a few power iterations; None for few columns, whose singular values are cheap.
-    """
+    """Return about the norm of A by power iterations; None for few columns."""
     if len(gram) <= SMALL:
         return None
     scale = sizes.max()
@@ -100,11 +88,7 @@ def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
 
 
 def condition_of_rows(A: np.ndarray, rng: np.random.Generator) -> float:
-    """Return the condition number of a few rows, with columns scaled to length one.
-
-    A hint at that of A: about as large, unless what matters is in few of the rows.
-    Infinite where the rows are dependent to rounding, and 1 where A is hardly taller.
-    """
+    """Return the condition number of a few rows, with columns of length one."""
     n, d = A.shape
     if n < 16 * d:
         return 1.0

@@ -5,9 +5,8 @@ r"""Iterations for A x = b and A^T A x = y that a preconditioner makes short.
     x \leftarrow x + \alpha p , \qquad r \leftarrow r - \alpha B p , \qquad
     p \leftarrow M^{-1} r + \beta p
 
-Conjugate gradients, for B x = y with a preconditioner M of B, and LSQR, which do with
-`ColumnScaling` where A is well conditioned. All work on several right-hand sides at a
-time, as columns.
+Conjugate gradients, for B x = y with a preconditioner M of B, and LSQR, for several
+right-hand sides at a time, as columns.
 """
 
 from __future__ import annotations
@@ -39,10 +38,7 @@ HOPE = 1.2  # times too many steps its pace may foretell
 
 
 class Iterated(NamedTuple):
-    """Solutions as columns, steps taken, and extreme singular values of A R^-1.
-
-    The singular values are those of the Lanczos process, where there is one.
-    """
+    """Solutions as columns, steps, and extreme singular values of A R^-1, or NaN."""
 
     x: np.ndarray
     steps: int
@@ -56,23 +52,9 @@ class TooManySteps(ArithmeticError):
 class Descent:
     """Conjugate gradients for B X = Y, a step at a time, for columns that go on.
 
-    Parameters
-    ----------
-    multiply, precondition : functions of arrays of shape (n, g)
-        The products with B and with M^-1, both symmetric and positive definite.
-    Y : ndarray of shape (n, k)
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, k)
-        The answers so far, from 0.
-    going : ndarray of int, shape (g,)
-        The columns that go on: see `keep`.
-    R : ndarray of shape (n, g)
-        Y - B X of these, by recursion.
-    square, length : ndarrays of shape (g,)
-        R^T M^-1 R before the last step, and the length of that.
-    steps : int
+    `multiply` and `precondition` are the products with B and M^-1, both symmetric and
+    positive definite. Of the columns `going`, `R` is Y - B X by recursion, `square`
+    R^T M^-1 R before the last step, and `length` that of the step.
     """
 
     def __init__(self, multiply: Linear, Y: np.ndarray, precondition: Linear):
@@ -115,10 +97,9 @@ def conjugate_gradients(
 ) -> Iterated:
     """Return the solutions X of A^T A X = Y by conjugate gradients.
 
-    In the variable R x, with a short restart from the residual computed anew, which
-    recovers the digits that the recursion loses. `most` steps, 500 if None; impatient,
-    it raises `TooManySteps` as soon as their pace says that more will be needed. So it
-    does for dependent columns, which otherwise are a `numpy.linalg.LinAlgError`.
+    With a short restart from the residual computed anew. `most` steps, 500 if None;
+    impatient, it raises `TooManySteps` as soon as their pace says that more will be
+    needed, or for dependent columns, which otherwise are a `numpy.linalg.LinAlgError`.
     """
     R = preconditioner
     X, steps, extremes = _normal_equations(A, Y, R, target, most or MOST, impatient)
@@ -177,11 +158,10 @@ def lsqr(
 ) -> Iterated:
     """Return the least-squares solutions X of A X = B by LSQR on A R^-1.
 
-    From the start of the preconditioner, until R^-T A^T (B - A X) is below the target
-    times ``|A R^-1| (|B - A X| + |A R^-1| |R X|)``, and with short restarts from the
-    residual computed anew, for as long as each halves it or rounding explains it
-    (Epperly, Meier, Nakatsukasa 2024). `most` steps, 500 if None; impatient, there is
-    no restart, and it raises `TooManySteps` as `conjugate_gradients` does.
+    Until R^-T A^T (B - A X) is below the target times ``|A R^-1| (|B - A X| + |A R^-1|
+    |R X|)``, with short restarts from the residual computed anew, for as long as each
+    halves it (Epperly, Meier, Nakatsukasa 2024). `most` as in `conjugate_gradients`;
+    impatient, there is no restart.
     """
     R, most = preconditioner, most or MOST
     (Z, steps, extremes), _ = _lsqr(A, B, R.start(A, B), R, target, most, impatient)
@@ -207,10 +187,7 @@ def _lsqr(
     impatient: bool,
     enough: float = 0.0,
 ) -> tuple[Iterated, tuple[np.ndarray, np.ndarray]]:
-    """Improve Z = R X, until the gap is a share `enough` of that at the start.
-
-    Also return the lengths of B - A X, and of R^-T A^T times that, at the start.
-    """
+    """Improve Z = R X, until the gap is a share `enough` of that at the start."""
 
     def image(Z: np.ndarray) -> np.ndarray:
         return multiply(A, preconditioner.solve(Z))
@@ -300,10 +277,7 @@ def _extremes_of_descent(
 
 
 def _extremes(diagonals: np.ndarray, beside: np.ndarray) -> tuple[float, float]:
-    """Return the roots of the extreme eigenvalues of tridiagonal matrices, as columns.
-
-    Where a column came to its end, its entries are 0.
-    """
+    """Return the roots of the extreme eigenvalues of tridiagonal matrices."""
     found = []
     for k in range(diagonals.shape[1]):
         some = diagonals[:, k]

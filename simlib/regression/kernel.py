@@ -6,15 +6,14 @@ r"""The Gaussian kernel inside exp(X X^T), and conjugate gradients with it.
     \qquad
     (G + \rho I) \alpha = y \iff (K + \rho D^{-2}) \, D \alpha = D^{-1} y
 
-Equation :eq:`eq:attention-scaled` of the book. The right form has a diagonal of ones
-whatever the lengths of the rows of X. The preconditioner, equation
+Equation :eq:`eq:attention-scaled` of the book. The preconditioner, equation
 :eq:`eq:kernel-preconditioner`, is
 
 .. math::
     M = F F^\top + \mu I + \rho D^{-2} ,
 
-made of a thin F with :math:`F F^\top \approx K`; mu is the mean of the diagonal of K
-that :math:`F F^\top` misses.
+with a thin F, :math:`F F^\top \approx K`; mu is the mean of the diagonal of K that
+:math:`F F^\top` misses.
 """
 
 from __future__ import annotations
@@ -44,11 +43,7 @@ Part = tuple[int, int, np.ndarray]
 
 
 class GaussianKernel:
-    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, evaluated wherever it is read.
-
-    A `Source`, which `rpcholesky` reads, of entries that are not counted. Products keep
-    half of the matrix from the first on, where it is small. X is of float64.
-    """
+    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, whose entries cost no calls."""
 
     symmetric = True
     dtype = np.dtype(np.float64)
@@ -86,8 +81,7 @@ class GaussianKernel:
     def exponents(self, points: np.ndarray) -> np.ndarray:
         """Return ``|x - m|^2 / 2 - |x - x_i|^2 / 2`` for points, shape (m, n).
 
-        With m the centre, these are ``<x - m, x_i - m> - |x_i - m|^2 / 2``, and points
-        far from all lose no digits by the square of their distance.
+        With m the centre: points far from all lose no digits by squares of distances.
         """
         exponents = (points - self.centre) @ self.X.T
         exponents += self._right[:, -1]
@@ -146,11 +140,7 @@ def factor(
     rank: int,
     rng: int | np.random.Generator | None = None,
 ) -> np.ndarray:
-    """Return F of at most `rank` columns with F F^T about the kernel.
-
-    "rpcholesky" or "nystroem", with a uniform draw. The second divides by the square
-    roots of those eigenvalues of its block that are not rounding error.
-    """
+    """Return F of at most `rank` columns with F F^T about the kernel."""
     if method == "rpcholesky":
         from simlib.approximation.rpcholesky import rpcholesky  # and all it imports
 
@@ -172,8 +162,7 @@ def shifted_inverse(F: np.ndarray, ridge: np.ndarray) -> Linear:
     .. math::
         M^{-1} = S^{-1/2} \bigl( I - W (I + W^\top W)^{-1} W^\top \bigr) S^{-1/2} .
 
-    mu is kept so large, at 1000 n rounding units, that the inner matrix has a condition
-    number below 1e13: no jitter is needed where F has dependent columns.
+    mu is at least 1000 n rounding units: no jitter is needed for dependent columns.
     """
     explained = np.einsum("ik,ik->", F, F)
     missed = max(1 - explained / len(F), 1000 * EPS * explained)
@@ -200,10 +189,9 @@ def solve_by_rows(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve A X = Y for a positive definite A; return X, Y - A X, and the iterations.
 
-    All columns go together, a finished one drops out: its residual is at most `tol` of
-    Y, both with the rows multiplied by `weights`. Where the recursion claims to be done
-    the residual is computed anew; if it is not as small, the iteration starts again
-    from it, as long as that halves it, with the weights or, up to `tol`, without.
+    A column is done when its residual is at most `tol` of Y, both with the rows
+    multiplied by `weights`, and is computed anew; else the iteration starts again from
+    it, for as long as that halves it.
     """
     rows = 1.0 if weights is None else weights[:, None]
 

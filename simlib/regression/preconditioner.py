@@ -51,8 +51,6 @@ SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
 class Preconditioner:
     """An upper triangular R such that the columns of A R^-1 are nearly orthonormal.
 
-    Made by `from_matrix` once, for any number of solves.
-
     Attributes
     ----------
     R : ndarray of float64, shape (d, d)
@@ -66,16 +64,12 @@ class Preconditioner:
     Examples
     --------
     >>> import numpy as np
-    >>> from simlib import lstsq
     >>> from simlib.regression import Preconditioner
     >>> rng = np.random.default_rng(0)
     >>> A = rng.standard_normal((2000, 20)) * np.geomspace(1, 1e-6, 20)
     >>> R = Preconditioner.from_matrix(A, rng=0)
     >>> print(f"{R.condition:.0e}, {np.linalg.cond(A @ R.solve(np.eye(20))):.3f}")
     1e+06, 1.000
-    >>> solution = lstsq(A, A @ np.ones(20), preconditioner=R)
-    >>> bool(np.allclose(solution.x, 1))
-    True
     """
 
     R: np.ndarray
@@ -102,24 +96,19 @@ class Preconditioner:
         Parameters
         ----------
         A : array, memory map, sparse array, or iterable of such, shape (n, d)
-            A matrix, or its blocks of rows one after the other. Blocks are read twice,
-            so a list will do, or an object with ``__iter__``; a generator gives them
-            once and needs ``refine=False``.
+            A matrix, or its blocks of rows one after the other. Blocks are read twice:
+            a generator needs ``refine=False``.
         sketch : {"sparse_sign", "srht", "gaussian", "count_sketch"}
             The function of `simlib.regression.sketch` that makes S. "srht" is not for
             blocks; "count_sketch" fails on coherent matrices.
         oversampling : float, default=4
             Rows of the sketch over columns of A, at least 1.5. Where A has no more rows
-            than that, there is no sketch, and R is that of A itself.
+            than that, R is that of A itself.
         refine : bool, default=True
             Whether to make the second pass, which for sparse A costs as much as if A
             were dense.
         rng : int, Generator or None
-            Source of randomness, as in `numpy.random.default_rng`.
-
-        Returns
-        -------
-        Preconditioner
+            Source of randomness.
 
         Raises
         ------
@@ -132,10 +121,10 @@ class Preconditioner:
 
         Notes
         -----
-        Cost: the sketch, 8 multiplications for each entry of A, and its QR,
-        2 oversampling d^3; refining 2 n d^2 in matrix products. Peak memory besides A:
-        the sketch and a block of 4 million entries. Source: Rokhlin and Tygert (2008)
-        for the first triangle, Fan, Guo, Lin (2021) for the second.
+        Cost: the sketch, its QR, 2 oversampling d^3, and refining, 2 n d^2 in matrix
+        products. Peak memory besides A: the sketch and a block of 4 million entries.
+        Source: Rokhlin and Tygert (2008) for the first triangle, Fan, Guo, Lin (2021)
+        for the second.
         """
         one_of(sketch, get_args(SketchName), "`sketch`")
         finite(oversampling, "oversampling", 1.5)
@@ -159,11 +148,7 @@ class Preconditioner:
         return sketched.refined(A) if refine and distortion else sketched
 
     def refined(self, A: Rows) -> Preconditioner:
-        """Return the triangle of A itself, by one more pass over A.
-
-        A is the matrix of which this is the preconditioner; another width, no rows, and
-        NaN are refused. Costs 2 n d^2 flops in matrix products.
-        """
+        """Return the triangle of A itself, by one more pass over A: 2 n d^2 flops."""
         inverse = self.solve(np.eye(self.rank))
         W = np.zeros_like(self.R)
         height = 0
@@ -193,11 +178,7 @@ class Preconditioner:
             )
 
     def start(self, A: Any, B: np.ndarray) -> np.ndarray:
-        """Return R x for the sketched, or once refined the normal, equations of Ax = B.
-
-        The first guess of all iterations for least squares, of shape (d, k). From 0
-        those that update their residual by recursion, as LSQR, lose digits.
-        """
+        """Return R x of the sketched, if refined of the normal, equations of Ax = B."""
         if self._start is not None:
             return self._start(B)
         return self.solve_transposed(multiply_transposed(A, B))
@@ -214,10 +195,7 @@ class Preconditioner:
 
     @cached_property
     def standard_errors(self) -> np.ndarray:
-        """The norms of the rows of R^-1, for more than 500 columns bounds of them.
-
-        What x_i is off by, at most, where A x is off by 1.
-        """
+        """The norms of the rows of R^-1, for more than 500 columns bounds of them."""
         triangle = self.R / self.sizes
         if self.rank > SMALL:
             return condition_number(triangle, 1.0) / self.sizes
@@ -252,15 +230,8 @@ class Preconditioner:
 class ColumnScaling:
     """The diagonal R that makes the columns of A R^-1 have length one.
 
-    It does where A is well conditioned but for the lengths of its columns. Its methods
-    are those of `Preconditioner`.
-
-    Attributes
-    ----------
-    sizes : ndarray of float64, shape (d,)
-        The norms of the columns.
-    extremes : tuple of float
-        The least and the largest singular value of A R^-1, once an iteration has told.
+    Its methods are those of `Preconditioner`; `extremes` are the least and the largest
+    singular value of A R^-1, once an iteration has told.
     """
 
     sizes: np.ndarray
@@ -327,9 +298,8 @@ def rounding_errors(
 ) -> np.ndarray:
     """Return about the lengths of A dx for what rounding makes of solutions X.
 
-    u (|D x| + s |left|), where D holds the lengths of the columns, s is the largest
-    standard error times its length, and left is A x - b for least squares and R^-T y
-    for A^T A x = y. Like the errors of all methods, it does not depend on D.
+    u (|D x| + s |left|), with D the lengths of the columns, s the largest standard
+    error times its length, and left A x - b for least squares, R^-T y for A^T A x = y.
     """
     spread = (R.sizes * R.standard_errors).max()
     return UNIT * (norms(R.sizes[:, None] * X) + spread * norms(left))
@@ -343,10 +313,7 @@ def _sums(A: csr_array, values: np.ndarray) -> np.ndarray:
 def _sketch(
     A: Any, sketch: str, oversampling: float, seed: int
 ) -> tuple[np.ndarray, list[int]]:
-    """Return S A and the heights of its blocks; A itself if it is no taller than S A.
-
-    A sketch of all rows is one of each block beside the other, so n need not be known.
-    """
+    """Return S A, a block beside the other, and their heights; A itself if shorter."""
     if sketch == "srht" and is_blocks(A):
         raise ValueError(
             'The transform of sketch="srht" mixes all rows; blocks of rows want '

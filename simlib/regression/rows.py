@@ -59,11 +59,7 @@ def is_blocks(A: Any) -> bool:
 def blocks(
     A: Any, *, cut_sparse: bool = False, size: int = BLOCK
 ) -> Iterator[np.ndarray | csr_array]:
-    """Yield blocks of rows in float64, all finite.
-
-    Dense ones have about so many entries; more, up to `BLOCK`, where they would have
-    less than four times as many rows as columns.
-    """
+    """Yield blocks of rows in float64, all finite, of about so many entries."""
     if is_blocks(A):
         width = None
         for part in _members(A):
@@ -106,10 +102,7 @@ def multiply_transposed(A: Any, Y: np.ndarray) -> np.ndarray:
 def gap_and_back(
     A: Any, X: np.ndarray, B: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return A X, less B in the first columns, and A^T times that, by one pass over A.
-
-    A dense matrix whose rows lie together is read from memory once for both products.
-    """
+    """Return A X, less B in the first columns, and A^T times that, in one pass."""
     gaps, back, start = [], np.zeros(()), 0
     for part in _parts(A):
         n = part.shape[0]

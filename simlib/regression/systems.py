@@ -3,9 +3,8 @@ r"""The systems of a power, one after the other, and what is known of their answ
 .. math::
     \min_{x_0} \| A x_0 - b \| , \qquad A^\top A\, x_k = x_{k-1}
 
-A power of A^T A is a chain of such systems. All answers are measured in one pass over
-A, in the norm in which residuals can be made small whatever the condition number is,
-that of R^-T.
+All answers are measured in one pass over A, in the norm in which residuals can be made
+small whatever the condition number is, that of R^-T.
 """
 
 from __future__ import annotations
@@ -64,9 +63,8 @@ class Solution:
     iterations : tuple of int
         Steps of each solve; 0 for direct ones.
     condition : float
-        The condition number of A: that of R, or for iterations without an R what their
-        steps tell, times the ratio of the longest column to the shortest. 1e100 stands
-        for more.
+        The condition number of A, that of R or what the steps of iterations tell, at
+        most 1e100.
     error_estimate : float
         Estimate of the relative error of x, norm over norm. Seldom too small, often 30
         times too large. The largest of all columns; one of exact zeros counts as exact.
@@ -81,8 +79,6 @@ class Solution:
     >>> from simlib import lstsq
     >>> A = np.random.default_rng(0).standard_normal((5000, 20))
     >>> solution = lstsq(A, A[:, 0], rng=0)
-    >>> bool(np.allclose(solution.x, np.eye(20)[0]))
-    True
     >>> solution.residual < 1e-12, solution.error_estimate < 1e-12, solution.iterations
     (True, True, (0,))
     >>> round(solution.condition, 1), solution.method
@@ -155,16 +151,7 @@ class Problem:
 
 
 class Stage(NamedTuple):
-    """What is left of a system.
-
-    Attributes
-    ----------
-    moves : ndarray of shape (d, k)
-        The correction of its answer that would follow.
-    left, reference, rounding : ndarrays of shape (k,)
-        The lengths of R times that, of what it is compared with (b for least squares,
-        otherwise the right-hand side times R^-T), and of what rounding may leave.
-    """
+    """The correction that would follow, and lengths of what is left of a system."""
 
     moves: np.ndarray
     left: np.ndarray
@@ -184,10 +171,7 @@ class Stage(NamedTuple):
 
 @dataclass(eq=False)
 class Chain:
-    """Right-hand sides and answers of the systems of a problem, and R they came by.
-
-    From the second on a right-hand side is the answer before, divided by powers of 2.
-    """
+    """Right-hand sides and answers, one by the other, of systems, and their R."""
 
     problem: Problem
     R: Preconditioner | ColumnScaling
@@ -206,10 +190,7 @@ class Chain:
 
     @cached_property
     def gaps(self) -> tuple[np.ndarray | None, list[np.ndarray]]:
-        """A x - b of the least squares, and for each system A^T (A x) - y.
-
-        A^T (A x - b) for the least squares. One pass over A, or two.
-        """
+        """A x - b and A^T times it, and of each system A^T (A x) - y: a pass or two."""
         problem = self.problem
         if not self.answers:
             return None, []
@@ -240,10 +221,7 @@ class Chain:
         return all(stage.arrived(tol) for stage in self.stages())
 
     def solution(self, tol: float) -> Solution:
-        """Return the last answer and what is known of it; warn if it is not enough.
-
-        Raises ValueError if it is beyond the range of floating-point numbers.
-        """
+        """Return the last answer and what is known of it; warn if it is not enough."""
         problem, R, stages = self.problem, self.R, self.stages()
         left = self.gaps[0]
         x, target = (self.answers or [problem.B])[-1], problem.B
@@ -277,8 +255,7 @@ class Chain:
 
         The last correction that was not made, and what it does not see, as a length of
         A dx: half of what rounding may leave, for that is its mean; what R is not the
-        triangle of A for; and the length at the stage before, times 1 / sigma_min^2 at
-        most. A column of x that is 0 counts as exact.
+        triangle of A for; and the length at the stage before, over sigma_min^2.
         """
         R, moves = self.R, np.zeros_like(x)
         inverse = max(R.condition / R.norm, float(R.standard_errors.max()))
@@ -293,10 +270,7 @@ class Chain:
         return largest_ratio(errors[None], norms(x)[None]), entries
 
     def _residual(self, x: np.ndarray) -> tuple[float, float]:
-        """Return the residual relative to b, and how far it is above the least.
-
-        With the triangle R of A in place of A^T A, where R is that to rounding.
-        """
+        """Return the residual relative to b, and how far it is above the least."""
         A, B, left, R = self.problem.A, self.problem.B, self.gaps[0], self.R
         for _ in range(self.problem.j):
             if self.method in DIRECT and isinstance(R, Preconditioner):
@@ -349,10 +323,7 @@ def solve_in_turn(
     first: Solver,
     then: Solver,
 ) -> Chain:
-    """Solve least squares by `first`, and each system with A^T A by `then`.
-
-    Raises ValueError where A^T A is out of range.
-    """
+    """Solve least squares by `first`, and each system with A^T A by `then`."""
     chain = Chain(problem, R, method)
     if problem.j and not 2.0**-511 <= R.norm <= 2.0**511:
         raise _beyond(R.norm)

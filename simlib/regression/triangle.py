@@ -26,11 +26,7 @@ SMALL = 500  # columns up to which all singular values are computed
 
 
 def condition_number(R: np.ndarray, norm: float | None = None) -> float:
-    """Return the condition number of a triangle, at most 1e100: its square is a number.
-
-    For more than 500 columns within some percent. A least singular value that may be
-    rounding error is taken of the triangle for columns in falling order of length.
-    """
+    """Return the condition number of a triangle, at most 1e100 for its square."""
     if len(R) <= SMALL:
         values = scipy.linalg.svdvals(R)
         if values[-1] < GRADED * values[0]:

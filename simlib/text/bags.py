@@ -25,10 +25,7 @@ SQUARED = 400  # powers of two of which sums of squares are numbers
 
 
 def as_bags(bags: Any) -> csr_array:
-    """Return bags of words in float64, or raise if they are no real matrix.
-
-    A word of weight zero is not in the bag.
-    """
+    """Return bags of words in float64, without weights of zero; refuse what is none."""
     if not scipy.sparse.issparse(bags):
         bags = np.asarray(bags)
     if bags.ndim != 2 or bags.dtype.kind not in "fiub":
@@ -81,10 +78,7 @@ def checked(
 
 
 def _normalized(bags: csr_array) -> csr_array:
-    """Return bags whose rows add up to 1, or raise if they do not nearly.
-
-    Rows that do to rounding are not divided by their sum: they keep all digits.
-    """
+    """Return bags whose rows add up to 1, to rounding; refuse rows far from that."""
     sums = bags.sum(axis=1)
     if (bags.data < 0).any() or not (abs(sums - 1) <= TOLERANCE).all():
         raise ValueError(
@@ -105,11 +99,7 @@ def common_exponent(*vectors: np.ndarray) -> int:
 
 
 def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the distances of rows to rows, in float64, whatever their sizes.
-
-    Where squares of the largest are no numbers, one root after the other: rows that are
-    near each other keep their digits, too.
-    """
+    """Return the distances of rows to rows, in float64, whatever their sizes."""
     x, y = x.astype(float, copy=False), y.astype(float, copy=False)
     if not common_exponent(x, y):
         return cdist(x, y)

@@ -7,10 +7,9 @@ r"""Cheap distances that bound expensive ones from below.
     \sum_j r_j \min_i \|v_i - v_j\|_2 \Big) \;\le\; \mathrm{WMD} , \\
     \frac{1}{2q} \sum_g |x_g - y_g| \;\le\; \text{edit distance}
 
-Equation :eq:`eq:bounds` of the book: p and r are the word frequencies of two documents
-as in equation :eq:`eq:wmd`; x and y count the substrings g of q characters. Each
-function takes many items at a time, for ``Similarity(..., batch="block")``, and makes a
-companion for `anchored`.
+Equation :eq:`eq:bounds` of the book: p and r are the word frequencies of two documents;
+x and y count the substrings g of q characters. Each function takes many items at a
+time, for ``Similarity(..., batch="block")``, and makes a companion for `anchored`.
 """
 
 from __future__ import annotations
@@ -32,20 +31,16 @@ DISTANCES_AT_ONCE = 2**21  # distances from words to words
 
 
 def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray:
-    """Return the distances between the mean word vectors of documents.
+    """Return the distances between the mean word vectors of documents, shape (n, m).
+
+    Each is at most the Word Mover's Distance of the pair.
 
     Parameters
     ----------
     X, Y : sparse arrays of shape (n, w) and (m, w)
-        Bags of words over the same w vectors, such as rows of
-        `simlib.text.wmd.bags_of_words`: each row adds up to 1.
+        Bags of words, such as rows of `simlib.text.wmd.bags_of_words`.
     points : array of shape (w, d)
-        The vectors: ``vectors.array``.
-
-    Returns
-    -------
-    array of shape (n, m)
-        At most the Word Mover's Distance of each pair.
+        The vectors of the words: ``vectors.array``.
 
     Raises
     ------
@@ -60,16 +55,12 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
 
     Examples
     --------
-    >>> from functools import partial
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from simlib import Similarity
     >>> from simlib.text.bounds import centroid_distances
     >>> points = np.array([[0.0], [3.0]])
     >>> bags = csr_array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
-    >>> distances = partial(centroid_distances, points=points)
-    >>> cheap = Similarity(bags, distances, batch="block")
-    >>> cheap.columns([0])[:, 0].tolist()
+    >>> centroid_distances(bags, bags[:1], points)[:, 0].tolist()
     [0.0, 1.5, 3.0]
     """
     X, Y, points = _of_words_used(X, Y, points)
@@ -81,42 +72,24 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
 def relaxed_word_mover_distances(
     X: sparray, Y: sparray, points: np.ndarray
 ) -> np.ndarray:
-    """Return the relaxed Word Mover's Distances between documents.
+    """Return the relaxed Word Mover's Distances between documents, shape (n, m).
 
     Every word goes to the nearest one of the other document, whatever arrives there;
-    the larger of both directions.
-
-    Parameters
-    ----------
-    X, Y : sparse arrays of shape (n, w) and (m, w)
-        Bags of words as in `centroid_distances`.
-    points : array of shape (w, d)
-        The vectors.
-
-    Returns
-    -------
-    array of shape (n, m)
-        At most the Word Mover's Distance of each pair, and often near it.
-
-    Raises
-    ------
-    ValueError
-        What does not fit each other, an empty bag, weights that are negative or do not
-        add up to 1, the vector of a word that is not real and finite.
+    the larger of both directions. Often near the Word Mover's Distance, never above.
+    Parameters and errors are those of `centroid_distances`.
 
     Notes
     -----
     Flops: O(u v d) for u distinct words in X and v in Y, and O(u N_Y + v N_X) for N
-    words in all: large blocks are much cheaper by pair than small ones. Source: Kusner
-    et al. (2015), section 4.
+    words in all: take large blocks. Source: Kusner et al. (2015), section 4.
 
     Examples
     --------
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
     >>> from simlib.text.bounds import relaxed_word_mover_distances
-    >>> points = np.array([[0.0], [3.0]])
     >>> bags = csr_array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    >>> points = np.array([[0.0], [3.0]])
     >>> relaxed_word_mover_distances(bags, bags[:1], points)[:, 0].tolist()
     [0.0, 1.5, 3.0]
     """
@@ -127,7 +100,9 @@ def relaxed_word_mover_distances(
 def qgram_distances(
     xs: Sequence[str], ys: Sequence[str], *, q: int = 2, normalized: bool = True
 ) -> np.ndarray:
-    """Return the q-gram distances between strings.
+    """Return the q-gram distances between strings, shape (n, m).
+
+    The number of substrings that are not matched over 2 q, at most the edit distance.
 
     Parameters
     ----------
@@ -140,23 +115,14 @@ def qgram_distances(
         Divide by the length of the longer string, as
         ``rapidfuzz.distance.Levenshtein.normalized_distance`` does.
 
-    Returns
-    -------
-    array of shape (n, m)
-        The number of substrings that are not matched over 2 q, which is at most the
-        edit distance; `normalized`, at most the normalised one.
-
     Raises
     ------
-    ValueError
-        q < 1.
-    TypeError
-        A single string in place of several, or an item that is none.
+    ValueError, TypeError
+        q < 1; a single string in place of several, or an item that is none.
 
     Notes
     -----
-    Flops: O(g) for each pair, g the number of distinct substrings of a string. Source:
-    Ukkonen (1992).
+    O(g) for each pair, g distinct substrings of a string. Source: Ukkonen (1992).
 
     Examples
     --------
@@ -191,10 +157,7 @@ def _of_words_used(
 
 
 def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
-    """Return the mean distance from the words of each X to the nearest one in each Y.
-
-    Each word of X is compared with each of Y once, whatever documents they are in.
-    """
+    """Return the mean distance of the words of each X to the nearest in each Y."""
     words_x, words_y = np.unique(X.indices), np.unique(Y.indices)
     places = np.searchsorted(words_y, Y.indices)
     nearest = np.empty((words_x.size, Y.shape[0]))
@@ -209,10 +172,7 @@ def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
 def _profiles(
     xs: Sequence[str], ys: Sequence[str], q: int
 ) -> tuple[csr_array, csr_array]:
-    """Return which substrings of q characters strings have, the k-th of a kind apart.
-
-    Of ones and zeros: products of rows count what two strings have in common.
-    """
+    """Return, as ones and zeros, which q-grams strings have, the k-th one apart."""
     numbers: dict[tuple[tuple[str, ...], int], int] = {}
     indices, ends = [], [0]
     for string in (*xs, *ys):

@@ -5,9 +5,7 @@ r"""Word Mover's Distance, exact.
     \quad\text{with}\quad T 1 = p_x, \; T^\top 1 = p_y
 
 Equation :eq:`eq:wmd` of the book: p_x and p_y are the relative frequencies of the words
-of two documents, v their vectors. `WordMoverDistance` takes two lists of words;
-`paired_word_mover_distances` takes many pairs at a time, as rows of `bags_of_words`,
-and is faster; `pairwise_word_mover_distances` computes a whole block.
+of two documents, v their vectors.
 """
 
 from __future__ import annotations
@@ -58,27 +56,25 @@ PAIRS_AT_ONCE = 4096  # by one worker
 class WordMoverDistance:
     """Word Mover's Distance between lists of words, as a function for `Similarity`.
 
+    `paired_word_mover_distances` gives the same distances faster, many at a time.
+
     Parameters
     ----------
     vectors : mapping from str to array of shape (d,)
-        Word vectors. A `simlib.datasets.WordVectors` is used as it is: joblib hands its
-        one array to worker processes as a memory map.
+        Word vectors; a `simlib.datasets.WordVectors` reaches worker processes as a
+        memory map. Words without a vector are left out of documents.
 
-    See Also
-    --------
-    paired_word_mover_distances : the same distances, many at a time.
+    Raises
+    ------
+    ValueError, TypeError
+        Of a call: no word of a document has a vector, or a vector is not real and
+        finite, or too far off for a digit of the distance; a document is a string.
 
     Notes
     -----
     ``Similarity(documents, WordMoverDistance(v)).map(lambda d: np.exp(-gamma * d))`` is
-    the kernel of the paper; another gamma costs no evaluation. Words without a vector
-    are left out. Solved by POT's network simplex, O(m^3 log m) for m distinct words;
-    the same number as ``ot.emd2(p_x, p_y, cdist(X, Y))`` without its overhead. Source:
-    Kusner et al. (2015).
-
-    A call raises ValueError if no word of a document has a vector, or that of one is
-    not real and finite or so far off that the distance of the documents has no digits,
-    and TypeError if a document is a string.
+    the kernel of the paper. O(m^3 log m) for m distinct words, by POT's network
+    simplex, as ``ot.emd2(p_x, p_y, cdist(X, Y))``. Source: Kusner et al. (2015).
 
     Examples
     --------
@@ -114,37 +110,16 @@ class WordMoverDistance:
 def word_mover_distance(
     x: Sequence[str], y: Sequence[str], vectors: Mapping[str, ArrayLike]
 ) -> float:
-    """Return the Word Mover's Distance between two lists of words.
+    """Return the Word Mover's Distance between two lists of words, a float.
 
-    For many pairs make one `WordMoverDistance`, which prepares each document once.
-
-    Parameters
-    ----------
-    x, y : sequence of str
-        The words of two documents; order does not matter, repetition does.
-    vectors : mapping from str to array of shape (d,)
-        Word vectors.
-
-    Returns
-    -------
-    float
-        In the units of the vectors.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `WordMoverDistance`.
-
-    See Also
-    --------
-    scipy.stats.wasserstein_distance_nd : the same by a linear program, far slower.
+    The order of words does not matter, repetition does. For many pairs make one
+    `WordMoverDistance`, whose `vectors` and errors these are.
+    `scipy.stats.wasserstein_distance_nd` solves the same far more slowly.
 
     Examples
     --------
     >>> from simlib.text.wmd import word_mover_distance
     >>> vectors = {"obama": [0.0, 0.0], "president": [0.0, 1.0], "banana": [3.0, 4.0]}
-    >>> word_mover_distance(["obama"], ["president"], vectors)
-    1.0
     >>> word_mover_distance(["obama"], ["president", "banana"], vectors)
     3.0
     """
@@ -154,7 +129,10 @@ def word_mover_distance(
 def bags_of_words(
     documents: Iterable[Iterable[str]], vectors: Mapping[str, ArrayLike]
 ) -> csr_array:
-    """Return documents as normalised bags of words.
+    """Return documents as normalised bags of words, a csr_array of shape (n, m).
+
+    Every row adds up to 1. Errors are those of `WordMoverDistance`, with the document.
+    `sklearn.feature_extraction.text.CountVectorizer` counts words as they are.
 
     Parameters
     ----------
@@ -163,20 +141,6 @@ def bags_of_words(
     vectors : mapping from str to array of shape (d,)
         Word vectors, best a `simlib.datasets.WordVectors`: its words that share one of
         the m vectors are one word.
-
-    Returns
-    -------
-    csr_array of shape (n, m)
-        Relative frequencies: every row adds up to 1.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `WordMoverDistance`; the message names the document.
-
-    See Also
-    --------
-    sklearn.feature_extraction.text.CountVectorizer : counts, of words as they are.
 
     Examples
     --------
@@ -199,7 +163,7 @@ def bags_of_words(
 def paired_word_mover_distances(
     X: sparray, Y: sparray, points: np.ndarray
 ) -> np.ndarray:
-    """Return the Word Mover's Distance of each row of X to that row of Y.
+    """Return the Word Mover's Distance of each row of X to that row of Y, shape (n,).
 
     Parameters
     ----------
@@ -209,42 +173,26 @@ def paired_word_mover_distances(
     points : array of shape (m, d)
         The vectors: ``vectors.array``.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-        Equal to what `WordMoverDistance` returns, to 1e-7 of the longest vector.
-
     Raises
     ------
     ValueError
         A row that is empty, has negative weights or does not add up to 1, a vector of a
         word that is not real and finite or too far from the others, what does not fit.
 
-    See Also
-    --------
-    pairwise_word_mover_distances : of every row to every row.
-    sklearn.metrics.pairwise.paired_distances : of rows of numbers.
-
     Notes
     -----
-    As in `WordMoverDistance`, but distances between words are computed by one matrix
-    product for all pairs of a rectangle, which for vectors of 300 dimensions halves the
-    time of a pair. It is the function for a large `Similarity`: a worker process is
-    sent rows of bags, and has `points` as a memory map.
+    Equal to `WordMoverDistance` to 1e-7 of the longest vector, in half the time for 300
+    dimensions: distances between words come from one matrix product for all pairs.
 
     Examples
     --------
     >>> from functools import partial
     >>> import numpy as np
     >>> from simlib import Similarity
-    >>> from simlib.datasets import WordVectors
-    >>> vectors = WordVectors(("a", "b"), np.array([[0.0], [3.0]]))
-    >>> distances = Similarity(
-    ...     bags_of_words([["a"], ["a", "a", "b"], ["b"]], vectors),
-    ...     partial(paired_word_mover_distances, points=vectors.array),
-    ...     batch="pairs",
-    ... )
-    >>> distances.columns([0])[:, 0].tolist()
+    >>> points = np.array([[0.0], [3.0]])
+    >>> bags = bags_of_words([["a"], ["a", "a", "b"], ["b"]], {"a": [0], "b": [3]})
+    >>> distance = partial(paired_word_mover_distances, points=points)
+    >>> Similarity(bags, distance, batch="pairs").columns([0])[:, 0].tolist()
     [0.0, 1.0, 3.0]
     """
     X, Y, points = checked(X, Y, points)
@@ -279,36 +227,22 @@ def paired_word_mover_distances(
 def pairwise_word_mover_distances(
     X: sparray, Y: sparray, points: np.ndarray, *, n_jobs: int | None = None
 ) -> np.ndarray:
-    """Return the Word Mover's Distance of every row of X to every row of Y.
+    """Return the Word Mover's Distance of every row of X to every row of Y, (n, k).
+
+    `Similarity` evaluates on demand, each pair once, within a budget.
 
     Parameters
     ----------
-    X, Y : sparse arrays of shape (n, m) and (k, m)
-        Bags of words over the same m vectors, such as rows of `bags_of_words`.
-    points : array of shape (m, d)
-        The vectors: ``vectors.array``.
+    X, Y, points
+        As in `paired_word_mover_distances`, of shapes (n, m), (k, m) and (m, d).
     n_jobs : int, optional
-        Parallel evaluation through joblib. The rows of X are cut into batches; the
-        vectors reach worker processes as a memory map.
-
-    Returns
-    -------
-    ndarray of shape (n, k)
-
-    Raises
-    ------
-    ValueError
-        As `paired_word_mover_distances`.
-
-    See Also
-    --------
-    simlib.Similarity : evaluates on demand, each pair once, within a budget.
+        Processes of joblib, each with some rows of X.
 
     Notes
     -----
-    n k transports by `paired_word_mover_distances`. To keep results on disk use
-    ``joblib.Memory(folder).cache(pairwise_word_mover_distances, ignore=["n_jobs"])``,
-    a part of Y at a time: a stopped run goes on with the next part.
+    Errors and cost of `paired_word_mover_distances`, n k times. To keep results on disk
+    use ``joblib.Memory(folder).cache(pairwise_word_mover_distances,
+    ignore=["n_jobs"])``, a part of Y at a time.
 
     Examples
     --------
@@ -436,11 +370,7 @@ def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
 def _transport_of_the_rest(
     p: np.ndarray, q: np.ndarray, costs: np.ndarray, about: float
 ) -> float:
-    """Return the cost where the largest distance leaves the simplex no digits.
-
-    What is in both documents stays where it is, as distances obey the triangle
-    inequality. Raises ValueError where that does not take what is far off out of them.
-    """
+    """Return the cost where the largest distance leaves the simplex no digits."""
     left, wanted = p.copy(), q.copy()
     for i, j in zip(*np.nonzero(costs == 0), strict=True):
         shared = min(left[i], wanted[j])

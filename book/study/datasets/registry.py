@@ -2,10 +2,8 @@
 
 ``registry.toml`` beside this module says it. A file is looked for in
 ``$SIMLIB_DATA/<folder>/``, then in the user cache (``$XDG_CACHE_HOME`` or ``~/.cache``,
-``simlib/<folder>/``) and checked when a process first reads it. `File.sha256` is the
-hash of its bytes, as the data folder's SOURCE.md states it. Another zlib or xz makes
-other bytes of the same content, so a compressed file also has `File.content_sha256`,
-and one of the two has to be right.
+``simlib/<folder>/``) and checked when a process first reads it: its bytes or, as
+another zlib makes other bytes, its content has to have the hash.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ class File:
     name : str
         File name inside the data set's folder.
     sha256 : str
-        Hash of the file that simlib reads, in its first compression. Empty where we
-        have never had the file: then what is there is taken as it is.
+        Hash of the file that simlib reads; empty where we have never had the file.
     url : str, optional
         The public raw file, pinned to a commit.
     raw_sha256 : str, optional
@@ -73,10 +70,7 @@ class File:
     content_sha256: str | None = None
 
     def identify(self, stream: BufferedReader | BytesIO) -> str:
-        """Return `sha256` if the stream holds this file in any compression.
-
-        Otherwise the SHA-256 of its bytes.
-        """
+        """Return `sha256` if the stream holds this file, else the hash of its bytes."""
         found = hashlib.file_digest(stream, "sha256").hexdigest()
         if self.content_sha256 is not None and found != self.sha256:
             stream.seek(0)
@@ -91,27 +85,18 @@ class Dataset:
 
     Attributes
     ----------
-    name : str
-        The key in `REGISTRY`.
-    folder : str
-        Where its files lie.
-    title : str
-        What it holds.
-    source : str
-        Where the files come from.
-    licence : str
-        Under which terms.
+    name, folder : str
+        The key in `REGISTRY`, and where the files lie.
+    title, source, licence : str
+        What it holds, where it comes from, under which terms.
     files : tuple of File
         What is read.
 
     Examples
     --------
     >>> from study.datasets import REGISTRY
-    >>> dataset = REGISTRY["bunny"]
-    >>> dataset.title
+    >>> REGISTRY["bunny"].title
     'the Stanford bunny as a closed mesh of 14290 vertices'
-    >>> [file.name for file in dataset.files]
-    ['bunny_14290.npz']
     """
 
     name: str
@@ -123,10 +108,7 @@ class Dataset:
 
 
 def cache_folder() -> Path:
-    """Return the user cache, the last place looked at and the one `fetch` fills.
-
-    DataNotFoundError tells of a user without a home.
-    """
+    """Return the user cache, the last place looked at and the one `fetch` fills."""
     given = os.environ.get("XDG_CACHE_HOME")
     try:
         return Path(given or Path.home() / ".cache") / "simlib"
@@ -148,19 +130,12 @@ def find(dataset: str, file: str) -> Path:
     """Return the path of one file of a data set, its content checked.
 
     Raises the audit event ``study.datasets`` with ``folder/file``, the name that the
-    file has in `fingerprint`; so does `available`, for each file. A hook of
-    ``sys.addaudithook`` sees what data a program asks for.
+    file has in `fingerprint`; so does `available`, for each file.
 
     Parameters
     ----------
-    dataset : str
-        A name in `REGISTRY`.
-    file : str
-        The name of one of its files.
-
-    Returns
-    -------
-    pathlib.Path
+    dataset, file : str
+        A name in `REGISTRY`, and of one of its files.
 
     Raises
     ------
@@ -202,23 +177,10 @@ def find(dataset: str, file: str) -> Path:
 def available(name: str) -> bool:
     """Tell whether every file of a data set is there (`find` checks what they hold).
 
-    Raises audit events, see `find`.
-
-    Parameters
-    ----------
-    name : str
-        A name in `REGISTRY`.
-
-    Returns
-    -------
-    bool
-
     Raises
     ------
-    DataNotFoundError
-        ``SIMLIB_DATA`` is set and names no folder.
-    ValueError
-        No such data set; the message lists those there are.
+    DataNotFoundError, ValueError
+        ``SIMLIB_DATA`` is set and names no folder; no such data set.
 
     Examples
     --------
@@ -235,20 +197,9 @@ def available(name: str) -> bool:
 def fingerprint() -> dict[str, str | None]:
     """Return the SHA-256 of every file that would be read, None where there is none.
 
-    Returns
-    -------
-    dict
-        ``"folder/file"`` -> the registry's hash, if the file on disk has the content
-        the registry describes, in any compression; otherwise the hash of its bytes.
-
-    Raises
-    ------
-    DataNotFoundError
-        ``SIMLIB_DATA`` is set and names no folder.
-
-    Notes
-    -----
-    A process reads each file once, as long as its time and size stay.
+    A dictionary of ``"folder/file"``: the registry's hash, if the file on disk has the
+    content described; otherwise that of its bytes. Raises DataNotFoundError if
+    ``SIMLIB_DATA`` names no folder.
 
     Examples
     --------

@@ -149,17 +149,6 @@ def test_two_calls_for_a_pair_are_reckoned_with(limit, monkeypatch):
     assert len(refused) == 1
 
 
-def test_what_is_known_is_free_again():
-    """A raised limit pays for a sample alone: the landmarks are those of before."""
-    sim = Similarity.from_matrix(cross_encoder_like(200, rng=0))
-    sim.limit = 6000
-    first = approximate_to(sim, 0.01, rng=0)
-    sim.limit = sim.calls + 100
-    second = approximate_to(sim, 0.01, rng=0)
-    assert second.reason == "limit"
-    assert second.approximation.landmarks.size >= first.approximation.landmarks.size
-
-
 @pytest.mark.parametrize("n", [3, 4, 5, 40])
 def test_a_limit_that_pays_for_everything(n):
     K = cross_encoder_like(n, rng=0)

@@ -474,23 +474,6 @@ def test_lists_of_words():
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-@each
-def test_containers(method):
-    """A list, a tuple, an array of strings and one of objects are the same items."""
-    X, _ = words(20)
-    estimator = features(method, jaccard, n_landmarks=5, random_state=0)
-    expected = estimator.fit_transform(X)
-    for items in (tuple(X), np.array(X), np.array(X, dtype=object)):
-        np.testing.assert_array_equal(estimator.fit_transform(items), expected)
-        np.testing.assert_allclose(estimator.transform(items), expected)
-        assert list(estimator.components_) == [
-            X[k] for k in estimator.component_indices_
-        ]
-    records = [{"name": x} for x in X]
-    estimator.set_params(kernel=lambda x, y: jaccard(x["name"], y["name"]))
-    np.testing.assert_array_equal(estimator.fit_transform(records), expected)
-
-
 def frame_of(columns):
     """Return a data frame whose index is not the order of the rows."""
     frame = pandas.DataFrame(columns)
@@ -589,8 +572,6 @@ SQUARE = LINE @ LINE.T
         ),
         ("rbf", {"method": "tikhonow"}, LINE, ValueError, "method is one of"),
         ("rbf", {"alpha": 1}, LINE, TypeError, "tikhonov has no option alpha"),
-        ("rbf", {"oversampling": 0.5}, LINE, ValueError, "must be at least 1"),
-        ("rbf", {"ridge": -1}, LINE, ValueError, "ridge must be"),
         ("rbf", {"nugget": True}, LINE, ValueError, "take no nugget"),
         ("rbf", {"overlay": True}, LINE, ValueError, "take no overlay"),
         (

@@ -432,13 +432,6 @@ def test_scale_comes_out_as_it_goes_in(name, seed):
 # An order of the methods that the guide states for every matrix
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_semidefinite_matrix_makes_nystrom_and_sms_agree(seed):
-    sim = Similarity.from_matrix(rbf(200, seed=seed))
-    one, other = (run(name, sim, 20, rng=seed) for name in ("nystrom", "sms_nystrom"))
-    np.testing.assert_allclose(one.toarray(), other.toarray(), atol=1e-12)
-
-
 SMOOTH = {  # clouds, width of the kernel, landmarks: W is singular to rounding
     "interval": (np.linspace(0, 1, 200)[:, None], 1.0, 10),
     "square": (np.random.default_rng(0).random((300, 2)), 1.0, 40),

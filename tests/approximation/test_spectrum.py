@@ -44,20 +44,6 @@ def test_calls():
 # Properties
 
 
-@given(st.integers(0, 1000))
-@quick
-def test_no_semidefinite_matrix_is_closer(seed):
-    """The nearest one drops the negative eigenvalues; any other misses as much."""
-    K = indefinite(15, seed=seed)
-    mass = negative_mass(np.linalg.eigvalsh(K))
-    values, vectors = np.linalg.eigh(K)
-    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
-    norm = np.linalg.norm(K)
-    assert np.linalg.norm(K - nearest) / norm == pytest.approx(mass)
-    other = nearest + psd(15, seed=seed, rank=2) / 100
-    assert np.linalg.norm(K - other) / norm >= mass
-
-
 @given(st.integers(0, 1000), st.integers(1, 30))
 @quick
 def test_trace_of_a_constant_diagonal(seed, s):

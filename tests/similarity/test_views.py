@@ -184,14 +184,6 @@ def test_cost_of_many_items_takes_no_mask():
     assert peak < 64 * n
 
 
-def test_cost_refuses_what_the_requests_refuse():
-    sim = Similarity(range(5), lambda x, y: x * y)
-    with pytest.raises(IndexError, match="numbered 0 to 4; got 5"):
-        sim.cost((None, [5]))
-    with pytest.raises(ValueError, match="as long; got 1 and 2"):
-        sim.cost(pairs=([1], [1, 2]))
-
-
 def test_remaining():
     sim = Similarity(range(5), lambda x, y: x * y)
     assert sim.remaining == np.inf

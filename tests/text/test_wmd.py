@@ -49,13 +49,6 @@ def test_on_a_line_it_is_the_area_between_distribution_functions():
     )
 
 
-@given(documents, st.sampled_from(WORDS))
-@quick
-def test_one_word_is_the_mean_distance_to_it(x, word):
-    expected = np.mean([np.linalg.norm(VECTORS[w] - VECTORS[word]) for w in x])
-    assert distance(x, [word]) == pytest.approx(expected)
-
-
 # Against a linear program and POT
 
 
@@ -106,14 +99,6 @@ def test_long_documents():
 
 
 # A metric on bags of words
-
-
-@given(documents, documents, documents)
-@quick
-def test_metric(x, y, z):
-    assert distance(x, y) == pytest.approx(distance(y, x), abs=1e-12)
-    assert distance(x, z) <= distance(x, y) + distance(y, z) + 1e-12
-    assert distance(x, y) >= 0
 
 
 @given(documents, st.randoms(use_true_random=False), st.integers(1, 3))

@@ -71,15 +71,6 @@ def test_no_method_beats_it(seed, s, make):
 # What is refused
 
 
-@pytest.mark.parametrize("rank", [0, 6, 2.5])
-def test_impossible_rank(rank):
-    sim = Similarity.from_matrix(psd(5))
-    message = "rank must be (between 1 and 5|an integer); got"
-    with pytest.raises((TypeError, ValueError), match=f"{message} {rank}"):
-        optimal(sim, rank)
-    assert sim.calls == 0
-
-
 def test_no_new_items():
     """Singular vectors of the whole are no similarities to landmarks."""
     answer = optimal(Similarity.from_matrix(psd(5)), 2.0)

@@ -94,8 +94,6 @@ def test_largest_by_trying_all(method, n, calls, options):
     ("method", "n", "options", "error", "message"),
     [
         ("nystroem", 10, {}, ValueError, r"method is one of .*got 'nystroem'"),
-        ("nystrom", 0, {}, ValueError, "number of items"),
-        ("nystrom", 10.5, {}, TypeError, "number of items"),
         (
             "sicur",
             100,
@@ -103,7 +101,6 @@ def test_largest_by_trying_all(method, n, calls, options):
             TypeError,
             "sicur has no option oversamplng",
         ),
-        ("sicur", 100, {"oversampling": 0.5}, ValueError, "must be at least 1"),
         ("nystrom", 100, {"n_landmarks": 3}, TypeError, "n_landmarks cannot be an opt"),
     ],
 )

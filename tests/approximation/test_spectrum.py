@@ -74,8 +74,3 @@ def test_asymmetric_matrix_names_the_way_out():
     sim = Similarity.from_matrix(asymmetric(10))
     with pytest.raises(ValueError, match=r"sim\.symmetrized\(\)"):
         estimate_spectrum(sim, 5)
-
-
-def test_too_large_a_sample():
-    with pytest.raises(ValueError, match="between 1 and 10"):
-        estimate_spectrum(Similarity.from_matrix(psd(10)), 11)

@@ -579,9 +579,6 @@ def test_a_block_function_that_is_not_symmetric_is_found_out(scale):
 @pytest.mark.parametrize(
     ("K", "message"),
     [
-        (np.ones((2, 3)), r"square and real; got shape \(2, 3\)"),
-        (np.eye(2) * 1j, "dtype complex128"),
-        (np.ones((0, 0)), "at least one item"),
         (np.array([[1, np.nan], [np.nan, 1]]), r"holds nan at \(0, 1\)"),
         (scipy.sparse.eye_array(3), r"pass K\.toarray"),
         (pdist(np.ones((5, 2))), r"shape \(10,\).*distance.squareform\(K\)"),
@@ -597,10 +594,7 @@ def test_matrices_that_are_none(K, message):
     ("index", "error", "message"),
     [
         ([0, -1], IndexError, "numbered 0 to 8; got -1"),
-        ([9], IndexError, "numbered 0 to 8; got 9"),
         ([2**63], IndexError, "numbered 0 to 8; got 9223372036854775808"),
-        ([10**30], ValueError, "array of integers; got object"),
-        ([0.0], ValueError, "array of integers; got float64"),
         (np.ones(9, bool), ValueError, "array of integers; got bool"),
         ([[0, 1]], ValueError, r"of shape \(1, 2\)"),
     ],
@@ -1004,18 +998,12 @@ def test_rows_of_a_data_frame():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"items": []}, "at least one item; got none"),
         ({"items": (word for word in WORDS)}, r"has no len\(\). Pass list\(items\)"),
-        ({"items": {0: "a"}}, r"Pass list\(items.values\(\)\)"),
         ({"items": {"a", "b"}}, "a set has no order"),
-        ({"items": np.array(3.0)}, "a sequence or an array; got a single value"),
         ({"function": np.eye(4)}, r"callable.*from_matrix\(K\)"),
         ({"batch": "rows"}, "is one of pairs, block; got 'rows'"),
         *(({"dtype": t}, "float32 or float64; got") for t in (int, complex, "f2")),
-        *(({"batch_size": m}, "batch_size must be") for m in (0, -1, 2.5, np.nan, "8")),
         ({"batch": "block", "batch_size": 8}, "batch_size is for batch=None and"),
-        *(({"limit": m}, "limit is a number of c") for m in (-1, np.nan, "20", True)),
-        ({"diagonal": [1.0, 2.0]}, r"shape \(4,\); got float64 of shape \(2,\)"),
         ({"diagonal": np.eye(4)}, r"of shape \(4, 4\)"),
         *(({"diagonal": d}, "must be finite") for d in (np.nan, [1, 2, np.inf, 4])),
         *(({"diagonal": d}, "diagonal must be a number") for d in (1j, "one")),
@@ -1557,36 +1545,6 @@ def test_a_million_items_stay_below_one_gibibyte():
     columns = 64 * 10**6 - 64 * 63 // 2
     assert columns < calls <= columns + 10**6
     assert kibibytes < 2**20
-
-
-IMPORTS = """
-import sys
-from importlib.metadata import packages_distributions
-
-import simlib
-
-for name in set(simlib.__all__) - {"biharmonic", "text"}:  # which have extras
-    getattr(simlib, name)
-
-owners = packages_distributions()
-names = {name.partition(".")[0] for name in sys.modules} & set(owners)
-print(*{owner for name in names for owner in owners[name]})
-"""
-
-# What numpy, scipy, scikit-learn and joblib bring along, some of it where installed.
-BROUGHT = {"threadpoolctl", "narwhals", "cloudpickle", "loky", "psutil"}
-BROUGHT |= {"charset-normalizer", "pandas", "python-dateutil", "rich", "six"}
-
-
-def test_simlib_imports_four_packages():
-    result = subprocess.run(
-        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True
-    )
-    found = set(result.stdout.split())
-    expected = {"simlib", "lazy-loader", "numpy", "scipy", "scikit-learn", "joblib"}
-    assert (
-        expected <= found <= expected | BROUGHT | {"setuptools", "distutils-precedence"}
-    )
 
 
 def masked(values):

@@ -31,7 +31,6 @@ from simlib.approximation.companion import InnerProducts
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
 from simlib.neighbors import nearest, pairs_above, search
-from study.datasets import load_cross_encoder
 from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
 from support.ridge import core, plausible
 
@@ -545,29 +544,6 @@ def test_approximate_to():
         approximate_to(sim, 0.1, method="anchored")
 
 
-def cheap_pair(n=100):
-    """Return K, and a factor of similarities that almost agree with it."""
-    x = np.random.default_rng(0).standard_normal((n, 20))
-    noise = np.random.default_rng(1).standard_normal((n, 2))
-    return np.exp(x @ x.T / 10) + noise @ noise.T, x
-
-
-def test_new_items_take_each_of_the_two_widths():
-    K, x = cheap_pair()
-    answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
-    for widths, message in [
-        ((20, 10), r"`landmarks` must have shape \(m, 10\); got \(3, 20\)"),
-        ((11, 20), r"\(m, 10\); got \(3, 11\)"),
-        ((10, 19), r"`base_landmarks` .*\(m, 20\); got \(3, 19\)"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            answer.extend(*(np.ones((3, width)) for width in widths))
-    skew = K + np.random.default_rng(2).standard_normal(K.shape)
-    answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
-    with pytest.raises(ValueError, match=r"\(m, 30\); got \(3, 15\)"):
-        answer.extend(np.ones((3, 20)), np.ones((3, 15)))
-
-
 @pytest.mark.parametrize(("ours", "theirs"), [(0, 340), (-530, 0), (-530, 400)])
 def test_a_companion_of_another_size_says_so(ours, theirs):
     X = np.random.default_rng(0).standard_normal((60, 4))
@@ -666,26 +642,3 @@ def test_items_are_no_companion_without_a_function(cheap):
 def test_a_source_without_items_and_a_function():
     with pytest.raises(TypeError, match="does not tell its items"):
         anchored(InnerProducts(np.eye(4)), 2, min)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("data")
-@pytest.mark.parametrize(("budget", "figure"), [(0.02, 0.26), (0.1, 0.16)])
-def test_cross_encoder_with_bi_encoder_cosines(budget, figure):
-    """Not worse than the core, the cheap part, and both unselected."""
-    data = load_cross_encoder("stsb")
-    K, Z = data.matrix[:1000, :1000], data.embeddings[:1000]
-    K, G = (K + K.T) / 2, (Z @ Z.T).astype(float)
-    sim, cheap = both(K, G)
-    s = largest("tikhonov", 1000, int(budget * 1000 * 1001 / 2))
-    rows = []
-    for seed in range(3):
-        answer = anchored(sim, s, cheap, rng=seed)
-        B = answer.calibration(G)
-        rest = tikhonov(Similarity.from_matrix(K - B), s, rng=seed).toarray()
-        core = tikhonov(sim, s, rng=seed).toarray()
-        all_four = core, B, B + rest, answer.toarray()
-        rows.append([np.linalg.norm(K - one) / np.linalg.norm(K) for one in all_four])
-    *contenders, ours = np.mean(rows, axis=0)
-    assert ours <= 1.05 * min(contenders)
-    assert ours <= 1.05 * figure

@@ -8,7 +8,6 @@ from scipy.spatial.distance import cdist
 
 from simlib import (
     METHODS,
-    BudgetExceeded,
     LowRank,
     Similarity,
     estimate_error,
@@ -209,19 +208,6 @@ def test_any_estimate(n, n_pairs, seed, symmetric, one_sided, exponent):
         None if approximation.symmetric else approximation.right,
     )
     assert estimate_error(other, scaled, n_pairs, rng=seed) == estimate
-
-
-@given(st.integers(0, 1000), st.integers(16, 200))
-@quick
-def test_limit(seed, n_pairs):
-    recorder = Recorder(indefinite(30))
-    sim = Similarity(range(30), recorder, limit=n_pairs - 1, check_symmetry=False)
-    with pytest.raises(BudgetExceeded, match=f"needs {n_pairs} evaluations"):
-        estimate_error(sim, low_rank(30), n_pairs, rng=seed)
-    assert recorder.asked == []
-    sim.limit = n_pairs
-    estimate_error(sim, low_rank(30), n_pairs, rng=seed)
-    assert sim.calls == n_pairs
 
 
 def test_a_symmetric_answer_to_an_asymmetric_question_is_told():

@@ -6,9 +6,6 @@ from simlib import Similarity, nystrom, skeleton, tikhonov
 from simlib.landmarks import draw
 from support.matrices import asymmetric, error, indefinite, orthogonal, psd, rbf
 
-# Exact answers
-
-
 # Against numpy and scikit-learn
 
 

@@ -65,9 +65,6 @@ def test_no_method_beats_it(seed, s, make):
         assert error(K, answer) >= best * (1 - 1e-9) - 1e-14
 
 
-# Figures of the guide: Gaussian Z Z^T, n = 1000
-
-
 # What is refused
 
 

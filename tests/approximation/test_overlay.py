@@ -40,17 +40,6 @@ def test_evaluated_lines_are_exact_and_the_rest_is_left_alone(method, make):
     np.testing.assert_allclose(result, expected, atol=1e-9 * np.abs(expected).max())
 
 
-def test_block_of_the_sample():
-    K = indefinite(30)
-    sim = Similarity.from_matrix(K)
-    answer = sms_nystrom(sim, 5, rng=0)
-    S2 = np.random.default_rng(0).permutation(30)[:10]
-    calls = sim.calls
-    result = corrected(sim, answer, S2).toarray()
-    assert sim.calls == calls
-    np.testing.assert_allclose(result[np.ix_(S2, S2)], K[np.ix_(S2, S2)], atol=1e-12)
-
-
 def test_answers_that_cannot_be_corrected():
     sim = Similarity.from_matrix(np.eye(6))
     residual = overlay(sim, nystrom(sim, 2, rng=0))

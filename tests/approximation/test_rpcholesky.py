@@ -214,9 +214,6 @@ def test_given_item_without_residual():
     assert answer.calls == rpcholesky_calls(10, 1)
 
 
-# Calls
-
-
 # Indefinite matrices
 
 FLAT = np.ones((12, 12))
@@ -245,14 +242,6 @@ def test_indefinite(K, block_size):
         rpcholesky(sim, 12, rng=0, block_size=block_size)
     with pytest.raises(np.linalg.LinAlgError, match=INDEFINITE):
         rpcholesky(sim, landmarks=range(12))
-
-
-def test_indefinite_beyond_the_first_columns():
-    """The refusal names the item whose diagonal entry the landmarks exceed."""
-    sim = Similarity.from_matrix(HIDDEN)
-    assert rpcholesky(sim, landmarks=[0, 3]).rank == 2
-    with pytest.raises(np.linalg.LinAlgError, match=r"is -0.8 at item 2\."):
-        rpcholesky(sim, landmarks=[0, 1])
 
 
 def test_indefinite_block_is_refused_before_its_columns_are_read():

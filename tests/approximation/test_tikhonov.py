@@ -15,7 +15,6 @@ from simlib import (
 from simlib.approximation.fit import Problem
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
-from study import gallery
 from support.matrices import asymmetric, error, indefinite, psd, rbf
 from support.ridge import core, plausible
 
@@ -111,18 +110,6 @@ def test_cross_validation_by_brute_force(kind, s, oversampling):
     )
     if len(S2) - len(S1) < 2:
         assert ridge == 0
-
-
-@pytest.mark.parametrize("make", [indefinite, asymmetric])
-@pytest.mark.parametrize("s2", [15, 16, 19])
-def test_held_out_errors_by_loops(make, s2):
-    K = make(30)
-    R = None if make is indefinite else K[:6].T
-    problem = Problem(K[:s2, :s2], K[:, :6], R, np.arange(6))
-    ridges = np.array([0.1, 1.0, 10.0])
-    np.testing.assert_allclose(
-        problem.held_out_errors(ridges), held_out_errors(K[:s2, :s2], 6, ridges)
-    )
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -337,18 +324,6 @@ def test_simulated_cross_encoder(budget, figures):
     assert cur == pytest.approx(figures[1], rel=0.07)
     assert ours <= figures[2] * 1.05
     assert (errors[2] < errors[:2].min(axis=0)).all()
-
-
-@pytest.mark.usefixtures("data")
-def test_real_cross_encoder():
-    """Guide 3.8: the first 400 sentences of STS-B, symmetrised."""
-    K = gallery.load("stsb", 400).matrix
-    errors = errors_at(K, 0.2, 10, sms_nystrom, sicur, tikhonov)
-    sms, cur, ours = errors.mean(axis=1)
-    assert sms == pytest.approx(0.427, rel=0.1)
-    assert cur == pytest.approx(0.341, rel=0.05)
-    assert ours <= 0.32
-    assert (errors[2] < errors[:2].min(axis=0)).mean() >= 0.8
 
 
 def test_large_numbers_in_single_precision():

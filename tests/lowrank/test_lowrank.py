@@ -72,15 +72,6 @@ def test_landmarks_change_sides_in_the_transpose():
     assert (K.T.shape, K.T.calls, K.T.method) == ((4, 3), 7, "cur")
 
 
-def test_repr():
-    K = LowRank(np.ones((4, 1)), [[1.0]], calls=7, method="nystrom")
-    assert repr(K) == "LowRank(nystrom: n=4, rank=1, calls=7)"
-    K = LowRank(np.ones((4, 1)), [[1.0]], residual=scipy.sparse.eye_array(4))
-    assert repr(K) == "LowRank(n=4, rank=1, residual nnz=4)"
-    K = LowRank(np.ones((4, 1)), [[1.0]], np.ones((3, 1)))
-    assert repr(K) == "LowRank(n=(4, 3), rank=1)"
-
-
 @pytest.mark.usefixtures("heights")
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_every_question_against_the_dense_matrix(kind):

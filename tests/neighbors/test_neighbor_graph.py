@@ -135,17 +135,6 @@ def paid_for(K, k, *, sign=1, share=0.2):
     return paid
 
 
-def test_an_item_near_to_all_gives_few_a_neighbour_to_share():
-    K = rbf(60)
-    K[3] = K[:, 3] = 2
-    paid = paid_for(K, 4)
-    whole, part = paid.graph(), paid.graph(6)
-    assert np.diff(whole.indptr).max() == 59
-    assert np.diff(part.indptr).max() <= 4 + 6
-    for graph in (whole, part):
-        assert all(graph[[i], row].sum() == 4 for i, row in enumerate(paid.indices))
-
-
 @pytest.mark.parametrize("companion", [True, False])
 def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     """Where the lists hold all: the entries of every strip are those of the whole."""

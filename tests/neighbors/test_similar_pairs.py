@@ -153,15 +153,6 @@ def test_the_bound_is_the_largest_that_fits(U, s):
         assert hypergeom.cdf(x, U, most + 1, s) < 0.05
 
 
-def test_a_bound_that_was_wrong_promises_nothing():
-    sim = Similarity.from_matrix(np.ones((6, 6)))
-    hunt = Hunt(sim, 0.95, None, None, None, False, 0)
-    hunt.threshold, hunt.bound = 0.5, 2
-    hunt.pay(np.array([1, 2, 3]))  # three hits, where at most two were left
-    assert hunt.bound == np.inf
-    assert hunt.promised() == 0
-
-
 def test_no_promise_is_above_one():
     rng = np.random.default_rng(0)
     rng.standard_normal((30, 30))

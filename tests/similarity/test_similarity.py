@@ -14,7 +14,6 @@ import threading
 import time
 import tracemalloc
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import joblib
@@ -1386,24 +1385,6 @@ def test_a_function_that_cannot_be_pickled():
     assert (sim.calls, sim.failed) == (0, 0)
     with joblib.parallel_config(backend="threading"):
         sim.columns([1])
-
-
-class Unsendable:
-    def __reduce__(self):
-        raise TypeError("cannot pickle this one")
-
-
-def test_an_item_that_cannot_be_pickled():
-    """The requests without it may have been evaluated: they stay counted."""
-    begun = {
-        number: requests.Request(np.arange(2), np.arange(2), ()) for number in (3, 5)
-    }
-    calls = {3: partial(abs, -1), 5: partial(abs, Unsendable())}
-    budget = Budget(10)
-    budget.hand_over(4)
-    told = evaluate._broken(begun, calls, TypeError("cannot pickle this one"), budget)
-    assert "The 2 evaluations handed over with it are lost" in str(told)
-    assert (budget.calls, budget.failed) == (0, 2)
 
 
 class Slow(int):

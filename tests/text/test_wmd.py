@@ -158,14 +158,6 @@ def pairs_of(texts_x, texts_y, vectors=ARRAY):
     )
 
 
-@given(st.lists(st.tuples(documents, documents), max_size=8))
-@quick
-def test_pairs_are_what_single_calls_give(pairs):
-    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
-    expected = [distance(x, y) for x, y in pairs]
-    np.testing.assert_allclose(pairs_of(xs, ys), expected, atol=1e-12)
-
-
 @pytest.mark.parametrize("chunk", [1, 7, wmd.PAIRS_AT_ONCE])
 def test_a_block_is_what_single_calls_give(monkeypatch, chunk):
     monkeypatch.setattr(wmd, "PAIRS_AT_ONCE", chunk)

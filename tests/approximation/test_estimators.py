@@ -252,19 +252,6 @@ def test_any_size(method, n, share, oversampling, seed):
     np.testing.assert_allclose(again, Z, atol=1e-9 * np.abs(Z).max())
 
 
-@pytest.mark.parametrize(
-    "name", ["cosine", "laplacian", "linear", "poly", "polynomial", "sigmoid", "chi2"]
-)
-def test_named_kernels(name):
-    X = np.abs(points(20))
-    estimator = SimilarityFeatures(name, n_landmarks=20, random_state=0)
-    Z = estimator.fit_transform(X)
-    K = pairwise_kernels(X, metric=name)
-    np.testing.assert_allclose((Z * estimator.signs_) @ Z.T, K, atol=1e-4)
-    again = estimator.transform(X)
-    np.testing.assert_allclose((again * estimator.signs_) @ again.T, K, atol=1e-4)
-
-
 @pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.coo_matrix])
 def test_sparse_data(form):
     X = points(30) * (points(30, seed=1) > 0)

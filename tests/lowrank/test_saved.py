@@ -396,12 +396,12 @@ def test_an_interrupt_before_any_line_leaves_a_whole_answer(tmp_path, over):
     with Lines(simlib.lowrank.saved) as lines:
         new.save(tmp_path / "first")
     shapes = set()
-    for moment in range(lines.seen):
+    for moment in range(len(lines.seen)):
         if over:
             old.save(place)
         elif place.exists():
             place.rename(tmp_path / f"at {moment}")
-        with pytest.raises(KeyboardInterrupt), Lines(simlib.lowrank.saved, moment):
+        with pytest.raises(KeyboardInterrupt), Lines(simlib.lowrank.saved, stop=moment):
             new.save(place)
         if over or place.exists():
             shapes.add(LowRank.load(place).shape)

@@ -78,12 +78,6 @@ def test_a_source_of_another_kind():
     assert_array_equal(mean.columns([5]), (A + A.T)[:, [5]] / 2)
 
 
-def test_what_is_no_source():
-    for other in (np.eye(5), [[1.0]], None, "similarity"):
-        with pytest.raises(TypeError, match=r"Similarity\.from_matrix\(K\)"):
-            check_similarity(other)
-
-
 def test_a_matrix_that_is_not_one():
     sim = Similarity(range(5), lambda x, y: x * y)
     for view in (sim, sim.map(np.exp), sim.symmetrized()):

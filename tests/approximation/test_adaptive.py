@@ -108,25 +108,6 @@ def test_limit_is_never_passed(seed, limit, target):
     assert sim.calls <= limit
 
 
-@pytest.mark.parametrize("view", ["plain", "symmetrized", "asymmetric", "map"])
-def test_limit_of_any_similarity_is_used_up(view):
-    K = cross_encoder_like(200, rng=0)
-    if view in ("symmetrized", "asymmetric"):
-        K = K + 0.01 * np.random.default_rng(0).standard_normal(K.shape)
-    base = Similarity.from_matrix(K)
-    sim = {
-        "plain": lambda: base,
-        "asymmetric": lambda: base,
-        "symmetrized": base.symmetrized,
-        "map": lambda: base.map(np.square),
-    }[view]()
-    sim.limit = 9000
-    result = approximate_to(sim, 0.01, rng=0)
-    assert result.reason == "limit"
-    assert 0.75 * 9000 < sim.calls <= 9000
-    assert result.error.low < result.error.value < result.error.high
-
-
 @pytest.mark.parametrize("limit", [3000, 9000, 20_000])
 def test_two_calls_for_a_pair_are_reckoned_with(limit, monkeypatch):
     """The first answer tells the price, and no later request is too dear."""
@@ -147,17 +128,6 @@ def test_two_calls_for_a_pair_are_reckoned_with(limit, monkeypatch):
     with pytest.raises(BudgetExceeded):
         sim.columns(range(200))
     assert len(refused) == 1
-
-
-def test_what_is_known_is_free_again():
-    """A raised limit pays for a sample alone: the landmarks are those of before."""
-    sim = Similarity.from_matrix(cross_encoder_like(200, rng=0))
-    sim.limit = 6000
-    first = approximate_to(sim, 0.01, rng=0)
-    sim.limit = sim.calls + 100
-    second = approximate_to(sim, 0.01, rng=0)
-    assert second.reason == "limit"
-    assert second.approximation.landmarks.size >= first.approximation.landmarks.size
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 40])

@@ -8,7 +8,6 @@ from scipy.spatial.distance import cdist
 
 from simlib import (
     METHODS,
-    BudgetExceeded,
     LowRank,
     Similarity,
     estimate_error,
@@ -209,46 +208,6 @@ def test_any_estimate(n, n_pairs, seed, symmetric, one_sided, exponent):
         None if approximation.symmetric else approximation.right,
     )
     assert estimate_error(other, scaled, n_pairs, rng=seed) == estimate
-
-
-@given(st.integers(0, 1000), st.integers(16, 200))
-@quick
-def test_limit(seed, n_pairs):
-    recorder = Recorder(indefinite(30))
-    sim = Similarity(range(30), recorder, limit=n_pairs - 1, check_symmetry=False)
-    with pytest.raises(BudgetExceeded, match=f"needs {n_pairs} evaluations"):
-        estimate_error(sim, low_rank(30), n_pairs, rng=seed)
-    assert recorder.asked == []
-    sim.limit = n_pairs
-    estimate_error(sim, low_rank(30), n_pairs, rng=seed)
-    assert sim.calls == n_pairs
-
-
-def test_wider_with_more_confidence_and_narrower_with_more_pairs():
-    K, approximation = cross_encoder_like(200, rng=0), low_rank(200)
-    widths = []
-    for n_pairs, confidence in [(400, 0.99), (400, 0.8), (6400, 0.8)]:
-        sim = Similarity.from_matrix(K)
-        estimate = estimate_error(
-            sim, approximation, n_pairs, confidence=confidence, rng=0
-        )
-        widths.append(estimate.high / estimate.low)
-    assert widths[0] > widths[1] > 1 + 2 * (widths[2] - 1) > 1
-
-
-@pytest.mark.filterwarnings("ignore:The approximation is symmetric")
-def test_views_are_estimated_as_the_matrices_that_they_stand_for():
-    approximation = low_rank(30)
-    for symmetric in (True, False):
-        for sim, K in views(symmetric):
-            plain = Similarity.from_matrix(K, symmetric=sim.symmetric)
-            fork = sim.fork()
-            one = estimate_error(fork, approximation, 200, rng=1)
-            assert one == estimate_error(plain, approximation, 200, rng=1)
-            assert plain.calls == 200
-            both = sim.symmetric and not symmetric  # two calls off the diagonal
-            assert fork.calls == (370 if both else 200)
-            assert sim.calls == 0
 
 
 def test_a_symmetric_answer_to_an_asymmetric_question_is_told():

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simlib import METHODS, Similarity, optimal
-from simlib.datasets import gaussian_psd
 from support.matrices import asymmetric, error, indefinite, psd, quick
 
 # Exact answers
@@ -66,26 +65,7 @@ def test_no_method_beats_it(seed, s, make):
         assert error(K, answer) >= best * (1 - 1e-9) - 1e-14
 
 
-# Figures of the guide: Gaussian Z Z^T, n = 1000
-
-
-def test_curve_of_the_guide():
-    K = gaussian_psd(1000, rng=0)
-    sim = Similarity.from_matrix(K)
-    found = [error(K, optimal(sim, rank)) for rank in (100, 300, 700)]
-    np.testing.assert_allclose(found, [0.708, 0.348, 0.039], rtol=0.03)
-
-
 # What is refused
-
-
-@pytest.mark.parametrize("rank", [0, 6, 2.5])
-def test_impossible_rank(rank):
-    sim = Similarity.from_matrix(psd(5))
-    message = "rank must be (between 1 and 5|an integer); got"
-    with pytest.raises((TypeError, ValueError), match=f"{message} {rank}"):
-        optimal(sim, rank)
-    assert sim.calls == 0
 
 
 def test_no_new_items():

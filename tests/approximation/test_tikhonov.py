@@ -2,8 +2,6 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from simlib import (
     METHODS,
@@ -17,8 +15,7 @@ from simlib import (
 from simlib.approximation.fit import Problem
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
-from study import gallery
-from support.matrices import asymmetric, error, indefinite, psd, quick, rbf
+from support.matrices import asymmetric, error, indefinite, psd, rbf
 from support.ridge import core, plausible
 
 # Exact answers
@@ -115,18 +112,6 @@ def test_cross_validation_by_brute_force(kind, s, oversampling):
         assert ridge == 0
 
 
-@pytest.mark.parametrize("make", [indefinite, asymmetric])
-@pytest.mark.parametrize("s2", [15, 16, 19])
-def test_held_out_errors_by_loops(make, s2):
-    K = make(30)
-    R = None if make is indefinite else K[:6].T
-    problem = Problem(K[:s2, :s2], K[:, :6], R, np.arange(6))
-    ridges = np.array([0.1, 1.0, 10.0])
-    np.testing.assert_allclose(
-        problem.held_out_errors(ridges), held_out_errors(K[:s2, :s2], 6, ridges)
-    )
-
-
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize(("size", "left_out"), [(1.9, 0), (2.1, 18), (3, 20), (99, 22)])
 def test_ridges_by_hand(size, left_out, symmetric):
@@ -198,19 +183,6 @@ def test_picked_landmarks_answer_as_given_ones_do(landmarks):
     np.testing.assert_allclose(
         answer.core, expected, atol=1e-7 * np.abs(expected).max()
     )
-
-
-@pytest.mark.parametrize("landmarks", ["pivoted_qr", "adaptive"])
-def test_picked_landmarks_find_the_few_items_that_matter(landmarks):
-    """Rank 6, of which five directions belong to one item each."""
-    K = np.full((50, 50), 0.1)
-    K[:5, :5] += np.diag([-3.0, -2.0, 2.0, 3.0, 4.0])
-    sim = Similarity.from_matrix(K)
-    options = {"oversampling": 9, "ridge": 0}
-    answer = tikhonov(sim, 6, landmarks=landmarks, rng=0, **options)
-    assert set(range(5)) < set(answer.landmarks)
-    assert error(K, answer) < 1e-10
-    assert error(K, tikhonov(sim, 6, rng=0, **options)) > 0.1
 
 
 # The residual
@@ -311,40 +283,6 @@ def test_new_items_of_a_matrix_with_a_nugget():
 # Numerical soundness
 
 
-def test_repeated_items_do_not_matter():
-    K = indefinite(30)
-    twice = np.tile(np.arange(30), 2)
-    K = K[np.ix_(twice, twice)]
-    landmarks = [0, 30, 1, 31, 2]
-    for ridge in (0, "cv", 1e-3):
-        approximation = tikhonov(
-            Similarity.from_matrix(K), landmarks=landmarks, ridge=ridge, rng=0
-        )
-        assert np.abs(approximation.core).max() < 100
-        result = approximation.toarray()
-        np.testing.assert_allclose(result[:30], result[30:], atol=1e-10)
-
-
-@given(st.integers(0, 1000), st.integers(1, 20))
-@quick
-def test_a_larger_ridge_shrinks_the_answer(seed, s):
-    sim = Similarity.from_matrix(indefinite(20, seed=seed))
-    norms = [
-        np.linalg.norm(tikhonov(sim, s, ridge=ridge, rng=seed).core)
-        for ridge in (0, 1e-3, 1.0, 1e3)
-    ]
-    assert norms == sorted(norms, reverse=True)
-
-
-@given(st.integers(0, 1000), st.integers(1, 20))
-@quick
-def test_asymmetric_form_of_a_symmetric_matrix(seed, s):
-    K = indefinite(20, seed=seed)
-    one = tikhonov(Similarity.from_matrix(K), s, ridge=0.1, rng=seed)
-    other = tikhonov(Similarity.from_matrix(K, symmetric=False), s, ridge=0.1, rng=seed)
-    np.testing.assert_allclose(other.toarray(), one.toarray(), atol=1e-10)
-
-
 @pytest.mark.parametrize(
     "options",
     [{"ridge": value} for value in (-1.0, "auto", None, np.nan)]
@@ -386,18 +324,6 @@ def test_simulated_cross_encoder(budget, figures):
     assert cur == pytest.approx(figures[1], rel=0.07)
     assert ours <= figures[2] * 1.05
     assert (errors[2] < errors[:2].min(axis=0)).all()
-
-
-@pytest.mark.usefixtures("data")
-def test_real_cross_encoder():
-    """Guide 3.8: the first 400 sentences of STS-B, symmetrised."""
-    K = gallery.load("stsb", 400).matrix
-    errors = errors_at(K, 0.2, 10, sms_nystrom, sicur, tikhonov)
-    sms, cur, ours = errors.mean(axis=1)
-    assert sms == pytest.approx(0.427, rel=0.1)
-    assert cur == pytest.approx(0.341, rel=0.05)
-    assert ours <= 0.32
-    assert (errors[2] < errors[:2].min(axis=0)).mean() >= 0.8
 
 
 def test_large_numbers_in_single_precision():

@@ -1,7 +1,6 @@
 """The nearest items of every item: graph, certain ones, contenders."""
 
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -21,8 +20,7 @@ from simlib.neighbors.choice import divide
 from simlib.neighbors.graph import estimated_recall
 from simlib.neighbors.paid import Paid
 from simlib.similarity.views import View
-from simlib.text import bounds
-from study import contenders, datasets
+from study import contenders
 from support.matrices import Recorder, asymmetric, quick, rbf
 
 
@@ -135,17 +133,6 @@ def paid_for(K, k, *, sign=1, share=0.2):
     i, j = rng.integers(n, size=(2, int(share * n * n / 2)))
     paid.pay(np.unique(paid.unpaid(i, j)))
     return paid
-
-
-def test_an_item_near_to_all_gives_few_a_neighbour_to_share():
-    K = rbf(60)
-    K[3] = K[:, 3] = 2
-    paid = paid_for(K, 4)
-    whole, part = paid.graph(), paid.graph(6)
-    assert np.diff(whole.indptr).max() == 59
-    assert np.diff(part.indptr).max() <= 4 + 6
-    for graph in (whole, part):
-        assert all(graph[[i], row].sum() == 4 for i, row in enumerate(paid.indices))
 
 
 @pytest.mark.parametrize("companion", [True, False])
@@ -366,38 +353,6 @@ def test_bounds_count_whatever_the_unit(power):
         np.testing.assert_array_equal(graph.values, expected)
         calls.append(graph.calls)
     assert calls[0] == calls[1] < 600
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["tweets", "questions"])
-def test_certain_word_mover_distances(name, data):
-    """Those of all pairs, from about as few calls as the bound allows."""
-    wmd = pytest.importorskip("simlib.text.wmd")
-    if name == "tweets":
-        vectors = datasets.load_word_vectors("glove-twitter-25")
-        corpus = datasets.load_twitter(vectors)
-    else:
-        vectors = datasets.load_word_vectors("wordbridge-300")
-        corpus, _ = datasets.load_banking77(vectors)
-        corpus = corpus.take(~corpus.train)
-    n, k, pairs, points = 120, 3, 7140, vectors.array
-    bags = wmd.bags_of_words(corpus.documents[:n], vectors)
-    D = wmd.pairwise_word_mover_distances(bags, bags, points)
-    best = brute(D, k, distance=True)
-    function = partial(wmd.paired_word_mover_distances, points=points)
-    calls = []
-    for bound in (bounds.relaxed_word_mover_distances, bounds.centroid_distances):
-        sim = Similarity(bags, function, batch="pairs")
-        lower = partial(bound, points=points)
-        options = {"cheap": Similarity(bags, lower, batch="block"), "distance": True}
-        graph = nearest(sim, k, limit=None, exact=True, **options)
-        np.testing.assert_allclose(graph.values, best, atol=1e-6)
-        needed = lower(bags, bags) < best[:, -1:] - 1e-6
-        needed = np.triu(needed | needed.T, 1).sum()
-        assert needed <= graph.calls == sim.calls <= 1.3 * needed + n * k
-        calls.append(graph.calls)
-    assert calls[0] < 0.3 * pairs
-    assert calls[0] < calls[1] < pairs
 
 
 def test_certainty_is_refused():

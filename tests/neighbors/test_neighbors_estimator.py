@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array, csr_matrix
-from scipy.sparse.csgraph import connected_components, shortest_path
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.cluster import DBSCAN, HDBSCAN, SpectralClustering
@@ -98,17 +97,6 @@ def test_what_takes_the_graph_finds_the_clusters(make, blobs):
             assert np.mean(cdist(found, centers).argmin(axis=1) == truth) > 0.95
 
 
-@pytest.mark.filterwarnings("ignore")  # rows are sorted by column
-def test_isomap_of_a_graph_that_falls_apart():
-    """With all edges of the joined graph; scikit-learn cannot take the nearest ones."""
-    X, _ = make_blobs(60, 3, centers=2, cluster_std=0.1, random_state=0)
-    estimator = neighbors(5, limit=60 * 59 // 2).fit(X)
-    apart, joined = estimator.graph_.to_csr(), estimator.graph_.to_csr(connected=True)
-    assert connected_components(apart)[0] > connected_components(joined)[0] == 1
-    isomap = Isomap(n_neighbors=None, radius=np.inf, metric="precomputed").fit(joined)
-    np.testing.assert_allclose(isomap.dist_matrix_, shortest_path(joined))
-
-
 def test_a_similarity_shares_its_counter(blobs):
     X = blobs[0]
     sim = Similarity(X, euclidean, batch="pairs")
@@ -200,23 +188,6 @@ def test_the_graph_of_some_items_answers_for_these():
     )
     found = search(part, x[20:23], 1, limit=30, rng=0)
     assert found.indices.ravel().tolist() == [0, 1, 2]
-
-
-def test_missing_values_are_themselves():
-    """In records of mixed kind; of numbers see above."""
-    frame = pd.DataFrame({"a": np.arange(12) % 5, "c": list("abcabcabcabc")})
-    frame["b"] = np.where(np.arange(12) == 3, np.nan, 1.0)
-    asked = []
-
-    def kernel(x, y):
-        asked.append(1)
-        return -float(np.nansum([(x[key] - y[key]) ** 2 for key in "ab"]))
-
-    fitted = SimilarityNeighbors(kernel, n_neighbors=2, random_state=0)
-    graph, calls = fitted.fit_transform(frame), len(asked)
-    again = fitted.transform(frame.copy())
-    assert len(asked) == calls
-    np.testing.assert_array_equal(graph.toarray(), again.toarray())
 
 
 def test_a_data_frame_of_texts_and_of_records():

@@ -1,8 +1,8 @@
 """Known: scattered entries against a dictionary, and interrupts at any line."""
 
-import sys
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 
 from simlib import Similarity, SimilarityError
 from simlib.similarity.known import Known
+from support.interrupts import Lines
 
 PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
 
@@ -49,38 +50,13 @@ def test_known_is_what_is_known_at_the_call():
     assert sum(values.size for _, _, values in known) == 2 + 9
 
 
-class Lines:
-    """Writes down the lines of simlib that run, or stops before the `number`-th."""
-
-    NAMES = "known requests items call budget evaluate similarity views"
-    FILES = tuple(f"simlib/similarity/{name}.py" for name in NAMES.split())
-
-    def __init__(self, number=None):
-        self.number, self.seen = number, []
-
-    def __call__(self, frame, event, _):
-        path = frame.f_code.co_filename
-        if not path.endswith(self.FILES):
-            return None
-        if event == "line":
-            if len(self.seen) == self.number:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-            self.seen.append((path, frame.f_lineno))
-        return self
-
-    def __enter__(self):
-        self.before = sys.gettrace()
-        sys.settrace(self)
-        return self
-
-    def __exit__(self, *_):
-        sys.settrace(self.before)
+NAMES = "known requests items call budget evaluate similarity views"
+TRACED = [import_module(f"simlib.similarity.{name}") for name in NAMES.split()]
 
 
 def moments(action):
     """Return when each line of simlib runs for the first and for the last time."""
-    with Lines() as lines:
+    with Lines(*TRACED) as lines:
         action()
     first = {line: k for k, line in reversed(list(enumerate(lines.seen)))}
     last = {line: k for k, line in enumerate(lines.seen)}
@@ -127,7 +103,7 @@ def test_an_interrupt_before_any_line_loses_one_request_at_most(batch, symmetric
     best = sum(map(len, asked))
     for moment in found:
         asked, sim = make()
-        with pytest.raises(KeyboardInterrupt), Lines(moment):
+        with pytest.raises(KeyboardInterrupt), Lines(*TRACED, stop=moment):
             request(sim)
         largest = max(map(len, asked), default=0)
         if batch is None:  # requests of four, evaluated one by one
@@ -170,7 +146,7 @@ def test_an_interrupt_while_values_are_sorted_in_loses_none():
     count = sum(values.size for _, _, values in make().known())
     for moment in moments(partial(make().get, items, items)):
         memory = make()
-        with Lines(moment), suppress(KeyboardInterrupt):
+        with Lines(*TRACED, stop=moment), suppress(KeyboardInterrupt):
             memory.get(items, items)
         found = list(memory.known())
         assert sum(values.size for _, _, values in found) == count

@@ -152,15 +152,6 @@ def test_interrupted_twice_and_started_again(tmp_path, verb, batch):
         assert sim.calls == function.asked == 0
 
 
-def test_interrupted_in_the_same_process():
-    function = Fails(None, 1500)
-    sim = Similarity(X, function, batch_size=1)
-    with pytest.raises(SimilarityError):
-        neighbors(sim)
-    assert told(neighbors(sim)) == told(neighbors(Similarity(X, closeness)))
-    assert sim.calls == function.asked - sim.checks <= 2500
-
-
 def test_threads_pay_once_for_what_they_ask_alike():
     sim = Similarity(X, closeness)
     with ThreadPoolExecutor(3) as threads:

@@ -23,13 +23,12 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlib import METHODS, Similarity, SimilarityFeatures, StoreError, nystrom
+from simlib import Similarity, StoreError, nystrom
 from simlib.similarity import store
-from simlib.similarity.identity import digest, digests, identities
+from simlib.similarity.identity import digest, digests
 from simlib.similarity.known import Known
 from simlib.similarity.store import Record, Store, main
 from support.functions import listed
-from support.matrices import indefinite
 
 N = 40
 POINTS = np.random.default_rng(0).standard_normal((N, 3))
@@ -46,10 +45,6 @@ def products(xs, ys):
 
 def table(xs, ys):
     return np.tanh(xs @ ys.T)
-
-
-def closeness(x, y):
-    return float(np.exp(-((x - y) ** 2).sum()))
 
 
 FORMS = {None: product, "pairs": products, "block": table}
@@ -119,23 +114,6 @@ def test_the_next_process_knows_what_this_one_has_paid(
     again.close()
 
 
-def test_a_method_goes_on_where_it_stopped(tmp_path):
-    for name, method in METHODS.items():
-        whole = method.function(Similarity(POINTS, closeness), 8, rng=1)
-        sim = opened(tmp_path / name, function=closeness)
-        sim.columns([0, 1, 2])
-        method.function(sim, 5, rng=1)
-        paid = sim.calls
-        sim.close()
-        sim = opened(tmp_path / name, function=closeness)
-        method.function(sim, 5, rng=1)
-        assert sim.calls == 0
-        answer = method.function(sim, 8, rng=1)
-        assert 0 < sim.calls < method.calls(N, 8) + paid
-        np.testing.assert_array_equal(answer.left, whole.left)
-        sim.close()
-
-
 def test_columns_come_back_as_columns(tmp_path):
     """And not as scattered entries, which take twice the memory."""
     sim = opened(tmp_path / "s", "block")
@@ -169,7 +147,7 @@ def test_grids_are_restored(data):
     assert count == np.count_nonzero(~np.isnan(expected) & upper)
 
 
-def test_views_forks_blanks_and_estimators(tmp_path):
+def test_views_forks_and_blanks(tmp_path):
     sim = opened(tmp_path / "s", symmetric=False)
     sim.map(np.exp).symmetrized().columns([1])
     sim.fork(limit=50).columns([2])
@@ -182,15 +160,6 @@ def test_views_forks_blanks_and_estimators(tmp_path):
     sim.columns([3])
     assert sim.calls == N - 1  # the row of item 1 is known
     sim.close()
-    sim = opened(tmp_path / "symmetric")
-    model = SimilarityFeatures(sim, n_landmarks=5, random_state=0)
-    features = model.fit_transform(np.arange(N))
-    sim.close()
-    again = opened(tmp_path / "symmetric")
-    model = SimilarityFeatures(again, n_landmarks=5, random_state=0)
-    np.testing.assert_array_equal(model.fit_transform(np.arange(N)), features)
-    assert again.calls == 0
-    again.close()
 
 
 def test_one_file_and_what_it_weighs(tmp_path):
@@ -237,18 +206,6 @@ def test_tell(tmp_path):
     assert everything(both) == {(0, 1): np.float32(0.1), (1, 0): np.float32(0.2)}
     with pytest.raises(ValueError, match="told inf"):
         both.tell([2], [3], [1e300])
-
-
-def test_scores_that_were_computed_elsewhere():
-    """From one similarity into another, by known and tell."""
-    K = indefinite(N)
-    one = Similarity.from_matrix(K)
-    nystrom(one, 7, rng=0)
-    other = Similarity.from_matrix(K)
-    for i, j, values in one.known():
-        other.tell(i, j, values)
-    nystrom(other, 7, rng=0)
-    assert other.calls == 0
 
 
 # What is refused
@@ -615,26 +572,6 @@ def test_a_byte_anywhere_never_gives_a_wrong_value(tmp_path):
     assert seen == {"refused", "StoreWarning"}
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
-def test_a_file_that_was_cut(tmp_path, share):
-    sim = opened(tmp_path / "s", batch_size=20)
-    sim.columns(np.arange(20))
-    sim.close()
-    data = (tmp_path / "s").read_bytes()
-    (tmp_path / "s").write_bytes(data[: int(share * len(data))])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            sim = opened(tmp_path / "s", batch_size=20)
-        except StoreError as error:
-            said = str(error)
-        else:
-            np.testing.assert_allclose(sim.columns([0]), table(POINTS, POINTS)[:, :1])
-            said = str(caught[0].message)
-            sim.close()
-    assert "Restore a copy, or move it away" in said or "is damaged" in said
-
-
 def changed(path, statement):
     """Change a closed store behind its back."""
     connection = sqlite3.connect(path)
@@ -980,14 +917,6 @@ def test_digests_of_an_array_make_no_copy_of_it():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < X.nbytes / 8
-
-
-def test_equal_items_are_told_apart():
-    ids = identities(["a", "b", "a", "a", "b"])
-    assert np.unique(ids).size == 5
-    assert ids[:2].tolist() == digests(["a", "b"]).tolist()
-    other = identities(["b", "a", "c", "a", "a", "b"])
-    assert other[[1, 0, 3, 4, 5]].tolist() == ids.tolist()
 
 
 # The command line

@@ -78,12 +78,6 @@ def test_a_source_of_another_kind():
     assert_array_equal(mean.columns([5]), (A + A.T)[:, [5]] / 2)
 
 
-def test_what_is_no_source():
-    for other in (np.eye(5), [[1.0]], None, "similarity"):
-        with pytest.raises(TypeError, match=r"Similarity\.from_matrix\(K\)"):
-            check_similarity(other)
-
-
 def test_a_matrix_that_is_not_one():
     sim = Similarity(range(5), lambda x, y: x * y)
     for view in (sim, sim.map(np.exp), sim.symmetrized()):
@@ -182,14 +176,6 @@ def test_cost_of_many_items_takes_no_mask():
     finally:
         tracemalloc.stop()
     assert peak < 64 * n
-
-
-def test_cost_refuses_what_the_requests_refuse():
-    sim = Similarity(range(5), lambda x, y: x * y)
-    with pytest.raises(IndexError, match="numbered 0 to 4; got 5"):
-        sim.cost((None, [5]))
-    with pytest.raises(ValueError, match="as long; got 1 and 2"):
-        sim.cost(pairs=([1], [1, 2]))
 
 
 def test_remaining():

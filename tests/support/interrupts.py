@@ -1,22 +1,24 @@
-"""Interrupts at any line of a module."""
+"""Interrupts at any line of some modules."""
 
 import sys
 
 
 class Lines:
-    """Counts the lines of a module that run, or stops before the `number`-th."""
+    """Writes down the lines that run, or stops before the one after `stop` of them."""
 
-    def __init__(self, module, number=None):
-        self.file, self.number, self.seen = module.__file__, number, 0
+    def __init__(self, *modules, stop=None):
+        self.files = {module.__file__ for module in modules}
+        self.stop, self.seen = stop, []
 
     def __call__(self, frame, event, _):
-        if frame.f_code.co_filename != self.file:
+        path = frame.f_code.co_filename
+        if path not in self.files:
             return None
         if event == "line":
-            if self.seen == self.number:
+            if len(self.seen) == self.stop:
                 sys.settrace(None)
                 raise KeyboardInterrupt
-            self.seen += 1
+            self.seen.append((path, frame.f_lineno))
         return self
 
     def __enter__(self):

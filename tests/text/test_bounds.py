@@ -51,21 +51,6 @@ def test_definitions_and_bounds(xs, ys):
     assert (relaxed <= wmd + 1e-9).all()
 
 
-def test_by_hand():
-    X = bags_of_words([["a"], ["a", "b"], ["b", "b", "b", "a"]], {"a": [0], "b": [4]})
-    points = np.array([[0.0], [4.0]])
-    centroid = centroid_distances(X, X, points)
-    np.testing.assert_allclose(centroid, [[0, 2, 3], [2, 0, 1], [3, 1, 0]])
-    relaxed = relaxed_word_mover_distances(X, X, points)
-    np.testing.assert_allclose(relaxed, [[0, 2, 3], [2, 0, 0], [3, 0, 0]])
-    X, expected = (
-        csr_array(np.eye(10)),
-        np.linalg.norm(POINTS[:, None] - POINTS, axis=2),
-    )
-    for distances in BOUNDS:  # of single words
-        np.testing.assert_allclose(distances(X, X, POINTS), expected, atol=1e-12)
-
-
 def test_piece_by_piece(monkeypatch):
     rng = np.random.default_rng(0)
     X, Y = (csr_array(rng.dirichlet(np.ones(10), size) * 1.0) for size in (6, 4))
@@ -79,26 +64,6 @@ def test_no_documents(distances):
     bags = bags_of_words([["a"], ["b"]], VECTORS)
     for n, m in ((2, 0), (0, 2), (0, 0)):
         assert distances(bags[:n], bags[:m], POINTS).shape == (n, m)
-
-
-@pytest.mark.parametrize("distances", BOUNDS)
-def test_bags_and_vectors_that_bound_nothing(distances):
-    bags = bags_of_words([["a"], ["b"]], VECTORS)
-    wrong = [(bags[:, :9], "do not fit 10 vectors"), (csr_array((1, 10)), "is empty")]
-    for weights in ([2.0], [np.nan], [1 + 1e-5], [2.0, -1.0]):
-        other = csr_array([[*weights, *[0] * (len(POINTS) - len(weights))]])
-        wrong.append((other, "not negative and add up to 1"))
-    for other, cause in wrong:
-        for pair in (bags, other), (other, bags):
-            with pytest.raises(ValueError, match=cause):
-                distances(*pair, POINTS)
-    for value in (np.nan, np.inf):
-        points = np.where(np.arange(len(POINTS))[:, None] == 1, value, POINTS)
-        with pytest.raises(ValueError, match="real and finite"):
-            distances(bags, bags[:1], points)
-        assert distances(bags[:1], bags[:1], points) == 0
-    with pytest.raises(ValueError, match="complex128"):
-        distances(bags, bags, POINTS + 1j)
 
 
 # Strings

@@ -144,14 +144,6 @@ def test_a_function_that_moves_stales_nothing(book):
     assert standing(book).changed == {"code": ["tiny/lower.py:double"]}
 
 
-def test_a_module_that_moves_is_confirmed(book):
-    (book.root / "tiny/study.py").rename(book.root / "tiny/studies.py")
-    edit(book.source("alpha"), "tiny.study", "tiny.studies")
-    assert confirmed(book).verdict == "confirmed"
-    edit(book.root / "tiny/studies.py", "WIDE = 2", "WIDE = 1 + 1")
-    assert confirmed(book).verdict == "not confirmed"
-
-
 def test_what_is_confirmed_names_its_commit_and_changes_nothing_else(book, capsys):
     """A renamed variable, the lock, the chapter, a refusal, a case of no size: at once.
 

@@ -14,7 +14,6 @@ from simlib.biharmonic import (
 )
 from simlib.datasets import bumpy_sphere
 from simlib.landmarks import uniform
-from simlib.similarity.budget import BudgetExceeded
 from support.matrices import Recorder, asymmetric, indefinite, quick
 from support.operators import path, random_laplacian
 
@@ -40,15 +39,6 @@ def test_product_on_a_path_is_bilinear():
     K = np.outer(x, x)
     approximation = biharmonic_approximation(Similarity.from_matrix(K), P, landmarks)
     np.testing.assert_allclose(approximation.toarray(), K, atol=1e-12)
-
-
-@pytest.mark.parametrize("nnz_per_row", [None, 2])
-def test_constants_are_exact(nnz_per_row):
-    landmarks = uniform(50, 7, rng=0)
-    P = operator(50, landmarks, nnz_per_row=nnz_per_row)
-    sim = Similarity.from_matrix(np.full((50, 50), -3.0))
-    approximation = biharmonic_approximation(sim, P, landmarks)
-    np.testing.assert_allclose(approximation.toarray(), -3, rtol=1e-9)
 
 
 @quick
@@ -85,14 +75,6 @@ def test_asks_for_the_landmarks_alone(symmetric, calls):
     assert np.isin(function.asked, landmarks).all()
     again = biharmonic_approximation(sim, operator(40, landmarks), landmarks)
     assert again.calls == calls == sim.calls
-
-
-def test_budget():
-    landmarks = uniform(40, 8, rng=0)
-    sim, function = from_function(indefinite(40), limit=35)
-    with pytest.raises(BudgetExceeded):
-        biharmonic_approximation(sim, operator(40, landmarks), landmarks)
-    assert function.asked == []
 
 
 @pytest.mark.parametrize("nnz_per_row", [None, 4])
@@ -140,21 +122,6 @@ def test_sparse_factors_answer_as_dense_ones():
         np.testing.assert_allclose(
             sparse.solve(x, ridge), np.linalg.solve(A + ridge * np.eye(60), x), **exact
         )
-
-
-def test_landmarks_as_a_list_and_other_formats_of_P():
-    K, landmarks = indefinite(40, dtype=np.float32), uniform(40, 8, rng=0)
-    P = operator(40, landmarks, nnz_per_row=3)
-    sim = Similarity.from_matrix(K)
-    exact = biharmonic_approximation(sim, P, landmarks)
-    np.testing.assert_array_equal(exact.landmarks, landmarks)
-    assert exact.method == "biharmonic_approximation"
-    for other in P.tocsc(), scipy.sparse.csr_matrix(P), P.toarray(order="F"):
-        same = biharmonic_approximation(sim, other, landmarks.tolist())
-        np.testing.assert_allclose(same.toarray(), exact.toarray(), atol=1e-6)
-    single = biharmonic_approximation(sim, P.astype(np.float32), landmarks)
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single.toarray(), exact.toarray(), atol=1e-4)
 
 
 # Accuracy

@@ -148,14 +148,6 @@ def test_word_vectors_are_views_of_one_read_only_array():
     array[0] = 9  # the caller's array stays writeable
 
 
-def test_word_vectors_keep_their_type():
-    for kind in np.float64, np.float32:
-        array = np.eye(2, dtype=kind)
-        assert np.shares_memory(WordVectors(("a", "b"), array).array, array)
-    for given, kind in [(np.float16, np.float32), (np.int64, float), (bool, float)]:
-        assert WordVectors(("a", "b"), np.eye(2, dtype=given)).array.dtype == kind
-
-
 def test_words_may_share_a_vector():
     array = np.eye(2, dtype=np.float32)
     vectors = WordVectors(("cat", "cats", "dog"), array, rows=[1, 1, 0])

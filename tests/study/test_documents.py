@@ -79,14 +79,6 @@ def test_all_eigenvectors_reproduce_the_absolute_matrix():
     np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-9)
 
 
-def test_fewer_eigenvectors_are_the_first():
-    D = distances("optimal")
-    every, some = (
-        document_features(D, "optimal", rank, gamma=1.0) for rank in (N_TRAIN, 5)
-    )
-    np.testing.assert_allclose(np.abs(some), np.abs(every[:, :5]), atol=1e-10)
-
-
 @pytest.mark.parametrize("function", [nystrom, tikhonov])
 def test_an_approximation_is_that_of_the_function(function):
     K = np.exp(-distances("raw")[:N_TRAIN])

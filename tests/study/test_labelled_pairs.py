@@ -41,11 +41,6 @@ def test_agreement_of_decisions_is_that_of_scikit_learn(ours, theirs):
     np.testing.assert_allclose(ours(decisions, LABELS), expected, atol=1e-12)
 
 
-def test_of_no_decision_no_share_is_right():
-    with pytest.raises(ValueError, match="no decision"):
-        accuracy([], [])
-
-
 def test_what_tells_nothing_has_no_agreement():
     assert pearson(np.ones(M), LABELS) == 0
     assert pearson(np.ones((2, 0)), []).tolist() == [0, 0]

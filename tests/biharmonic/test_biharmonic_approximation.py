@@ -14,6 +14,7 @@ from simlib.biharmonic import (
 )
 from simlib.datasets import bumpy_sphere
 from simlib.landmarks import uniform
+from simlib.similarity.budget import BudgetExceeded
 from support.matrices import Recorder, asymmetric, indefinite, quick
 from support.operators import path, random_laplacian
 
@@ -77,6 +78,14 @@ def test_asks_for_the_landmarks_alone(symmetric, calls):
     assert again.calls == calls == sim.calls
 
 
+def test_budget():
+    landmarks = uniform(40, 8, rng=0)
+    sim, function = from_function(indefinite(40), limit=35)
+    with pytest.raises(BudgetExceeded):
+        biharmonic_approximation(sim, operator(40, landmarks), landmarks)
+    assert function.asked == []
+
+
 @pytest.mark.parametrize("nnz_per_row", [None, 4])
 def test_one_operator_for_several_similarities(nnz_per_row):
     X = np.random.default_rng(0).random((40, 2))
@@ -122,6 +131,21 @@ def test_sparse_factors_answer_as_dense_ones():
         np.testing.assert_allclose(
             sparse.solve(x, ridge), np.linalg.solve(A + ridge * np.eye(60), x), **exact
         )
+
+
+def test_landmarks_as_a_list_and_other_formats_of_P():
+    K, landmarks = indefinite(40, dtype=np.float32), uniform(40, 8, rng=0)
+    P = operator(40, landmarks, nnz_per_row=3)
+    sim = Similarity.from_matrix(K)
+    exact = biharmonic_approximation(sim, P, landmarks)
+    np.testing.assert_array_equal(exact.landmarks, landmarks)
+    assert exact.method == "biharmonic_approximation"
+    for other in P.tocsc(), scipy.sparse.csr_matrix(P), P.toarray(order="F"):
+        same = biharmonic_approximation(sim, other, landmarks.tolist())
+        np.testing.assert_allclose(same.toarray(), exact.toarray(), atol=1e-6)
+    single = biharmonic_approximation(sim, P.astype(np.float32), landmarks)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single.toarray(), exact.toarray(), atol=1e-4)
 
 
 # Accuracy

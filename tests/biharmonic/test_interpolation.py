@@ -45,6 +45,18 @@ def test_harmonic_on_a_path_is_piecewise_linear():
     np.testing.assert_allclose(P, np.transpose(hats), atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("M", "exact"),
+    [
+        (path(1, 0.5, 0.25), [[1, 0], [6 / 7, 1 / 7], [4 / 7, 3 / 7], [0, 1]]),
+        (biharmonic_operator(path(1, 1, 1)), [[1, 0], [0.7, 0.3], [0.3, 0.7], [0, 1]]),
+    ],
+    ids=["conductances", "6 x - 4 y = 3 and 6 y - 4 x = -1"],
+)
+def test_two_ends_of_a_path(M, exact):
+    np.testing.assert_allclose(interpolation(M, [0, 3]), exact, atol=1e-14)
+
+
 def test_biharmonic_is_natural_at_the_ends():
     """It overshoots beyond the last landmark, where the harmonic one is constant."""
     L = path(1, 1, 1, 1)

@@ -61,6 +61,15 @@ def test_obtuse_angles_give_a_negative_weight():
     assert np.linalg.eigvalsh(L.toarray()).min() > -1e-14
 
 
+def test_path():
+    path = coo_array((np.ones(3), ([0, 1, 2], [1, 2, 3])), shape=(4, 4))
+    L = graph_laplacian(path + path.T)
+    stiffness = [[1, -1, 0, 0], [-1, 2, -1, 0], [0, -1, 2, -1], [0, 0, -1, 1]]
+    np.testing.assert_array_equal(L.toarray(), stiffness)
+    squared = [[2, -3, 1, 0], [-3, 6, -4, 1], [1, -4, 6, -3], [0, 1, -3, 2]]
+    np.testing.assert_array_equal(biharmonic_operator(L).toarray(), squared)
+
+
 def test_diagonal_of_an_adjacency_cancels():
     """However large it is."""
     A = weighted_graph(6, 0)

@@ -345,6 +345,16 @@ def test_not_positive_definite():
     np.testing.assert_allclose(P, np.ones((3, 1)), rtol=1e-15)
 
 
+def test_whole_columns_where_it_is_not_positive_definite():
+    M, landmarks = path(*[1] * 399).tolil(), np.arange(0, 400, 20)
+    M[100, 100] = M[101, 101] = 0
+    P, auto = (
+        interpolation(M, landmarks, nnz_per_row=1, renormalize=False, solver=solver)
+        for solver in ("superlu", "auto")
+    )
+    np.testing.assert_array_equal(auto.toarray(), P.toarray())
+
+
 def test_without_numba(monkeypatch):
     M = biharmonic_operator(path(1, 1, 1))
     P = interpolation(M, [0, 3], nnz_per_row=2).toarray()

@@ -44,14 +44,6 @@ def test_negative_mass(name):
     assert found == pytest.approx(mass, abs=0.02 if mass else 1e-10)
 
 
-@pytest.mark.parametrize("name", [*MATRICES, "point_clouds", "planar_roads"])
-def test_sizes_that_are_too_small(name):
-    with pytest.raises(ValueError, match="n must be at least"):
-        getattr(generated, name)(0)
-    with pytest.raises(ValueError, match="n_subdivisions must be at least 0"):
-        bumpy_sphere(-1)
-
-
 def test_cross_encoder_like_spectrum():
     n = 500
     w = np.linalg.eigvalsh(cross_encoder_like(n, rng=0))

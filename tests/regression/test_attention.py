@@ -90,6 +90,14 @@ def test_one_point_by_hand():
     assert model.n_iter_ == 1
 
 
+def test_two_orthogonal_points_by_hand():
+    """G is [[e, 1], [1, e]] at the unit vectors."""
+    model = Regressor(0.0, tol=1e-14).fit(np.eye(2), [1.0, -1.0])
+    np.testing.assert_allclose(
+        model.dual_coef_, [1 / (np.e - 1), -1 / (np.e - 1)], rtol=1e-13
+    )
+
+
 @each
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0, 1e3])
 @pytest.mark.parametrize("targets", [(), (3,)])
@@ -144,6 +152,16 @@ def test_predictions_for_rows_far_from_all_points():
         model.predict(900 * X[:2])
     with pytest.raises(ValueError, match="row 1 overflows"):
         model.predict([X[0], 1e200 * X[0]])
+
+
+@pytest.mark.parametrize("length", [1e2, 5e7, 1e200])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_predictions_for_long_rows_that_are_orthogonal_to_the_points(length, shift):
+    X, y = np.c_[sphere(60, 3) + shift, np.zeros(60)], normal(60)
+    model = Regressor(0.1).fit(X, y)
+    np.testing.assert_allclose(
+        model.predict(np.add(X, [0, 0, 0, length])), model.predict(X), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("norm", [0, 1e-8, 6.0])
@@ -309,6 +327,14 @@ def test_right_answer_or_a_word():
 def test_coefficients_beyond_floating_point():
     with pytest.raises(ValueError, match="beyond the range"):
         Regressor(0.0).fit([[0.0, 0.0], [1e-2, 0.0]], [1e308, -1e308])
+
+
+def test_float32_data_is_computed_in_float64():
+    X, y = sphere(100).astype(np.float32), normal(100).astype(np.float32)
+    model = Regressor(0.1).fit(X, y)
+    wide = Regressor(0.1).fit(X.astype(float), y.astype(float))
+    np.testing.assert_array_equal(model.dual_coef_, wide.dual_coef_)
+    assert model.residual_ < 1e-10
 
 
 @pytest.mark.parametrize(

@@ -334,6 +334,24 @@ def test_types(kind, d):
     assert maps.transform(np.eye(3, d, dtype=int)).dtype == np.float64
 
 
+@each
+def test_seeds(kind):
+    X = sphere(20, 5)
+
+    def draw(seed):
+        maps = ExponentialFeatures(60, kind=kind, random_state=seed)
+        return maps.fit_transform(X)
+
+    np.testing.assert_array_equal(draw(0), draw(0))
+    state = np.random.RandomState(0)
+    first = draw(state)
+    np.testing.assert_array_equal(first, draw(np.random.RandomState(0)))
+    if kind != "taylor":
+        assert (draw(0) != draw(1)).any()
+        assert (first != draw(state)).any()
+        assert (draw(None) != draw(None)).any()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @each

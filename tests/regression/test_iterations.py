@@ -19,6 +19,7 @@ from support.regression import (
     matrix,
     noisy,
     normal,
+    preconditioned_gap,
     sketched,
     unpreconditioned,
 )
@@ -112,6 +113,14 @@ def test_conjugate_gradients_with_equal_columns(impatient, error):
     A, y = np.repeat(normal(50, 1), 2, axis=1), np.array([[1.0], [-1]])
     with pytest.raises(error):
         conjugate_gradients(A, y, unpreconditioned(2), 1e-12, 100, impatient)
+
+
+def test_conjugate_gradients_recover_what_their_recursion_loses():
+    A, y = matrix(4096, 50, 1e8), normal(50, 1, seed=1)
+    R = sketched(A, 12)
+    x, steps, _ = conjugate_gradients(A, y, R, 1e-14)
+    assert preconditioned_gap(A, x, y, R) < 1e-8
+    assert steps <= 32
 
 
 # Against a dense solution

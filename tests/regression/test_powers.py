@@ -206,6 +206,16 @@ def test_a_data_frame_is_a_matrix():
         lstsq(frame.astype("Float64").mask(A > 0, pandas.NA), b)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_blocks_without_rows(method):
+    A, b = matrix(300, 4, 3), normal(300, seed=0)
+    expected = lstsq([A[:50], A[50:]], b, method=method, rng=0).x
+    sparse = scipy.sparse.csr_array((0, 4))
+    for parts in ([A[:0], A[:50], A[50:50], A[50:]], [A[:50], sparse, A[50:]]):
+        found = lstsq(parts, b, method=method, rng=0).x
+        np.testing.assert_array_equal(found, expected)
+
+
 # The preconditioner
 
 
@@ -384,12 +394,34 @@ def test_scales_near_the_end_of_the_range(method, scale):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("power", [-990, 990])
+def test_scales_at_the_end_of_the_range(method, power):
+    A, b = matrix(600, 8, 30), normal(600, seed=1)
+    expected = lstsq(A, b, method=method, rng=0)
+    found = lstsq(np.ldexp(A, power), b, method=method, rng=0)
+    assert relative(np.ldexp(found.x, power), expected.x) < 1e-11
+    for function in solve_gram, lambda *a, **k: odd_power(*a, 1, **k):
+        right_hand = b if function is not solve_gram else b[:8]
+        with pytest.raises(ValueError, match="beyond the range"):
+            function(np.ldexp(A, power), right_hand, method=method, rng=0)
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("decades", [40, 160])
 def test_columns_of_very_different_scales(method, decades):
     A, b = matrix(500, 8, 10), normal(500, seed=1)
     scales = np.logspace(0, -decades, 8)
     found = lstsq(A * scales, b, method=method, rng=0)
     np.testing.assert_allclose(found.x * scales, np.linalg.lstsq(A, b)[0], rtol=1e-12)
+
+
+@quick
+@given(seed=st.integers(0, 2**32 - 1), powers=st.integers(-40, 40))
+def test_powers_of_two_change_no_digit(seed, powers):
+    A, b = matrix(90, 5, 20, seed=seed), normal(90, seed=seed)
+    one = odd_power(A, b, 1, method="cholesky_qr", rng=seed).x
+    other = odd_power(A, b * 2.0**powers, 1, method="cholesky_qr", rng=seed).x
+    np.testing.assert_array_equal(other, one * 2.0**powers)
 
 
 # What is refused
@@ -449,6 +481,17 @@ def test_weights_that_are_none(options, message):
     options = {"A": matrix(50, 3, 5), "b": np.ones(50), "j": 1} | options
     with pytest.raises((ValueError, np.linalg.LinAlgError), match=message):
         odd_power(**options)
+
+
+def test_weights_of_small_integers():
+    A, b, W = matrix(50, 2, 5), normal(50, seed=0), np.array([[120, -60], [-60, 120]])
+    expected = odd_power(A, b, 1, weight=W.astype(float), rng=0).x
+    narrow = odd_power(A, b, 1, weight=W.astype(np.int8), rng=0).x
+    np.testing.assert_array_equal(narrow, expected)
+    unit = odd_power(A, b, 1, weight=np.eye(2, dtype=bool), rng=0).x
+    np.testing.assert_allclose(unit, odd_power(A, b, 1, rng=0).x, rtol=1e-12)
+    with pytest.raises(ValueError, match="symmetric"):
+        odd_power(A, b, 1, weight=np.array([[100, -128], [0, 127]], np.int8))
 
 
 def test_a_gram_matrix_without_digits():

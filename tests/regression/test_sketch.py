@@ -79,6 +79,14 @@ def test_hadamard_transform(n):
     assert not np.shares_memory(hadamard_transform(X), X)
 
 
+def test_hadamard_transform_of_integers_and_other_lengths():
+    few = np.array([200, 100], dtype=np.uint8)
+    np.testing.assert_array_equal(hadamard_transform(few), [300, 100])
+    for wrong in np.ones((0, 2)), np.ones((12, 2)), 1.0:
+        with pytest.raises(ValueError, match="must be a power of 2"):
+            hadamard_transform(wrong)
+
+
 # Products
 
 
@@ -464,12 +472,9 @@ def test_polynomial_sketch_types(degree, d, shared):
         assert type(single) is np.ndarray
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, P(A), rtol=1e-4, atol=1e-4)
-    for A in X.tolist(), np.asfortranarray(X):
-        np.testing.assert_allclose(P(A), P(X), atol=1e-12)
-    for name in "csc", "coo", "dok":
-        np.testing.assert_allclose(P(sparse.asformat(name)), P(sparse), atol=1e-12)
-    spmatrix = scipy.sparse.csr_matrix(sparse)
-    np.testing.assert_allclose(P(spmatrix), P(sparse), atol=1e-12)
+    np.testing.assert_allclose(P(np.asfortranarray(X)), P(X), atol=1e-12)
+    for other in sparse.tocoo(), scipy.sparse.csc_matrix(sparse):
+        np.testing.assert_allclose(P(other), P(sparse), atol=1e-12)
     assert P(X > 0).dtype == np.float64
     assert P(X[:0]).shape == (0, 20)
     if degree:

@@ -222,28 +222,6 @@ def test_the_steps_of_the_paper():
         np.testing.assert_allclose(found.x, expected, rtol=1e-6)
 
 
-def test_what_sketched_solve_refuses():
-    Z, y = normal(20, 4), normal(20)
-    for wrong in Z[0], scipy.sparse.csr_array(Z), Z[:0], Z[:, :0]:
-        with pytest.raises(ValueError, match="Z must be a"):
-            sketched_solve(wrong, y)
-    with pytest.raises(np.linalg.LinAlgError, match="Z is zero"):
-        sketched_solve(0 * Z, y)
-    with pytest.raises(ValueError, match="finite"):
-        sketched_solve(np.where(Z > 0, Z, np.nan), y)
-    with pytest.raises(ValueError, match="as Z has 4 rows"):
-        sketched_solve(Z.T, y)
-    for ridge in -1.0, 10**400:
-        with pytest.raises(ValueError, match="ridge must be"):
-            sketched_solve(Z, y, ridge=ridge)
-    for wrong in np.full(20, "a", object), np.full(20, np.nan), np.ones((20, 2, 2)):
-        with pytest.raises(ValueError, match="y must"):
-            sketched_solve(Z, wrong, ridge=1.0)
-    whole = y.round()
-    found = sketched_solve(Z, whole.astype(object), ridge=1.0, rng=0)
-    np.testing.assert_array_equal(found.x, sketched_solve(Z, whole, ridge=1.0, rng=0).x)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:x leaves a residual:scipy.linalg.LinAlgWarning")
 @pytest.mark.parametrize(

@@ -187,20 +187,6 @@ def test_decisions_refuse_what_they_cannot_use(arguments, message):
         out_of_fold_decisions(**{"scores": SCORES, "labels": LABELS} | arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n_resamples": 1}, "n_resamples"),
-        ({"confidence": 1.0}, "confidence"),
-        ({"reference": SCORES[:, 1:]}, "as many scores"),
-    ],
-)
-def test_the_bootstrap_refuses_what_it_cannot_use(arguments, message):
-    good = {"scores": SCORES, "reference": SCORES[0], "labels": LABELS}
-    with pytest.raises(ValueError, match=message):
-        paired_bootstrap(pearson, **good | arguments)
-
-
 @pytest.mark.parametrize("metric", [f1, accuracy])
 @pytest.mark.parametrize(
     ("said", "labels"),

@@ -64,19 +64,6 @@ def test_features_are_exponentials_of_the_distances():
     np.testing.assert_array_equal(fitted.transform(TEXTS), expected)
 
 
-def test_distance_of_a_single_word_is_the_mean_distance_to_it():
-    fitted = embedding(40)
-    found = fitted.distances([[word] for word in WORDS])
-    expected = [
-        [
-            np.linalg.norm(component - v, axis=1).mean()
-            for component in fitted.components_
-        ]
-        for v in UNIT
-    ]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-
-
 # Against a linear program and the distance itself
 
 
@@ -131,15 +118,6 @@ def test_order_and_repetition_of_the_whole_do_not_matter(x, random, times):
     np.testing.assert_allclose(fitted.transform([y]), fitted.transform([x]), rtol=1e-12)
 
 
-@given(st.integers(1, 30), st.integers(1, 9))
-@quick
-def test_lengths_of_random_documents(n_components, max_length):
-    fitted = embedding(n_components, max_length=max_length)
-    lengths = [len(component) for component in fitted.components_]
-    assert len(lengths) == n_components
-    assert set(lengths) <= set(range(1, max_length + 1))
-
-
 def test_every_length_is_as_likely():
     lengths = [
         len(component) for component in embedding(3000, max_length=5).components_
@@ -155,13 +133,6 @@ def test_more_features_keep_the_first():
     np.testing.assert_allclose(
         few.transform(TEXTS), many.transform(TEXTS)[:, :5] * np.sqrt(8), rtol=1e-12
     )
-
-
-@pytest.mark.parametrize("scale", [1, 7.5])
-def test_random_vectors_are_as_long_as_those_of_the_words(scale):
-    fitted = embedding(50, vectors=WordVectors(WORDS, scale * UNIT))
-    norms = np.linalg.norm(np.concatenate(fitted.components_), axis=1)
-    np.testing.assert_allclose(norms, scale, rtol=1e-6)
 
 
 def test_random_vectors_point_where_the_words_lie():

@@ -42,15 +42,6 @@ def test_product_on_a_path_is_bilinear():
     np.testing.assert_allclose(approximation.toarray(), K, atol=1e-12)
 
 
-@pytest.mark.parametrize("nnz_per_row", [None, 2])
-def test_constants_are_exact(nnz_per_row):
-    landmarks = uniform(50, 7, rng=0)
-    P = operator(50, landmarks, nnz_per_row=nnz_per_row)
-    sim = Similarity.from_matrix(np.full((50, 50), -3.0))
-    approximation = biharmonic_approximation(sim, P, landmarks)
-    np.testing.assert_allclose(approximation.toarray(), -3, rtol=1e-9)
-
-
 @quick
 @given(
     st.integers(2, 40),

@@ -76,14 +76,6 @@ def test_one_landmark_and_all(nnz_per_row, options):
     np.testing.assert_array_equal(_dense(P), np.eye(30)[:, turn])
 
 
-@pytest.mark.parametrize("nnz_per_row", [None, 3])
-@pytest.mark.parametrize("n", [1, 2])
-def test_smallest_graphs(n, nnz_per_row):
-    M = biharmonic_operator(path(*[1] * (n - 1)))
-    P = interpolation(M, [n - 1], nnz_per_row=nnz_per_row)
-    np.testing.assert_array_equal(_dense(P), np.ones((n, 1)))
-
-
 def test_linear_functions_between_two_rings_of_landmarks():
     """The operator applied to them is 0 but for the boundary and the ring beside it."""
     vertices, faces = flat_square(12)
@@ -204,22 +196,6 @@ def test_rows_of_which_next_to_nothing_was_kept(nnz_per_row):
         np.testing.assert_allclose(P[row], largest / largest.sum(), atol=1e-9)
 
 
-def test_renormalisation_recovers_most_of_the_error():
-    mesh = bumpy_sphere(4)
-    M = surface_operator(mesh)
-    landmarks = uniform(2562, 180, rng=0)
-    smooth = mesh.vertices + 2
-
-    def squared_error(**options):
-        P = interpolation(M, landmarks, **options)
-        return np.square(P @ smooth[landmarks] - smooth).sum()
-
-    dense = squared_error()
-    lost = squared_error(nnz_per_row=15, renormalize=False) - dense
-    assert lost > dense
-    assert squared_error(nnz_per_row=15) - dense < 0.05 * lost
-
-
 # What holds always
 
 
@@ -281,19 +257,6 @@ def test_landmarks_in_any_order_and_type():
             np.testing.assert_allclose(_dense(turned), P[:, turn], atol=1e-12)
 
 
-def test_kinds_of_matrices():
-    M = biharmonic_operator(random_laplacian(40, 0))
-    landmarks = uniform(40, 12, rng=0)
-    wide = csr_array((M.data, M.indices.astype(np.int64), M.indptr.astype(np.int64)))
-    others = M.toarray(), np.asfortranarray(M.toarray()), M.tocsc(), M.tocoo(), wide
-    for nnz_per_row in None, 4:
-        P = interpolation(M, landmarks, nnz_per_row=nnz_per_row)
-        for other in others:
-            same = interpolation(other, landmarks, nnz_per_row=nnz_per_row)
-            np.testing.assert_allclose(_dense(same), _dense(P), atol=1e-12)
-            assert same.dtype == np.float64
-
-
 def test_entries_stored_twice_or_as_zero():
     M = biharmonic_operator(random_laplacian(40, 0))
     landmarks = uniform(40, 12, rng=0)
@@ -305,15 +268,6 @@ def test_entries_stored_twice_or_as_zero():
         same = _dense(interpolation(again, landmarks, **options))
         np.testing.assert_allclose(same, P, atol=1e-10)
     assert again.nnz == 3 * M.nnz
-
-
-def test_numbers_of_four_bytes():
-    """They are a third of what P takes."""
-    M = surface_operator(bumpy_sphere(2))
-    for options in SPARSE:
-        P = interpolation(M, [0, 50, 100], nnz_per_row=2, **options)
-        assert P.indices.dtype == P.indptr.dtype == np.int32
-        assert P.has_canonical_format
 
 
 def test_poor_rows_take_few_solves_with_the_one_factor(monkeypatch):
@@ -403,12 +357,9 @@ def test_operator_whose_rows_do_not_sum_to_0():
 @pytest.mark.parametrize(
     ("landmarks", "message"),
     [
-        ([], "array of indices"),
         ([0, 0], "none twice"),
         ([4], "between 0 and 3"),
         ([-1], "between 0 and 3"),
-        ([[0, 1]], "one-dimensional"),
-        ([0.0], "array of indices"),
         ([True, False, False, True], "array of indices"),
     ],
 )
@@ -421,9 +372,6 @@ def test_impossible_landmarks(landmarks, message):
     ("options", "message"),
     [
         ({"nnz_per_row": 0}, "above 0; got 0"),
-        ({"nnz_per_row": -1}, "got -1"),
-        ({"nnz_per_row": np.nan}, "got nan"),
-        ({"nnz_per_row": np.inf}, "got inf"),
         ({"nnz_per_row": 1, "by": "rows"}, "by is one of column, row; got .rows"),
         ({"solver": "cholmod"}, "superlu; got .cholmod"),
         ({"solver": "selected"}, "for a sparse P by column"),

@@ -43,11 +43,7 @@ def soup(vertices, faces):
 @pytest.mark.parametrize(
     ("vertices", "faces", "kind", "message"),
     [
-        (np.zeros((4, 2)), TETRAHEDRON[1], ValueError, r"got \(4, 2\)"),
-        (np.full((4, 3), np.nan), TETRAHEDRON[1], ValueError, "finite"),
-        (TETRAHEDRON[0] * 1j, TETRAHEDRON[1], ValueError, "real.* complex128"),
         (np.zeros((1, 3)), np.zeros((0, 3), int), ValueError, "1 vertices alone"),
-        (np.zeros((0, 3)), np.zeros((0, 3), int), ValueError, "0 vertices alone"),
         (TETRAHEDRON[0], np.zeros((2, 4), int), ValueError, r"`faces`.* \(2, 4\)"),
         (TETRAHEDRON[0], np.zeros((2, 3)), ValueError, "`faces`.* got float64"),
         (TETRAHEDRON[0], TETRAHEDRON[1] + 1, IndexError, "numbered 0 to 3; got 4"),
@@ -109,9 +105,3 @@ def test_merging():
     vertices, faces, index = merge_vertices(corners, [[0, 1, 2], [0, 3, 1], [2, 1, 3]])
     assert vertices.dtype == np.float32
     assert (faces.tolist(), index.tolist()) == ([[0, 1, 2]], [0, 1, 2, 0])
-
-
-def test_twice_the_faces_have_the_area_of_one():
-    vertices, faces = flat_square(4)
-    merged = merge_vertices(vertices, np.vstack([faces, faces]))[:2]
-    assert mesh_laplacian(*merged)[1].sum() == pytest.approx(1)

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from simlib.biharmonic import neighbor_graph
@@ -53,15 +52,6 @@ def test_perplexity_one_means_the_nearest_alone():
 
 
 # Against another way
-
-
-@pytest.mark.parametrize(("n_neighbors", "perplexity"), [(5, 3), (20, 20), (8, 100)])
-def test_against_brent(n_neighbors, perplexity):
-    X = np.random.default_rng(0).standard_normal((60, 3))
-    A = neighbor_graph(X, n_neighbors=n_neighbors, perplexity=perplexity)
-    np.testing.assert_allclose(
-        A.toarray(), row_by_row(X, n_neighbors, perplexity), atol=1e-9
-    )
 
 
 @quick
@@ -118,14 +108,6 @@ def test_two_far_clouds_have_their_own_weights():
     assert abs(A[60:, 60:] - B).max() < 1e-6
 
 
-def test_two_clouds_are_two_pieces():
-    X = np.random.default_rng(0).random((30, 2))
-    A = neighbor_graph(np.vstack([X, X + 100]), n_neighbors=4, perplexity=3)
-    one = neighbor_graph(X, n_neighbors=4, perplexity=3).toarray()
-    np.testing.assert_allclose(A.toarray(), np.kron(np.eye(2), one), atol=1e-9)
-    assert connected_components(one)[0] < connected_components(A)[0]
-
-
 @pytest.mark.parametrize("n_neighbors", [1, 4, 29])
 def test_equal_points(n_neighbors):
     A = neighbor_graph(np.ones((30, 2)), n_neighbors=n_neighbors)
@@ -134,13 +116,6 @@ def test_equal_points(n_neighbors):
     i, j = A.nonzero()
     np.testing.assert_allclose(A.data, (1 / sizes[i] + 1 / sizes[j]) / 2)
     assert (A.diagonal() == 0).all()
-
-
-def test_types_of_numbers():
-    X = np.random.default_rng(0).integers(0, 50, (30, 2))
-    A = neighbor_graph(X, n_neighbors=4).toarray()
-    for other in (X.tolist(), X.astype(np.float32), np.asfortranarray(X)):
-        np.testing.assert_array_equal(neighbor_graph(other, n_neighbors=4).toarray(), A)
 
 
 @pytest.mark.parametrize("d", [2, 40])
@@ -157,15 +132,11 @@ def test_points_of_any_size(d):
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (np.zeros(5), {}, r"\(n, d\); got \(5,\)"),
-        (np.full((30, 2), np.nan), {}, "finite"),
         (csr_array(np.eye(30)), {}, "sparse"),
-        (np.full((30, 2), 1j), {}, "complex128"),
         (np.zeros((20, 2)), {}, "between 1 and 19; got 20"),
         (np.zeros((20, 2)), {"n_neighbors": 0}, "between 1 and 19"),
         (np.zeros((1, 2)), {"n_neighbors": 1}, "between 1 and 0"),
         (np.zeros((30, 2)), {"perplexity": 0.5}, "at least 1; got 0.5"),
-        (np.zeros((30, 2)), {"perplexity": np.nan}, "at least 1; got nan"),
     ],
 )
 def test_impossible_points(X, options, message):

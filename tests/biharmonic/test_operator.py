@@ -6,7 +6,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import coo_array, csr_array
-from scipy.spatial import ConvexHull, Delaunay
+from scipy.spatial import ConvexHull
 
 from simlib.biharmonic import (
     biharmonic_operator,
@@ -146,25 +146,6 @@ def test_cortex_operator(data):
     assert 19 < M.nnz / M.shape[0] < 21
 
 
-def test_mass_is_the_area():
-    mesh = bumpy_sphere(2)
-    a, b, c = np.moveaxis(mesh.vertices[mesh.faces], 1, 0)
-    area = np.linalg.norm(np.cross(b - a, c - a), axis=1).sum() / 2
-    assert mesh_laplacian(*TETRAHEDRON)[1].sum() == pytest.approx(8 * np.sqrt(3))
-    assert mesh_laplacian(mesh.vertices, mesh.faces)[1].sum() == pytest.approx(area)
-
-
-def test_linear_functions_are_harmonic_inside():
-    """At the boundary they are not: their flux through it is not 0."""
-    points = np.random.default_rng(1).random((300, 2))
-    triangles = Delaunay(points)
-    L, _ = mesh_laplacian(np.pad(points, ((0, 0), (0, 1))), triangles.simplices)
-    inside = np.setdiff1d(np.arange(300), triangles.convex_hull)
-    flux = L @ points @ [2.0, -3.0]
-    assert abs(flux[inside]).max() < 1e-9
-    assert abs(flux[triangles.convex_hull]).max() > 0.1
-
-
 @pytest.mark.parametrize("power", [-500, -300, 300, 500])
 def test_coordinates_of_any_size(power):
     mesh = bumpy_sphere(2)
@@ -172,31 +153,6 @@ def test_coordinates_of_any_size(power):
     scaled, masses = mesh_laplacian(np.ldexp(mesh.vertices, power), mesh.faces)
     np.testing.assert_array_equal(scaled.toarray(), L.toarray())
     np.testing.assert_array_equal(np.ldexp(masses, -2 * power), mass)
-
-
-def test_types_of_numbers():
-    vertices, faces = TETRAHEDRON
-    L, mass = mesh_laplacian(vertices, faces)
-    others = (
-        (vertices.tolist(), faces.tolist()),
-        (vertices.astype(np.float32), faces.astype(np.uint32)),
-        (np.asfortranarray(vertices), np.repeat(faces, 2, axis=1)[:, ::2]),
-        (vertices, faces[:, ::-1]),
-    )
-    for arguments in others:
-        stiffness, masses = mesh_laplacian(*arguments)
-        assert stiffness.dtype == masses.dtype == np.float64
-        np.testing.assert_allclose(stiffness.toarray(), L.toarray(), atol=1e-14)
-        np.testing.assert_allclose(masses, mass)
-
-
-def test_kinds_of_matrices():
-    A = (weighted_graph(6, 0) > 0).astype(int)
-    L = graph_laplacian(A).toarray()
-    for kind in (bool, np.int8, np.float32, csr_array, coo_array):
-        other = A.astype(kind) if isinstance(kind, type(int)) else kind(A)
-        np.testing.assert_array_equal(graph_laplacian(other).toarray(), L)
-    np.testing.assert_allclose(biharmonic_operator(L).toarray(), L @ L, atol=1e-14)
 
 
 def test_mass_on_the_diagonal_of_a_sparse_array():
@@ -230,10 +186,6 @@ def test_meshes_without_a_laplacian(vertices, faces, message):
     ("matrix", "message"),
     [
         (np.ones((2, 3)), r"square; got shape \(2, 3\)"),
-        ([[0, np.nan], [np.nan, 0]], "finite"),
-        ([[0, np.inf], [np.inf, 0]], "finite"),
-        (np.ones(2), r"square; got shape \(2,\)"),
-        (np.full((2, 2), 1j), "real and finite; this one of complex128"),
         (csr_array(np.full((2, 2), 1j)), "real and finite; this one of complex128"),
         ([[0, 1], [0, 0]], "symmetric; got one that is not"),
     ],
@@ -277,11 +229,7 @@ def test_weights_of_which_the_sums_are_no_numbers():
     ("mass", "message"),
     [
         (np.ones(3), r"the diagonal of D.* \(4,\); got \(3,\)"),
-        (np.ones((4, 4)), r"got \(4, 4\)"),
-        ([1, 1, 0, 1], "positive"),
         ([1, 1, -1, 1], "positive"),
-        ([1, 1, np.nan, 1], "finite"),
-        ([1, 1, 1j, 1], "real"),
         (csr_array(np.ones((4, 4))), "sparse `mass` is diagonal"),
         (scipy.sparse.eye_array(4, 5), r"\(4, 4\); got \(4, 5\)"),
         (scipy.sparse.diags_array([1.0, 1, 0, 1]), "positive"),

@@ -123,29 +123,9 @@ def test_kept_on_the_sphere():
     assert check_kept(L, landmarks, 330) < 1e-6
 
 
-@pytest.mark.parametrize("reach", [1, 4, 12])
-def test_reach_of_less_than_the_neighbors(reach):
-    """The right side of a column has some 18 entries."""
-    M = surface_operator(bumpy_sphere(3))
-    landmarks = uniform(642, 30, rng=0)
-    columns, _ = selected_columns(M, landmarks, 1, reach=reach)
-    exact = interpolation(M, landmarks)[columns.indices, np.arange(30)]
-    np.testing.assert_allclose(columns.data, exact, atol=1e-12)
-
-
 def test_kept_on_the_roads(data):
     M = roads(8000)
     assert check_kept(M, uniform(8000, 400, rng=0), 950) < 1e-6
-
-
-def test_same_as_superlu():
-    M = surface_operator(bumpy_sphere(3))
-    landmarks = uniform(642, 30, rng=0)
-    for renormalize in True, False:
-        options = {"nnz_per_row": 10, "renormalize": renormalize}
-        P = interpolation(M, landmarks, solver="selected", **options)
-        other = interpolation(M, landmarks, solver="superlu", **options)
-        assert abs(P - other).max() < 1e-10
 
 
 def test_two_threads():
@@ -340,25 +320,7 @@ def test_columns_of_other_code_are_computed_again(tmp_path, monkeypatch):
     assert counts == [counts[0], counts[0], 2 * counts[0]]
 
 
-def test_progress(capsys):
-    in_parts_of_nine(None, solver="auto", progress=True)
-    assert "60.0/60.0" in capsys.readouterr().err
-
-
 # What it takes
-
-
-def test_touched():
-    """All that is looked at, and its ancestors; never more than there are."""
-    M = surface_operator(bumpy_sphere(4))
-    landmarks = uniform(2562, 100, rng=0)
-    _, some = selected_columns(M, landmarks, 50)
-    _, more = selected_columns(M, landmarks, 50, reach=400)
-    _, every = selected_columns(M, landmarks, 50, reach=10**9)
-    assert (some >= 200).all()
-    assert (more >= 400).all()
-    assert (more >= some).all()
-    np.testing.assert_array_equal(every, 2462)
 
 
 def test_touched_on_spheres_grows_like_the_depth():

@@ -44,14 +44,6 @@ def test_negative_mass(name):
     assert found == pytest.approx(mass, abs=0.02 if mass else 1e-10)
 
 
-@pytest.mark.parametrize("name", [*MATRICES, "point_clouds", "planar_roads"])
-def test_sizes_that_are_too_small(name):
-    with pytest.raises(ValueError, match="n must be at least"):
-        getattr(generated, name)(0)
-    with pytest.raises(ValueError, match="n_subdivisions must be at least 0"):
-        bumpy_sphere(-1)
-
-
 def test_cross_encoder_like_spectrum():
     n = 500
     w = np.linalg.eigvalsh(cross_encoder_like(n, rng=0))
@@ -146,14 +138,6 @@ def test_word_vectors_are_views_of_one_read_only_array():
     with pytest.raises(ValueError, match="read-only"):
         vectors["a"][0] = 1
     array[0] = 9  # the caller's array stays writeable
-
-
-def test_word_vectors_keep_their_type():
-    for kind in np.float64, np.float32:
-        array = np.eye(2, dtype=kind)
-        assert np.shares_memory(WordVectors(("a", "b"), array).array, array)
-    for given, kind in [(np.float16, np.float32), (np.int64, float), (bool, float)]:
-        assert WordVectors(("a", "b"), np.eye(2, dtype=given)).array.dtype == kind
 
 
 def test_words_may_share_a_vector():

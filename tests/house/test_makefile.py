@@ -142,14 +142,6 @@ def test_an_environment_is_made_once(checkout):
     assert checkout.make(f"PYTHON={python}") == (0, "", [])
 
 
-def test_a_python_that_was_refused_leaves_the_environment(checkout):
-    new, old = checkout.python("new", 3, 12, 1), checkout.python("old", 3, 10, 13)
-    checkout.make(f"PYTHON={new}")
-    assert checkout.make(f"PYTHON={old}")[0] != 0
-    assert checkout.ready
-    assert checkout.make(f"PYTHON={new}") == (0, "", [])
-
-
 @pytest.mark.parametrize(
     "other", [((3, 13, 0), "/somewhere"), ((3, 12, 1), "/somewhere/else")]
 )
@@ -194,14 +186,6 @@ def test_a_new_lock_is_installed_into_the_environment_there_is(checkout):
     checkout.broken.touch()
     assert checkout.make(f"PYTHON={python}")[0] != 0
     assert not checkout.ready
-
-
-def test_an_environment_of_its_own(checkout):
-    first, second = checkout.python("a", 3, 12, 1), checkout.python("b", 3, 13, 0)
-    checkout.make(f"PYTHON={first}")
-    made = checkout.make(f"PYTHON={second}", "VENV=build/b", goal="build/b/ready")
-    assert made == (0, "", ["b -m venv build/b"])
-    assert checkout.make(f"PYTHON={first}") == (0, "", [])
 
 
 def test_nothing_that_is_no_environment_is_cleared(checkout):

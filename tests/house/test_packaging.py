@@ -168,23 +168,6 @@ except ImportError as error:
     assert "pip install simlib[mesh]" in said
 
 
-@pytest.mark.parametrize(
-    ("statement", "most", "without"),
-    [
-        ("import simlib, simlib.regression", 3, ("similarity", "approximation")),
-        ("from simlib.regression import lstsq", 20, ("similarity", "approximation")),
-        ("from simlib import Similarity", 20, ("lowrank", "approximation")),
-        ("from simlib import LowRank", 10, ("similarity", "approximation")),
-    ],
-)
-def test_a_package_loads_what_it_uses(statement, most, without):
-    code = f"import sys; {statement}; print(*sys.modules)"
-    names = run(sys.executable, "-c", code, folder=ROOT).split()
-    loaded = [name.split(".") for name in names if name.startswith("simlib")]
-    assert 0 < len(loaded) <= most
-    assert not {name[1] for name in loaded if len(name) > 1} & set(without)
-
-
 # What is said beside the code
 
 

@@ -13,29 +13,26 @@ from simlib import METHODS
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("page", ["README.md", "book/index.md"])
-def test_python_examples_run(page, capsys):
+def python_blocks(page):
+    """Return the examples of a page, each with the output shown below, or ""."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert blocks
-    for block in blocks:
+    pattern = r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?"
+    return re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/index.md"])
+def test_python_examples_run_and_print_what_is_shown(page, capsys):
+    blocks = python_blocks(page)
+    assert any(shown for _, shown in blocks)
+    for block, shown in blocks:
         names = {}
         exec(compile(block, page, "exec"), names)
-        assert capsys.readouterr().out, "an example shows nothing"
+        printed = capsys.readouterr().out
+        assert printed, "an example shows nothing"
+        assert printed == (shown or printed)
         if "sim" in names:
             sim = names["sim"]
             assert sim.calls < sim.n * (sim.n + 1) / 2 * 0.9, "it evaluates everything"
-
-
-@pytest.mark.parametrize("page", ["README.md", "book/index.md"])
-def test_output_that_is_shown_is_what_the_example_prints(page, capsys):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    pattern = r"^```python\n(.*?)^```\n\n```text\n(.*?)^```"
-    shown = re.findall(pattern, text, re.MULTILINE | re.DOTALL)
-    assert shown
-    for block, output in shown:
-        exec(compile(block, page, "exec"), {})
-        assert capsys.readouterr().out == output
 
 
 def test_the_grid_search_evaluates_no_pair_twice(monkeypatch):
@@ -46,9 +43,7 @@ def test_the_grid_search_evaluates_no_pair_twice(monkeypatch):
         return function(x, y, **options)
 
     monkeypatch.setattr(JaroWinkler, "similarity", recorded)
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    [block] = [block for block in blocks if "GridSearchCV" in block]
+    [block] = [one for one, _ in python_blocks("README.md") if "GridSearchCV" in one]
     names = {}
     exec(compile(block, "README.md", "exec"), names)
     sim = names["sim"]  # of a few pairs both orders are compared

@@ -8,7 +8,6 @@ import shutil
 from types import SimpleNamespace
 
 import nbformat
-import pytest
 from sphinx.util.docutils import docutils_namespace
 
 import simlib
@@ -153,19 +152,6 @@ def test_pictures_wait_under_a_slider_and_the_last_is_seen():
     assert "http" not in re.sub(r"base64,[^\"]*", "", page)
     again = {label: plt.figure(figsize=(1, 1)) for label in pictures}
     assert frames(again, name="<landmarks>", alt='A "plain" square').data == page
-
-
-def test_another_picture_may_be_seen_first():
-    from matplotlib.figure import Figure
-
-    pictures = {n: Figure(figsize=(1, 1)) for n in (1, 2, 3)}
-    page = frames(pictures, name="landmarks", alt="Nothing", first=2).data
-    kept = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
-    assert f'<img src="{json.loads(kept[1])[1][1]}"' in page
-    assert 'max="2" value="1"' in page
-    for none, first in (({}, None), ({2: None}, 3)):
-        with pytest.raises(ValueError, match="no picture with the label"):
-            frames(none, name="landmarks", alt="Nothing", first=first)
 
 
 def built(folder, text):

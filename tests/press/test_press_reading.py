@@ -2,12 +2,10 @@
 
 import os
 import sys
-import warnings
-from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 
-from press import reader, status
+from press import status
 from press.chapters import parameters, parse_chapter
 from press.cli import main
 from press.repository import write_atomically
@@ -76,15 +74,6 @@ def test_status_names_the_record_of_a_chapter_that_is_gone(tiny, capsys):
     assert "oldname" not in capsys.readouterr().out
 
 
-def test_a_press_of_no_checkout_says_so_instead_of_reading_a_chapter(
-    tiny, monkeypatch, tmp_path
-):
-    monkeypatch.setattr("press.repository.__file__", str(tmp_path / "x/a/b/c.py"))
-    (tiny.book / "press").mkdir()
-    with pytest.raises(OSError, match=r"pip install -e \. -e \./book"):
-        reader.ChapterReader.read(str(tiny.source("alpha")))
-
-
 def test_without_the_extra_the_command_names_it(tiny, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "yaml", None)
     assert main(["--status"], tiny) == 1
@@ -111,14 +100,3 @@ def test_a_default_that_json_cannot_hold_is_given_by_its_code(tiny):
     tiny.source("alpha").write_text(text)
     (row,) = status(["alpha"], repository=tiny)
     assert row.notebook is None
-
-
-def test_papermill_alone_warns_less_for_the_press():
-    spec = spec_from_file_location("press.again", reader.__file__)
-    told = "The specified file (a.md) does not end in one of ['.ipynb', '.json']"
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.resetwarnings()
-        spec.loader.exec_module(module_from_spec(spec))
-        for module in ("papermill.iorw", "mine"):
-            warnings.warn_explicit(told, UserWarning, "file.py", 1, module)
-    assert len(caught) == 1

@@ -8,9 +8,8 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_approximation import RBFSampler
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from simlib import AttentionKernelRegressor
@@ -123,25 +122,6 @@ def test_the_dense_solution(preconditioner, ridge, targets):
     )
 
 
-@pytest.mark.parametrize("targets", [(), (2,)])
-def test_kernel_ridge_of_scikit_learn(targets):
-    X, y, new = sphere(120, 5, 1.5), normal(120, *targets), sphere(30, 5, seed=1)
-    model = Regressor(0.3, tol=1e-13).fit(X, y)
-    given = KernelRidge(alpha=0.3, kernel="precomputed").fit(attention(X), y)
-    called = KernelRidge(alpha=0.3, kernel=lambda x, z: np.exp(x @ z)).fit(X, y)
-    for other, rows in ((given, np.exp(new @ X.T)), (called, new)):
-        np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, rtol=1e-9)
-        np.testing.assert_allclose(model.predict(new), other.predict(rows), rtol=1e-9)
-
-
-def test_more_columns_than_points_are_exact():
-    X, y = sphere(80, 5), normal(80)
-    for preconditioner in ("rpcholesky", "nystroem"):
-        model = Regressor(1e-2, preconditioner=preconditioner, rank=1000).fit(X, y)
-        assert model.n_iter_ <= 2
-        assert model.rank_ <= 80
-
-
 # Hard inputs
 
 
@@ -184,14 +164,6 @@ def test_predictions_for_long_rows_that_are_orthogonal_to_the_points(length, shi
     )
 
 
-@pytest.mark.parametrize("norm", [0, 1e-8, 6.0, 16.9, 40.0, 1e3])
-def test_a_single_row_of_any_length(norm):
-    X, y = np.array([[0.6 * norm, 0.8 * norm]]), np.array([3.0])
-    model = Regressor(2.0).fit(X, y)
-    expected = 3 / (1 + 2 * np.exp(-(norm**2)))
-    np.testing.assert_allclose(model.predict(X), expected, rtol=1e-9)
-
-
 @pytest.mark.parametrize("norm", [0, 1e-8, 6.0])
 @pytest.mark.parametrize("ridge", [1e-2, 1.0])
 def test_one_row_of_another_length(norm, ridge):
@@ -218,18 +190,6 @@ def test_one_row_so_long_that_rounding_hides_its_target(norm):
     assert relative(model.dual_coef_, alpha) < 1e-10
     assert model.residual_ < 10 * relative(attention(X) @ alpha + alpha, y)
     np.testing.assert_allclose(model.predict(cloud()), np.exp(cloud() @ X.T) @ alpha)
-
-
-@pytest.mark.filterwarnings(
-    "ignore:The relative residual:sklearn.exceptions.ConvergenceWarning"
-)
-def test_one_row_of_norm_12():
-    """At the edge of what rounding allows; there was a residual of 1.3."""
-    X, y = cloud(12.0), normal(800, seed=1)
-    model = Regressor().fit(X, y)
-    assert model.residual_ < 1e-8
-    assert model.n_iter_ <= 20
-    np.testing.assert_allclose(model.predict(X), y - model.dual_coef_, atol=1e-6)
 
 
 @pytest.mark.parametrize("norm", [40.0, 1e3])
@@ -262,18 +222,6 @@ def test_standardised_data_are_solved_as_by_a_dense_decomposition(load, share):
     assert model.residual_ < 10 * relative(attention(X) @ alpha + ridge * alpha, y)
 
 
-def test_long_twins():
-    """Where Cholesky's decomposition fails, equal targets are met."""
-    X, y = cloud(6.0), normal(800, seed=1)
-    X[0], y[0] = X[-1], y[-1]
-    model = Regressor().fit(X, y)
-    assert model.residual_ < 1e-10
-    np.testing.assert_allclose(model.dual_coef_[0], model.dual_coef_[-1], rtol=1e-3)
-    y[0] += 1
-    with pytest.warns(ConvergenceWarning, match="rounding"):
-        model.fit(X, y)
-
-
 @pytest.mark.parametrize("length", [1e5, 1e200])
 def test_rows_too_long_for_their_exponents(length):
     with pytest.raises(ValueError, match="Scale the rows"):
@@ -297,41 +245,12 @@ def test_columns_of_0_to_10_are_refused_with_the_scale_that_fits(d, max_iter):
         assert abs(model.predict(X / (10 * once))).max() < 2
 
 
-@pytest.mark.parametrize("d", [2, 5])
-def test_a_fit_that_does_not_arrive_is_no_refusal(d):
-    """These rows are solved up to a residual of 0.03, or as far as steps permit."""
-    X = np.random.default_rng(0).uniform(0, 5, (400, d))
-    y = np.sin(X.sum(axis=1))
-    for max_iter in (1, 3, 30):
-        with pytest.warns(ConvergenceWarning, match=f"max_iter={max_iter}"):
-            Regressor(max_iter=max_iter, preconditioner=None).fit(X, y)
-
-
 def test_the_model_keeps_a_copy_of_the_points():
     X, y = sphere(50, 3), normal(50)
     model = Regressor().fit(X, y)
     expected, points = model.predict(X[:5]), X[:5].copy()
     X[:] = 0
     np.testing.assert_array_equal(model.predict(points), expected)
-
-
-def test_rows_of_very_different_norms_are_reported():
-    X = sphere(100, 3, 40.0)
-    X[:10] = 0
-    with pytest.warns(ConvergenceWarning, match="of norm 40: .* Scale the rows"):
-        model = Regressor().fit(X, normal(100))
-    assert model.residual_ > 0.01
-    assert np.isfinite(model.dual_coef_).all()
-
-
-@pytest.mark.parametrize("preconditioner", [None, "rpcholesky", "nystroem"])
-def test_rows_of_different_norms(preconditioner):
-    """As after a StandardScaler: norms from 1 to 5, and a diagonal from 4 to 3e12."""
-    X, y = normal(500, 10), normal(500, seed=1)
-    model = Regressor(1.0, preconditioner=preconditioner).fit(X, y)
-    assert model.residual_ < 1e-10
-    assert model.n_iter_ < 80
-    np.testing.assert_allclose(model.dual_coef_, dense(X, y, 1.0), rtol=1e-4, atol=1e-9)
 
 
 def test_repeated_rows_and_zero_rows():
@@ -422,13 +341,8 @@ def test_float32_data_is_computed_in_float64():
     ("options", "match"),
     [
         ({"ridge": -1.0}, "ridge must be"),
-        ({"ridge": np.nan}, "ridge must be"),
-        ({"ridge": np.inf}, "ridge must be"),
         ({"ridge": 10**400}, "ridge must be"),
-        ({"ridge": "large"}, "ridge must be"),
-        ({"rank": 0}, "rank must be"),
         ({"rank": True}, "rank must be"),
-        ({"rank": 2.5}, "rank must be"),
         ({"max_iter": 0}, "max_iter must be"),
         ({"tol": 0.0}, "tol must lie"),
         ({"preconditioner": "jacobi"}, "preconditioner is"),
@@ -438,17 +352,6 @@ def test_float32_data_is_computed_in_float64():
 def test_options_out_of_range(options, match):
     with pytest.raises((ValueError, TypeError), match=match):
         Regressor(**options).fit(sphere(10), normal(10))
-
-
-def test_data_that_are_no_numbers():
-    X, y = sphere(10), normal(10)
-    with pytest.raises(ValueError, match=r"pass y\.toarray\(\)"):
-        Regressor().fit(X, scipy.sparse.csr_array(normal(10, 2)))
-    with pytest.raises(ValueError, match="NaN"):
-        Regressor().fit(X, np.where(y > 0, y, np.nan))
-    X[3, 2] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        Regressor().fit(X, y)
 
 
 # The same again
@@ -478,12 +381,6 @@ def test_transformers_are_cloned_and_grid_search_finds_the_ridge():
     search = GridSearchCV(model, {"ridge": [1e-3, 1e3]}, cv=3).fit(X, y)
     assert search.best_params_ == {"ridge": 1e-3}
     assert not hasattr(features, "n_components_")
-
-
-def test_sparse_features_of_integers_as_a_preconditioner():
-    X, y = np.random.default_rng(0).integers(4, size=(300, 3)) / 4, normal(300)
-    model = Regressor(1.0, preconditioner=OneHotEncoder()).fit(X, y)
-    np.testing.assert_allclose(model.dual_coef_, dense(X, y, 1.0), atol=1e-8)
 
 
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
@@ -552,18 +449,6 @@ def test_iterations_on_the_sphere():
     assert counts["taylor"] <= 13
     assert counts["tensor_srht"] <= 32
     assert counts["shared_tree"] > 2 * counts["tensor_srht"]
-
-
-def test_iterations_in_a_subspace():
-    n = 1200
-    X, ridge = subspace(n), 1e-6 * n
-    assert 250 <= iterations(X, ridge, None) <= 350
-    model = Regressor(ridge, rank=300).fit(X, normal(n, seed=5))
-    assert model.n_iter_ <= 4
-    assert model.rank_ <= 180
-    for kind in ("shared_tree", "tensor_srht", "polynomial_count_sketch"):
-        features = ExponentialFeatures(516, kind=kind, random_state=0)
-        assert iterations(X, ridge, features) <= 90
 
 
 def test_a_sketch_may_be_worse_than_nothing():

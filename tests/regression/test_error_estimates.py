@@ -243,13 +243,6 @@ def test_it_does_not_warn_where_the_residual_is_below_the_tolerance(condition, m
         assert found.error_estimate < max(tol, 1e-11)
 
 
-@attainable
-def test_an_enormous_power_is_no_overflow():
-    A = matrix(100, 4, 1e12)
-    with pytest.raises(ValueError, match="beyond the range"):
-        even_power(A, np.ones(4), 40, rng=0)
-
-
 def test_what_does_not_arrive_says_so():
     """A preconditioner that is quite wrong."""
     A = matrix(4096, 70, 10)

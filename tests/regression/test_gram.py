@@ -60,13 +60,6 @@ def test_scales_of_columns_do_not_count():
     np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-12)
 
 
-def test_many_columns_have_an_estimated_norm():
-    A = matrix(2000, 520, 1e3)
-    R, _ = gram_preconditioner(A)
-    assert R.norm == pytest.approx(1, rel=0.1)
-    assert R.condition == pytest.approx(1e3, rel=0.15)
-
-
 def test_singular_to_rounding():
     A = matrix(500, 8, 10)
     for B in np.column_stack([A, A[:, 3]]), A * ([1] * 7 + [0]), A[:5]:
@@ -181,16 +174,6 @@ def test_sparse_scales(scale):
     assert found.condition == pytest.approx(expected.condition)
     found = lstsq(EASY, b * scale, rng=0)
     assert relative(found.x / scale, expected.x) < 1e-13
-
-
-def test_sparse_columns_of_very_different_lengths():
-    sizes = np.logspace(0, -100, 1200)
-    b = normal(12000, seed=1)
-    found = lstsq(EASY @ scipy.sparse.diags_array(sizes), b, rng=0)
-    assert found.method == "lsqr"
-    np.testing.assert_allclose(
-        found.x * sizes, lstsq(EASY, b, rng=0).x, rtol=0, atol=1e-13
-    )
 
 
 def test_sparse_right_hand_sides_and_rows_of_nothing():

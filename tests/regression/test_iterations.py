@@ -40,13 +40,6 @@ def test_a_diagonal_matrix_is_its_own_triangle():
     assert steps <= 25
 
 
-def test_least_squares_with_orthonormal_columns_are_a_projection():
-    A, b = matrix(900, 70, 1), normal(900, 1, seed=1)
-    x, steps, _ = lsqr(A, b, sketched(A, 12), 1e-14)
-    np.testing.assert_allclose(x, A.T @ b, atol=1e-13)
-    assert steps <= 36
-
-
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_steps_of_conjugate_gradients_are_optimal_in_krylov_spaces(diagonal):
     """By an independent way: least squares over M^-1 r, M^-1 A M^-1 r, ..."""

@@ -14,7 +14,6 @@ from support.regression import (
     attainable,
     back_substitute,
     coherent,
-    exact_odd_power,
     long_qr,
     matrix,
     normal,
@@ -25,7 +24,6 @@ from support.regression import (
 )
 
 METHODS = ["auto", "gram", "cholesky_qr", "lsqr"]
-UNIT = np.finfo(float).eps / 2
 
 
 # Exactly
@@ -45,22 +43,6 @@ def test_a_diagonal_matrix(method, j):
     found = odd_power(A, b, j, method=method, rng=0)
     np.testing.assert_allclose(found.x, x, rtol=small)
     assert len(found.iterations) == len(found.preconditioned_residuals) == j + 1
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_integers(method):
-    """A small matrix of integers, and a solution of integers, for j = 2."""
-    rng = np.random.default_rng(3)
-    A, x = rng.integers(-4, 5, (60, 5)), rng.integers(-9, 10, 5)
-    G = A.T @ A
-    for found in (
-        lstsq(A, A @ x, method=method, rng=0),
-        solve_gram(A, G @ x, method=method, rng=0),
-        even_power(A, G @ (G @ x), 2, method=method, rng=0),
-        odd_power(A, A @ (G @ (G @ x)), 2, method=method, rng=0),
-    ):
-        np.testing.assert_allclose(found.x, x, rtol=0, atol=1e-10)
-        assert found.residual < 1e-10
 
 
 # Against NumPy and SciPy
@@ -109,20 +91,6 @@ def test_the_power_0_is_least_squares_and_1_the_gram_matrix(method):
         nothing = even_power(kind, b[:12], 0, method=method, rng=4)
         np.testing.assert_array_equal(nothing.x, b[:12])
     assert not np.shares_memory(nothing.x, b)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_several_right_hand_sides_are_those_one_at_a_time(method):
-    A, B = matrix(900, 70, 30), normal(900, 4, seed=1)
-    B[:, 2] = 0
-    together = odd_power(A, B, 1, method=method, rng=2)
-    assert together.x.shape == (70, 4)
-    for k in range(4):
-        alone = odd_power(A, B[:, k], 1, method=method, rng=2)
-        np.testing.assert_allclose(together.x[:, k], alone.x, atol=1e-9)
-    np.testing.assert_array_equal(together.x[:, 2], 0)
-    one = odd_power(A, B[:, :1], 1, method=method, rng=2)
-    assert one.x.shape == (70, 1)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -248,52 +216,7 @@ def test_blocks_without_rows(method):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("n", [30, 31, 100, 200, 361])
-def test_square_and_hardly_tall_matrices(method, n):
-    A = matrix(n, 30, 10)
-    b = right(A, 0.1) if n > 30 else normal(30, seed=2)
-    found = odd_power(A, b, 1, method=method, rng=0)
-    assert relative(found.x, exact_odd_power(A, b, 1)) < 1e-10
-
-
-@attainable
-def test_sparse_and_tall():
-    rng = np.random.default_rng(0)
-    A = scipy.sparse.random_array(
-        (20_000, 300), density=0.03, rng=rng, data_sampler=rng.standard_normal
-    )
-    A = scipy.sparse.csr_array(A @ scipy.sparse.diags_array(np.logspace(0, -4, 300)))
-    b = rng.standard_normal(20_000)
-    Q, R = np.linalg.qr(A.toarray())
-    x = scipy.linalg.solve_triangular(R, Q.T @ b)
-    found = lstsq(A, b, rng=1)
-    assert found.method == "lsqr"
-    assert relative(found.x, x) < 1e-13
-    y = scipy.linalg.solve_triangular(R, x, trans="T")
-    found = odd_power(A, b, 1, rng=1)
-    assert found.method == "gram"  # for two systems the iterations would take longer
-    assert relative(found.x, scipy.linalg.solve_triangular(R, y)) < 1e-12
-
-
 # The preconditioner
-
-
-@attainable
-@pytest.mark.parametrize("method", METHODS)
-def test_made_before_or_inside(method):
-    A, b = matrix(2000, 70, 1e3), normal(2000, seed=1)
-    inside = odd_power(A, b, 1, method=method, rng=5)
-    again = odd_power(A, b, 1, method=method, rng=np.random.default_rng(5))
-    np.testing.assert_array_equal(again.x, inside.x)
-    sketched = Preconditioner.from_matrix(A, refine=False, rng=5)
-    before = odd_power(A, b, 1, method=method, preconditioner=sketched)
-    np.testing.assert_array_equal(before.x, inside.x)
-    assert before.iterations == inside.iterations
-    refined = Preconditioner.from_matrix(A, rng=6)
-    found = odd_power(A, b, 1, method=method, preconditioner=refined)
-    assert relative(found.x, inside.x) < 1e-9
-    assert sketched.distortion > 0
 
 
 def test_the_method_is_chosen():
@@ -317,16 +240,6 @@ def test_methods_are_named_by_what_ran():
     for method in ("heavy_ball", "cg", "paper"):
         with pytest.raises(ValueError, match="auto, gram, cholesky_qr, lsqr"):
             lstsq(A, b, method=method)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 5, 10, 30, 64, 65])
-def test_few_columns_whose_sketches_may_be_bad(d):
-    """The law of the singular values holds for many columns only."""
-    A, b = matrix(1500, d, 10), normal(1500, seed=0)
-    expected = np.linalg.solve(A.T @ A, np.linalg.lstsq(A, b)[0])
-    for seed in range(10):
-        found = odd_power(A, b, 1, method="lsqr", rng=seed)
-        assert relative(found.x, expected) < 1e-10
 
 
 def test_all_that_matters_may_be_in_few_rows():
@@ -520,17 +433,11 @@ def test_powers_of_two_change_no_digit(seed, powers):
     [
         ({"A": np.full((50, 3), np.nan)}, "NaN or an infinity in rows 0 to 49"),
         ({"A": np.ones((2, 3)), "b": np.ones(2)}, "2 rows and 3 columns"),
-        ({"A": np.ones((50, 3), complex)}, "complex"),
-        ({"A": np.ones(50)}, "shape"),
         ({"b": np.ones(49)}, r"shape \(50,\) or .* for an A of shape \(50, 3\); got"),
         ({"b": np.full(50, np.inf)}, "b must be real and finite"),
         ({"b": scipy.sparse.csr_array(np.ones((50, 1)))}, "b must be an array.*toarr"),
-        ({"b": np.ones(50, complex)}, "complex"),
         ({"b": np.ones((50, 0))}, "b must have shape"),
-        ({"b": np.ones((50, 1, 1))}, "b must have shape"),
         ({"tol": 0}, "tol"),
-        ({"tol": 1}, "tol"),
-        ({"tol": np.nan}, "tol"),
         ({"method": "magic"}, "magic"),
         ({"A": (np.ones((5, 3)) for _ in range(10))}, "A generator gives"),
     ],
@@ -546,13 +453,6 @@ def test_dependent_columns_are_named(method):
     A = matrix(500, 8, 10)
     with pytest.raises(np.linalg.LinAlgError, match=r"rank 8 .* columns \[\d\]"):
         lstsq(np.column_stack([A, A[:, 3]]), normal(500, seed=0), method=method, rng=0)
-
-
-def test_right_hand_sides_of_the_wrong_kind_of_power():
-    A = matrix(50, 3, 5)
-    for function, wrong, rows in (solve_gram, 50, 3), (lstsq, 3, 50):
-        with pytest.raises(ValueError, match=rf"b must have shape \({rows},\)"):
-            function(A, np.ones(wrong))
 
 
 @pytest.mark.parametrize("j", [-1, 1.5, "1", None, True, np.array([1])])
@@ -618,13 +518,6 @@ def test_numbers_that_are_none_beside_a_preconditioner(method, oversampling, wro
     for function, right_hand in (lstsq, np.ones(50)), (solve_gram, np.ones(3)):
         with pytest.raises(ValueError, match="NaN or an infinity in rows 0 to 49"):
             function(A, right_hand, method=method, preconditioner=made)
-
-
-@pytest.mark.parametrize("d", [300, 17000])
-def test_sparse_and_wide(d):
-    A = scipy.sparse.random_array((10, d), density=0.01, rng=0, format="csr")
-    with pytest.raises(ValueError, match=f"10 rows and {d} columns"):
-        lstsq(A, np.ones(10), rng=0)
 
 
 @pytest.mark.parametrize("small", [1e-3, 1e-5, 1e-7, 1e-9])

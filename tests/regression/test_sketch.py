@@ -162,15 +162,6 @@ def test_chunks(kind, monkeypatch):
         np.testing.assert_allclose(S.T @ A[:10], back, atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nan_is_passed_on(kind):
-    A = np.ones((40, 2))
-    A[3, 0] = np.nan
-    product = kind(10, 40, rng=0) @ A
-    assert np.isnan(product[:, 0]).any()
-    assert np.isfinite(product[:, 1]).all()
-
-
 # Blocks
 
 
@@ -325,11 +316,6 @@ def test_tensor_srht_by_its_definition(m, d1, d2, seed):
     np.testing.assert_allclose(T(X, Y), factors[0] * factors[1] / m**0.5, atol=1e-12)
 
 
-def test_tensor_srht_draws_from_all_rows():
-    T = TensorSRHT(200, 11, 3, rng=1)
-    assert [set(rows) for rows in T.rows] == [set(range(16)), set(range(4))]
-
-
 @pytest.mark.parametrize("flat", [0, 1])
 def test_tensor_srht_mixes_both_factors(flat):
     """Without its signs the transform of a constant factor is one large entry."""
@@ -340,26 +326,6 @@ def test_tensor_srht_mixes_both_factors(flat):
         for seed in range(200)
     ]
     assert np.var(squares) < 0.5  # about 0.1, and 2 or more without
-
-
-def test_tensor_srht_in_expectation():
-    """R19 of the guide, over 300 draws."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((5, 10)), rng.standard_normal((5, 6))
-    sketches = [TensorSRHT(8, 10, 6, rng=seed)(X, Y) for seed in range(300)]
-    check_mean([Z @ Z.T for Z in sketches], (X @ X.T) * (Y @ Y.T))
-
-
-def test_tensor_srht_types():
-    X, Y = np.random.default_rng(0).standard_normal((2, 5, 12))
-    T = TensorSRHT(20, 12, 12, rng=3)
-    single = T(X.astype(np.float32), Y.astype(np.float32))
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, T(X, Y), atol=1e-5)
-    np.testing.assert_allclose(T(csr_array(X), Y.tolist()), T(X, Y))
-    assert T(X > 0, Y > 0).dtype == np.float64
-    X[1, 2] = np.nan
-    assert (np.isnan(T(X, Y)).all(axis=1) == np.isnan(X).any(axis=1)).all()
 
 
 # Powers of vectors
@@ -495,17 +461,6 @@ def test_shared_sketches_are_biased():
         check_mean(squares(True), 1, errors=3)
 
 
-def test_polynomial_sketch_errors_fall():
-    """As one over the root of m."""
-    X = basis(matrices(30, 20)[0])
-    exact = (X @ X.T) ** 3
-    errors = []
-    for m in 100, 1600:
-        sketches = [PolynomialSketch(m, 20, 3, rng=seed)(X) for seed in range(30)]
-        errors.append(np.mean([np.linalg.norm(Z @ Z.T - exact) for Z in sketches]))
-    assert 3 < errors[0] / errors[1] < 5
-
-
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("d", [12, 40])
 @pytest.mark.parametrize("degree", [0, 1, 3])
@@ -517,12 +472,9 @@ def test_polynomial_sketch_types(degree, d, shared):
         assert type(single) is np.ndarray
         assert single.dtype == np.float32
         np.testing.assert_allclose(single, P(A), rtol=1e-4, atol=1e-4)
-    for A in X.tolist(), np.asfortranarray(X):
-        np.testing.assert_allclose(P(A), P(X), atol=1e-12)
-    for name in "csc", "coo", "dok":
-        np.testing.assert_allclose(P(sparse.asformat(name)), P(sparse), atol=1e-12)
-    spmatrix = scipy.sparse.csr_matrix(sparse)
-    np.testing.assert_allclose(P(spmatrix), P(sparse), atol=1e-12)
+    np.testing.assert_allclose(P(np.asfortranarray(X)), P(X), atol=1e-12)
+    for other in sparse.tocoo(), scipy.sparse.csc_matrix(sparse):
+        np.testing.assert_allclose(P(other), P(sparse), atol=1e-12)
     assert P(X > 0).dtype == np.float64
     assert P(X[:0]).shape == (0, 20)
     if degree:
@@ -543,13 +495,6 @@ def test_memory_of_sparse_signs():
     assert peak(lambda: S.apply_blocks(A[i : i + m] for i in range(0, n, m))) < 2**23
 
 
-def test_memory_of_other_orders():
-    """Rows that do not lie together are copied by parts: 8 of 80 MiB at a time."""
-    A = np.ones((2**15, 320), dtype=np.float64, order="F")
-    S = sparse_sign(100, len(A), rng=0)
-    assert peak(lambda: S @ A) < 24 * 2**20
-
-
 def test_memory_of_srht():
     """The Hadamard matrix would take 2 GiB (and 8, padded), padded columns 160 MiB."""
     n = 2**14 + 1
@@ -568,40 +513,7 @@ def test_memory_of_polynomial_sketch(m, shared):
     assert peak(lambda: P(rng=0)(X)) < 2**18
 
 
-def test_memory_of_the_powers_of_sparse_rows():
-    """As an array the rows would take 76 MiB."""
-    X = scipy.sparse.random_array((100, 10**5), density=1e-4, rng=0, format="csr")
-    P = PolynomialSketch(20, 10**5, 3, rng=0)
-    assert peak(lambda: P(X)) < 2**24
-
-
 # What is refused
-
-
-@pytest.mark.parametrize("size", [0, -3, 2.5, None, True])
-def test_sizes(size):
-    calls = {
-        "m": [partial(kind, size, 5) for kind in KINDS],
-        "n": [partial(kind, 5, size) for kind in KINDS],
-        "nnz_per_column": [partial(sparse_sign, 5, 5, nnz_per_column=size)],
-        "d1": [partial(TensorSRHT, 1, size, 3)],
-        "d2": [partial(TensorSRHT, 1, 2, size)],
-        "d": [partial(PolynomialSketch, 2, size, 3)],
-    }
-    calls["m"] += [
-        partial(TensorSRHT, size, 2, 3),
-        partial(PolynomialSketch, size, 2, 3),
-    ]
-    for name, some in calls.items():
-        for call in some:
-            with pytest.raises((ValueError, TypeError), match=f"^{name} must be"):
-                call()
-
-
-@pytest.mark.parametrize("degree", [-1, 1.5, None])
-def test_degrees_that_do_not_exist(degree):
-    with pytest.raises((ValueError, TypeError), match=f"degree must be .*{degree}"):
-        PolynomialSketch(5, 5, degree)
 
 
 @pytest.mark.parametrize("degree", [0, 1, 3])
@@ -610,21 +522,6 @@ def test_rows_that_do_not_match(shape, degree):
     message = "rows of length 7" if len(shape) == 2 else "Expected a matrix"
     with pytest.raises(ValueError, match=message):
         PolynomialSketch(5, 7, degree)(np.ones(shape))
-
-
-def test_srht_longer_than_the_matrix():
-    with pytest.raises(ValueError, match="m = 9 rows of a transform of n = 8; take m"):
-        srht(9, 8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_shapes_that_do_not_match(kind):
-    S = kind(3, 8, rng=0)
-    for A in np.ones((7, 2)), np.ones(7), csr_array((9, 2)), np.ones((2, 8, 2)):
-        with pytest.raises(ValueError, match=r"(?i)dimension|expected .*matrix"):
-            S @ A
-    with pytest.raises(ValueError, match=r"(?i)dimension"):
-        S.T @ np.ones((8, 2))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from simlib import Similarity, nystrom, tikhonov
 from study.documents import approximate, document_features, scaled
 
 N_TRAIN, N_TEST, RANK = 40, 12, 10
@@ -77,22 +76,6 @@ def test_all_eigenvectors_reproduce_the_absolute_matrix():
     assert values[0] < 0
     expected = (vectors * np.abs(values)) @ vectors.T
     np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-9)
-
-
-def test_fewer_eigenvectors_are_the_first():
-    D = distances("optimal")
-    every, some = (
-        document_features(D, "optimal", rank, gamma=1.0) for rank in (N_TRAIN, 5)
-    )
-    np.testing.assert_allclose(np.abs(some), np.abs(every[:, :5]), atol=1e-10)
-
-
-@pytest.mark.parametrize("function", [nystrom, tikhonov])
-def test_an_approximation_is_that_of_the_function(function):
-    K = np.exp(-distances("raw")[:N_TRAIN])
-    ours = approximate(K, function.__name__, RANK, rng=3)
-    expected = function(Similarity.from_matrix(K), RANK, rng=3)
-    np.testing.assert_array_equal(ours.toarray(), expected.toarray())
 
 
 def test_methods_share_their_landmarks():

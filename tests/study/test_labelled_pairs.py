@@ -41,11 +41,6 @@ def test_agreement_of_decisions_is_that_of_scikit_learn(ours, theirs):
     np.testing.assert_allclose(ours(decisions, LABELS), expected, atol=1e-12)
 
 
-def test_of_no_decision_no_share_is_right():
-    with pytest.raises(ValueError, match="no decision"):
-        accuracy([], [])
-
-
 def test_what_tells_nothing_has_no_agreement():
     assert pearson(np.ones(M), LABELS) == 0
     assert pearson(np.ones((2, 0)), []).tolist() == [0, 0]
@@ -190,20 +185,6 @@ def test_intervals_cover_at_their_level():
 def test_decisions_refuse_what_they_cannot_use(arguments, message):
     with pytest.raises(ValueError, match=message):
         out_of_fold_decisions(**{"scores": SCORES, "labels": LABELS} | arguments)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n_resamples": 1}, "n_resamples"),
-        ({"confidence": 1.0}, "confidence"),
-        ({"reference": SCORES[:, 1:]}, "as many scores"),
-    ],
-)
-def test_the_bootstrap_refuses_what_it_cannot_use(arguments, message):
-    good = {"scores": SCORES, "reference": SCORES[0], "labels": LABELS}
-    with pytest.raises(ValueError, match=message):
-        paired_bootstrap(pearson, **good | arguments)
 
 
 @pytest.mark.parametrize("metric", [f1, accuracy])

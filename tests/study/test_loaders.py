@@ -10,7 +10,6 @@ from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
-import pandas
 import pytest
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -223,19 +222,6 @@ def test_lengths_of_the_papers():
         assert round(np.mean([len(document) for document in known]), 1) == expected
 
 
-def test_wordbridge_vectors(wordbridge):
-    assert wordbridge.array.shape == (26725, 300)
-    assert len(wordbridge) == 42498
-    assert len(set(wordbridge.rows.tolist())) == 26725
-    norms = np.linalg.norm(wordbridge.array, axis=1)
-    np.testing.assert_allclose(norms, 1, atol=2e-4)
-    assert wordbridge.index["onions"] == wordbridge.index["onion"]
-    assert "tomatoes" not in wordbridge
-    basil, oregano, car = (wordbridge[word] for word in ("basil", "oregano", "car"))
-    assert basil @ oregano > 0.5
-    assert basil @ car < 0.2
-
-
 @pytest.fixture
 def toy_corpus(monkeypatch):
     """Let these records be the whole of every corpus, and "the" the only stop word."""
@@ -352,50 +338,6 @@ def test_take():
     assert corpus.take(corpus.train & ~corpus.train).texts == []
 
 
-@pytest.mark.parametrize(
-    ("indices", "message"),
-    [
-        ([0, -1], "numbered 0 to"),
-        ([True, False], r"mask of 9 booleans; got bool of shape \(2,\)"),
-        ([0.0, 1.0], "integers or .* got float64"),
-        ([[0, 1]], r"shape \(1, 2\)"),
-    ],
-)
-def test_what_take_refuses(indices, message):
-    with pytest.raises((ValueError, IndexError), match=message):
-        small_corpus().take(indices)
-
-
-def test_a_vocabulary_may_be_any_collection_of_words():
-    records = [{"label": "a"}, {"label": "b"}]
-    documents = [["one", "two"], ["three", "one"]]
-    words = ["one", "three"]
-    for some in (words, iter(words), pandas.Series(words), dict.fromkeys(words)):
-        found = corpora._corpus(records, ["", ""], documents, some)
-        assert found.documents == [["one"], ["three", "one"]]
-    with pytest.raises(TypeError, match="a single text"):
-        corpora._corpus(records, ["", ""], documents, "one three")
-
-
-@pytest.mark.usefixtures("data")
-@pytest.mark.parametrize(
-    ("name", "n", "n_pairs"),
-    [("stsb", 1400, 713), ("mrpc", 807, 408), ("rte", 539, 277)],
-)
-def test_cross_encoder_shapes(name, n, n_pairs):
-    data = load_cross_encoder(name)
-    assert data.matrix.shape == (n, n)
-    assert data.matrix.dtype == np.float64
-    assert not np.array_equal(data.matrix, data.matrix.T)
-    assert len(data.sentences) == len(set(data.sentences)) == n
-    assert data.pairs.shape == (n_pairs, 2)
-    assert data.pairs.max() < n
-    assert data.scores.shape == data.dev_rows.shape == (n_pairs,)
-    assert len(set(data.dev_rows)) == n_pairs
-    norms = np.linalg.norm(data.embeddings, axis=1)
-    np.testing.assert_allclose(norms, np.ones(n), atol=1e-3)
-
-
 @pytest.mark.usefixtures("data")
 def test_cross_encoder_scores():
     stsb = load_cross_encoder("stsb")
@@ -439,19 +381,6 @@ def test_ecbplus_counts(kind, split, n, clusters, singletons, topics):
     for K in mentions.scores.values():
         assert 0 <= K.min() < K.max() <= 1
         assert not np.array_equal(K, K.T)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("data")
-def test_scores_of_ecbplus_tell_who_is_who():
-    """The rows of scores and mentions agree: coreferent pairs have higher scores."""
-    for kind in ("event", "entity"):
-        mentions = load_ecbplus(kind, "dev")
-        for topic, K in mentions.scores.items():
-            clusters = mentions.clusters[mentions.topics == topic]
-            same = clusters[:, None] == clusters
-            np.fill_diagonal(same, False)
-            assert K[same].mean() > 2.5 * K[~same].mean()
 
 
 @pytest.mark.parametrize(
@@ -646,16 +575,6 @@ def test_digit_pairs_are_those_of_the_network_of_scikit_learn(monkeypatch):
     i, j = np.indices(shipped.shape).reshape(2, -1)
     expected = networks[0].predict_proba(np.hstack([x[i], y[j], x[i] * y[j]]))[:, 1]
     np.testing.assert_allclose(shipped.ravel(), expected, atol=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(64,), (3, 63), (2, 8, 8), ()])
-def test_digit_pairs_need_images_of_their_size(shape):
-    images, scorer, _ = datasets.bundled_digit_pairs()
-    for pair in ((np.zeros(shape), images), (images, np.zeros(shape))):
-        with pytest.raises(
-            ValueError, match=r"64 pixels.*got .*" + re.escape(f"{shape}")
-        ):
-            scorer(*pair)
 
 
 def test_bundled_attention_heads():

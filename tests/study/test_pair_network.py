@@ -1,12 +1,9 @@
 """The network on pairs: what it computes, what it learns, and what it refuses."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from simlib import Similarity
 from study.pair_network import PairNetwork, train_pair_network
 
 rng = np.random.default_rng(0)
@@ -27,15 +24,6 @@ def test_the_formula_pair_by_pair():
             hidden = np.concatenate([x, y, x * y]) @ NETWORK.hidden + NETWORK.bias
             expected = expit(hidden.clip(min=0) @ NETWORK.output + NETWORK.offset)
             assert scores[i, j] == pytest.approx(expected, abs=1e-5)
-
-
-def test_an_asymmetric_similarity():
-    sim = Similarity(X, NETWORK, symmetric=False, batch="block")
-    full = NETWORK(X, X)
-    np.testing.assert_allclose(sim.columns([2, 4]), full[:, [2, 4]], rtol=1e-6)
-    assert not np.allclose(full, full.T)
-    again = pickle.loads(pickle.dumps(NETWORK))
-    np.testing.assert_array_equal(again(X, Y), NETWORK(X, Y))
 
 
 def groups_of_points(seed=1):
@@ -68,15 +56,6 @@ def test_pairs_across_groups_are_not_looked_at():
     options = {"n_hidden": 4, "epochs": 1}
     one = train_pair_network(points, labels, groups, **options)
     two = train_pair_network(points, labels + 100 * groups, groups, **options)
-    np.testing.assert_array_equal(one.hidden, two.hidden)
-
-
-def test_whole_floats_are_numbers():
-    points, labels, groups = groups_of_points()
-    options = {"n_hidden": 4, "negatives": 2, "epochs": 1}
-    one = train_pair_network(points, labels, groups, **options)
-    floats = {name: float(number) for name, number in options.items()}
-    two = train_pair_network(points, labels, groups, **floats)
     np.testing.assert_array_equal(one.hidden, two.hidden)
 
 

@@ -136,13 +136,6 @@ def test_registry_agrees_with_the_data_folder():
                     assert content_sha256(path.name, stream) == file.content_sha256
 
 
-def test_unknown_names_list_the_known_ones():
-    with pytest.raises(ValueError, match=r"'tweets'; there are twitter, glove"):
-        available("tweets")
-    with pytest.raises(ValueError, match=r"'a.txt'; it has twitter.jsonl.xz"):
-        find("twitter", "a.txt")
-
-
 def test_given_folder_wins_over_cache(folders, register, monkeypatch):
     given, cache = folders
     register(File("a.txt", sha256(b"a"), recipe="-"))
@@ -255,15 +248,6 @@ def test_another_compression_is_the_same_file(folders, register, name):
         with pytest.raises(CorruptDataError, match=sha256(form)):
             find("toy", name)
         assert fingerprint()[f"toy_folder/{name}"] == sha256(form)
-
-
-def test_content_is_the_decompressed_bytes():
-    for name, form in (
-        ("a.gz", gzip.compress(TWEETS)),
-        ("a.xz", lzma.compress(TWEETS)),
-        ("a.tsv", TWEETS),
-    ):
-        assert content_sha256(name, io.BytesIO(form)) == sha256(TWEETS)
 
 
 def test_a_program_can_be_watched_asking_for_data():
@@ -418,16 +402,6 @@ def test_fetch_accepts_another_compression(offer, folders):
     assert fingerprint()["toy_folder/a.gz"] == sha256(there)
 
 
-def test_fetch_names_a_wrong_variable_before_it_downloads(
-    folders, offer, monkeypatch, capsys
-):
-    offer(b"raw")
-    monkeypatch.setenv("SIMLIB_DATA", str(folders[0] / "gone"))
-    assert main(["fetch", "toy"]) == 1
-    assert "which is not a folder" in capsys.readouterr().err
-    assert not folders[1].exists()
-
-
 @pytest.mark.parametrize(
     ("other", "found"),
     [({"raw_sha256": "0" * 64}, "hash"), ({"convert": bytes.upper}, sha256(b"RAW"))],
@@ -464,25 +438,6 @@ def test_fetch_gets_what_is_public_and_explains_the_rest(
     assert str(folders[1] / "toy_folder" / "own.npz") in text
     assert "1" * 64 in text
     assert find("toy", "a.txt") == folders[1] / "toy_folder" / "a.txt"
-
-
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("mrpc", ["807 x 807", "all-MiniLM-L6-v2", "cross-entropy", "PLUE"]),
-        ("recipes", ["What-is-cooking", "`ingredients`", "preset 9", "602e9c08"]),
-        ("ohsumed", ["7400 files", "text_gcn", "C01 to C23", "673dd35c"]),
-        ("newsgroups", ["18846 files", "Latin-1", "20news_bydate.jsonl.xz"]),
-        ("wordbridge-300", ["raw DEFLATE", "surface_row", "d76f9363"]),
-        ("ecbplus", ["982 XML files", "CROSS_DOC_COREF", "bac4bc20", "AdamW"]),
-    ],
-)
-def test_fetch_of_a_corpus_says_how_to_make_it(folders, name, parts):
-    with pytest.raises(DataNotFoundError) as caught:
-        fetch(name)
-    message = " ".join(str(caught.value).split())
-    for part in parts:
-        assert part in message
 
 
 def test_list_tells_what_is_here(folders, register, capsys):

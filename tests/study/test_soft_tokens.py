@@ -78,12 +78,6 @@ def test_a_long_text_costs_its_own_pairs_alone():
     np.testing.assert_array_equal(found, alone)
 
 
-def test_texts_may_come_one_by_one():
-    function = SoftTokens(text for text in TEXTS)
-    assert len(function) == 5
-    np.testing.assert_array_equal(function([0], [1]), SoftTokens(TEXTS)([0], [1]))
-
-
 def test_texts_are_refused():
     with pytest.raises(ValueError, match="Text 1 has no word"):
         SoftTokens(["one", "?!"])

@@ -3,11 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.utils import estimator_checks, get_tags
+from sklearn.utils import estimator_checks
 
 from simlib.datasets import WordVectors
 from simlib.text.wmd import word_mover_distance
@@ -52,54 +48,11 @@ def test_scikit_learn(name):
     getattr(estimator_checks, name)(name, WordMoversEmbedding(VECTORS, 5))
 
 
-def test_tags():
-    tags = get_tags(WordMoversEmbedding(VECTORS))
-    assert tags.input_tags.string
-    assert not tags.input_tags.two_d_array
-    assert tags.target_tags.required is False
-
-
-def test_before_fit():
-    unfitted = WordMoversEmbedding(VECTORS)
-    for method in (unfitted.transform, unfitted.distances):
-        with pytest.raises(NotFittedError):
-            method(TEXTS)
-    with pytest.raises(NotFittedError):
-        unfitted.get_feature_names_out()
-
-
 def test_fit_transform_is_fit_and_transform():
     Z = WordMoversEmbedding(VECTORS, 8, random_state=0).fit_transform(TEXTS)
     np.testing.assert_array_equal(Z, embedding().transform(TEXTS))
     assert Z.shape == (30, 8)
     assert Z.dtype == np.float64
-
-
-def test_documents_one_by_one():
-    Z = embedding().transform(TEXTS)
-    rows = [embedding().transform([text])[0] for text in TEXTS]
-    np.testing.assert_allclose(rows, Z, rtol=1e-12)
-
-
-def test_feature_names():
-    names = embedding(3).get_feature_names_out()
-    assert names.tolist() == [f"wordmoversembedding{k}" for k in range(3)]
-    frame = WordMoversEmbedding(VECTORS, 3).set_output(transform="pandas")
-    assert list(frame.fit_transform(TEXTS).columns) == names.tolist()
-
-
-def test_pipeline_and_grid_search():
-    rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
-    shares = np.array([[3] * 5 + [1] * 5, [1] * 5 + [3] * 5]) / 20
-    texts = [rng.choice(WORDS, 12, p=shares[label]).tolist() for label in y]
-    model = make_pipeline(
-        WordMoversEmbedding(VECTORS, 30, random_state=0), LogisticRegression(C=1e3)
-    )
-    search = GridSearchCV(model, {"wordmoversembedding__gamma": [0.5, 2]}, cv=3)
-    search.fit(texts, y)
-    assert search.best_score_ > 0.75
-    assert search.predict(texts[:2]).shape == (2,)
 
 
 # Exact answers
@@ -109,19 +62,6 @@ def test_features_are_exponentials_of_the_distances():
     fitted = embedding(gamma=0.7)
     expected = np.exp(-0.7 * fitted.distances(TEXTS)) / np.sqrt(8)
     np.testing.assert_array_equal(fitted.transform(TEXTS), expected)
-
-
-def test_distance_of_a_single_word_is_the_mean_distance_to_it():
-    fitted = embedding(40)
-    found = fitted.distances([[word] for word in WORDS])
-    expected = [
-        [
-            np.linalg.norm(component - v, axis=1).mean()
-            for component in fitted.components_
-        ]
-        for v in UNIT
-    ]
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 # Against a linear program and the distance itself
@@ -178,15 +118,6 @@ def test_order_and_repetition_of_the_whole_do_not_matter(x, random, times):
     np.testing.assert_allclose(fitted.transform([y]), fitted.transform([x]), rtol=1e-12)
 
 
-@given(st.integers(1, 30), st.integers(1, 9))
-@quick
-def test_lengths_of_random_documents(n_components, max_length):
-    fitted = embedding(n_components, max_length=max_length)
-    lengths = [len(component) for component in fitted.components_]
-    assert len(lengths) == n_components
-    assert set(lengths) <= set(range(1, max_length + 1))
-
-
 def test_every_length_is_as_likely():
     lengths = [
         len(component) for component in embedding(3000, max_length=5).components_
@@ -202,13 +133,6 @@ def test_more_features_keep_the_first():
     np.testing.assert_allclose(
         few.transform(TEXTS), many.transform(TEXTS)[:, :5] * np.sqrt(8), rtol=1e-12
     )
-
-
-@pytest.mark.parametrize("scale", [1, 7.5])
-def test_random_vectors_are_as_long_as_those_of_the_words(scale):
-    fitted = embedding(50, vectors=WordVectors(WORDS, scale * UNIT))
-    norms = np.linalg.norm(np.concatenate(fitted.components_), axis=1)
-    np.testing.assert_allclose(norms, scale, rtol=1e-6)
 
 
 def test_random_vectors_point_where_the_words_lie():
@@ -264,20 +188,6 @@ def test_two_processes(n_components):
 
 
 # Errors
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("n_components", [0, -3, 2.5, "many", None]),
-        ("max_length", [0, 1.5, None]),
-        ("gamma", [0, -1, np.inf, np.nan, "scale", None]),
-    ],
-)
-def test_options_that_make_no_sense(name, values):
-    for value in values:
-        with pytest.raises(ValueError, match=rf"{name} must be a positive.*{value}"):
-            WordMoversEmbedding(VECTORS).set_params(**{name: value}).fit(TEXTS)
 
 
 @pytest.mark.parametrize("exponent", [-1000, -530, 900])

@@ -1,4 +1,4 @@
-"""Which items to look at.
+"""Landmarks: draws of the items to look at, and selections among them.
 
 Draws return indices in random order, not sorted. With the same seed a larger draw
 contains a smaller one, and methods look at the same landmarks. Selections pick from a

@@ -1,4 +1,4 @@
-"""What the three papers claim and number, and what became of it; a module for each.
+"""Claims and numbered items of the three papers, a module for each.
 
 `read_claims` and `read_items` return all, with verdicts computed from the records.
 """

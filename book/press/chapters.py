@@ -1,4 +1,4 @@
-"""Reading chapters: MyST Markdown in, notebooks out."""
+"""Chapters: MyST Markdown in, notebooks out."""
 
 import ast
 import json

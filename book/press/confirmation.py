@@ -1,4 +1,4 @@
-"""Which notebooks and records still hold, and records confirmed by a short run.
+"""Notebooks and records that still hold, and records confirmed by a short run.
 
 A record is *fresh* while nothing that decided its values has changed. When something
 has, the profile ``quick`` is run again and compared with the probe, the same short run

@@ -1,4 +1,4 @@
-"""What a reader takes home: notebooks, records, and the command to run again."""
+"""Downloads of a reader: notebooks, records, and the command to run again."""
 
 import shlex
 from collections.abc import Iterable

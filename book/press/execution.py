@@ -1,4 +1,4 @@
-"""Executing chapters: each stale one once, through papermill."""
+"""Execution of chapters: each stale one once, through papermill."""
 
 import os
 import sys

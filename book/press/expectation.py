@@ -1,4 +1,4 @@
-"""What a chapter concludes, checked where it is executed."""
+"""Conclusions of a chapter, checked where it is executed."""
 
 import os
 from typing import Any

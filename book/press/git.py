@@ -1,4 +1,4 @@
-"""What git says of the files of a book."""
+"""The answers of git about the files of a book."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""What a notebook was made from, and what of it has changed since.
+"""Inputs of a notebook, and what of them has changed since.
 
 The *execution* of a chapter depends on its code, on what ran of the modules that it
 imported, on the files and data that it read, on the locked versions and on its

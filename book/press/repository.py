@@ -1,4 +1,4 @@
-"""Where the chapters, profiles, notebooks and results of a book lie."""
+"""Places of the chapters, profiles, notebooks and results of a book."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How figures and tables look, in one place.
+"""Looks of figures and tables, in one place.
 
 The colours are those of Okabe and Ito, which people with the usual kinds of colour
 blindness tell apart; every curve has a marker of its own besides.

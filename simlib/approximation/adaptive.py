@@ -1,4 +1,4 @@
-r"""Grow the landmark set until the error is small enough.
+r"""Growth of the landmark set until the error is small enough.
 
 .. math::
     \hat T(z) = \sum_{p \in R_t} z_p + \sum_h \frac{N_h}{n_h}

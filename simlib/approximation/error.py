@@ -1,4 +1,4 @@
-r"""How far an approximation is from a matrix that is known.
+r"""The error of an approximation of a matrix that is known.
 
 .. math:: \|K - \tilde K\|_F / \|K\|_F
 

@@ -1,4 +1,4 @@
-r"""How far an approximation is from a matrix of which little is known.
+r"""Estimates of the error of an approximation, from few further entries.
 
 .. math::
     \hat\varepsilon^2 = \frac{\hat T(e^2)}{\hat T(k^2)}, \qquad

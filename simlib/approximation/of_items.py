@@ -1,4 +1,4 @@
-"""What estimators on items of any kind share: kernels, and numbers of items."""
+"""The common base of the estimators on items of any kind: kernels, numbers of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""What was evaluated, returned as it is.
+r"""A sparse correction of an approximation by what was evaluated.
 
 .. math::
     \tilde K + E, \qquad

@@ -1,4 +1,4 @@
-"""What a method reads of a similarity matrix, what it costs, and the reading of it."""
+"""Plans: what a method reads of a similarity matrix, its price, and the reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Which unknown pairs to evaluate: a stratified sample, for `estimate_error`.
+r"""Stratified samples of the unknown pairs.
 
 A pair belongs to a stratum by two numbers that cost nothing, the predicted similarity
 and the likeness of the two items to all landmarks.

@@ -1,4 +1,4 @@
-r"""Factorise a sparse symmetric positive definite matrix.
+r"""Factorisation of a sparse symmetric positive definite matrix.
 
 .. math::
     A = L D L^\top

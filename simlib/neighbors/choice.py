@@ -1,4 +1,4 @@
-"""Which pairs to pay for next: the most promising of each item.
+"""The choice of the pairs to pay for next: the most promising of each item.
 
 An item ranks the others by a prediction; a pair is as promising as the better of its
 two ranks.

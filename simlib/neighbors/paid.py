@@ -1,4 +1,4 @@
-"""What a search has paid for: pairs, what they cost, and the nearest of each item."""
+"""The pairs that a search has paid for, their prices, and the nearest of each item."""
 
 from __future__ import annotations
 

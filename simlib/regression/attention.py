@@ -60,7 +60,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     preconditioner : "rpcholesky", "nystroem", transformer or None
         How to approximate the Gaussian kernel matrix by a factor: some of its columns,
         drawn by randomly pivoted Cholesky or uniformly; or features of the attention
-        kernel such as `ExponentialFeatures`, of which a clone is fitted. None for the
+        kernel such as `simlib.regression.ExponentialFeatures`, of which a clone is fitted. None for the
         diagonal alone.
     rank : int, default=256
         Number of columns, at most that of points.

@@ -1,4 +1,4 @@
-"""What evaluations cost: made, lost, and how many may still be made."""
+"""Evaluations made and lost, the limit of them, and the errors of both."""
 
 from __future__ import annotations
 

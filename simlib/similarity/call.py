@@ -1,4 +1,4 @@
-"""How the function is called, here or in another process."""
+"""Calls of the function, here or in another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How requests are carried out: in parallel, checked, counted, kept."""
+"""The carrying out of requests: in parallel, checked, counted, kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an item is, in 64 bits: the same in another process, and at another place."""
+"""Names of items, in 64 bits: the same in another process, and at another place."""
 
 from __future__ import annotations
 

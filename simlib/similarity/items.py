@@ -1,4 +1,4 @@
-"""What a collection of items is, and how some of them are fetched."""
+"""Collections of items of any kind, and the fetching of some of them."""
 
 from __future__ import annotations
 

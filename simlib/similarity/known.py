@@ -1,4 +1,4 @@
-"""What is known of a similarity matrix: whole lines, and scattered entries as keys.
+"""The known part of a similarity matrix: whole lines, and scattered entries as keys.
 
 NaN stands for "not known yet". Whatever changes is made beside what is there and put in
 its place by one assignment: an interrupt loses nothing, and arrays that joblib has

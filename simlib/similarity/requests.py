@@ -1,4 +1,4 @@
-"""What requests cost, the one counter, and how a block is cut into them."""
+"""Requests: their price, by the one counter, and how a block is cut into them."""
 
 from __future__ import annotations
 

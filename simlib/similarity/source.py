@@ -1,4 +1,4 @@
-"""What a method asks of a similarity matrix, whoever answers."""
+"""The protocol of similarity matrices: what a method asks, whoever answers."""
 
 from __future__ import annotations
 

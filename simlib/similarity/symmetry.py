@@ -1,4 +1,4 @@
-"""Whether a function is symmetric, told from a few pairs in both orders.
+"""The symmetry of a function, told from a few pairs in both orders.
 
 `MOST` pairs miss a function that differs on an eighth of them once in 25 times.
 """

@@ -1,4 +1,4 @@
-"""What every similarity matrix can do, and those that are made of another one."""
+"""The base of similarity matrices, and matrices made of another one."""
 
 from __future__ import annotations
 

@@ -59,9 +59,9 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         a kernel matrix that is singular to rounding is refused.
     preconditioner : "rpcholesky", "nystroem", transformer or None
         How to approximate the Gaussian kernel matrix by a factor: some of its columns,
-        drawn by randomly pivoted Cholesky or uniformly; or features of the attention
-        kernel such as `simlib.regression.ExponentialFeatures`, of which a clone is fitted. None for the
-        diagonal alone.
+        drawn by randomly pivoted Cholesky or uniformly; or a transformer that makes
+        features of the attention kernel, of which a clone is fitted, such as
+        `simlib.regression.ExponentialFeatures`. None for the diagonal alone.
     rank : int, default=256
         Number of columns, at most that of points.
     tol, max_iter : float, default=1e-10, and int, default=1000

@@ -8,8 +8,8 @@ r"""All pairs at least so similar, and how sure it is that few are missing.
 Promising pairs are paid for in rounds, then a uniform sample of s of the U others: X,
 the hits in it, is hypergeometric if M of the U pairs are hits, whatever was paid for
 before and why. An earlier bound still holds, less what was found since. F counts all
-hits found. Look :math:`\ell` errs with probability :math:`\alpha_\ell` at most; these add up to 1 -
-confidence, so all bounds hold together, whenever one stops.
+hits found. Look :math:`\ell` errs with probability :math:`\alpha_\ell` at most; these
+add up to 1 - confidence, so all bounds hold together, whenever one stops.
 """
 
 from __future__ import annotations

@@ -173,7 +173,8 @@ class Stage(NamedTuple):
 class Chain:
     """Right-hand sides and answers of a chain of systems, and R they came by.
 
-    Right-hand sides are answers of the system before, divided by powers of 2."""
+    Right-hand sides are answers of the system before, divided by powers of 2.
+    """
 
     problem: Problem
     R: Preconditioner | ColumnScaling

@@ -6,9 +6,10 @@ r"""All pairs at least so similar, and how sure it is that few are missing.
     \alpha_\ell = \frac{6 \, (1 - \text{confidence})}{\pi^2 \ell^2}
 
 Promising pairs are paid for in rounds, then a uniform sample of s of the U others: X,
-the hits in it, is hypergeometric if M of the U pairs are hits. F counts all hits found.
-Look :math:`\ell` errs with probability :math:`\alpha_\ell` at most; these add up to 1 -
-confidence, so all bounds hold together, whenever one stops.
+the hits in it, is hypergeometric if M of the U pairs are hits, whatever was paid for
+before and why. An earlier bound still holds, less what was found since. F counts all
+hits found. Look :math:`\ell` errs with probability :math:`\alpha_\ell` at most; these
+add up to 1 - confidence, so all bounds hold together, whenever one stops.
 """
 
 from __future__ import annotations

@@ -171,7 +171,10 @@ class Stage(NamedTuple):
 
 @dataclass(eq=False)
 class Chain:
-    """Right-hand sides and answers, one by the other, of systems, and their R."""
+    """Right-hand sides and answers of a chain of systems, and R they came by.
+
+    Right-hand sides are answers of the system before, divided by powers of 2.
+    """
 
     problem: Problem
     R: Preconditioner | ColumnScaling

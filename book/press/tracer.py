@@ -185,20 +185,25 @@ class _Finder:
         return spec
 
 
-def trace(root: str, log: str, data_event: str) -> None:
-    """Note what this process, and those forked from it, read and ran from now on."""
-    stream = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    folder = os.path.dirname(log)
-    environment = os.path.join(sys.prefix, "")
-    roots = {os.path.join(os.path.abspath(root), ""), os.path.realpath(root) + os.sep}
-    noted: set[str] = set()
-    hashes: dict[tuple[object, ...], str] = {}
-    inside: set[int] = set()  # threads that are in the hook: its own reads do not count
+class Log:
+    """The log of what this process, and those forked from it, read and ran."""
 
-    def below(path: str) -> str:
+    def __init__(self, root: str, log: str, data_event: str):
+        self.stream = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        self.folder = os.path.dirname(log)
+        self.data_event = data_event
+        self.roots = {
+            os.path.join(os.path.abspath(root), ""),
+            os.path.realpath(root) + os.sep,
+        }
+        self.noted: set[str] = set()
+        self.hashes: dict[tuple[object, ...], str] = {}
+        self.inside: set[int] = set()  # threads in the hook: its reads do not count
+
+    def below(self, path: str) -> str:
         """Return a path as seen from the root, or nothing if it does not count."""
-        path = os.path.abspath(path)
-        for root in roots:
+        path, environment = os.path.abspath(path), os.path.join(sys.prefix, "")
+        for root in self.roots:
             if path.startswith(root) and not (
                 sys.prefix.startswith(root) and path.startswith(environment)
             ):
@@ -207,70 +212,79 @@ def trace(root: str, log: str, data_event: str) -> None:
                     return relative
         return ""
 
-    def write(line: str) -> None:
-        if line not in noted:
-            noted.add(line)
-            os.write(stream, f"{line}\n".encode("utf-8", "surrogateescape"))
+    def write(self, line: str) -> None:
+        """Write a line that is not there yet."""
+        if line not in self.noted:
+            self.noted.add(line)
+            os.write(self.stream, f"{line}\n".encode("utf-8", "surrogateescape"))
 
-    def hook(event: str, arguments: tuple) -> None:
-        if event not in ("open", data_event) or get_ident() in inside:
+    def hook(self, event: str, arguments: tuple) -> None:
+        """Note an audit event."""
+        if event not in ("open", self.data_event) or get_ident() in self.inside:
             return
-        inside.add(get_ident())
+        self.inside.add(get_ident())
         try:
-            if event == data_event:
-                write(f"data {arguments[0]}")
+            if event == self.data_event:
+                self.write(f"data {arguments[0]}")
             else:
-                _file(*arguments)
+                self._file(*arguments)
         finally:
-            inside.discard(get_ident())
+            self.inside.discard(get_ident())
 
-    def _file(path: object, mode: str | None, flags: int) -> None:
+    def _file(self, path: object, mode: str | None, flags: int) -> None:
         if not isinstance(path, int) and _reads(mode, flags):
             absolute = os.path.abspath(os.fsdecode(path))  # type: ignore
-            relative = below(absolute)
+            relative = self.below(absolute)
             if relative and not os.path.isdir(absolute):
-                write(f"file {_hash(absolute)} {relative}")
+                self.write(f"file {self._hash(absolute)} {relative}")
 
-    def _hash(path: str) -> str:
+    def _hash(self, path: str) -> str:
         try:
             stat = os.stat(path)
             version = path, stat.st_ino, stat.st_size, stat.st_mtime_ns
-            if version in hashes:
-                return hashes[version]
+            if version in self.hashes:
+                return self.hashes[version]
             with open(path, "rb") as source:
                 content = source.read()
         except OSError:
             return "-"
-        hashes[version] = hashlib.sha256(content).hexdigest()
+        self.hashes[version] = hashlib.sha256(content).hexdigest()
         if path.endswith(".py"):
-            with open(os.path.join(folder, hashes[version]), "wb") as copy:
+            with open(os.path.join(self.folder, self.hashes[version]), "wb") as copy:
                 copy.write(content)
-        return hashes[version]
+        return self.hashes[version]
 
-    real = os.open
+    def whole_paths(self, real: Callable[..., int]) -> Callable[..., int]:
+        """Return `os.open` such that the hook is told of whole paths alone."""
 
-    def open_within(path, flags, mode=0o777, *, dir_fd=None):  # type: ignore
-        """Open a file; within an open folder, the hook is told the whole path."""
-        if dir_fd is None or os.path.isabs(path):
-            return real(path, flags, mode, dir_fd=dir_fd)
-        inside.add(get_ident())
-        try:
-            file = real(path, flags, mode, dir_fd=dir_fd)
-        finally:
-            inside.discard(get_ident())
-        try:
-            whole = os.readlink(f"/proc/self/fd/{file}")
-        except OSError:  # there is no /proc
+        def open_within(path, flags, mode=0o777, *, dir_fd=None):  # type: ignore
+            """Open a file, perhaps within an open folder."""
+            if dir_fd is None or os.path.isabs(path):
+                return real(path, flags, mode, dir_fd=dir_fd)
+            self.inside.add(get_ident())
+            try:
+                file = real(path, flags, mode, dir_fd=dir_fd)
+            finally:
+                self.inside.discard(get_ident())
+            try:
+                whole = os.readlink(f"/proc/self/fd/{file}")
+            except OSError:  # there is no /proc
+                return file
+            self.hook("open", (whole, None, flags))
             return file
-        hook("open", (whole, None, flags))
-        return file
 
-    os.open = open_within
-    ran = Ran(lambda key: write(f"ran {key}"))
+        return open_within
+
+
+def trace(root: str, log: str, data_event: str) -> None:
+    """Note what this process, and those forked from it, read and ran from now on."""
+    noted = Log(root, log, data_event)
+    os.open = noted.whole_paths(os.open)
+    ran = Ran(lambda key: noted.write(f"ran {key}"))
     ran.cells = _Cells()
     builtins.__ran__ = ran  # type: ignore
-    sys.meta_path.insert(0, _Finder(below))  # type: ignore
-    sys.addaudithook(hook)
+    sys.meta_path.insert(0, _Finder(noted.below))  # type: ignore
+    sys.addaudithook(noted.hook)
 
 
 def _reads(mode: str | None, flags: int) -> bool:

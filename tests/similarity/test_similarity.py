@@ -294,6 +294,15 @@ REQUESTS = st.lists(
 )
 
 
+def viewed(sim, K, view):
+    """Return a view, and the matrix for which it stands."""
+    return {
+        "itself": (sim, K),
+        "map": (sim.map(lambda values: 3 * values), 3 * K),
+        "symmetrized": (sim.symmetrized(), (K + K.T) / 2),
+    }[view]
+
+
 def wanted(n, name, *indices):
     """Return the pairs (i, j) of a request, in an array of the shape of the answer."""
     grid = np.moveaxis(np.indices((n, n)), 0, -1)
@@ -318,11 +327,7 @@ def wanted(n, name, *indices):
 )
 def test_any_requests(requests, batch, symmetric, view, limit):
     K, oracle, sim = make(7, symmetric=symmetric, batch=batch, limit=limit)
-    asked, dense = sim, K
-    if view == "map":
-        asked, dense = sim.map(lambda values: 3 * values), 3 * K
-    if view == "symmetrized":
-        asked, dense = sim.symmetrized(), (K + K.T) / 2
+    asked, dense = viewed(sim, K, view)
     known = set()
     for name, *indices in requests:
         pairs = wanted(7, name, *indices)
@@ -446,11 +451,7 @@ def test_what_is_known_comes_once(requests, batch, symmetric, view, stumbles, ch
         return ValueError("no") if (x, y) in stumbles else None
 
     K, oracle, sim = make(7, symmetric=symmetric, batch=batch, fail=fail)
-    asked, dense = sim, K
-    if view == "map":
-        asked, dense = sim.map(lambda values: 3 * values), 3 * K
-    if view == "symmetrized":
-        asked, dense = sim.symmetrized(), (K + K.T) / 2
+    asked, dense = viewed(sim, K, view)
     for name, *indices in requests:
         with suppress(SimilarityError):
             getattr(asked, name)(*indices)

@@ -186,14 +186,6 @@ def test_landmarks_of_a_draw_give_its_answer():
     np.testing.assert_allclose(other.left, one.left, atol=1e-12)
 
 
-def test_given_landmarks_that_repeat_an_item_are_left_out():
-    K = np.kron(psd(6), np.ones((2, 2)))
-    sim = Similarity.from_matrix(K)
-    answer = rpcholesky(sim, landmarks=[0, 1, 4, 5, 9])
-    np.testing.assert_array_equal(answer.landmarks, [0, 4, 9])
-    assert sim.calls == answer.calls == rpcholesky_calls(12, 3)
-
-
 @pytest.mark.parametrize(("units", "taken"), [(10, [0, 2]), (1000, [0, 1, 2])])
 def test_given_landmark_that_nearly_repeats_another(units, taken):
     """A residual below 100 rounding units is none: the column is not read."""
@@ -203,15 +195,6 @@ def test_given_landmark_that_nearly_repeats_another(units, taken):
     answer = rpcholesky(sim, landmarks=[0, 1, 2])
     np.testing.assert_array_equal(answer.landmarks, taken)
     assert sim.calls == answer.calls == rpcholesky_calls(5, len(taken))
-
-
-def test_given_item_without_residual():
-    """A zero among the items of a linear kernel."""
-    Z = np.random.default_rng(0).standard_normal((10, 3))
-    Z[4] = 0
-    answer = run(Z @ Z.T, landmarks=[4])
-    assert answer.rank == 0
-    assert answer.calls == rpcholesky_calls(10, 1)
 
 
 # Indefinite matrices

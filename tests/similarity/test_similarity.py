@@ -1,17 +1,9 @@
-"""Similarity: values, promises about calls, budget, failures, memory and imports."""
+"""Similarity: values, promises about calls, budget, failures and memory."""
 
-import asyncio
-import difflib
 import gc
-import itertools
 import operator
-import os
-import pickle
-import re
 import subprocess
 import sys
-import threading
-import time
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
@@ -28,63 +20,20 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import linear_kernel
 
 from simlib import BudgetExceeded, LowRank, Similarity, SimilarityError
-from simlib.datasets import bundled_words
 from simlib.neighbors import search
-from simlib.similarity import call, evaluate, requests
+from simlib.similarity import requests
 from simlib.similarity.budget import Budget
 from simlib.similarity.known import Known
-from support.functions import BATCHES, in_form, known_pairs, listed
-
-
-class Oracle:
-    """A similarity function on 0..n-1 that writes down what it is asked.
-
-    `asked` holds one list of ordered pairs for each time it is called.
-    """
-
-    def __init__(self, matrix, batch=None, fail=lambda x, y: None):
-        self.matrix, self.batch, self.fail = np.asarray(matrix), batch, fail
-        self.asked = []
-
-    def __call__(self, x, y):
-        if self.batch == "block":
-            x, y = np.meshgrid(x, y, indexing="ij")
-        pairs = list(zip(np.ravel(x).tolist(), np.ravel(y).tolist(), strict=True))
-        answers = {self.fail(*pair) for pair in pairs} - {None}
-        if answers:
-            raise answers.pop()
-        self.asked.append(pairs)
-        return self.matrix[x, y]
-
-    @property
-    def pairs(self):
-        return [pair for call in self.asked for pair in call]
-
-    def check(self, sim, *, symmetric):
-        """Assert that no pair was asked for twice, and that each one was counted."""
-        block = self.batch == "block"  # may see the diagonal again, beside the others
-        once = [[(i, j) for i, j in call if i != j or not block] for call in self.asked]
-        pairs = [pair for call in once for pair in call]
-        assert len(set(pairs)) == len(pairs)
-        if symmetric:  # a block function may see both orders, at the same time
-            together = [{frozenset(pair) for pair in call} for call in once]
-            assert sum(map(len, together)) == len(set().union(*together))
-            if self.batch != "block":
-                assert sum(map(len, together)) == len(self.pairs)
-        assert sim.calls == len(self.pairs)
-
-
-def matrix(n, *, symmetric=True, seed=0):
-    K = np.random.default_rng(seed).standard_normal((n, n))
-    return K + K.T if symmetric else K
-
-
-def make(n=9, *, symmetric=True, batch=None, **options):
-    K = matrix(n, symmetric=symmetric)
-    oracle = Oracle(K, batch, options.pop("fail", lambda x, y: None))
-    sim = Similarity(np.arange(n), oracle, symmetric=symmetric, batch=batch, **options)
-    return K, oracle, sim
-
+from support.functions import (
+    BATCHES,
+    Mishap,
+    Oracle,
+    in_form,
+    known_pairs,
+    listed,
+    make,
+    matrix,
+)
 
 FORMATS = ["csr", "bsr", "dia", "coo"]
 
@@ -294,6 +243,15 @@ REQUESTS = st.lists(
 )
 
 
+def viewed(sim, K, view):
+    """Return a view, and the matrix for which it stands."""
+    return {
+        "itself": (sim, K),
+        "map": (sim.map(lambda values: 3 * values), 3 * K),
+        "symmetrized": (sim.symmetrized(), (K + K.T) / 2),
+    }[view]
+
+
 def wanted(n, name, *indices):
     """Return the pairs (i, j) of a request, in an array of the shape of the answer."""
     grid = np.moveaxis(np.indices((n, n)), 0, -1)
@@ -318,11 +276,7 @@ def wanted(n, name, *indices):
 )
 def test_any_requests(requests, batch, symmetric, view, limit):
     K, oracle, sim = make(7, symmetric=symmetric, batch=batch, limit=limit)
-    asked, dense = sim, K
-    if view == "map":
-        asked, dense = sim.map(lambda values: 3 * values), 3 * K
-    if view == "symmetrized":
-        asked, dense = sim.symmetrized(), (K + K.T) / 2
+    asked, dense = viewed(sim, K, view)
     known = set()
     for name, *indices in requests:
         pairs = wanted(7, name, *indices)
@@ -350,13 +304,6 @@ def test_any_requests(requests, batch, symmetric, view, limit):
             assert len(known) <= sim.calls <= len(known) + 7
         assert limit is None or sim.calls <= limit
     oracle.check(sim, symmetric=symmetric)
-
-
-class Mishap(Exception):
-    """Needs two arguments, so that it cannot be pickled as it is."""
-
-    def __init__(self, what, where):
-        super().__init__(f"{what} at {where}")
 
 
 @settings(deadline=None, max_examples=200)
@@ -446,11 +393,7 @@ def test_what_is_known_comes_once(requests, batch, symmetric, view, stumbles, ch
         return ValueError("no") if (x, y) in stumbles else None
 
     K, oracle, sim = make(7, symmetric=symmetric, batch=batch, fail=fail)
-    asked, dense = sim, K
-    if view == "map":
-        asked, dense = sim.map(lambda values: 3 * values), 3 * K
-    if view == "symmetrized":
-        asked, dense = sim.symmetrized(), (K + K.T) / 2
+    asked, dense = viewed(sim, K, view)
     for name, *indices in requests:
         with suppress(SimilarityError):
             getattr(asked, name)(*indices)
@@ -647,61 +590,6 @@ def test_a_function_that_reuses_its_buffer():
     assert_array_equal(sim.pairs([1, 2], [3, 4]), [13, 24])
 
 
-# In parallel.
-
-FUNCTIONS = {
-    None: operator.mul,
-    "pairs": np.multiply,
-    "block": np.multiply.outer,
-}
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-@pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_two_workers(backend, batch, symmetric):
-    items = np.arange(70.0)
-    table = np.multiply.outer(items, items)
-    sim = Similarity(
-        items, FUNCTIONS[batch], symmetric=symmetric, batch=batch, n_jobs=2
-    )
-    alone = Similarity(items, FUNCTIONS[batch], symmetric=symmetric, batch=batch)
-    with joblib.parallel_config(backend=backend):
-        for one in (sim, alone):
-            assert_array_equal(one.block(range(30), range(20, 50)), table[:30, 20:50])
-            assert_array_equal(one.columns([69, 1, 25]), table[:, [69, 1, 25]])
-            assert_array_equal(one.rows([4]), table[[4]])
-            assert_array_equal(
-                one.pairs(range(69), range(1, 70)), items[1:] * items[:-1]
-            )
-    assert sim.calls == alone.calls
-
-
-def stumble(x, y):
-    if y == 60 or x == 60:
-        raise Mishap("stumbled", 60)
-    return float(x + y)
-
-
-@pytest.mark.parametrize("backend", ["threading", "loky"])
-def test_a_failure_among_workers_names_the_pair(backend):
-    sim = Similarity(np.arange(100), stumble, symmetric=False)
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        message = r"raised .*Mishap\('stumbled at 60'\).* on items 60 and 1\b"
-        with pytest.raises(SimilarityError, match=message):
-            sim.columns([1])
-        known = sim.calls
-        assert known < 100
-        assert_array_equal(sim.pairs([0, 1], [1, 1]), [1, 2])  # finished before
-        assert sim.calls == known
-        others = np.delete(np.arange(100), 60)
-        assert_array_equal(sim.pairs(others, others * 0 + 1), others + 1)
-        assert sim.calls == 99
-        with pytest.raises(SimilarityError, match=message):
-            sim.columns([1])
-    assert sim.calls == 99
-
-
 # What failed.
 
 
@@ -797,80 +685,6 @@ def test_a_failure_keeps_no_array_alive(fault, name):
         gc.enable()
     whole = 100_000 * (2 * 8 + 4) if name == "columns" else 0  # begun columns stay
     assert kept < whole + 2**17
-
-
-# How much is handed over at a time.
-
-
-class Clock:
-    """A function that tells how many pairs it is given, and the time as it wants."""
-
-    def __init__(self, monkeypatch, seconds):
-        self.seconds, self.now, self.sizes = seconds, 0.0, []
-        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
-
-    def __call__(self, x, y):
-        size = np.size(x)
-        self.now += self.seconds * size
-        self.sizes.append(size)
-        return np.zeros(np.broadcast(x, y).shape)
-
-
-def test_requests_of_pairs_take_about_a_second(monkeypatch):
-    clock = Clock(monkeypatch, 2**-7)
-    sim = Similarity(np.arange(1000), clock, batch="pairs", symmetric=False)
-    sim.columns([5])
-    assert clock.sizes[:3] == [16, 64, 128]
-    assert max(clock.sizes) == 128
-    del clock.sizes[:]
-    sim.pairs(range(384), range(384, 768))  # what was measured is remembered
-    assert clock.sizes == [128, 128, 128]
-    clock = Clock(monkeypatch, 1e-9)
-    Similarity(np.arange(10**5), clock, batch="pairs").columns([5])
-    assert max(clock.sizes) == 2**14
-    clock = Clock(monkeypatch, 5.0)
-    Similarity(np.arange(100), clock, batch="pairs", symmetric=False).columns([5])
-    assert (clock.sizes[0], set(clock.sizes[1:])) == (16, {1})
-
-
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_batch_size_is_kept_to(monkeypatch, symmetric):
-    for name, arguments in (
-        ("columns", [[3, 4, 5]]),
-        ("block", [range(10), range(5, 20)]),
-        ("pairs", [range(49), range(1, 50)]),
-    ):
-        clock = Clock(monkeypatch, 7.0)
-        options = {"batch": "pairs", "batch_size": 32.0, "check_symmetry": False}
-        sim = Similarity(np.arange(50), clock, symmetric=symmetric, **options)
-        getattr(sim, name)(*arguments)
-        assert set(clock.sizes[:-1]) == {32}
-        assert sum(clock.sizes) == sim.calls
-
-
-def test_tiles_of_a_block_function_heed_neither_clock_nor_workers(monkeypatch):
-    shapes = []
-
-    def function(x, y):
-        shapes.append((len(x), len(y)))
-        return np.zeros((len(x), len(y)))
-
-    def tiles(seconds, n_jobs):
-        shapes.clear()
-        ticks = itertools.count(0, seconds)
-        sim = Similarity(np.arange(3000), function, batch="block", n_jobs=n_jobs)
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                "simlib.similarity.call.time.perf_counter", lambda: next(ticks)
-            )
-            with joblib.parallel_config(backend="threading"):
-                sim.columns(range(100))
-                sim.block(range(200, 400), range(300, 500))
-        return sorted(shapes)
-
-    alone = tiles(1e-3, 1)
-    assert alone == tiles(1e3, 1) == tiles(1e-3, 2)
-    assert max(rows * columns for rows, columns in alone) <= 2**17
 
 
 # A diagonal that is known.
@@ -1099,396 +913,6 @@ def test_a_triangle_is_no_matrix_of_similarities(n):
         assert not Similarity.from_matrix(other).symmetric
 
 
-class Drawers:
-    """Items of which one cannot be read."""
-
-    def __len__(self):
-        return 40
-
-    def __getitem__(self, k):
-        if k == 30:
-            raise OSError("stuck")
-        return float(k)
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_items_that_cannot_be_read(n_jobs):
-    sim = Similarity(Drawers(), operator.mul, n_jobs=n_jobs, batch_size=4)
-    with (
-        joblib.parallel_config(backend="threading"),
-        pytest.raises(SimilarityError, match="items themselves could not be read"),
-    ):
-        sim.columns([1])
-    assert sim.failed == 0
-    assert_array_equal(sim.pairs([2], [3]), [6.0])
-
-
-# Functions that wait.
-
-
-class Service:
-    """Judges pairs, some only when asked again, over a connection of its own loop."""
-
-    def __init__(self, K, fails=lambda i, j: False):
-        self.K, self.fails, self.loop = K, fails, None
-        self.asked, self.busy, self.most = [], 0, 0
-
-    async def post(self, i, j):
-        loop = asyncio.get_running_loop()
-        self.loop = self.loop or loop
-        assert loop is self.loop
-        first = (i, j) not in self.asked
-        self.asked.append((i, j))
-        self.busy += 1
-        self.most = max(self.most, self.busy)
-        await asyncio.sleep(0.001)
-        self.busy -= 1
-        if first and self.fails(i, j):
-            raise ConnectionError
-        return self.K[i, j]
-
-
-@pytest.mark.parametrize("running", [False, True])
-@pytest.mark.parametrize("n_jobs", [None, 1, 4])
-@pytest.mark.parametrize("batch", BATCHES)
-def test_coroutine_functions(running, n_jobs, batch):
-    K = matrix(12)
-    service = Service(K)
-
-    async def judge_all(xs, ys):
-        return K[xs[:, None], ys[None, :]]
-
-    async def judge_some(xs, ys):
-        return await asyncio.gather(*map(service.post, xs, ys))
-
-    function = {None: service.post, "pairs": judge_some, "block": judge_all}[batch]
-    sim = Similarity(np.arange(12), function, batch=batch, n_jobs=n_jobs)
-
-    def use():
-        assert_array_equal(sim.columns([5, 2]), K[:, [5, 2]])
-        assert_array_equal(sim.pairs([7, 1], [8, 1]), K[[7, 1], [8, 1]])
-        assert_array_equal(sim.between(np.arange(3), [4]), K[:3, [4]])
-        wrapped = Similarity(np.arange(12), lambda x, y: function(x, y), batch=batch)
-        assert_array_equal(wrapped.pairs([3], [4]), K[[3], [4]])
-
-    async def cell():
-        use()
-
-    asyncio.run(cell()) if running else use()
-    if batch is None:
-        assert service.most <= (n_jobs or 1)
-        assert n_jobs != 4 or service.most > 1
-
-
-def test_a_coroutine_that_fails_names_the_pair():
-    K = matrix(6)
-    service = Service(K, lambda i, j: {i, j} == {2, 4})
-
-    class Judge:
-        async def __call__(self, x, y):
-            return await service.post(x, y)
-
-    sim = Similarity(range(6), Judge(), n_jobs=2)
-    with pytest.raises(SimilarityError, match=r"ConnectionError.* on items 2 and 4"):
-        sim.columns([4])
-    assert sim.failed == 1
-    assert_array_equal(sim.columns([4]), K[:, [4]])
-    assert len(service.asked) == 7
-
-
-# Both orders.
-
-
-def matching(x, y):
-    """Return the ratio of difflib, which takes the order for part of the question."""
-    return difflib.SequenceMatcher(None, x, y).ratio()
-
-
-@pytest.mark.parametrize("batch", [None, "pairs"])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_function_that_is_not_symmetric_is_told(batch, n_jobs):
-    words = bundled_words()
-    texts = [" ".join(words[k : k + 2]) for k in range(0, 160, 2)]  # half differ
-
-    def pairs(xs, ys):
-        return [matching(x, y) for x, y in zip(xs, ys, strict=True)]
-
-    function = matching if batch is None else pairs
-    sim = Similarity(texts, function, batch=batch)
-    message = (
-        r"not symmetric: of (\d+) pairs asked in both orders (\d+) differ, by up to "
-        r"(\S+)\. It gives (\S+) for items (\d+) and (\d+), and (\S+) in the other"
-    )
-    with (
-        joblib.parallel_config("threading", n_jobs=n_jobs),
-        pytest.warns(UserWarning, match=message) as told,
-    ):
-        columns = sim.columns(range(80))
-    assert len(told) == 1  # once
-    numbers = re.search(message, str(told[0].message)).groups()
-    pairs_asked, differ, i, j = (int(numbers[k]) for k in (0, 1, 4, 5))
-    most, one, other = (float(numbers[k]) for k in (2, 3, 6))
-    assert 1 <= differ <= pairs_asked <= 24
-    assert most >= abs(one - other) * 0.99
-    assert_allclose(one, matching(texts[i], texts[j]), rtol=1e-5)
-    assert_allclose(other, matching(texts[j], texts[i]), rtol=1e-5)
-    assert columns[i, j] == matching(texts[i], texts[j])
-    assert sim.calls == 80 * 81 / 2
-    assert pairs_asked <= sim.checks <= 24
-
-
-def test_checks_are_few_and_counted_apart():
-    K, oracle, sim = make(80, batch="pairs", limit=80 * 81 // 2)
-    sim.columns([0])
-    assert (sim.calls, sim.checks) == (80, 1)
-    fork = sim.fork()
-    fork.columns([1, 2])  # of the same function
-    assert (sim.calls, fork.calls, sim.checks) == (80, 157, 4)
-    assert_array_equal(sim.columns(range(80)), K)
-    assert (sim.calls, sim.checks, sim.remaining) == (3083, 24, 157)
-    assert len(oracle.pairs) == 80 * 81 // 2 + 24
-    again = [pair for pair in oracle.pairs if pair[::-1] in oracle.pairs]
-    assert len({frozenset(pair) for pair in again if len(set(pair)) == 2}) == 24
-    none = {"check_symmetry": False}, {"symmetric": False}, {"batch": "block"}
-    for options in none:
-        _, _, sim = make(80, **options)
-        sim.columns(range(80))
-        assert sim.checks == 0
-    _, _, sim = make(9)
-    sim.columns(range(9))
-    assert (sim.calls, sim.checks) == (45, 0)
-
-
-@pytest.mark.parametrize("other", [-1.7e308, np.inf, 1.6e308])
-def test_orders_that_differ_beyond_numbers(other):
-    sim = Similarity(range(60), lambda x, y: 1.7e308 if x <= y else other)
-    with pytest.warns(UserWarning, match=r"by up to (inf|1e\+307)"):
-        sim.columns([59])  # asked in the order (0, 59)
-    assert (sim.calls, sim.checks) == (60, 1)
-
-
-def test_rounding_is_no_asymmetry_and_a_failing_check_no_failure():
-    K = matrix(40)
-    noisy = K + 1e-3 * matrix(40, symmetric=False)
-    sim = Similarity(range(40), Oracle(noisy))
-    sim.columns(range(40))
-    assert sim.checks == 16
-
-    asked = set()
-
-    def once(x, y):
-        if frozenset((x, y)) in asked:
-            raise Mishap("asked again", 0)
-        asked.add(frozenset((x, y)))
-        return K[x, y]
-
-    sim = Similarity(range(40), once)
-    assert_array_equal(sim.columns(range(40)), K)
-    assert (sim.calls, sim.failed) == (820, 0)
-
-
-# Together.
-
-
-def test_threads_never_pay_twice():
-    K = matrix(60)
-    asked = []
-
-    def function(x, y):
-        asked.append((x, y))
-        time.sleep(1e-5)
-        return K[x, y]
-
-    sim = Similarity(range(60), function, limit=60 * 61 // 2, check_symmetry=False)
-    views = [sim, sim.map(np.exp), sim.fork()]
-    found = {}
-
-    def read(k):
-        view = views[k % 3]
-        found[k] = view.block(range(5 * k, 5 * k + 20), range(30)), view.columns([k])
-
-    threads = [threading.Thread(target=read, args=[k]) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert len(set(asked)) == len(asked) == sim.calls + views[2].calls
-    assert_array_equal(found[0][0], K[:20, :30])
-    assert_array_equal(found[4][1], np.exp(K[:, [4]]))
-
-
-def test_it_can_be_pickled_and_the_lock_stays_shared():
-    sim = Similarity(WORDS, lengths, symmetric=False, limit=20)
-    sim.columns([1])
-    one, fork = pickle.loads(pickle.dumps((sim, sim.fork())))
-    assert one._lock is fork._lock
-    assert one._lock is not sim._lock
-    assert_array_equal(one.columns([1]), fork.columns([1]))
-    assert (one.calls, one.limit) == (4, 20)
-
-
-def columns_in_a_worker(sim, k):
-    sim.pairs([k], [k])
-    sim.block([k, k + 1], [k + 2])
-    view = sim.columns([k])
-    return type(view), float(view[3, 0]), sim.calls
-
-
-def test_workers_are_given_a_large_similarity_mapped_read_only():
-    n = 300_000
-    sim = Similarity(np.arange(n), np.add, batch="pairs")
-    sim.columns([1])
-    sim.pairs(range(200_000), range(2, 200_002))
-    calls = sim.calls
-    answers = joblib.Parallel(2)(
-        joblib.delayed(columns_in_a_worker)(sim, k) for k in (5, 6)
-    )
-    assert [value for _, value, _ in answers] == [8.0, 9.0]
-    assert all(kind is np.ndarray for kind, *_ in answers)
-    assert all(after > calls + n - 10 for *_, after in answers)
-
-
-def dies(x, y):
-    if x == 60:
-        os._exit(1)
-    return float(x + y)
-
-
-def test_a_worker_that_dies():
-    sim = Similarity(np.arange(100), dies, symmetric=False, n_jobs=2, batch_size=10)
-    with pytest.raises(SimilarityError, match="A worker gave no answer from items"):
-        sim.columns([1])
-    assert sim.failed > 0
-    assert sim.failed % 10 == 0
-    assert sim.calls + sim.failed <= 100
-    assert len(listed(sim)) == sim.calls
-    sim._evaluator.function = operator.add
-    assert_array_equal(sim.columns([1])[:, 0], np.arange(100) + 1.0)
-    assert sim.calls == 100
-
-
-class Locked:
-    """A function that no other process can have."""
-
-    def __init__(self):
-        self.lock = threading.Lock()
-
-    def __call__(self, x, y):
-        return 1.0
-
-
-def test_a_function_that_cannot_be_pickled():
-    sim = Similarity(np.arange(10), Locked(), n_jobs=2)
-    with pytest.raises(SimilarityError, match="cannot be sent to a worker process"):
-        sim.columns([1])
-    assert (sim.calls, sim.failed) == (0, 0)
-    with joblib.parallel_config(backend="threading"):
-        sim.columns([1])
-
-
-class Slow(int):
-    """A number that another thread may overtake while it is added."""
-
-    def __radd__(self, other):
-        time.sleep(0.01)
-        return int(self) + other
-
-
-def test_threads_that_count_at_once():
-    budget = Budget(None)
-    threads = [threading.Thread(target=budget.hand_over, args=[Slow(1)]) for _ in "abc"]
-    threads += [
-        threading.Thread(target=budget.answered, args=(0, Slow(1), 0)) for _ in "abc"
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (budget.calls, budget.failed) == (3, 3)
-
-
-def test_a_backend_that_does_not_answer_as_it_comes():
-    sim = Similarity(np.arange(10), operator.add)
-    with (
-        joblib.parallel_config(backend="multiprocessing", n_jobs=2),
-        pytest.raises(SimilarityError, match=r'could not begin.*"loky", "threading"'),
-    ):
-        sim.columns([1])
-    assert (sim.calls, sim.failed) == (0, 0)
-
-
-class Stop(BaseException):
-    """Is no Exception, and does not survive being pickled (nor by `distributed`)."""
-
-    def __new__(cls, a, b):
-        return super().__new__(cls)
-
-    def __init__(self, a, b):
-        super().__init__(a)
-
-
-@pytest.mark.parametrize(("n_jobs", "kind"), [(1, Stop), (2, BaseException)])
-def test_no_exception_becomes_one(n_jobs, kind):
-    def stops(x, y):
-        raise Stop(x, y)
-
-    sim = Similarity(range(9), stops)
-    with (
-        joblib.parallel_config(backend="threading", n_jobs=n_jobs),
-        pytest.raises(kind, match=r"^[1-8]$|Stop\([1-8]\)") as told,
-    ):
-        sim.columns([0])
-    assert type(told.value) is kind
-
-
-def test_answers_that_nobody_takes_are_no_warning(monkeypatch):
-    """Of joblib, which warns where others are done, or under way, at an interrupt."""
-    settle = evaluate.Evaluator._settle
-
-    def slowly(*arguments):
-        time.sleep(0.05)
-        return settle(*arguments)
-
-    def stops(x, y):
-        time.sleep(0.02)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(evaluate.Evaluator, "_settle", slowly)
-    sim = Similarity(range(9), stops)
-    with (
-        joblib.parallel_config(backend="threading", n_jobs=2),
-        pytest.raises(KeyboardInterrupt),
-    ):
-        sim.columns([0])
-
-
-# Progress.
-
-
-def bars(capsys):
-    return capsys.readouterr().err.count("\n")
-
-
-def test_one_bar_for_all_that_is_read_together(capsys):
-    Similarity(range(50), operator.mul).columns([1])
-    assert capsys.readouterr().err == ""
-    sim = Similarity(range(50), operator.sub, symmetric=False, progress=True)
-    mean = sim.symmetrized()
-    mean.columns([1])
-    assert "99.0/99.0" in (shown := capsys.readouterr().err)
-    assert shown.count("\n") == 1
-    with sim.progress_bar(sim.cost((None, [2, 3]), ([7, 8], [7, 8]))):
-        sim.columns([2, 3])
-        sim.map(np.exp).block([7, 8], [7, 8])
-    assert bars(capsys) == 1
-    sim.columns([2, 3])  # known
-    assert bars(capsys) == 0
-    sim.between([1, 2], [3])
-    assert bars(capsys) == 1
-    pickle.dumps(sim)
-
-
 # Promises about the machine.
 
 MEMORY = """
@@ -1554,23 +978,3 @@ def test_what_is_masked_is_not_a_number():
         sim.map(lambda values: np.ma.masked_equal(values, K[0, 1])).pairs([0], [1])
     plain = np.ma.masked_array(K.astype(np.float32), False)
     assert Similarity.from_matrix(plain).dtype == np.float32
-
-
-@pytest.mark.parametrize("batch", [None, "pairs"])
-@pytest.mark.parametrize("items", [np.eye(60), [f"word {k}" for k in range(60)]])
-def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch):
-    calls, sent = call.call, []
-
-    def recorded(number, function, batch, xs, ys, places):
-        sent.append((len(xs), len(ys)))
-        return calls(number, function, batch, xs, ys, places)
-
-    def alike(x, y):
-        return float(x == y) if isinstance(x, str) else float(np.dot(x, y))
-
-    monkeypatch.setattr(call, "call", recorded)
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        sim = Similarity(items, in_form(alike, batch), batch=batch, batch_size=50)
-        assert_array_equal(sim.columns([3, 5]), np.eye(60)[:, [3, 5]])
-    assert len(sent) > 2
-    assert max(right for _, right in sent) <= 2

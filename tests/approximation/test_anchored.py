@@ -22,6 +22,7 @@ from simlib import (
     SimilarityError,
     anchored,
     approximate_to,
+    estimate_error,
     largest,
     relative_error,
     tikhonov,
@@ -642,3 +643,40 @@ def test_items_are_no_companion_without_a_function(cheap):
 def test_a_source_without_items_and_a_function():
     with pytest.raises(TypeError, match="does not tell its items"):
         anchored(InnerProducts(np.eye(4)), 2, min)
+
+
+def cheap_pair(n=100):
+    """Return K, and a factor of similarities that almost agree with it."""
+    x = np.random.default_rng(0).standard_normal((n, 20))
+    noise = np.random.default_rng(1).standard_normal((n, 2))
+    return np.exp(x @ x.T / 10) + noise @ noise.T, x
+
+
+def test_new_items_take_each_of_the_two_widths():
+    K, x = cheap_pair()
+    answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
+    for widths, message in [
+        ((20, 10), r"`landmarks` must have shape \(m, 10\); got \(3, 20\)"),
+        ((11, 20), r"\(m, 10\); got \(3, 11\)"),
+        ((10, 19), r"`base_landmarks` .*\(m, 20\); got \(3, 19\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            answer.extend(*(np.ones((3, width)) for width in widths))
+    skew = K + np.random.default_rng(2).standard_normal(K.shape)
+    answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
+    with pytest.raises(ValueError, match=r"\(m, 30\); got \(3, 15\)"):
+        answer.extend(np.ones((3, 20)), np.ones((3, 15)))
+
+
+def test_estimate_error():
+    K = scorer(150)
+    E = np.random.default_rng(2).standard_normal((150, 150))
+    covered = 0
+    for seed in range(10):
+        sim, cheap = both(K, np.tanh(3 * K) + 0.02 * (E + E.T))
+        answer = anchored(sim, 8, cheap, rng=seed)
+        assert answer.weight > 0
+        estimate = estimate_error(sim, answer, 1000, rng=seed)
+        covered += estimate.low <= error(K, answer) <= estimate.high
+        assert sim.calls == answer.calls + 1000
+    assert covered >= 8

@@ -334,3 +334,15 @@ def test_large_numbers_in_single_precision():
     )
     scaled = K.astype(float) * 2.0**64
     assert error(scaled, large) == pytest.approx(error(K, small), rel=1e-3)
+
+
+@pytest.mark.parametrize("make", [indefinite, asymmetric])
+@pytest.mark.parametrize("s2", [15, 16, 19])
+def test_held_out_errors_by_loops(make, s2):
+    K = make(30)
+    R = None if make is indefinite else K[:6].T
+    problem = Problem(K[:s2, :s2], K[:, :6], R, np.arange(6))
+    ridges = np.array([0.1, 1.0, 10.0])
+    np.testing.assert_allclose(
+        problem.held_out_errors(ridges), held_out_errors(K[:s2, :s2], 6, ridges)
+    )

@@ -29,3 +29,33 @@ def test_a_subpackage_loads_what_it_uses_and_not_its_siblings(statement, most, w
     names = done.stdout.split()
     assert len(names) <= most
     assert not {name.split(".")[1] for name in names[1:]} & set(without.split())
+
+
+IMPORTS = """
+import sys
+from importlib.metadata import packages_distributions
+
+import simlib
+
+for name in set(simlib.__all__) - {"biharmonic", "text"}:  # which have extras
+    getattr(simlib, name)
+
+owners = packages_distributions()
+names = {name.partition(".")[0] for name in sys.modules} & set(owners)
+print(*{owner for name in names for owner in owners[name]})
+"""
+
+# What numpy, scipy, scikit-learn and joblib bring along, some of it where installed.
+BROUGHT = {"threadpoolctl", "narwhals", "cloudpickle", "loky", "psutil"}
+BROUGHT |= {"charset-normalizer", "pandas", "python-dateutil", "rich", "six"}
+
+
+def test_simlib_imports_four_packages():
+    result = subprocess.run(
+        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True
+    )
+    found = set(result.stdout.split())
+    expected = {"simlib", "lazy-loader", "numpy", "scipy", "scikit-learn", "joblib"}
+    assert (
+        expected <= found <= expected | BROUGHT | {"setuptools", "distutils-precedence"}
+    )

@@ -426,3 +426,21 @@ def test_a_full_disk_is_named_and_leaves_the_old_answer(tmp_path):
     assert error.strip().splitlines()[-1].startswith("OSError")
     same(old, LowRank.load(tmp_path / "K"))
     assert [path.name for path in Path(tmp_path).iterdir()] == ["K"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_killed_process_leaves_the_old_answer(tmp_path):
+    old = LowRank(np.ones((2, 1)), np.eye(1))
+    old.save(tmp_path / "K")
+    code = """
+        import os, signal, sys
+        import numpy as np
+        import simlib.lowrank.saved
+        from simlib import LowRank
+        def write(*_): os.kill(os.getpid(), signal.SIGKILL)
+        simlib.lowrank.saved._checksum = write
+        LowRank(np.ones((3, 1)), np.eye(1)).save(sys.argv[1])
+    """
+    assert run(code, tmp_path / "K").returncode == -9
+    same(old, LowRank.load(tmp_path / "K"))
+    again(old, tmp_path / "K")

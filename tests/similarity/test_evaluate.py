@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 import time
+from functools import partial
 
 import joblib
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from simlib import Similarity, SimilarityError
-from simlib.similarity import call, evaluate
+from simlib.similarity import call, evaluate, requests
 from simlib.similarity.budget import Budget
 from support.functions import (
     BATCHES,
@@ -470,3 +471,44 @@ def test_an_item_goes_to_a_worker_once_with_a_request(monkeypatch, items, batch)
         assert_array_equal(sim.columns([3, 5]), np.eye(60)[:, [3, 5]])
     assert len(sent) > 2
     assert max(right for _, right in sent) <= 2
+
+
+@pytest.mark.parametrize(
+    ("batch", "trouble", "failed"),
+    [
+        (None, ValueError, 1),
+        ("pairs", ValueError, 8),
+        ("pairs", KeyboardInterrupt, 8),
+        ("pairs", None, 8),  # an answer of the wrong shape
+        ("block", ValueError, 39),  # the item itself comes later
+    ],
+)
+def test_what_was_handed_over_in_vain(batch, trouble, failed):
+    def function(x, y):
+        if trouble is None:
+            return np.ones(2)
+        raise trouble
+
+    size = None if batch == "block" else 8
+    sim = Similarity(np.arange(40), function, batch=batch, batch_size=size)
+    with pytest.raises((SimilarityError, KeyboardInterrupt)):
+        sim.columns([1])
+    assert (sim.calls, sim.failed) == (0, failed)
+
+
+class Unsendable:
+    def __reduce__(self):
+        raise TypeError("cannot pickle this one")
+
+
+def test_an_item_that_cannot_be_pickled():
+    """The requests without it may have been evaluated: they stay counted."""
+    begun = {
+        number: requests.Request(np.arange(2), np.arange(2), ()) for number in (3, 5)
+    }
+    calls = {3: partial(abs, -1), 5: partial(abs, Unsendable())}
+    budget = Budget(10)
+    budget.hand_over(4)
+    told = evaluate._broken(begun, calls, TypeError("cannot pickle this one"), budget)
+    assert "The 2 evaluations handed over with it are lost" in str(told)
+    assert (budget.calls, budget.failed) == (0, 2)

@@ -978,3 +978,25 @@ def test_what_is_masked_is_not_a_number():
         sim.map(lambda values: np.ma.masked_equal(values, K[0, 1])).pairs([0], [1])
     plain = np.ma.masked_array(K.astype(np.float32), False)
     assert Similarity.from_matrix(plain).dtype == np.float32
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_no_answer_can_spoil_the_memory(batch, symmetric):
+    K, _, sim = make(symmetric=symmetric, batch=batch)
+    requests = [
+        lambda: sim.block([1, 2], [3, 4]),
+        lambda: sim.pairs([5, 6], [6, 7]),
+        lambda: sim.diagonal(),
+        lambda: sim.columns([8]),
+        lambda: sim.columns([8, 8]),
+        lambda: sim.rows([0]),
+    ]
+    for request in requests * 2:
+        answer = request()
+        if answer.flags.writeable:
+            answer[...] = 99.0
+    indices = np.array([2, 3])
+    sim.columns(indices)
+    indices[:] = 0
+    assert_array_equal(sim.block(range(9), range(9)), K)

@@ -22,12 +22,13 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlib import Similarity, StoreError, nystrom
+from simlib import METHODS, Similarity, StoreError, nystrom
 from simlib.similarity import store
 from simlib.similarity.identity import digest, digests
 from simlib.similarity.known import Known
 from simlib.similarity.store import Record, Store, main
 from support.functions import listed
+from support.matrices import indefinite
 
 N = 40
 POINTS = np.random.default_rng(0).standard_normal((N, 3))
@@ -967,3 +968,56 @@ def test_what_waits_for_room_on_the_disk_is_not_written_over(tmp_path):
     with opened(tmp_path / "s", items=np.arange(3000.0), **options) as sim:
         np.testing.assert_array_equal(sim.pairs([0] * 9, range(9)), range(9))
         assert sim.calls == 0
+
+
+def closeness(x, y):
+    return float(np.exp(-((x - y) ** 2).sum()))
+
+
+def test_a_method_goes_on_where_it_stopped(tmp_path):
+    for name, method in METHODS.items():
+        whole = method.function(Similarity(POINTS, closeness), 8, rng=1)
+        sim = opened(tmp_path / name, function=closeness)
+        sim.columns([0, 1, 2])
+        method.function(sim, 5, rng=1)
+        paid = sim.calls
+        sim.close()
+        sim = opened(tmp_path / name, function=closeness)
+        method.function(sim, 5, rng=1)
+        assert sim.calls == 0
+        answer = method.function(sim, 8, rng=1)
+        assert 0 < sim.calls < method.calls(N, 8) + paid
+        np.testing.assert_array_equal(answer.left, whole.left)
+        sim.close()
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_file_that_was_cut(tmp_path, share):
+    sim = opened(tmp_path / "s", batch_size=20)
+    sim.columns(np.arange(20))
+    sim.close()
+    data = (tmp_path / "s").read_bytes()
+    (tmp_path / "s").write_bytes(data[: int(share * len(data))])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            sim = opened(tmp_path / "s", batch_size=20)
+        except StoreError as error:
+            said = str(error)
+        else:
+            np.testing.assert_allclose(sim.columns([0]), table(POINTS, POINTS)[:, :1])
+            said = str(caught[0].message)
+            sim.close()
+    assert "Restore a copy, or move it away" in said or "is damaged" in said
+
+
+def test_scores_that_were_computed_elsewhere():
+    """From one similarity into another, by known and tell."""
+    K = indefinite(N)
+    one = Similarity.from_matrix(K)
+    nystrom(one, 7, rng=0)
+    other = Similarity.from_matrix(K)
+    for i, j, values in one.known():
+        other.tell(i, j, values)
+    nystrom(other, 7, rng=0)
+    assert other.calls == 0

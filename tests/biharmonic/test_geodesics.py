@@ -350,3 +350,19 @@ def test_halved_edges_leave_the_surface_as_it_is():
         )
     mesh = bumpy_sphere(4)  # as fine as meshes of the book
     assert len(module._refined(mesh.vertices, mesh.faces)[0]) == len(mesh.vertices)
+
+
+def edge_graph(vertices, faces):
+    i, j = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).T
+    i, j = np.unique(np.sort([i, j], axis=0), axis=1)
+    lengths = np.linalg.norm(vertices[i] - vertices[j], axis=1)
+    return coo_array((lengths, (i, j)), shape=(len(vertices),) * 2)
+
+
+def test_exact_distances_between_straight_lines_and_edges(bumpy_exactly):
+    vertices, faces, sources, D = bumpy_exactly
+    straight = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
+    assert (straight - D).max() < 1e-12
+    over_edges = graph_distances(edge_graph(vertices, faces), sources)
+    assert (D - over_edges).max() < 1e-12
+    assert np.median(D[D > 0.5] / over_edges[D > 0.5]) < 0.95

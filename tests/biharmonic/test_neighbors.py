@@ -152,3 +152,12 @@ def test_one_outlier_spoils_no_other_neighbour():
     np.fill_diagonal(D, np.inf)
     nearest = np.argsort(D, axis=1)[:, :5]
     assert (A[np.arange(61)[:, None], nearest] > 0)[:60].all()
+
+
+@pytest.mark.parametrize(("n_neighbors", "perplexity"), [(5, 3), (20, 20), (8, 100)])
+def test_against_brent(n_neighbors, perplexity):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    A = neighbor_graph(X, n_neighbors=n_neighbors, perplexity=perplexity)
+    np.testing.assert_allclose(
+        A.toarray(), row_by_row(X, n_neighbors, perplexity), atol=1e-9
+    )

@@ -367,3 +367,13 @@ def test_without_numba(monkeypatch):
         other = interpolation(M, [0, 3], nnz_per_row=2, **options)
         np.testing.assert_allclose(other.toarray(), P, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(interpolation(M, [0, 3]), P, rtol=1e-12, atol=1e-15)
+
+
+def test_same_as_superlu():
+    M = surface_operator(bumpy_sphere(3))
+    landmarks = uniform(642, 30, rng=0)
+    for renormalize in True, False:
+        options = {"nnz_per_row": 10, "renormalize": renormalize}
+        P = interpolation(M, landmarks, solver="selected", **options)
+        other = interpolation(M, landmarks, solver="superlu", **options)
+        assert abs(P - other).max() < 1e-10

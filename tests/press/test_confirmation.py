@@ -413,3 +413,11 @@ def test_results_and_columns_are_compared_by_name(monkeypatch):
     frames = [pd.DataFrame({"error": [e], "seconds": [e]}) for e in (0.5, 0.25)]
     then, now = (entry(monkeypatch, "e", f, volatile=("seconds",)) for f in frames)
     assert compare({"e": then}, {"e": now}) == (1, 0.0, ["e.error.0: 0.5 -> 0.25"])
+
+
+def test_a_module_that_moves_is_confirmed(book):
+    (book.root / "tiny/study.py").rename(book.root / "tiny/studies.py")
+    edit(book.source("alpha"), "tiny.study", "tiny.studies")
+    assert confirmed(book).verdict == "confirmed"
+    edit(book.root / "tiny/studies.py", "WIDE = 2", "WIDE = 1 + 1")
+    assert confirmed(book).verdict == "not confirmed"

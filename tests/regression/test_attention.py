@@ -8,6 +8,7 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -467,3 +468,24 @@ def test_features_that_are_no_numbers_are_named(wrong):
     transformer = FunctionTransformer(lambda X: X * wrong)
     with pytest.raises(ValueError, match="features that FunctionTransformer makes"):
         Regressor(preconditioner=transformer).fit(np.eye(3) + 0.1, np.ones(3))
+
+
+@pytest.mark.parametrize("targets", [(), (2,)])
+def test_kernel_ridge_of_scikit_learn(targets):
+    X, y, new = sphere(120, 5, 1.5), normal(120, *targets), sphere(30, 5, seed=1)
+    model = Regressor(0.3, tol=1e-13).fit(X, y)
+    given = KernelRidge(alpha=0.3, kernel="precomputed").fit(attention(X), y)
+    called = KernelRidge(alpha=0.3, kernel=lambda x, z: np.exp(x @ z)).fit(X, y)
+    for other, rows in ((given, np.exp(new @ X.T)), (called, new)):
+        np.testing.assert_allclose(model.dual_coef_, other.dual_coef_, rtol=1e-9)
+        np.testing.assert_allclose(model.predict(new), other.predict(rows), rtol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_a_fit_that_does_not_arrive_is_no_refusal(d):
+    """These rows are solved up to a residual of 0.03, or as far as steps permit."""
+    X = np.random.default_rng(0).uniform(0, 5, (400, d))
+    y = np.sin(X.sum(axis=1))
+    for max_iter in (1, 3, 30):
+        with pytest.warns(ConvergenceWarning, match=f"max_iter={max_iter}"):
+            Regressor(max_iter=max_iter, preconditioner=None).fit(X, y)

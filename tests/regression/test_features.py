@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import PolynomialCountSketch
+from sklearn.linear_model import Ridge
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from simlib.regression import ExponentialFeatures, features
+from simlib.regression import ExponentialFeatures, features, lstsq
 from simlib.regression.sketch import PolynomialSketch
 from support.matrices import quick
-from support.regression import attention, peak, sphere, subspace
+from support.regression import attention, normal, peak, sphere, subspace
 
 SKETCHES = ["tensor_srht", "polynomial_count_sketch", "shared_tree"]
 KINDS = [*SKETCHES, "taylor", "positive"]
@@ -428,3 +429,19 @@ def test_rows_that_are_too_long(kind):
             maps.transform(10.1 * X)
     with pytest.raises(ValueError, match="squared norm inf"):
         maps.transform(np.full((1, 3), 1e30, np.float32))
+
+
+@pytest.mark.parametrize("ridge", [1e-4, 1.0])
+def test_ridge_regression_in_blocks(ridge):
+    """By least squares, without all features at a time."""
+    X, y = sphere(900, 8), normal(900)
+    maps = ExponentialFeatures(60, random_state=0).fit(X)
+
+    class Blocks:
+        def __iter__(self):
+            yield from (maps.transform(X[k : k + 250]) for k in range(0, 900, 250))
+            yield np.sqrt(ridge) * np.eye(60)
+
+    found = lstsq(Blocks(), np.append(y, np.zeros(60)))
+    other = Ridge(ridge, fit_intercept=False, solver="svd").fit(maps.transform(X), y)
+    np.testing.assert_allclose(found.x, other.coef_, rtol=1e-8, atol=1e-10)

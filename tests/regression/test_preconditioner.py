@@ -213,3 +213,26 @@ def test_columns_of_length_one():
     assert told.condition == pytest.approx(6 * expected.max() / expected.min())
     with pytest.raises(np.linalg.LinAlgError, match="Column 1 of A is zero"):
         ColumnScaling.from_matrix(scipy.sparse.csr_array(np.eye(5, 2) * [1, 0]))
+
+
+def test_blocks_memory_maps_and_sparse_arrays_are_the_same_matrix(tmp_path):
+    A = matrix(3000, 20, 1e4)
+    A[abs(A) < 0.002] = 0
+    whole = Preconditioner.from_matrix(A, rng=1).R
+    np.save(tmp_path / "A.npy", A)
+
+    class Reader:
+        def __iter__(self):
+            yield from (A[:7], scipy.sparse.csr_array(A[7:1900]), A[1900:])
+
+    kinds = [
+        [A[:1000], A[1000:1001], A[1001:]],
+        Reader(),
+        np.load(tmp_path / "A.npy", mmap_mode="r"),
+        scipy.sparse.csc_array(A),
+        scipy.sparse.coo_matrix(A),
+        A.tolist(),
+    ]
+    for kind in kinds:
+        again = Preconditioner.from_matrix(kind, rng=2).R
+        np.testing.assert_allclose(again, whole, rtol=0, atol=1e-13)

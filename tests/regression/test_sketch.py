@@ -535,3 +535,11 @@ def test_rows_that_do_not_match(shape, degree):
 def test_factors_that_do_not_match(x, y, message):
     with pytest.raises(ValueError, match=message):
         TensorSRHT(7, 3, 4, rng=0)(np.ones(x), np.ones(y))
+
+
+def test_tensor_srht_in_expectation():
+    """R19 of the guide, over 300 draws."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((5, 10)), rng.standard_normal((5, 6))
+    sketches = [TensorSRHT(8, 10, 6, rng=seed)(X, Y) for seed in range(300)]
+    check_mean([Z @ Z.T for Z in sketches], (X @ X.T) * (Y @ Y.T))

@@ -465,3 +465,22 @@ def test_a_list_of_which_only_the_head_is_read():
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert done.stdout.startswith("twitter")
     assert not done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("mrpc", ["807 x 807", "all-MiniLM-L6-v2", "cross-entropy", "PLUE"]),
+        ("recipes", ["What-is-cooking", "`ingredients`", "preset 9", "602e9c08"]),
+        ("ohsumed", ["7400 files", "text_gcn", "C01 to C23", "673dd35c"]),
+        ("newsgroups", ["18846 files", "Latin-1", "20news_bydate.jsonl.xz"]),
+        ("wordbridge-300", ["raw DEFLATE", "surface_row", "d76f9363"]),
+        ("ecbplus", ["982 XML files", "CROSS_DOC_COREF", "bac4bc20", "AdamW"]),
+    ],
+)
+def test_fetch_of_a_corpus_says_how_to_make_it(folders, name, parts):
+    with pytest.raises(DataNotFoundError) as caught:
+        fetch(name)
+    message = " ".join(str(caught.value).split())
+    for part in parts:
+        assert part in message

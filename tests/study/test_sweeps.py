@@ -86,7 +86,7 @@ def test_what_is_finished_is_kept(tmp_path, called, monkeypatch):
     again = sweep(counted, n=[1, 2, 3], keep=tmp_path)
     assert called() == 1
     pd.testing.assert_frame_equal(again[:2], first, check_dtype=False)
-    monkeypatch.setattr("test_sweep.FACTOR", 2)
+    monkeypatch.setattr("test_sweeps.FACTOR", 2)
     assert sweep(counted, n=[1], keep=tmp_path).value.tolist() == [4 / 3]
     assert called() == 1
     file = next(tmp_path.iterdir())
@@ -104,7 +104,7 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path, called, monkeypatch):
         return real(n)
 
     stops.__qualname__ = "inner"
-    monkeypatch.setattr("test_sweep.inner", stops)
+    monkeypatch.setattr("test_sweeps.inner", stops)
     with pytest.raises(KeyboardInterrupt):
         sweep(counted, n=[1, 2, 3, 4], keep=tmp_path)
     assert called() == 3

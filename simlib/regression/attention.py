@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from simlib._checks import finite, generator, inside, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
 from simlib.regression.kernel import (
-    BLOCK,
+    IN_CACHE,
     GaussianKernel,
     factor,
     shifted_inverse,
@@ -42,7 +42,7 @@ NO_DIGITS = 1e-6  # residual or rounding error above which there is no answer
 HALF = -np.log(EPS) / 2  # exponent that leaves half of the digits
 LONGEST = HALF**0.5  # norm for which exp(|x|^2) does
 FEW = 0.1  # share of rows that may be out of reach
-METHODS = ("rpcholesky", "nystroem")
+FACTORS = ("rpcholesky", "nystroem")
 
 
 class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
@@ -190,7 +190,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = validate_data(self, X, dtype=np.float64, reset=False)
-        image, step = self._expansion(), max(1, BLOCK // len(self.X_fit_))
+        image, step = self._expansion(), max(1, IN_CACHE // len(self.X_fit_))
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = np.concatenate(
                 [image(points[rows]) for rows in gen_batches(len(points), step)]
@@ -234,7 +234,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         whole_number(self.rank, "rank", 1)
         whole_number(self.max_iter, "max_iter", 1)
         inside(self.tol, "tol", 0, 1)
-        known = self.preconditioner is None or self.preconditioner in METHODS
+        known = self.preconditioner is None or self.preconditioner in FACTORS
         if not known and not hasattr(self.preconditioner, "transform"):
             raise ValueError(
                 'preconditioner is "rpcholesky", "nystroem", None, or a transformer; '
@@ -349,7 +349,7 @@ def _demand_digits(X: np.ndarray) -> None:
         return
     exponents = (
         (far[rows] @ X.T - squares).max(axis=1)
-        for rows in gen_batches(len(far), max(1, BLOCK // len(X)))
+        for rows in gen_batches(len(far), max(1, IN_CACHE // len(X)))
     )
     hidden = (np.concatenate(list(exponents)) > HALF).sum() / len(X)
     if hidden > FEW:

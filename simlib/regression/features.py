@@ -39,7 +39,7 @@ __all__ = ["ExponentialFeatures"]
 Kind = Literal[
     "tensor_srht", "shared_tree", "taylor", "positive", "polynomial_count_sketch"
 ]
-BLOCK = 2**20  # features computed at a time
+FEATURES_AT_ONCE = 2**20  # features computed at a time
 REACH = 100  # squared norm up to which "auto" finds a degree: 191 at most
 ROUNDING = np.finfo(float).eps  # what the series may leave out, of exp(|x|^2)
 NEGLIGIBLE = 1e-5  # the same, where each further degree costs the others features
@@ -183,7 +183,7 @@ class ExponentialFeatures(
         X = self._rows(X, reset=False)
         self._check_lengths(X)
         Z = np.empty((X.shape[0], self.n_components_), X.dtype)
-        for rows in gen_batches(len(Z), max(1, BLOCK // self.n_components_)):
+        for rows in gen_batches(len(Z), max(1, FEATURES_AT_ONCE // self.n_components_)):
             Z[rows] = np.hstack([part(X[rows]) for part in self._parts])
         return Z
 

@@ -34,7 +34,7 @@ __all__ = ["GaussianKernel", "factor", "shifted_inverse", "solve_by_rows"]
 
 EPS = np.finfo(float).eps
 
-BLOCK = 2**17  # entries of K at a time: they stay in the cache of the processor
+IN_CACHE = 2**17  # entries of K at a time: they stay in the cache of the processor
 LARGEST_CACHE = 2**26  # entries that are kept between products, of half of K; 512 MiB
 CHECK = 50  # steps after which the recursion for the residual is checked
 RESTART = 1e-2  # by which an iteration that starts again lessens the residual
@@ -98,7 +98,7 @@ class GaussianKernel:
     def __matmul__(self, P: np.ndarray) -> np.ndarray:
         """Return the product with an array of shape (n, k); half of K is evaluated."""
         out = np.zeros_like(P)
-        for start, stop, block in self._kept or self._parts(max(BLOCK, self.n)):
+        for start, stop, block in self._kept or self._parts(max(IN_CACHE, self.n)):
             out[start:stop] += block @ P[start:]
             out[stop:] += block[:, stop - start :].T @ P[start:stop]
         return out
@@ -121,10 +121,10 @@ class GaussianKernel:
             yield start, stop, np.exp(block, out=block)
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows that have some BLOCK entries from the diagonal on."""
+        """Yield ranges of rows that have some IN_CACHE entries from the diagonal on."""
         stop = 0
         while stop < self.n:
-            start, stop = stop, min(self.n, stop + max(1, BLOCK // (self.n - stop)))
+            start, stop = stop, min(self.n, stop + max(1, IN_CACHE // (self.n - stop)))
             yield start, stop
 
 

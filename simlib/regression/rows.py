@@ -25,7 +25,7 @@ __all__ = [
 
 Rows: TypeAlias = MatrixLike | Iterable[MatrixLike]  # one matrix, or its blocks
 
-BLOCK = 2**22  # entries of a dense block of rows
+ENTRIES_OF_A_BLOCK = 2**22  # entries of a dense block of rows
 CACHED = 2**16  # of one that stays in the cache of a processor
 LEAST = 64  # rows of such a one
 
@@ -57,7 +57,7 @@ def is_blocks(A: Any) -> bool:
 
 
 def blocks(
-    A: Any, *, cut_sparse: bool = False, size: int = BLOCK
+    A: Any, *, cut_sparse: bool = False, size: int = ENTRIES_OF_A_BLOCK
 ) -> Iterator[np.ndarray | csr_array]:
     """Yield blocks of rows in float64, all finite, of about so many entries."""
     if is_blocks(A):
@@ -73,7 +73,7 @@ def blocks(
     sparse = scipy.sparse.issparse(A)
     whole = sparse and not cut_sparse
     n, d = A.shape
-    step = n if whole else max(size // d, min(4 * d, BLOCK // d), 1)
+    step = n if whole else max(size // d, min(4 * d, ENTRIES_OF_A_BLOCK // d), 1)
     for start in range(0, n, step):
         block = A if whole else A[start : start + step]
         block = block.astype(np.float64, copy=False)

@@ -38,7 +38,7 @@ __all__ = [
     "srht",
 ]
 
-CHUNK = 2**20  # entries of a matrix copied or transformed at a time
+AT_ONCE = 2**20  # entries of a matrix copied or transformed at a time
 SIDE = 16  # of the Hadamard matrices multiplied with
 
 
@@ -115,7 +115,7 @@ class ExplicitSketch(Sketch):
         if issparse(A):
             return self.apply_blocks([A])
         m, n = self.shape
-        height = max(m, CHUNK // max(1, A.shape[1]))  # copies are made block by block
+        height = max(m, AT_ONCE // max(1, A.shape[1]))  # copies are made block by block
         return self.apply_blocks(A[i : i + height] for i in range(0, n, height))
 
     def _rmatmat(self, Y: Any) -> np.ndarray:
@@ -163,7 +163,7 @@ class HadamardSketch(Sketch):
         """Transform some columns at a time, for the transform is longer than A."""
         A = csc_array(_inexact(A)) if issparse(A) else _matrix(A)
         result = np.empty((height, A.shape[1]), _inexact_type(A))
-        width = max(1, CHUNK // self.shape[1])
+        width = max(1, AT_ONCE // self.shape[1])
         for j in range(0, A.shape[1], width):
             columns = dense(A[:, j : j + width]).astype(result.dtype, copy=False)
             result[:, j : j + width] = transform(columns)

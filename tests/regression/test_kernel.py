@@ -17,7 +17,7 @@ from support.regression import attention, gaussian, normal, sphere, subspace
 @pytest.mark.parametrize("block", [1, 100, 4096])
 @pytest.mark.parametrize("kept", [0, 10**6])
 def test_products_in_blocks(monkeypatch, block, kept):
-    monkeypatch.setattr(kernel, "BLOCK", block)
+    monkeypatch.setattr(kernel, "IN_CACHE", block)
     monkeypatch.setattr(kernel, "LARGEST_CACHE", kept)
     X, P, shifted = normal(90, 4) / 2, normal(90, 3), normal(90, 4) / 2 + 100
     K = GaussianKernel(X)
@@ -44,7 +44,7 @@ def test_the_kernel_is_evaluated_once_where_it_is_kept(monkeypatch):
             yield start, stop, block
 
     monkeypatch.setattr(GaussianKernel, "_parts", counted)
-    monkeypatch.setattr(kernel, "BLOCK", 5000)
+    monkeypatch.setattr(kernel, "IN_CACHE", 5000)
     evaluated = {}
     for kept in (0, 10**6):
         monkeypatch.setattr(kernel, "LARGEST_CACHE", kept)

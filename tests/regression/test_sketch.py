@@ -157,7 +157,7 @@ def test_chunks(kind, monkeypatch):
     A = matrices(300, 23)[0]
     whole, back = S @ A, S.T @ A[:10]
     for chunk in 1, 700, 1500:
-        monkeypatch.setattr(sketch, "CHUNK", chunk)
+        monkeypatch.setattr(sketch, "AT_ONCE", chunk)
         np.testing.assert_allclose(S @ A, whole, atol=1e-13)
         np.testing.assert_allclose(S.T @ A[:10], back, atol=1e-13)
 

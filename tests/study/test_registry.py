@@ -467,6 +467,14 @@ def test_a_list_of_which_only_the_head_is_read():
     assert not done.stderr
 
 
+def test_a_list_that_cannot_be_written():
+    command = f"{sys.executable} -m study.datasets list > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("[Errno 28]")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("name", "parts"),
     [

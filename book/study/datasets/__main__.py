@@ -26,8 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     try:
         print(*lines, sep="\n", flush=True)
-    except BrokenPipeError:  # of ``list | head``: all is well
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # of ``list | head``: all is well
+            print(error, file=sys.stderr)
+            return 1
     return 0
 
 

@@ -21,6 +21,19 @@ SIZES = (
     ("roll", 700),
 )
 
+
+def over_dense(results, surface, kept, landmarks, rows="error"):
+    # The mean squared error with some entries kept, over that of the dense P.
+    dense = mean(results[surface].dense.error[landmarks])
+    return mean(results[surface][kept][rows][landmarks]) / dense
+
+
+def even(seconds):
+    # The number of kernels from which on one P for all is the faster.
+    each = sum(seconds.nystrom.values()) - sum(seconds.biharmonic.values())
+    return sum(seconds.once.values()) / each
+
+
 # Interpolation
 
 
@@ -462,17 +475,9 @@ def enough(sparse_interpolation):
     """With 50 entries kept in a row, by column, sparse BHA is very accurate on all data
     sets."""
     results = sparse_interpolation.results
-    plain = mean(results.bunny["column 50"].error["2001"]) / mean(
-        results.bunny.dense.error["2001"]
-    )
-    renormalized = mean(results.bunny["column 50"].renormalized["2001"]) / mean(
-        results.bunny.dense.error["2001"]
-    )
-    cases = [
-        mean(results[m]["column 50"].error[size])
-        < 1.5 * mean(results[m].dense.error[size])
-        for m, size in SIZES
-    ]
+    plain = over_dense(results, "bunny", "column 50", "2001")
+    renormalized = over_dense(results, "bunny", "column 50", "2001", "renormalized")
+    cases = [over_dense(results, m, "column 50", size) < 1.5 for m, size in SIZES]
     return cases, (
         "Within half as much again of the squared error of the dense P. With 2,001 "
         f"landmarks of the bunny it is {plain:.1f} times that, and {renormalized:.2f} "
@@ -485,15 +490,10 @@ def seven_percent(sparse_interpolation):
     """Up to 7 % of landmarks 50 entries in a row approximate the dense operator with
     high accuracy."""
     results = sparse_interpolation.results
-    bunny = mean(results.bunny["column 50"].error["1000"]) / mean(
-        results.bunny.dense.error["1000"]
-    )
-    white = mean(results.white["column 50"].error["525"]) / mean(
-        results.white.dense.error["525"]
-    )
+    bunny = over_dense(results, "bunny", "column 50", "1000")
+    white = over_dense(results, "white", "column 50", "525")
     cases = [
-        mean(results[m]["column 50"].error[size])
-        < 1.5 * mean(results[m].dense.error[size])
+        over_dense(results, m, "column 50", size) < 1.5
         for m, size in (("bunny", 1000), ("white", 525), ("roll", 350))
     ]
     return cases, (
@@ -506,14 +506,8 @@ def above_forty(sparse_interpolation):
     """With more than 40 entries in a row the accuracy is very similar to the dense
     version's on all data sets."""
     results = sparse_interpolation.results
-    ratio = mean(results.bunny["column 50"].error["2001"]) / mean(
-        results.bunny.dense.error["2001"]
-    )
-    cases = [
-        mean(results[m]["column 50"].error[size])
-        < 1.25 * mean(results[m].dense.error[size])
-        for m, size in SIZES
-    ]
+    ratio = over_dense(results, "bunny", "column 50", "2001")
+    cases = [over_dense(results, m, "column 50", size) < 1.25 for m, size in SIZES]
     return cases, (
         "Very similar is taken as a quarter of the squared error, at 50 entries, the "
         f"next that is recorded. With 2,001 landmarks of the bunny it is {ratio:.1f} "
@@ -525,20 +519,12 @@ def above_forty(sparse_interpolation):
 def constant_entries(sparse_interpolation):
     """The entries needed do not grow quickly with the number of landmarks."""
     results = sparse_interpolation.results
-    few = mean(results.bunny["column 25"].error["143"]) / mean(
-        results.bunny.dense.error["143"]
-    )
-    many = mean(results.bunny["column 25"].error["2001"]) / mean(
-        results.bunny.dense.error["2001"]
-    )
-    renormalized = mean(results.bunny["column 25"].renormalized["2001"]) / mean(
-        results.bunny.dense.error["2001"]
-    )
+    few = over_dense(results, "bunny", "column 25", "143")
+    many = over_dense(results, "bunny", "column 25", "2001")
+    renormalized = over_dense(results, "bunny", "column 25", "2001", "renormalized")
     cases = [
-        mean(results[m]["column 25"].error[many]) / mean(results[m].dense.error[many])
-        < 3
-        * mean(results[m]["column 25"].error[few])
-        / mean(results[m].dense.error[few])
+        over_dense(results, m, "column 25", many)
+        < 3 * over_dense(results, m, "column 25", few)
         for m, few, many in (
             ("bunny", 143, 2001),
             ("white", 75, 1050),
@@ -631,17 +617,9 @@ def row_or_column(sparse_interpolation):
 def fifty_in_a_row(sparse_interpolation):
     """With 50 entries kept by rows sparse BHA is very accurate on all data sets."""
     results = sparse_interpolation.results
-    at_1000 = mean(results.bunny["row 50"].error["1000"]) / mean(
-        results.bunny.dense.error["1000"]
-    )
-    at_2001 = mean(results.bunny["row 50"].error["2001"]) / mean(
-        results.bunny.dense.error["2001"]
-    )
-    cases = [
-        mean(results[m]["row 50"].error[size])
-        < 1.5 * mean(results[m].dense.error[size])
-        for m, size in SIZES
-    ]
+    at_1000 = over_dense(results, "bunny", "row 50", "1000")
+    at_2001 = over_dense(results, "bunny", "row 50", "2001")
+    cases = [over_dense(results, m, "row 50", size) < 1.5 for m, size in SIZES]
     return cases, (
         "By the same mark as for columns. With 1,000 and 2,001 landmarks of the bunny "
         f"it has {at_1000:.1f} and {at_2001:.1f} times the squared error of the dense "
@@ -762,15 +740,9 @@ def biharmonic_roads(road_network):
 def ensemble_crossing(ensemble):
     """BHA is faster after 5 kernels with 1,000 landmarks, and with 3 with 1,500."""
     times = ensemble.times
-    at_1000 = sum(times["1000"].once.values()) / (
-        sum(times["1000"].nystrom.values()) - sum(times["1000"].biharmonic.values())
-    )
-    at_1500 = sum(times["1500"].once.values()) / (
-        sum(times["1500"].nystrom.values()) - sum(times["1500"].biharmonic.values())
-    )
-    at_2000 = sum(times["2000"].once.values()) / (
-        sum(times["2000"].nystrom.values()) - sum(times["2000"].biharmonic.values())
-    )
+    at_1000 = even(times["1000"])
+    at_1500 = even(times["1500"])
+    at_2000 = even(times["2000"])
     cases = [
         sum(times[size].once.values()) + q * sum(times[size].biharmonic.values())
         < q * sum(times[size].nystrom.values())
@@ -1012,12 +984,8 @@ def figure_7(sparse_interpolation):
 def figure_8(ensemble, paper):
     """Time of ensembles."""
     times = ensemble.times
-    at_1000 = sum(times["1000"].once.values()) / (
-        sum(times["1000"].nystrom.values()) - sum(times["1000"].biharmonic.values())
-    )
-    at_1500 = sum(times["1500"].once.values()) / (
-        sum(times["1500"].nystrom.values()) - sum(times["1500"].biharmonic.values())
-    )
+    at_1000 = even(times["1000"])
+    at_1500 = even(times["1500"])
     theirs = (
         f"BHA faster after {paper('crossing_ensemble')[1000]:d} kernels (1,000 "
         f"landmarks), with {paper('crossing_ensemble')[1500]:d} (1,500)"

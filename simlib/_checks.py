@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse
 
 __all__ = [
+    "at_least",
     "columns_like",
     "finite",
     "generator",
@@ -62,6 +63,13 @@ def finite(value: float, name: str, least: float = -inf, below: float = inf) -> 
         bounds += [f"below {below}"] if below < inf else []
         wanted = " of " + " and ".join(bounds) if bounds else ""
         raise ValueError(f"{name} must be a finite number{wanted}; got {value!r}.")
+    return float(value)
+
+
+def at_least(value: float, name: str, least: float) -> float:
+    """Return a number from `least` on, which may be infinite."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not value >= least:
+        raise ValueError(f"{name} must be at least {least}; got {value!r}.")
     return float(value)
 
 
@@ -153,7 +161,7 @@ def symmetric(sim: Any, what: str) -> None:
     if not sim.symmetric:
         raise ValueError(
             f"{what} needs a symmetric similarity; pass sim.symmetrized(), that is "
-            "(K + K.T)/2."
+            "(K + K.T)/2, at two calls a pair."
         )
 
 

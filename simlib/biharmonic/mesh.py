@@ -112,6 +112,8 @@ def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndar
     triples, n = shaped(np.asarray(faces), ("m", 3), "`faces`"), len(points)
     if not triples.size:
         raise ValueError(f"`faces` are empty, and {n} vertices alone are no surface.")
+    if triples.dtype.kind not in "iu":
+        raise ValueError(f"`faces` must be integers; got {triples.dtype}.")
     indices(triples.ravel(), n, "Vertices, by `faces`,")
     return points, triples
 

@@ -17,7 +17,7 @@ from scipy.sparse import coo_array, csr_array
 from sklearn.neighbors import NearestNeighbors
 
 from simlib import _scale
-from simlib._checks import finite, numbers, shaped, whole_number
+from simlib._checks import at_least, numbers, shaped, whole_number
 
 __all__ = ["neighbor_graph"]
 
@@ -70,7 +70,7 @@ def neighbor_graph(
     X = shaped(numbers(X, "`X`"), ("n", "d"), "`X`").astype(np.float64)
     n = len(X)
     n_neighbors = whole_number(n_neighbors, "n_neighbors", 1, n - 1)
-    perplexity = finite(perplexity, "perplexity", 1)
+    perplexity = at_least(perplexity, "perplexity", 1)
     points, _ = _scale.unit(X)  # or squares may overflow
     # In many dimensions the search subtracts squares: small ones, but for outliers.
     points -= np.median(points, axis=0)

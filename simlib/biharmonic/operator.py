@@ -281,8 +281,10 @@ def compact(A: csr_array) -> csr_array:
 def demand_one_piece(graph: csr_array | coo_array, kind: str) -> None:
     """Refuse a graph in several pieces: distances between them are infinite."""
     pieces, piece = connected_components(graph, directed=False)
+    if pieces == 0:
+        raise ValueError(f"The {kind} is empty: it has no vertex.")
     if pieces != 1:
-        largest = np.bincount(piece, minlength=1).max()
+        largest = np.bincount(piece).max()
         raise ValueError(
             f"The {kind} is in {pieces} pieces, the largest of {largest} of "
             f"{len(piece)} vertices: no path joins them. Keep one piece "

@@ -165,7 +165,8 @@ def search(
     guess = None
     if cheap is not None:
         companion = as_companion(cheap, sim)
-        guess = companion, _cheap_rows(companion, cheap_new, new_items, m)
+        values = _cheap_rows(companion, cheap_new, new_items, m)
+        guess = companion, values, companion.blank().columns(S).astype(float)
     number = min(MOST_FIRST, max(1, int(FIRST * limit)))
     first = S[:number] if S.size else uniform(n, number, rng=rng)
     with sim.progress_bar(fit_calls + calls):
@@ -218,15 +219,16 @@ class _Queries:
         """Return the nearness of all that is paid for."""
         return np.append(self._columns[self._others], self.nearness)
 
-    def begin(self, guess: tuple[SimilarityMatrix, np.ndarray] | None) -> None:
-        """Make what predicts, from a companion and what it says of the new items."""
+    def begin(
+        self, guess: tuple[SimilarityMatrix, np.ndarray, np.ndarray] | None
+    ) -> None:
+        """Make what predicts, from a companion and what it says of new items and S."""
         n, m, companion = self._sim.n, len(self.met), None
         self._exponent, self._seen = exponent(self._columns, self.nearness), 0
         self._codes = np.zeros((m, n), np.uint16)
         self._codes_S = np.zeros(self._columns.shape, np.uint16)
         if guess is not None:
-            cheap, values = guess
-            among = cheap.blank().columns(self._S).astype(float)
+            cheap, values, among = guess
             met = np.take_along_axis(values, self.met, axis=1)
             both = np.append(among[self._others], met)
             companion = Calibrated(cheap, both, self.known())

@@ -239,7 +239,7 @@ def test_a_surface_may_have_a_boundary_and_one_side():
 @pytest.mark.parametrize(
     ("adjacency", "message"),
     [
-        (np.zeros((0, 0)), "graph is in 0 pieces"),
+        (np.zeros((0, 0)), "graph is empty: it has no vertex"),
         ([[0, -1], [-1, 0]], "not negative"),
         (np.eye(3), "graph is in 3 pieces, the largest of 1 of 3"),
     ],

@@ -105,3 +105,8 @@ def test_merging():
     vertices, faces, index = merge_vertices(corners, [[0, 1, 2], [0, 3, 1], [2, 1, 3]])
     assert vertices.dtype == np.float32
     assert (faces.tolist(), index.tolist()) == ([[0, 1, 2]], [0, 1, 2, 0])
+
+
+def test_faces_that_are_no_integers():
+    with pytest.raises(ValueError, match="`faces` must be integers; got float64"):
+        mesh_laplacian(np.eye(3), [[0.0, 1.0, 2.0]])

@@ -161,3 +161,11 @@ def test_against_brent(n_neighbors, perplexity):
     np.testing.assert_allclose(
         A.toarray(), row_by_row(X, n_neighbors, perplexity), atol=1e-9
     )
+
+
+def test_a_perplexity_beyond_the_neighbors_is_any_larger_one():
+    X = np.random.default_rng(0).random((60, 2))
+    A, B = (neighbor_graph(X, n_neighbors=5, perplexity=p) for p in (1e9, np.inf))
+    assert (A != B).nnz == 0
+    with pytest.raises(ValueError, match="perplexity must be at least 1; got nan"):
+        neighbor_graph(X, n_neighbors=5, perplexity=np.nan)

@@ -15,6 +15,7 @@ from simlib.biharmonic import (
     interpolation,
     mesh_laplacian,
 )
+from simlib.biharmonic.operator import demand_one_piece
 from simlib.datasets import bumpy_sphere
 from study.datasets import load_cortex
 from support.matrices import quick
@@ -250,3 +251,8 @@ def test_a_laplacian_is_symmetric_where_weights_are_nearly():
     L = graph_laplacian([[0, 1, 0], [1, 0, 1e-9], [0, 0, 0]]).toarray()
     np.testing.assert_array_equal(L, L.T)
     np.testing.assert_allclose(L[2], [0, -5e-10, 5e-10])
+
+
+def test_a_graph_without_nodes():
+    with pytest.raises(ValueError, match="it has no vertex"):
+        demand_one_piece(csr_array((0, 0)), "graph")

@@ -576,3 +576,17 @@ def test_a_search_has_one_bar(monkeypatch):
     assert bar.total == 60 * 59 // 2
     assert set(bar.beside[-1]) == {"hits", "promised"}
     assert ask(most_similar, 5, limit=500).total == 500
+
+
+@pytest.mark.parametrize("limit", [10, 0])
+def test_a_companion_that_fails_costs_no_call_of_a_search(limit):
+    x = np.random.default_rng(0).standard_normal((60, 3))
+
+    def distance(a, b):
+        return float(np.linalg.norm(a - b))
+
+    sim, cheap = Similarity(x, distance), Similarity(x, distance, limit=limit)
+    options = {"limit": 20, "fit_limit": 300, "distance": True, "rng": 0}
+    with pytest.raises(BudgetExceeded):
+        search(sim, x[:7], 2, cheap=cheap, cheap_new=np.ones((7, 60)), **options)
+    assert sim.calls == 0

@@ -120,7 +120,7 @@ def _small_inverse(system: np.ndarray, ridge: float) -> Solver:
     lu, pivots = dgetrf(system)[:2]
     size = float(np.linalg.norm(system, 1))
     smallest = dgecon(lu, size)[0] * size  # 1 / |system^-1|, estimated
-    if min(smallest, 1) < EPS * max(size, 1):
+    if not min(smallest, 1) >= EPS * max(size, 1):  # NaN is no number either
         raise _singular(ridge)
     return partial(lu_solve, (lu, pivots))
 

@@ -269,7 +269,12 @@ class Known:
     def whole_lines(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
         """Return the columns, and the rows, that are known whole, as blocks."""
         columns, rows = self.columns.whole, self.rows.whole
-        return [(None, columns)] if self.symmetric else [(None, columns), (rows, None)]
+        found: list[tuple[np.ndarray | None, np.ndarray | None]] = []
+        if columns.size:
+            found.append((None, columns))
+        if rows.size and not self.symmetric:
+            found.append((rows, None))
+        return found
 
     def known(self) -> Iterator[Entries]:
         """Return an iterator over what is known: (i, j, K[i, j]), each pair once."""

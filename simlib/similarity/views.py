@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib._checks import same_length
+from simlib._checks import indices, same_length
 from simlib.similarity.budget import SimilarityError, check_budget
 from simlib.similarity.items import unmasked
 from simlib.similarity.known import Known
@@ -91,7 +91,7 @@ class SimilarityMatrix(Source):
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         """Return K[rows][:, columns], an array of shape (len(rows), len(columns))."""
-        return self.read((rows, columns))[0]
+        return self.read((indices(rows, self.n), indices(columns, self.n)))[0]
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return K[:, columns], shape (n, len(columns)), and keep it whole.
@@ -99,11 +99,11 @@ class SimilarityMatrix(Source):
         Where the columns were evaluated together the result is a read-only view of what
         is kept, not a copy.
         """
-        return self.read((None, columns))[0]
+        return self.read((None, indices(columns, self.n)))[0]
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return K[rows], shape (len(rows), n), and keep it whole."""
-        return self.read((rows, None))[0]
+        return self.read((indices(rows, self.n), None))[0]
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, shape (len(i),).
@@ -253,7 +253,9 @@ class View(SimilarityMatrix):
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         if isinstance(self.base, SimilarityMatrix):
             return self.base.read(*blocks, pairs=pairs)
-        check_budget(self.cost(*blocks, pairs=pairs), self)
+        several = len(blocks) + (pairs is not None) > 1
+        if several and self.limit is not None:  # of one request the base tells itself
+            check_budget(self.cost(*blocks, pairs=pairs), self)
         answers = [self._block(*block) for block in blocks]
         return answers if pairs is None else [*answers, self.base.pairs(*pairs)]
 

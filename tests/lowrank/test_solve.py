@@ -242,3 +242,10 @@ def test_solutions_beyond_single_precision_are_refused():
     assert_allclose(K.solve(y, 1e-30), 1e10 / (1e-30 + 3e-30))
     with pytest.raises(ValueError, match="solution is no number of float32"):
         K.solve(y.astype(np.float32), 1e-30)
+
+
+@pytest.mark.parametrize("ridge", [1, -1])
+def test_a_system_whose_inverse_is_beyond_numbers_is_singular(ridge):
+    K = LowRank(np.eye(4), np.full((4, 4), 1e308))
+    with pytest.raises(np.linalg.LinAlgError, match="hange the ridge"):
+        K.solve(np.ones(4), ridge)

@@ -327,3 +327,28 @@ def test_between_obeys_the_limit_and_tells_what_failed():
         Similarity(["a", "b", "bad"], function, symmetric=False, limit=5).between(
             ["x"], [0], [2]
         )
+
+
+def test_none_names_no_items():
+    """As the landmarks of an answer that has none; in requests to read it is all."""
+    sim = Similarity.from_matrix(np.eye(50), symmetric=False)
+    for matrix in (sim, sim.map(abs), sim.symmetrized(), sim.run()):
+        for ask in (matrix.columns, matrix.rows, lambda i, m=matrix: m.block(i, [0])):
+            with pytest.raises(ValueError, match="one-dimensional array of integers"):
+                ask(None)
+    assert sim.calls == 0
+
+
+def test_many_blocks_of_a_matrix_of_which_nothing_is_known_are_priced():
+    sim = Similarity.from_matrix(np.eye(100), symmetric=False)
+    assert sim.cost(*[(None, [j]) for j in range(31)]) == 3100
+
+
+def test_a_source_of_ones_own_is_priced_where_it_matters_alone():
+    class Own(Table):
+        def known(self):
+            raise AssertionError("nobody need know")
+
+    sim = check_similarity(Own(np.eye(9)))
+    assert sim.columns([1]).shape == (9, 1)
+    assert [a.shape for a in sim.read(([0], [1]), pairs=([1], [2]))] == [(1, 1), (1,)]

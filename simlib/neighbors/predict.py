@@ -27,6 +27,7 @@ __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leadin
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
 JUDGED = 500  # rows by which the ridge is chosen
 SOLVED_AT_ONCE = 2**24  # entries of systems
+PAIRS_AT_ONCE = 2**20  # features of pairs
 DIRECTIONS = 20  # of the companion
 OUTGROWN = 30  # bits above what came first, from which features are made anew
 NEAR = 16  # times k: neighbours of neighbours, where candidates are listed
@@ -164,10 +165,26 @@ class PairPredictor(Predictor):
         predicted = np.einsum("ir,ijr->ij", self._left[rows], self._right[columns])
         return self._plus_companion(predicted, codes)
 
-    def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return those of some pairs."""
-        predicted = np.einsum("kr,kr->k", self._left[i], self._right[j])
-        return self._plus_companion(predicted, self.codes_at(i, j))
+    def block(
+        self, rows: np.ndarray, columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of some rows and columns, and the codes; none is kept."""
+        predicted = self._left[rows] @ self._right[columns].T
+        if self.companion is None:
+            return predicted, np.broadcast_to(np.uint16(0), predicted.shape)
+        codes = self.companion.block(rows, columns)
+        return self._plus_companion(predicted, codes), codes
+
+    def pairs(
+        self, i: np.ndarray, j: np.ndarray, codes: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return those of some pairs, whose codes may be known."""
+        predicted = np.empty(i.size, np.float32)
+        for some in strips(i.size, self.V.shape[1], PAIRS_AT_ONCE):
+            left, right = self._left[i[some]], self._right[j[some]]
+            predicted[some] = np.einsum("kr,kr->k", left, right)
+        codes = self.codes_at(i, j) if codes is None else codes
+        return self._plus_companion(predicted, codes)
 
     def _plus_companion(self, predicted: np.ndarray, codes: np.ndarray) -> np.ndarray:
         if self.companion is not None:

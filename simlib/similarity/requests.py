@@ -81,7 +81,10 @@ def evaluations(
     count = _unknown(known, blocks) if blocks else 0
     if some:
         i, j = (np.concatenate(side) for side in zip(*some, strict=True))
-        i, j = np.divmod(np.unique(known[0].keys(i, j)), n)
+        keys = known[0].keys(i, j)
+        if not (keys[1:] > keys[:-1]).all():
+            keys = np.unique(keys)
+        i, j = np.divmod(keys, n)
         if blocks:
             new = ~Region(n, blocks, symmetric=symmetric).covers(i, j)
             i, j = i[new], j[new]

@@ -580,9 +580,9 @@ MUTANTS = [
     ),
     Mutant(
         "so few hits are taken for as likely as this very number",
-        "_most_hits",
-        "hypergeom.cdf(x, U, middle, s)",
-        "hypergeom.pmf(x, U, middle, s)",
+        "neighbors/at_most",
+        "(1 + np.cumprod(ratios).sum())",
+        "1",
     ),
     Mutant(
         "a claim that holds in one case holds",
@@ -621,6 +621,36 @@ MUTANTS = [
         "return values.copy()",
         "return values",
         tests="similarity",
+    ),
+    Mutant(
+        "a pair that is paid for is drawn again",
+        "unseen",
+        'side="right"',
+        'side="left"',
+    ),
+    Mutant(
+        "every look may err as the first",
+        "neighbors/alpha",
+        "(pi * look) ** 2",
+        "pi**2",
+    ),
+    Mutant(
+        "hits in a sample teach nothing and are lost",
+        "PairSearch.pay",
+        "near = nearness >= least",
+        "near = nearness > np.inf",
+    ),
+    Mutant(
+        "what was found since a bound still counts as missing",
+        "PairSearch.pay",
+        "self.bound -= 0 if self.m else np.count_nonzero(nearness >= self.threshold)",
+        "pass",
+    ),
+    Mutant(
+        "a component that lacks a pair is taken for whole",
+        "_open_groups",
+        "2 * pairs < sizes * (sizes - 1)",
+        "pairs < sizes - 1",
     ),
     Mutant(
         "complete linkage joins what is no pair",

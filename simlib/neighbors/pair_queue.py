@@ -25,6 +25,7 @@ PART, PART_ASKED = 1 / 512, 1 / 8  # of the pairs are queued, likewise,
 QUEUED = 64  # for every item at most, or as many as are paid for
 CANDIDATES = 48  # of every item under the companion, where candidates are listed
 RELEARNT = 1.25  # times as many paid pairs
+PREDICTED_AT_ONCE = 2**14  # pairs
 SAMPLE = 2**16  # pairs by which the cut of a queue is found
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers of pairs, scores, codes
@@ -61,8 +62,7 @@ class PairQueue:
             if short:
                 self._fill(number, seen)
             else:
-                i, j = self._numbers.pairs(self._queue)
-                order = np.argsort(-self._predictor.pairs(i, j, self._codes))
+                order = np.argsort(-self._scores(self._queue, self._codes))
                 self._queue, self._codes = self._queue[order], self._codes[order]
         best = self._queue[:number]
         self._queue, self._codes = self._queue[number:], self._codes[number:]
@@ -77,8 +77,7 @@ class PairQueue:
         cut = np.float32(-np.inf)
         if self._lists is None and 2 * size < left:
             some = self._numbers.draw(np.random.default_rng(0), seen, SAMPLE)
-            scores = self._predictor.pairs(*self._numbers.pairs(some))
-            cut = np.float32(np.quantile(scores, 1 - 2 * size / left))
+            cut = np.float32(np.quantile(self._scores(some), 1 - 2 * size / left))
         parts, found = [NOTHING], 0
         for rows, columns, predicted, codes in self._candidates():
             a, c = np.nonzero(predicted >= cut)
@@ -97,6 +96,16 @@ class PairQueue:
                 found, cut = size, np.nextafter(parts[0][1][-1], np.float32(np.inf))
         self._queue, _, self._codes = _best(parts, size)
         self._least = self._queue.size // 2
+
+    def _scores(self, keys: np.ndarray, codes: np.ndarray | None = None) -> np.ndarray:
+        """Predict some pairs, whose codes may be known."""
+        scores = np.empty(keys.size, np.float32)
+        for some in strips(keys.size, 1, PREDICTED_AT_ONCE):
+            known = None if codes is None else codes[some]
+            scores[some] = self._predictor.pairs(
+                *self._numbers.pairs(keys[some]), known
+            )
+        return scores
 
     def _candidates(self) -> Iterator[Block]:
         """Yield rows, the columns of each, what is predicted, and the codes."""

@@ -27,7 +27,6 @@ __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leadin
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
 JUDGED = 500  # rows by which the ridge is chosen
 SOLVED_AT_ONCE = 2**24  # entries of systems
-PAIRS_AT_ONCE = 2**20  # features of pairs
 DIRECTIONS = 20  # of the companion
 OUTGROWN = 30  # bits above what came first, from which features are made anew
 NEAR = 16  # times k: neighbours of neighbours, where candidates are listed
@@ -158,13 +157,6 @@ class PairPredictor(Predictor):
         codes = self.companion.rows(rows)
         return self._plus_companion(predicted, codes), codes
 
-    def entries(
-        self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
-    ) -> np.ndarray:
-        """Return those of some columns (b, w) of each of some rows (b,)."""
-        predicted = np.einsum("ir,ijr->ij", self._left[rows], self._right[columns])
-        return self._plus_companion(predicted, codes)
-
     def block(
         self, rows: np.ndarray, columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -175,16 +167,19 @@ class PairPredictor(Predictor):
         codes = self.companion.block(rows, columns)
         return self._plus_companion(predicted, codes), codes
 
+    def entries(
+        self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
+    ) -> np.ndarray:
+        """Return those of some columns (b, w) of each of some rows (b,)."""
+        predicted = np.einsum("ir,ijr->ij", self._left[rows], self._right[columns])
+        return self._plus_companion(predicted, codes)
+
     def pairs(
         self, i: np.ndarray, j: np.ndarray, codes: np.ndarray | None = None
     ) -> np.ndarray:
         """Return those of some pairs, whose codes may be known."""
-        predicted = np.empty(i.size, np.float32)
-        for some in strips(i.size, self.V.shape[1], PAIRS_AT_ONCE):
-            left, right = self._left[i[some]], self._right[j[some]]
-            predicted[some] = np.einsum("kr,kr->k", left, right)
         codes = self.codes_at(i, j) if codes is None else codes
-        return self._plus_companion(predicted, codes)
+        return self.entries(i, j[:, None], codes[:, None]).ravel()
 
     def _plus_companion(self, predicted: np.ndarray, codes: np.ndarray) -> np.ndarray:
         if self.companion is not None:

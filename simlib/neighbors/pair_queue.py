@@ -97,7 +97,8 @@ class PairQueue:
             codes = self._predictor.codes_at(*self._numbers.pairs(some))
             both, level = (self._scores(some, codes), codes), 1 - 2 * size / left
             cuts = [float(np.quantile(values, level)) for values in both]
-        parts, found = [NOTHING], 0
+        parts: list[Part] = [NOTHING]
+        found = 0
         for rows, columns, predicted, codes in self._candidates():
             good = predicted >= np.float32(cuts[0])
             if len(self._taken) > 1:
@@ -116,10 +117,8 @@ class PairQueue:
             if found > 6 * size:
                 parts = [_best(parts, size)]
                 found = parts[0][0].size
-                at = max(0, found - size)
-                for k, values in enumerate((parts[0][1], parts[0][2])):
-                    least = np.partition(values.astype(np.float32), at)[at]
-                    cuts[k] = float(np.nextafter(least, np.float32(np.inf)))
+                if found >= size:
+                    cuts = [_above(parts[0][k], found - size) for k in (1, 2)]
         return _best(parts, size)
 
     def _scores(self, keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -148,6 +147,12 @@ def _asks(cheap: SimilarityMatrix | None) -> bool:
     base = getattr(cheap, "base", None)
     product = isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray)
     return cheap is not None and not product
+
+
+def _above(values: np.ndarray, place: int) -> float:
+    """Return the next number after the one that has that place from the least on."""
+    value = np.partition(values, place)[place]
+    return float(np.nextafter(np.float32(value), np.float32(np.inf)))
 
 
 def _largest(values: np.ndarray, size: int) -> np.ndarray:

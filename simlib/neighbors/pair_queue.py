@@ -73,7 +73,7 @@ class PairQueue:
         for k, size in enumerate(numbers):
             some = np.flatnonzero(left)
             best = some[_largest((scores, codes)[k][some], size)]
-            self._taken[k], left[best] = keys[best], False
+            self._taken[k], left[best] = np.sort(keys[best]), False
         self._queue = keys[left], scores[left], codes[left]
         best = np.sort(np.concatenate(self._taken))
         return best[~among(best, seen)]

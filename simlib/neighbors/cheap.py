@@ -50,7 +50,7 @@ class Calibrated:
         nearness: np.ndarray,
         sign: int = 0,
     ):
-        self.cheap, self.n = cheap, cheap.n
+        self.cheap = cheap
         if sign == 0:
             some = np.random.default_rng(0).permutation(values.size)[:SAMPLE]
             sign = 1 if rank_correlation(values[some], nearness[some]) >= 0 else -1
@@ -62,7 +62,8 @@ class Calibrated:
 
     def read(self) -> None:
         """Keep all of it, two bytes an entry."""
-        n, every = self.n, np.arange(self.n)
+        n = self.cheap.n
+        every = np.arange(n)
         i, j = np.random.default_rng(0).integers(n, size=(2, SAMPLE))
         self._spread(self.pairs(i[i != j], j[i != j]))
         self._codes = np.empty((n, n), np.uint16)
@@ -114,7 +115,7 @@ class Calibrated:
         base = getattr(self.cheap, "base", None)
         if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
             return base.Z, np.full(base.Z.shape[1], self.sign)
-        answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.n), rng=0)
+        answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.cheap.n), rng=0)
         Z, signs = answer.embedding()
         return np.asarray(Z), self.sign * signs
 

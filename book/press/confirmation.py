@@ -8,32 +8,22 @@ of the code that made the record. The record is then *confirmed*, or its values 
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .chapters import select
 from .code import Code, Unit, content_hash
-from .execution import press
-from .git import clean_commit
-from .inputs import (
-    Checkout,
-    Inputs,
-    changes,
-    differing_units,
-    displayed,
-    place,
-)
-from .job import ChapterError, Failure, Job, stored_metadata
+from .execution import ChapterError, press
+from .inputs import Checkout, Inputs, changes, differing_units, displayed, place
+from .job import Failure, Job, stored_metadata
 from .repository import Repository
 from .results import Entries, collect, leaves, read_part, write_part
 
 RTOL = 1e-6  # up to which two values are the same, unless a chapter says more
 ATOL = 1e-12  # what is smaller is rounding
 _SHOWN = 8  # of the names in a message
-_GONE = Unit("", frozenset())
-
-_MADE = ("data", "executed", "commit", "parameters", "seconds", "code", "files")
+_GONE = Unit("")
 
 
 @dataclass(frozen=True)
@@ -53,9 +43,7 @@ class Status:
     """How fresh a chapter's notebook and its recorded results are."""
 
     chapter: str
-    notebook: (
-        dict[str, list[str]] | None
-    )  # what changed, by kind; None if there is none
+    notebook: dict[str, list[str]] | None  # what changed, None if there is none
     seconds: float | None
     record: Standing | None  # None if nothing is recorded
     provenance: dict[str, Any]
@@ -89,7 +77,8 @@ def status(
         job = Job(repository, chapter, profile)
         changed = job.changes(job.notebook, checkout)
         seconds = (stored_metadata(job.notebook) or {}).get("seconds")
-        record, made = standing(checkout, chapter), provenance_of(repository, chapter)
+        made = read_part(repository.results(chapter), "provenance.json")
+        record = standing(checkout, chapter, made) if made else None
         found.append(Status(chapter, changed, seconds, record, made))
     return found
 
@@ -99,7 +88,6 @@ def confirm(
     *,
     jobs: int = 1,
     repository: Repository | None = None,
-    echo: Callable[[str], None] = lambda text: print(text, flush=True),
 ) -> list[Status]:
     """Compare a short run of each record that has changed with its probe."""
     repository = repository or Repository.here()
@@ -113,9 +101,9 @@ def confirm(
     failed: dict[str, Failure] = {}
     try:
         if todo:
-            press(todo, "quick", jobs=jobs, repository=repository, echo=echo)
+            press(todo, "quick", jobs=jobs, repository=repository)
     except ChapterError as error:
-        failed = {repository.chapter_name(f.source): f for f in error.failures}
+        failed = {failure.chapter: failure for failure in error.failures}
     checkout = Checkout(repository)
     for chapter in todo:
         job = Job(repository, chapter, "quick")
@@ -136,12 +124,9 @@ def summary(rows: Iterable[Status]) -> str:
     return "records: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
 
 
-def standing(checkout: Checkout, chapter: str) -> Standing | None:
-    """Return whether a chapter's record holds, None if it has none."""
+def standing(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Standing:
+    """Return whether a chapter's record holds, which was made so."""
     folder = checkout.repository.results(chapter)
-    made = provenance_of(checkout.repository, chapter)
-    if not made:
-        return None
     now = _now(checkout, chapter, made)
     changed = {
         kind: [n for n in names if kind != "data" or checkout.data.get(n)]
@@ -240,20 +225,6 @@ def describe(changed: dict[str, list[str]]) -> str:
     return "; ".join(words) or "fresh"
 
 
-def provenance_of(repository: Repository, chapter: str) -> dict[str, Any]:
-    """Return how a chapter's results came about; empty if there are none."""
-    found = read_part(repository.results(chapter), "provenance.json")
-    missing = [name for name in _MADE if found and name not in found]
-    if missing:
-        raise ValueError(
-            f"{repository.relative(repository.results(chapter))} has a provenance "
-            f"without {', '.join(missing)}; put back one that was committed, or "
-            "delete it, commit, and record again: "
-            f"press {chapter} --profile full --record"
-        )
-    return found
-
-
 def _compare(checkout: Checkout, job: Job) -> None:
     """Write what a short run says of a record."""
     import nbformat
@@ -272,7 +243,7 @@ def _compare(checkout: Checkout, job: Job) -> None:
         folder,
         "confirmation.json",
         {
-            "commit": clean_commit(checkout.repository),
+            "commit": checkout.repository.clean_commit(),
             "executed": noted["executed"],
             "seconds": noted["seconds"],
             "machine": noted["machine"],
@@ -286,22 +257,18 @@ def _compare(checkout: Checkout, job: Job) -> None:
     )
 
 
-def _given_up(
-    repository: Repository, row: Status, failure: Failure | None
-) -> Standing | None:
+def _given_up(repository: Repository, row: Status, failure: Failure | None) -> Any:
     """Return whether a record holds, given that its short run failed, if it did."""
     import nbformat
 
     if failure is None or row.record is None:
         return row.record
-    told = f"it fails, {str(failure).splitlines()[0]}"
-    moved: list[str] = []
-    if failure.notebook:
-        notebook = nbformat.read(repository.root / failure.notebook, as_version=4)
-        made = collect(notebook)
+    told, moved = f"it fails, {failure.told}", list[str]()
+    partial = Job(repository, row.chapter, "quick").partial
+    if partial.exists():
+        made = collect(nbformat.read(partial, as_version=4))
         probe = read_part(repository.results(row.chapter), "probe.json")["entries"]
-        then = {name: probe[name] for name in made if name in probe}
-        _, _, moved = compare(then, made)
+        _, _, moved = compare({n: probe[n] for n in made if n in probe}, made)
     if moved:
         return Standing("moved", f"{_listed(moved, '; ')}; {told}", row.record.changed)
     return Standing("not confirmed", told, row.record.changed)

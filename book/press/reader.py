@@ -1,16 +1,14 @@
-"""The reader that papermill uses for local paths: chapters, and all that is none.
+"""The reader that papermill uses for local paths: notebooks, and chapters.
 
 Papermill knows readers by the start of a path and asks for this one in every project.
 """
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import nbformat
 
 from .chapters import read_chapter
-from .repository import Repository
 
 # papermill warns of our extension; nothing else is meant, in any project.
 warnings.filterwarnings(
@@ -23,39 +21,26 @@ warnings.filterwarnings(
 
 class _Reader:
     def read(self, path: str) -> str:
-        """Return a notebook as JSON: a chapter, or whatever the file is."""
-        if _is_chapter(path):
+        """Return a notebook as JSON: one in MyST Markdown, or whatever the file is."""
+        if path.endswith(".md"):
             return nbformat.writes(read_chapter(path))
-        return _files().read(path)
+        return self.files.read(path)
 
     def write(self, text: str, path: str) -> None:
         """Write a notebook, but not over a chapter."""
-        if _is_chapter(path):
+        if path.endswith(".md"):
             raise OSError(f"{path} is a source; write the notebook to a .ipynb file")
-        _files().write(text, path)
+        self.files.write(text, path)
+
+    @property
+    def files(self) -> Any:
+        """Papermill's own reader and writer, not there while it loads this one."""
+        from papermill.iorw import papermill_io
+
+        return papermill_io.get_handler("local")
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_files(), name)
-
-
-def _files() -> Any:
-    """Return papermill's own reader and writer of files."""
-    from papermill.iorw import papermill_io
-
-    return papermill_io.get_handler("local")
+        return getattr(self.files, name)
 
 
 ChapterReader = _Reader()
-
-
-def _is_chapter(path: str) -> bool:
-    """Tell whether a path is a page of the book that this package belongs to."""
-    file = Path(path).resolve()
-    if file.suffix != ".md":
-        return False
-    try:
-        return file.parent == Repository.here().book.resolve()
-    except FileNotFoundError as error:
-        if (file.parent / "press").is_dir():  # a chapter, and a press from elsewhere
-            raise OSError(str(error)) from None
-        return False

@@ -6,43 +6,59 @@ from typing import Any
 
 from .chapters import select
 from .code import content_hash
-from .git import clean_commit
+from .execution import ChapterError, press
 from .inputs import Checkout
-from .job import NOTED, Job
+from .job import NOTED, Failure, Job
 from .repository import Repository
 from .results import collect, write_part, write_results
 
 _DIGITS = 12  # of the numbers in a probe
 
 
-def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list[str]:
-    """Write results of executed full chapters, and probes, to ``book/results/``."""
-    import nbformat
-
-    checkout = Checkout(repository)
-    committed = clean_commit(repository) is not None
-    written, refused = [], []
-    for chapter in select(repository, chapters):
-        jobs = [Job(repository, chapter, profile) for profile in ("full", "quick")]
-        if not committed or not all(job.reuse(checkout, committed) for job in jobs):
-            refused.append(chapter)
-            continue
-        full, quick = (nbformat.read(job.notebook, as_version=4) for job in jobs)
-        entries = collect(full)
-        if entries:
-            folder = repository.results(chapter)
-            digest = content_hash(jobs[0].notebook.read_bytes())
-            write_results(folder, entries, {**_made(full), "notebook": digest})
-            probe = rounded(collect(quick))
-            write_part(folder, "probe.json", {**_made(quick), "entries": probe})
-            (folder / "confirmation.json").unlink(missing_ok=True)
-            written.append(chapter)
+def record_chapters(
+    repository: Repository, chapters: Sequence[str] = (), jobs: int = 1
+) -> None:
+    """Execute in full, and in short for the probe; record what did not fail."""
+    if changed := repository.changed():
+        raise RuntimeError(f"commit first, then record; git status says:\n{changed}")
+    good, failures = select(repository, chapters), list[Failure]()
+    for profile in ("full", "quick"):
+        try:
+            if good:
+                press(good, profile, jobs=jobs, committed=True, repository=repository)
+        except ChapterError as error:
+            failures += error.failures
+            bad = {failure.chapter for failure in error.failures}
+            good = [chapter for chapter in good if chapter not in bad]
+    refused = [chapter for chapter in good if not _record(repository, chapter)]
+    told = [str(ChapterError(failures))] if failures else []
     if refused:
-        raise RuntimeError(
+        told.append(
             f"not recorded: {', '.join(refused)}. Something was edited while they ran; "
             "commit, then record them again."
         )
-    return written
+    if told:
+        raise RuntimeError("\n\n".join(told))
+
+
+def _record(repository: Repository, chapter: str) -> bool:
+    """Write the results of a chapter and its probe, unless an edit came between."""
+    import nbformat
+
+    checkout = Checkout(repository)
+    jobs = [Job(repository, chapter, profile) for profile in ("full", "quick")]
+    if not repository.clean_commit() or not all(j.reuse(checkout, True) for j in jobs):
+        return False
+    full, quick = (nbformat.read(job.notebook, as_version=4) for job in jobs)
+    if entries := collect(full):
+        folder = repository.results(chapter)
+        digest = content_hash(jobs[0].notebook.read_bytes())
+        write_results(folder, entries, {**_made(full), "notebook": digest})
+        probe = rounded(collect(quick))
+        write_part(folder, "probe.json", {**_made(quick), "entries": probe})
+        (folder / "confirmation.json").unlink(missing_ok=True)
+        print(f"recorded {repository.relative(folder)}")
+    return True
 
 
 def rounded(value: Any) -> Any:

@@ -16,8 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 from .chapters import code_cells, parameters, parse_chapter, select, tags
 from .confirmation import Status, describe, status
 from .downloads import links, record_files, run_it
-from .execution import press
-from .job import ChapterError
+from .execution import ChapterError, press
 from .repository import Repository
 from .results import MIME
 from .slider import with_slider
@@ -204,11 +203,9 @@ def _profile() -> str:
 
 def _execute(app: "Sphinx") -> None:
     from sphinx.errors import ExtensionError
-    from sphinx.util import logging
 
-    echo = logging.getLogger(__name__).info
     try:
-        press(profile=_profile(), repository=_repository(app), echo=echo)
+        press(profile=_profile(), repository=_repository(app))
     except (ChapterError, ValueError) as error:
         raise ExtensionError(f"chapters failed\n\n{error}") from None
 

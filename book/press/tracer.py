@@ -232,7 +232,7 @@ class Log:
             self.inside.discard(get_ident())
 
     def _file(self, path: object, mode: str | None, flags: int) -> None:
-        if not isinstance(path, int) and _reads(mode, flags):
+        if _reads(path, mode, flags):
             absolute = os.path.abspath(os.fsdecode(path))  # type: ignore
             relative = self.below(absolute)
             if relative and not os.path.isdir(absolute):
@@ -254,32 +254,10 @@ class Log:
                 copy.write(content)
         return self.hashes[version]
 
-    def whole_paths(self, real: Callable[..., int]) -> Callable[..., int]:
-        """Return `os.open` such that the hook is told of whole paths alone."""
-
-        def open_within(path, flags, mode=0o777, *, dir_fd=None):  # type: ignore
-            """Open a file, perhaps within an open folder."""
-            if dir_fd is None or os.path.isabs(path):
-                return real(path, flags, mode, dir_fd=dir_fd)
-            self.inside.add(get_ident())
-            try:
-                file = real(path, flags, mode, dir_fd=dir_fd)
-            finally:
-                self.inside.discard(get_ident())
-            try:
-                whole = os.readlink(f"/proc/self/fd/{file}")
-            except OSError:  # there is no /proc
-                return file
-            self.hook("open", (whole, None, flags))
-            return file
-
-        return open_within
-
 
 def trace(root: str, log: str, data_event: str) -> None:
     """Note what this process, and those forked from it, read and ran from now on."""
     noted = Log(root, log, data_event)
-    os.open = noted.whole_paths(os.open)
     ran = Ran(lambda key: noted.write(f"ran {key}"))
     ran.cells = _Cells()
     builtins.__ran__ = ran  # type: ignore
@@ -287,26 +265,19 @@ def trace(root: str, log: str, data_event: str) -> None:
     sys.addaudithook(noted.hook)
 
 
-def _reads(mode: str | None, flags: int) -> bool:
-    """Tell whether a file is opened to be read: by `open`, or by `os.open`."""
+def _reads(path: object, mode: str | None, flags: int) -> bool:
+    """Tell whether a file is opened to be read: by `open`, or by `os.open`.
+
+    The latter tells a name within an open folder, as `shutil.rmtree` gives, like any
+    other relative path; it does not count.
+    """
+    if isinstance(path, int):
+        return False
     if mode is None:
-        return not flags & (os.O_WRONLY | getattr(os, "O_DIRECTORY", 0))
+        written = os.O_WRONLY | getattr(os, "O_DIRECTORY", 0)
+        return not flags & written and os.path.isabs(os.fsdecode(path))  # type: ignore
     return "r" in mode or "+" in mode
 
 
-def _run_next() -> None:
-    """Run the ``sitecustomize`` that this file stands before, if there is one."""
-    from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
-
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
-    spec = PathFinder.find_spec("sitecustomize", sys.path)
-    if spec and spec.loader:
-        spec.loader.exec_module(module_from_spec(spec))
-
-
-if __name__ == "sitecustomize":
-    if "PRESS_LOG" in os.environ:
-        trace(*(os.environ[name] for name in ("PRESS_ROOT", "PRESS_LOG", "PRESS_DATA")))
-    _run_next()
+if __name__ == "sitecustomize" and "PRESS_LOG" in os.environ:
+    trace(*(os.environ[name] for name in ("PRESS_ROOT", "PRESS_LOG", "PRESS_DATA")))

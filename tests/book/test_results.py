@@ -12,7 +12,6 @@ from sklearn.svm import LinearSVC
 
 from press import Repository, provenance, recorded
 from press.chapters import parameters, parse_chapter
-from press.confirmation import provenance_of
 from press.inputs import Inputs
 from press.results import read_part
 from study import gallery
@@ -29,18 +28,18 @@ CHAPTERS = sorted(path.name for path in (BOOK.book / "results").glob("*"))
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_results_say_how_they_came_about(chapter):
     assert recorded(chapter)
-    provenance = provenance_of(BOOK, chapter)
-    assert re.fullmatch("[0-9a-f]{40}", provenance["commit"])
-    assert re.fullmatch("[0-9a-f]{64}", provenance["notebook"])
-    assert all(provenance["data"].values()), "recorded without a data set"
-    assert provenance["machine"]["cpu"]
-    assert provenance["executed"]
-    assert provenance["code"]
+    made = provenance(chapter)
+    assert re.fullmatch("[0-9a-f]{40}", made["commit"])
+    assert re.fullmatch("[0-9a-f]{64}", made["notebook"])
+    assert all(made["data"].values()), "recorded without a data set"
+    assert made["machine"]["cpu"]
+    assert made["executed"]
+    assert made["code"]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_each_record_has_a_probe_of_the_same_code(chapter):
-    made = provenance_of(BOOK, chapter)
+    made = provenance(chapter)
     probe = read_part(BOOK.results(chapter), "probe.json")
     assert probe["parameters"].keys() == made["parameters"].keys()
     assert all(probe["data"].values())
@@ -69,16 +68,16 @@ def test_the_full_profile_leaves_no_parameter_to_the_chapter(page):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_results_have_the_parameters_of_the_full_profile(chapter):
     """Those that the profile did not set are what the chapter of the time declared."""
-    provenance = provenance_of(BOOK, chapter)
-    known, full = provenance["parameters"], BOOK.overrides("full")[chapter]
+    made = provenance(chapter)
+    known, full = made["parameters"], BOOK.overrides("full")[chapter]
     assert known == {name: full[name] for name in known}
     if set(known) == set(full):
         return
-    source = f"{provenance['commit']}:{BOOK.relative(BOOK.source(chapter))}"
+    source = f"{made['commit']}:{BOOK.relative(BOOK.source(chapter))}"
     command = ["git", "-C", str(BOOK.root), "show", source]
     shown = subprocess.run(command, capture_output=True, text=True, check=False)
     if shown.returncode:
-        pytest.skip(f"the history does not reach {provenance['commit'][:12]}")
+        pytest.skip(f"the history does not reach {made['commit'][:12]}")
     assert {**defaults(shown.stdout), **known} == full
 
 

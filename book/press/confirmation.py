@@ -128,12 +128,10 @@ def standing(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Standing
     """Return whether a chapter's record holds, which was made so."""
     folder = checkout.repository.results(chapter)
     now = _now(checkout, chapter, made)
-    changed = {
-        kind: [n for n in names if kind != "data" or checkout.data.get(n)]
-        for kind, names in changes(Inputs.read(made), now).items()
-        if kind != "display"
-    }
-    changed = {kind: names for kind, names in changed.items() if names}
+    changed = changes(Inputs.read(made), now)
+    changed.pop("display", None)
+    known = [name for name in changed.pop("data", ()) if checkout.data.get(name)]
+    changed |= {"data": known} if known else {}
     if changed.get("versions") == ["Python"]:
         del changed["versions"]
     if not changed:
@@ -160,9 +158,9 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     sizes, and in the chapter whatever the condition is: parameters decide there.
     """
     changed = {
-        unit: code[unit[0]][unit[1]]
+        (path, name): code[path][name]
         for code in (record, probe)
-        for unit in differing_units(code, checkout.code(code))
+        for path, name in differing_units(code, checkout.code(code))
     }
     units = {unit: checkout.unit(*unit) or _GONE for unit in _ran(record) | _ran(probe)}
     values = {name for path, name in changed if units[path, name].is_value}
@@ -176,13 +174,11 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     known = {
         (_home(path, name), hash.removeprefix("-"))
         for code in (record, probe)
-        for path, units in code.items()
-        for name, hash in units.items()
+        for (path, name), hash in _units(code)
     }
     found |= {
         (path, name)
-        for path, units in quick.items()
-        for name, hash in units.items()
+        for (path, name), hash in _units(quick)
         if hash.startswith("-") and (_home(path, name), hash[1:]) not in known
         if path.endswith(".md") or (checkout.unit(path, name) or _GONE).switch
     }
@@ -198,8 +194,9 @@ def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:
     """Return how many values are compared, the largest deviation, and what moved."""
     count, largest, moved = 0, 0.0, []
     for name in [*now, *(then.keys() - now.keys())]:
-        old = dict(_values(name, then.get(name), now.get(name)))
-        new = dict(_values(name, now.get(name), now.get(name)))
+        old, new = (
+            dict(_values(name, e.get(name), now.get(name))) for e in (then, now)
+        )
         rtol = now.get(name, {}).get("rtol", RTOL)
         for where in [*new, *(old.keys() - new.keys())]:
             pair = old.get(where, "nothing"), new.get(where, "nothing")
@@ -235,26 +232,20 @@ def _compare(checkout: Checkout, job: Job) -> None:
     noted = notebook.metadata["press"]
     count, deviation, moved = compare(probe["entries"], collect(notebook))
     quick = Inputs.read(noted["inputs"])
-    record, before, short = (
-        {path: units for path, units in code.items() if not displayed(path)}
-        for code in (Inputs.read(made).code, Inputs.read(probe).code, quick.code)
-    )
-    write_part(
-        folder,
-        "confirmation.json",
-        {
-            "commit": checkout.repository.clean_commit(),
-            "executed": noted["executed"],
-            "seconds": noted["seconds"],
-            "machine": noted["machine"],
-            "values": count,
-            "deviation": float(f"{deviation:.2g}"),
-            "moved": moved,
-            "unreached": unreached(record, before, short, checkout),
-            "key": _key(_now(checkout, job.chapter, made)),
-            **quick.write(),
-        },
-    )
+    codes = (Inputs.read(made).code, Inputs.read(probe).code, quick.code)
+    record, before, short = map(_decisive, codes)
+    kept = {name: noted[name] for name in ("executed", "seconds", "machine")}
+    found = {
+        "commit": checkout.repository.clean_commit(),
+        **kept,
+        "values": count,
+        "deviation": float(f"{deviation:.2g}"),
+        "moved": moved,
+        "unreached": unreached(record, before, short, checkout),
+        "key": _key(_now(checkout, job.chapter, made)),
+        **quick.write(),
+    }
+    write_part(folder, "confirmation.json", found)
 
 
 def _given_up(repository: Repository, row: Status, failure: Failure | None) -> Any:
@@ -302,34 +293,32 @@ def _now(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Inputs:
 
 
 def _key(now: Inputs) -> str:
-    files, code = (
-        {path: part for path, part in parts.items() if not displayed(path)}
-        for parts in (now.files, now.code)
-    )
-    parts = [files, code, now.parameters]
+    parts = [_decisive(now.files), _decisive(now.code), now.parameters]
     return content_hash(json.dumps(parts, sort_keys=True).encode())
 
 
+def _decisive(parts: dict[str, Any]) -> dict[str, Any]:
+    """Return of files or code what is not merely displayed."""
+    return {path: part for path, part in parts.items() if not displayed(path)}
+
+
+def _units(code: Code) -> Iterable[tuple[tuple[str, str], str]]:
+    """Yield path and name of each unit, and its hash."""
+    for path, units in code.items():
+        yield from (((path, name), hash) for name, hash in units.items())
+
+
 def _ran(code: Code) -> set[tuple[str, str]]:
-    return {
-        (path, name)
-        for path, units in code.items()
-        for name, hash in units.items()
-        if not hash.startswith("-")
-    }
+    return {unit for unit, hash in _units(code) if not hash.startswith("-")}
 
 
 def _values(name: str, entry: Any, marks: Any) -> Iterable[tuple[str, Any]]:
     """Yield the values of a result that are compared, each with its place."""
-    if entry is None:
+    volatile = (marks or entry or {}).get("volatile", ())
+    if entry is None or volatile is True:
         return
-    volatile = (marks or entry).get("volatile", ())
-    if volatile is True:
-        return
-    value = entry.get("value")
-    if "table" in entry:
-        value = {column: values for column, _, values in entry["table"]}
-    for path, part in leaves(value):
+    table = {column: values for column, _, values in entry.get("table", ())}
+    for path, part in leaves(table or entry.get("value")):
         last = int(path[-1]) if path and path[-1].isdecimal() else None
         if not {*path, last} & {*volatile}:
             yield ".".join([name, *path]), part

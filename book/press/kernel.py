@@ -24,7 +24,7 @@ PERSONAL = (
     "MATPLOTLIBRC",
     "JUPYTER_PATH",
 )
-_TRACE = "get_ipython().ast_transformers.append(__ran__.cells)"
+_TRACE = "get_ipython().ast_transformers.append(__ran__)"
 
 
 async def run(

@@ -12,11 +12,10 @@ import lazy_loader  # type: ignore[import-untyped]
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "chapters": ["read_chapter"],
+        "chapters": ["ChapterReader", "read_chapter"],
         "cli": ["main"],
         "confirmation": ["confirm", "status"],
         "execution": ["ChapterError", "press"],
-        "reader": ["ChapterReader"],
         "repository": ["Repository"],
         "results": ["expect", "paper", "provenance", "record", "recorded"],
         "slider": ["frames"],

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,3 +139,40 @@ def cell_lines(text: str) -> list[int]:
             start += 1
         starts += [start + 1] if cell.cell_type == "code" else []
     return starts
+
+
+class _Reader:
+    """The reader that papermill uses for local paths: notebooks, and chapters.
+
+    Papermill knows readers by the start of a path, and asks for this one in every
+    project, while it is loaded itself.
+    """
+
+    def read(self, path: str) -> str:
+        """Return a notebook as JSON: one in MyST Markdown, or whatever the file is."""
+        if path.endswith(".md"):
+            return json.dumps(read_chapter(path))
+        return self.files.read(path)
+
+    def write(self, text: str, path: str) -> None:
+        """Write a notebook, but not over a chapter."""
+        if path.endswith(".md"):
+            raise OSError(f"{path} is a source; write the notebook to a .ipynb file")
+        self.files.write(text, path)
+
+    @property
+    def files(self) -> Any:
+        """Papermill's own reader and writer."""
+        from papermill.iorw import papermill_io
+
+        return papermill_io.get_handler("local")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.files, name)
+
+
+ChapterReader = _Reader()
+# papermill warns of our extension; nothing else is meant, in any project.
+warnings.filterwarnings(
+    "ignore", r"The specified file \(.*\.md\) does not end in", UserWarning
+)

@@ -2,12 +2,11 @@
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 
-from .confirmation import confirm, status, strays, summary
+from .confirmation import confirm, status, summary
 from .execution import ChapterError, press
 from .repository import PROFILES, Repository
 
@@ -39,11 +38,6 @@ def main(
         parser.error("--record needs --profile full")
     if options.jobs < 1:
         parser.error(f"--jobs wants a number of chapters, not {options.jobs}")
-    ends = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    # Left as they are: a hang-up that nohup ignores, and what has a handler.
-    caught = [end for end in ends if end and signal.getsignal(end) == signal.SIG_DFL]
-    for end in caught:
-        signal.signal(end, lambda number, _: sys.exit(128 + number))
     try:
         held = _run(options, repository or Repository.here())
         sys.stdout.flush()
@@ -57,9 +51,6 @@ def main(
         print(f"press: git: {error.stderr.strip()}", file=sys.stderr)
     except (ChapterError, RuntimeError, ValueError, OSError) as error:
         print(f"\n{error}", file=sys.stderr)
-    finally:
-        for end in caught:
-            signal.signal(end, signal.SIG_DFL)
     return 1
 
 
@@ -79,8 +70,6 @@ def _run(options: argparse.Namespace, repository: Repository) -> bool:
         press(chapters, options.profile, jobs=jobs, repository=repository)
         return True
     print(*rows, sep="\n")
-    for stray in [] if chapters else strays(repository):
-        print(f"{stray}: of no page in _toc.yml")
     print(summary(rows))
     verdicts = {row.record.verdict for row in rows if row.record}
     return not (options.confirm and verdicts & {"moved", "not confirmed"})

@@ -14,9 +14,8 @@ from typing import Any
 
 from .chapters import select
 from .code import Code, Unit, content_hash
-from .execution import ChapterError, press
+from .execution import ChapterError, Failure, Job, press, stored_metadata
 from .inputs import Checkout, Inputs, changes, differing_units, displayed, place
-from .job import Failure, Job, stored_metadata
 from .repository import Repository
 from .results import Entries, collect, leaves, read_part, write_part
 
@@ -207,13 +206,6 @@ def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:
             else:
                 largest = max(largest, deviation)
     return count, largest, moved
-
-
-def strays(repository: Repository) -> list[str]:
-    """Return the records that belong to no page, as that of a chapter renamed."""
-    found = sorted((repository.book / "results").glob("*"))
-    pages = {repository.results(page) for page in repository.pages()}
-    return [repository.relative(path) for path in found if path not in pages]
 
 
 def describe(changed: dict[str, list[str]]) -> str:

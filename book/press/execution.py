@@ -1,14 +1,50 @@
 """Execution of chapters: each stale one once, several side by side."""
 
 import asyncio
+import json
+import re
+import tempfile
 import time
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .chapters import select
-from .inputs import Checkout
-from .job import Failure, Job
-from .repository import Repository
+from .chapters import (
+    DECLARED,
+    INJECTED,
+    cell_lines,
+    code_cells,
+    parameters,
+    parse_chapter,
+    read_chapter,
+    select,
+    tags,
+)
+from .code import content_hash
+from .inputs import Checkout, Inputs, Trace, changes
+from .kernel import machine, run
+from .repository import PROFILES, Repository, write_atomically
+from .results import collect
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+# What the press notes in a notebook, besides its cells and what it was made from.
+NOTED = ("commit", "executed", "seconds", "machine")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong in one chapter, with its place, and more of it."""
+
+    chapter: str
+    told: str
+    details: list[str] = field(default_factory=list)
+
+    def __str__(self):
+        return "\n    ".join([self.told, *self.details])
 
 
 class ChapterError(Exception):
@@ -17,6 +53,196 @@ class ChapterError(Exception):
     def __init__(self, failures: list[Failure]):
         super().__init__("\n\n".join(map(str, failures)))
         self.failures = failures
+
+
+@dataclass
+class Job:
+    """One chapter to be executed with the parameters of one profile."""
+
+    repository: Repository
+    chapter: str
+    profile: str
+    overrides: dict[str, Any] = field(init=False)
+    parameters: dict[str, Any] = field(init=False)
+
+    def __post_init__(self):
+        declared = parameters(read_chapter(self.source))
+        self.overrides = self.repository.overrides(self.profile).get(self.chapter, {})
+        self.parameters = declared | self.overrides
+        unknown = sorted(map(str, self.overrides.keys() - declared.keys()))
+        if unknown:
+            raise ValueError(
+                f"book/profiles.yml, {self.profile}: {self.chapter} has no parameter "
+                f"{', '.join(unknown)}; it has {', '.join(declared) or 'none'}."
+            )
+
+    @property
+    def source(self) -> Path:
+        """The chapter's text."""
+        return self.repository.source(self.chapter)
+
+    @property
+    def notebook(self) -> Path:
+        """Where the executed notebook belongs."""
+        return self.repository.notebook(self.chapter, self.profile)
+
+    @property
+    def partial(self) -> Path:
+        """Where the notebook lies if a cell failed."""
+        return self.notebook.with_suffix(".partial.ipynb")
+
+    @property
+    def bearable(self) -> set[str]:
+        """The kinds of changes after which a notebook still serves."""
+        return {"display"} if self.profile == "full" else set()
+
+    def changes(self, path: Path, checkout: Checkout) -> dict[str, list[str]] | None:
+        """Return what has changed since a notebook was made, None if there is none."""
+        stored = stored_metadata(path)
+        if stored is None:
+            return None
+        then = Inputs.read(stored["inputs"])
+        return changes(then, checkout.inputs(self.chapter, self.parameters, then))
+
+    def reuse(self, checkout: Checkout, committed: bool = False) -> bool:
+        """Say whether a notebook is up to date, if need be copied from a profile."""
+        others = (self.repository.notebook(self.chapter, other) for other in PROFILES)
+        for path in (self.notebook, *others):
+            changed = self.changes(path, checkout)
+            if changed is None or changed.keys() - self.bearable:
+                continue
+            if not committed or (stored_metadata(path) or {}).get("commit"):
+                if path != self.notebook:
+                    write_atomically(self.notebook, path.read_text(encoding="utf-8"))
+                return True
+        return False
+
+    async def execute(self) -> Failure | None:
+        """Execute the chapter; return the failure, or store the notebook."""
+        self.partial.unlink(missing_ok=True)
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                return await self._execute(Path(folder))
+        except Exception as error:
+            return self.failure(f"{type(error).__name__}: {error}")
+
+    async def _execute(self, folder: Path) -> Failure | None:
+        import nbformat
+        from nbclient.exceptions import CellExecutionError, DeadKernelError
+        from papermill.translators import translate_parameters
+
+        started, clock = datetime.now(UTC), time.perf_counter()
+        checkout = Checkout(self.repository)
+        before, data = checkout.inputs(self.chapter, self.parameters), checkout.data
+        text, commit = self.source.read_text("utf-8"), self.repository.clean_commit()
+        notebook = parse_chapter(text)
+        if self.overrides:
+            values = translate_parameters("", "python", self.overrides, "Parameters")
+            place = next(i for i, c in enumerate(notebook.cells) if DECLARED in tags(c))
+            injected = nbformat.v4.new_code_cell(values, metadata={"tags": [INJECTED]})
+            notebook.cells.insert(place + 1, injected)
+        try:
+            await run(notebook, folder, self.repository, self.chapter)
+            wrong = self._wrong(notebook, text)
+        except CellExecutionError as error:
+            wrong = self._wrong(notebook, text) or self.failure(str(error))
+        except DeadKernelError:
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError from None
+            raise
+        if wrong:
+            return wrong
+        seconds = round(time.perf_counter() - clock, 2)
+        collect(notebook)
+        made, torn = await asyncio.to_thread(self._made, notebook, folder, before, data)
+        if torn:
+            told = f"{', '.join(sorted(torn))} changed while it ran"
+            return self.failure(f"{told}: run the press again")
+        notebook.metadata["press"] = {
+            "inputs": made.write(),
+            "cells": _digest(json.loads(nbformat.writes(notebook))),
+            "commit": commit if self.repository.unchanged_since(commit) else None,
+            "executed": started.isoformat(timespec="seconds"),
+            "seconds": seconds,
+            "machine": machine(),
+        }
+        write_atomically(self.notebook, nbformat.writes(notebook))
+        return None
+
+    def _made(
+        self,
+        notebook: "NotebookNode",
+        folder: Path,
+        before: Inputs,
+        data: dict[str, str | None],
+    ) -> tuple[Inputs, set[str]]:
+        """Return what a notebook was made from, and what of it changed meanwhile."""
+        again = Job(self.repository, self.chapter, self.profile).parameters
+        checkout = Checkout(self.repository)
+        known = checkout.inputs(self.chapter, again)
+        trace = Trace(self.repository.root, folder / "log")
+        cells = [cell.source for cell in code_cells(notebook)]
+        made = trace.inputs(self.repository.relative(self.source), cells, known, data)
+        after = checkout.inputs(self.chapter, again, made)
+        moved = [*changes(made, after).items(), *changes(before, known).items()]
+        kinds = self.bearable
+        return made, {n for kind, names in moved if kind not in kinds for n in names}
+
+    def _wrong(self, notebook: "NotebookNode", text: str) -> Failure | None:
+        """Return a failure for the first cell that raised or wrote an error."""
+        import nbformat
+
+        for cell, first in zip(code_cells(notebook), cell_lines(text), strict=True):
+            for output in cell.get("outputs", ()):
+                if output.output_type == "error":
+                    told = f"{output.ename}: {output.evalue}"
+                    detail = plain("\n".join(output.traceback))
+                    frame = rf"Cell In\[{cell.execution_count}\], line (\d+)"
+                elif output.get("name") == "stderr" and output.text.strip():
+                    told, detail = "wrote to standard error", plain(output.text.strip())
+                    frame = r"ipykernel_\d+/\d+\.py:(\d+):"
+                else:
+                    continue
+                *_, row = ["1", *re.findall(frame, detail)]
+                place = f"{first + int(row) - 1}: In [{cell.execution_count}]: "
+                write_atomically(self.partial, nbformat.writes(notebook))
+                return self.failure(told, place, detail.splitlines())
+        return None
+
+    def failure(
+        self, told: str, place: str = " ", details: list[str] | None = None
+    ) -> Failure:
+        """Return the failure of this job."""
+        values = ", ".join(f"{k}={v!r}" for k, v in self.overrides.items())
+        said = f"profile {self.profile}, parameters: {values or 'the defaults'}"
+        lines = [*(details or ()), said]
+        if self.partial.exists():
+            lines.append(f"partial notebook: {self.repository.relative(self.partial)}")
+        source = self.repository.relative(self.source)
+        return Failure(self.chapter, f"{source}:{place}{told}", lines)
+
+
+def stored_metadata(path: Path) -> dict[str, Any] | None:
+    """Return what the press noted in an executed notebook, None if that changed."""
+    try:
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        stored = notebook["metadata"]["press"]
+        Inputs.read(stored["inputs"])
+        whole = stored["cells"] == _digest(notebook) and stored.keys() >= {*NOTED}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return stored if whole else None
+
+
+def plain(text: str) -> str:
+    """Return text without terminal colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def _digest(notebook: dict[str, Any]) -> str:
+    """Return a hash of the sources and outputs of a notebook, as the file has them."""
+    cells = [(cell["source"], cell.get("outputs")) for cell in notebook["cells"]]
+    return content_hash(json.dumps(cells).encode())
 
 
 def press(

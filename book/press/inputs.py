@@ -76,10 +76,8 @@ class Checkout:
     ) -> Inputs:
         """Return what a chapter would now be made from."""
         like = like or Inputs({}, {}, {}, {})
-        files, source = (
-            self.hashes({*like.files, LOCK}),
-            self.repository.source(chapter),
-        )
+        files = self.hashes({*like.files, LOCK})
+        source = self.repository.source(chapter)
         files[self.repository.relative(source)] = chapter_hash(source)
         data = {name: self.data.get(name) for name in sorted(like.data)}
         values = json.loads(json.dumps(parameters, default=str))
@@ -95,26 +93,24 @@ class Checkout:
 
     def unit(self, path: str, name: str) -> Unit | None:
         """Return a unit of a module as it is, or as it moved; None if there is none."""
-        here = [found for found in [self.source(path)] if found]
-        elsewhere = [] if name == "." else self._sources
-        units = (source.units.get(name) for source in [*here, *elsewhere])
-        return next(filter(None, units), None)
+        sources = [self.source(path), *([] if name == "." else self._sources)]
+        return next((s.units[name] for s in sources if name in s.units), None)
 
     def like(self, path: str, name: str) -> set[str]:
         """Return the hashes of the blocks of the function that a block belongs to."""
-        units = getattr(self.source(path), "units", {})
-        function = name.partition("/")[0]
-        return {unit.hash for n, unit in units.items() if n.split("/")[0] == function}
+        function, here = name.partition("/")[0], self.source(path).hashes
+        return {hash for n, hash in here.items() if n.partition("/")[0] == function}
 
     def _units(self, path: str, units: dict[str, str]) -> dict[str, Any]:
         """Return the present hashes of units, which may have moved elsewhere."""
-        here = getattr(self.source(path), "hashes", {})
-        now: dict[str, Any] = {}
+        here, now = self.source(path).hashes, dict[str, Any]()
         for name, then in units.items():
-            sign, hash = then[: then.startswith("-")], then.removeprefix("-")
-            moved = name not in here and hash in self._moved.get(name, ())
-            found = hash if moved else here.get(name)
-            now[name] = sign + found if found else None
+            hash = then.removeprefix("-")
+            if name in here:
+                now[name] = then[: then.startswith("-")] + here[name]
+            else:
+                moved = any(s.hashes.get(name) == hash for s in self._sources)
+                now[name] = then if moved else None
         return now
 
     @cached_property
@@ -122,26 +118,17 @@ class Checkout:
         """All modules of the package and the book."""
         tops = (self.repository.root / self.repository.package, self.repository.book)
         files = [file for top in tops for file in sorted(top.rglob("*.py"))]
-        found = (self.source(self.repository.relative(file)) for file in files)
-        return [source for source in found if source]
+        return [self.source(self.repository.relative(file)) for file in files]
 
-    @cached_property
-    def _moved(self) -> dict[str, set[str]]:
-        """Name of a unit -> its hashes in all modules of the package and the book."""
-        found: dict[str, set[str]] = {}
-        for source in self._sources:
-            for name, hash in source.hashes.items():
-                found.setdefault(name, set()).add(hash)
-        return found
-
-    def _read_source(self, path: str) -> Source | None:
+    def _read_source(self, path: str) -> Source:
+        """Return a module or a chapter in its units, none if it cannot be read."""
         file = self.repository.root / path
         try:
             if path.endswith(".md"):
                 return Cells(cell.source for cell in code_cells(read_chapter(file)))
             return Source(file.read_bytes(), path)
         except (OSError, SyntaxError, ValueError):
-            return None
+            return Cells(())
 
     @cached_property
     def data(self) -> Hashes:

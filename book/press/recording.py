@@ -6,13 +6,10 @@ from typing import Any
 
 from .chapters import select
 from .code import content_hash
-from .execution import ChapterError, press
+from .execution import NOTED, ChapterError, Failure, Job, press
 from .inputs import Checkout
-from .job import NOTED, Failure, Job
 from .repository import Repository
 from .results import collect, write_part, write_results
-
-_DIGITS = 12  # of the numbers in a probe
 
 
 def record_chapters(
@@ -54,20 +51,12 @@ def _record(repository: Repository, chapter: str) -> bool:
         folder = repository.results(chapter)
         digest = content_hash(jobs[0].notebook.read_bytes())
         write_results(folder, entries, {**_made(full), "notebook": digest})
-        probe = rounded(collect(quick))
+        text = json.dumps(collect(quick))
+        probe = json.loads(text, parse_float=lambda x: float(f"{float(x):.12g}"))
         write_part(folder, "probe.json", {**_made(quick), "entries": probe})
         (folder / "confirmation.json").unlink(missing_ok=True)
         print(f"recorded {repository.relative(folder)}")
     return True
-
-
-def rounded(value: Any) -> Any:
-    """Return values, in dictionaries and lists, with numbers of twelve digits."""
-
-    def number(text: str) -> float:
-        return float(f"{float(text):.{_DIGITS}g}")
-
-    return json.loads(json.dumps(value), parse_float=number)
 
 
 def _made(notebook: Any) -> dict[str, Any]:

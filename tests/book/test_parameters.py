@@ -22,7 +22,7 @@ import yaml
 
 from press import Repository, read_chapter
 from press.chapters import code_cells, parameters
-from press.job import plain
+from press.execution import plain
 from press.kernel import PERSONAL
 
 BOOK = Repository.here()

@@ -63,15 +63,6 @@ def test_a_damaged_record_is_named(tiny, text, told, capsys):
     assert f"book/results/alpha{told}" in capsys.readouterr().err
 
 
-def test_status_names_the_record_of_a_chapter_that_is_gone(tiny, capsys):
-    write_atomically(tiny.results("oldname") / "provenance.json", "{}")
-    assert main(["--status"], tiny) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[-2] == "book/results/oldname: of no page in _toc.yml"
-    assert main(["--status", "alpha"], tiny) == 0
-    assert "oldname" not in capsys.readouterr().out
-
-
 def test_who_stops_reading_is_told_nothing(tiny, monkeypatch, capfd):
     read, write = os.pipe()
     os.close(read)

@@ -367,37 +367,6 @@ def test_what_the_press_did_not_write_is_not_executed(pressed):
     assert out_of_date(pressed) == {}
 
 
-READS = {
-    "from press.results import read_results as old\nfrom pathlib import Path\n\n"
-    "old(Path('book'), 'be' + 'ta')": "book/results/beta/provenance.json",
-    "import tiny.reads": "book/results/gamma/provenance.json",
-    "import press.results as r\n\n"
-    "try:\n    r.read_paper(Path('book'), 'x')\nexcept KeyError:\n    pass": (
-        "book/papers.yml"
-    ),
-}
-
-
-@pytest.mark.slow
-def test_what_is_only_displayed_is_a_key_of_its_own(tiny):
-    """Read by an alias, in a library module, as a figure of the papers."""
-    (tiny.root / "tiny/reads.py").write_text(
-        "from pathlib import Path\n\nfrom press.results import read_results\n\n"
-        "FOUND = read_results(Path('book'), 'gamma')\n"
-    )
-    (tiny.root / "book/papers.yml").write_text("{y: {}}")
-    tiny.source("alpha").write_text(ALPHA + "".join(map(cell, READS)))
-    press(["alpha"], "full", repository=tiny)
-    press(["alpha"], repository=tiny)
-    shown = sorted(READS.values())
-    for k, file in enumerate(shown):
-        write_atomically(tiny.root / file, "{}")
-        assert out_of_date(tiny, "full")["alpha"] == {"display": shown[: k + 1]}
-    for profile, executed in [("full", []), ("standard", ["alpha"])]:
-        assert out_of_date(tiny, profile)["alpha"] == {"display": shown}
-        assert press(["alpha"], profile, repository=tiny) == executed
-
-
 # What a reader of the chapter's text would not know that it depends on.
 HIDDEN = {
     "import importlib as i\n\ni.import_module('tiny.' + 'far')": "tiny/far.py",
@@ -618,7 +587,7 @@ def test_a_kernel_that_dies_fails_its_chapter_and_no_other(tiny, capsys):
     ]
 
 
-def started(book, jobs):
+def started(book):
     """A press in a process of its own, which executes a chapter that sleeps.
 
     Tests in the background ignore an interrupt, and what they start would, too.
@@ -632,7 +601,7 @@ def started(book, jobs):
         "import sys\nfrom pathlib import Path\nfrom signal import *\n\n"
         "from press import Repository, main\n\nsignal(SIGINT, default_int_handler)\n"
         f"book = Repository(Path({str(book.root)!r}), 'tiny')\n"
-        f"sys.exit(main(['alpha', '-j', '{jobs}'], book))\n"
+        f"sys.exit(main(['alpha', '-j', '2'], book))\n"
     )
     process = subprocess.Popen(
         [sys.executable, script], stderr=subprocess.PIPE, text=True, process_group=0
@@ -644,10 +613,9 @@ def started(book, jobs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_an_interrupt_ends_in_one_line(tiny, jobs):
+def test_an_interrupt_ends_in_one_line(tiny):
     """As Ctrl-C does in a terminal: to the press and to all of its processes."""
-    process = started(tiny, jobs)
+    process = started(tiny)
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
@@ -656,7 +624,7 @@ def test_an_interrupt_ends_in_one_line(tiny, jobs):
 
 
 def test_no_kernel_outlives_the_press(tiny):
-    process = started(tiny, 2)
+    process = started(tiny)
     process.kill()
     process.communicate(timeout=60)
     kernel = int((tiny.root / "pid").read_text())

@@ -154,7 +154,7 @@ class Job:
             return wrong
         seconds = round(time.perf_counter() - clock, 2)
         collect(notebook)
-        made, torn = await asyncio.to_thread(self._made, notebook, folder, before, data)
+        made, torn = self._made(notebook, folder, before, data)
         if torn:
             told = f"{', '.join(sorted(torn))} changed while it ran"
             return self.failure(f"{told}: run the press again")

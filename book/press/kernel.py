@@ -43,7 +43,7 @@ async def run(
     manager = AsyncKernelManager(kernel_spec_manager=kernels)
     options = [f"--IPKernelApp.exec_lines={_TRACE}"]
     client = NotebookClient(notebook, manager, extra_arguments=options)
-    client.iopub_timeout = 600  # of a machine that is busy
+    client.iopub_timeout = 600  # seconds; another chapter may be compared meanwhile
     done, env = False, environment(folder, repository)
     try:
         await client.async_start_new_kernel(cwd=str(repository.root), env=env)

@@ -27,7 +27,16 @@ def record_chapters(
             failures += error.failures
             bad = {failure.chapter for failure in error.failures}
             good = [chapter for chapter in good if chapter not in bad]
-    refused = [chapter for chapter in good if not _record(repository, chapter)]
+    checkout, committed = Checkout(repository), repository.clean_commit()
+
+    def is_ready(chapter: str) -> bool:
+        made = (Job(repository, chapter, profile) for profile in ("full", "quick"))
+        return bool(committed) and all(job.reuse(checkout, True) for job in made)
+
+    refused = [chapter for chapter in good if not is_ready(chapter)]
+    for chapter in good:
+        if chapter not in refused:
+            _record(repository, chapter)
     told = [str(ChapterError(failures))] if failures else []
     if refused:
         told.append(
@@ -38,25 +47,22 @@ def record_chapters(
         raise RuntimeError("\n\n".join(told))
 
 
-def _record(repository: Repository, chapter: str) -> bool:
-    """Write the results of a chapter and its probe, unless an edit came between."""
+def _record(repository: Repository, chapter: str) -> None:
+    """Write the results of a chapter, if it has any, and its probe."""
     import nbformat
 
-    checkout = Checkout(repository)
-    jobs = [Job(repository, chapter, profile) for profile in ("full", "quick")]
-    if not repository.clean_commit() or not all(j.reuse(checkout, True) for j in jobs):
-        return False
-    full, quick = (nbformat.read(job.notebook, as_version=4) for job in jobs)
-    if entries := collect(full):
-        folder = repository.results(chapter)
-        digest = content_hash(jobs[0].notebook.read_bytes())
-        write_results(folder, entries, {**_made(full), "notebook": digest})
-        text = json.dumps(collect(quick))
-        probe = json.loads(text, parse_float=lambda x: float(f"{float(x):.12g}"))
-        write_part(folder, "probe.json", {**_made(quick), "entries": probe})
-        (folder / "confirmation.json").unlink(missing_ok=True)
-        print(f"recorded {repository.relative(folder)}")
-    return True
+    notebook, short = (repository.notebook(chapter, p) for p in ("full", "quick"))
+    full, quick = (nbformat.read(path, as_version=4) for path in (notebook, short))
+    entries, folder = collect(full), repository.results(chapter)
+    if not entries:
+        return
+    digest = content_hash(notebook.read_bytes())
+    write_results(folder, entries, {**_made(full), "notebook": digest})
+    text = json.dumps(collect(quick))
+    probe = json.loads(text, parse_float=lambda x: float(f"{float(x):.12g}"))
+    write_part(folder, "probe.json", {**_made(quick), "entries": probe})
+    (folder / "confirmation.json").unlink(missing_ok=True)
+    print(f"recorded {repository.relative(folder)}")
 
 
 def _made(notebook: Any) -> dict[str, Any]:

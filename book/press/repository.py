@@ -77,7 +77,9 @@ class Repository:
         """Return what git would find to commit; raise if it does not know the book."""
         # Files that it does not know count, whatever the user's configuration hides.
         told = self._git("status", "--porcelain", "--untracked-files=normal", *files)
-        return told or self._git("ls-files", "--error-unmatch", "_toc.yml")[:0]
+        if not told:
+            self._git("ls-files", "--error-unmatch", "_toc.yml")
+        return told
 
     def clean_commit(self) -> str | None:
         """Return the commit that the files are of, results aside; None if none is."""

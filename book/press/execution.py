@@ -154,6 +154,7 @@ class Job:
             return wrong
         seconds = round(time.perf_counter() - clock, 2)
         collect(notebook)
+        # In this thread, as Python's parser fails in several at a time.
         made, torn = self._made(notebook, folder, before, data)
         if torn:
             told = f"{', '.join(sorted(torn))} changed while it ran"

@@ -32,14 +32,7 @@ from .repository import Repository
 
 LOCK = "requirements.lock"
 Hashes = dict[str, str | None]  # by name, None for what is absent
-_DISPLAYED = (
-    "book/results/",
-    "book/papers.yml",
-    "book/claims/",
-    "book/claims.yml",  # of records that read claims from there
-    "book/numbered.yml",
-    "book/press/",
-)
+_DISPLAYED = ("book/results/", "book/papers.yml", "book/claims/", "book/press/")
 
 
 @dataclass(frozen=True)

@@ -753,6 +753,17 @@ def test_a_notebook_is_recorded_with_the_commit_that_it_is_of(committed, capsys)
     assert read_results(committed.book, "alpha")["provenance"]["commit"] == first
 
 
+def test_a_chapter_is_recorded_beside_one_whose_record_it_shows(committed):
+    shows = "from pathlib import Path\n\nfrom press import record\n"
+    shows += "from press.results import read_results\n\n"
+    shows += "record('seen', len(read_results(Path('book'), 'alpha')))"
+    committed.source("beta").write_text(HEAD + cell(shows))
+    git(committed, "commit", "-a", "-q", "-m", "beta")
+    assert main(RECORD[1:], committed) == 0
+    assert read_results(committed.book, "alpha")["values"] == {"n": 3}
+    assert read_results(committed.book, "beta")["values"] == {"seen": 0}
+
+
 def test_recording_makes_nothing_stale_and_status_tells_what_is(recorded, capsys):
     (row,) = status(["alpha"], "full", repository=recorded)
     assert (row.record.verdict, row.notebook) == ("fresh", {})

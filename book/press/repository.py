@@ -113,7 +113,7 @@ def write_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore
     """A loader that refuses keys twice and knows Python's numbers, as 1e5."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:

@@ -674,6 +674,7 @@ def test_two_presses_wait_for_each_other(tiny, capsys, monkeypatch):
     acquire(other)
     monkeypatch.setattr(FileLock, "acquire", meanwhile)
     press(["beta"], repository=tiny)
+    assert not other.is_locked
     assert "[1/1] beta: executing (standard)" in capsys.readouterr().out
 
 

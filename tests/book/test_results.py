@@ -360,3 +360,38 @@ def test_similar_pairs_keep_their_promise():
         assert np.sum(found >= cell["bound"]) >= 182
     for curve in results["curves"].values():
         assert np.mean(curve["calls"]) <= 0.1
+
+
+def test_choosing_the_cutoff_costs_little():
+    """Against the best of the sweep in hindsight, by medians of the recorded draws."""
+    for name, sweep in recorded("nystrom")["swept"].items():
+        best = np.median(sweep["cutoffs"], axis=1).min()
+        assert np.median(sweep["cv"]) < 1.05 * best, name
+        assert np.median(sweep["tikhonov"]) < 1.01 * np.median(sweep["cv"]), name
+
+
+def test_the_printed_formula_finds_the_transpose():
+    content = recorded("geodesic_distances")
+    for mesh, asymmetry in content["asymmetry"].items():
+        raw = content["errors"]["raw"][mesh]
+        assert np.mean(raw["regularized"][-1]) == pytest.approx(asymmetry**2, rel=0.2)
+        assert np.mean(raw["transposed"][-1]) < 0.2 * asymmetry**2
+
+
+def test_powers_keep_the_digits_that_are_claimed():
+    """For a condition of a million and the fourth power."""
+    content = recorded("powers")
+    at = content["sizes"]["conditions"].index(1e6)
+    lost = {name: some["4"][at] for name, some in content["errors"].items()}
+    assert lost["explicit product"] > 0.5
+    assert lost["Gram matrix, Cholesky"] > 1e-6
+    assert lost["Algorithm 1, 20 d rows"] is None
+    for name in (
+        "cholesky_qr",
+        "Gram matrix, corrected",
+        "CG",
+        "Algorithm 1, 100 d rows",
+    ):
+        assert lost[name] < 2e-11
+        assert lost[name] < 5 * lost["Householder QR"]
+        assert lost["Gram matrix, Cholesky"] > 1e5 * lost[name]

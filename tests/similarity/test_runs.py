@@ -134,7 +134,7 @@ def test_interrupted_twice_and_started_again(tmp_path, verb, batch):
     if batch != "block":
         options["batch_size"] = 50
     paid = 0
-    for calls in (one_go.calls // 3, one_go.calls // 4):
+    for calls in (one_go.calls // 3, one_go.calls // 5):
         with Similarity(X, Fails(batch, calls), **options) as sim:
             with pytest.raises(SimilarityError, match="no route to host"):
                 verb(sim)
@@ -177,7 +177,7 @@ def test_of_both_orders_as_well(tmp_path):
 def test_the_limit_of_the_similarity_is_that_of_what_is_paid():
     sim = Similarity(X, closeness, limit=2500)
     first = neighbors(sim)
-    assert sim.remaining < 100
+    assert sim.remaining < 200  # of what the check sets aside some was known
     assert told(neighbors(sim)) == told(first)  # at no call
     pairs = pairs_above(sim, 0.8, rng=0)  # has to stop where the limit is reached
     assert not pairs.reached

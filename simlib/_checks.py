@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse
 
 __all__ = [
+    "a_pair",
     "at_least",
     "columns_like",
     "finite",
@@ -25,6 +26,7 @@ __all__ = [
     "inside",
     "most_calls",
     "numbers",
+    "one_collection",
     "one_of",
     "same_length",
     "selection",
@@ -158,6 +160,7 @@ def word_or_number(
 
 def symmetric(sim: Any, what: str) -> None:
     """Refuse a similarity that is not symmetric."""
+    one_collection(sim, f"are for {what}", TAKES_BOTH)
     if not sim.symmetric:
         raise ValueError(
             f"{what} needs a symmetric similarity; pass sim.symmetrized(), that is "
@@ -205,3 +208,26 @@ def share(value: float, name: str) -> float:
     if not (isinstance(value, Real) and 0 < value <= 1):
         raise ValueError(f"{name} must be above 0 and at most 1; got {value!r}.")
     return float(value)
+
+
+TAKES_BOTH = " Take tikhonov, which needs only pairs of one from each."
+
+
+def one_collection(matrix: Any, what: str, instead: str = "") -> int:
+    """Return the number of items; refuse a matrix of two collections."""
+    if isinstance(matrix.extent, tuple):
+        m, n = matrix.extent
+        raise ValueError(
+            f"Only similarities among the items of one collection {what}; these are "
+            f"between {m} rows and {n} columns.{instead}"
+        )
+    return matrix.extent
+
+
+def a_pair(value: Any, name: str) -> tuple[Any, Any]:
+    """Return what is told of the rows and of the columns of two collections."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(
+            f"{name} of two collections is a pair, for rows and columns; got {value!r}."
+        )
+    return value[0], value[1]

@@ -24,7 +24,8 @@ EVERY = 2**33  # pairs of which all are predicted, by a companion that multiplie
 ASKED = 32  # any other costs so much more
 PART, PART_ASKED = 1 / 512, 1 / 8  # of the pairs are queued, likewise,
 QUEUED = 64  # for every item at most, or as many as are paid for
-CANDIDATES = 48  # of every item under the companion, where candidates are listed
+CANDIDATES, MET = 48, 16  # of every item under the companion, and of those that it
+# meets, where candidates are listed
 RELEARNT = 1.25  # times as many paid pairs
 PREDICTED_AT_ONCE = 2**14  # pairs
 SAMPLE = 2**16  # pairs by which the cut of a queue is found
@@ -52,12 +53,12 @@ class PairQueue:
         self._lists = None
         if is_listed(numbers.count, cheap):
             most = predictor.paid.n - 1
-            self._lists = Listed(predictor, min(most, CANDIDATES))
+            self._lists = Listed(predictor, min(most, CANDIDATES), MET)
         self._queue, self._learnt, self._least = NOTHING, 0, 0
         self._taken = [self._queue[0]] * (1 if cheap is None else 2)
 
     def take(self, number: int, seen: np.ndarray, cut: float) -> np.ndarray:
-        """Return some that are not among sorted ones, sorted: so many, or fewer."""
+        """Return some that are not among sorted ones: so many, or fewer."""
         paid, (keys, scores, codes) = self._predictor.paid.i.size, self._queue
         short = keys.size < max(number, self._least)
         if short or paid >= RELEARNT * self._learnt:
@@ -71,11 +72,10 @@ class PairQueue:
         numbers[0] += number - numbers.sum()
         left = np.ones(keys.size, bool)
         for k, size in enumerate(numbers):
-            some = np.flatnonzero(left)
-            best = some[_largest((scores, codes)[k][some], size)]
-            self._taken[k], left[best] = np.sort(keys[best]), False
+            best = np.sort(_largest((scores, codes)[k], size))
+            self._taken[k], left[best] = keys[best], False
         self._queue = keys[left], scores[left], codes[left]
-        best = np.sort(np.concatenate(self._taken))
+        best = keys[~left]
         return best[~among(best, seen)]
 
     def _shares(self, cut: float) -> np.ndarray:

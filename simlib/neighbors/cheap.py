@@ -62,14 +62,17 @@ class Calibrated:
 
     def read(self) -> None:
         """Keep all of it, two bytes an entry."""
+        self.spread()
         n = self.cheap.n
         every = np.arange(n)
-        i, j = np.random.default_rng(0).integers(n, size=(2, SAMPLE))
-        self._spread(self.pairs(i[i != j], j[i != j]))
         self._codes = np.empty((n, n), np.uint16)
         for rows in strips(n, n):
-            block = self.sign * asked(self.cheap.blank().block, rows, every)
-            self._codes[rows] = self.codes(block)
+            self._codes[rows] = self.block(rows, every)
+
+    def spread(self) -> None:
+        """Spread the table over random pairs, and items with themselves."""
+        i, j = np.random.default_rng(0).integers(self.cheap.n, size=(2, SAMPLE))
+        self._spread(self.pairs(np.append(i, i), np.append(j, i)))
 
     def _spread(self, values: np.ndarray) -> None:
         """Spread the table over the range of some values."""
@@ -93,6 +96,10 @@ class Calibrated:
         if self._codes is not None:
             return self._codes[i, j]
         return self.codes(self.pairs(i, j))
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the places in the table of a block of pairs."""
+        return self.codes(self.sign * asked(self.cheap.blank().block, rows, columns))
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Return the places in the table of whole rows, once all was read."""

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import num_obs_y, squareform
+from scipy.spatial.distance import num_obs_y
 
 from simlib._scale import exponent
 
@@ -33,18 +33,22 @@ def components(n: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
 def complete_linkage(
     n: int, i: np.ndarray, j: np.ndarray, nearness: np.ndarray
 ) -> np.ndarray:
-    """Return the cluster of each item, from all pairs that are near enough."""
+    """Return the cluster of each item, from all pairs i < j that are near enough."""
     rank = 1.0 + np.unique(nearness, return_inverse=True)[1]  # 0 is that of the others
     most = rank.max(initial=0)
-    ranks = coo_array((rank, (i, j)), shape=(n, n)).tocsr()
-    ranks = (ranks + ranks.T).tocsr()
+    label = components(n, i, j)
+    groups, place = _open_groups(label, i)
+    a, b, size = place[i], place[j], np.bincount(label)[label[i]]
+    at = a * size - a * (a + 1) // 2 + b - a - 1  # among the pairs of the group
+    order = np.argsort(label[i], kind="stable")
+    starts = np.searchsorted(label[i[order]], np.arange(label.max(initial=0) + 2))
 
     def cut(items: np.ndarray) -> np.ndarray:
-        distances = squareform(most - ranks[items][:, items].toarray(), checks=False)
+        pairs = order[slice(*starts[label[items[0]] :][:2])]
+        distances = np.full(items.size * (items.size - 1) // 2, most)
+        distances[at[pairs]] -= rank[pairs]
         return fcluster(linkage(distances, "complete"), most - 0.5, "distance")
 
-    label = components(n, i, j)
-    groups = _groups(label)
     return _within(label, groups, map(cut, groups))
 
 
@@ -57,7 +61,7 @@ def average_linkage(
 ) -> np.ndarray:
     """Return the cluster of each item from all near pairs; `ask` tells the others."""
     label = components(n, i, j)
-    groups = _groups(label)
+    groups, _ = _open_groups(label, i)
     if not groups:
         return label
     inside = [items[np.stack(np.triu_indices(items.size, 1))] for items in groups]
@@ -84,11 +88,17 @@ def average_cuts(
     return np.array(cuts, dtype=int).reshape(*np.shape(thresholds), n)
 
 
-def _groups(label: np.ndarray) -> list[np.ndarray]:
-    """Return the items of each component of three or more: two are one pair."""
-    order = np.argsort(label, kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(label))[:-1])
-    return [items for items in groups if items.size > 2]
+def _open_groups(
+    label: np.ndarray, i: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Return the items of each component that lacks a pair, and all places therein."""
+    order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty_like(order)
+    place[order] = np.arange(label.size) - np.repeat(starts, sizes)
+    pairs = np.bincount(label[i], minlength=sizes.size)
+    lacking = np.flatnonzero(2 * pairs < sizes * (sizes - 1)).tolist()
+    return [order[starts[k] : starts[k] + sizes[k]] for k in lacking], place
 
 
 def _within(
@@ -98,7 +108,7 @@ def _within(
     label, count = label.copy(), label.size
     for items, cut in zip(groups, cuts, strict=True):
         label[items] = count + cut
-        count += cut.size
+        count += items.size
     return _counted(label)
 
 

@@ -150,6 +150,16 @@ class PairPredictor(Predictor):
         codes = self.companion.rows(rows)
         return self._plus_companion(predicted, codes), codes
 
+    def block(
+        self, rows: np.ndarray, columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return those of some rows and columns, and the codes; none is kept."""
+        predicted = self._left[rows] @ self._right[columns].T
+        if self.companion is None:
+            return predicted, np.broadcast_to(np.uint16(0), predicted.shape)
+        codes = self.companion.block(rows, columns)
+        return self._plus_companion(predicted, codes), codes
+
     def entries(
         self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
     ) -> np.ndarray:
@@ -161,17 +171,16 @@ class PairPredictor(Predictor):
             predicted = np.einsum("ir,ijr->ij", left[rows], right[columns])
         return self._plus_companion(predicted, codes)
 
-    def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return those of some pairs."""
-        return self._at(i, j, self.codes_at(i, j))
+    def pairs(
+        self, i: np.ndarray, j: np.ndarray, codes: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return those of some pairs, whose codes may be known."""
+        codes = self.codes_at(i, j) if codes is None else codes
+        return self.entries(i, j[:, None], codes[:, None]).ravel()
 
     def of_paid(self) -> np.ndarray:
         """Return those of the pairs that are paid for."""
-        return self._at(self.paid.i, self.paid.j, self.codes)
-
-    def _at(self, i: np.ndarray, j: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        predicted = self.entries(i, j[:, None], codes[:, None])
-        return predicted.ravel()
+        return self.pairs(self.paid.i, self.paid.j, self.codes)
 
     def _plus_companion(self, predicted: np.ndarray, codes: np.ndarray) -> np.ndarray:
         if self.companion is not None:

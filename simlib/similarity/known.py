@@ -359,7 +359,7 @@ class Known:
             return runs
         runs = [*runs, _sorted(recent)]
         while len(runs) > 1 and runs[-2][0].size < RATIO * runs[-1][0].size:
-            runs[-2:] = [_sorted(runs[-2:])]
+            runs[-2:] = [_merged(*runs[-2:])]
         self._entries = _Entries(runs, [])
         return runs
 
@@ -434,8 +434,23 @@ def _sorted(parts: list[_Run]) -> _Run:
         values = np.concatenate([values for _, values in parts])
     elif (keys[1:] > keys[:-1]).all():
         return keys, values
-    order = np.argsort(keys, kind="stable")  # a mere merge where parts are sorted
-    keys, values = keys[order], values[order]
+    order = np.argsort(keys, kind="stable")
+    return _once(keys[order], values[order])
+
+
+def _merged(one: _Run, other: _Run) -> _Run:
+    """Join two sorted runs; the first of equals stays."""
+    at = one[0].searchsorted(other[0], side="right") + np.arange(other[0].size)
+    rest = np.ones(one[0].size + at.size, bool)
+    rest[at] = False
+    both = [np.empty(rest.size, part.dtype) for part in one]
+    for out, first, second in zip(both, one, other, strict=True):
+        out[rest], out[at] = first, second
+    return _once(*both)
+
+
+def _once(keys: np.ndarray, values: np.ndarray) -> _Run:
+    """Return sorted keys and their values, of equals the first."""
     again = keys[1:] == keys[:-1]
     if np.count_nonzero(again):
         new = np.append(True, ~again)

@@ -93,7 +93,10 @@ def evaluations(
     count = _unknown(known, blocks) if blocks else 0
     if some:
         i, j = (np.concatenate(side) for side in zip(*some, strict=True))
-        i, j = first.pairs_of(np.unique(first.keys(i, j)))
+        keys = first.keys(i, j)
+        if not (keys[1:] > keys[:-1]).all():
+            keys = np.unique(keys)
+        i, j = first.pairs_of(keys)
         if blocks:
             region = Region(first.extent, blocks, symmetric=first.symmetric)
             new = ~region.covers(i, j)

@@ -1,5 +1,6 @@
 """Similar pairs, with a promise that is kept; and the neighbours of new items."""
 
+import re
 import sys
 from typing import ClassVar
 
@@ -11,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster
 from scipy.spatial.distance import cdist, squareform
-from scipy.stats import hypergeom
+from scipy.stats import chi2, hypergeom
 from sklearn.cluster import DBSCAN
 
 from simlib import BudgetExceeded, Similarity
 from simlib.neighbors import most_similar, nearest, pairs_above, search
-from simlib.neighbors.hunt import Hunt, _most_hits
+from simlib.neighbors.pair_numbers import PairNumbers, unseen
+from simlib.neighbors.pair_search import PairSearch
+from simlib.neighbors.recall_bound import at_most, most_hits
 from support.matrices import asymmetric, quick, rbf
 
 
@@ -77,31 +80,53 @@ def test_it_pays_for_few_in_few_looks():
     """Each costs confidence: a sample is continued by a quarter at least."""
     K, G = noisy(300)
     sim = Similarity.from_matrix(K)
-    hunt = Hunt(sim, 0.95, None, Similarity.from_matrix(G), None, False, 0)
-    hunt.threshold = 0.3
-    hunt.run(0.95)
-    assert hunt.promised() >= 0.95
-    hits = np.count_nonzero(hunt.paid.nearness >= 0.3)
+    made = PairSearch(sim, 0.95, None, Similarity.from_matrix(G), None, False, 0)
+    made.threshold = 0.3
+    made.run(0.95)
+    assert made.promised() >= 0.95
+    hits = np.count_nonzero(made.paid.nearness >= 0.3)
     assert hits >= 0.95 * len(above(K, 0.3))
-    assert hunt.paid.calls == sim.calls < 0.25 * 300 * 299 / 2
-    assert hunt.looks <= 15
+    assert made.paid.calls == sim.calls < 0.25 * 300 * 299 / 2
+    assert made.looks <= 15
 
 
 @pytest.mark.parametrize("groups", [False, True])
-def test_samples_are_new_pairs_each_once(groups):
-    """Drawn in vain or permuted: of what is not paid for, and nothing else."""
-    n, labels = 40, np.arange(40) % 2
-    sim = Similarity.from_matrix(rbf(n))
-    hunt = Hunt(sim, 0.95, None, None, labels if groups else None, False, 0)
-    hunt.pay(hunt.draw(100))
-    for number in (20, 150, 10**6):
-        keys = hunt.draw(number)
-        assert keys.size == min(number, hunt.n_pairs - 100)
-        assert np.unique(keys).size == keys.size
-        i, j = np.divmod(keys, n)
-        assert (i < j).all()
-        assert not np.isin(keys, hunt.paid.keys).any()
-        assert not groups or (labels[i] != labels[j]).all()
+def test_every_pair_has_a_number(groups):
+    """Of different groups only; those with two are far apart."""
+    n, labels = 40, np.arange(40) % 2 if groups else np.arange(40)
+    numbers = PairNumbers(n, labels if groups else None)
+    i, j = numbers.pairs(np.arange(numbers.count))
+    assert (i < j).all()
+    pairs = set(zip(i.tolist(), j.tolist(), strict=True))
+    assert len(pairs) == numbers.count
+    one, other = np.triu_indices(n, 1)
+    assert len(pairs) == np.count_nonzero(labels[one] != labels[other])
+    np.testing.assert_array_equal(numbers.of(j, i), np.arange(numbers.count))
+    many = PairNumbers(10**6)
+    at = np.array([0, 10**6, many.count - 1])
+    assert many.count == 499_999_500_000
+    i, j = many.pairs(at)
+    assert list(zip(i, j, strict=True)) == [(0, 1), (1, 3), (999_998, 999_999)]
+    np.testing.assert_array_equal(many.of(i, j), at)
+
+
+def test_draws_are_uniform_and_new():
+    seen, numbers = np.array([0, 3, 4, 9]), PairNumbers(7, np.repeat([0, 1], [4, 3]))
+    others = np.setdiff1d(np.arange(12), seen)
+    np.testing.assert_array_equal(unseen(seen, np.arange(8)), others)
+    rng, counts = np.random.default_rng(0), {2: np.zeros(12), 7: np.zeros(12)}
+    for size, count in counts.items():
+        for _ in range(4000):
+            drawn = numbers.draw(rng, seen, size)
+            assert np.unique(drawn).size == size
+            count[drawn] += 1
+        expected = 4000 * size / 8
+        assert (count[seen] == 0).all()
+        assert (abs(count[others] - expected) < 5 * np.sqrt(expected)).all()
+    assert sorted(numbers.draw(rng, seen, 99)) == others.tolist()
+    large = PairNumbers(10**6).draw(rng, np.arange(10**5), 10**5)
+    assert large.min() >= 10**5
+    assert abs(large.mean() / 2.5e11 - 1) < 0.01
 
 
 def test_two_tables():
@@ -145,12 +170,23 @@ def test_the_most_similar():
     np.testing.assert_array_equal(whole.values, best[:7])
 
 
-@pytest.mark.parametrize(("U", "s"), [(50, 20), (400, 60)])
+@pytest.mark.parametrize(("U", "s"), [(50, 20), (400, 60), (30, 30)])
 def test_the_bound_is_the_largest_that_fits(U, s):
     for x in range(4):
-        most = _most_hits(U, x, s, 0.05)
+        most = most_hits(U, x, s, 0.05)
         assert hypergeom.cdf(x, U, most, s) >= 0.05
-        assert hypergeom.cdf(x, U, most + 1, s) < 0.05
+        assert most == U - s + x or hypergeom.cdf(x, U, most + 1, s) < 0.05
+
+
+def test_the_bound_among_very_many_pairs():
+    """Where the sample is a small part the number of hits in it is Poisson's."""
+    U, s = 5 * 10**11, 10**7
+    for x in (0, 3, 1000):
+        events = chi2.ppf(0.99, 2 * (x + 1)) / 2
+        assert most_hits(U, x, s, 0.01) == pytest.approx(events * U / s, rel=1e-4)
+    terms = 1 - np.float64(s) / (U - np.arange(200_000.0))  # no hit in the sample
+    expected = np.exp(np.log(terms).sum())
+    assert at_most(0, U, 200_000, s) == pytest.approx(expected, rel=1e-9)
 
 
 def test_no_promise_is_above_one():
@@ -497,33 +533,58 @@ def test_distances_that_are_taken_for_similarities_are_told():
             ask(True)
 
 
-def test_a_promise_without_a_companion_is_dear_and_that_is_said_before():
-    K, G = noisy(160)
-    asked = []
+def test_what_a_promise_costs_is_told_before_it_is_paid():
+    K, G = noisy(200)
+    paid = []
 
     def similarity(**options):
         def function(i, j):
-            asked.append(i)
+            paid.append(len(i))
             return K[i, j]
 
-        return Similarity(range(160), function, batch="pairs", **options)
+        return Similarity(range(200), function, batch="pairs", **options)
 
-    with pytest.warns(UserWarning, match="most of 12720 calls") as told:
-        pairs = pairs_above(similarity(), 0.3, rng=0)
+    with pytest.warns(UserWarning, match="all pairs take 19900. Pass") as told:
+        pairs = pairs_above(similarity(), 0.9, rng=0)
     assert told[0].filename == __file__
-    assert pairs.calls > 0.7 * 12720
-    asked.clear()
-    with pytest.raises(UserWarning, match="a `limit`"):  # warnings are errors
-        most_similar(similarity(), 200, rng=0)
-    assert not asked
-    with pytest.warns(UserWarning, match="most of 25440 calls"):
-        pairs_above(similarity(symmetric=False).symmetrized(), 0.3, rng=0)
-    cheap, known = Similarity.from_matrix(G), similarity()
-    known.columns(range(160))
+    (ahead,) = re.findall("about ([0-9]+) more", str(told[0].message))
+    assert abs(int(ahead) - pairs.calls) < 2000
+    for verb, goal, more in ((pairs_above, 0.3, 0.3), (most_similar, 200, 400)):
+        paid.clear()
+        with pytest.raises(UserWarning, match="recall=None"):  # warnings are errors
+            verb(similarity(), goal, rng=0)
+        assert sum(paid) < 1000
+        verb(similarity(), more, cheap=Similarity.from_matrix(G), rng=0)
+    twice = similarity(symmetric=False).symmetrized()
+    with pytest.warns(UserWarning, match="all pairs take 39800. The limit leaves 2"):
+        pairs_above(twice, 0.3, limit=3000, rng=0)
+    with pytest.warns(UserWarning, match="The limit leaves"):
+        pairs_above(similarity(limit=900), 0.3, rng=0)
+    known = similarity()
+    known.columns(range(200))
     pairs_above(known, 0.3, rng=0)
-    pairs_above(similarity(limit=900), 0.3, rng=0)
-    for options in ({"cheap": cheap}, {"limit": 900}, {"recall": 1}):  # says so itself
-        pairs_above(similarity(), 0.3, rng=0, **options)
+    for recall in (1, None):  # says so itself, or none
+        pairs_above(similarity(), 0.3, recall=recall, rng=0)
+
+
+def test_a_hunt_without_a_promise_ends_by_itself():
+    """When rounds find little, with the limit, or when nothing is left."""
+    K, G = noisy(300)
+    sim, cheap = Similarity.from_matrix(K), Similarity.from_matrix(G)
+    options = {"recall": None, "cheap": cheap, "rng": 0}
+    pairs = pairs_above(sim, 0.5, **options)
+    assert (pairs.reached, pairs.recall) == (True, 0)
+    assert len(found(pairs)) >= 0.9 * len(above(K, 0.5))
+    proven = pairs_above(Similarity.from_matrix(K), 0.5, cheap=cheap, rng=0)
+    assert pairs.calls == sim.calls < proven.calls
+    limited = pairs_above(Similarity.from_matrix(K), 0.5, limit=800, **options)
+    assert not limited.reached
+    assert 780 < limited.calls <= 800
+    best = most_similar(Similarity.from_matrix(K), 100, **options)
+    kth = np.sort(K[np.triu_indices(300, 1)])[-100]
+    assert np.mean(best.values >= kth) > 0.9
+    few = pairs_above(Similarity.from_matrix(K[:9, :9]), 0.0, recall=None, rng=0)
+    assert (few.recall, few.calls) == (1, 36)
 
 
 class Bar:
@@ -574,7 +635,7 @@ def test_a_search_has_one_bar(monkeypatch):
     assert bar.total == bar.n
     bar = ask(pairs_above, 0.5, **near)
     assert bar.total == 60 * 59 // 2
-    assert set(bar.beside[-1]) == {"hits", "promised"}
+    assert set(bar.beside[-1]) == {"hits", "promised", "ahead"}
     assert ask(most_similar, 5, limit=500).total == 500
 
 

@@ -160,7 +160,7 @@ def test_threads_pay_once_for_what_they_ask_alike():
     assert sim.calls <= 2500
 
 
-@pytest.mark.filterwarnings("ignore:Without a companion")
+@pytest.mark.filterwarnings("ignore:A promised recall")
 def test_of_both_orders_as_well(tmp_path):
     K = indefinite(N) + np.triu(indefinite(N, seed=1)) / 10
     options = {"batch": "pairs", "symmetric": False}

@@ -1,0 +1,275 @@
+r"""The search for similar pairs: pay for promising ones in rounds, look at the others.
+
+.. math:: \text{recall} \ge \frac{F}{F + M_\ell - x_\ell}
+
+F counts the hits that were found, :math:`M_\ell - x_\ell` bounds the others by a look
+at a uniform sample of what is not paid for, as in `simlib.neighbors.recall_bound`. An
+earlier bound still holds, less what was found since.
+"""
+
+from __future__ import annotations
+
+import warnings
+from bisect import bisect_right
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from simlib._checks import inside, most_calls, shaped, share
+from simlib.landmarks import uniform
+from simlib.neighbors.cheap import Calibrated, as_companion, asked
+from simlib.neighbors.paid import Paid, among
+from simlib.neighbors.pair_numbers import PairNumbers, merged
+from simlib.neighbors.pair_queue import PairQueue, is_listed
+from simlib.neighbors.predict import PairPredictor
+from simlib.neighbors.recall_bound import alpha, most_hits, sample_size
+from simlib.neighbors.rounds import checked, price, warn_of_direction
+from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.source import Source
+
+__all__ = ["PairSearch"]
+
+START = 0.005  # of the pairs, at random and in whole columns at first, each,
+OF_LIMIT = 0.05  # or of the calls that are allowed, if that is less
+ROUND = 0.003  # of the pairs, in a round; at first and in a round at most
+EACH = 10  # for every item; but
+GROWTH = 0.1  # of those paid for, if that is more
+LITTLE = 0.01  # of the hits: two rounds without a promise that add no more are the last
+SPARED = 16  # U / goal^2 calls that a sample is smaller by for each hit found before
+N_LANDMARKS = RANK = 20
+NEIGHBORS = 4  # whose neighbours are candidates, where these are listed
+AT_ONCE = 2**21  # pairs of a sample
+WITHOUT = 0.92  # of the pairs: what a promise takes without a companion
+WORTH_A_WARNING = 10_000  # calls to come
+
+
+class PairSearch:
+    """The search of either verb: hits are at least so near, or m of them."""
+
+    def __init__(
+        self,
+        sim: Source,
+        confidence: float,
+        limit: float | None,
+        cheap: Any,
+        groups: ArrayLike | None,
+        distance: bool,
+        rng: int | np.random.Generator | None,
+    ):
+        self.given = checked(sim)
+        self.sim = sim = self.given.run()
+        self.n = n = sim.n
+        self.confidence = inside(confidence, "confidence", 0, 1)
+        limit = inf if limit is None else most_calls(limit, "limit")
+        groups = None if groups is None else _labels(groups, n)
+        self.numbers = PairNumbers(n, groups)
+        self.n_pairs = self.numbers.count
+        if self.n_pairs == 0:
+            raise ValueError("All items are of one group: there are no pairs.")
+        self.distance, self.rng, self.looks = distance, np.random.default_rng(rng), 0
+        self.cheap = None if cheap is None else as_companion(cheap, sim)
+        k = NEIGHBORS if is_listed(self.n_pairs, self.cheap) else 1
+        self.paid = Paid(sim, k, -1 if distance else 1, groups)
+        self.paid.limit = min(limit, sim.remaining)
+        self.seen = np.sort(self.numbers.of(self.paid.i, self.paid.j))
+        self.price, self.spent = price(self.given), False
+        self.threshold, self.m, self.bound = inf, 0, inf
+
+    def run(self, recall: float | None) -> None:
+        """Search until so much is promised, or rounds find little, or all is spent."""
+        wanted = 1.0 if recall is None else share(recall, "recall")
+        every = min(self.price * self.n_pairs, self.given.cost((None, None)))
+        rounds = idle = told = 0
+        with self.sim.progress_bar(min(self.paid.limit, every)) as show:
+            self._begin()
+            warn_of_direction(self.sim, self.paid.nearness, self.distance)
+            while not self.spent and self.promised() < wanted:
+                before, cut = self._hits(), self.cut()
+                near = self.pay(self.seen[:0] if recall == 1 else self._promising())
+                found, rounds = self._hits(cut) - before, rounds + 1
+                if recall is None:
+                    show(hits=self._hits())
+                    idle = 0 if found > LITTLE * before else idle + 1
+                    if idle == 2 or near.size == 0:
+                        break
+                    continue
+                gain = SPARED * self._left() * found
+                enough = gain <= near.size * self._goal(recall) ** 2
+                ahead = int(self._ahead(recall, near) / self.n_pairs * every)
+                show(hits=self._hits(), promised=f"{self.promised():.0%}", ahead=ahead)
+                if not told and (enough or rounds == 2):
+                    self._warn(recall, ahead, every)
+                    told = 1
+                if enough:
+                    self._look(recall)
+
+    def reached(self, recall: float | None) -> bool:
+        """Tell whether the search ended for another cause than the limit."""
+        return not self.spent if recall is None else self.promised() >= recall
+
+    def _left(self) -> int:
+        """Return how many pairs are not paid for."""
+        return self.n_pairs - self.seen.size
+
+    def _goal(self, recall: float) -> float:
+        """Return how many hits may be missing."""
+        if self.m:
+            return self.m * (1 - recall)
+        return self._hits() * (1 - recall) / recall
+
+    def cut(self) -> float:
+        """Return the least nearness of a hit, as far as it is known."""
+        if self.m == 0:
+            return self.threshold
+        place = self.paid.nearness.size - self.m
+        if place < 0:
+            return -inf
+        return float(np.partition(self.paid.nearness, place)[place])
+
+    def _hits(self, cut: float | None = None) -> int:
+        cut = self.cut() if cut is None else cut
+        return int(np.count_nonzero(self.paid.nearness >= cut))
+
+    def promised(self) -> float:
+        """Return the lower bound of the recall."""
+        if self._left() == 0:
+            return 1.0
+        hits = self._hits()
+        if self.m:
+            return max(0.0, 1 - self.bound / self.m) if hits >= self.m else 0.0
+        return hits / (hits + self.bound) if hits else 0.0
+
+    def _ahead(self, recall: float, near: np.ndarray) -> float:
+        """Estimate the pairs to come: to prove that few are missing, and to find them.
+
+        How many there are the first sample tells; the last round, what finds them.
+        """
+        U, goal, cut = self._left(), self._goal(recall), self.threshold
+        doubt = alpha(self.looks + 1, self.confidence)
+        number: float = sample_size(U, 0, goal, doubt) if goal > 0 else U
+        if self.cheap is None:
+            number = max(number, WITHOUT * self.n_pairs)
+        x = np.count_nonzero(self.first >= cut)
+        likely: float = (x - sqrt(x)) * self.n_pairs / max(1, self.first.size)
+        if self.m:
+            likely = self.m
+            cut = float(np.quantile(self.first, 1 - self.m / self.n_pairs))
+        if likely * recall > (hits := self._hits(cut)):
+            rate = np.count_nonzero(near >= cut) / max(1, near.size)
+            number += (likely * recall - hits) / max(rate, (likely - hits) / U)
+        return min(U, number)
+
+    def _warn(self, recall: float, ahead: int, every: int) -> None:
+        """Tell what a promise costs, where that is most of all or more than allowed."""
+        left = self.paid.left
+        if recall < 1 and ahead > WORTH_A_WARNING and ahead > min(left, every / 2):
+            limit = "" if left == inf else f" The limit leaves {left:.0f}."
+            warnings.warn(
+                f"A promised recall of {recall:g} takes about {ahead} more calls; all "
+                f"pairs take {every}.{limit} Pass a better `cheap`, or recall=None, "
+                "which promises nothing.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    # Paying
+
+    def pay(self, numbers: np.ndarray, least: float = -inf) -> np.ndarray:
+        """Evaluate unpaid pairs, from the first on as far as the limit goes.
+
+        Return their nearness. Those that are as near as `least` teach the predictor.
+        """
+        i, j = self.numbers.pairs(numbers)
+
+        def cost(size: int) -> int:
+            return self.sim.cost(pairs=(i[:size], j[:size]))
+
+        size, left, values = numbers.size, self.paid.left, None
+        if size * self.price > left and cost(size) > left:
+            size = max(0, bisect_right(range(size), left, key=cost) - 1)
+        while values is None:
+            keys = np.sort(i[:size] * self.n + j[:size])  # as they are quickly found
+            pairs = np.divmod(keys, self.n)
+            calls = self.sim.cost(pairs=pairs)
+            try:
+                values = self.sim.pairs(*pairs)
+            except BudgetExceeded:  # the similarity's limit pays for fewer
+                size //= 2
+        self.spent = size == 0 < numbers.size
+        self.paid.calls += calls
+        self.seen = merged(self.seen, np.sort(numbers[:size]))
+        nearness = self.paid.sign * values.astype(float)
+        self.bound -= 0 if self.m else np.count_nonzero(nearness >= self.threshold)
+        if self.bound < 0:  # there were more than it allowed: it was wrong
+            self.bound = inf
+        near = nearness >= least
+        self.paid.add(pairs[0][near], pairs[1][near], values[near])
+        return nearness
+
+    # Promising pairs
+
+    def _begin(self) -> None:
+        """Pay for some random pairs and columns, and make the features."""
+        n, paid = self.n, self.paid
+        number = min(START * self.n_pairs, EACH * n, OF_LIMIT * paid.limit / self.price)
+        number = max(20, int(number))
+        S = uniform(n, n, rng=self.rng)[: min(n, N_LANDMARKS, max(1, number // n))]
+        i, j = np.repeat(np.arange(n), S.size), np.tile(S, n)
+        counts = paid.allowed(i, j)
+        columns = merged(self.seen[:0], np.sort(self.numbers.of(i[counts], j[counts])))
+        self.pay(columns[~among(columns, self.seen)])
+        self.first = self.pay(self.numbers.draw(self.rng, self.seen, number))
+        companion = None
+        if self.cheap is not None and paid.i.size:
+            values = asked(self.cheap.blank().pairs, paid.i, paid.j)
+            companion = Calibrated(self.cheap, values, paid.nearness)
+            companion.spread()
+        self.queue = PairQueue(PairPredictor(paid, companion, S, RANK), self.numbers)
+
+    def _promising(self) -> np.ndarray:
+        """Return the numbers of unpaid pairs of the largest prediction, for a round."""
+        number = min(ROUND * self.n_pairs, EACH * self.n)
+        number = max(100, number, GROWTH * self.seen.size)
+        number = min(number, max(1, self.paid.left / self.price), self._left())
+        return self.queue.take(int(number), self.seen)
+
+    # Looking
+
+    def _look(self, recall: float) -> None:
+        """Pay for a random sample until enough is promised or it is hopeless.
+
+        Its sizes are set before it is seen, those that are passed by count as looks.
+        """
+        U, cut, s, x, size = self._left(), self.cut(), 0, 0, 0
+        while s < U and not self.spent:
+            goal, needed = self._goal(recall), U + 1
+            while size < min(needed, U):
+                self.looks += 1
+                doubt = alpha(self.looks, self.confidence)
+                if goal > 0:
+                    needed = sample_size(U, x, goal, doubt)
+                size = needed if size == 0 else size + size // 4 + 1
+            while s < min(size, U) and not self.spent:
+                some = min(min(size, U) - s, AT_ONCE)
+                near = self.pay(self.numbers.draw(self.rng, self.seen, some), cut)
+                s, x = s + near.size, x + int(np.count_nonzero(near >= cut))
+                if goal == 0 < x:  # the first hits
+                    return
+            if s:
+                self.bound = min(self.bound, most_hits(U, x, s, doubt) - x)
+            hopeless = sample_size(U, x, goal, doubt) > 2 * s
+            if self.promised() >= recall or hopeless:
+                break
+
+
+def _labels(groups: ArrayLike, n: int) -> np.ndarray:
+    groups = shaped(np.asarray(groups), (n,), "groups")
+    try:
+        return np.unique(groups, return_inverse=True)[1]
+    except TypeError as error:
+        raise ValueError(
+            "`groups` must name all groups alike, by numbers or by strings, those of "
+            f"no name too: {error}."
+        ) from error

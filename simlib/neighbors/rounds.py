@@ -45,8 +45,8 @@ PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns, and
 ALONE, BESIDE = 1 / 4, 1 / 8  # the most for the first, alone and beside a companion
 RANK = 30  # of the residual columns
 A_CALL = 2  # candidates for each call that an item can have, where these are listed
-LEAST, MET = 100, 16  # candidates at least, and those that an item met, times k
-DEARER = 8  # times the price of an entry of a whole row: that of a candidate
+LEAST = 100  # candidates at least
+DEARER = 10  # times the price of an entry of a whole row: that of a candidate
 PRICED = 1000  # pairs that tell the price of one
 SAMPLE = 2**16  # pairs by which the companion is calibrated at first
 MATCHED = 2**24  # pairs of items that lack neighbours, looked at at a time
@@ -199,14 +199,14 @@ class Rounds:
         self.names: tuple[str, ...] = ("residual", "shared")
         if companion is not None:
             self.names = ("companion", *self.names)
-        m = max(LEAST, A_CALL * int(2 * pairs / n))
+        m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / n)))
         self.candidates: EveryPair | Listed
-        if n <= DEARER * (m + MET * k):
-            if companion is not None:
-                companion.read()
-            self.candidates = EveryPair(predictor)
-        else:
-            self.candidates = Listed(predictor, min(m, n - 1), MET * k)
+        if n > DEARER * m:
+            self.candidates = Listed(predictor, m)
+            return
+        if companion is not None:
+            companion.read()
+        self.candidates = EveryPair(predictor)
 
     def _random(self, number: int) -> np.ndarray:
         """Return the keys of so many random pairs, or somewhat fewer."""
@@ -265,13 +265,12 @@ class Rounds:
 
     def _choose(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Return the keys of so many new pairs by each prediction."""
-        self.predictor.update()
-        nearness = self.predictor.nearness()
-        low, high = float(nearness.min()), float(nearness.max())
-        unit = 0.5 / (high - low) if high > low else 0.0
+        predictor, pairs = self.predictor, (self.paid.i, self.paid.j)
+        predictor.update()
+        low, unit = predictor.unit()
         paid = {
-            "companion": self.predictor.codes.astype(np.float32),
-            "residual": self.predictor.of_paid(),
+            "companion": predictor.codes.astype(np.float32),
+            "residual": predictor.pairs(*pairs, predictor.codes),
             "shared": np.zeros(0, np.float32),
         }
         found: dict[str, list[Chosen]] = {name: [] for name in self.names}

@@ -158,8 +158,10 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     whole = [np.vstack(part) for part in zip(*(e[4:] for e in every), strict=True)]
     i, j = paid.i, paid.j
     np.testing.assert_allclose(predictor.pairs(i, j), whole[2][i, j], atol=1e-6)
-    np.testing.assert_allclose(predictor.of_paid(), whole[2][i, j], atol=1e-6)
-    lists = predict.Listed(predictor, 20, 10)
+    np.testing.assert_allclose(
+        predictor.pairs(i, j, predictor.codes), whole[2][i, j], atol=1e-6
+    )
+    lists = predict.Listed(predictor, 20)
     for _ in range(2):  # in the second round lists hold what items met
         for strip in lists.strips():
             places = np.broadcast_arrays(strip.rows[:, None], strip.columns)

@@ -182,10 +182,7 @@ class PairPredictor(Predictor):
             return self._left, self._right
         some = np.random.default_rng(0).permutation(self.codes.size)[:SAMPLE]
         left, i, j = self.Z * self.signs, self.paid.i[some], self.paid.j[some]
-        x, y = (
-            np.einsum("kd,kd->k", left[i], self.Z[j]),
-            self.explained(self.codes[some]),
-        )
+        x, y = (left[i] * self.Z[j]).sum(axis=1), self.explained(self.codes[some])
         x, y = x - x.mean(), y - y.mean()
         left = (x @ y / (x @ x or 1.0) * left).astype(np.float32)
         right = self.Z.astype(np.float32)
@@ -244,9 +241,9 @@ class Listed:
     def __init__(self, predictor: PairPredictor, m: int):
         self._predictor, paid = predictor, predictor.paid
         n, met, companion = paid.n, MET * paid.k, predictor.companion
-        cheap = (
-            np.zeros((n, 0), np.int32) if companion is None else companion.neighbors(m)
-        )
+        cheap = np.zeros((n, 0), np.int32)
+        if companion is not None:
+            cheap = companion.neighbors(m)
         self._met, self._drawn = cheap.shape[1], cheap.shape[1] + met
         self._rng = np.random.default_rng(0)
         size = (n, met + (m if companion is None else met))

@@ -195,18 +195,17 @@ class Rounds:
             more = order[S.size : min(n, int(LANDMARKS * missed * pairs / n))]
             self.paid.pay_columns(more)
             S = np.append(S, more)
-        predictor = self.predictor = PairPredictor(self.paid, companion, S, RANK)
         self.names: tuple[str, ...] = ("residual", "shared")
+        m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / n)))
+        listed = n > DEARER * m
         if companion is not None:
             self.names = ("companion", *self.names)
-        m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / n)))
-        self.candidates: EveryPair | Listed
-        if n > DEARER * m:
-            self.candidates = Listed(predictor, m)
-            return
-        if companion is not None:
-            companion.read()
-        self.candidates = EveryPair(predictor)
+            if not listed:
+                companion.read()
+        self.predictor = PairPredictor(self.paid, companion, S, RANK)
+        self.candidates: EveryPair | Listed = EveryPair(self.predictor)
+        if listed:
+            self.candidates = Listed(self.predictor, m)
 
     def _random(self, number: int) -> np.ndarray:
         """Return the keys of so many random pairs, or somewhat fewer."""

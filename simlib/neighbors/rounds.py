@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,12 @@ FEWEST, MOST = 100, 2000  # how many these are
 FEW = 32  # random pairs beside a companion, where columns are too dear
 PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns, and
 ALONE, BESIDE = 1 / 4, 1 / 8  # the most for the first, alone and beside a companion
+UNSURE, CHANCE = 3 / 8, 3  # a useless companion: its ends disagree, and its rank
+# correlation is below so many standard deviations
 RANK = 30  # of the residual columns
 A_CALL = 2  # candidates for each call that an item can have, where these are listed
 LEAST = 100  # candidates at least
-DEARER = 10  # times the price of an entry of a whole row: that of a candidate
+DEARER = 15  # times the price of an entry of a whole row: that of a candidate
 PRICED = 1000  # pairs that tell the price of one
 SAMPLE = 2**16  # pairs by which the companion is calibrated at first
 MATCHED = 2**24  # pairs of items that lack neighbours, looked at at a time
@@ -103,6 +105,7 @@ class Rounds:
         self.paid = Paid(sim, self.k, -1 if distance else 1)
         self.history: list[dict[str, tuple[int, float]]] = []
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
+        self.names: tuple[str, ...] = ("residual", "shared")
         self.price = self._price()
         self.paid.limit = self._affordable(limit, check)
 
@@ -195,13 +198,10 @@ class Rounds:
             more = order[S.size : min(n, int(LANDMARKS * missed * pairs / n))]
             self.paid.pay_columns(more)
             S = np.append(S, more)
-        self.names: tuple[str, ...] = ("residual", "shared")
         m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / n)))
         listed = n > DEARER * m
-        if companion is not None:
-            self.names = ("companion", *self.names)
-            if not listed:
-                companion.read()
+        if companion is not None and not listed:
+            companion.read()
         self.predictor = PairPredictor(self.paid, companion, S, RANK)
         self.candidates: EveryPair | Listed = EveryPair(self.predictor)
         if listed:
@@ -228,20 +228,25 @@ class Rounds:
         return 1 - abs(rank_correlation(values, paid.nearness[before:]))
 
     def _calibrated(self) -> Calibrated | None:
-        """Return the companion as a nearness."""
+        """Return the companion as a nearness; it ranks if its ends or ranks tell."""
         if self.cheap is None:
             return None
-        paid = self.paid
+        self.names = ("companion", *self.names)
+        paid, votes = self.paid, np.zeros(0)
         rows, high, low = ends(self.cheap, self.rng)
         i, j = np.tile(rows, 2), np.append(high, low)
         keys = np.unique(paid.unpaid(i, j))
-        sign = 0
         if self._spares(keys):
             paid.pay(keys)
             near, far = paid.sign * self.sim.peek(i, j).astype(float).reshape(2, -1)
-            sign = int(np.sign(np.sign(near - far).sum()))
+            votes = np.sign(near - far)
         some = self.rng.permutation(paid.i.size)[:SAMPLE]
         values = asked(self.cheap.blank().pairs, paid.i[some], paid.j[some])
+        told = rank_correlation(values, paid.nearness[some]) * sqrt(some.size)
+        unsure = abs(votes.sum()) < UNSURE * votes.size
+        if unsure and abs(told) < CHANCE:
+            self.names = self.names[1:]
+        sign = int(np.sign(votes.sum()))
         return Calibrated(self.cheap, values, paid.nearness[some], sign)
 
     def _missed(self, companion: Calibrated | None, S: np.ndarray, m: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, wraps
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,12 +24,22 @@ COMPILED = find_spec("numba") is not None
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function, once for all processes, or leave it as it is."""
-    if not COMPILED:
-        return lambda function: function
-    import numba
+    """Compile a function at its first call, if numba is there; it is kept on disk."""
 
-    return numba.njit(nogil=True, cache=True, **options)
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @cache
+        def kernel() -> Callable[..., Any]:
+            import numba
+
+            return numba.njit(nogil=True, cache=True, **options)(function)
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            return kernel()(*arguments)
+
+        return call if COMPILED else function
+
+    return decorate
 
 
 @compiled()
@@ -162,28 +173,23 @@ def draw(rows, columns, first, predicted, others, values, paid):
     Candidates at places from `first` on. Returns where the others are now, else -1.
     """
     places = np.full(others.shape, -1, np.int64)
+    taken = np.zeros(len(columns), np.bool_)
     for a in range(rows.size):
         i = rows[a]
-        known, own = paid[1][paid[0][i] : paid[0][i + 1]], columns[i]
-        for c in range(own.size - first):
-            if _holds(known, own[first + c]):
-                predicted[a, c] = -np.inf
+        own = columns[i]
+        taken[paid[1][paid[0][i] : paid[0][i + 1]]] = taken[i] = True
+        predicted[a][taken[own[first:]]] = -np.inf
+        taken[own] = True
         for t in range(others.shape[1]):
             q, least = others[a, t], np.argmin(predicted[a])
-            if values[a, t] <= predicted[a, least]:
-                break
-            if q == i or _holds(known, q) or (own == q).any():
+            if taken[q] or values[a, t] <= predicted[a, least]:
                 continue
+            taken[own[first + least]], taken[q] = False, True
             own[first + least], predicted[a, least] = q, values[a, t]
             places[a, t] = first + least
+        taken[paid[1][paid[0][i] : paid[0][i + 1]]] = taken[i] = False
+        taken[own] = False
     return places
-
-
-@compiled()
-def _holds(known, q):
-    """Tell whether q is among sorted numbers."""
-    at = np.searchsorted(known, q)
-    return at < known.size and known[at] == q
 
 
 @compiled()

@@ -17,6 +17,7 @@ import numpy as np
 
 from simlib._checks import symmetric, whole_number
 from simlib.landmarks import uniform
+from simlib.neighbors import loops
 from simlib.neighbors.cheap import (
     Calibrated,
     as_companion,
@@ -27,7 +28,6 @@ from simlib.neighbors.cheap import (
     strips,
 )
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
-from simlib.neighbors.loops import join
 from simlib.neighbors.paid import Paid, among
 from simlib.neighbors.predict import EveryPair, Listed, PairPredictor, Strip
 from simlib.similarity.budget import BudgetExceeded
@@ -336,7 +336,7 @@ class Rounds:
             keys, places = np.unique(keys, return_index=True)
             keys = keys[np.argsort(-scores[places], kind="stable")]
             i, j = np.divmod(keys, n)
-            if paid.pay(keys[join(i, j, self.k - paid.degree, both)]) == 0:
+            if paid.pay(keys[loops.join(i, j, self.k - paid.degree, both)]) == 0:
                 if not both:
                     break
                 both = False

@@ -23,7 +23,7 @@ from simlib.neighbors.cheap import (
     strips,
 )
 from simlib.neighbors.choice import divide
-from simlib.neighbors.graph import estimated_recall
+from simlib.neighbors.nearest import estimated_recall
 from simlib.neighbors.paid import Paid
 from simlib.similarity.views import View
 from study import contenders
@@ -126,7 +126,8 @@ def listed(monkeypatch):
 def without_numba(monkeypatch):
     for name in set(loops.__all__) - {"COMPILED"}:
         function = getattr(loops, name)
-        monkeypatch.setattr(loops, name, getattr(function, "py_func", function))
+        function = getattr(function, "__wrapped__", function)
+        monkeypatch.setattr(loops, name, function)
     monkeypatch.setattr(loops, "COMPILED", False)
 
 

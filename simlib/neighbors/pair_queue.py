@@ -12,6 +12,7 @@ import numpy as np
 
 from simlib.approximation.companion import InnerProducts
 from simlib.neighbors.cheap import strips
+from simlib.neighbors.choice import divide
 from simlib.neighbors.paid import among
 from simlib.neighbors.pair_numbers import PairNumbers
 from simlib.neighbors.predict import Listed, PairPredictor
@@ -39,7 +40,10 @@ def is_listed(count: int, cheap: SimilarityMatrix | None) -> bool:
 
 
 class PairQueue:
-    """Unpaid pairs of the largest prediction, by their numbers."""
+    """Unpaid pairs of the largest predictions and companions, by their numbers.
+
+    Each has a share of a round by the hits that it found in the last one.
+    """
 
     def __init__(self, predictor: PairPredictor, numbers: PairNumbers):
         self._predictor, self._numbers = predictor, numbers
@@ -49,38 +53,57 @@ class PairQueue:
         if is_listed(numbers.count, cheap):
             most = predictor.paid.n - 1
             self._lists = Listed(predictor, min(most, CANDIDATES))
-        self._queue, self._codes = np.zeros(0, np.int64), np.zeros(0, np.uint16)
-        self._learnt = self._least = 0
+        self._queue, self._learnt, self._least = NOTHING, 0, 0
+        self._taken = [self._queue[0]] * (1 if cheap is None else 2)
 
-    def take(self, number: int, seen: np.ndarray) -> np.ndarray:
-        """Return the best that are not among sorted ones, sorted: so many, or fewer."""
-        paid = self._predictor.paid.i.size
-        short = self._queue.size < max(number, self._least)
+    def take(self, number: int, seen: np.ndarray, cut: float) -> np.ndarray:
+        """Return some that are not among sorted ones, sorted: so many, or fewer."""
+        paid, (keys, scores, codes) = self._predictor.paid.i.size, self._queue
+        short = keys.size < max(number, self._least)
         if short or paid >= RELEARNT * self._learnt:
             self._predictor.update()
             self._learnt = paid
-            if short:
-                self._fill(number, seen)
-            else:
-                order = np.argsort(-self._scores(self._queue, self._codes))
-                self._queue, self._codes = self._queue[order], self._codes[order]
-        best = self._queue[:number]
-        self._queue, self._codes = self._queue[number:], self._codes[number:]
-        best = np.sort(best)
+            scores = scores if short else self._scores(keys, codes)
+        if short:
+            keys, scores, codes = self._fill(number, seen)
+            self._least = keys.size // 2
+        numbers = np.floor(number * self._shares(cut)).astype(int)
+        numbers[0] += number - numbers.sum()
+        left = np.ones(keys.size, bool)
+        for k, size in enumerate(numbers):
+            some = np.flatnonzero(left)
+            best = some[_largest((scores, codes)[k][some], size)]
+            self._taken[k], left[best] = np.sort(keys[best]), False
+        self._queue = keys[left], scores[left], codes[left]
+        best = np.sort(np.concatenate(self._taken))
         return best[~among(best, seen)]
 
-    def _fill(self, number: int, seen: np.ndarray) -> None:
-        """Predict all candidates, and queue the best."""
+    def _shares(self, cut: float) -> np.ndarray:
+        """Return the share of each of those who found hits in the last round."""
+        paid, rates = self._predictor.paid, np.zeros(len(self._taken))
+        for k, keys in enumerate(self._taken):
+            values = paid.sim.peek(*self._numbers.pairs(keys)).astype(float)
+            rates[k] = np.count_nonzero(paid.sign * values >= cut) / max(1, keys.size)
+        return divide(rates)
+
+    def _fill(self, number: int, seen: np.ndarray) -> Part:
+        """Predict all candidates, and return the best."""
         paid, left = self._predictor.paid, self._numbers.count - seen.size
         part = min(self._part * self._numbers.count, QUEUED * paid.n)
         size = min(int(max(4 * number, part, paid.i.size)), left)
-        cut = np.float32(-np.inf)
+        cuts = [-np.inf, 0.0]
         if self._lists is None and 2 * size < left:
             some = self._numbers.draw(np.random.default_rng(0), seen, SAMPLE)
-            cut = np.float32(np.quantile(self._scores(some), 1 - 2 * size / left))
-        parts, found = [NOTHING], 0
+            codes = self._predictor.codes_at(*self._numbers.pairs(some))
+            both, level = (self._scores(some, codes), codes), 1 - 2 * size / left
+            cuts = [float(np.quantile(values, level)) for values in both]
+        parts: list[Part] = [NOTHING]
+        found = 0
         for rows, columns, predicted, codes in self._candidates():
-            a, c = np.nonzero(predicted >= cut)
+            good = predicted >= np.float32(cuts[0])
+            if len(self._taken) > 1:
+                good |= codes >= cuts[1]
+            a, c = np.nonzero(good)
             i, j = rows[a], columns[a, c]
             counts = paid.allowed(i, j)
             if self._lists is None:
@@ -91,20 +114,19 @@ class PairQueue:
             a, c = a[new], c[new]
             parts.append((keys[new], predicted[a, c], codes[a, c]))
             found += a.size
-            if found > 4 * size:
+            if found > 6 * size:
                 parts = [_best(parts, size)]
-                found, cut = size, np.nextafter(parts[0][1][-1], np.float32(np.inf))
-        self._queue, _, self._codes = _best(parts, size)
-        self._least = self._queue.size // 2
+                found = parts[0][0].size
+                if found >= size:
+                    cuts = [_above(parts[0][k], found - size) for k in (1, 2)]
+        return _best(parts, size)
 
-    def _scores(self, keys: np.ndarray, codes: np.ndarray | None = None) -> np.ndarray:
-        """Predict some pairs, whose codes may be known."""
+    def _scores(self, keys: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Predict some pairs whose codes are known."""
         scores = np.empty(keys.size, np.float32)
         for some in strips(keys.size, 1, PREDICTED_AT_ONCE):
-            known = None if codes is None else codes[some]
-            scores[some] = self._predictor.pairs(
-                *self._numbers.pairs(keys[some]), known
-            )
+            pairs = self._numbers.pairs(keys[some])
+            scores[some] = self._predictor.pairs(*pairs, codes[some])
         return scores
 
     def _candidates(self) -> Iterator[Block]:
@@ -127,14 +149,25 @@ def _asks(cheap: SimilarityMatrix | None) -> bool:
     return cheap is not None and not product
 
 
+def _above(values: np.ndarray, place: int) -> float:
+    """Return the next number after the one that has that place from the least on."""
+    value = np.partition(values, place)[place]
+    return float(np.nextafter(np.float32(value), np.float32(np.inf)))
+
+
+def _largest(values: np.ndarray, size: int) -> np.ndarray:
+    """Return the places of so many of the largest values, or of all."""
+    if not 0 < size < values.size:
+        return np.arange(min(size, values.size))
+    return np.argpartition(values, values.size - size)[values.size - size :]
+
+
 def _best(parts: list[Part], size: int) -> Part:
-    """Return so many distinct pairs of the best scores, from the best on."""
+    """Return distinct pairs: so many of the best scores, and of the best codes."""
     keys, scores, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not (keys[1:] > keys[:-1]).all():
         keys, first = np.unique(keys, return_index=True)
         scores, codes = scores[first], codes[first]
-    best = np.arange(keys.size)
-    if size < keys.size:
-        best = np.argpartition(-scores, size)[:size]
-    best = best[np.argsort(-scores[best], kind="stable")]
+    best = np.zeros(keys.size, bool)
+    best[_largest(scores, size)] = best[_largest(codes, size)] = True
     return keys[best], scores[best], codes[best]

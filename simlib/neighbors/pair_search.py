@@ -242,7 +242,7 @@ class PairSearch:
         number = min(ROUND * self.n_pairs, EACH * self.n)
         number = max(100, number, GROWTH * self.seen.size)
         number = min(number, max(1, self.paid.left / self.price), self._left())
-        return self.queue.take(int(number), self.seen)
+        return self.queue.take(int(number), self.seen, self.cut())
 
     # Looking
 

@@ -78,6 +78,10 @@ def most(sim):
     return most_similar(sim, 300, limit=3000, cheap=CHEAP, rng=0)
 
 
+def hunted(sim):
+    return pairs_above(sim, 0.1, recall=None, cheap=CHEAP, rng=0)
+
+
 def graph(sim):
     return SimilarityNeighbors(sim, random_state=0).fit(np.arange(N)).graph_
 
@@ -95,7 +99,8 @@ def looked_up(sim):
     return search(sim, NEW, 3, limit=40, fit_limit=2000, rng=0)
 
 
-VERBS = [neighbors, helped, certain, above, most, graph, error, adaptive, looked_up]
+VERBS = [neighbors, helped, certain, above, most, hunted]
+VERBS += [graph, error, adaptive, looked_up]
 
 
 def told(result):

@@ -25,6 +25,7 @@ __all__ = [
     "inside",
     "most_calls",
     "numbers",
+    "one_collection",
     "one_of",
     "same_length",
     "selection",
@@ -205,3 +206,14 @@ def share(value: float, name: str) -> float:
     if not (isinstance(value, Real) and 0 < value <= 1):
         raise ValueError(f"{name} must be above 0 and at most 1; got {value!r}.")
     return float(value)
+
+
+def one_collection(matrix: Any, what: str) -> int:
+    """Return the number of items; refuse a matrix of two collections."""
+    if isinstance(matrix.extent, tuple):
+        m, n = matrix.extent
+        raise ValueError(
+            f"Only similarities among the items of one collection {what}; these are "
+            f"between {m} rows and {n} columns."
+        )
+    return matrix.extent

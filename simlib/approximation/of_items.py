@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from simlib._checks import one_of
+from simlib._checks import one_of, square
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity import Similarity
@@ -96,6 +96,7 @@ class OfItems(BaseEstimator):
                 return check_similarity(InnerProducts(base.Z[items]))
             return Subset(check_similarity(kernel), items)
         if kernel == "precomputed":
+            square(np.shape(items), "is a precomputed kernel")
             return Similarity.from_matrix(items)
         if callable(kernel):
             return Similarity(
@@ -134,7 +135,7 @@ class Subset(View):
         return Subset(check_similarity(base), self.subset)
 
     @property
-    def n(self) -> int:
+    def extent(self) -> int:
         return self.subset.size
 
     @property
@@ -162,11 +163,12 @@ class Subset(View):
     def between(
         self,
         new_items: Any,
-        landmarks: ArrayLike,
+        landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
-        others = None if row_landmarks is None else self._of(row_landmarks)
-        return super().between(new_items, self._of(landmarks), others)
+        both = landmarks, row_landmarks
+        those = (None if items is None else self._of(items) for items in both)
+        return super().between(new_items, *those)
 
     def _inside(
         self, blocks: Iterable[Block], pairs: Pairs | None

@@ -23,7 +23,6 @@ from simlib.similarity.symmetry import SymmetryCheck
 
 __all__ = ["Evaluator", "Finished", "Target"]
 
-ITEMS = "items {} and {}"  # how a pair is named
 SECONDS = 1.0  # that a request should take where the function sees pairs
 LARGEST = 2**14  # pairs in such a request, at most
 FASTER = 4  # a request has at most as many times the pairs of those measured
@@ -39,7 +38,7 @@ class Target(NamedTuple):
     budget: Budget
     finished: Finished | None = None  # is given the items and values of each request
     store: Names | None = None  # keeps them
-    form: str = ITEMS  # how a pair is named
+    form: str | None = None  # how a pair is named, if one is not of the matrix
 
 
 class Pace:
@@ -61,6 +60,7 @@ class Evaluator:
     def __init__(
         self,
         items: Any,
+        columns: Any,
         function: Callable[..., Any],
         batch: str | None,
         *,
@@ -69,7 +69,8 @@ class Evaluator:
         progress: bool,
         check_symmetry: bool,
     ):
-        self.fetch = accessor(items)
+        self.fetch = accessor(items), accessor(items if columns is None else columns)
+        self.form = "items {} and {}" if columns is None else "row {} and column {}"
         self.function, self.batch, self.batch_size = function, batch, batch_size
         self.n_jobs, self.progress = n_jobs, progress
         self.pace = Pace(1 if batch is None else 16)
@@ -124,7 +125,7 @@ class Evaluator:
         begun: dict[int, Request] = {}
         failures: dict[int, SimilarityError | StoreError] = {}
         grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
-        fetch_x, fetch_y = fetch or (self.fetch, self.fetch)
+        fetch_x, fetch_y = fetch or self.fetch
 
         def every() -> Iterator[Request]:
             for request in requests(workers):
@@ -144,7 +145,7 @@ class Evaluator:
                 try:
                     xs, ys = fetch_x(i), fetch_y(j)
                 except Exception as error:  # raised here, joblib would wait for ever
-                    where = target.form.format(*request.pair(0))
+                    where = (target.form or self.form).format(*request.pair(0))
                     failures[number] = _unreadable(where, error)
                     return
                 begun[number] = request
@@ -224,7 +225,7 @@ class Evaluator:
                         del sent[answer[0]]
                         yield answer
         except Exception as error:
-            raise _broken(begun, sent, error, budget) from error
+            raise _broken(begun, sent, error, budget, self.form) from error
 
     def _settle(
         self,
@@ -234,7 +235,7 @@ class Evaluator:
         target: Target,
     ) -> BaseException | None:
         """Keep what is good of an answer, count it and return what is wrong."""
-        out, form = target.out, target.form
+        out, form = target.out, target.form or self.form
         expected = request.shape if self.batch == "block" else (request.size,)
         if error is None and answer.shape != expected:
             return SimilarityError(
@@ -269,7 +270,7 @@ class Evaluator:
             return error
         keeps = (
             "Nothing of a request for new items is kept"
-            if form != ITEMS and target.store is None
+            if target.form and target.store is None
             else "This Similarity keeps every finite value"
         )
         if not finite.all():
@@ -364,6 +365,7 @@ def _broken(
     sent: dict[int, Callable[[], Any]],
     error: Exception,
     budget: Budget,
+    form: str,
 ) -> SimilarityError:
     """Return the error for workers that gave no answer to what was begun."""
     if not sent:
@@ -384,9 +386,9 @@ def _broken(
             'joblib.parallel_config(backend="threading").'
             + (f" {_lost(size - kept)}" if size > kept else "")
         )
-    i, j = next(iter(begun.values())).pair(0)
+    where = form.format(*next(iter(begun.values())).pair(0))
     return SimilarityError(
-        f"A worker gave no answer from items {i} and {j} on: {error!r}. It may have "
+        f"A worker gave no answer from {where} on: {error!r}. It may have "
         "run out of memory or crashed. This Similarity keeps whatever is finished; "
         f"mend the function and ask it again. {_lost(size)}"
     )

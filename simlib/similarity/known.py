@@ -14,8 +14,10 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Known", "Others", "look", "shared"]
+__all__ = ["Extent", "Known", "Others", "look", "shape_of", "shared"]
 
+Extent: TypeAlias = int | tuple[int, int]
+"""The number of items of one collection, or those of the rows and of the columns."""
 _Run: TypeAlias = tuple[np.ndarray, np.ndarray]
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Rows, columns and values; of a grid its sides."""
@@ -28,15 +30,16 @@ class _Kept(NamedTuple):
     """State of `Lines`."""
 
     slot: np.ndarray  # column -> running number of its storage, or -1
-    blocks: list[tuple[int, np.ndarray]]  # (first slot, (n, k) array)
+    blocks: list[tuple[int, np.ndarray]]  # (first slot, (m, k) array)
     complete: np.ndarray  # per slot
 
 
 class Lines:
-    """Whole columns of an n x n matrix, kept in the blocks in which they arrived."""
+    """Whole columns of an m x n matrix, kept in the blocks in which they arrived."""
 
-    def __init__(self, n: int):
+    def __init__(self, m: int, n: int):
         slot = np.broadcast_to(np.int32(-1), (n,))  # takes no memory
+        self.length = m
         self._kept = _Kept(slot, [], np.zeros(0, dtype=bool))
 
     def __bool__(self) -> bool:
@@ -69,7 +72,7 @@ class Lines:
         return known
 
     def add(self, columns: np.ndarray, block: np.ndarray) -> None:
-        """Keep the array `block` (n, k) itself as these columns, NaN until `finish`."""
+        """Keep the array `block` (m, k) itself as these columns, NaN until `finish`."""
         slot, blocks, complete = self._kept
         first = complete.size
         again = (slot[columns] >= 0).any()
@@ -133,8 +136,8 @@ class Lines:
                 view = np.asarray(block)[:, start : start + slots.size]
                 view.flags.writeable = False
                 return view
-        n, dtype = self._kept.slot.size, self._kept.blocks[0][1].dtype
-        result = np.empty((n, columns.size), dtype=dtype, order="F")
+        dtype = self._kept.blocks[0][1].dtype
+        result = np.empty((self.length, columns.size), dtype=dtype, order="F")
         for first, block in self._kept.blocks:
             here = np.flatnonzero((slots >= first) & (slots < first + block.shape[1]))
             result[:, here] = block[:, slots[here] - first]
@@ -149,23 +152,25 @@ class _Entries(NamedTuple):
 
 
 class Known:
-    """Known entries of an n x n matrix, behind `get` and `put`; NaN where unknown.
+    """Known entries of a matrix, behind `get` and `put`; NaN where unknown.
 
-    `symmetric`: K[i, j] answers for K[j, i]. `diagonal`: known from the start.
+    `symmetric`: K[i, j] answers for K[j, i]. `diagonal`: known from the start. Only of
+    one collection.
     """
 
     def __init__(
         self,
-        n: int,
+        extent: Extent,
         *,
         symmetric: bool,
         dtype: np.dtype,
         diagonal: np.ndarray | None = None,
     ):
-        self.n, self.symmetric, self.dtype = n, symmetric, dtype
+        self.extent, self.symmetric, self.dtype = extent, symmetric, dtype
+        self.shape = m, n = shape_of(extent)
         self.diagonal = diagonal
-        self.columns = Lines(n)
-        self.rows = self.columns if symmetric else Lines(n)  # K[i, j] = rows[j, i]
+        self.columns = Lines(m, n)
+        self.rows = self.columns if symmetric else Lines(n, m)  # K[i, j] = rows[j, i]
         self._entries = _Entries([], [])
 
     def __bool__(self) -> bool:
@@ -203,14 +208,14 @@ class Known:
         for i, j, values in grids:
             keys = (1, j.tobytes()), (0, i.tobytes())
             most = max(keys, key=lambda key: length[key])
-            if 2 * length[most] >= self.n:
+            if 2 * length[most] >= self.shape[1 - most[0]]:
                 together.setdefault(most, []).append((i, j, values))
             else:
                 self.put(np.repeat(i, j.size), np.tile(j, i.size), values.ravel())
-        every = np.arange(self.n)
         for (side, _), parts in together.items():
             lines, kept = parts[0][side], self.columns if side else self.rows
-            block = np.full((self.n, lines.size), np.nan, self.dtype, order="F")
+            every = np.arange(kept.length)
+            block = np.full((every.size, lines.size), np.nan, self.dtype, order="F")
             self.fill(*((every, lines, block) if side else (lines, every, block.T)))
             for i, j, values in parts:
                 if side:
@@ -225,11 +230,11 @@ class Known:
         runs = self._settle()
         size = sum(keys.size for keys, _ in runs)
         if 0 < size <= out.size:
-            row_at, column_at = np.full((2, self.n), -1)
+            row_at, column_at = (np.full(length, -1) for length in self.shape)
             row_at[rows] = np.arange(rows.size)
             column_at[columns] = np.arange(columns.size)
             for keys, values in runs:
-                i, j = np.divmod(keys, self.n)
+                i, j = self.pairs_of(keys)
                 for a, b in ((i, j), (j, i))[: 1 + self.symmetric]:
                     inside = (row_at[a] >= 0) & (column_at[b] >= 0)
                     out[row_at[a[inside]], column_at[b[inside]]] = values[inside]
@@ -240,14 +245,17 @@ class Known:
         some = self.columns.fill(rows, columns, out)
         some |= self.rows.fill(columns, rows, out.T)
         if self.diagonal is not None:
-            a, b = shared(rows, columns, self.n)
+            a, b = shared(rows, columns, self.shape[0])
             out[a, b] = self.diagonal[rows[a]]
         return some or size > 0 or self.diagonal is not None
 
     def blank(self) -> Known:
         """Return a `Known` that knows nothing but a given diagonal."""
         return Known(
-            self.n, symmetric=self.symmetric, dtype=self.dtype, diagonal=self.diagonal
+            self.extent,
+            symmetric=self.symmetric,
+            dtype=self.dtype,
+            diagonal=self.diagonal,
         )
 
     def snapshot(self) -> Known:
@@ -261,10 +269,9 @@ class Known:
     @property
     def size(self) -> int:
         """Entries that `scattered` looks through."""
-        partly = self.columns.partly.size
-        if not self.symmetric:
-            partly += self.rows.partly.size
-        return self.n * partly + sum(keys.size for keys, _ in self._settle())
+        sides = [self.columns] if self.symmetric else [self.columns, self.rows]
+        partly = sum(lines.length * lines.partly.size for lines in sides)
+        return partly + sum(keys.size for keys, _ in self._settle())
 
     def whole_lines(self) -> list[tuple[np.ndarray | None, np.ndarray | None]]:
         """Return the columns, and the rows, that are known whole, as blocks."""
@@ -298,35 +305,28 @@ class Known:
             new = new & (i != j) if given else new
             return i[new], j[new], values[new]
 
-        whole = np.zeros(self.n, dtype=bool)
+        whole = np.zeros(self.shape[1], dtype=bool)
         whole[columns] = True
-        for i, j in self._grid(columns):
+        for i, j in _grid(self.shape[0], columns):
             values = self._from_lines(i, j, rows=self.symmetric)
             new = ~np.isnan(values)
             if self.symmetric:  # an entry of two lines is met in both orders
                 new &= ~whole[i] | (i <= j)
             yield but(new, i, j, values)
         if not self.symmetric:
-            for j, i in self._grid(rows):
+            for j, i in _grid(self.shape[1], rows):
                 values = self._from_lines(i, j)
                 new = ~np.isnan(values) & np.isnan(self._from_lines(i, j, rows=False))
                 yield but(new, i, j, values)
         for keys, kept in self._entries.runs:
             for k in range(0, keys.size, LISTED):
-                i, j = np.divmod(keys[k : k + LISTED], self.n)
+                i, j = self.pairs_of(keys[k : k + LISTED])
                 new = np.isnan(self._from_lines(i, j))
                 yield but(new, i, j, kept[k : k + LISTED])
         if self.diagonal is not None and diagonal:
-            for k in range(0, self.n, LISTED):
-                i = np.arange(k, min(k + LISTED, self.n))
+            for k in range(0, self.diagonal.size, LISTED):
+                i = np.arange(k, min(k + LISTED, self.diagonal.size))
                 yield i, i, self.diagonal[i]
-
-    def _grid(self, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the places of whole lines, some items of all of them at a time."""
-        step = max(1, LISTED // max(1, lines.size))
-        for k in range(0, self.n if lines.size else 0, step):
-            items = np.arange(k, min(k + step, self.n))
-            yield np.repeat(items, lines.size), np.tile(lines, items.size)
 
     def _from_lines(
         self, i: np.ndarray, j: np.ndarray, *, rows: bool = True
@@ -346,7 +346,11 @@ class Known:
         """Return one number for each pair, the same for both orders if symmetric."""
         if self.symmetric:
             i, j = np.minimum(i, j), np.maximum(i, j)
-        return i.astype(np.int64) * self.n + j
+        return i.astype(np.int64) * self.shape[1] + j
+
+    def pairs_of(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the pairs (i, j) of such numbers."""
+        return np.divmod(keys, self.shape[1])
 
     def _settle(self) -> list[_Run]:
         """Sort what was put since the last look, and merge arrays of like size."""
@@ -358,6 +362,19 @@ class Known:
             runs[-2:] = [_sorted(runs[-2:])]
         self._entries = _Entries(runs, [])
         return runs
+
+
+def shape_of(extent: Extent) -> tuple[int, int]:
+    """Return the shape of a matrix of one collection or of two."""
+    return extent if isinstance(extent, tuple) else (extent, extent)
+
+
+def _grid(length: int, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the places of whole lines, some items of all of them at a time."""
+    step = max(1, LISTED // max(1, lines.size))
+    for k in range(0, length if lines.size else 0, step):
+        items = np.arange(k, min(k + step, length))
+        yield np.repeat(items, lines.size), np.tile(lines, items.size)
 
 
 def shared(

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from simlib._checks import square
 from simlib.similarity.items import unmasked
 
 __all__ = ["MatrixEntries", "given_matrix"]
@@ -30,19 +31,25 @@ class MatrixEntries:
 
 
 def given_matrix(K: ArrayLike, symmetric: bool | None) -> tuple[np.ndarray, bool]:
-    """Return a square real matrix, and whether it is symmetric."""
+    """Return a real matrix, and whether it is symmetric."""
     if scipy.sparse.issparse(K):
         raise ValueError("The matrix is sparse: pass K.toarray().")
     K = unmasked(K)
-    if K.ndim != 2 or K.shape[0] != K.shape[1] or K.dtype.kind not in "fiub":
+    if K.ndim != 2 or K.dtype.kind not in "fiub":
         condensed = K.ndim == 1 and 8 * K.size + 1 == isqrt(8 * K.size + 1) ** 2
         raise ValueError(
-            "A similarity matrix is square and real; got shape "
+            "A similarity matrix has rows and columns of real numbers; got shape "
             f"{K.shape}, dtype {K.dtype}."
             + " Of the condensed distances of pdist pass "
             "scipy.spatial.distance.squareform(K)." * condensed
         )
     if symmetric is False:
+        return K, False
+    if K.shape[0] != K.shape[1]:
+        if symmetric:
+            square(K.shape, "is symmetric")
+        for k in range(0, K.shape[0], ROWS):
+            _finite(K, k)
         return K, False
     gap, scale = _asymmetry(K)
     eps = np.finfo(K.dtype if K.dtype == np.float32 else float).eps
@@ -62,6 +69,15 @@ def given_matrix(K: ArrayLike, symmetric: bool | None) -> tuple[np.ndarray, bool
     return K, is_symmetric
 
 
+def _finite(K: np.ndarray, k: int) -> np.ndarray:
+    """Return some rows from the k-th on, if they are finite."""
+    rows = np.asarray(K[k : k + ROWS], dtype=float)
+    if not np.isfinite(rows).all():
+        i, j = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(f"The matrix holds {rows[i, j]} at ({k + i}, {j}).")
+    return rows
+
+
 def _is_triangle(K: np.ndarray) -> bool:
     """Tell whether all entries on one side of the diagonal are zero."""
     lower = upper = True
@@ -76,10 +92,7 @@ def _asymmetry(K: np.ndarray) -> tuple[float, float]:
     """Return max |K - K.T| and max |K|, from tiles that fit into the cache."""
     gap = scale = 0.0
     for k in range(0, K.shape[0], ROWS):
-        rows = np.asarray(K[k : k + ROWS], dtype=float)
-        if not np.isfinite(rows).all():
-            i, j = np.argwhere(~np.isfinite(rows))[0]
-            raise ValueError(f"The matrix holds {rows[i, j]} at ({k + i}, {j}).")
+        rows = _finite(K, k)
         for j in range(k, K.shape[0], ROWS):
             tile = np.asarray(K[j : j + ROWS, k : k + ROWS], dtype=float)
             gap = max(gap, np.abs(rows[:, j : j + ROWS] - tile.T).max())

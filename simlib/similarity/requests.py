@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import starmap
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import indices, same_length
 from simlib.similarity.budget import AsymmetryError
-from simlib.similarity.known import Known, look, shared
+from simlib.similarity.known import Extent, Known, look, shape_of, shared
 
 __all__ = [
     "Block",
@@ -21,6 +23,7 @@ __all__ = [
     "Request",
     "checked",
     "evaluations",
+    "names",
     "places",
 ]
 
@@ -31,6 +34,8 @@ Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
 Sides: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 Places: TypeAlias = tuple[np.ndarray, np.ndarray]
 
+_NONE = np.zeros(0, np.int64)
+
 MOST_BLOCKS = 31  # of a `Region`: each has two bits of an integer
 LISTED = 2**10  # pairs of blocks that are looked up one by one, if no more are known
 STRIP = 2**18  # entries looked through at a time for those that are missing
@@ -40,22 +45,29 @@ TILE = 64  # side of the diagonal tiles of which a block function sees both halv
 
 
 def checked(
-    n: int, blocks: Iterable[Block], pairs: Pairs | None
+    extent: Extent, blocks: Iterable[Block], pairs: Pairs | None
 ) -> tuple[list[Sides], Places | None]:
     """Return requests for blocks, and for pairs, by arrays of indices."""
+    (m, n), (rows, columns) = shape_of(extent), names(extent)
 
-    def side(items: ArrayLike | None) -> np.ndarray | None:
-        return None if items is None else indices(items, n)
+    def side(items: ArrayLike | None, length: int, what: str) -> np.ndarray | None:
+        return None if items is None else indices(items, length, what)
 
-    asked = [(side(rows), side(columns)) for rows, columns in blocks]
-    return asked, None if pairs is None else places(n, *pairs)
+    asked = [(side(i, m, rows), side(j, n, columns)) for i, j in blocks]
+    return asked, None if pairs is None else places(extent, *pairs)
 
 
-def places(n: int, i: ArrayLike, j: ArrayLike) -> Places:
+def places(extent: Extent, i: ArrayLike, j: ArrayLike) -> Places:
     """Return pairs by arrays of indices."""
-    rows, columns = indices(i, n), indices(j, n)
+    sides = zip((i, j), shape_of(extent), names(extent), strict=True)
+    rows, columns = (indices(*side) for side in sides)
     same_length(rows, columns)
     return rows, columns
+
+
+def names(extent: Extent) -> tuple[str, str]:
+    """Return what those on either side are called."""
+    return ("Rows", "Columns") if isinstance(extent, tuple) else ("Items", "Items")
 
 
 def evaluations(
@@ -70,20 +82,21 @@ def evaluations(
     What stands in several counts once; `grids`: both halves of small tiles on the
     diagonal are evaluated.
     """
-    n, symmetric = known[0].n, known[0].symmetric
-    extra = _both_halves(known, blocks) if grids else 0
-    sizes = [n if side is None else side.size for block in blocks for side in block]
-    size = sum(a * b for a, b in zip(sizes[::2], sizes[1::2], strict=True))
+    first = known[0]
+    two = isinstance(first.extent, tuple)
+    extra = _both_halves(known, blocks) if grids and not two else 0
+    size = sum(prod(_lengths(block, first.shape)) for block in blocks)
     some = [] if pairs is None else [pairs]
     if size <= max(LISTED, sum(each.size for each in known)):
-        some += [_listed(block, n) for block in blocks]
+        some += [_listed(block, first.shape) for block in blocks]
         blocks = []
     count = _unknown(known, blocks) if blocks else 0
     if some:
         i, j = (np.concatenate(side) for side in zip(*some, strict=True))
-        i, j = np.divmod(np.unique(known[0].keys(i, j)), n)
+        i, j = first.pairs_of(np.unique(first.keys(i, j)))
         if blocks:
-            new = ~Region(n, blocks, symmetric=symmetric).covers(i, j)
+            region = Region(first.extent, blocks, symmetric=first.symmetric)
+            new = ~region.covers(i, j)
             i, j = i[new], j[new]
         count += int(np.count_nonzero(np.isnan(look(known, i, j))))
     return count + extra
@@ -92,7 +105,7 @@ def evaluations(
 def _unknown(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
     """Count the entries of blocks that are not known."""
     region = Region(
-        known[0].n,
+        known[0].extent,
         blocks,
         symmetric=known[0].symmetric,
         without=[lines for each in known for lines in each.whole_lines()],
@@ -111,7 +124,7 @@ def _unknown(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
 def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
     """Count what a block function computes beside what is not known."""
     first, extra = known[0], 0
-    n, symmetric = first.n, first.symmetric
+    n, symmetric = first.shape[0], first.symmetric
     kept, read = (first.columns, first.rows), [np.zeros(0, dtype=np.int64)] * 2
     for k, sides in enumerate(blocks):
         rows, columns = (_some(side, n) for side in sides)
@@ -142,14 +155,48 @@ def _some(side: np.ndarray | None, n: int) -> np.ndarray | None:
     return None if items is None or items.size == n else items
 
 
-def _listed(block: Sides, n: int) -> Places:
+def _lengths(block: Sides, shape: tuple[int, int]) -> list[int]:
+    """Return how many rows and columns a block has."""
+    sides = zip(block, shape, strict=True)
+    return [length if side is None else side.size for side, length in sides]
+
+
+def _listed(block: Sides, shape: tuple[int, int]) -> Places:
     """Return the pairs of a block."""
-    i, j = (np.arange(n) if side is None else side for side in block)
+    sides = zip(block, shape, strict=True)
+    i, j = (np.arange(n) if side is None else side for side, n in sides)
     return np.repeat(i, j.size), np.tile(j, i.size)
 
 
+def _ints(side: ArrayLike | None) -> np.ndarray | None:
+    return None if side is None else np.asarray(side, dtype=np.int64)
+
+
+class _Kinds:
+    """Items told apart by which of some sets they are in; None is the set of all."""
+
+    def __init__(self, n: int, sets: Sequence[np.ndarray | None]):
+        named = [items for items in sets if items is not None]
+        self._n, self._items = n, np.unique(np.concatenate([*named, _NONE]))
+        signature = np.zeros(self._items.size + 1, dtype=np.int64)  # last: all others
+        for bit, items in enumerate(sets):
+            at = slice(None) if items is None else self._items.searchsorted(items)
+            signature[at] |= np.int64(1) << bit
+        kinds, self._kind = np.unique(signature, return_inverse=True)
+        self.sizes = np.bincount(self._kind, minlength=kinds.size)
+        self.sizes[self._kind[-1]] += n - self._items.size - 1
+        self.within = (kinds[:, None] >> np.arange(len(sets))) & 1 == 1
+
+    @cached_property
+    def of(self) -> np.ndarray:
+        """The kind of each item."""
+        kinds = np.full(self._n, self._kind[-1], dtype=np.int32)
+        kinds[self._items] = self._kind[:-1]
+        return kinds
+
+
 class Region:
-    """The entries of some blocks of an n x n matrix, less those of others.
+    """The entries of some blocks of a matrix, less those of others.
 
     Items that stand in the same rows and columns of all the blocks are alike, and there
     are few kinds of them: nothing here has the size of a block.
@@ -157,66 +204,55 @@ class Region:
 
     def __init__(
         self,
-        n: int,
+        extent: Extent,
         blocks: Iterable[Block],
         *,
         symmetric: bool,
         without: Iterable[Block] = (),
         diagonal: bool = True,
     ):
-        inside, outside = list(blocks), list(without)
-        if len(inside) + len(outside) > MOST_BLOCKS:
+        inside = list(blocks)
+        all_blocks = [*inside, *without]
+        if len(all_blocks) > MOST_BLOCKS:
             raise ValueError(
                 f"At most {MOST_BLOCKS} blocks are counted together; got "
-                f"{len(inside) + len(outside)}. Join the rows or the columns of some."
+                f"{len(all_blocks)}. Join the rows or the columns of some."
             )
-        sides = [
-            None if side is None else np.asarray(side, dtype=np.int64)
-            for block in inside + outside
-            for side in block
-        ]
-        named = [side for side in sides if side is not None]
-        self._items = np.unique(np.concatenate([*named, np.zeros(0, np.int64)]))
-        signature = np.zeros(self._items.size + 1, dtype=np.int64)  # last: all others
-        for bit, side in enumerate(sides):
-            at = slice(None) if side is None else self._items.searchsorted(side)
-            signature[at] |= np.int64(1) << bit
-        kinds, self._kind = np.unique(signature, return_inverse=True)
-        self._sizes = np.bincount(self._kind, minlength=kinds.size)
-        self._sizes[self._kind[-1]] += n - self._items.size - 1
-        has = (kinds[:, None] >> np.arange(len(sides))) & 1 == 1
+        rows, columns = ([_ints(block[a]) for block in all_blocks] for a in (0, 1))
+        if isinstance(extent, tuple):
+            self._rows, self._columns = map(_Kinds, extent, (rows, columns))
+            i, j = self._rows.within, self._columns.within
+        else:
+            self._rows = self._columns = _Kinds(extent, [*rows, *columns])
+            i, j = np.hsplit(self._rows.within, 2)
 
-        def union(first: int, blocks: list[Block]) -> np.ndarray:
-            result = np.zeros((kinds.size, kinds.size), dtype=bool)
-            for k in range(first, first + len(blocks)):
-                result |= has[:, 2 * k, None] & has[:, 2 * k + 1]
+        def union(blocks: slice) -> np.ndarray:
+            pairs = zip(i.T[blocks], j.T[blocks], strict=True)
+            none = np.zeros((len(i), len(j)), dtype=bool)
+            result = reduce(np.logical_or, starmap(np.outer, pairs), none)
             return result | result.T if symmetric else result
 
-        self._inside = union(0, inside) & ~union(len(inside), outside)
-        self._n, self._symmetric, self._diagonal = n, symmetric, diagonal
+        count = len(inside)
+        self._inside = union(slice(count)) & ~union(slice(count, None))
+        self._extent, self._symmetric, self._diagonal = extent, symmetric, diagonal
 
     def __len__(self) -> int:
         """Return the number of distinct entries, unordered if symmetric."""
-        every = int(self._sizes @ self._inside @ self._sizes)
+        every = int(self._rows.sizes @ self._inside @ self._columns.sizes)
         off = (every - self.on_diagonal) // (2 if self._symmetric else 1)
         return off + (self.on_diagonal if self._diagonal else 0)
 
     @property
     def on_diagonal(self) -> int:
-        """How many entries (i, i) the blocks have."""
-        return int(self._sizes @ np.diagonal(self._inside))
+        """How many entries (i, i) the blocks have, none of two collections."""
+        if isinstance(self._extent, tuple):
+            return 0
+        return int(self._rows.sizes @ np.diagonal(self._inside))
 
     def covers(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Tell for each k whether (i[k], j[k]) is inside."""
-        inside = self._inside[self._kinds[i], self._kinds[j]]
+        inside = self._inside[self._rows.of[i], self._columns.of[j]]
         return inside if self._diagonal else inside & (i != j)
-
-    @cached_property
-    def _kinds(self) -> np.ndarray:
-        """The kind of each item."""
-        kinds = np.full(self._n, self._kind[-1], dtype=np.int32)
-        kinds[self._items] = self._kind[:-1]
-        return kinds
 
 
 class Request(NamedTuple):
@@ -288,8 +324,8 @@ class Request(NamedTuple):
 class Rectangle:
     """A block under evaluation: ``out = K[rows][:, columns]``, NaN where unknown.
 
-    Of `n` items, none twice; all of them in order. `n` is 0 where rows and columns are
-    not of one collection. `fresh`: nothing in `out` is known.
+    No item twice; where it has all of them, in order. `n` items if rows and columns are
+    of one collection, or else 0. `fresh`: nothing in `out` is known.
     """
 
     def __init__(

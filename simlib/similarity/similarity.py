@@ -18,7 +18,7 @@ from typing import Any, Literal, Self, SupportsFloat, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from simlib._checks import indices, one_of, whole_number
+from simlib._checks import one_of, whole_number
 from simlib.similarity.budget import Budget, Lock, check_budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
@@ -29,7 +29,7 @@ from simlib.similarity.items import (
     count,
     unmasked,
 )
-from simlib.similarity.known import Known, Lines, Others, look
+from simlib.similarity.known import Extent, Known, Lines, Others, look, shape_of
 from simlib.similarity.matrix import MatrixEntries, given_matrix
 from simlib.similarity.requests import (
     Block,
@@ -39,6 +39,7 @@ from simlib.similarity.requests import (
     Sides,
     checked,
     evaluations,
+    names,
     places,
 )
 from simlib.similarity.store import Names, Record, Store, StoreError
@@ -52,10 +53,11 @@ DIFFERENT = 0.01  # of the range of a store's values: another function
 
 
 class Similarity(SimilarityMatrix):
-    r"""Pairwise similarities of n items, evaluated on demand, each at most once.
+    r"""Similarities of all pairs, evaluated on demand, each at most once.
 
-    Stands for the n x n matrix :math:`K_{ij} = \Delta(x_i, x_j)`, the equation
-    :eq:`eq:similarity` of the book.
+    Stands for the matrix :math:`K_{ij} = \Delta(x_i, x_j)` of n items, the equation
+    :eq:`eq:similarity` of the book, or for :math:`K_{ij} = \Delta(x_i, y_j)` of two
+    collections.
 
     Parameters
     ----------
@@ -67,9 +69,13 @@ class Similarity(SimilarityMatrix):
     function : callable
         The similarity :math:`\Delta`, in the form that `batch` tells; a coroutine
         function too, which runs in an event loop of its own.
+    columns : sequence, array, sparse matrix or data frame, optional
+        A second collection, such as documents where `items` are queries: K has a row
+        for each of the m `items` and a column for each of these n, and nothing is ever
+        asked within a collection.
     symmetric : bool, default=True
-        Whether ``function(x, y)`` equals ``function(y, x)``: one call then answers
-        both. A function that is not symmetric can be averaged by `symmetrized`.
+        Of one collection: whether ``function(x, y)`` equals ``function(y, x)``, and one
+        call answers both. One that is not symmetric can be averaged by `symmetrized`.
     batch : None, "pairs" or "block", default=None
         None: ``function(x, y) -> float``. "pairs": ``function(xs, ys) -> (m,)``, one
         value for each of m pairs, the form of a cross-encoder. "block":
@@ -85,8 +91,8 @@ class Similarity(SimilarityMatrix):
     progress : bool, default=False
         Show a progress bar (tqdm) while evaluating.
     diagonal : float or array of shape (n,), optional
-        The similarity of each item with itself, where it is known: it is never asked
-        for, but in the small tiles of ``batch="block"`` on the diagonal.
+        Of one collection: the similarity of each item with itself, where it is known:
+        never asked for, but in the small tiles of ``batch="block"`` on the diagonal.
     batch_size : int, optional
         How many pairs to hand to `function`, or to a worker, at a time. By default as
         many as take about a second. Not with ``batch="block"``.
@@ -102,7 +108,8 @@ class Similarity(SimilarityMatrix):
         Required with a store: names the function and its version.
     items_id : sequence of n strings or numbers, optional
         By which the store is to know the items, all different, where these are no plain
-        data (see `simlib.similarity.digest`). New items are not kept then.
+        data (see `simlib.similarity.digest`). New items are not kept then. Of two
+        collections a pair of these, one of which may be None.
     verify : int, default=8
         As many pairs of the store are evaluated again when it is opened, beside `limit`
         and `calls`, to tell that the function was changed. 0 for functions whose
@@ -110,6 +117,8 @@ class Similarity(SimilarityMatrix):
 
     Attributes
     ----------
+    shape : tuple of int
+        (n, n), or (m, n) of two collections; `n` is defined for one.
     calls : int
         Values obtained from `function` by this object. Both halves of small tiles on
         the diagonal count with ``batch="block"``.
@@ -157,6 +166,8 @@ class Similarity(SimilarityMatrix):
     [0.57, 1.0, 1.0, 0.8]
     >>> sim.calls
     4
+    >>> Similarity(["smiles", "limes"], jaccard, columns=words).rows([1]).round(2)
+    array([[0.57, 1.  , 1.  , 0.8 ]])
     """
 
     def __init__(
@@ -164,6 +175,7 @@ class Similarity(SimilarityMatrix):
         items: Any,
         function: Callable[[Any, Any], Value | Awaitable[Value]],
         *,
+        columns: Any = None,
         symmetric: bool = True,
         batch: Literal["pairs", "block"] | None = None,
         dtype: DTypeLike = np.float64,
@@ -179,8 +191,13 @@ class Similarity(SimilarityMatrix):
         verify: int = 8,
     ):
         items = as_items(items, batch)
-        n = count(items)
-        if n < 1:
+        extent: Extent = count(items)
+        if columns is not None:
+            columns = as_items(columns, batch)
+            extent, symmetric = (count(items), count(columns)), False
+            if diagonal is not None:
+                raise ValueError("Two collections have no diagonal: leave it out.")
+        if 0 in shape_of(extent):
             raise ValueError("A similarity matrix needs at least one item; got none.")
         if not callable(function):
             raise TypeError(
@@ -193,9 +210,10 @@ class Similarity(SimilarityMatrix):
             raise ValueError(
                 f"dtype must be float32 or float64; got {np.dtype(dtype)}."
             )
-        self.items, self.batch = items, batch
+        self.items, self.column_items, self.batch = items, columns, batch
         self._evaluator = Evaluator(
             items,
+            columns,
             function,
             batch,
             batch_size=_batch_size(batch_size, batch),
@@ -205,13 +223,13 @@ class Similarity(SimilarityMatrix):
         )
         self._budget = Budget(limit)
         self._known = Known(
-            n,
+            extent,
             symmetric=bool(symmetric),
             dtype=np.dtype(dtype),
-            diagonal=_given(diagonal, n, np.dtype(dtype)),
+            diagonal=_given(diagonal, shape_of(extent)[0], np.dtype(dtype)),
         )
         # What is known and was not asked of this object: a store's, or paid in a run.
-        self._shelf = Known(n, symmetric=bool(symmetric), dtype=np.dtype(dtype))
+        self._shelf = Known(extent, symmetric=bool(symmetric), dtype=np.dtype(dtype))
         self._seen: tuple[Known, ...] = (self._shelf,)  # what is known, too
         self._besides: tuple[Known, ...] = self._seen  # and what answers
         self._kept = self._known  # where evaluations go
@@ -228,22 +246,25 @@ class Similarity(SimilarityMatrix):
 
         Parameters
         ----------
-        K : array of shape (n, n)
-            float32 stays float32, everything else becomes float64. Memory maps are read
-            where asked. What is masked counts as NaN.
+        K : array of shape (n, n) or (m, n)
+            Of one collection, or of two where it is not square. float32 stays float32,
+            everything else becomes float64. Memory maps are read where asked. What is
+            masked counts as NaN.
         symmetric : bool, optional
             None looks whether K equals its transpose to rounding. True demands it.
 
         Raises
         ------
         ValueError
-            K is not square, real and, with ``symmetric=True``, symmetric. Unless
+            K is not real and, with ``symmetric=True``, symmetric. Unless
             ``symmetric=False``: K is a triangle, or has NaN or an infinity.
         """
         K, symmetric = given_matrix(K, symmetric)
+        m, n = K.shape
         return cls(
-            np.arange(K.shape[0]),
+            np.arange(m),
             MatrixEntries(K),
+            columns=None if m == n else np.arange(n),
             symmetric=symmetric,
             batch="pairs",
             dtype=np.float32 if K.dtype == np.float32 else np.float64,
@@ -252,9 +273,9 @@ class Similarity(SimilarityMatrix):
         )
 
     @property
-    def n(self) -> int:
-        """Number of items."""
-        return self._known.n
+    def extent(self) -> Extent:
+        """Number n of items of one collection, or (m, n) of those of two."""
+        return self._known.extent
 
     @property
     def dtype(self) -> np.dtype:
@@ -297,7 +318,7 @@ class Similarity(SimilarityMatrix):
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         """Return blocks and then pairs, see ``SimilarityMatrix.read``."""
-        asked, scattered = checked(self.n, blocks, pairs)
+        asked, scattered = checked(self.extent, blocks, pairs)
         with self._lock.held:
             self._catch_up()
             if not asked:  # of pairs alone the price is what is found missing
@@ -312,7 +333,7 @@ class Similarity(SimilarityMatrix):
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
-        i, j = places(self.n, i, j)
+        i, j = places(self.extent, i, j)
         with self._lock.held:
             return look((self._known, *self._seen), i, j)
 
@@ -322,7 +343,8 @@ class Similarity(SimilarityMatrix):
         Yields
         ------
         i, j, values : arrays of shape (m,)
-            Items and K[i, j], about a million at a time; a symmetric pair comes once.
+            Rows, columns and K[i, j], about a million at a time; a symmetric pair comes
+            once.
         """
         with self._lock.held:
             asked = self._known.snapshot()
@@ -337,14 +359,14 @@ class Similarity(SimilarityMatrix):
 
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         """Return the price of requests, see ``SimilarityMatrix.cost``."""
-        asked, scattered = checked(self.n, blocks, pairs)
+        asked, scattered = checked(self.extent, blocks, pairs)
         with self._lock.held:
             return self._price(asked, scattered, self._seen)
 
     def between(
         self,
         new_items: Any,
-        landmarks: ArrayLike,
+        landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
         """Return the similarities of items outside the matrix to some inside.
@@ -354,49 +376,56 @@ class Similarity(SimilarityMatrix):
         Parameters
         ----------
         new_items : sequence, array, sparse matrix or data frame
-            m items of the kind of those of the matrix.
+            m items of the kind of those of the matrix; of two collections new rows, or
+            new columns.
         landmarks : array of int, shape (l,)
-            Items of the matrix.
+            Items of the matrix; of two collections columns, to new rows.
         row_landmarks : array of int, shape (r,), optional
             Where the similarity is not symmetric: items of the matrix whose
-            similarities *to* the new ones are wanted. By default `landmarks`.
+            similarities *to* the new ones are wanted. By default `landmarks`; of two
+            collections rows, to new columns, in place of `landmarks`.
 
         Returns
         -------
-        array of shape (m, l) or (m, l + r)
+        array of shape (m, l), (m, l + r) or (m, r)
             ``function(new, landmark)``, and where the similarity is not symmetric, then
             ``function(row_landmark, new)``: what ``LowRank.extend`` takes.
 
         Raises
         ------
         ValueError
-            `row_landmarks` although the similarity is symmetric, or new items of
-            another shape or with other columns.
+            Landmarks of no meaning here, or none; new items of another shape or with
+            other columns.
         """
-        landmarks, at = _once(indices(landmarks, self.n))
-        new_items, order = as_items(new_items, self.batch), [at]
-        m, fetch = count(new_items), accessor(new_items)
-        check_alike(self.items, new_items)
-        new, inside = np.arange(m), self._evaluator.fetch
-        parts = [(new, landmarks, (fetch, inside), "new item {} and item {}")]
-        if not self.symmetric:
-            others = landmarks
-            if row_landmarks is not None:
-                others, at = _once(indices(row_landmarks, self.n))
+        rows, columns = self._landmarks(landmarks, row_landmarks)
+        new_items = as_items(new_items, self.batch)
+        new, fetch = np.arange(count(new_items)), accessor(new_items)
+        fetch_row, fetch_column = self._evaluator.fetch
+        row, column = (name[:-1].lower() for name in names(self.extent))
+        parts, order = [], []
+        if columns is not None:
+            check_alike(self.items, new_items)
+            columns, at = _once(columns)
+            form = f"new {row} {{}} and {column} {{}}"
+            parts.append((new, columns, (fetch, fetch_column), form))
             order.append(at)
-            parts.append((others, new, (inside, fetch), "item {} and new item {}"))
-        elif row_landmarks is not None:
-            raise ValueError(ONE_SIDED)
+        if rows is not None:
+            inside = self.items if self.column_items is None else self.column_items
+            check_alike(inside, new_items)
+            rows, at = _once(rows)
+            form = f"{row} {{}} and new {column} {{}}"
+            parts.append((rows, new, (fetch_row, fetch), form))
+            order.append(at)
         answers, asked, total = [], [], 0
         with self._lock.held:
             self._catch_up()
-            new_ids = self._new_ids(new_items)
             for i, j, fetch_both, form in parts:
                 out = np.full((i.size, j.size), np.nan, dtype=self.dtype)
                 sides, finished = None, None
+                new_ids = self._new_ids(new_items, side=int(j is new))
                 if new_ids is not None:
-                    ids = (new_ids, self._table.ids)
-                    ids = ids if i is new else ids[::-1]
+                    ids = [table.ids for table in self._tables]
+                    ids[int(j is new)] = new_ids
                     sides, finished = self._sides(*ids), self._keep_others(*ids)
                     self._fill_by_id(ids[0][i], ids[1][j], out)
                 fresh = bool(np.isnan(out).all())
@@ -413,6 +442,26 @@ class Similarity(SimilarityMatrix):
                 for evaluate in asked:
                     evaluate()
         return np.hstack(list(map(partial(np.take, axis=1), answers, order)))
+
+    def _landmarks(
+        self, landmarks: ArrayLike | None, row_landmarks: ArrayLike | None
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Return the rows, and the columns, that new items are compared with."""
+        columns = None if landmarks is None else self._columns(landmarks)
+        rows = None if row_landmarks is None else self._rows(row_landmarks)
+        if isinstance(self.extent, tuple):
+            if (rows is None) == (columns is None):
+                raise ValueError(
+                    "New rows are compared with columns, between(new_rows, columns), "
+                    "and new columns with rows, between(new, row_landmarks=rows)."
+                )
+        elif columns is None:
+            raise ValueError("Name the landmarks, items of the matrix.")
+        elif self.symmetric and rows is not None:
+            raise ValueError(ONE_SIDED)
+        elif not self.symmetric and rows is None:
+            rows = columns
+        return rows, columns
 
     def fork(self, *, limit: float | None = None) -> Similarity:
         """Return a similarity that shares what is known, with a counter of its own."""
@@ -464,7 +513,11 @@ class Similarity(SimilarityMatrix):
             Not as many values as pairs; a value that is not finite, or contradicts,
             beyond rounding, what is known or another one. Nothing is taken then.
         """
-        i, j = places(self.n, i, j)
+        i, j = places(self.extent, i, j)
+
+        def pair(k: int) -> str:
+            return self._evaluator.form.format(i[k], j[k]).capitalize()
+
         told = unmasked(values)
         if told.shape != i.shape or told.dtype.kind not in "fiub":
             raise ValueError(
@@ -475,7 +528,7 @@ class Similarity(SimilarityMatrix):
             told = told.astype(self.dtype)
         if not np.isfinite(told).all():
             k = int(np.argmin(np.isfinite(told)))
-            raise ValueError(f"Items {i[k]} and {j[k]} were told {told[k]}.")
+            raise ValueError(f"{pair(k)} were told {told[k]}.")
         with self._lock.held:
             self._catch_up()
             _, first, at = np.unique(
@@ -490,8 +543,8 @@ class Similarity(SimilarityMatrix):
                 if wrong.any():
                     k = int(np.argmax(wrong))
                     raise ValueError(
-                        f"Items {i[k]} and {j[k]} were told {told[k]}, but their "
-                        f"similarity is {before[k]} already. Nothing was taken."
+                        f"{pair(k)} were told {told[k]}, but their similarity is "
+                        f"{before[k]} already. Nothing was taken."
                     )
             new = first[np.isnan(known[first])]
             record = Record(i[new], j[new], told[new], False)
@@ -545,7 +598,7 @@ class Similarity(SimilarityMatrix):
                 f"{function_id!r}."
             )
         verify = whole_number(verify, "verify", least=0)
-        self._table = Table(self.items, self.n, items_id)
+        self._tables = self._named(items_id)
         manifest = {
             "dtype": self.dtype.name,
             "symmetric": str(self.symmetric),
@@ -559,6 +612,20 @@ class Similarity(SimilarityMatrix):
             store.close()
             raise
 
+    def _named(self, items_id: Any) -> list[Table]:
+        """Return what the rows and the columns go by in the store."""
+        if self.column_items is None:
+            return [Table(self.items, self.shape[0], items_id)] * 2
+        if items_id is not None and not (
+            isinstance(items_id, tuple) and len(items_id) == 2
+        ):
+            raise ValueError(
+                "items_id names the rows and the columns of two collections: pass a "
+                "pair, of which one may be None."
+            )
+        sides = (self.items, self.column_items), self.shape, items_id or (None, None)
+        return list(map(Table, *sides))
+
     def _available(self) -> float:
         """Return what a run may ask for: what is known may be among it, and is free."""
         if self.limit is None:
@@ -570,13 +637,13 @@ class Similarity(SimilarityMatrix):
         """Return the store, for requests of items of this matrix, or with such ids."""
         if self._store is None:
             return None
-        return Names(self._store, *(ids or (self._table.ids, self._table.ids)))
+        return Names(self._store, *(ids or (table.ids for table in self._tables)))
 
     def _take(self, records: Sequence[Record]) -> list[Record]:
         """Take from a store what it holds of these items, and of others; return it."""
         ours = []
         for i, j, values, grid in records:
-            (a, here_a), (b, here_b) = map(self._table.places, (i, j))
+            (a, here_a), (b, here_b) = self._places(i, j)
             if self._others.loaded and not (here_a.all() and here_b.all()):
                 one, other = Record(i, j, values, grid).pairs()
                 self._others.put(one, other, values.ravel())
@@ -591,10 +658,17 @@ class Similarity(SimilarityMatrix):
         self._shelf.restore([record[:3] for record in ours if record.grid])
         return ours
 
-    def _new_ids(self, new_items: Any) -> np.ndarray | None:
+    def _places(
+        self, i: np.ndarray, j: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the numbers of rows and columns of such ids, and which are here."""
+        for table, ids in zip(self._tables, (i, j), strict=True):
+            yield table.places(ids)
+
+    def _new_ids(self, new_items: Any, side: int) -> np.ndarray | None:
         """Return what new items go by in the store, if they can be known again."""
         store = self._store
-        if store is None or self._table.by_name or not store.is_open:
+        if store is None or self._tables[side].by_name or not store.is_open:
             return None
         if not self._others.loaded:
             self._others.loaded = True
@@ -608,7 +682,7 @@ class Similarity(SimilarityMatrix):
         """Write what is known of items that go by these into a block."""
         rows, columns = np.repeat(i, j.size), np.tile(j, i.size)
         values = self._others.get(rows, columns)
-        (a, here_a), (b, here_b) = map(self._table.places, (rows, columns))
+        (a, here_a), (b, here_b) = self._places(rows, columns)
         here = here_a & here_b & np.isnan(values)  # new items may be like others
         values[here] = look((self._known, *self._besides), a[here], b[here])
         out[...] = values.reshape(out.shape)
@@ -624,7 +698,7 @@ class Similarity(SimilarityMatrix):
         before = np.array([r.values[x] for r, x in both], self.dtype)
         pairs = [(r.i[x[0]], r.j[x[-1]]) for r, x in both]
         i, j = np.array(pairs, np.int64).reshape(-1, 2).T
-        use = i != j
+        use = (i != j) | isinstance(self.extent, tuple)
         i, j, before = i[use], j[use], before[use]
         _, first = np.unique(self._known.keys(i, j), return_index=True)
         first = np.sort(first)[:number]
@@ -642,8 +716,9 @@ class Similarity(SimilarityMatrix):
         if wrong.any():
             k = int(np.argmax(wrong))
             raise StoreError(
-                f"The function does not give what {path} holds: items "
-                f"{i[k]} and {j[k]} have the similarity {before[k]:.6g} there and "
+                f"The function does not give what {path} holds: "
+                f"{self._evaluator.form.format(i[k], j[k])} have the similarity "
+                f"{before[k]:.6g} there and "
                 f"{again[k]:.6g} here, and so have {np.count_nonzero(wrong)} of the "
                 f"{i.size} pairs that were evaluated again. If the function was "
                 "changed, give it another function_id, and a file of its own. If its "
@@ -680,16 +755,17 @@ class Similarity(SimilarityMatrix):
         self, rows: np.ndarray | None, columns: np.ndarray | None, needed: int
     ) -> np.ndarray:
         """Return a block, for which the budget allows what is needed."""
+        m, n = self.shape
         if rows is None:
-            every = np.arange(self.n)
-            return self._whole(every if columns is None else columns, "columns", needed)
+            columns = np.arange(n) if columns is None else columns
+            return self._whole(columns, "columns", needed)
         if columns is None:
             return self._whole(rows, "rows", needed).T
         rows, row_at = _distinct(rows)
         columns, column_at = _distinct(columns)
-        if rows.size == self.n:
+        if rows.size == m:
             out = self._whole(columns, "columns", needed)
-        elif columns.size == self.n:
+        elif columns.size == n:
             out = self._whole(rows, "rows", needed).T
         else:
             rectangle = self._rectangle(rows, columns)
@@ -704,12 +780,12 @@ class Similarity(SimilarityMatrix):
         """Return the asked columns, or rows as such."""
         store: Lines = getattr(self._known, side)
         if lines.size == 0:
-            return np.zeros((self.n, 0), dtype=self.dtype)
+            return np.zeros((store.length, 0), dtype=self.dtype)
         fresh = lines[~store.complete(lines)]
         if fresh.size:
-            fresh, everything = _once(fresh)[0], np.arange(self.n)
-            if fresh.size == self.n:  # a `Rectangle` has all items in order
-                fresh = everything
+            fresh, everything = _once(fresh)[0], np.arange(store.length)
+            if fresh.size == self.shape[side == "columns"]:
+                fresh = np.arange(fresh.size)  # a `Rectangle` has all items in order
             if store is self._known.columns:
                 rectangle = self._rectangle(everything, fresh, order="F")
                 block = rectangle.out
@@ -733,9 +809,8 @@ class Similarity(SimilarityMatrix):
         for known in (*self._besides, self._known):
             if known and known.fill(rows, columns, out):
                 fresh = False
-        return Rectangle(
-            rows, columns, out, n=self.n, symmetric=self.symmetric, fresh=fresh
-        )
+        n = 0 if isinstance(self.extent, tuple) else self.extent
+        return Rectangle(rows, columns, out, n=n, symmetric=self.symmetric, fresh=fresh)
 
     def _evaluate(
         self, rectangle: Rectangle, needed: int, finished: Finished | None = None
@@ -751,7 +826,7 @@ class Similarity(SimilarityMatrix):
     def _scattered(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, if the budget allows what is missing."""
         keys, at = _distinct(self._known.keys(i, j))
-        i, j = np.divmod(keys, self.n)
+        i, j = self._known.pairs_of(keys)
         values = look((self._known, *self._besides), i, j)
         (missing,) = np.isnan(values).nonzero()
         if missing.size:

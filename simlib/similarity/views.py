@@ -11,11 +11,11 @@ from typing import Any, NoReturn, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib._checks import indices, same_length
+from simlib._checks import indices, one_collection, same_length
 from simlib.similarity.budget import SimilarityError, check_budget
 from simlib.similarity.items import unmasked
-from simlib.similarity.known import Known
-from simlib.similarity.requests import Block, Pairs, checked, evaluations
+from simlib.similarity.known import Extent, Known, shape_of
+from simlib.similarity.requests import Block, Pairs, checked, evaluations, names
 from simlib.similarity.source import Source
 
 __all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
@@ -47,9 +47,24 @@ class SimilarityMatrix(Source):
     """
 
     @property
+    @abstractmethod
+    def extent(self) -> Extent:
+        """Number n of items of one collection, or (m, n) of those of two."""
+
+    @property
+    def n(self) -> int:
+        """Number of items."""
+        if isinstance(self.extent, tuple):
+            m, n = self.extent
+            raise AttributeError(
+                f"{m} rows and {n} columns are two collections: use `shape`."
+            )
+        return self.extent
+
+    @property
     def shape(self) -> tuple[int, int]:
-        """Shape of the matrix, (n, n)."""
-        return (self.n, self.n)
+        """Shape of the matrix, (n, n), or (m, n) of two collections."""
+        return shape_of(self.extent)
 
     @property
     @abstractmethod
@@ -91,19 +106,19 @@ class SimilarityMatrix(Source):
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
         """Return K[rows][:, columns], an array of shape (len(rows), len(columns))."""
-        return self.read((indices(rows, self.n), indices(columns, self.n)))[0]
+        return self.read((self._rows(rows), self._columns(columns)))[0]
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
-        """Return K[:, columns], shape (n, len(columns)), and keep it whole.
+        """Return K[:, columns], shape (m, len(columns)), and keep it whole.
 
         Where the columns were evaluated together the result is a read-only view of what
         is kept, not a copy.
         """
-        return self.read((None, indices(columns, self.n)))[0]
+        return self.read((None, self._columns(columns)))[0]
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
         """Return K[rows], shape (len(rows), n), and keep it whole."""
-        return self.read((indices(rows, self.n), None))[0]
+        return self.read((self._rows(rows), None))[0]
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, shape (len(i),).
@@ -115,13 +130,20 @@ class SimilarityMatrix(Source):
 
     def diagonal(self) -> np.ndarray:
         """Return the similarity of each item with itself, shape (n,)."""
-        return self.pairs(np.arange(self.n), np.arange(self.n))
+        n = one_collection(self, "have a diagonal")
+        return self.pairs(np.arange(n), np.arange(n))
+
+    def _rows(self, rows: ArrayLike) -> np.ndarray:
+        return indices(rows, self.shape[0], names(self.extent)[0])
+
+    def _columns(self, columns: ArrayLike) -> np.ndarray:
+        return indices(columns, self.shape[1], names(self.extent)[1])
 
     @abstractmethod
     def between(
         self,
         new_items: Any,
-        landmarks: ArrayLike,
+        landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
         """Return the similarities of items outside the matrix to some inside."""
@@ -174,6 +196,7 @@ class SimilarityMatrix(Source):
         It costs two calls for a pair off the diagonal and one on it, less what is
         known. A symmetric similarity is returned as it is.
         """
+        one_collection(self, "can be symmetrized")
         return self if self.symmetric else SymmetrizedSimilarity(self)
 
     def __repr__(self) -> str:
@@ -182,8 +205,11 @@ class SimilarityMatrix(Source):
         failed = f", {self.failed} failed" if self.failed else ""
         verified = getattr(self, "verified", 0)
         again = f", {verified} of a store verified" if verified else ""
+        items = "{} items, " + kind
+        if isinstance(self.extent, tuple):
+            items = "{} rows, {} columns"
         return (
-            f"{type(self).__name__}({self.n} items, {kind}, {self.calls}{limit} "
+            f"{type(self).__name__}({items.format(*self.shape)}, {self.calls}{limit} "
             f"calls{failed}{again})"
         )
 
@@ -194,7 +220,7 @@ class SimilarityMatrix(Source):
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
             "A similarity matrix is evaluated only where asked: use block, columns, "
-            "rows or pairs; sim.columns(range(sim.n)) evaluates all of it."
+            "rows or pairs; sim.columns(range(sim.shape[1])) evaluates all of it."
         )
 
     def __getitem__(self, _: Any) -> NoReturn:
@@ -219,8 +245,11 @@ class View(SimilarityMatrix):
         return self.base.items  # type: ignore[attr-defined]  # a Source need not tell
 
     @property
-    def n(self) -> int:
-        return self.base.n
+    def extent(self) -> Extent:
+        if isinstance(self.base, SimilarityMatrix):
+            return self.base.extent
+        m, n = self.base.shape
+        return m if m == n else (m, n)
 
     @property
     def dtype(self) -> np.dtype:
@@ -261,7 +290,8 @@ class View(SimilarityMatrix):
 
     def _block(self, rows: ArrayLike | None, columns: ArrayLike | None) -> np.ndarray:
         if rows is None:
-            return self.base.columns(range(self.n) if columns is None else columns)
+            every = range(self.shape[1])
+            return self.base.columns(every if columns is None else columns)
         if columns is None:
             return self.base.rows(rows)
         return self.base.block(rows, columns)
@@ -275,15 +305,15 @@ class View(SimilarityMatrix):
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         if isinstance(self.base, SimilarityMatrix):
             return self.base.cost(*blocks, pairs=pairs)
-        known = Known(self.n, symmetric=self.symmetric, dtype=self.dtype)
+        known = Known(self.extent, symmetric=self.symmetric, dtype=self.dtype)
         for i, j, values in self.base.known():
             known.put(i, j, values)
-        return evaluations([known], *checked(self.n, blocks, pairs))
+        return evaluations([known], *checked(self.extent, blocks, pairs))
 
     def between(
         self,
         new_items: Any,
-        landmarks: ArrayLike,
+        landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
         return self._whole_base().between(new_items, landmarks, row_landmarks)
@@ -344,7 +374,7 @@ class MappedSimilarity(View):
     def between(
         self,
         new_items: Any,
-        landmarks: ArrayLike,
+        landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
         return self._apply(super().between(new_items, landmarks, row_landmarks))
@@ -406,7 +436,7 @@ class SymmetrizedSimilarity(View):
     def between(
         self,
         new_items: Any,
-        landmarks: ArrayLike,
+        landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
         if row_landmarks is not None:

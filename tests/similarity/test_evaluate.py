@@ -509,6 +509,7 @@ def test_an_item_that_cannot_be_pickled():
     calls = {3: partial(abs, -1), 5: partial(abs, Unsendable())}
     budget = Budget(10)
     budget.hand_over(4)
-    told = evaluate._broken(begun, calls, TypeError("cannot pickle this one"), budget)
+    error = TypeError("cannot pickle this one")
+    told = evaluate._broken(begun, calls, error, budget, "items {} and {}")
     assert "The 2 evaluations handed over with it are lost" in str(told)
     assert (budget.calls, budget.failed) == (0, 2)

@@ -1,0 +1,347 @@
+"""Similarities between two collections: a row for each item of one."""
+
+import itertools
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from simlib import BudgetExceeded, Similarity, SimilarityError
+from simlib.similarity.requests import Region, evaluations
+from simlib.similarity.store import StoreError
+from support.functions import BATCHES, Oracle, in_form, known_pairs
+
+QUERIES, DOCUMENTS = ["a", "bb", "cccc"], ["x", "yyy", "", "zz", "wwwww"]
+
+
+def score(query, document):
+    return 10.0 * len(query) - len(document)
+
+
+def table(queries=QUERIES, documents=DOCUMENTS):
+    return np.array([[score(q, d) for d in documents] for q in queries])
+
+
+def test_by_hand():
+    sim = Similarity(QUERIES, score, columns=DOCUMENTS)
+    assert (sim.shape, sim.symmetric, sim.dtype) == ((3, 5), False, float)
+    assert repr(sim) == "Similarity(3 rows, 5 columns, 0 calls)"
+    assert_array_equal(sim.block([0, 2], [4, 1]), [[5, 7], [35, 37]])
+    assert sim.calls == 4
+    assert_array_equal(sim.pairs([2, 2, 1], [4, 4, 0]), [35, 35, 19])
+    assert sim.calls == 5
+    assert sim.cost(([0], None), (None, [4]), pairs=([0], [0])) == 3 + 1
+    assert_array_equal(sim.rows([0]), [[9, 7, 10, 8, 5]])
+    assert_array_equal(sim.columns([4])[:, 0], [5, 15, 35])
+    assert sim.calls == 9
+    assert_array_equal(sim.columns(range(5)), table())
+    assert sim.calls == 15 == len(known_pairs(sim))
+    assert_array_equal(np.sqrt(table()), sim.map(np.sqrt).rows(range(3)))
+
+
+REQUEST = st.one_of(
+    st.tuples(st.just("rows"), st.lists(st.integers(0, 4), max_size=3)),
+    st.tuples(st.just("columns"), st.lists(st.integers(0, 6), max_size=3)),
+    st.tuples(
+        st.just("block"),
+        st.lists(st.integers(0, 4), max_size=5),
+        st.lists(st.integers(0, 6), max_size=7),
+    ),
+    st.tuples(
+        st.just("pairs"),
+        st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), max_size=6),
+    ),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(REQUEST, max_size=8),
+    st.sampled_from(BATCHES),
+    st.sampled_from([(5, 7), (1, 7), (5, 1), (1, 1), (6, 6)]),
+    st.sampled_from([None, 1, 3]),
+)
+def test_values_and_counts_against_a_set_of_pairs(requests, batch, shape, batch_size):
+    """Of each request exactly what is not known is evaluated, and priced so before."""
+    m, n = shape
+    K = np.random.default_rng(0).standard_normal(shape)
+    oracle = Oracle(K, batch)
+    options = {} if batch == "block" else {"batch_size": batch_size}
+    sim = Similarity(range(m), oracle, columns=range(n), batch=batch, **options)
+    known = set()
+    for kind, *sides in requests:
+        if kind == "pairs":
+            i, j = (np.array([p[a] for p in sides[0]], int) % shape[a] for a in (0, 1))
+            asked, expected = set(zip(i.tolist(), j.tolist(), strict=True)), K[i, j]
+            price, answer = sim.cost(pairs=(i, j)), lambda i=i, j=j: sim.pairs(i, j)
+        else:
+            rows = np.arange(m) if kind == "columns" else np.array(sides[0], int) % m
+            columns = np.arange(n) if kind == "rows" else np.array(sides[-1], int) % n
+            asked = set(itertools.product(rows.tolist(), columns.tolist()))
+            expected = K[np.ix_(rows, columns)]
+            ends = {"rows": (rows, None), "columns": (None, columns)}
+            request = ends.get(kind, (rows, columns))
+            price = sim.cost(request)
+            answer = lambda request=request: sim.read(request)[0]  # noqa: E731
+        assert price == len(asked - known)
+        assert_array_equal(answer(), expected)
+        known |= asked
+        assert sim.calls == len(known) == len(oracle.pairs) == len(set(oracle.pairs))
+    assert set(known_pairs(sim)) == known
+    if known:
+        i, j = np.array(sorted(known)).T
+        assert_array_equal(sim.peek(i, j), K[i, j])
+
+
+def test_regions_against_masks():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        mask = np.zeros((6, 9), bool)
+        blocks, without = [], []
+        for kept in (blocks, without):
+            for _ in range(rng.integers(0, 4)):
+                i, j = rng.integers(6, size=2), rng.integers(9, size=3)
+                kept.append((None if rng.random() < 0.2 else i, j))
+        for chosen, value in ((blocks, True), (without, False)):
+            for i, j in chosen:
+                mask[np.ix_(np.arange(6) if i is None else i, j)] = value
+        region = Region((6, 9), blocks, symmetric=False, without=without)
+        assert len(region) == mask.sum()
+        assert region.on_diagonal == 0
+        assert_array_equal(
+            region.covers(*np.indices((6, 9)).reshape(2, -1)), mask.ravel()
+        )
+
+
+def test_large_blocks_are_priced_without_their_size():
+    sim = Similarity(range(10**6), score, columns=range(2 * 10**6))
+    some = np.arange(1000)
+    assert sim.cost((some, None), (None, some)) == 1000 * 3 * 10**6 - 10**6
+    assert evaluations((sim._known,), [(None, None)]) == 2 * 10**12
+
+
+def test_the_limit_and_a_failure_lose_nothing():
+    K = np.random.default_rng(0).standard_normal((4, 6))
+    bad = {(2, 3)}
+    fail = lambda x, y: ValueError("no") if (x, y) in bad else None  # noqa: E731
+    oracle = Oracle(K, fail=fail)
+    sim = Similarity(range(4), oracle, columns=range(6), limit=20)
+    with pytest.raises(BudgetExceeded):
+        sim.columns(range(6))
+    assert sim.calls == 0
+    with pytest.raises(SimilarityError, match="row 2 and column 3"):
+        sim.rows([2])
+    assert (sim.calls, sim.failed) == (3, 1)
+    bad.clear()
+    sim.rows([2])
+    assert (sim.calls, sim.failed, sim.remaining) == (6, 1, 13)
+    with pytest.raises(SimilarityError, match="row 0 and column 1"):
+        Similarity([1, 2], lambda x, y: y / (y - 2), columns=[1, 2]).rows([0])
+
+
+def test_parallel_evaluation():
+    sim = Similarity(
+        QUERIES, in_form(score, "pairs"), columns=DOCUMENTS, batch="pairs", n_jobs=2
+    )
+    assert_array_equal(sim.columns(range(5)), table())
+    assert sim.calls == 15
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+def test_new_rows_and_new_columns(batch):
+    sim = Similarity(QUERIES, in_form(score, batch), columns=DOCUMENTS, batch=batch)
+    new = ["qqqqqq", "r"]
+    assert_array_equal(sim.between(new, [4, 0, 4]), table(new)[:, [4, 0, 4]])
+    assert sim.calls == 4
+    there = sim.between(new, row_landmarks=[2, 1])
+    assert_array_equal(there, table(documents=new)[[2, 1]].T)
+    assert sim.calls == 8
+    assert_array_equal(sim.map(np.exp).between(new, [1]), np.exp(table(new)[:, [1]]))
+    for landmarks in ([[0], [0]], [None, None]):
+        with pytest.raises(ValueError, match="New rows are compared with columns"):
+            sim.between(new, *landmarks)
+    with pytest.raises(IndexError, match="Columns are numbered 0 to 4"):
+        sim.between(new, [5])
+    failing = Similarity([1], lambda x, y: 1 / (y - 2), columns=[1])
+    with pytest.raises(SimilarityError, match="row 0 and new column 1"):
+        failing.between([1, 2], row_landmarks=[0])
+
+
+def test_what_is_of_one_collection_alone_says_so():
+    sim = Similarity(QUERIES, score, columns=QUERIES)  # m = n, and yet two
+    assert not sim.symmetric
+    assert not hasattr(sim, "n")
+    with pytest.raises(AttributeError, match="two collections: use `shape`"):
+        _ = sim.n
+    for ask in (sim.diagonal, sim.symmetrized, sim.map(abs).symmetrized):
+        with pytest.raises(ValueError, match="of one collection"):
+            ask()
+    with pytest.raises(ValueError, match="no diagonal"):
+        Similarity(QUERIES, score, columns=QUERIES, diagonal=1.0)
+    for items, columns in ([], QUERIES), (QUERIES, []):
+        with pytest.raises(ValueError, match="at least one item"):
+            Similarity(items, score, columns=columns)
+    with pytest.raises(TypeError, match="one item"):
+        Similarity(QUERIES, score, columns="document")
+    with pytest.raises(IndexError, match="Rows are numbered 0 to 2"):
+        sim.rows([3])
+    with pytest.raises(IndexError, match="Columns are numbered 0 to 2"):
+        sim.pairs([0], [-1])
+
+
+def test_two_equal_collections_are_asked_in_both_orders():
+    K = np.random.default_rng(0).standard_normal((70, 70))
+    for batch in BATCHES:
+        oracle = Oracle(K, batch)
+        sim = Similarity(range(70), oracle, columns=range(70), batch=batch)
+        sim.pairs(range(70), range(70))
+        assert_array_equal(sim.columns(range(70)), K)
+        assert sim.calls == len(oracle.pairs) == len(set(oracle.pairs)) == 70 * 70
+
+
+def test_from_matrix_of_any_shape():
+    K = np.random.default_rng(0).standard_normal((4, 6)).astype("f4")
+    sim = Similarity.from_matrix(K)
+    assert (sim.shape, sim.dtype, sim.symmetric) == ((4, 6), np.float32, False)
+    assert_array_equal(sim.rows([1, 3]), K[[1, 3]])
+    assert_array_equal(sim.columns([5]), K[:, [5]])
+    assert sim.calls == 12 + 2
+    with pytest.raises(ValueError, match="square"):
+        Similarity.from_matrix(K, symmetric=True)
+    K[1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"nan at \(1, 2\)"):
+        Similarity.from_matrix(K)
+    with pytest.raises(SimilarityError, match="row 1 and column 2"):
+        Similarity.from_matrix(K, symmetric=False).rows([1])
+
+
+def test_items_of_two_kinds():
+    X = np.random.default_rng(0).standard_normal((5, 3))
+    names = pd.DataFrame({"weight": [1.0, 2.0], "power": [1, 2]})
+
+    def one(x, row):
+        return row["weight"] * x.sum() ** row["power"]
+
+    sim = Similarity(X, one, columns=names)
+    sums = X.sum(axis=1)
+    assert_allclose(sim.columns([1])[:, 0], 2 * sums**2)
+    new = pd.DataFrame({"weight": [3.0], "power": [1]})
+    assert_allclose(sim.between(new, row_landmarks=[0]), [[3 * sums[0]]])
+    with pytest.raises(ValueError, match="New items"):
+        sim.between(X[:, :2], [0])
+    sparse = scipy.sparse.csr_array(np.eye(3))
+    sim = Similarity(sparse, lambda x, y: x @ y.T, columns=X, batch="block")
+    assert_allclose(sim.columns(range(5)), X.T)
+
+
+# Runs, forks and blanks.
+
+
+def test_runs_forks_and_blanks():
+    sim = Similarity(QUERIES, score, columns=DOCUMENTS, limit=20)
+    sim.rows([1])
+    run = sim.run()
+    assert_array_equal(run.rows([1]), table()[[1]])
+    assert (run.calls, sim.calls) == (5, 5)
+    run.columns([0])
+    assert (run.calls, sim.calls) == (7, 7)
+    assert sim.cost((None, [0])) == 0
+    fork = sim.fork(limit=0)
+    assert_array_equal(fork.columns([0]), table()[:, [0]])
+    blank = sim.blank()
+    blank.columns([0])
+    assert (blank.calls, sim.remaining) == (10, 10)
+    sim.tell([2, 2], [3, 4], table()[2, [3, 4]])
+    assert sim.cost(([2], None)) == 2
+    with pytest.raises(ValueError, match="Row 0 and column 0 were told"):
+        sim.tell([0], [0], [3.0])
+
+
+# Stores.
+
+
+def opened(path, queries=QUERIES, documents=DOCUMENTS, function=score, **options):
+    return Similarity(
+        queries, function, columns=documents, store=path, function_id="1", **options
+    )
+
+
+def test_a_store_knows_both_sides_by_their_items(tmp_path):
+    with opened(tmp_path / "s") as sim:
+        sim.rows([1])
+        sim.columns([3])
+        sim.between(["new"], [0, 1])
+        sim.between(["fresh"], row_landmarks=[2])
+        assert sim.calls == 7 + 3
+    queries, documents = ["new", *QUERIES[::-1]], ["fresh", *DOCUMENTS[::-1], "more"]
+    with opened(tmp_path / "s", queries, documents) as sim:
+        assert sim.verified > 0
+        assert len(known_pairs(sim)) == 10
+        assert_array_equal(sim.rows(range(4)), table(queries, documents))
+        assert sim.calls == 4 * 7 - 10
+    with opened(tmp_path / "s", queries, documents) as sim:
+        assert sim.cost((None, None)) == 0
+        assert_array_equal(
+            sim.between(["bb"], [1, 2]), table(["bb"], documents)[:, [1, 2]]
+        )
+        assert sim.calls == 0
+
+
+def test_a_store_of_the_same_text_on_both_sides(tmp_path):
+    """A query may be a document too: (q, d) is not (d, q)."""
+    texts = ["a", "bbb", "cc"]
+    with opened(tmp_path / "s", texts, texts) as sim:
+        sim.pairs([0], [1])
+        assert sim.cost(pairs=([1], [0])) == 1
+    with opened(tmp_path / "s", texts, texts) as sim:
+        assert known_pairs(sim) == [(0, 1)]
+        assert sim.peek([0], [1]) == score("a", "bbb")
+
+
+def test_a_store_refuses_another_function_and_bad_names(tmp_path):
+    with opened(tmp_path / "s") as sim:
+        sim.rows([0, 1])
+    with pytest.raises(StoreError, match=r"row \d and column"):
+        opened(tmp_path / "s", function=lambda x, y: -score(x, y))
+    with pytest.raises(ValueError, match="pair"):
+        opened(tmp_path / "t", items_id=["a", "b", "c"])
+    objects = [object() for _ in range(3)]
+    table = dict(zip(map(id, objects), QUERIES, strict=True))
+    with opened(
+        tmp_path / "u",
+        objects,
+        function=lambda x, y: score(table[id(x)], y),
+        items_id=(QUERIES, None),
+    ) as sim:
+        sim.rows([2])
+    with opened(tmp_path / "u", QUERIES[2:]) as sim:
+        assert sim.cost((None, None)) == 0
+
+
+def _until_killed(path, count):
+    def counted(query, document):
+        if next(counter) == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return score(query, document)
+
+    counter = itertools.count()
+    opened(path, function=counted, batch_size=1, verify=0).columns(range(5))
+
+
+def test_a_killed_process_loses_one_request(tmp_path):
+    process = multiprocessing.get_context("fork").Process(
+        target=_until_killed, args=(tmp_path / "s", 8)
+    )
+    process.start()
+    process.join()
+    with opened(tmp_path / "s", verify=0) as sim:
+        assert len(known_pairs(sim)) == 8
+        assert_array_equal(sim.columns(range(5)), table())
+        assert sim.calls == 7

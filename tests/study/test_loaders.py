@@ -453,6 +453,14 @@ def test_a_planted_collection():
     held = (top(data.scores, 10)[:, :, None] == top(cosines, 50)[:, None]).any(axis=2)
     assert 0.4 < held.mean() < 0.9
     assert np.linalg.matrix_rank(data.scores) == 50
+    part = data.take([4, 40], np.arange(400) >= 390)
+    assert part.queries == [data.queries[4], data.queries[40]]
+    assert part.documents == data.documents[390:]
+    np.testing.assert_array_equal(part.scores, data.scores[[4, 40], 390:])
+    np.testing.assert_array_equal(part.relevant, relevant[[4, 40], 390:])
+    of_part = part.query_vectors @ part.document_vectors.T
+    np.testing.assert_allclose(of_part, cosines[[4, 40], 390:], atol=1e-6)
+    assert part.trained.tolist() == [True, False]
     with pytest.raises(ValueError, match="n_documents must be at least 2"):
         planted_collection(2, 1)
 

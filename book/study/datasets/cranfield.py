@@ -6,8 +6,9 @@ import gzip
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from simlib._checks import whole_number
+from simlib._checks import selection, whole_number
 from simlib.datasets.generated import bundled_words
 from study.datasets.registry import find
 
@@ -50,6 +51,26 @@ class JudgedCollection:
     document_vectors: np.ndarray
     relevant: np.ndarray
     trained: np.ndarray
+
+    def take(self, queries: ArrayLike, documents: ArrayLike) -> JudgedCollection:
+        """Return some queries and some documents, by their numbers or by masks.
+
+        Raises
+        ------
+        ValueError, IndexError
+            Neither numbers nor a mask of all; a number that none has.
+        """
+        rows = selection(queries, len(self.queries), "Queries")
+        columns = selection(documents, len(self.documents), "Documents")
+        return JudgedCollection(
+            queries=[self.queries[row] for row in rows],
+            documents=[self.documents[column] for column in columns],
+            scores=self.scores[np.ix_(rows, columns)],
+            query_vectors=self.query_vectors[rows],
+            document_vectors=self.document_vectors[columns],
+            relevant=self.relevant[np.ix_(rows, columns)],
+            trained=self.trained[rows],
+        )
 
 
 def load_cranfield() -> JudgedCollection:

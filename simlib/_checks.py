@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse
 
 __all__ = [
+    "a_pair",
     "at_least",
     "columns_like",
     "finite",
@@ -159,6 +160,7 @@ def word_or_number(
 
 def symmetric(sim: Any, what: str) -> None:
     """Refuse a similarity that is not symmetric."""
+    one_collection(sim, f"are for {what}", TAKES_BOTH)
     if not sim.symmetric:
         raise ValueError(
             f"{what} needs a symmetric similarity; pass sim.symmetrized(), that is "
@@ -208,12 +210,24 @@ def share(value: float, name: str) -> float:
     return float(value)
 
 
-def one_collection(matrix: Any, what: str) -> int:
+TAKES_BOTH = " Take tikhonov, which needs only pairs of one from each."
+
+
+def one_collection(matrix: Any, what: str, instead: str = "") -> int:
     """Return the number of items; refuse a matrix of two collections."""
     if isinstance(matrix.extent, tuple):
         m, n = matrix.extent
         raise ValueError(
             f"Only similarities among the items of one collection {what}; these are "
-            f"between {m} rows and {n} columns."
+            f"between {m} rows and {n} columns.{instead}"
         )
     return matrix.extent
+
+
+def a_pair(value: Any, name: str) -> tuple[Any, Any]:
+    """Return what is told of the rows and of the columns of two collections."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(
+            f"{name} of two collections is a pair, for rows and columns; got {value!r}."
+        )
+    return value[0], value[1]

@@ -118,6 +118,7 @@ def pivoted_qr(
     block: ArrayLike,
     n_landmarks: int,
     *,
+    principal: bool = True,
     rng: int | np.random.Generator | None = None,
 ) -> np.ndarray:
     """Pick the columns of a block that a QR decomposition with pivoting takes first.
@@ -127,11 +128,13 @@ def pivoted_qr(
 
     Parameters
     ----------
-    block : array of shape (m, m)
+    block : array of shape (m, m) or (m, n)
         A principal block of the matrix, square, or it is a ValueError. If it is not
         symmetric an item counts with its column and its row.
     n_landmarks : int
         How many to pick, 1 to m; more are a ValueError.
+    principal : bool, default=True
+        False: rows and columns are of two collections; one of the n columns is picked.
     rng : ignored
 
     Returns
@@ -145,7 +148,7 @@ def pivoted_qr(
     >>> pivoted_qr([[3, 2, 0], [2, 2, 0], [0, 0, 2]], 2).tolist()
     [0, 2]
     """
-    columns = _columns(block)
+    columns = _columns(block, principal)
     n_landmarks = _number(columns.shape[1], n_landmarks)
     return scipy.linalg.qr(columns, mode="r", pivoting=True)[1][:n_landmarks]
 
@@ -154,6 +157,7 @@ def adaptive(
     block: ArrayLike,
     n_landmarks: int,
     *,
+    principal: bool = True,
     rng: int | np.random.Generator | None = None,
 ) -> np.ndarray:
     """Pick columns of a block at random, the unexplained ones more often.
@@ -164,7 +168,7 @@ def adaptive(
 
     Parameters
     ----------
-    block, n_landmarks
+    block, n_landmarks, principal
         As in `pivoted_qr`, and so are the answer and the errors.
     rng : int, Generator or None
 
@@ -176,7 +180,7 @@ def adaptive(
     True
     """
     rng = np.random.default_rng(rng)
-    residual = _columns(block).copy()
+    residual = _columns(block, principal).copy()
     n_landmarks = _number(residual.shape[1], n_landmarks)
     total = np.square(residual).sum()
     free = np.ones(residual.shape[1], dtype=bool)
@@ -211,17 +215,18 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     return round(min(oversampling * n_landmarks, n))
 
 
-def _columns(block: Any) -> np.ndarray:
-    """Return one column for each item of a principal block."""
+def _columns(block: Any, principal: bool) -> np.ndarray:
+    """Return one column for each item of a principal block, or of another's columns."""
     block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
-    if block.ndim != 2 or block.shape[0] != block.shape[1]:
+    if block.ndim != 2 or (principal and block.shape[0] != block.shape[1]):
         raise ValueError(f"A principal block is square; got shape {block.shape}.")
     if np.iscomplexobj(block) or not np.isfinite(block := block.astype(float)).all():
         raise ValueError(
             f"A principal block is real and finite; this one of {block.dtype} is not."
         )
     block, _ = unit(block)  # squares of which are numbers
-    return block if np.array_equal(block, block.T) else np.vstack([block, block.T])
+    alike = not principal or np.array_equal(block, block.T)
+    return block if alike else np.vstack([block, block.T])
 
 
 def _number(n: int, n_landmarks: float) -> int:

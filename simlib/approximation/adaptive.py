@@ -24,8 +24,7 @@ from simlib.approximation.error_estimate import (
     default_size,
 )
 from simlib.approximation.methods import named
-from simlib.approximation.plan import Method, Plan, last
-from simlib.landmarks import draw
+from simlib.approximation.plan import Method, Plan, Sides, drawn, last
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.requests import Block, Pairs
@@ -80,8 +79,8 @@ def approximate_to(
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix. Its ``limit`` is heeded. What it knows answers at no call, but
-        decides nothing; with ``sim.informed()`` it does.
+        The matrix, of one collection or of two. Its ``limit`` is heeded. What it knows
+        answers at no call, but decides nothing; with ``sim.informed()`` it does.
     target_error : float
         Relative error to be reached, above zero.
     method : str, default="tikhonov"
@@ -112,8 +111,8 @@ def approximate_to(
     -----
     No pair is evaluated twice: a larger set of landmarks contains the smaller, unless
     it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The validation sample
-    costs ``max(2000, 2 n)`` calls, less where the limit is short of that, more where a
-    narrower interval is cheaper than more landmarks. Source: ours.
+    costs ``max(2000, m + n)`` calls, less where the limit is short of that, more where
+    a narrower interval is cheaper than more landmarks. Source: ours.
 
     Examples
     --------
@@ -146,7 +145,7 @@ def approximate_to(
         looks.append((search.n_landmarks, error.value))
         if error.high <= target_error:
             return AdaptiveResult(answer, error, "target")
-        if search.n_landmarks == sim.n:
+        if search.n_landmarks == min(sim.shape):
             return AdaptiveResult(answer, error, "items")
         wanted = _landmarks_needed(looks, error, target_error)
         n_pairs = _pairs_needed(search.sample.n_pairs, error, target_error)
@@ -188,7 +187,8 @@ class _Search:
         self.sim, self.reader = sim, _Reader(sim)
         self.method, self.seed = method, int(rng.integers(2**62))
         self.n_landmarks, self.refusal = 0, None
-        pair = sim.blank().cost(pairs=([0], [sim.n - 1]))  # of which nothing is known
+        last_one = [sim.shape[1] - 1]
+        pair = sim.blank().cost(pairs=([0], last_one))  # of which nothing is known
         self.price = max(pair, 1.0 if sim.symmetric else 2.0)  # for one in formulas
         calls = sim.calls
         first = self.grow(FIRST, share=0.5)
@@ -196,7 +196,7 @@ class _Search:
             raise self._too_little() from self.refusal
         paid = (sim.calls - calls) / self.cost(self.n_landmarks)
         self.price = max(self.price, paid)
-        n_pairs = min(default_size(sim.n), sim.remaining / self.price)
+        n_pairs = min(default_size(sim.shape), sim.remaining / self.price)
         if n_pairs < FEWEST and self.pays_for_all():
             n_pairs = FEWEST
         while n_pairs >= FEWEST:  # pairs may cost more than the method lets expect
@@ -210,20 +210,20 @@ class _Search:
 
     def pays_for_all(self) -> bool:
         """Tell whether the limit pays for all that is unknown."""
-        every = Plan(self.sim.n, np.arange(self.sim.n))
+        every = Plan(self.sim.extent, Sides(*map(np.arange, self.sim.shape)))
         return every.price(self.sim) <= self.sim.remaining
 
     def unknown(self, n_landmarks: int) -> int:
         """Return the calls for this many landmarks, if the method draws them."""
-        choose = partial(draw, rng=self.seed)
-        plan = self.method.plan(self.sim.n, n_landmarks, draw=choose)
+        choose = partial(drawn, rng=self.seed)
+        plan = self.method.plan(self.sim.extent, n_landmarks, draw=choose)
         return plan.price(self.sim)
 
     def cost(self, n_landmarks: int) -> float:
         """Return the calls for this many landmarks, none for none."""
         if n_landmarks == 0:
             return 0.0
-        return self.price * self.method.calls(self.sim.n, n_landmarks)
+        return self.price * self.method.calls(self.sim.extent, n_landmarks)
 
     def further_cost(self, n_landmarks: int) -> float:
         """Return the calls that they take beyond those of the answer."""
@@ -234,7 +234,7 @@ class _Search:
         left = share * self.sim.remaining
         most = last(
             self.n_landmarks,
-            min(wanted, self.sim.n),
+            min(wanted, *self.sim.shape),
             lambda s: self.further_cost(s) <= left or self.unknown(s) <= left,
         )
         while most > self.n_landmarks:
@@ -251,7 +251,7 @@ class _Search:
         """Evaluate more pairs if that costs less than the landmarks that are wanted."""
         before = self.sample.n_pairs
         more = self.price * (n_pairs - before)
-        landmarks = self.further_cost(min(wanted, self.sim.n))
+        landmarks = self.further_cost(min(wanted, *self.sim.shape))
         if not 0 < more < min(landmarks, self.sim.remaining):
             return False
         try:
@@ -281,13 +281,14 @@ class _Reader(View):
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         answers = super().read(*blocks, pairs=pairs)
-        every = np.arange(self.n)
-        for block in blocks:
-            rows, columns = (every if x is None else np.unique(x) for x in block)
+        m, n = self.shape
+        for i, j in blocks:
+            rows = np.arange(m) if i is None else np.unique(i)
+            columns = np.arange(n) if j is None else np.unique(j)
             self._blocks.append((rows, columns))
         if pairs is not None:
             i, j = map(np.asarray, pairs)
-            self._pairs.append(i * self.n + j)
+            self._pairs.append(i * n + j)
         return answers
 
     def has_read(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -297,5 +298,5 @@ class _Reader(View):
             for rows, columns in self._blocks:
                 read |= np.isin(a, rows) & np.isin(b, columns)
             for pairs in self._pairs:
-                read |= np.isin(a * self.n + b, pairs)
+                read |= np.isin(a * self.shape[1] + b, pairs)
         return read

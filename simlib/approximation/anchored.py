@@ -26,11 +26,11 @@ from simlib._checks import one_of, shaped, whole_number
 from simlib._typing import Indices
 from simlib.approximation.companion import CheapPart, as_companion
 from simlib.approximation.fit import COMMON, Problem, in_units
-from simlib.approximation.plan import Plan, Reading, nominal
+from simlib.approximation.plan import Number, Plan, Reading, drawn, nominal
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
-from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
+from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -43,13 +43,16 @@ LEVELS = 2048  # of the values of a calibration that are told apart at least
 
 def anchored(
     sim: Source,
-    n_landmarks: int | None,
-    cheap: Source | Callable[[Any, Any], float] | ArrayLike,
+    n_landmarks: Number,
+    cheap: Source
+    | Callable[[Any, Any], float]
+    | ArrayLike
+    | tuple[ArrayLike, ArrayLike],
     *,
     oversampling: float = 2,
     calibration: Literal["isotonic"] | None = "isotonic",
     base_rank: int | None = None,
-    landmarks: Indices | None = None,
+    landmarks: Indices | tuple[Indices, Indices] | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> Anchored:
     r"""Approximate a similarity matrix with the help of a cheap similarity.
@@ -61,14 +64,16 @@ def anchored(
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix K, symmetric or not.
-    n_landmarks : int
-        Number s1 of landmarks, 1 to n; None where `landmarks` are given.
+        The n x n matrix K, symmetric or not, or the m x n matrix of two collections.
+    n_landmarks : int or pair
+        Number s1 of landmarks, 1 to n, as of `tikhonov`; None where `landmarks` are
+        given.
     cheap : Similarity, function, or array or sparse array of shape (n, d)
         The same items under the cheap similarity or a distance; a function of two
         items; or the factor Z of similarities :math:`Z Z^\top`. The matrix itself is
-        ``Similarity.from_matrix(G)``: a symmetric array of shape (n, n) is refused. Its
-        calls are counted on itself.
+        ``Similarity.from_matrix(G)``: a symmetric array of shape (n, n) is refused. Of
+        two collections a pair of factors (Z, W) for :math:`Z W^\top`. Its calls are
+        counted on itself.
     oversampling : float, default=2
         The core is fitted to the block of ``min(oversampling * n_landmarks, n)`` items
         around the landmarks.
@@ -80,7 +85,7 @@ def anchored(
         factors and embeds items, new ones too. None keeps the cheap part as an operator
         that computes what it is asked for, and keeps nothing.
     landmarks : array of int, optional
-        Indices to use in place of a draw.
+        Indices to use in place of a draw; of two collections a pair of arrays.
     rng : int, Generator or None
         One seed means the landmarks of `tikhonov`.
 
@@ -122,20 +127,21 @@ def anchored(
     >>> relative_error(K, answer) < 0.3 * relative_error(K, tikhonov(sim, 10, rng=0))
     True
     """
-    sim, cheap = check_similarity(sim), as_companion(cheap, sim)
+    sim = check_similarity(sim)
+    cheap = as_companion(cheap, sim)
     if calibration is not None:
         one_of(calibration, ["isotonic"], "calibration, if it is not None,")
     if base_rank is not None:
-        base_rank = whole_number(base_rank, "base_rank", 1, sim.n)
+        base_rank = whole_number(base_rank, "base_rank", 1, min(sim.shape))
     rng = np.random.default_rng(rng)
     plan = anchored_plan(
-        sim.n,
+        sim.extent,
         n_landmarks,
         oversampling,
-        draw=partial(draw, landmarks=landmarks, rng=rng),
+        draw=partial(drawn, landmarks=landmarks, rng=rng),
     )
     _check_companion(cheap, plan, base_rank)
-    problem = partial(Problem.of, S1=plan.columns, symmetric=sim.symmetric)
+    problem = partial(Problem.of, S1=plan.landmarks, sim=sim)
     read = plan.read(sim)
     try:
         f: Callable[[ArrayLike], np.ndarray] = np.asarray
@@ -163,7 +169,7 @@ def anchored(
         right,
         residual=residual,
         landmarks=plan.columns,
-        row_landmarks=None if sim.symmetric else plan.columns,
+        row_landmarks=None if sim.symmetric else plan.landmarks.rows,
         calls=plan.calls(sim),
         weight=weight,
         ridge=in_units(ridge, -K.exponent),
@@ -173,15 +179,15 @@ def anchored(
 
 
 def anchored_plan(
-    n: int,
-    n_landmarks: int | None,
+    extent: Extent,
+    n_landmarks: Number,
     oversampling: float = 2,
     *,
     draw: Any = nominal,
     **_: object,
 ) -> Plan:
     """Return what `anchored` reads, of the cheap similarity too."""
-    return tikhonov_plan(n, n_landmarks, oversampling, draw=draw)
+    return tikhonov_plan(extent, n_landmarks, oversampling, draw=draw)
 
 
 class Anchored(LowRank):
@@ -277,10 +283,11 @@ class Anchored(LowRank):
                 "New items need their cheap similarities to `base_landmarks` too: pass "
                 "extend(columns, cheap_columns)."
             )
-        columns, sides = np.atleast_2d(columns), 1 if self.symmetric else 2
+        columns = np.atleast_2d(columns)
         calibrated = self.calibration(np.atleast_2d(cheap_columns))
         n_cheap = self.base_landmarks.size
         n_dear = self.left.shape[1] - n_cheap
+        sides = 1 if self.symmetric or columns.shape[1] == n_dear else 2
         shaped(columns, ("m", sides * n_dear), "Similarities to `landmarks`")
         shaped(calibrated, ("m", sides * n_cheap), "Those to `base_landmarks`")
         parts = zip(
@@ -298,7 +305,7 @@ def _check_companion(
     """Check its budget, with what compressing it takes besides."""
     besides = 0
     if base_rank is not None:
-        besides = tikhonov_plan(cheap.n, base_rank).price(cheap.blank())
+        besides = tikhonov_plan(cheap.extent, base_rank).price(cheap.blank())
     try:
         plan.check(cheap, besides)
     except BudgetExceeded as error:
@@ -307,10 +314,9 @@ def _check_companion(
 
 def _read(base: LowRank, plan: Plan) -> Reading:
     """Return the same of an approximation."""
-    S1, S2 = plan.columns, plan.block
-    return Reading(
-        C=base.T.rows(S1).T, R=base.rows(S1).T, A=base.rows(S2)[:, S2], diagonal=None
-    )
+    S1, S2 = plan.landmarks, plan.block
+    C, R = base.T.rows(S1.columns).T, base.rows(S1.rows).T
+    return Reading(C=C, R=R, A=base.rows(S2.rows)[:, S2.columns], diagonal=None)
 
 
 def _in_units_of(K: Problem, B: Problem) -> Problem:
@@ -338,7 +344,8 @@ def _less(K: Problem, B: Problem, weight: float) -> Problem:
 
 def _choose(K: Problem, B: Problem) -> tuple[float, float]:
     """Return the weight of B and the ridge that predict unseen entries best."""
-    if K.S1.size == len(K.C):  # nothing is unseen
+    shape = len(K.C), len(K.C if K.R is None else K.R)
+    if np.equal(K.s1, shape).any():  # nothing is unseen
         return 0.0, 0.0
     eps = np.finfo(K.C.dtype).eps
     sizes = (np.linalg.norm(part.astype(float, copy=False)) for part in (K.A, K.C))
@@ -360,11 +367,11 @@ def _joined(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the factors of w P M Q^T + C U R^T, where C and R are rest of K."""
     K, S1, dtype = K.divided(-K.exponent), K.S1, K.C.dtype
-    M = weight * base.core
-    from_left = np.vstack([np.eye(S1.size), -M @ base.right[S1].T])
-    from_right = np.vstack([np.eye(S1.size), -M.T @ base.left[S1].T])
+    M, (r, c) = weight * base.core, K.s1
+    from_left = np.vstack([np.eye(c), -M @ base.right[S1.columns].T])
+    from_right = np.vstack([np.eye(r), -M.T @ base.left[S1.rows].T])
     joined = from_left @ core @ from_right.T
-    joined[S1.size :, S1.size :] += M
+    joined[c:, r:] += M
     if K.R is None:
         joined, right = (joined + joined.T) / 2, None
     else:
@@ -379,30 +386,35 @@ def _calibration(
 
     What rounding tells apart, such as cosines of items with themselves, is equal.
     """
-    x, y = (_off_diagonal(plan, read, sim.symmetric) for read in (cheap, dear))
+    x, y = (_off_diagonal(plan, read, sim) for read in (cheap, dear))
     x = _rounded(x)
     x_rank, y_rank = rankdata(x), rankdata(y)
     rising = not x.size or (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0
-    x = np.append(x, _rounded(np.diag(cheap.A)))
-    y = np.append(y, np.diag(dear.A))
+    if not isinstance(sim.extent, tuple):
+        x = np.append(x, _rounded(np.diag(cheap.A)))
+        y = np.append(y, np.diag(dear.A))
     met, place = np.unique(x, return_inverse=True)  # scikit-learn merges within 1e-15
     fit = IsotonicRegression(increasing=bool(rising)).fit(place, y)
     knots = met[fit.X_thresholds_.astype(int)]
     return _Interpolation(*_thinned(knots, fit.y_thresholds_))
 
 
-def _off_diagonal(plan: Plan, read: Reading, symmetric: bool) -> np.ndarray:
+def _off_diagonal(plan: Plan, read: Reading, sim: SimilarityMatrix) -> np.ndarray:
     """Return the entries that were read, each pair off the diagonal once."""
-    s1 = plan.columns.size
+    r, c = (side.size for side in plan.landmarks)
 
     def once(block: np.ndarray) -> np.ndarray:
+        if isinstance(sim.extent, tuple):
+            return block.ravel()
         i, j = np.indices(block.shape)
-        return block[i > j if symmetric else i != j]
+        return block[i > j if sim.symmetric else i != j]
 
-    others = np.delete(np.arange(plan.n), plan.columns)
-    lines = [read.C] if symmetric else [read.C, read.C if read.R is None else read.R]
-    parts = [once(read.A[:s1, :s1]), once(read.A[s1:, s1:])]
-    parts += [side[others].ravel() for side in lines]
+    lines = [read.C]
+    if not sim.symmetric:
+        lines.append(read.C if read.R is None else read.R)
+    parts = [once(read.A[:r, :c]), once(read.A[r:, c:])]
+    for side, items in zip(lines, plan.landmarks, strict=False):
+        parts.append(np.delete(side, items, axis=0).ravel())
     return np.concatenate(parts).astype(float)
 
 

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
+from simlib._checks import a_pair
 from simlib.lowrank.tall import is_symmetric
 from simlib.similarity import Similarity
 from simlib.similarity.source import Source
@@ -24,20 +25,26 @@ GATHERED = 2**16  # numbers at a time: they stay in the cache
 
 def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
     """Return the cheap similarity, as `anchored` takes it, of the items of another."""
+    two = isinstance(sim.extent, tuple)
     if not isinstance(cheap, Source) and callable(cheap):
         if not hasattr(sim, "items"):
             raise TypeError(
                 "This similarity does not tell its items: pass "
                 "cheap=Similarity(items, function)."
             )
-        cheap = Similarity(sim.items, cheap, symmetric=sim.symmetric)
+        columns = sim.column_items if two else None  # type: ignore[attr-defined]
+        cheap = Similarity(sim.items, cheap, columns=columns, symmetric=sim.symmetric)
+    elif not isinstance(cheap, Source) and two:
+        Z, W = a_pair(cheap, "`cheap`, if it is none of similarities,")
+        m, n = sim.shape
+        cheap = InnerProducts(_factor(Z, m, n), _factor(W, n, m))
     elif not isinstance(cheap, Source):
-        cheap = InnerProducts(_factor(cheap, sim.n))
+        cheap = InnerProducts(_factor(cheap, *sim.shape))
     cheap = check_similarity(cheap)
-    if cheap.n != sim.n:
+    if cheap.extent != sim.extent:
         raise ValueError(
-            f"The cheap similarity has {cheap.n} items, the other {sim.n}; both must "
-            "have the same items in the same order."
+            f"The cheap similarity has {_size(cheap)}, the other {_size(sim)}; both "
+            "must have the same items in the same order."
         )
     if sim.symmetric and not cheap.symmetric:
         raise ValueError(
@@ -47,7 +54,12 @@ def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
     return cheap
 
 
-def _factor(cheap: Any, n: int) -> Any:
+def _size(sim: SimilarityMatrix) -> str:
+    two = isinstance(sim.extent, tuple)
+    return ("{} rows and {} columns" if two else "{} items").format(*sim.shape)
+
+
+def _factor(cheap: Any, n: int, others: int) -> Any:
     """Return a factor of cheap similarities as an array or csr array."""
     try:
         Z = check_array(
@@ -59,7 +71,7 @@ def _factor(cheap: Any, n: int) -> Any:
             "an array of shape (n, d), a row of numbers for each item, of which the "
             f"inner products count. {error}"
         ) from error
-    if n > 1 and Z.shape == (n, n) and is_symmetric(Z):
+    if n > 1 and Z.shape == (n, others) and n == others and is_symmetric(Z):
         raise ValueError(
             f"`cheap` has two meanings, as it is symmetric of shape {Z.shape}. If it "
             "holds the cheap similarities or distances pass "
@@ -70,41 +82,52 @@ def _factor(cheap: Any, n: int) -> Any:
 
 
 class InnerProducts:
-    r"""The matrix :math:`Z Z^\top` as a `Source`, computed wherever it is read.
+    r"""The matrix :math:`Z W^\top` as a `Source`, computed wherever it is read.
 
-    An entry costs so little that it is neither counted nor kept. Squared norms of rows
-    that are no numbers, or all underflow, are a ValueError.
+    W is Z, of one collection, unless it is given. An entry costs so little that it is
+    neither counted nor kept. Squared norms of rows that are no numbers, or all
+    underflow, are a ValueError.
     """
 
-    symmetric, calls, limit = True, 0, None
+    calls, limit = 0, None
 
-    def __init__(self, Z: Any):
+    def __init__(self, Z: Any, W: Any = None):
+        self.Z, self.W, self.symmetric = Z, Z if W is None else W, W is None
+        if self.Z.shape[1] != self.W.shape[1]:
+            raise ValueError(
+                f"The cheap factors have {self.Z.shape[1]} and {self.W.shape[1]} "
+                "columns; inner products need as many."
+            )
+        self.dtype = np.result_type(self.Z.dtype, self.W.dtype)
+        self.shape = self.n, _ = self.Z.shape[0], self.W.shape[0]
+        for factor in (self.Z, self.W):
+            self._check(factor)
+
+    def _check(self, factor: Any) -> None:
         with np.errstate(over="ignore"):
-            squares = row_norms(Z, squared=True)
+            squares = row_norms(factor, squared=True)
         if not np.isfinite(squares).all():
             raise ValueError(
                 "The rows of the cheap factor are so long that their inner products "
                 "are no numbers; divide it by its largest entry."
             )
-        if (squares < np.finfo(Z.dtype).tiny).all() and (Z != 0).sum():
+        if (squares < np.finfo(factor.dtype).tiny).all() and (factor != 0).sum():
             raise ValueError(
                 "The rows of the cheap factor are so short that their inner products "
                 "vanish; divide it by its largest entry."
             )
-        self.Z, self.n, self.dtype = Z, Z.shape[0], Z.dtype
-        self.shape = (self.n, self.n)
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the entries of some rows and columns."""
-        return safe_sparse_dot(self.Z[rows], self.Z[columns].T, dense_output=True)
+        return safe_sparse_dot(self.Z[rows], self.W[columns].T, dense_output=True)
 
     def columns(self, columns: np.ndarray) -> np.ndarray:
-        """Return whole columns, shape (n, len(columns))."""
-        return safe_sparse_dot(self.Z, self.Z[columns].T, dense_output=True)
+        """Return whole columns, shape (m, len(columns))."""
+        return safe_sparse_dot(self.Z, self.W[columns].T, dense_output=True)
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Return whole rows, shape (len(rows), n)."""
-        return self.columns(rows).T
+        return safe_sparse_dot(self.W, self.Z[rows].T, dense_output=True).T
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return the entries (i[k], j[k])."""
@@ -113,7 +136,7 @@ class InnerProducts:
         step = max(1, COMPUTED if sparse else GATHERED // max(1, self.Z.shape[1]))
         for k in range(0, len(i), step):
             part = slice(k, k + step)
-            first, second = self.Z[i[part]], self.Z[j[part]]
+            first, second = self.Z[i[part]], self.W[j[part]]
             if sparse:
                 out[part] = np.asarray(first.multiply(second).sum(axis=1)).ravel()
             else:
@@ -135,7 +158,7 @@ class CheapPart(LinearOperator):
     def __init__(
         self, sim: SimilarityMatrix, dtype: np.dtype, *, transposed: bool = False
     ):
-        super().__init__(dtype, sim.shape)
+        super().__init__(dtype, sim.shape[:: -1 if transposed else 1])
         self.sim, self.transposed = sim, transposed
 
     def rows(self, i: np.ndarray) -> np.ndarray:
@@ -160,13 +183,13 @@ class CheapPart(LinearOperator):
         return block.astype(self.dtype, copy=False)
 
     def _matmat(self, X: np.ndarray) -> np.ndarray:
-        n, symmetric = self.shape[0], self.sim.symmetric
-        items, step = np.arange(n), max(1, COMPUTED // n)
-        result = np.zeros((n, X.shape[1]), np.result_type(self.dtype, X.dtype))
-        for k in range(0, n, step):
-            strip = items[k : k + step]
+        (m, n), symmetric = self.shape, self.sim.symmetric
+        rows, columns, step = np.arange(m), np.arange(n), max(1, COMPUTED // n)
+        result = np.zeros((m, X.shape[1]), np.result_type(self.dtype, X.dtype))
+        for k in range(0, m, step):
+            strip = rows[k : k + step]
             first = k if symmetric else 0  # what is left of it was met as a column
-            block = self._block(strip, items[first:])
+            block = self._block(strip, columns[first:])
             result[strip] += block @ X[first:]
             if symmetric:
                 rest = slice(strip[-1] + 1, None)
@@ -174,7 +197,7 @@ class CheapPart(LinearOperator):
         return result
 
     def _matvec(self, x: np.ndarray) -> np.ndarray:
-        return self._matmat(x.reshape(-1, 1)).reshape(x.shape)
+        return self._matmat(x.reshape(-1, 1))
 
     def _transpose(self) -> CheapPart:
         if self.sim.symmetric:

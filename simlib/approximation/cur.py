@@ -19,9 +19,9 @@ from simlib._checks import finite, symmetric
 from simlib._typing import Indices
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
-from simlib.approximation.plan import Plan, Reading, nominal
-from simlib.landmarks import draw
+from simlib.approximation.plan import Number, Plan, Reading, drawn, nominal
 from simlib.lowrank import LowRank
+from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -37,10 +37,10 @@ __all__ = [
 
 def skeleton(
     sim: Source,
-    n_landmarks: int | None = None,
+    n_landmarks: Number = None,
     *,
     rcond: float | None = None,
-    landmarks: Indices | None = None,
+    landmarks: Indices | tuple[Indices, Indices] | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     """Approximate a matrix by s of its columns and s independently drawn rows.
@@ -50,8 +50,9 @@ def skeleton(
 
     Parameters
     ----------
-    n_landmarks : int
-        Number s of columns, and of rows.
+    n_landmarks : int or pair
+        Number s of columns, and of rows; of two collections a pair tells the rows and
+        the columns apart.
     rcond : float, optional
         Singular values of the block below `rcond` times the largest count as zero. None
         is that of `nystrom`.
@@ -79,7 +80,7 @@ def skeleton(
     if rcond is not None:
         finite(rcond, "rcond", 0, 1)
     plan = skeleton_plan(
-        sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
+        sim.extent, n_landmarks, draw=partial(drawn, landmarks=landmarks, rng=rng)
     )
     read = plan.read(sim)
     core = pinv(read.C[plan.rows], symmetric=False, rcond=rcond)
@@ -88,12 +89,12 @@ def skeleton(
 
 def sicur(
     sim: Source,
-    n_landmarks: int | None = None,
+    n_landmarks: Number = None,
     *,
     oversampling: float = 2,
     nested: bool = True,
     symmetrize: bool = False,
-    landmarks: Indices | None = None,
+    landmarks: Indices | tuple[Indices, Indices] | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     """Approximate a matrix by columns and more rows ("Simple CUR").
@@ -101,19 +102,22 @@ def sicur(
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix, symmetric or not.
-    n_landmarks : int
-        Number s1 of columns, 1 to n. The paper counts the rows, s2.
+        The n x n matrix, symmetric or not, or the m x n matrix of two collections.
+    n_landmarks : int or pair
+        Number s1 of columns, 1 to n. The paper counts the rows, s2. Of two collections
+        s1 is for rows and columns, before the oversampling, or a pair tells them apart.
     oversampling : float, default=2
-        z: min(z s1, n) rows are used.
+        z: min(z s1, n) rows are used, or min(z s1, m).
     nested : bool, default=True
         Draw the rows around the columns, so that a symmetric matrix is asked for
-        nothing but the rows. False draws the two independently.
+        nothing but the rows. False draws the two independently, as those of two
+        collections always are.
     symmetrize : bool, default=False
         Return the mean of the result and its transpose, which for a symmetric matrix is
         never worse.
     landmarks : array of int, optional
-        The columns, in place of a uniform draw.
+        The columns, in place of a uniform draw; of two collections a pair, rows (the
+        first of them) and columns.
     rng : int, Generator or None
 
     Returns
@@ -131,8 +135,8 @@ def sicur(
     Notes
     -----
     Calls, with s2 = min(z s1, n): ``n s2 - s2 (s2 - 1) / 2``; not nested, the same with
-    the number of items in either draw; asymmetric ``n (s1 + s2) - s1 s2``. Flops:
-    O(s1^2 s2). Source: Ray et al. (2022), section 3.
+    the number of items in either draw; asymmetric, or of two collections,
+    ``m s1 + n s2 - s1 s2``. Flops: O(s1^2 s2). Source: Ray et al. (2022), section 3.
 
     Examples
     --------
@@ -146,11 +150,11 @@ def sicur(
     if symmetrize:
         symmetric(sim, "symmetrize=True")
     plan = sicur_plan(
-        sim.n,
+        sim.extent,
         n_landmarks,
         oversampling,
         nested=nested,
-        draw=partial(draw, landmarks=landmarks, rng=rng),
+        draw=partial(drawn, landmarks=landmarks, rng=rng),
     )
     S1, S2, read = plan.columns, plan.rows, plan.read(sim)
     assert S2 is not None
@@ -173,11 +177,11 @@ def sicur(
 
 def stacur(
     sim: Source,
-    n_landmarks: int | None = None,
+    n_landmarks: Number = None,
     *,
     same_rows: bool = True,
     oversampling: float = 1,
-    landmarks: Indices | None = None,
+    landmarks: Indices | tuple[Indices, Indices] | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     r"""Approximate a matrix by a sampled projection onto its columns ("Stable CUR").
@@ -219,11 +223,11 @@ def stacur(
     """
     sim = check_similarity(sim)
     plan = stacur_plan(
-        sim.n,
+        sim.extent,
         n_landmarks,
         same_rows=same_rows,
         oversampling=oversampling,
-        draw=partial(draw, landmarks=landmarks, rng=rng),
+        draw=partial(drawn, landmarks=landmarks, rng=rng),
     )
     S2, read = plan.rows, plan.read(sim)
     assert S2 is not None
@@ -231,7 +235,7 @@ def stacur(
     Q, T = np.linalg.qr(C)
     rcond = smallest_inverted(read.C.dtype)
     # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
-    core = (sim.n / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
+    core = (sim.shape[0] / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
     return _joined(sim, plan, read, np.ldexp(core, -unit), "stacur")
 
 
@@ -251,16 +255,16 @@ def _joined(
 
 
 def skeleton_plan(
-    n: int, n_landmarks: int | None, *, draw: Any = nominal, **_: object
+    extent: Extent, n_landmarks: Number, *, draw: Any = nominal, **_: object
 ) -> Plan:
     """Return what `skeleton` reads."""
-    S1, S2 = draw(n, n_landmarks, nested=False)
-    return Plan(n, S1, rows=S2)
+    S1, S2 = draw(extent, n_landmarks, nested=False)
+    return Plan(extent, S1, rows=S2.rows)
 
 
 def sicur_plan(
-    n: int,
-    n_landmarks: int | None,
+    extent: Extent,
+    n_landmarks: Number,
     oversampling: float = 2,
     *,
     nested: bool = True,
@@ -268,13 +272,13 @@ def sicur_plan(
     **_: object,
 ) -> Plan:
     """Return what `sicur` reads."""
-    S1, S2 = draw(n, n_landmarks, oversampling, nested=nested)
-    return Plan(n, S1, rows=S2, oversampling=oversampling)
+    S1, S2 = draw(extent, n_landmarks, oversampling, nested=nested)
+    return Plan(extent, S1, rows=S2.rows, oversampling=oversampling)
 
 
 def stacur_plan(
-    n: int,
-    n_landmarks: int | None,
+    extent: Extent,
+    n_landmarks: Number,
     *,
     same_rows: bool = True,
     oversampling: float = 1,
@@ -282,5 +286,5 @@ def stacur_plan(
     **_: object,
 ) -> Plan:
     """Return what `stacur` reads."""
-    S1, S2 = draw(n, n_landmarks, oversampling, nested=same_rows)
-    return Plan(n, S1, rows=S2, oversampling=oversampling)
+    S1, S2 = draw(extent, n_landmarks, oversampling, nested=same_rows)
+    return Plan(extent, S1, rows=S2.rows, oversampling=oversampling)

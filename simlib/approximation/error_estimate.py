@@ -84,14 +84,14 @@ def estimate_error(
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix, symmetric or not. What only its store, a search or another
-        estimate knows answers at no call, but counts as unknown, unless it is
-        ``sim.informed()``.
+        The matrix, symmetric or not, or of two collections. What only its store, a
+        search or another estimate knows answers at no call, but counts as unknown,
+        unless it is ``sim.informed()``.
     approximation : LowRank
         Of that matrix, by any method.
     n_pairs : int, optional
         How many pairs to evaluate; unordered ones if `sim` is symmetric. The diagonal
-        takes at most half of them. None means the larger of 2000 and 2 n. If no more
+        takes at most half of them. None means the larger of 2000 and m + n. If no more
         than that are unknown, all are evaluated and the answer is exact.
     confidence : float, default=0.95
         Of the interval.
@@ -139,7 +139,7 @@ def estimate_error(
     """
     inside(confidence, "confidence", 0, 1)
     sim = check_similarity(sim).run(asked=True)
-    n_pairs = default_size(sim.n) if n_pairs is None else n_pairs
+    n_pairs = default_size(sim.shape) if n_pairs is None else n_pairs
     n_pairs = whole_number(n_pairs, "n_pairs")
     sample = ValidationSample(sim, approximation, n_pairs, rng)
     if approximation.symmetric and not sim.symmetric:
@@ -153,9 +153,9 @@ def estimate_error(
     return sample.estimate(approximation, confidence)
 
 
-def default_size(n: int) -> int:
+def default_size(shape: tuple[int, int]) -> int:
     """Return how many pairs are evaluated unless told."""
-    return max(2000, 2 * n)
+    return max(2000, sum(shape))
 
 
 def _nothing(i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -175,8 +175,9 @@ class ValidationSample:
     ):
         check_approximation(approximation, sim.shape)
         rng = np.random.default_rng(rng)
-        self.sim, items = sim, np.arange(sim.n)
-        self.all_off = sim.n * (sim.n - 1) // (2 if sim.symmetric else 1)
+        self.sim, self.two, (m, n) = sim, isinstance(sim.extent, tuple), sim.shape
+        items = np.arange(0 if self.two else n)  # on the diagonal
+        self.all_off = (m * n - items.size) // (2 if sim.symmetric else 1)
         self._largest, known = 0.0, [np.zeros(0, dtype=np.int64)]
         for i, j, values in sim.known():
             known.append(self._keys(i, j))
@@ -184,7 +185,7 @@ class ValidationSample:
         # What other threads evaluate later stays unknown here: the sample stands for it
         self._known = np.sort(np.concatenate(known))
         diagonal = items[~contains(self._known, self._keys(items, items))]
-        unknown = self.all_off - (self._known.size - (sim.n - diagonal.size))
+        unknown = self.all_off - (self._known.size - (items.size - diagonal.size))
         if n_pairs < min(FEWEST, unknown + diagonal.size):
             raise ValueError(
                 f"{n_pairs} pairs say nothing about the {unknown + diagonal.size} that "
@@ -193,7 +194,8 @@ class ValidationSample:
         m_off = min(unknown, n_pairs - min(diagonal.size, n_pairs // 2))
         m_diagonal = min(diagonal.size, n_pairs - m_off)
         self._pool = pool(sim, self._known, unknown, m_off, rng)
-        strata = Strata.of(*features(approximation, *self._pool), m_off, unknown)
+        told = features(approximation, *self._pool, two=self.two)
+        strata = Strata.of(*told, m_off, unknown)
         self._seed = int(rng.integers(2**62))
         self._on = rng.choice(diagonal, m_diagonal, replace=False)
         self._diagonal = diagonal.size
@@ -207,7 +209,11 @@ class ValidationSample:
         """Return numbers of pairs, of which symmetric ones have one order."""
         if self.sim.symmetric:
             i, j = np.minimum(i, j), np.maximum(i, j)
-        return i * np.int64(self.sim.n) + j
+        return i * np.int64(self.sim.shape[1]) + j
+
+    def _on_diagonal(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Tell which pairs are of an item with itself."""
+        return np.zeros(i.shape, dtype=bool) if self.two else i == j
 
     def enlarge(self, n_pairs: int) -> None:
         """Add pairs off the diagonal until there are n_pairs, or all of them."""
@@ -237,8 +243,9 @@ class ValidationSample:
         for i, j, values in self.sim.known():
             seen = contains(self._known, self._keys(i, j)) | has_read(i, j)
             i, j, values = i[seen], j[seen], values[seen]
-            total.add(i == j, *self._squares(approximation, i, j, values))
-        on_diagonal = self._i == self._j
+            on = self._on_diagonal(i, j)
+            total.add(on, *self._squares(approximation, i, j, values))
+        on_diagonal = self._on_diagonal(self._i, self._j)
         error, norm = self._squares(approximation, self._i, self._j, self._values)
         weights = np.full(self._i.size, self._diagonal / max(self._on.size, 1))
         cells = self._strata.cell[self._chosen]

@@ -5,21 +5,25 @@ r"""Ridge fits of a core to a block of a matrix, and their cross-validation.
     B = K_{S_2,S_1}, \; A = K_{S_2,S_2}
 
 Equation :eq:`eq:tikhonov` of the book, with S1 in S2: what `tikhonov` fits to K and
-`anchored` to what a cheap similarity leaves of it. Cores are computed in float64.
+`anchored` to what a cheap similarity leaves of it. Where K is not symmetric the right F
+is built from K[S1, S2]^T; of two collections S1 and S2 are rows or columns, as they
+stand. Cores are computed in float64.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, starmap
+from math import prod
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from simlib import _scale
-from simlib.approximation.plan import Reading
+from simlib.approximation.plan import Reading, Sides
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["COMMON", "RIDGES", "Problem", "in_units", "smallest_inverted"]
 
@@ -60,11 +64,16 @@ class _Factor(NamedTuple):
 
 
 class _Fit:
-    """The fits for any ridges to the block A = K[S2, S2], which begins with S1."""
+    """The fits for any ridges to the block A = K[S2, S2], which begins with S1.
 
-    def __init__(self, A: np.ndarray, s1: int, symmetric: bool, dtype: np.dtype):
-        self.left = _Factor.of(A[:, :s1], dtype)
-        self.right = self.left if symmetric else _Factor.of(A[:s1].T, dtype)
+    Of S1 it has some rows and some columns.
+    """
+
+    def __init__(
+        self, A: np.ndarray, s1: tuple[int, int], symmetric: bool, dtype: np.dtype
+    ):
+        self.left = _Factor.of(A[:, : s1[1]], dtype)
+        self.right = self.left if symmetric else _Factor.of(A[: s1[0]].T, dtype)
         self.middle = self.left.P.T @ A @ self.right.P
         self.symmetric = symmetric
 
@@ -96,14 +105,16 @@ class Problem:
     A: np.ndarray
     C: np.ndarray
     R: np.ndarray | None
-    S1: np.ndarray
+    S1: Sides
+    has_diagonal: bool  # rows and columns are of one collection
     exponent: int = 0
 
     @classmethod
-    def of(cls, read: Reading, S1: np.ndarray, *, symmetric: bool) -> Problem:
+    def of(cls, read: Reading, S1: Sides, sim: SimilarityMatrix) -> Problem:
         """Return what was read, of landmarks S1 with which the block begins."""
-        R = read.C if read.R is None else read.R
-        problem = cls(read.A.astype(float), read.C, None if symmetric else R, S1)
+        R = None if sim.symmetric else read.C if read.R is None else read.R
+        one = not isinstance(sim.extent, tuple)
+        problem = cls(read.A.astype(float), read.C, R, S1, one)
         exponent = _scale.exponent(problem.largest)
         return problem.divided(exponent if abs(exponent) > COMMON else 0)
 
@@ -119,7 +130,7 @@ class Problem:
             return self
         A, C = np.ldexp(self.A, -exponent), np.ldexp(self.C, -exponent)
         R = None if self.R is None else np.ldexp(self.R, -exponent)
-        return Problem(A, C, R, self.S1, self.exponent + exponent)
+        return replace(self, A=A, C=C, R=R, exponent=self.exponent + exponent)
 
     def factors(self, ridge: float) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return C, U and R of K ~ C U R^T, in the units of the matrix."""
@@ -135,24 +146,32 @@ class Problem:
             part[rows, np.arange(rows.size)] -= tau
             return part
 
-        A, C = less(self.A, np.arange(len(self.A))), less(self.C, self.S1)
-        return replace(
-            self, A=A, C=C, R=None if self.R is None else less(self.R, self.S1)
-        )
+        A, C = less(self.A, np.arange(len(self.A))), less(self.C, self.S1.columns)
+        R = None if self.R is None else less(self.R, self.S1.rows)
+        return replace(self, A=A, C=C, R=R)
+
+    @property
+    def s1(self) -> tuple[int, int]:
+        """How many landmarks there are among the rows and the columns."""
+        return self.S1.rows.size, self.S1.columns.size
 
     @cached_property
     def fit(self) -> _Fit:
         """The fits to the whole block."""
-        return self._fit(np.arange(len(self.A)), self.S1.size)
+        return self._without(Sides.same(np.zeros(0, int)), self.s1)
 
-    def _fit(self, kept: np.ndarray, s1: int) -> _Fit:
-        """Return the fits to a part of the block that begins with s1 landmarks."""
-        return _Fit(self.A[np.ix_(kept, kept)], s1, self.R is None, self.C.dtype)
+    def _without(self, fold: Sides, s1: tuple[int, int]) -> _Fit:
+        """Return the fits to the rest of the block, which begins with s1 landmarks."""
+        kept = map(_others, self.A.shape, fold)
+        return _Fit(self.A[np.ix_(*kept)], s1, self.R is None, self.C.dtype)
 
-    def _grams(self, items: np.ndarray | slice) -> list[np.ndarray]:
-        """Return C^T C of some items, and R^T R where there is R."""
+    def _grams(self, but: Sides | None = None) -> list[np.ndarray]:
+        """Return C^T C without some rows, and where there is R, R^T R of columns."""
         sides = [self.C] if self.R is None else [self.C, self.R]
-        parts = (side[items].astype(float, copy=False) for side in sides)
+        if but is not None:
+            pairs = zip(sides, but, strict=False)
+            sides = [side[_others(len(side), items)] for side, items in pairs]
+        parts = (side.astype(float, copy=False) for side in sides)
         return [part.T @ part for part in parts]
 
     def ridges(self) -> np.ndarray:
@@ -161,10 +180,12 @@ class Problem:
         P K P is never larger than K, whose norm the columns tell roughly. Where all are
         too large the ridge is infinite.
         """
-        fit, grams = self.fit, self._grams(slice(None))
+        fit, grams = self.fit, self._grams()
         sides = fit.left, fit.right
         ridges = RIDGES * max(side.sigma.max(initial=0) for side in sides) ** 2
-        square = len(self.C) / self.S1.size * np.mean([np.trace(G) for G in grams])
+        lengths = (len(self.C) if self.R is None else len(self.R)), len(self.C)
+        shares = zip(lengths, self.s1[::-1], grams, strict=False)  # of each side in K
+        square = np.mean([n / s * np.trace(G) for n, s, G in shares])
         left, right = (
             side.Q.T @ gram @ side.Q
             for side, gram in zip(sides, (grams[0], grams[-1]), strict=True)
@@ -172,7 +193,7 @@ class Problem:
         squares = np.concatenate(
             [
                 np.einsum("kab,kab->k", left @ middle, middle @ right)
-                for middle in map(fit.filtered, _few(ridges, self.S1.size**2))
+                for middle in map(fit.filtered, _few(ridges, prod(self.s1)))
             ]
         )
         good = squares <= TOO_LARGE**2 * square
@@ -180,7 +201,8 @@ class Problem:
 
     def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
         """Return the best ridge, and for each fold its squared error on the rest."""
-        if len(self.A) - self.S1.size < 2:
+        unseen = np.subtract(self.A.shape, self.s1).min()
+        if unseen < (2 if self.has_diagonal else 1):
             return 0.0 if ridge == "cv" else float(ridge), np.zeros(1)
         ridges = self.ridges() if ridge == "cv" else np.array([float(ridge)])
         errors = self.held_out_errors(ridges)
@@ -192,62 +214,76 @@ class Problem:
 
         That is K[S2 - S1, S2 - S1] off the diagonal: entries with an item of the fold.
         """
-        A, s1 = self.A, self.S1.size
-        held_out = np.arange(s1, len(A))
-        if held_out.size < 2 * N_FOLDS:
-            folds = [np.array(pair) for pair in combinations(held_out, 2)]
-        else:
-            folds = np.array_split(held_out, N_FOLDS)
+        A, (r, c) = self.A, self.s1
+        held_out, folds = Sides(*map(np.arange, self.s1, A.shape)), self._folds()
         errors = np.zeros((len(folds), ridges.size))
         for k, fold in enumerate(folds):
-            fit = self._fit(np.setdiff1d(np.arange(len(A)), fold), s1)
-            blocks = [(fold, held_out), (held_out, fold)]
+            fit = self._without(fold, self.s1)
+            blocks = [(fold.rows, held_out.columns), (held_out.rows, fold.columns)]
             for rows, columns in blocks[: 1 if self.R is None else 2]:
-                left, right = A[rows, :s1] @ fit.left.Q, A[:s1, columns].T @ fit.right.Q
-                size = max(s1, rows.size) * max(s1, columns.size)
+                left, right = A[rows, :c] @ fit.left.Q, A[:r, columns].T @ fit.right.Q
+                size = max(c, rows.size) * max(r, columns.size)
                 errors[k] += np.concatenate(
                     [
-                        _squared_errors(A, rows, columns, fit.predict(left, right, few))
+                        self._squares(rows, columns, fit.predict(left, right, few))
                         for few in _few(ridges, size)
                     ]
                 )
         return errors
+
+    def _folds(self) -> list[Sides]:
+        """Cut the rows and the columns of the block that are no landmarks."""
+        rows, columns = map(np.arange, self.s1, self.A.shape)
+        if self.has_diagonal and rows.size < 2 * N_FOLDS:
+            pairs = combinations(rows, 2)  # a pair off the diagonal in each
+            return [Sides.same(np.array(pair)) for pair in pairs]
+        number = min(N_FOLDS, max(rows.size, columns.size))
+        sides = (np.array_split(side, number) for side in (rows, columns))
+        return [Sides(*fold) for fold in zip(*sides, strict=True)]
+
+    def _squares(
+        self, rows: np.ndarray, columns: np.ndarray, predictions: np.ndarray
+    ) -> np.ndarray:
+        """Return the squared error of each prediction of a block, off the diagonal."""
+        errors = self.A[np.ix_(rows, columns)] - predictions
+        if self.has_diagonal:
+            errors *= rows[:, None] != columns
+        return np.einsum("kij,kij->k", errors, errors)
 
     def landmark_errors(self, ridges: np.ndarray) -> np.ndarray:
         """Return the squared error of each fold of landmarks and ridge in its columns.
 
         The fit does without the fold: with Y = U B^T ``|C_fold - C_kept Y|^2``.
         """
-        A, s1 = self.A, self.S1.size
-        grams = self._grams(np.setdiff1d(np.arange(len(self.C)), self.S1))
-        folds = np.array_split(np.arange(s1), min(LANDMARK_FOLDS, s1))
-        errors = np.zeros((len(folds), ridges.size))
-        for k, fold in enumerate(folds):
-            inner = np.setdiff1d(np.arange(s1), fold)
-            fit = self._fit(np.setdiff1d(np.arange(len(A)), fold), inner.size)
-            for few in _few(np.arange(ridges.size), s1**2):
+        A, grams = self.A, self._grams(but=self.S1)
+        number = min(LANDMARK_FOLDS, max(self.s1))
+        every = Sides(*map(np.arange, self.s1))
+        parts = (np.array_split(side, number) for side in every)
+        errors = np.zeros((number, ridges.size))
+        for k, fold in enumerate(starmap(Sides, zip(*parts, strict=True))):
+            inner = Sides(*map(np.setdiff1d, every, fold))
+            fit = self._without(fold, (inner.rows.size, inner.columns.size))
+            for few in _few(np.arange(ridges.size), prod(self.s1)):
                 U = fit.core(ridges[few])
-                weights = [U @ A[np.ix_(inner, fold)]]
+                weights = [(inner.columns, U @ A[np.ix_(inner.rows, fold.columns)])]
                 if self.R is not None:
-                    weights.append(np.swapaxes(U, -1, -2) @ A[np.ix_(fold, inner)].T)
-                for gram, Y in zip(grams, weights, strict=True):
-                    both = np.zeros((few.size, s1, fold.size))
-                    both[:, inner] = -Y
-                    both[:, fold, np.arange(fold.size)] = 1
+                    V = np.swapaxes(U, -1, -2) @ A[np.ix_(fold.rows, inner.columns)].T
+                    weights.append((inner.rows, V))
+                sides = zip(grams, weights, (fold.columns, fold.rows), strict=False)
+                for gram, (kept, Y), left_out in sides:
+                    both = np.zeros((few.size, len(gram), left_out.size))
+                    both[:, kept] = -Y
+                    both[:, left_out, np.arange(left_out.size)] = 1
                     errors[k, few] += np.einsum("kab,kab->k", gram @ both, both)
         return np.maximum(errors, 0)  # against rounding
+
+
+def _others(n: int, items: np.ndarray) -> np.ndarray:
+    """Return the numbers from 0 to n - 1 without some."""
+    return np.delete(np.arange(n), items)
 
 
 def _few(ridges: np.ndarray, size: int) -> list[np.ndarray]:
     """Cut the ridges so that a stack of matrices of that size takes little memory."""
     parts = np.clip(ridges.size * size // STACKED, 1, ridges.size)
     return np.array_split(ridges, parts)
-
-
-def _squared_errors(
-    A: np.ndarray, rows: np.ndarray, columns: np.ndarray, predictions: np.ndarray
-) -> np.ndarray:
-    """Return the squared error of each prediction of A, off its diagonal."""
-    errors = A[np.ix_(rows, columns)] - predictions
-    errors *= rows[:, None] != columns
-    return np.einsum("kij,kij->k", errors, errors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from inspect import signature
 from typing import Any
 
-from simlib._checks import one_of, whole_number
+from simlib._checks import TAKES_BOTH, one_of, whole_number
 from simlib.approximation.anchored import anchored, anchored_plan
 from simlib.approximation.cur import (
     sicur,
@@ -24,26 +24,27 @@ from simlib.approximation.plan import Method, last
 from simlib.approximation.rpcholesky import rpcholesky, rpcholesky_plan
 from simlib.approximation.sms import sms_nystrom, sms_plan
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
+from simlib.similarity.known import Extent, shape_of
 
 __all__ = ["COMPANION_METHODS", "METHODS", "largest"]
 
 METHODS: dict[str, Method] = {
     "nystrom": Method(nystrom, nystrom_plan),
     "sms_nystrom": Method(sms_nystrom, sms_plan),
-    "skeleton": Method(skeleton, skeleton_plan),
-    "sicur": Method(sicur, sicur_plan),
-    "stacur": Method(stacur, stacur_plan),
+    "skeleton": Method(skeleton, skeleton_plan, two=True),
+    "sicur": Method(sicur, sicur_plan, two=True),
+    "stacur": Method(stacur, stacur_plan, two=True),
     "rpcholesky": Method(rpcholesky, rpcholesky_plan),
-    "tikhonov": Method(tikhonov, tikhonov_plan),
+    "tikhonov": Method(tikhonov, tikhonov_plan, two=True),
 }
 COMPANION_METHODS: dict[str, Method] = {
-    "anchored": Method(anchored, anchored_plan),
+    "anchored": Method(anchored, anchored_plan, two=True),
 }
 
 
 def largest(
     method: str,
-    n: int,
+    n: Extent,
     calls: float,
     *,
     symmetric: bool = True,
@@ -56,8 +57,8 @@ def largest(
     ----------
     method : str
         A name in `METHODS` or `COMPANION_METHODS`.
-    n : int
-        Number of items.
+    n : int or tuple of two
+        Number of items, or of the rows and columns of two collections.
     calls : int
         Budget of similarity calls.
     symmetric : bool, default=True
@@ -71,8 +72,9 @@ def largest(
     Returns
     -------
     int
-        Between 1 and n. Methods with two independent draws make at most `calls` calls,
-        the others at most that and as close as a whole landmark allows.
+        Between 1 and n, of either side where there are two. Methods with two
+        independent draws make at most `calls` calls, the others at most that and as
+        close as a whole landmark allows.
 
     Raises
     ------
@@ -85,10 +87,15 @@ def largest(
     >>> largest("nystrom", 1000, 50_000)
     51
     """
-    chosen, n = named(method, options), whole_number(n, "The number of items", 1)
+    chosen = named(method, options)
+    two = isinstance(n, tuple)
+    if two and not chosen.two:
+        raise ValueError(f"{method} is for one collection.{TAKES_BOTH}")
+    sizes = [whole_number(size, "The number of items", 1) for size in shape_of(n)]
+    extent = tuple(sizes) if two else sizes[0]
 
     def cost(s: int) -> int:
-        plan = chosen.plan(n, s, **options)
+        plan = chosen.plan(extent, s, **options)
         return plan.cost(symmetric=symmetric, diagonal_known=diagonal_known)
 
     if not cost(1) <= calls:
@@ -96,7 +103,7 @@ def largest(
             f"A budget of {calls} calls does not pay for one landmark: that costs "
             f"{cost(1)}."
         )
-    return last(1, n, lambda s: cost(s) <= calls)
+    return last(1, min(sizes), lambda s: cost(s) <= calls)
 
 
 def named(method: str, options: dict[str, Any]) -> Method:

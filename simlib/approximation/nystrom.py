@@ -17,11 +17,10 @@ import numpy as np
 import scipy.linalg
 
 from simlib import _scale
-from simlib._checks import word_or_number
+from simlib._checks import TAKES_BOTH, one_collection, word_or_number
 from simlib._typing import Indices
 from simlib.approximation.fit import TOO_LARGE, Problem, smallest_inverted
-from simlib.approximation.plan import Plan, nominal
-from simlib.landmarks import draw
+from simlib.approximation.plan import Plan, drawn, nominal
 from simlib.lowrank import LowRank
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
@@ -98,13 +97,14 @@ def nystrom(
     True
     """
     sim = check_similarity(sim)
+    n = one_collection(sim, "have a Nyström approximation", TAKES_BOTH)
     if rcond is not None:
         word_or_number(rcond, ["cv"], "rcond", 0, 1)
-    choose = partial(draw, landmarks=landmarks, rng=rng)
-    plan = nystrom_plan(sim.n, n_landmarks, rcond=rcond, draw=choose)
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = nystrom_plan(n, n_landmarks, rcond=rcond, draw=choose)
     S, read = plan.columns, plan.read(sim)
     if rcond == "cv":
-        rcond = _cross_validated(Problem.of(read, S, symmetric=sim.symmetric))
+        rcond = _cross_validated(Problem.of(read, plan.landmarks, sim))
     core = pinv(read.C[S], symmetric=sim.symmetric, rcond=rcond)
     return LowRank(
         read.C,
@@ -134,7 +134,7 @@ def nystrom_plan(
 
 def _cross_validated(problem: Problem) -> float:
     """Return the cut-off that fits the block best, off its diagonal."""
-    A, C, s = problem.A, problem.C.astype(float, copy=False), problem.S1.size
+    A, C, s = problem.A, problem.C.astype(float, copy=False), problem.s1[1]
     R = C if problem.R is None else problem.R.astype(float, copy=False)
     least = smallest_inverted(problem.C.dtype)
     cutoffs = np.append(least, CUTOFFS[least < CUTOFFS])

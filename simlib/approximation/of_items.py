@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from simlib._checks import one_of, square
+from simlib._checks import one_collection, one_of, square
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity import Similarity
@@ -94,7 +94,9 @@ class OfItems(BaseEstimator):
                 )
             if isinstance(base := getattr(kernel, "base", None), InnerProducts):
                 return check_similarity(InnerProducts(base.Z[items]))
-            return Subset(check_similarity(kernel), items)
+            kernel = check_similarity(kernel)
+            one_collection(kernel, "are a kernel")
+            return Subset(kernel, items)
         if kernel == "precomputed":
             square(np.shape(items), "is a precomputed kernel")
             return Similarity.from_matrix(items)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from simlib._checks import whole_number
-from simlib.approximation.plan import Plan
+from simlib.approximation.plan import Plan, Sides
 from simlib.lowrank import LowRank
 from simlib.lowrank.lowrank import Closed
 from simlib.similarity.source import Source
@@ -25,15 +25,15 @@ WHOLE = "its factors are singular vectors of all of K; tikhonov takes new items 
 def optimal(sim: Source, rank: int) -> LowRank:
     """Return the best approximation of rank `rank` in the Frobenius norm.
 
-    Calls: ``n (n + 1) / 2``; asymmetric ``n^2``. Flops: O(n^3), of
+    Calls: ``n (n + 1) / 2``; asymmetric ``m n``. Flops: O(m n min(m, n)), of
     ``scipy.linalg.eigh`` where K is symmetric, else ``scipy.linalg.svd``.
 
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix; every entry is read.
+        The matrix, of one collection or of two; every entry is read.
     rank : int
-        1 to n.
+        1 to min(m, n).
 
     Returns
     -------
@@ -43,7 +43,7 @@ def optimal(sim: Source, rank: int) -> LowRank:
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        The rank does not lie between 1 and n; as for any request to `sim`.
+        The rank is out of range; as for any request to `sim`.
 
     Examples
     --------
@@ -54,15 +54,15 @@ def optimal(sim: Source, rank: int) -> LowRank:
     0.385
     """
     sim = check_similarity(sim)
-    rank = whole_number(rank, "rank", 1, sim.n)
-    plan = Plan(sim.n, block=np.arange(sim.n))
+    rank = whole_number(rank, "rank", 1, min(sim.shape))
+    plan = Plan(sim.extent, block=Sides(*map(np.arange, sim.shape)))
     K = plan.read(sim).A.astype(float)
     if sim.symmetric:
         values, vectors = np.linalg.eigh(K)
         best = np.argsort(-np.abs(values), kind="stable")[:rank]
         factors = [vectors[:, best], np.diag(values[best])]
     else:
-        left, sigma, right = np.linalg.svd(K)
+        left, sigma, right = np.linalg.svd(K, full_matrices=False)
         factors = [left[:, :rank], np.diag(sigma[:rank]), right[:rank].T]
     parts = [factor.astype(sim.dtype) for factor in factors]
     return Closed(*parts, calls=plan.calls(sim), method="optimal", reason=WHOLE)

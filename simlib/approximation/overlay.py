@@ -9,21 +9,26 @@ Equation :eq:`eq:overlay` of the book.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib._checks import indices
+from simlib._checks import a_pair, indices
 from simlib.approximation.error import check_approximation
+from simlib.approximation.plan import Sides
 from simlib.lowrank import LowRank
 from simlib.similarity.source import Source
-from simlib.similarity.views import check_similarity
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
-__all__ = ["overlay"]
+__all__ = ["corrections", "overlay"]
 
 
 def overlay(
-    sim: Source, approximation: LowRank, sample: ArrayLike = ()
+    sim: Source,
+    approximation: LowRank,
+    sample: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
 ) -> scipy.sparse.csr_array:
     """Return the residual that corrects an approximation where it looked.
 
@@ -33,17 +38,17 @@ def overlay(
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix; the columns and rows of the landmarks and the block of
-        `sample` are asked for, which costs nothing where a method has read them.
+        The matrix; the columns and rows of the landmarks and the block of `sample` are
+        asked for, which costs nothing where a method has read them.
     approximation : LowRank
         Without a residual, with its landmarks.
     sample : array of int, optional
         Items whose principal block was read besides: S2 of `sms_nystrom` and
-        `tikhonov`.
+        `tikhonov`. Of two collections a pair, rows and columns.
 
     Returns
     -------
-    csr_array of shape (n, n)
+    csr_array of shape (m, n)
         To pass as ``residual`` of a `LowRank` with the same factors. About 2 n l
         entries for l landmarks, plus those of the block.
 
@@ -67,6 +72,17 @@ def overlay(
     True
     """
     sim = check_similarity(sim)
+    sides: Any = ((), ())
+    if sample is not None:
+        two = isinstance(sim.extent, tuple)
+        sides = a_pair(sample, "sample") if two else (sample, sample)
+    return corrections(sim, approximation, Sides(*sides))
+
+
+def corrections(
+    sim: SimilarityMatrix, approximation: LowRank, sample: Sides
+) -> scipy.sparse.csr_array:
+    """Return the residual of `overlay`, for a sample of rows and columns."""
     check_approximation(approximation, sim.shape)
     columns = approximation.landmarks
     rows = columns if approximation.symmetric else approximation.row_landmarks
@@ -77,12 +93,16 @@ def overlay(
         )
     if sim.symmetric:
         rows = columns = np.union1d(rows, columns)
+    m, n = sim.shape
     left, core, right = approximation.left, approximation.core, approximation.right
-    everything, sample = np.arange(sim.n), indices(sample, sim.n, "Items of the sample")
+    i, j = (
+        indices(items, n, "Items of the sample")
+        for items, n in zip(sample, sim.shape, strict=True)
+    )
     places = [
-        (everything, columns),
-        (rows, np.setdiff1d(everything, columns)),
-        (np.setdiff1d(sample, rows), np.setdiff1d(sample, columns)),
+        (np.arange(m), columns),
+        (rows, np.setdiff1d(np.arange(n), columns)),
+        (np.setdiff1d(i, rows), np.setdiff1d(j, columns)),
     ]
     parts = []
     for i, j in places:

@@ -4,27 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from math import ceil
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from simlib.landmarks import sample_size
+from simlib._checks import a_pair
+from simlib.landmarks import draw, sample_size
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.known import Extent, shape_of
 from simlib.similarity.requests import Block, Pairs, Region
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Method", "Plan", "Reading", "last", "nominal"]
+__all__ = [
+    "Method",
+    "Number",
+    "Plan",
+    "Reading",
+    "Sides",
+    "drawn",
+    "last",
+    "nominal",
+]
+
+Number: TypeAlias = int | tuple[int, int] | None
+"""Landmarks of one collection, or of both; or those of the rows and of the columns."""
 
 
-def _none() -> np.ndarray:
-    return np.zeros(0, dtype=np.intp)
+class Sides(NamedTuple):
+    """Items among the rows and among the columns: the same ones of one collection."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+
+    @classmethod
+    def same(cls, items: np.ndarray) -> Sides:
+        """Return the same items on both sides."""
+        return cls(items, items)
+
+
+def _none() -> Sides:
+    return Sides.same(np.zeros(0, dtype=np.intp))
 
 
 class Reading(NamedTuple):
     """What was read: of a plan all that it holds."""
 
-    C: np.ndarray  # columns, (n, s1)
+    C: np.ndarray  # columns, (m, s1)
     R: np.ndarray | None  # transposed rows, (n, s2)
     A: np.ndarray  # block
     diagonal: np.ndarray | None
@@ -32,16 +59,16 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a method reads of an n x n matrix: it is told, priced and read here alone.
+    """What a method reads of a matrix: it is told, priced and read here alone.
 
     Parameters
     ----------
-    columns : array of int
-        S1, the landmarks: items whose columns are read whole.
+    landmarks : Sides
+        S1: the items whose columns are read whole, and those for rows.
     rows : array of int, optional
         S2 of the CUR family: items whose rows are read whole. None means none where the
         matrix is symmetric, and the rows of the landmarks where it is not.
-    block : array of int
+    block : Sides
         S2 of the other methods: items whose similarities among each other are read.
     diagonal : bool
         Whether the diagonal is read.
@@ -49,22 +76,29 @@ class Plan:
         Items in S2 for each landmark; of a smaller plan too.
     """
 
-    n: int
-    columns: np.ndarray = field(default_factory=_none)
+    extent: Extent
+    landmarks: Sides = field(default_factory=_none)
     rows: np.ndarray | None = None
-    block: np.ndarray = field(default_factory=_none)
+    block: Sides = field(default_factory=_none)
     diagonal: bool = False
     oversampling: float = 1.0
 
+    @property
+    def columns(self) -> np.ndarray:
+        """The items whose columns are read whole."""
+        return self.landmarks.columns
+
     def cost(self, *, symmetric: bool = True, diagonal_known: bool = False) -> int:
         """Return the distinct pairs in it, unordered if symmetric."""
+        symmetric = symmetric and not isinstance(self.extent, tuple)
         region = Region(
-            self.n,
+            self.extent,
             self._requests(symmetric),
             symmetric=symmetric,
             diagonal=not diagonal_known,
         )
-        apart = self.n - region.on_diagonal if self.diagonal else 0
+        n, _ = shape_of(self.extent)
+        apart = n - region.on_diagonal if self.diagonal else 0
         return len(region) + (0 if diagonal_known else apart)
 
     def calls(self, sim: SimilarityMatrix) -> int:
@@ -89,7 +123,10 @@ class Plan:
         low = last(
             0, self.columns.size - 1, lambda s: price(self.first(s)) <= sim.remaining
         )
-        fitting = f"{low} would fit" if low else "not one would fit"
+        fitting = "not one would fit"
+        if low:
+            r, s = (side.size for side in self.first(low).landmarks)
+            fitting = f"{s if r == s else (r, s)} would fit"
         failed = f" ({sim.failed} failed)" if sim.failed else ""
         return BudgetExceeded(
             f"This takes up to {needed} evaluations, and of the limit of {sim.limit} "
@@ -99,13 +136,18 @@ class Plan:
         )
 
     def first(self, n_landmarks: int) -> Plan:
-        """Return the plan of the first landmarks alone."""
-        sample = sample_size(self.n, n_landmarks, self.oversampling)
+        """Return the plan of the first landmarks alone, so many of the columns."""
+        rows, columns = self.landmarks
+        s1 = ceil(n_landmarks * rows.size / max(columns.size, 1)), n_landmarks
+        s2 = [
+            sample_size(n, s, self.oversampling)
+            for n, s in zip(shape_of(self.extent), s1, strict=True)
+        ]
         return replace(
             self,
-            columns=self.columns[:n_landmarks],
-            rows=None if self.rows is None else self.rows[:sample],
-            block=self.block[:sample],
+            landmarks=Sides(rows[: s1[0]], columns[: s1[1]]),
+            rows=None if self.rows is None else self.rows[: s2[0]],
+            block=Sides(self.block.rows[: s2[0]], self.block.columns[: s2[1]]),
         )
 
     def read(self, sim: SimilarityMatrix) -> Reading:
@@ -120,63 +162,115 @@ class Plan:
         return Reading(C=C, R=R[0].T if R else None, A=A, diagonal=diagonal)
 
     def _pairs(self) -> Pairs | None:
-        every = np.arange(self.n)
+        every = np.arange(shape_of(self.extent)[0])
         return (every, every) if self.diagonal else None
 
     def _rows(self, symmetric: bool) -> np.ndarray | None:
-        return self.columns if self.rows is None and not symmetric else self.rows
+        if self.rows is None and not symmetric:
+            return self.landmarks.rows
+        return self.rows
 
     def _requests(self, symmetric: bool) -> list[Block]:
         """Return what is asked for, in the order in which it is."""
         rows = self._rows(symmetric)
         lines: list[Block] = [] if rows is None else [(rows, None)]
-        return [*lines, (None, self.columns), (self.block, self.block)]
+        return [*lines, (None, self.columns), self.block]
+
+
+def drawn(
+    extent: Extent,
+    n_landmarks: Any,
+    oversampling: float = 1,
+    *,
+    nested: bool = True,
+    landmarks: Any = None,
+    rng: int | np.random.Generator | None = None,
+) -> tuple[Sides, Sides]:
+    """Return S1 and S2 by `simlib.landmarks.draw`.
+
+    Of two collections numbers and given landmarks are pairs, for rows and columns; one
+    number is for both.
+    """
+    if not isinstance(extent, tuple):
+        S1, S2 = draw(
+            extent,
+            n_landmarks,
+            oversampling,
+            nested=nested,
+            landmarks=landmarks,
+            rng=rng,
+        )
+        return Sides.same(S1), Sides.same(S2)
+    rng, given = np.random.default_rng(rng), (None, None)
+    if landmarks is not None:
+        given = a_pair(landmarks, "landmarks")
+    sides = zip(extent, _numbers(n_landmarks), given, strict=True)
+    rows, columns = (
+        draw(n, number, oversampling, landmarks=items, rng=rng)
+        for n, number, items in sides
+    )
+    return Sides(rows[0], columns[0]), Sides(rows[1], columns[1])
 
 
 def nominal(
-    n: int, n_landmarks: int, oversampling: float = 1, *, nested: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return S1 and S2 as `draw` does, but the same ones always.
+    extent: Extent,
+    n_landmarks: Number,
+    oversampling: float = 1,
+    *,
+    nested: bool = True,
+) -> tuple[Sides, Sides]:
+    """Return S1 and S2 as `drawn` does, but the same ones always.
 
     Those drawn independently have as few items in common as can be: the dearest draw,
     unless the matrix is not symmetric and its diagonal known.
     """
-    sample = sample_size(n, n_landmarks, oversampling)
-    S2 = np.arange(sample) if nested else np.arange(n - sample, n)
-    return np.arange(n_landmarks), S2
+    numbers = _numbers(n_landmarks)
+    S1 = Sides(*map(np.arange, numbers))
+    S2 = []
+    for n, number in zip(shape_of(extent), numbers, strict=True):
+        sample = sample_size(n, number, oversampling)
+        S2.append(np.arange(sample) if nested else np.arange(n - sample, n))
+    return S1, Sides(*S2)
 
 
-def _overlapping(
-    n: int, n_landmarks: int, oversampling: float = 1, *, nested: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
+def _numbers(n_landmarks: Any) -> tuple[Any, Any]:
+    """Return the numbers of landmarks of rows and columns."""
+    if isinstance(n_landmarks, tuple | list):
+        return a_pair(n_landmarks, "n_landmarks")
+    return n_landmarks, n_landmarks
+
+
+def _overlapping(extent: Extent, n_landmarks: Number, *sizes: float, **_: Any) -> Any:
     """Return S1 and S2 with as many items in common as can be."""
-    return nominal(n, n_landmarks, oversampling)
+    return nominal(extent, n_landmarks, *sizes)
 
 
 @dataclass(frozen=True)
 class Method:
     """A method, ``function(sim, n_landmarks, *, rng, **options)``, and what it reads.
 
-    ``plan(n, n_landmarks, *, draw=nominal, **options)`` is the largest that the method
-    may need; it ignores options that do not matter.
+    ``plan(extent, n_landmarks, *, draw=nominal, **options)``, with n of one collection
+    or (m, n) of two, is the largest that the method may need; it ignores options that
+    do not matter.
     """
 
     function: Callable[..., LowRank]
     plan: Callable[..., Plan]
+    two: bool = False  # whether it takes two collections
 
     def calls(
         self,
-        n: int,
-        n_landmarks: int,
+        extent: Extent,
+        n_landmarks: Number,
         *,
         symmetric: bool = True,
         diagonal_known: bool = False,
         **options: Any,
     ) -> int:
         """Return the distinct pairs that it reads for this many landmarks, at most."""
-        plans = [self.plan(n, n_landmarks, **options)]
+        plans = [self.plan(extent, n_landmarks, **options)]
         if diagonal_known and not symmetric:  # the more in common the fewer known ones
-            plans.append(self.plan(n, n_landmarks, draw=_overlapping, **options))
+            plans.append(self.plan(extent, n_landmarks, draw=_overlapping, **options))
         return max(
             plan.cost(symmetric=symmetric, diagonal_known=diagonal_known)
             for plan in plans

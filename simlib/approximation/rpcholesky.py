@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 from simlib import _scale
 from simlib._checks import finite, symmetric, whole_number
 from simlib._typing import Indices
-from simlib.approximation.plan import Plan, nominal
-from simlib.landmarks import draw
+from simlib.approximation.plan import Plan, Sides, drawn, nominal
 from simlib.lowrank import LowRank
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
@@ -103,7 +102,7 @@ def rpcholesky(
     block_size = whole_number(block_size, "block_size", 1)
     tol = finite(tol, "tol", 0, 1)
     plan = rpcholesky_plan(
-        sim.n, n_landmarks, draw=partial(draw, landmarks=landmarks, rng=rng)
+        sim.n, n_landmarks, draw=partial(drawn, landmarks=landmarks, rng=rng)
     )
     S = plan.columns
     if landmarks is not None:
@@ -302,7 +301,7 @@ class _Entries:
             return
         sim, n = self.sim, self.sim.n
         landmarks = np.asarray(landmarks, dtype=np.intp)
-        decided = Plan(n, landmarks, diagonal=True)
+        decided = Plan(n, Sides.same(landmarks), diagonal=True)
         price = decided.price(sim)
         if price == 0:
             return
@@ -312,7 +311,7 @@ class _Entries:
         def most(plan: Plan) -> int:
             return plan.price(sim.blank()) - known
 
-        plan = Plan(n, order[: self.most], diagonal=True)
+        plan = Plan(n, Sides.same(order[: self.most]), diagonal=True)
         if most(plan) > sim.remaining:
             raise plan.exceeded(sim, most(plan), most)
         self._affordable = True

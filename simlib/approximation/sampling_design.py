@@ -16,8 +16,8 @@ import scipy.special
 import scipy.stats
 
 from simlib.lowrank import LowRank
-from simlib.lowrank.tall import dense
-from simlib.similarity.source import Source
+from simlib.lowrank.tall import dense, triangle
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Strata", "contains", "features", "pool"]
 
@@ -106,7 +106,7 @@ def contains(keys: np.ndarray, asked: np.ndarray) -> np.ndarray:
 
 
 def pool(
-    sim: Source,
+    sim: SimilarityMatrix,
     known: np.ndarray,
     unknown: int,
     n_pairs: int,
@@ -116,12 +116,12 @@ def pool(
 
     `known` are the sorted numbers i n + j of the others, i <= j if symmetric.
     """
-    size = max(POOL, 8 * n_pairs)
+    size, (m, n) = max(POOL, 8 * n_pairs), sim.shape
     if unknown <= 4 * size:
         found = [np.zeros((2, 0), dtype=int)]
-        step = max(1, POOL // sim.n)
-        for k in range(0, sim.n, step):
-            i, j = np.indices((min(step, sim.n - k), sim.n)).reshape(2, -1)
+        step = max(1, POOL // n)
+        for k in range(0, m, step):
+            i, j = np.indices((min(step, m - k), n)).reshape(2, -1)
             found.append(_unknown(sim, known, i + k, j))
         i, j = np.concatenate(found, axis=1)
         if unknown <= size:
@@ -130,35 +130,53 @@ def pool(
         return i[chosen], j[chosen]
     keys = np.zeros(0, dtype=int)
     while keys.size < size:
-        i, j = rng.integers(sim.n, size=(2, size))
+        i, j = rng.integers([[m], [n]], size=(2, size))
         if sim.symmetric:
             i, j = np.minimum(i, j), np.maximum(i, j)
         i, j = _unknown(sim, known, i, j)
-        keys = np.sort(np.append(keys, i * sim.n + j))
+        keys = np.sort(np.append(keys, i * n + j))
         keys = keys[np.append(True, keys[1:] > keys[:-1])]
     keys = np.sort(rng.choice(keys, size, replace=False))
-    return np.divmod(keys, sim.n)
+    return np.divmod(keys, n)
 
 
 def _unknown(
-    sim: Source, known: np.ndarray, i: np.ndarray, j: np.ndarray
+    sim: SimilarityMatrix, known: np.ndarray, i: np.ndarray, j: np.ndarray
 ) -> np.ndarray:
     """Return those of the pairs that are off the diagonal, ordered and not known."""
-    off = i < j if sim.symmetric else i != j
-    i, j = i[off], j[off]
-    return np.stack([i, j])[:, ~contains(known, i * sim.n + j)]
+    if not isinstance(sim.extent, tuple):
+        off = i < j if sim.symmetric else i != j
+        i, j = i[off], j[off]
+    return np.stack([i, j])[:, ~contains(known, i * sim.shape[1] + j)]
 
 
 def features(
-    approximation: LowRank, i: np.ndarray, j: np.ndarray
+    approximation: LowRank, i: np.ndarray, j: np.ndarray, *, two: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the likeness and the predicted similarity of pairs."""
+    """Return the likeness and the predicted similarity of pairs.
+
+    Of two collections in place of the likeness how large row and column are.
+    """
+    if two:
+        rows, columns = _lengths(approximation)
+        return rows[i] * columns[j], approximation.entries(i, j).astype(float)
     profiles = _profiles(approximation)
     alike = LowRank(profiles, np.eye(profiles.shape[1]))
     prediction = approximation.entries(i, j).astype(float)
     if not approximation.symmetric:
         prediction += approximation.entries(j, i)
     return alike.entries(i, j), prediction
+
+
+def _lengths(approximation: LowRank) -> list[np.ndarray]:
+    """Return the norms of the rows and of the columns of the factor part, over one."""
+    lengths = []
+    for K in (approximation, approximation.T):
+        left, right = dense(K.left).astype(float), dense(K.right).astype(float)
+        half = left @ (K.core @ triangle(right).T)
+        length = np.linalg.norm(half, axis=1)
+        lengths.append(length / (length.max() or 1))
+    return lengths
 
 
 def _profiles(approximation: LowRank) -> np.ndarray:

@@ -20,8 +20,7 @@ from simlib._checks import finite, one_of, symmetric, word_or_number
 from simlib._typing import Indices
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
-from simlib.approximation.plan import Plan, nominal
-from simlib.landmarks import draw
+from simlib.approximation.plan import Plan, Sides, drawn, nominal
 from simlib.lowrank import LowRank
 from simlib.lowrank.lowrank import Closed
 from simlib.similarity.source import Source
@@ -113,7 +112,7 @@ def sms_nystrom(
         n_landmarks,
         oversampling,
         shift=shift,
-        draw=partial(draw, landmarks=landmarks, rng=rng),
+        draw=partial(drawn, landmarks=landmarks, rng=rng),
     )
     S1, (C, _, block, _) = plan.columns, plan.read(sim)
     W = C[S1].astype(float)
@@ -151,7 +150,7 @@ def sms_plan(
     """Return what `sms_nystrom` reads."""
     S1, S2 = draw(n, n_landmarks, oversampling)
     if shift == "exact":
-        S2, oversampling = np.arange(n), np.inf
+        S2, oversampling = Sides.same(np.arange(n)), np.inf
     elif shift != "submatrix":
         S2, oversampling = S1, 1
     return Plan(n, S1, block=S2, oversampling=oversampling)

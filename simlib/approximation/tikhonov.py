@@ -20,13 +20,14 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from simlib._checks import one_of, word_or_number
+from simlib._checks import one_collection, one_of, word_or_number
 from simlib._typing import Indices
 from simlib.approximation.fit import Problem, in_units
-from simlib.approximation.overlay import overlay as laid_over
-from simlib.approximation.plan import Plan, nominal
-from simlib.landmarks import adaptive, draw, pivoted_qr
+from simlib.approximation.overlay import corrections
+from simlib.approximation.plan import Number, Plan, Sides, drawn, nominal
+from simlib.landmarks import adaptive, pivoted_qr
 from simlib.lowrank import LowRank
+from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -38,11 +39,13 @@ SELECTIONS = {"pivoted_qr": pivoted_qr, "adaptive": adaptive}
 
 def tikhonov(
     sim: Source,
-    n_landmarks: int | None = None,
+    n_landmarks: Number = None,
     *,
     oversampling: float = 2,
     ridge: Literal["cv"] | float = "cv",
-    landmarks: Literal["uniform", "pivoted_qr", "adaptive"] | Indices = "uniform",
+    landmarks: Literal["uniform", "pivoted_qr", "adaptive"]
+    | Indices
+    | tuple[Indices, Indices] = "uniform",
     nugget: bool = False,
     overlay: bool = False,
     rng: int | np.random.Generator | None = None,
@@ -55,25 +58,28 @@ def tikhonov(
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix, symmetric or not.
-    n_landmarks : int
+        The n x n matrix, symmetric or not, or the m x n matrix of two collections.
+    n_landmarks : int or pair
         Number s1 of landmarks, 1 to n; may be left out where `landmarks` are indices.
+        Of two collections the number of rows and of columns, or a pair of numbers.
     oversampling : float, default=2
-        z: the core is fitted to the block of min(z s1, n) items around the landmarks.
+        z: the core is fitted to the block of min(z s1, n) items around the landmarks,
+        of either side.
     ridge : "cv" or float, default="cv"
         The regularisation lambda. "cv" chooses among zero and 21 values from 1e-10 to 1
         times the squared spectral norm of B, by five folds over the items of the block
         that are no landmarks. Values that make the answer more than twice as large as K
         appears from the columns are left out. Costs no similarity call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
-        How to choose the landmarks, or their indices. The second and third draw the
+        How to choose the landmarks, or their indices, of two collections a pair of
+        arrays. The second and third draw the
         block first and pick the landmarks in it, at no further call: see
         `simlib.landmarks.pivoted_qr` and `simlib.landmarks.adaptive`.
     nugget : bool, default=False
         Keep the true diagonal, and fit the core to K - tau I, with the smallest of six
         tau up to the mean diagonal of the block whose cross-validated error is within a
         standard error of the best. For items that resemble themselves far more than
-        anything else.
+        anything else; not of two collections.
     overlay : bool, default=False
         Return the evaluated entries as they are, not as the core fits them.
     rng : int, Generator or None
@@ -102,7 +108,8 @@ def tikhonov(
     term some 25 times for the cross-validation, all six times with `nugget`.
 
     For an asymmetric matrix F acts on the columns, and the same built from K[S1, S2] on
-    the rows. Source: ours; with lambda = 0 the core is that of Wang, Zhang and Zhang
+    the rows; of two collections, with r and c landmarks, the calls are
+    ``m c + n r - r c + (min(z r, m) - r) (min(z c, n) - c)``. Source: ours; with lambda = 0 the core is that of Wang, Zhang and Zhang
     (2016, section 4).
 
     Examples
@@ -118,6 +125,8 @@ def tikhonov(
     0.02
     """
     sim, rng = check_similarity(sim), np.random.default_rng(rng)
+    if nugget:
+        one_collection(sim, "have a diagonal to keep", " Leave `nugget` out.")
     if ridge != np.inf:
         word_or_number(ridge, ["cv"], "ridge", 0)
     given, select = None, None
@@ -127,16 +136,16 @@ def tikhonov(
     else:
         given = landmarks
     plan = tikhonov_plan(
-        sim.n,
+        sim.extent,
         n_landmarks,
         oversampling,
         nugget=nugget,
-        draw=partial(draw, landmarks=given, rng=rng),
+        draw=partial(drawn, landmarks=given, rng=rng),
     )
     if select:
         plan = _selected(sim, plan, select, rng)
-    S1, S2, read = plan.columns, plan.block, plan.read(sim)
-    K = Problem.of(read, S1, symmetric=sim.symmetric)
+    S1, S2, read = plan.landmarks, plan.block, plan.read(sim)
+    K = Problem.of(read, S1, sim)
     if ridge != "cv":
         ridge = in_units(ridge, K.exponent)
     if nugget:
@@ -149,25 +158,25 @@ def tikhonov(
         C,
         U,
         R,
-        landmarks=S1,
-        row_landmarks=None if sim.symmetric else S1,
+        landmarks=S1.columns,
+        row_landmarks=None if sim.symmetric else S1.rows,
         calls=plan.calls(sim),
         method="tikhonov",
     )
     plain = answer()
-    residual = laid_over(sim, plain, S2) if overlay else None
+    residual = corrections(sim, plain, S2) if overlay else None
     if nugget:
         missed = read.diagonal - plain.diagonal()
         if overlay:
-            missed[S2] = 0
+            missed[S2.rows] = 0
         kept = scipy.sparse.diags_array(missed).tocsr()
         residual = kept if residual is None else residual + kept
     return answer(residual=residual)
 
 
 def tikhonov_plan(
-    n: int,
-    n_landmarks: int | None,
+    extent: Extent,
+    n_landmarks: Number,
     oversampling: float = 2,
     *,
     nugget: bool = False,
@@ -175,8 +184,8 @@ def tikhonov_plan(
     **_: object,
 ) -> Plan:
     """Return what `tikhonov` reads."""
-    S1, S2 = draw(n, n_landmarks, oversampling)
-    return Plan(n, S1, block=S2, diagonal=nugget, oversampling=oversampling)
+    S1, S2 = draw(extent, n_landmarks, oversampling)
+    return Plan(extent, S1, block=S2, diagonal=nugget, oversampling=oversampling)
 
 
 def _selected(
@@ -186,17 +195,28 @@ def _selected(
     rng: np.random.Generator,
 ) -> Plan:
     """Return the plan with landmarks that are selected in its block, which is read."""
-    S2, s1, blank = plan.block, plan.columns.size, sim.blank()
-    block = Plan(sim.n, block=S2)
+    S2, blank = plan.block, sim.blank()
+    block = Plan(sim.extent, block=S2)
 
     def most(smaller: Plan) -> int:
-        inside = Plan(sim.n, block=smaller.block)
+        inside = Plan(sim.extent, block=smaller.block)
         return smaller.price(blank) - inside.price(blank) + inside.price(sim)
 
     if block.price(sim) and most(plan) > sim.remaining:
         raise plan.exceeded(sim, most(plan), most)
-    S1 = S2[select(block.read(sim).A, s1, rng=rng)]
-    return replace(plan, columns=S1, block=np.append(S1, S2[~np.isin(S2, S1)]))
+    A, (r, c) = block.read(sim).A, (side.size for side in plan.landmarks)
+    if isinstance(sim.extent, tuple):
+        choose = partial(select, principal=False, rng=rng)
+        rows, columns = choose(A.T, r), choose(A, c)
+    else:
+        rows = columns = select(A, c, rng=rng)
+    S1 = Sides(S2.rows[rows], S2.columns[columns])
+    return replace(plan, landmarks=S1, block=Sides(*map(_first, S1, S2)))
+
+
+def _first(S1: np.ndarray, S2: np.ndarray) -> np.ndarray:
+    """Return S2 with S1 at its beginning."""
+    return np.append(S1, S2[~np.isin(S2, S1)])
 
 
 def _choose_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:

@@ -14,9 +14,9 @@ import scipy.sparse
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from simlib._checks import shaped
+from simlib._checks import one_collection, shaped
 from simlib._typing import Indices
-from simlib.approximation.plan import Plan
+from simlib.approximation.plan import Plan, Sides
 from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.lowrank.lowrank import Closed
@@ -75,11 +75,12 @@ def biharmonic_approximation(
     LowRank(biharmonic_approximation: n=200, rank=20, calls=210)
     """
     sim = check_similarity(sim)
-    landmarks, _ = draw(sim.n, None, landmarks=landmarks, rng=0)
+    n = one_collection(sim, "are interpolated")
+    landmarks, _ = draw(n, None, landmarks=landmarks, rng=0)
     P = check_array(
         P, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="P"
     )
-    shaped(P, (sim.n, landmarks.size), "P, items by landmarks,")
+    shaped(P, (n, landmarks.size), "P, items by landmarks,")
     off = abs(P[landmarks] - scipy.sparse.eye_array(landmarks.size)).max()
     if not off <= 1e-6:
         raise ValueError(
@@ -91,7 +92,7 @@ def biharmonic_approximation(
         sim.block(landmarks, landmarks),
         None if sim.symmetric else P,
         landmarks=landmarks,
-        calls=Plan(sim.n, block=landmarks).calls(sim),
+        calls=Plan(n, block=Sides.same(landmarks)).calls(sim),
         method="biharmonic_approximation",
         reason=INTERPOLATED,
     )

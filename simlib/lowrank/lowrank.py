@@ -483,12 +483,15 @@ class LowRank(Saved, LinearOperator):
         ----------
         columns : array of shape (m, l) or (m, l + r)
             Similarities of m new items to `landmarks` in their order; for a matrix with
-            separate factors to `landmarks`, then `row_landmarks`.
+            separate factors to `landmarks`, then `row_landmarks`, or to `landmarks`
+            alone.
 
         Returns
         -------
         array of shape (m, d)
-            Rows to set beside the Z of `embedding`.
+            Rows to set beside the Z of `embedding`. From similarities to `landmarks`
+            alone of a matrix with separate factors, as that of two collections: rows Y
+            to set beside ``left @ core``; ``Y @ right.T`` are new rows of the matrix.
 
         Raises
         ------
@@ -497,6 +500,9 @@ class LowRank(Saved, LinearOperator):
             of `optimal`), or as in `embedding`.
         """
         columns = np.atleast_2d(numbers(columns, "columns"))
+        if not self.symmetric and columns.shape[1] == self.core.shape[0]:
+            self._refuse_operator("take in rows", "which makes factors of the residual")
+            return columns @ self.core
         transform, _ = self.embedding_map()
         if columns.shape[1] != transform.shape[0]:
             raise ValueError(

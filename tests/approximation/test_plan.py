@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import simlib
 from simlib import METHODS, BudgetExceeded, Similarity, largest, tikhonov
-from simlib.approximation.plan import Plan
+from simlib.approximation.plan import Plan, Sides
 from support.matrices import Recorder, quick
 
 # Formulas against counting
@@ -22,7 +22,7 @@ def test_cost_by_counting(n, data):
     )
     columns, block = data.draw(some), data.draw(some)
     rows, diagonal = data.draw(st.none() | some), data.draw(st.booleans())
-    plan = Plan(n, columns, rows, block, diagonal)
+    plan = Plan(n, Sides.same(columns), rows, Sides.same(block), diagonal)
     i, j = np.indices((n, n))
     for symmetric in (True, False):
         lines = columns if rows is None else rows

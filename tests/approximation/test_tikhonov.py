@@ -13,6 +13,7 @@ from simlib import (
     tikhonov,
 )
 from simlib.approximation.fit import Problem
+from simlib.approximation.plan import Sides
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
 from support.matrices import asymmetric, error, indefinite, psd, rbf
@@ -118,7 +119,8 @@ def test_ridges_by_hand(size, left_out, symmetric):
     """One landmark: the answer is size / (1 + ridge)^2 times what K appears to be."""
     column = np.array([[0.0, 1, 1, 1, 1]]).T
     A = np.array([[0.0, 1], [1, size * np.sqrt(5) / 2]])
-    problem = Problem(A, column, None if symmetric else column, np.array([0]))
+    R = None if symmetric else column
+    problem = Problem(A, column, R, Sides.same(np.array([0])), True)
     ridges = [0.0] + [10 ** (-10 + k / 2) for k in range(21)]
     np.testing.assert_allclose(problem.ridges(), ridges[left_out:] or [np.inf])
 
@@ -341,7 +343,7 @@ def test_large_numbers_in_single_precision():
 def test_held_out_errors_by_loops(make, s2):
     K = make(30)
     R = None if make is indefinite else K[:6].T
-    problem = Problem(K[:s2, :s2], K[:, :6], R, np.arange(6))
+    problem = Problem(K[:s2, :s2], K[:, :6], R, Sides.same(np.arange(6)), True)
     ridges = np.array([0.1, 1.0, 10.0])
     np.testing.assert_allclose(
         problem.held_out_errors(ridges), held_out_errors(K[:s2, :s2], 6, ridges)

@@ -70,7 +70,8 @@ def rerank(
     """
     paid = np.isfinite(evaluated(sim, queries))
     order = np.argsort(-np.where(paid, np.inf, scores), axis=1, kind="stable")
-    sim.pairs(np.repeat(queries, calls), order[:, :calls].ravel())
+    first = order[:, :calls]
+    sim.pairs(np.repeat(queries, first.shape[1]), first.ravel())
 
 
 def anncur(

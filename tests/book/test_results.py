@@ -436,7 +436,7 @@ def test_powers_keep_the_digits_that_are_claimed():
 
 
 def test_words_about_queries_and_documents():
-    """Half, three quarters, nine in ten, three hundred, two thirds."""
+    """Half, three quarters, nine in ten, nearly as well, three hundred, forty."""
     shown = recorded("queries", "searches")
     every = shown[shown.queries == "all"]
     found = every.pivot_table("found", ["method", "anchors"], "calls")
@@ -452,12 +452,15 @@ def test_words_about_queries_and_documents():
     assert found.loc["anchored"][20].lt(found.loc["cosine"][20]).all()
     assert (found.loc["anchored"] > found.loc["cosine"]).loc[40, [50, 100, 200]].all()
     gain = (found.loc["AXN"] - found.loc["cosine"]).loc[:, [50, 100]]
-    assert (gain.loc[1] / gain.loc[40]).between(0.4, 0.6).all()
+    assert (gain.loc[1] / gain.loc[40]).between(0.51, 0.65).all()
     cosine = found.loc["cosine"].mean()
-    same = np.interp(found.loc["AXN"].loc[10, 50], cosine, np.log(cosine.index))
-    fixed = every[every.anchors == 10].fixed.iloc[0]
-    assert fixed == 10 * 1400
-    assert 250 < fixed / (np.exp(same) - 50) < 350
+    for anchors, low, high in ((1, 35, 45), (10, 250, 350)):
+        same = np.interp(
+            found.loc["AXN"].loc[anchors, 50], cosine, np.log(cosine.index)
+        )
+        fixed = every[every.anchors == anchors].fixed.iloc[0]
+        assert fixed == anchors * 1400
+        assert low < fixed / (np.exp(same) - 50) < high
     assert (every.paid.round(9) == every.calls).all()
 
 

@@ -109,8 +109,8 @@ def tikhonov(
 
     For an asymmetric matrix F acts on the columns, and the same built from K[S1, S2] on
     the rows; of two collections, with r and c landmarks, the calls are
-    ``m c + n r - r c + (min(z r, m) - r) (min(z c, n) - c)``. Source: ours; with lambda = 0 the core is that of Wang, Zhang and Zhang
-    (2016, section 4).
+    ``m c + n r - r c + (min(z r, m) - r) (min(z c, n) - c)``. Source: ours; with
+    lambda = 0 the core is that of Wang, Zhang and Zhang (2016, section 4).
 
     Examples
     --------

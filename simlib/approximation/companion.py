@@ -14,6 +14,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from simlib._checks import a_pair
 from simlib.lowrank.tall import is_symmetric
 from simlib.similarity import Similarity
+from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -99,7 +100,8 @@ class InnerProducts:
                 "columns; inner products need as many."
             )
         self.dtype = np.result_type(self.Z.dtype, self.W.dtype)
-        self.shape = self.n, _ = self.Z.shape[0], self.W.shape[0]
+        self.shape = self.n, columns = self.Z.shape[0], self.W.shape[0]
+        self.extent: Extent = self.n if W is None else (self.n, columns)
         for factor in (self.Z, self.W):
             self._check(factor)
 

@@ -16,27 +16,45 @@ from sklearn.isotonic import IsotonicRegression
 
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.approximation.tikhonov import tikhonov
+from simlib.neighbors import loops
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Calibrated", "as_companion", "asked", "neighbor_lists", "strips"]
+__all__ = [
+    "Calibrated",
+    "as_companion",
+    "asked",
+    "best",
+    "ends",
+    "neighbor_lists",
+    "rank_correlation",
+    "strips",
+]
 
 LEVELS = 2**16  # of the values that are told apart
-SAMPLE = 2**16  # pairs that tell the direction and the range of a companion
+SAMPLE = 2**16  # pairs that tell the direction and the range
 ENTRIES_AT_ONCE = 2**22  # entries of the companion, or of a prediction
 N_LANDMARKS = 60  # of the companion's own approximation
 INDEXED = 30  # neighbours of each item in an index of pynndescent
+SEARCHED = 1000  # times so many neighbours: items from which on an index is faster
+ENDS = 32  # items whose ends tell the direction
 
 
 class Calibrated:
     """Cheap similarities of n items, large where items are near: ``table[code]``."""
 
     def __init__(
-        self, cheap: SimilarityMatrix, values: np.ndarray, nearness: np.ndarray
+        self,
+        cheap: SimilarityMatrix,
+        values: np.ndarray,
+        nearness: np.ndarray,
+        sign: int = 0,
     ):
-        self.cheap, self.n = cheap, cheap.n
-        some = np.random.default_rng(0).permutation(values.size)[:SAMPLE]
-        self.sign = 1 if _rising(values[some], nearness[some]) else -1
+        self.cheap = cheap
+        if sign == 0:
+            some = np.random.default_rng(0).permutation(values.size)[:SAMPLE]
+            sign = 1 if rank_correlation(values[some], nearness[some]) >= 0 else -1
+        self.sign = sign
         self._low, self._step = 0.0, 1.0
         self._spread(self.sign * values)
         self.table = np.zeros(LEVELS, np.float32)
@@ -44,7 +62,8 @@ class Calibrated:
 
     def read(self) -> None:
         """Keep all of it, two bytes an entry."""
-        n, every = self.n, np.arange(self.n)
+        n = self.cheap.n
+        every = np.arange(n)
         i, j = np.random.default_rng(0).integers(n, size=(2, SAMPLE))
         self._spread(self.pairs(i[i != j], j[i != j]))
         self._codes = np.empty((n, n), np.uint16)
@@ -96,7 +115,7 @@ class Calibrated:
         base = getattr(self.cheap, "base", None)
         if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
             return base.Z, np.full(base.Z.shape[1], self.sign)
-        answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.n), rng=0)
+        answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.cheap.n), rng=0)
         Z, signs = answer.embedding()
         return np.asarray(Z), self.sign * signs
 
@@ -118,10 +137,26 @@ def asked(request: Any, *arguments: np.ndarray) -> np.ndarray:
     return values
 
 
-def _rising(x: np.ndarray, y: np.ndarray) -> bool:
-    """Tell whether the rank correlation is not negative."""
-    x_rank, y_rank = rankdata(x), rankdata(y)
-    return bool((x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0)
+def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Return Spearman's, 0 where one of both is constant."""
+    x, y = rankdata(x), rankdata(y)
+    x, y = x - x.mean(), y - y.mean()
+    size = np.linalg.norm(x) * np.linalg.norm(y)
+    return float(x @ y / size) if size > 0 else 0.0
+
+
+def ends(cheap: SimilarityMatrix, rng: np.random.Generator) -> np.ndarray:
+    """Return items and, of each, the others of the largest and the smallest value.
+
+    Shape (3, ENDS) at most, of some columns. There a companion is believed: which end
+    is near tells its direction, when over all pairs it may tell nothing.
+    """
+    rows = rng.permutation(cheap.n)[:ENDS]
+    columns = rng.permutation(cheap.n)[: ENTRIES_AT_ONCE // ENDS]
+    block = asked(cheap.blank().block, rows, columns).astype(float)
+    block[rows[:, None] == columns] = np.nan
+    high, low = np.nanargmax(block, axis=1), np.nanargmin(block, axis=1)
+    return np.stack([rows, columns[high], columns[low]])
 
 
 def strips(n: int, width: int, most: int = ENTRIES_AT_ONCE) -> Iterator[np.ndarray]:
@@ -132,21 +167,57 @@ def strips(n: int, width: int, most: int = ENTRIES_AT_ONCE) -> Iterator[np.ndarr
 
 
 def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
-    """Return of each item about m others with the largest ``(z_i * signs) @ z_j``."""
+    """Return of each item about m others with the largest ``(z_i * signs) @ z_j``.
+
+    By blocks of all, or, where that takes longer, by an index of pynndescent. Items
+    themselves stand where there are fewer.
+    """
     Z = np.asarray(Z, np.float32)
-    squares = np.einsum("ij,ij->i", Z, Z)
-    last = np.sqrt(np.maximum(squares.max() - squares, 0))
-    points = np.hstack([Z, last[:, None]])
-    queries = np.hstack([Z * signs.astype(np.float32), np.zeros((len(Z), 1), "f4")])
+    queries, n = Z * signs.astype(np.float32), len(Z)
+    itself = np.arange(n)
+    found = None
+    if n > SEARCHED * m:
+        found = _indexed(Z, queries, m + 1)
+    if found is None:
+        found = np.empty((n, m), np.int32)
+        for rows in strips(n, n):
+            scores = queries[rows] @ Z.T
+            scores[np.arange(rows.size), rows] = -np.inf
+            found[rows] = np.argpartition(scores, n - m, axis=1)[:, n - m :]
+    return np.where(found < 0, itself[:, None], found)
+
+
+def _indexed(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray | None:
+    """Return neighbours by an index, on vectors of one length; None without one."""
     try:
         from pynndescent import NNDescent
     except ImportError:
-        from sklearn.neighbors import NearestNeighbors
+        return None
+    squares = np.einsum("ij,ij->i", Z, Z)
+    last = np.sqrt(np.maximum(squares.max() - squares, 0))
+    points = np.hstack([Z, last[:, None]])
+    queries = np.hstack([queries, np.zeros((len(Z), 1), np.float32)])
+    # A short list for each item in the index; a search for the length wanted.
+    index = NNDescent(points, n_neighbors=INDEXED, random_state=0)
+    return index.query(queries, k=m, epsilon=0.1)[0]
 
-        index = NearestNeighbors(n_neighbors=m + 1).fit(points)
-        found = index.kneighbors(queries, return_distance=False)
-    else:
-        # A short list for each item in the index; a search for the length wanted.
-        index = NNDescent(points, n_neighbors=INDEXED, random_state=0)
-        found = index.query(queries, k=m + 1, epsilon=0.1)[0]
-    return np.where(found < 0, np.arange(len(Z))[:, None], found)
+
+def best(scores: np.ndarray, keep: int) -> np.ndarray:
+    """Return places (b, keep) of the largest finite scores (b, w) of rows, else -1.
+
+    From the largest on, among equals the first ones.
+    """
+    if loops.COMPILED:
+        return loops.best(scores, keep)
+    b, w = scores.shape
+    places = np.full((b, keep), -1)
+    width = min(keep, w)
+    least = np.partition(scores, w - width, axis=1)[:, w - width, None]
+    above, equal = scores > least, (scores == least) & np.isfinite(scores)
+    room = width - above.sum(axis=1, keepdims=True)
+    above |= equal & (np.cumsum(equal, axis=1) <= room)
+    rows, columns = above.nonzero()
+    order = np.lexsort((-scores[rows, columns], rows))
+    rows, columns = rows[order], columns[order]
+    places[rows, np.arange(rows.size) - np.searchsorted(rows, rows)] = columns
+    return places

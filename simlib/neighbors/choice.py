@@ -8,37 +8,33 @@ from __future__ import annotations
 
 import numpy as np
 
+from simlib.neighbors.cheap import best
+from simlib.neighbors.loops import overtaken
 from simlib.neighbors.paid import among
 
 __all__ = ["Chosen", "distinct", "divide", "first", "joined"]
 
-FLOOR = 0.08  # of the calls of a round, for each predictor
+FLOOR = 0.04  # of the calls of a round, for each predictor
+POWER = 3  # of the success: the best predictor gets most calls
 
 Chosen = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, ranks and scores of pairs
 
 
 def first(
-    scores: np.ndarray, paid: np.ndarray, keep: int, depth: int, *, among_all: bool
+    scores: np.ndarray, keep: int, indptr: np.ndarray, paid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, places and ranks of the `keep` best unpaid entries of each row.
+    """Return rows, places and ranks of the `keep` best finite entries of each row.
 
-    Of scores (b, w), minus infinity for what is no candidate; overwritten unless paid
-    ones keep their ranks, `among_all`. It looks down to `depth`.
+    Of scores (b, w). They rank among the scores of what is paid for too: those of row a
+    are ``paid[indptr[a] : indptr[a + 1]]``.
     """
-    if not among_all:
-        scores[paid] = -np.inf
-        depth = keep
-    depth = min(depth, scores.shape[1])
-    order = np.argpartition(scores, -depth, axis=1)[:, scores.shape[1] - depth :]
-    top = np.take_along_axis(scores, order, axis=1)
-    within = np.argsort(-top, axis=1, kind="stable")
-    order = np.take_along_axis(order, within, axis=1)
-    good = np.isfinite(np.take_along_axis(top, within, axis=1))
-    if among_all:
-        good &= ~np.take_along_axis(paid, order, axis=1)
-        good &= np.cumsum(good, axis=1) <= keep
+    places = best(scores, keep)
+    good = places >= 0
+    top = np.take_along_axis(scores, places, axis=1)
     rows, ranks = good.nonzero()
-    return rows, order[rows, ranks], ranks
+    if paid.size:
+        ranks = ranks + overtaken(top, indptr - indptr[0], paid)[good]
+    return rows, places[good], ranks
 
 
 def joined(parts: list[Chosen]) -> Chosen:
@@ -47,19 +43,24 @@ def joined(parts: list[Chosen]) -> Chosen:
     return keys, ranks, scores
 
 
-def distinct(found: list[Chosen], numbers: np.ndarray) -> list[np.ndarray]:
-    """Return of each proposal so many keys, each for one; who may pay most is first."""
+def distinct(found: list[Chosen], numbers: np.ndarray, summed: int) -> list[np.ndarray]:
+    """Return of each proposal so many keys, each for one; who may pay most is first.
+
+    Of the proposal `summed` what both items rank high comes first.
+    """
     chosen = [np.zeros(0, np.int64) for _ in found]
     taken = np.zeros(0, np.int64)
     for place in np.argsort(-numbers, kind="stable"):
         keys, ranks, scores = found[place]
         new = ~among(keys, taken)
-        chosen[place] = _best(keys[new], ranks[new], scores[new], numbers[place])
+        order = _by_both if place == summed else _by_one
+        keys = order(keys[new], ranks[new], scores[new], numbers[place])
+        chosen[place] = keys[: numbers[place]]
         taken = np.sort(np.append(taken, chosen[place]))
     return chosen
 
 
-def _best(
+def _by_one(
     keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, number: int
 ) -> np.ndarray:
     """Return so many distinct keys of the best rank, among equals the best score."""
@@ -68,12 +69,22 @@ def _best(
     keys, ranks, scores = keys[some], ranks[some], scores[some]
     keys = keys[np.lexsort((-scores, ranks))]
     _, places = np.unique(keys, return_index=True)
-    return keys[np.sort(places)][:number]
+    return keys[np.sort(places)]
+
+
+def _by_both(
+    keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, _: int
+) -> np.ndarray:
+    """Return distinct keys by the sum of 1 / (1 + rank) over both items."""
+    keys, places, pair = np.unique(keys, return_index=True, return_inverse=True)
+    gain = np.bincount(pair, 1 / (1 + ranks))
+    return keys[np.lexsort((-scores[places], -gain))]
 
 
 def divide(success: np.ndarray) -> np.ndarray:
     """Return the share of each predictor in the next round, from its success."""
     if not success.sum() > 0:
         return np.full(success.size, 1 / success.size)
-    shares = np.maximum(success / success.sum(), FLOOR)
+    shares = success**POWER / (success**POWER).sum()
+    shares = np.maximum(shares, FLOOR)
     return shares / shares.sum()

@@ -21,14 +21,15 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from simlib._checks import most_calls, one_of, whole_number
+from simlib._checks import most_calls, one_collection, one_of, whole_number
 from simlib.lowrank.tall import read_only
+from simlib.neighbors.across import Across
 from simlib.neighbors.cheap import as_companion
 from simlib.neighbors.exact import filter_and_refine
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.rounds import ALL_PAIRS, Rounds, checked
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["NeighborGraph", "RecallEstimate", "nearest"]
 
@@ -69,7 +70,7 @@ class RecallEstimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NeighborGraph:
-    """The k nearest items of every item.
+    """The k nearest items of every item, or of two collections columns of every row.
 
     Attributes
     ----------
@@ -111,7 +112,8 @@ class NeighborGraph:
 
     def __repr__(self) -> str:
         n, k = self.indices.shape
-        parts = [f"{k} nearest of {n} items", f"calls={self.calls}"]
+        of = "rows" if isinstance(self.sim.extent, tuple) else "items"
+        parts = [f"{k} nearest of {n} {of}", f"calls={self.calls}"]
         if self.recall is not None:
             value, low, high, _ = self.recall
             parts.append(f"recall {value:.2f} ({low:.2f} to {high:.2f})")
@@ -135,14 +137,15 @@ class NeighborGraph:
             the largest of all here, and a distance d the similarity m - d. Of negative
             similarities the least is taken off. Ones with "connectivity".
         symmetric : bool, default=False
-            Whether an entry has its mirror image: neighbours of either.
+            Whether an entry has its mirror image: neighbours of either. Not of two
+            collections, as `connected`.
         connected : bool, default=False
             Join each component to the largest, by the nearest of some pairs: a few more
             calls. HDBSCAN needs it. Implies `symmetric`.
 
         Returns
         -------
-        csr_matrix of shape (n, n)
+        csr_matrix of shape (n, n), or (m, n)
             Indices are int32; each row goes from the nearest on; where symmetric by
             column. Zeros are stored, with `connected` as numbers next to zero.
 
@@ -151,8 +154,10 @@ class NeighborGraph:
         ValueError, BudgetExceeded, SimilarityError
             No such mode; where components are joined, as for any request to `sim`.
         """
-        n, k = self.indices.shape
-        i, j = np.repeat(np.arange(n), k), self.indices.ravel().astype(np.int64)
+        (m, n), k = self.sim.shape, self.indices.shape[1]
+        if symmetric or connected:
+            one_collection(self.sim, "have a symmetric graph")
+        i, j = np.repeat(np.arange(m), k), self.indices.ravel().astype(np.int64)
         values = self.values.ravel()
         if connected:
             extra_i, extra_j, extra = self._links(i, j)
@@ -160,8 +165,8 @@ class NeighborGraph:
             values = np.append(values, extra)
         entries = edge_weights(values, mode, self.distance)
         if not (symmetric or connected):
-            indptr = np.arange(0, n * k + 1, k, dtype=np.int32)
-            return csr_matrix((entries, j.astype(np.int32), indptr), shape=(n, n))
+            indptr = np.arange(0, m * k + 1, k, dtype=np.int32)
+            return csr_matrix((entries, j.astype(np.int32), indptr), shape=(m, n))
         keys = np.append(i * n + j, j * n + i)
         keys, first = np.unique(keys, return_index=True)
         places = np.stack(np.divmod(keys, n)).astype(np.int32)
@@ -218,30 +223,35 @@ def nearest(
 ) -> NeighborGraph:
     """Find the k nearest items of every item, a `NeighborGraph`, from few calls.
 
-    In rounds: each pays for the pairs that promise most by what is known.
+    Of two collections the k nearest columns of every row. In rounds: each pays for the
+    pairs that promise most by what is known.
     `sklearn.neighbors.kneighbors_graph` is for vectors: all pairs, or a tree.
 
     Parameters
     ----------
     sim : Similarity
-        n items under a symmetric similarity. What it knows answers at no call, but the
-        search goes by what it has asked itself; by all, of ``sim.informed()``.
+        n items under a symmetric similarity, or two collections. What it knows answers
+        at no call, but the search goes by what it has asked itself; by all, of
+        ``sim.informed()``.
     k : int
-        How many neighbours, 1 to n - 1.
+        How many neighbours, 1 to n - 1, or to n of two collections.
     limit : int
-        Most calls, known before or not: a few per cent of the n (n - 1) / 2 pairs. With
-        `exact` None means as many as it takes.
+        Most calls, known before or not: a few per cent of the n (n - 1) / 2 pairs. Of
+        two collections each row has an equal share of them. With `exact` None means as
+        many as it takes.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion, as in `simlib.anchored`: the same items under a cheap similarity or
         distance, a function of two items, or the factor Z of similarities
         :math:`Z Z^T`. For the distances between rows of Z pass
-        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`.
+        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`. Of
+        two collections a pair of factors (Z, W) for :math:`Z W^T`.
     distance : bool, default=False
         Whether small values mean near.
     exact : bool, default=False
         With ``distance=True`` and a companion that is never larger than the distance,
         such as those of `simlib.text.bounds`: pay for all that this bound does not
-        exclude. The neighbours are then certain (Seidl and Kriegel 1998).
+        exclude. The neighbours are then certain (Seidl and Kriegel 1998). Not of two
+        collections.
     check : int, default=0
         Items whose whole rows are evaluated afterwards, to estimate the recall: n calls
         for each, twice that of a symmetrized similarity, taken from `limit` beforehand.
@@ -278,8 +288,12 @@ def nearest(
     >>> graph.indices.shape, sim.calls <= 4500
     ((300, 5), True)
     """
-    sim, rng = checked(sim), np.random.default_rng(rng)
-    check = whole_number(check, "check", 0, sim.n)
+    sim, rng = check_similarity(sim), np.random.default_rng(rng)
+    two = isinstance(sim.extent, tuple)
+    if not two or exact:
+        checked(sim)
+    m, n = sim.shape
+    check = whole_number(check, "check", 0, m)
     most = np.inf if exact and limit is None else most_calls(limit, "limit")
     if exact:
         if check:
@@ -289,14 +303,15 @@ def nearest(
             )
         return _exact(sim, k, most, cheap, distance)
     run = sim.run()
-    rounds = Rounds(run, k, most, cheap, distance, rng, check)
-    every = rounds.price * sim.n * (sim.n - 1) // 2
-    with run.progress_bar(min(most, every)) as rounds.show:
-        rounds.run()
+    search: Any = (Across if two else Rounds)(run, k, most, cheap, distance, rng, check)
+    found, every = (search, m * n) if two else (search.paid, n * (n - 1) // 2)
+    every *= 1 if two else search.price
+    with run.progress_bar(min(most, every)) as search.show:
+        search.run()
         recall = None
         if check:
-            recall = estimated_recall(run, rounds.paid.indices, distance, check, rng)
-    return _graph(sim, rounds.paid, recall, rounds.history)
+            recall = estimated_recall(run, found.indices, distance, check, rng)
+    return _graph(sim, found, recall, search.history)
 
 
 def _exact(
@@ -323,12 +338,13 @@ def _exact(
 
 def _graph(
     sim: SimilarityMatrix,
-    paid: Paid,
+    paid: Any,
     recall: RecallEstimate | None,
     history: list[dict[str, tuple[int, float]]],
 ) -> NeighborGraph:
-    indices, n, distance = paid.indices.astype(np.int32), sim.n, paid.sign < 0
-    values = sim.peek(np.repeat(np.arange(n), paid.k), indices.ravel()).reshape(n, -1)
+    indices, distance = paid.indices.astype(np.int32), paid.sign < 0
+    m, k = indices.shape
+    values = sim.peek(np.repeat(np.arange(m), k), indices.ravel()).reshape(m, k)
     return NeighborGraph(indices, values, paid.calls, recall, distance, history, sim)
 
 
@@ -340,19 +356,20 @@ def estimated_recall(
     rng: np.random.Generator,
 ) -> RecallEstimate:
     """Compare with the whole rows of some items."""
-    n, k = indices.shape
-    rows = rng.permutation(n)[:check]
-    calls = sim.cost((None, rows))
-    exact = np.array(sim.columns(rows).T, dtype=float) * (-1 if distance else 1)
-    exact[np.arange(check), rows] = -np.inf
+    (m, n), k = sim.shape, indices.shape[1]
+    rows = rng.permutation(m)[:check]
+    calls = sim.cost((rows, None))
+    exact = np.array(sim.rows(rows), dtype=float) * (-1 if distance else 1)
+    if not isinstance(sim.extent, tuple):
+        exact[np.arange(check), rows] = -np.inf
     kth = np.partition(exact, n - k, axis=1)[:, n - k]
     found = np.take_along_axis(exact, indices[rows], axis=1) >= kth[:, None]
     shares = found.mean(axis=1)
     value = float(shares.mean())
-    if check == n:
+    if check == m:
         return RecallEstimate(value, value, value, calls)
     shares = np.append(shares, 0)  # a row without any found may have been missed
     middle, t = shares.mean(), scipy.stats.t.ppf(0.975, check)
-    half = t * np.sqrt(shares.var(ddof=1) / shares.size * (1 - check / n))
+    half = t * np.sqrt(shares.var(ddof=1) / shares.size * (1 - check / m))
     low, high = max(0.0, middle - half), min(1.0, middle + half)
     return RecallEstimate(value, min(value, float(low)), max(value, float(high)), calls)

@@ -18,7 +18,8 @@ class Paid:
 
     Of a run `sim`, what it knows from the beginning; `sign` is -1 where small values
     mean near. `indices` and `values` (n, k) go from the nearest on, with -1 and minus
-    infinity where there are fewer. Keys are i n + j, sorted.
+    infinity where there are fewer. Keys are i n + j, sorted; `numbers`, a symmetric
+    matrix, tells which pair an entry is, from 1 on.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Paid:
         self.values = np.full((self.n, k), -np.inf)
         self.degree = np.zeros(self.n, np.int64)
         self.calls, self.limit = 0, inf
+        self.numbers = csr_array((self.n, self.n), dtype=np.int32)
         for known in sim.known():
             self.add(*known)
 
@@ -88,6 +90,10 @@ class Paid:
         i, j, nearness = i[right], j[right], self.sign * values[right].astype(float)
         self.i, self.j = np.append(self.i, i), np.append(self.j, j)
         self.nearness = np.append(self.nearness, nearness)
+        number = np.arange(self.i.size - i.size + 1, self.i.size + 1, dtype=np.int32)
+        places = (np.append(i, j), np.append(j, i))
+        new = coo_array((np.tile(number, 2), places), shape=(self.n, self.n))
+        self.numbers = self.numbers + new.tocsr()
         keys = np.append(self.keys, np.sort(i * self.n + j))
         self.keys = np.sort(keys, kind="stable")  # merges both
         self.degree += np.bincount(np.append(i, j), minlength=self.n)
@@ -111,24 +117,24 @@ class Paid:
         self.indices = np.take_along_axis(indices, order, axis=1)
         self.values = np.take_along_axis(values, order, axis=1)
 
-    def matrix(self, data: np.ndarray, first: int = 0) -> csr_array:
-        """Return the symmetric matrix that has these data at the pairs from one on."""
-        i, j = self.i[first:], self.j[first:]
-        places = (np.append(i, j), np.append(j, i))
-        both = coo_array((np.append(data, data), places), shape=(self.n, self.n))
-        return csr_array(both)
+    def matrix(self, data: np.ndarray) -> csr_array:
+        """Return the symmetric matrix that has these data at the pairs."""
+        numbers, shape = self.numbers, (self.n, self.n)
+        data = data[numbers.data - 1]
+        return csr_array((data, numbers.indices, numbers.indptr), shape=shape)
 
     def graph(self, most: float = inf) -> csr_array:
         """Return ones at the nearest of every item, and at so many it is nearest to."""
-        i, c = np.nonzero(self.indices >= 0)
-        j, values, shape = self.indices[i, c], self.values[i, c], (self.n, self.n)
+        c, i = np.nonzero(self.indices.T >= 0)  # the nearest of all first
+        j, shape = self.indices[i, c], (self.n, self.n)
         graph = coo_array((np.ones(i.size, np.float32), (i, j)), shape=shape).tocsr()
-        order = np.lexsort((-values, j))
-        i, j = i[order], j[order]
-        few = np.arange(j.size) - np.searchsorted(j, j) < most
-        ones = np.ones(np.count_nonzero(few), np.float32)
-        back = coo_array((ones, (j[few], i[few])), shape=shape)
-        return graph.maximum(back.tocsr()).tocsr()
+        places = (np.arange(i.size), j)
+        back = coo_array((graph.data, places), shape=(i.size, self.n)).tocsc()
+        few = np.diff(back.indptr)
+        few = np.arange(i.size) - np.repeat(back.indptr[:-1], few) < most
+        i, j = i[back.indices][few], j[back.indices][few]
+        reverse = coo_array((np.ones(i.size, np.float32), (j, i)), shape=shape)
+        return graph.maximum(reverse.tocsr()).tocsr()
 
 
 def among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 
 from simlib._scale import exponent
+from simlib.neighbors import loops
 from simlib.neighbors.cheap import Calibrated, neighbor_lists, strips
 from simlib.neighbors.paid import Paid
 
@@ -26,11 +27,9 @@ __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leadin
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
 JUDGED = 500  # rows by which the ridge is chosen
-SOLVED_AT_ONCE = 2**24  # entries of systems
 DIRECTIONS = 20  # of the companion
 OUTGROWN = 30  # bits above what came first, from which features are made anew
-NEAR = 16  # times k: neighbours of neighbours, where candidates are listed
-BACKWARD = 4  # times k: of how many others an item is a neighbour, likewise
+BACKWARD = 4  # times k: of how many others an item is a neighbour, in lists
 
 
 class Predictor:
@@ -58,11 +57,7 @@ class Predictor:
         return self.companion.table[codes]
 
     def begin(
-        self,
-        residuals: np.ndarray,
-        columns: np.ndarray,
-        directions: np.ndarray | None,
-        n_rows: int,
+        self, residuals: np.ndarray, columns: np.ndarray, directions: np.ndarray | None
     ) -> None:
         """Make the features from columns (n, r) of landmarks and directions (n, d)."""
         scale = float(np.sqrt(np.mean(residuals**2))) if residuals.size else 1.0
@@ -73,34 +68,33 @@ class Predictor:
             parts.append(directions * (scale / size if size > 0 else 0))
         self.V = np.hstack(parts).astype(np.float32)
         self.ridge, self._variance = 1.0, max(scale**2, float(np.finfo("f4").tiny))
-        self._a, self._b = np.triu_indices(self.V.shape[1])
-        self._squares = self.V[:, self._a] * self.V[:, self._b]
-        self._gram = np.zeros((n_rows, self._a.size), np.float32)
 
-    def learn(self, new: csr_array, residuals: csr_array) -> np.ndarray:
-        """Return the fits of rows, by the ridge that predicts new residuals best."""
-        if self._gram.any() and new.nnz:
-            rows = np.random.default_rng(0).permutation(len(self._gram))[:JUDGED]
-            some = coo_array(new[rows])
-            right = (residuals[rows] - new[rows]) @ self.V
-            fits = (self._solve(rows, right, ridge) for ridge in RIDGES)
-            errors = [_squared_error(some, A, self.V) for A in fits]
+    def learn(self, residuals: csr_array, new: np.ndarray) -> np.ndarray:
+        """Return fits of rows, by the ridge with which the others predict new entries.
+
+        `new` tells of the stored entries which these are.
+        """
+        if new.any() and not new.all():
+            rows = np.random.default_rng(0).permutation(residuals.shape[0])[:JUDGED]
+            parts = (new, residuals.indices, residuals.indptr)
+            some, new = (
+                residuals[rows],
+                csr_array(parts, shape=residuals.shape)[rows].data,
+            )
+            i, j = (places[new] for places in some.tocoo().coords)
+            indptr = np.append(0, np.cumsum(~new))[some.indptr]
+            old = csr_array((some.data[~new], some.indices[~new], indptr), some.shape)
+            errors = []
+            for ridge in RIDGES:
+                predicted = np.einsum("kr,kr->k", self._fits(old, ridge)[i], self.V[j])
+                errors.append(np.square(some.data[new] - predicted).sum())
             self.ridge = RIDGES[int(np.argmin(errors))]
-        ones = new.copy()
-        ones.data = np.ones(new.data.size, np.float32)
-        self._gram += ones @ self._squares
-        right = residuals.astype(np.float32) @ self.V
-        A = np.empty(right.shape, np.float32)
-        for rows in strips(len(A), self.V.shape[1] ** 2, SOLVED_AT_ONCE):
-            A[rows] = self._solve(rows, right[rows], self.ridge)
-        return A
+        return self._fits(residuals, self.ridge)
 
-    def _solve(self, rows: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray:
-        r = self.V.shape[1]
-        gram = np.empty((rows.size, r, r), np.float32)
-        gram[:, self._a, self._b] = gram[:, self._b, self._a] = self._gram[rows]
-        gram[:, np.arange(r), np.arange(r)] += ridge * self._variance
-        return np.linalg.solve(gram, right[:, :, None])[:, :, 0]
+    def _fits(self, data: csr_array, ridge: float) -> np.ndarray:
+        penalty = np.float32(ridge * self._variance)
+        entries = data.data.astype(np.float32)
+        return loops.fits(data.indptr, data.indices, entries, self.V, penalty)
 
 
 class PairPredictor(Predictor):
@@ -111,7 +105,7 @@ class PairPredictor(Predictor):
     ):
         super().__init__(companion)
         self.paid, self._S, self._rank = paid, S, rank
-        self._codes, self._directions = np.zeros(0, np.uint16), None
+        self.codes, self._directions = np.zeros(0, np.uint16), None
         if companion is not None:
             self.Z, self.signs = companion.vectors()
             self._directions = leading(self.Z - self.Z.mean(axis=0), DIRECTIONS)
@@ -124,7 +118,7 @@ class PairPredictor(Predictor):
         residuals = self._residuals()
         columns = paid.matrix(residuals)[:, self._S].toarray()
         columns = leading(columns, self._rank)
-        self.begin(residuals, columns, self._directions, paid.n)
+        self.begin(residuals, columns, self._directions)
 
     def nearness(self) -> np.ndarray:
         """Return that of the pairs that are paid for, in fractions."""
@@ -132,21 +126,20 @@ class PairPredictor(Predictor):
 
     def _residuals(self) -> np.ndarray:
         """Calibrate, and return what is left of the pairs that are paid for."""
-        paid, nearness, new = self.paid, self.nearness(), slice(self._codes.size, None)
+        paid, nearness, new = self.paid, self.nearness(), slice(self.codes.size, None)
         codes = self.codes_at(paid.i[new], paid.j[new])
-        self._codes = np.append(self._codes, codes)
-        self.calibrate(self._codes, nearness)
-        return nearness - self.explained(self._codes)
+        self.codes = np.append(self.codes, codes)
+        self.calibrate(self.codes, nearness)
+        return nearness - self.explained(self.codes)
 
     def update(self) -> None:
         """Learn from all that is paid for."""
         paid = self.paid
         if exponent(paid.nearness) > self._exponent + OUTGROWN:
             self._make_features()
-        residuals = self._residuals()
-        self.residuals = paid.matrix(residuals)
-        new = paid.matrix(residuals[self._learnt :], self._learnt)
-        A, self._learnt = self.learn(new, self.residuals), paid.i.size
+        self.residuals = paid.matrix(self._residuals())
+        A = self.learn(self.residuals, paid.numbers.data > self._learnt)
+        self._learnt = paid.i.size
         self._left, self._right = np.hstack([A, self.V]) / 2, np.hstack([self.V, A])
 
     def rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -161,13 +154,24 @@ class PairPredictor(Predictor):
         self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
     ) -> np.ndarray:
         """Return those of some columns (b, w) of each of some rows (b,)."""
-        predicted = np.einsum("ir,ijr->ij", self._left[rows], self._right[columns])
+        left, right = self._left, self._right
+        if loops.COMPILED:
+            predicted = loops.products(left, right, rows, columns)
+        else:
+            predicted = np.einsum("ir,ijr->ij", left[rows], right[columns])
         return self._plus_companion(predicted, codes)
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return those of some pairs."""
-        predicted = np.einsum("kr,kr->k", self._left[i], self._right[j])
-        return self._plus_companion(predicted, self.codes_at(i, j))
+        return self._at(i, j, self.codes_at(i, j))
+
+    def of_paid(self) -> np.ndarray:
+        """Return those of the pairs that are paid for."""
+        return self._at(self.paid.i, self.paid.j, self.codes)
+
+    def _at(self, i: np.ndarray, j: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        predicted = self.entries(i, j[:, None], codes[:, None])
+        return predicted.ravel()
 
     def _plus_companion(self, predicted: np.ndarray, codes: np.ndarray) -> np.ndarray:
         if self.companion is not None:
@@ -178,10 +182,10 @@ class PairPredictor(Predictor):
 class Strip(NamedTuple):
     """What is said of the candidates (b, w) of some items (b,)."""
 
-    rows: np.ndarray  # the items
+    rows: np.ndarray  # the items, consecutive ones
     columns: np.ndarray  # candidates
     itself: Any  # where an item is its own candidate
-    paid: np.ndarray
+    paid: Any  # where it is paid for
     shared: np.ndarray  # how many neighbours they share
     codes: np.ndarray  # what the companion says
     predicted: np.ndarray
@@ -199,11 +203,12 @@ class EveryPair:
         n = predictor.paid.n
         for rows in strips(n, n):
             predicted, codes = predictor.rows(rows)
+            known = predictor.residuals[rows].tocoo()
             yield Strip(
                 rows,
                 np.broadcast_to(np.arange(n), (rows.size, n)),
                 (np.arange(rows.size), rows),
-                mask(predictor.residuals, rows),
+                known.coords,
                 (graph[rows] @ graph).toarray(),
                 codes,
                 predicted,
@@ -211,64 +216,45 @@ class EveryPair:
 
 
 class Listed:
-    """As candidates m cheap neighbours of each item, and neighbours of neighbours."""
+    """Lists of candidates of each item: its cheap neighbours, and items it met.
 
-    def __init__(self, predictor: PairPredictor, m: int):
-        self._predictor, n = predictor, predictor.paid.n
-        self._lists = lists = neighbor_lists(predictor.Z, predictor.signs, m)
-        self._codes = np.zeros(lists.shape, np.uint16)
-        self._cells = np.zeros((0, n), np.float32)
-        if (companion := predictor.companion) is not None:
-            rows = np.repeat(np.arange(n), lists.shape[1])
-            cheap = companion.pairs(rows, lists.ravel()).reshape(lists.shape)
-            order = np.argsort(-cheap, axis=1)
-            self._lists = np.take_along_axis(lists, order, axis=1)
-            self._codes = companion.codes(np.take_along_axis(cheap, order, axis=1))
+    These are the neighbours of its neighbours: those that share most with it, and
+    random ones at first.
+    """
+
+    def __init__(self, predictor: PairPredictor, m: int, met: int):
+        self._predictor, self._m, n = predictor, m, predictor.paid.n
+        cheap = neighbor_lists(predictor.Z, predictor.signs, m).astype(np.int32)
+        random = np.random.default_rng(0).integers(n, size=(n, met), dtype=np.int32)
+        self._columns = np.hstack([cheap, random])
+        self._codes = np.zeros(self._columns.shape, np.uint16)
+        for rows in strips(n, self._columns.shape[1]):
+            columns = self._columns[rows]
+            i = np.repeat(rows, columns.shape[1])
+            codes = predictor.codes_at(i, columns.ravel()).reshape(columns.shape)
+            self._codes[rows] = codes
 
     def strips(self) -> Iterator[Strip]:
-        """Predict some rows at a time."""
+        """Predict some rows at a time, of what the items meet now."""
         predictor, paid = self._predictor, self._predictor.paid
-        graph = paid.graph(BACKWARD * paid.k)
-        for rows in strips(paid.n, paid.n // 16):
-            shared = graph[rows] @ graph
-            met = self._shared_neighbours(rows, shared)
-            codes = predictor.codes_at(np.repeat(rows, met.shape[1]), met.ravel())
-            codes = np.hstack([self._codes[rows], codes.reshape(met.shape)])
-            columns = np.hstack([self._lists[rows], met])
-            known = predictor.residuals[rows].astype(np.float32)
-            known.data[:] = 1
-            yield Strip(
+        graph, known = paid.graph(BACKWARD * paid.k), predictor.residuals
+        for rows in strips(paid.n, self._columns.shape[1]):
+            shared, new = loops.listed(
                 rows,
-                columns,
-                columns == rows[:, None],
-                self._read(known, columns) > 0,
-                self._read(shared, columns),
-                codes,
-                predictor.entries(rows, columns, codes),
+                self._columns,
+                self._m,
+                graph.indptr,
+                graph.indices,
+                known.indptr,
+                known.indices,
             )
-
-    def _shared_neighbours(self, rows: np.ndarray, shared: csr_array) -> np.ndarray:
-        """Return the items with which some share most neighbours, else themselves."""
-        i = np.repeat(np.arange(rows.size), np.diff(shared.indptr))
-        order = np.lexsort((-shared.data, i))
-        i, j = i[order], shared.indices[order]
-        place = np.arange(i.size) - np.searchsorted(i, i)
-        few = place < NEAR * self._predictor.paid.k
-        i, j, place = i[few], j[few], place[few]
-        met = np.repeat(rows[:, None], place.max(initial=-1) + 1, axis=1)
-        met[i, place] = j
-        return met
-
-    def _read(self, matrix: csr_array, columns: np.ndarray) -> np.ndarray:
-        """Return the entries of a sparse matrix at some columns of each row."""
-        b = matrix.shape[0]
-        if len(self._cells) < b:
-            self._cells = np.zeros((b, matrix.shape[1]), np.float32)
-        rows = np.repeat(np.arange(b), np.diff(matrix.indptr))
-        self._cells[rows, matrix.indices] = matrix.data
-        entries = np.take_along_axis(self._cells[:b], columns, axis=1)
-        self._cells[rows, matrix.indices] = 0
-        return entries
+            columns, codes = self._columns[rows], self._codes[rows]
+            a, places = new.nonzero()
+            codes[a, places] = predictor.codes_at(rows[a], columns[a, places])
+            self._codes[rows] = codes
+            predicted = predictor.entries(rows, columns, codes)
+            itself = columns == rows[:, None]
+            yield Strip(rows, columns, itself, shared < 0, shared, codes, predicted)
 
 
 def leading(columns: np.ndarray, rank: int) -> np.ndarray:
@@ -284,11 +270,3 @@ def mask(matrix: csr_array, rows: np.ndarray) -> np.ndarray:
     degree = np.diff(matrix.indptr[rows[0] : rows[-1] + 2])
     dense[np.repeat(np.arange(rows.size), degree), matrix.indices[start:stop]] = True
     return dense
-
-
-def _squared_error(some: coo_array, A: np.ndarray, V: np.ndarray) -> float:
-    """Return the mean squared error of A V^T at the places of a sparse matrix."""
-    i, j = some.coords
-    if some.nnz == 0:
-        return 0.0
-    return float(np.mean((some.data - np.einsum("kr,kr->k", A[i], V[j])) ** 2))

@@ -17,9 +17,18 @@ import numpy as np
 
 from simlib._checks import symmetric, whole_number
 from simlib.landmarks import uniform
-from simlib.neighbors.cheap import Calibrated, as_companion, asked
+from simlib.neighbors.cheap import (
+    Calibrated,
+    as_companion,
+    asked,
+    best,
+    ends,
+    rank_correlation,
+    strips,
+)
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
-from simlib.neighbors.paid import Paid
+from simlib.neighbors.loops import join
+from simlib.neighbors.paid import Paid, among
 from simlib.neighbors.predict import EveryPair, Listed, PairPredictor, Strip
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.source import Source
@@ -27,16 +36,20 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["ALL_PAIRS", "Rounds", "checked", "price", "warn_of_direction"]
 
-ALL_PAIRS = 20_000  # items, most of which all pairs are predicted
-N_ROUNDS = 11
-PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns
+ALL_PAIRS = 20_000  # items, most of which all pairs are kept
+N_ROUNDS = 16
+TRIAL = 0.02  # of the calls, for random pairs that try the companion, and
+FEWEST, MOST = 100, 2000  # how many these are
+FEW = 32  # random pairs beside a companion, where columns are too dear
+PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns, and
+ALONE, BESIDE = 1 / 4, 1 / 8  # the most for the first, alone and beside a companion
 RANK = 30  # of the residual columns
-CANDIDATES_A_CALL = (
-    2.0  # candidates for a call that an item can have, where these are listed
-)
-MOST_CANDIDATES = 2**26  # of all items together, likewise
+A_CALL = 2  # candidates for each call that an item can have, where these are listed
+LEAST, MET = 100, 16  # candidates at least, and those that an item met, times k
+DEARER = 8  # times the price of an entry of a whole row: that of a candidate
 PRICED = 1000  # pairs that tell the price of one
-SAMPLE = 2**16  # pairs that tell the direction of a companion
+SAMPLE = 2**16  # pairs by which the companion is calibrated at first
+MATCHED = 2**24  # pairs of items that lack neighbours, looked at at a time
 
 
 def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
@@ -101,7 +114,7 @@ class Rounds:
             return
         self._begin()
         warn_of_direction(self.sim, self.paid.nearness, self.distance)
-        shares = np.full(len(self.names), 1 / len(self.names))
+        shares = divide((np.array(self.names) == self.names[0]).astype(float))
         for t in range(N_ROUNDS):
             if t == N_ROUNDS - 1:
                 self._fill()
@@ -111,9 +124,8 @@ class Rounds:
                 chosen = [some[: some.size // 2] for some in chosen]
             if keys.size:
                 self.paid.pay(keys)
-                rates = self._success(
-                    chosen, max(1, round(self.k * (t + 1) / N_ROUNDS))
-                )
+                k = max(1, round(self.k * (t + 1) / N_ROUNDS))
+                rates = self._success(chosen, k)
                 shares = divide(rates)
                 self.show(round=f"{t + 1}/{N_ROUNDS}", entered=f"{rates.max():.0%}")
 
@@ -167,11 +179,15 @@ class Rounds:
     def _begin(self) -> None:
         """Pay for whole columns or random pairs, and make what predicts."""
         n, k, pairs = self.n, self.k, self.paid.left / self.price
-        order = uniform(n, n, rng=self.rng)
+        order, alone = uniform(n, n, rng=self.rng), self.cheap is None
         S = order[: min(n, max(1, int(PILOT * pairs / n)))]
-        if S.size * n > pairs / 4 or pairs < 0.75 * n * k:
-            S = order[:0]
-            self._pay_random(max(1, int(pairs / 10)))
+        most = (ALONE if alone else BESIDE) * pairs
+        if S.size * n > most or pairs < 0.75 * n * k:
+            most, few = 0, pairs / 10 if alone else min(pairs / 10, FEW)
+            self._pay(self._random(max(1, int(few))))
+        elif not alone:
+            most *= self._unexplained(pairs) ** 2
+        S = S if S.size * n <= most else order[:0]
         self.paid.pay_columns(S)
         companion = self._calibrated()
         if S.size:
@@ -183,31 +199,51 @@ class Rounds:
         self.names: tuple[str, ...] = ("residual", "shared")
         if companion is not None:
             self.names = ("companion", *self.names)
-        self.candidates: EveryPair | Listed = EveryPair(predictor)
-        if n > ALL_PAIRS:
-            each = 2 * self.paid.limit / (self.price * n)
-            most = int(min(MOST_CANDIDATES / n, CANDIDATES_A_CALL * each))
-            self.candidates = Listed(predictor, min(n - 1, max(4 * k, most)))
+        m = max(LEAST, A_CALL * int(2 * pairs / n))
+        self.candidates: EveryPair | Listed
+        if n <= DEARER * (m + MET * k):
+            if companion is not None:
+                companion.read()
+            self.candidates = EveryPair(predictor)
+        else:
+            self.candidates = Listed(predictor, min(m, n - 1), MET * k)
 
-    def _pay_random(self, number: int) -> None:
-        """Pay for so many random pairs, or somewhat fewer."""
+    def _random(self, number: int) -> np.ndarray:
+        """Return the keys of so many random pairs, or somewhat fewer."""
         i, j = self.rng.integers(self.n, size=(2, 2 * number + 16))
-        keys = self.rng.permutation(np.unique(self.paid.unpaid(i, j)))[:number]
+        return self.rng.permutation(np.unique(self.paid.unpaid(i, j)))[:number]
+
+    def _pay(self, keys: np.ndarray) -> None:
+        """Pay for as many of the pairs as leave every item its k neighbours."""
         while keys.size and not self._spares(keys):
             keys = keys[: keys.size // 2]
         self.paid.pay(keys)
+
+    def _unexplained(self, pairs: float) -> float:
+        """Try the companion on random pairs; return 1 less its rank correlation."""
+        assert self.cheap is not None
+        paid, before = self.paid, self.paid.i.size
+        number = min(int(pairs / 10), MOST, max(FEWEST, int(TRIAL * pairs)))
+        self._pay(self._random(max(1, number)))
+        values = asked(self.cheap.blank().pairs, paid.i[before:], paid.j[before:])
+        return 1 - abs(rank_correlation(values, paid.nearness[before:]))
 
     def _calibrated(self) -> Calibrated | None:
         """Return the companion as a nearness."""
         if self.cheap is None:
             return None
         paid = self.paid
+        rows, high, low = ends(self.cheap, self.rng)
+        i, j = np.tile(rows, 2), np.append(high, low)
+        keys = np.unique(paid.unpaid(i, j))
+        sign = 0
+        if self._spares(keys):
+            paid.pay(keys)
+            near, far = paid.sign * self.sim.peek(i, j).astype(float).reshape(2, -1)
+            sign = int(np.sign(np.sign(near - far).sum()))
         some = self.rng.permutation(paid.i.size)[:SAMPLE]
         values = asked(self.cheap.blank().pairs, paid.i[some], paid.j[some])
-        companion = Calibrated(self.cheap, values, paid.nearness[some])
-        if self.n <= ALL_PAIRS:
-            companion.read()
-        return companion
+        return Calibrated(self.cheap, values, paid.nearness[some], sign)
 
     def _missed(self, companion: Calibrated | None, S: np.ndarray, m: int) -> float:
         """Return what share of the nearest of some items the companion alone misses."""
@@ -231,8 +267,13 @@ class Rounds:
         """Return the keys of so many new pairs by each prediction."""
         self.predictor.update()
         nearness = self.predictor.nearness()
-        low, high = nearness.min(), nearness.max()
+        low, high = float(nearness.min()), float(nearness.max())
         unit = 0.5 / (high - low) if high > low else 0.0
+        paid = {
+            "companion": self.predictor.codes.astype(np.float32),
+            "residual": self.predictor.of_paid(),
+            "shared": np.zeros(0, np.float32),
+        }
         found: dict[str, list[Chosen]] = {name: [] for name in self.names}
         for strip in self.candidates.strips():
             scores = {"residual": strip.predicted, "shared": strip.shared}
@@ -240,18 +281,24 @@ class Rounds:
             if "companion" in self.names:
                 scores["companion"] = strip.codes.astype(np.float32)
             for name, number in zip(self.names, numbers, strict=True):
-                found[name].append(self._first(strip, name, scores[name], number))
-        return distinct([joined(found[name]) for name in self.names], numbers)
+                part = self._first(strip, scores[name], number, paid[name])
+                found[name].append(part)
+        proposals = [joined(found[name]) for name in self.names]
+        summed = self.names.index("companion") if "companion" in self.names else -1
+        return distinct(proposals, numbers, summed)
 
-    def _first(self, strip: Strip, name: str, score: np.ndarray, number: int) -> Chosen:
+    def _first(
+        self, strip: Strip, score: np.ndarray, number: int, paid: np.ndarray
+    ) -> Chosen:
         """Return the pairs of a strip that come first by one prediction."""
-        score[strip.itself] = -np.inf
-        keep = ceil(4 * number / self.n) + 4
-        depth = ceil(2 * self.paid.i.size / self.n) + 2 * keep
-        by_all = name != "shared"
-        kept = score if by_all else score.copy()
-        a, places, ranks = first(kept, strip.paid, keep, depth, among_all=by_all)
-        i, j = strip.rows[a], strip.columns[a, places]
+        score[strip.itself] = score[strip.paid] = -np.inf
+        keep = min(ceil(4 * number / self.n) + 4, score.shape[1])
+        all_paid, rows = self.paid.numbers, strip.rows
+        lines = all_paid.indptr[rows[0] : rows[-1] + 2]
+        of_rows = all_paid.data[lines[0] : lines[-1]] - 1
+        scores = paid[of_rows] if paid.size else paid
+        a, places, ranks = first(score, keep, lines, scores)
+        i, j = rows[a], strip.columns[a, places].astype(np.int64)
         keys = np.minimum(i, j) * self.n + np.maximum(i, j)
         return keys, ranks, score[a, places]
 
@@ -272,23 +319,38 @@ class Rounds:
     # The end
 
     def _fill(self) -> None:
-        """Give every item k neighbours, those that lack some to each other first."""
-        others_too = False
-        while (short := np.flatnonzero(self.paid.degree < self.k)).size:
-            others = np.arange(self.n) if others_too else short
-            order = self.rng.permutation(others)[: 4 * self.k + 1]
-            a, b = map(np.ravel, np.meshgrid(short, order))
-            keys = self.rng.permutation(np.unique(self.paid.unpaid(a, b)))
-            if self.paid.pay(_apart(keys, self.n)) == 0:
-                if others_too:
+        """Join items that lack neighbours, as the companion ranks them.
+
+        Each other first; what is left over with any.
+        """
+        n, paid, both = self.n, self.paid, True
+        while (short := np.flatnonzero(paid.degree < self.k)).size:
+            width = max(4 * self.k + 1, MATCHED // short.size)
+            others = self.rng.permutation(short if both else n)[:width]
+            step = strips(short.size, others.size)
+            parts = [self._best_of(short[some], others) for some in step]
+            keys, scores = map(np.concatenate, zip(*parts, strict=True))
+            keys, places = np.unique(keys, return_index=True)
+            keys = keys[np.argsort(-scores[places], kind="stable")]
+            i, j = np.divmod(keys, n)
+            if paid.pay(keys[join(i, j, self.k - paid.degree, both)]) == 0:
+                if not both:
                     break
-                others_too = True
+                both = False
 
-
-def _apart(keys: np.ndarray, n: int) -> np.ndarray:
-    """Return pairs of which none share an item: none gets more than it lacks."""
-    i, j = np.divmod(keys, n)
-    i, one = np.unique(i, return_index=True)
-    j, two = np.unique(j[one], return_index=True)
-    alone = ~np.isin(j, i) | (i.size == 1)
-    return keys[one[two]][alone] if alone.any() else keys[:1]
+    def _best_of(
+        self, items: np.ndarray, others: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return keys and scores of the unpaid pairs that promise most to each item."""
+        i, j = np.repeat(items, others.size), np.tile(others, items.size)
+        keys = np.minimum(i, j) * self.n + np.maximum(i, j)
+        if "companion" in self.names:
+            scores = self.predictor.codes_at(i, j).astype(np.float32)
+        else:
+            scores = self.rng.random(i.size, np.float32)
+        scores[(i == j) | among(keys, self.paid.keys)] = -np.inf
+        scores = scores.reshape(items.size, -1)
+        places = best(scores, min(4 * self.k + 1, others.size))
+        rows, ranks = (places >= 0).nonzero()
+        places = places[rows, ranks]
+        return keys.reshape(scores.shape)[rows, places], scores[rows, places]

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
@@ -242,7 +242,7 @@ class _Queries:
         directions = None
         if companion is not None and self._S.size == 0:
             directions = leading(companion.vectors()[0], RANK)
-        self._predictor.begin(left, leading(left, RANK), directions, m)
+        self._predictor.begin(left, leading(left, RANK), directions)
 
     def _residuals(self) -> np.ndarray:
         """Calibrate, and return what is left of what the new items were compared to."""
@@ -255,9 +255,12 @@ class _Queries:
     def predicted(self) -> np.ndarray:
         """Return the nearness of each to all known items; -inf to those met."""
         predictor, residuals, n = self._predictor, self._residuals(), self._sim.n
-        new = _sparse(self.met[:, self._seen :], residuals[:, self._seen :], n)
-        A = predictor.learn(new, _sparse(self.met, residuals, n))
-        self._seen = self.met.shape[1]
+        m, c = self.met.shape
+        lines = np.arange(0, m * c + 1, c)
+        entries = (residuals.ravel(), self.met.ravel(), lines)
+        new = np.tile(np.arange(c) >= self._seen, m)
+        A = predictor.learn(csr_array(entries, shape=(m, n)), new)
+        self._seen = c
         predicted = predictor.explained(self._codes) + A @ predictor.V.T
         np.put_along_axis(predicted, self.met, -np.inf, axis=1)
         return predicted
@@ -293,10 +296,3 @@ def _cheap_rows(
         values = cheap.between(new_items, np.arange(cheap.n))
     values = check_array(values, input_name="cheap_new", dtype=float)
     return shaped(values, (m, cheap.n), "`cheap_new`, of new items and known ones,")
-
-
-def _sparse(met: np.ndarray, data: np.ndarray, n: int) -> csr_array:
-    """Return the matrix that has these data in some columns of each row."""
-    rows = np.repeat(np.arange(len(met)), met.shape[1])
-    places = (rows, met.ravel())
-    return csr_array(coo_array((data.ravel(), places), shape=(len(met), n)))

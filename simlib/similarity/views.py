@@ -246,10 +246,8 @@ class View(SimilarityMatrix):
 
     @property
     def extent(self) -> Extent:
-        if isinstance(self.base, SimilarityMatrix):
-            return self.base.extent
         m, n = self.base.shape
-        return m if m == n else (m, n)
+        return getattr(self.base, "extent", m if m == n else (m, n))
 
     @property
     def dtype(self) -> np.dtype:

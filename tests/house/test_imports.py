@@ -37,7 +37,7 @@ from importlib.metadata import packages_distributions
 
 import simlib
 
-for name in set(simlib.__all__) - {"biharmonic", "text"}:  # which have extras
+for name in set(simlib.__all__) - {"biharmonic", "neighbors", "text"}:  # have extras
     getattr(simlib, name)
 
 owners = packages_distributions()

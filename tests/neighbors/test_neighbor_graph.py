@@ -113,8 +113,8 @@ def test_a_companion_that_tells_everything(function):
 @pytest.mark.slow
 def test_many_items_are_predicted_from_candidates(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
-    monkeypatch.setattr(rounds, "ALL_PAIRS", 100)
-    monkeypatch.setattr(rounds, "MOST_CANDIDATES", 2**14)
+    monkeypatch.setattr(rounds, "DEARER", 1)
+    monkeypatch.setattr(rounds, "LEAST", 40)
     X = points(400, 6)
     D = cdist(X, X)
     nearly = Similarity(X[:, :5], cdist, batch="block")
@@ -151,15 +151,26 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     predictor.update()
     every = list(predict.EveryPair(predictor).strips())
     assert len(every) > 5
-    whole = [np.vstack(part) for part in zip(*(e[3:] for e in every), strict=True)]
-    assert (whole[0].sum(axis=1) == paid.degree).all()
+    known = np.zeros((60, 60), bool)
+    for strip in every:
+        known[strip.rows[strip.paid[0]], strip.paid[1]] = True
+    assert (known.sum(axis=1) == paid.degree).all()
+    whole = [np.vstack(part) for part in zip(*(e[4:] for e in every), strict=True)]
     i, j = paid.i, paid.j
-    np.testing.assert_allclose(predictor.pairs(i, j), whole[3][i, j], atol=1e-6)
-    for strip in predict.Listed(predictor, 20).strips():
-        places = strip.rows[:, None], strip.columns
-        assert (strip.itself == np.equal(*np.broadcast_arrays(*places))).all()
-        for entries, expected in zip(strip[3:], whole, strict=True):
-            np.testing.assert_allclose(entries, expected[places], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(predictor.pairs(i, j), whole[2][i, j], atol=1e-6)
+    np.testing.assert_allclose(predictor.of_paid(), whole[2][i, j], atol=1e-6)
+    lists = predict.Listed(predictor, 20, 10)
+    for _ in range(2):  # in the second round lists hold what items met
+        for strip in lists.strips():
+            places = np.broadcast_arrays(strip.rows[:, None], strip.columns)
+            assert (strip.itself == np.equal(*places)).all()
+            free = ~strip.paid
+            assert not (known[*places] & free).any()
+            for row, some in zip(strip.columns, free, strict=True):
+                assert np.unique(row[some]).size == some.sum()
+            for entries, expected in zip(strip[4:], whole, strict=True):
+                got, expected = entries[free], expected[*places][free]
+                np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +190,8 @@ def test_lists_of_candidates(library, monkeypatch):
 
 
 def test_division_of_the_calls():
-    np.testing.assert_allclose(divide(np.array([0.5, 0.5, 0.0])).min(), 0.08 / 1.08)
+    np.testing.assert_allclose(divide(np.array([0.5, 0.5, 0.0])).min(), 0.04 / 1.04)
+    np.testing.assert_allclose(divide(np.array([0.2, 0.4])), [1 / 9, 8 / 9])
     np.testing.assert_allclose(divide(np.zeros(2)), 0.5)
 
 

@@ -567,7 +567,7 @@ def test_a_search_has_one_bar(monkeypatch):
 
     bar = ask(nearest, 3, limit=600, check=1, **near)
     assert bar.total == 600
-    assert [numbers["round"] for numbers in bar.beside][:2] == ["1/11", "2/11"]
+    assert [numbers["round"] for numbers in bar.beside][:2] == ["1/16", "2/16"]
     assert ask(nearest, 3, limit=10**6).total == 60 * 59 // 2
     assert ask(nearest, 3, limit=None, exact=True, **near).total is None
     bar = ask(search, range(4), 3, limit=9)

@@ -16,7 +16,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from press.recording import machine
+from press.kernel import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = ("make test", "make book", "make quick")

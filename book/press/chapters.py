@@ -2,6 +2,7 @@
 
 import ast
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,11 @@ from .repository import Repository
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
+
+DECLARED, INJECTED = (
+    "parameters",
+    "injected-parameters",
+)  # tags of papermill
 
 
 def parse_chapter(text: str) -> "NotebookNode":
@@ -30,11 +36,10 @@ def parse_chapter(text: str) -> "NotebookNode":
 def read_chapter(path: str | Path) -> "NotebookNode":
     """Return the notebook of a chapter, not executed."""
     from jupytext.myst import MystMetadataParsingError
-    from nbformat import ValidationError
 
     try:
         return parse_chapter(Path(path).read_text(encoding="utf-8"))
-    except (MystMetadataParsingError, ValidationError, UnicodeDecodeError) as error:
+    except MystMetadataParsingError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
@@ -43,25 +48,28 @@ def code_cells(notebook: "NotebookNode") -> list["NotebookNode"]:
     return [
         cell
         for cell in notebook.cells
-        if cell.cell_type == "code" and "injected-parameters" not in tags(cell)
+        if cell.cell_type == "code" and INJECTED not in tags(cell)
     ]
+
+
+def tags(cell: "NotebookNode") -> list[str]:
+    """Return the tags of a cell."""
+    return cell.metadata.get("tags") or []
 
 
 def select(repository: Repository, chapters: Sequence[str] = ()) -> list[str]:
     """Return the chosen chapters that have code, in the order of the book."""
     pages = repository.pages()
     chosen = [repository.chapter_name(chapter) for chapter in chapters] or pages
-    unknown = ", ".join(sorted(set(chosen) - set(pages)))
+    unknown = ", ".join(sorted({*chosen} - {*pages}))
     if unknown:
-        there = ", ".join(pages)
-        raise ValueError(f"not in _toc.yml: {unknown}. The pages are {there}.")
-    chosen = [page for page in pages if page in chosen]
-    return [p for p in chosen if code_cells(read_chapter(repository.source(p)))]
-
-
-def tags(cell: "NotebookNode") -> list[str]:
-    """Return the tags of a cell."""
-    return cell.metadata.get("tags") or []
+        told = f"not in _toc.yml: {unknown}. The pages are {', '.join(pages)}."
+        raise ValueError(told)
+    return [
+        page
+        for page in pages
+        if page in chosen and code_cells(read_chapter(repository.source(page)))
+    ]
 
 
 def cell_code(source: str) -> str | None:
@@ -89,7 +97,7 @@ def parameters(notebook: "NotebookNode") -> dict[str, Any]:
     """
     values: dict[str, Any] = {}
     for cell in code_cells(notebook):
-        if "parameters" in tags(cell):
+        if DECLARED in tags(cell):
             found, _ = declarations(cell.source)
             values |= {name: _literal(value) for name, value in found.items()}
     return values
@@ -123,14 +131,48 @@ def _literal(node: ast.expr) -> Any:
 
 def cell_lines(text: str) -> list[int]:
     """Return the one-based line at which the code of each code cell begins."""
-    lines = text.splitlines()
-    notebook = parse_chapter(text)
+    lines, notebook = text.splitlines(), parse_chapter(text)
     starts = []
     for cell, start in zip(notebook.cells, notebook.metadata.source_map, strict=True):
-        if cell.cell_type != "code":
-            continue
         source = cell.source.splitlines()
         while lines[start : start + len(source)] != source and start < len(lines):
             start += 1
-        starts.append(start + 1)
+        starts += [start + 1] if cell.cell_type == "code" else []
     return starts
+
+
+class _Reader:
+    """The reader that papermill uses for local paths: notebooks, and chapters.
+
+    Papermill knows readers by the start of a path, and asks for this one in every
+    project, while it is loaded itself.
+    """
+
+    def read(self, path: str) -> str:
+        """Return a notebook as JSON: one in MyST Markdown, or whatever the file is."""
+        if path.endswith(".md"):
+            return json.dumps(read_chapter(path))
+        return self.files.read(path)
+
+    def write(self, text: str, path: str) -> None:
+        """Write a notebook, but not over a chapter."""
+        if path.endswith(".md"):
+            raise OSError(f"{path} is a source; write the notebook to a .ipynb file")
+        self.files.write(text, path)
+
+    @property
+    def files(self) -> Any:
+        """Papermill's own reader and writer."""
+        from papermill.iorw import papermill_io
+
+        return papermill_io.get_handler("local")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.files, name)
+
+
+ChapterReader = _Reader()
+# papermill warns of our extension; nothing else is meant, in any project.
+warnings.filterwarnings(
+    "ignore", r"The specified file \(.*\.md\) does not end in", UserWarning
+)

@@ -43,7 +43,7 @@ class Unit:
     """A part of a module."""
 
     hash: str  # of its text without the blocks within; of a block with its condition
-    names: frozenset[str]  # the identifiers in it
+    names: frozenset[str] = frozenset()  # the identifiers in it
     decided: frozenset[str] = frozenset()  # those in the condition or loop of a block
     switch: bool = False  # whether that compares sizes, and no error is raised there
     is_value: bool = False
@@ -57,30 +57,30 @@ class Source:
         text = decode_source(content)
         tree = ast.parse(text)
         self._path, self._text = path, _Text(text, tree)
-        self.blocks: dict[str, Unit] = {}
-        heads = []
-        for name, owner, body in blocks(tree):
-            self.blocks[name] = self._block(owner, body)
-            heads += _called(owner) if "/" not in name else []
-        self.values: dict[str, Unit] = {}
+        self.units: dict[str, Unit] = {}
         self.imports = {
             alias.asname or alias.name: (_origin(node, path), alias.name)
             for node in ast.walk(tree)
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
-        rest = [node for node in tree.body if not self._sort(node)]
-        unit = self._unit(rest)
-        self.rest = replace(unit, names=unit.names | {"def"})
-        bound = {*self.blocks, *self.values}
-        again = sorted(
+        heads: list[ast.expr] = []
+        for name, owner, body in blocks(tree):
+            self.units[name] = self._block(owner, body)
+            heads += _called(owner) if "/" not in name else []
+        functions = {*self.units}
+        values: dict[str, Unit] = {}
+        rest = self._unit([n for n in tree.body if not self._sort(n, values)])
+        again = sorted(  # defined
             name
-            for name in bound
+            for name in functions | {*values}
             if not {*"./<"} & {*name}
-            if f"<{name}" in bound or (name in self.blocks and "~" in name)
+            if f"<{name}" in values or (name in functions and "~" in name)
         )
         called = self._unit(heads)
-        self.values["def"] = replace(called, hash=_hash(f"{again} {called.hash}"))
+        values["def"] = replace(called, hash=_hash(f"{again} {called.hash}"))
+        values["."] = replace(rest, names=rest.names | {"def"})
+        self.units = values | self.units
 
     def _block(self, owner: ast.AST, body: list[ast.stmt]) -> Unit:
         """Return a block as a unit."""
@@ -95,7 +95,7 @@ class Source:
         text, names = self._text.of(nodes, whole=True), _names(nodes, whole=True)
         return Unit(_hash(text), names, is_value=True)
 
-    def _sort(self, node: ast.stmt) -> bool:
+    def _sort(self, node: ast.stmt, values: dict[str, Unit]) -> bool:
         """Take a statement at the top of the module, unless it belongs to the rest."""
         names: list[str] = []
         match node:
@@ -107,70 +107,63 @@ class Source:
                 text = b"\0".join(map(self._text.of, _class(node)))
                 read = frozenset({f"{name}~"}).union(*map(_names, _class(node)))
                 sizes = frozenset().union(*map(_sizes, _class(node)))
-                self.values[name] = Unit(_hash(text), read, is_value=True, sizes=sizes)
-                methods = sorted(
-                    block
-                    for block in self.blocks
-                    if block.startswith(f"{name}.") and "/" not in block
-                )
-                has = _hash(" ".join(methods))
-                self.values[f"{name}~"] = Unit(has, frozenset(), is_value=True)
+                values[name] = Unit(_hash(text), read, is_value=True, sizes=sizes)
+                of = (n for n in self.units if n.startswith(f"{name}."))
+                methods = sorted(n for n in of if "/" not in n)
+                values[f"{name}~"] = Unit(_hash(" ".join(methods)), is_value=True)
                 return True
             case ast.AnnAssign(target=ast.Name(id=name)):
                 names = [name]
             case ast.Assign(targets=targets):
-                parts = [part for target in targets for part in _parts(target)]
+                parts = [
+                    part
+                    for target in targets
+                    for part in ast.walk(target)
+                    if isinstance(part, ast.expr)
+                    if not isinstance(part, ast.Tuple | ast.List)
+                ]
                 names = [part.id for part in parts if isinstance(part, ast.Name)]
                 if len(names) < len(parts):
                     return False
             case ast.Import() | ast.ImportFrom():
                 for given, meant in _imported(node, self._path):
-                    unit = Unit(_hash(meant), frozenset(), is_value=True)
-                    self.values[f"<{given}"] = unit
+                    values[f"<{given}"] = Unit(_hash(meant), is_value=True)
                 return True
             case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
                 return True
             case ast.Expr(value=ast.Constant()):
                 return True
         for name in {*names} - _LISTS:
-            unit, old = self._unit([node]), self.values.get(name)
+            unit, old = self._unit([node]), values.get(name)
             if old:  # assigned again
                 both = _hash(f"{old.hash} {unit.hash}")
                 unit = replace(unit, hash=both, names=old.names | unit.names)
-            self.values[name] = unit
+            values[name] = unit
         return bool(names)
-
-    def unit(self, name: str) -> Unit | None:
-        """Return a unit by its name, None if there is none."""
-        if name == ".":
-            return self.rest
-        return self.blocks.get(name) or self.values.get(name)
 
     @cached_property
     def hashes(self) -> dict[str, str]:
         """The hash of each unit."""
-        units = {".": self.rest, **self.values, **self.blocks}
-        return {name: unit.hash for name, unit in units.items()}
+        return {name: unit.hash for name, unit in self.units.items()}
 
 
 class Cells(Source):
     """The blocks of a chapter's cells, each named by its hash, as it has no place."""
 
     def __init__(self, cells: Iterable[str]):
-        self.blocks, self.values, self.imports, self.noted = {}, {}, {}, {}
-        self.rest = Unit("", frozenset())
+        self.units, self.noted = {}, {}
         for cell in cells:
             code = cell_code(cell) or ""
             tree = ast.parse(code)
             self._text = _Text(code, tree)
             for name, owner, body in cell_blocks(tree):
                 unit = self._block(owner, body)
-                self.blocks[unit.hash], self.noted[name] = unit, unit.hash
+                self.units[unit.hash], self.noted[name] = unit, unit.hash
 
     def code(self, ran: Collection[str]) -> dict[str, str]:
         """Return the hash of each block, with "-" before it unless it ran."""
         did = {self.noted[name] for name in ran if name in self.noted}
-        return {hash: hash if hash in did else f"-{hash}" for hash in self.blocks}
+        return {hash: hash if hash in did else f"-{hash}" for hash in self.units}
 
 
 def reached(
@@ -178,12 +171,14 @@ def reached(
 ) -> Code:
     """Return the units that decide the numbers, and of functions what did not run."""
     code: Code = {}
-    read = {path: {*source.rest.names} for path, source in sources.items()}
+    read = {path: {*source.units["."].names} for path, source in sources.items()}
     for path, source in sources.items():
         noted = ran.get(path, set())
         functions = {name.partition("/")[0] for name in noted}
-        code[path] = {".": source.rest.hash}
-        for name, unit in source.blocks.items():
+        code[path] = {".": source.hashes["."]}
+        for name, unit in source.units.items():
+            if unit.is_value:
+                continue
             if name in noted:
                 code[path][name] = unit.hash
                 read[path] |= unit.names | {*name.partition("/")[0].split(".")}
@@ -199,8 +194,8 @@ def reached(
             for given in source.imports.keys() & (seen | anywhere):
                 module, name = source.imports[given]
                 read.get(module, anywhere).add(name)
-            for name, unit in source.values.items():
-                if name.removeprefix("<") in seen | anywhere:
+            for name, unit in source.units.items():
+                if unit.is_value and name.removeprefix("<") in seen | anywhere:
                     code[path][name] = unit.hash
                     seen |= unit.names
     return code
@@ -263,12 +258,6 @@ def _called(owner: ast.AST) -> list[ast.expr]:
         for part in [*owner.decorator_list, *defaults]
         if any(isinstance(within, ast.Call) for within in ast.walk(part))
     ]
-
-
-def _parts(target: ast.expr) -> list[ast.expr]:
-    if isinstance(target, ast.Tuple | ast.List):
-        return [part for element in target.elts for part in _parts(element)]
-    return [target]
 
 
 def _names(nodes: Iterable[ast.AST], whole: bool = False) -> frozenset[str]:
@@ -344,16 +333,14 @@ class _Text:
 
     def __init__(self, text: str, tree: ast.Module):
         self.lines = text.encode().splitlines()
-        tokens = [*tokenize.generate_tokens(io.StringIO(text).readline)]
-        self.joined = {  # to the line before, by a string
-            row
-            for (first, _), (last, _) in _strings(tokens)
-            for row in range(first + 1, last + 1)
-        }
+        strings, comments = _tokens(text)
         documents = [_span(n.body[0]) for n in ast.walk(tree) if documented(n)]  # type: ignore
-        self.joined -= {r for (first, _), (last, _) in documents
-                        for r in range(first + 1, last + 1)}  # fmt: skip
-        for span in [*documents, *_comments(tokens)]:
+        joined, removed = (
+            {row for (first, _), (last, _) in of for row in range(first + 1, last + 1)}
+            for of in (strings, documents)
+        )
+        self.joined = joined - removed  # to the line before, by a string
+        for span in [*documents, *comments]:
             for row, start, end in self._rows(span):
                 line = self.lines[row - 1]
                 blank = b" " * (end - start)
@@ -363,9 +350,10 @@ class _Text:
         """Return the text of statements, without the blocks within unless `whole`."""
         kept: list[bytes] = []
         for node in nodes:
+            first, last = _span(node)
             cuts = [] if whole else sorted(_span(*suite) for suite in suites(node))
-            parts = []
-            for span in _between(_span(node), cuts):
+            edges, parts = [first, *(edge for cut in cuts for edge in cut), last], []
+            for span in zip(edges[::2], edges[1::2], strict=True):
                 for row, start, end in self._rows(span):
                     part = self.lines[row - 1][start:end]
                     if row + 1 not in self.joined:
@@ -394,33 +382,22 @@ def _span(node: ast.AST, *others: ast.AST) -> _Span:
     return start, end
 
 
-def _between(span: _Span, cuts: list[_Span]) -> Iterator[_Span]:
-    start, end = span
-    for first, last in cuts:
-        yield start, first
-        start = last
-    yield start, end
-
-
-def _comments(tokens: list[tokenize.TokenInfo]) -> Iterator[_Span]:
-    for token in tokens:
-        if token.type == tokenize.COMMENT:
+def _tokens(text: str) -> tuple[list[_Span], list[_Span]]:
+    """Return where strings and comments stand; an f-string may be many tokens."""
+    strings, comments, starts = [], [], []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind == "COMMENT":
             row, column = token.start
             start = len(token.line[:column].encode())
-            yield (row, start), (row, start + len(token.string.encode()))
-
-
-def _strings(tokens: list[tokenize.TokenInfo]) -> Iterator[_Span]:
-    """Yield where strings stand; from Python 3.12 on an f-string is many tokens."""
-    starts = []
-    for token in tokens:
-        kind = tokenize.tok_name[token.type]
-        if kind == "STRING":
-            yield token.start, token.end
+            comments.append(((row, start), (row, start + len(token.string.encode()))))
+        elif kind == "STRING":
+            strings.append((token.start, token.end))
         elif kind.endswith("STRING_START"):
             starts.append(token.start)
         elif kind.endswith("STRING_END"):
-            yield starts.pop(), token.end
+            strings.append((starts.pop(), token.end))
+    return strings, comments
 
 
 def packed(code: Code) -> dict[str, str]:

@@ -8,32 +8,21 @@ of the code that made the record. The record is then *confirmed*, or its values 
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .chapters import select
 from .code import Code, Unit, content_hash
-from .execution import press
-from .git import clean_commit
-from .inputs import (
-    Checkout,
-    Inputs,
-    changes,
-    differing_units,
-    displayed,
-    place,
-)
-from .job import ChapterError, Failure, Job, stored_metadata
+from .execution import ChapterError, Failure, Job, press, stored_metadata
+from .inputs import Checkout, Inputs, changes, differing_units, displayed, place
 from .repository import Repository
 from .results import Entries, collect, leaves, read_part, write_part
 
 RTOL = 1e-6  # up to which two values are the same, unless a chapter says more
 ATOL = 1e-12  # what is smaller is rounding
 _SHOWN = 8  # of the names in a message
-_GONE = Unit("", frozenset())
-
-_MADE = ("data", "executed", "commit", "parameters", "seconds", "code", "files")
+_GONE = Unit("")
 
 
 @dataclass(frozen=True)
@@ -53,9 +42,7 @@ class Status:
     """How fresh a chapter's notebook and its recorded results are."""
 
     chapter: str
-    notebook: (
-        dict[str, list[str]] | None
-    )  # what changed, by kind; None if there is none
+    notebook: dict[str, list[str]] | None  # what changed, None if there is none
     seconds: float | None
     record: Standing | None  # None if nothing is recorded
     provenance: dict[str, Any]
@@ -89,7 +76,8 @@ def status(
         job = Job(repository, chapter, profile)
         changed = job.changes(job.notebook, checkout)
         seconds = (stored_metadata(job.notebook) or {}).get("seconds")
-        record, made = standing(checkout, chapter), provenance_of(repository, chapter)
+        made = read_part(repository.results(chapter), "provenance.json")
+        record = standing(checkout, chapter, made) if made else None
         found.append(Status(chapter, changed, seconds, record, made))
     return found
 
@@ -99,7 +87,6 @@ def confirm(
     *,
     jobs: int = 1,
     repository: Repository | None = None,
-    echo: Callable[[str], None] = lambda text: print(text, flush=True),
 ) -> list[Status]:
     """Compare a short run of each record that has changed with its probe."""
     repository = repository or Repository.here()
@@ -113,9 +100,9 @@ def confirm(
     failed: dict[str, Failure] = {}
     try:
         if todo:
-            press(todo, "quick", jobs=jobs, repository=repository, echo=echo)
+            press(todo, "quick", jobs=jobs, repository=repository)
     except ChapterError as error:
-        failed = {repository.chapter_name(f.source): f for f in error.failures}
+        failed = {failure.chapter: failure for failure in error.failures}
     checkout = Checkout(repository)
     for chapter in todo:
         job = Job(repository, chapter, "quick")
@@ -136,19 +123,14 @@ def summary(rows: Iterable[Status]) -> str:
     return "records: " + ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
 
 
-def standing(checkout: Checkout, chapter: str) -> Standing | None:
-    """Return whether a chapter's record holds, None if it has none."""
+def standing(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Standing:
+    """Return whether a chapter's record holds, which was made so."""
     folder = checkout.repository.results(chapter)
-    made = provenance_of(checkout.repository, chapter)
-    if not made:
-        return None
     now = _now(checkout, chapter, made)
-    changed = {
-        kind: [n for n in names if kind != "data" or checkout.data.get(n)]
-        for kind, names in changes(Inputs.read(made), now).items()
-        if kind != "display"
-    }
-    changed = {kind: names for kind, names in changed.items() if names}
+    changed = changes(Inputs.read(made), now)
+    changed.pop("display", None)
+    known = [name for name in changed.pop("data", ()) if checkout.data.get(name)]
+    changed |= {"data": known} if known else {}
     if changed.get("versions") == ["Python"]:
         del changed["versions"]
     if not changed:
@@ -175,9 +157,9 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     sizes, and in the chapter whatever the condition is: parameters decide there.
     """
     changed = {
-        unit: code[unit[0]][unit[1]]
+        (path, name): code[path][name]
         for code in (record, probe)
-        for unit in differing_units(code, checkout.code(code))
+        for path, name in differing_units(code, checkout.code(code))
     }
     units = {unit: checkout.unit(*unit) or _GONE for unit in _ran(record) | _ran(probe)}
     values = {name for path, name in changed if units[path, name].is_value}
@@ -191,13 +173,11 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     known = {
         (_home(path, name), hash.removeprefix("-"))
         for code in (record, probe)
-        for path, units in code.items()
-        for name, hash in units.items()
+        for (path, name), hash in _units(code)
     }
     found |= {
         (path, name)
-        for path, units in quick.items()
-        for name, hash in units.items()
+        for (path, name), hash in _units(quick)
         if hash.startswith("-") and (_home(path, name), hash[1:]) not in known
         if path.endswith(".md") or (checkout.unit(path, name) or _GONE).switch
     }
@@ -213,8 +193,9 @@ def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:
     """Return how many values are compared, the largest deviation, and what moved."""
     count, largest, moved = 0, 0.0, []
     for name in [*now, *(then.keys() - now.keys())]:
-        old = dict(_values(name, then.get(name), now.get(name)))
-        new = dict(_values(name, now.get(name), now.get(name)))
+        old, new = (
+            dict(_values(name, e.get(name), now.get(name))) for e in (then, now)
+        )
         rtol = now.get(name, {}).get("rtol", RTOL)
         for where in [*new, *(old.keys() - new.keys())]:
             pair = old.get(where, "nothing"), new.get(where, "nothing")
@@ -227,31 +208,10 @@ def compare(then: Entries, now: Entries) -> tuple[int, float, list[str]]:
     return count, largest, moved
 
 
-def strays(repository: Repository) -> list[str]:
-    """Return the records that belong to no page, as that of a chapter renamed."""
-    found = sorted((repository.book / "results").glob("*"))
-    pages = {repository.results(page) for page in repository.pages()}
-    return [repository.relative(path) for path in found if path not in pages]
-
-
 def describe(changed: dict[str, list[str]]) -> str:
     """Return in words what has changed."""
     words = [f"{kind} changed: {_listed(names)}" for kind, names in changed.items()]
     return "; ".join(words) or "fresh"
-
-
-def provenance_of(repository: Repository, chapter: str) -> dict[str, Any]:
-    """Return how a chapter's results came about; empty if there are none."""
-    found = read_part(repository.results(chapter), "provenance.json")
-    missing = [name for name in _MADE if found and name not in found]
-    if missing:
-        raise ValueError(
-            f"{repository.relative(repository.results(chapter))} has a provenance "
-            f"without {', '.join(missing)}; put back one that was committed, or "
-            "delete it, commit, and record again: "
-            f"press {chapter} --profile full --record"
-        )
-    return found
 
 
 def _compare(checkout: Checkout, job: Job) -> None:
@@ -264,44 +224,34 @@ def _compare(checkout: Checkout, job: Job) -> None:
     noted = notebook.metadata["press"]
     count, deviation, moved = compare(probe["entries"], collect(notebook))
     quick = Inputs.read(noted["inputs"])
-    record, before, short = (
-        {path: units for path, units in code.items() if not displayed(path)}
-        for code in (Inputs.read(made).code, Inputs.read(probe).code, quick.code)
-    )
-    write_part(
-        folder,
-        "confirmation.json",
-        {
-            "commit": clean_commit(checkout.repository),
-            "executed": noted["executed"],
-            "seconds": noted["seconds"],
-            "machine": noted["machine"],
-            "values": count,
-            "deviation": float(f"{deviation:.2g}"),
-            "moved": moved,
-            "unreached": unreached(record, before, short, checkout),
-            "key": _key(_now(checkout, job.chapter, made)),
-            **quick.write(),
-        },
-    )
+    codes = (Inputs.read(made).code, Inputs.read(probe).code, quick.code)
+    record, before, short = map(_decisive, codes)
+    kept = {name: noted[name] for name in ("executed", "seconds", "machine")}
+    found = {
+        "commit": checkout.repository.clean_commit(),
+        **kept,
+        "values": count,
+        "deviation": float(f"{deviation:.2g}"),
+        "moved": moved,
+        "unreached": unreached(record, before, short, checkout),
+        "key": _key(_now(checkout, job.chapter, made)),
+        **quick.write(),
+    }
+    write_part(folder, "confirmation.json", found)
 
 
-def _given_up(
-    repository: Repository, row: Status, failure: Failure | None
-) -> Standing | None:
+def _given_up(repository: Repository, row: Status, failure: Failure | None) -> Any:
     """Return whether a record holds, given that its short run failed, if it did."""
     import nbformat
 
     if failure is None or row.record is None:
         return row.record
-    told = f"it fails, {str(failure).splitlines()[0]}"
-    moved: list[str] = []
-    if failure.notebook:
-        notebook = nbformat.read(repository.root / failure.notebook, as_version=4)
-        made = collect(notebook)
+    told, moved = f"it fails, {failure.told}", list[str]()
+    partial = Job(repository, row.chapter, "quick").partial
+    if partial.exists():
+        made = collect(nbformat.read(partial, as_version=4))
         probe = read_part(repository.results(row.chapter), "probe.json")["entries"]
-        then = {name: probe[name] for name in made if name in probe}
-        _, _, moved = compare(then, made)
+        _, _, moved = compare({n: probe[n] for n in made if n in probe}, made)
     if moved:
         return Standing("moved", f"{_listed(moved, '; ')}; {told}", row.record.changed)
     return Standing("not confirmed", told, row.record.changed)
@@ -335,34 +285,32 @@ def _now(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Inputs:
 
 
 def _key(now: Inputs) -> str:
-    files, code = (
-        {path: part for path, part in parts.items() if not displayed(path)}
-        for parts in (now.files, now.code)
-    )
-    parts = [files, code, now.parameters]
+    parts = [_decisive(now.files), _decisive(now.code), now.parameters]
     return content_hash(json.dumps(parts, sort_keys=True).encode())
 
 
+def _decisive(parts: dict[str, Any]) -> dict[str, Any]:
+    """Return of files or code what is not merely displayed."""
+    return {path: part for path, part in parts.items() if not displayed(path)}
+
+
+def _units(code: Code) -> Iterable[tuple[tuple[str, str], str]]:
+    """Yield path and name of each unit, and its hash."""
+    for path, units in code.items():
+        yield from (((path, name), hash) for name, hash in units.items())
+
+
 def _ran(code: Code) -> set[tuple[str, str]]:
-    return {
-        (path, name)
-        for path, units in code.items()
-        for name, hash in units.items()
-        if not hash.startswith("-")
-    }
+    return {unit for unit, hash in _units(code) if not hash.startswith("-")}
 
 
 def _values(name: str, entry: Any, marks: Any) -> Iterable[tuple[str, Any]]:
     """Yield the values of a result that are compared, each with its place."""
-    if entry is None:
+    volatile = (marks or entry or {}).get("volatile", ())
+    if entry is None or volatile is True:
         return
-    volatile = (marks or entry).get("volatile", ())
-    if volatile is True:
-        return
-    value = entry.get("value")
-    if "table" in entry:
-        value = {column: values for column, _, values in entry["table"]}
-    for path, part in leaves(value):
+    table = {column: values for column, _, values in entry.get("table", ())}
+    for path, part in leaves(table or entry.get("value")):
         last = int(path[-1]) if path and path[-1].isdecimal() else None
         if not {*path, last} & {*volatile}:
             yield ".".join([name, *path]), part

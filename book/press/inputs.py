@@ -31,24 +31,17 @@ from .code import (
 from .repository import Repository
 
 LOCK = "requirements.lock"
-_TAGS = {"parameters", "raises-exception", "skip-execution"}
-_DISPLAYED = (
-    "book/results/",
-    "book/papers.yml",
-    "book/claims/",
-    "book/claims.yml",  # of records that read claims from there
-    "book/numbered.yml",
-    "book/press/",
-)
+Hashes = dict[str, str | None]  # by name, None for what is absent
+_DISPLAYED = ("book/results/", "book/papers.yml", "book/claims/", "book/press/")
 
 
 @dataclass(frozen=True)
 class Inputs:
     """Hashes of all that decides the outputs of a chapter, None for what is absent."""
 
-    files: dict[str, str | None]  # the chapter, the lock, what was read
+    files: Hashes  # the chapter, the lock, what was read
     code: Code
-    data: dict[str, str | None]  # files of data sets
+    data: Hashes  # files of data sets
     parameters: dict[str, Any]  # the defaults included
     python: str = field(default_factory=lambda: platform.python_version())
 
@@ -76,18 +69,14 @@ class Checkout:
     ) -> Inputs:
         """Return what a chapter would now be made from."""
         like = like or Inputs({}, {}, {}, {})
-        files, source = (
-            self.hashes({*like.files, LOCK}),
-            self.repository.source(chapter),
-        )
-        hash = chapter_hash(source) if source.exists() else None
-        files[self.repository.relative(source)] = hash
-        code = self.code(like.code)
+        files = self.hashes({*like.files, LOCK})
+        source = self.repository.source(chapter)
+        files[self.repository.relative(source)] = chapter_hash(source)
         data = {name: self.data.get(name) for name in sorted(like.data)}
         values = json.loads(json.dumps(parameters, default=str))
-        return Inputs(dict(sorted(files.items())), code, data, values)
+        return Inputs(dict(sorted(files.items())), self.code(like.code), data, values)
 
-    def hashes(self, files: Iterable[str]) -> dict[str, str | None]:
+    def hashes(self, files: Iterable[str]) -> Hashes:
         """Return the present hashes of files, None for what is absent."""
         return {path: self._hash(path) for path in files}
 
@@ -97,60 +86,45 @@ class Checkout:
 
     def unit(self, path: str, name: str) -> Unit | None:
         """Return a unit of a module as it is, or as it moved; None if there is none."""
-        source = self.source(path)
-        found = source.unit(name) if source else None
-        return found or (None if name == "." else self._elsewhere(name))
+        sources = [self.source(path), *([] if name == "." else self._sources)]
+        return next((s.units[name] for s in sources if name in s.units), None)
 
     def like(self, path: str, name: str) -> set[str]:
         """Return the hashes of the blocks of the function that a block belongs to."""
-        blocks = getattr(self.source(path), "blocks", {})
-        function = name.partition("/")[0]
-        return {unit.hash for n, unit in blocks.items() if n.split("/")[0] == function}
+        function, here = name.partition("/")[0], self.source(path).hashes
+        return {hash for n, hash in here.items() if n.partition("/")[0] == function}
 
     def _units(self, path: str, units: dict[str, str]) -> dict[str, Any]:
         """Return the present hashes of units, which may have moved elsewhere."""
-        here = getattr(self.source(path), "hashes", {})
-        now: dict[str, Any] = {}
+        here, now = self.source(path).hashes, dict[str, Any]()
         for name, then in units.items():
-            sign, hash = then[: then.startswith("-")], then.removeprefix("-")
-            moved = name not in here and hash in self._moved.get(name, ())
-            found = hash if moved else here.get(name)
-            now[name] = sign + found if found else None
+            hash = then.removeprefix("-")
+            if name in here:
+                now[name] = then[: then.startswith("-")] + here[name]
+            else:
+                moved = any(s.hashes.get(name) == hash for s in self._sources)
+                now[name] = then if moved else None
         return now
-
-    def _elsewhere(self, name: str) -> Unit | None:
-        """Return a unit of that name in another module."""
-        units = (source.unit(name) for source in self._sources if name in source.hashes)
-        return next(units, None)
 
     @cached_property
     def _sources(self) -> list[Source]:
         """All modules of the package and the book."""
         tops = (self.repository.root / self.repository.package, self.repository.book)
         files = [file for top in tops for file in sorted(top.rglob("*.py"))]
-        found = (self.source(self.repository.relative(file)) for file in files)
-        return [source for source in found if source]
+        return [self.source(self.repository.relative(file)) for file in files]
 
-    @cached_property
-    def _moved(self) -> dict[str, set[str]]:
-        """Name of a unit -> its hashes in all modules of the package and the book."""
-        found: dict[str, set[str]] = {}
-        for source in self._sources:
-            for name, hash in source.hashes.items():
-                found.setdefault(name, set()).add(hash)
-        return found
-
-    def _read_source(self, path: str) -> Source | None:
+    def _read_source(self, path: str) -> Source:
+        """Return a module or a chapter in its units, none if it cannot be read."""
         file = self.repository.root / path
         try:
             if path.endswith(".md"):
                 return Cells(cell.source for cell in code_cells(read_chapter(file)))
             return Source(file.read_bytes(), path)
         except (OSError, SyntaxError, ValueError):
-            return None
+            return Cells(())
 
     @cached_property
-    def data(self) -> dict[str, str | None]:
+    def data(self) -> Hashes:
         """Hashes of the files of data sets, by name; empty if the book has none."""
         place = self.repository.data.replace(".", "/")
         tops = self.repository.root, self.repository.book
@@ -179,22 +153,15 @@ class Trace:
                     self.ran.setdefault(path, set()).add(block)
 
     def inputs(
-        self,
-        chapter: str,
-        cells: Sequence[str],
-        now: Inputs,
-        data: dict[str, str | None],
+        self, chapter: str, cells: Sequence[str], now: Inputs, data: Hashes
     ) -> Inputs:
         """Return what a chapter was made from."""
-        files = {
-            path: self._version(path)
-            for path in self.versions.keys() - self.ran.keys() - now.files.keys()
-        }
-        files = dict(sorted((files | now.files).items()))
+        others = self.versions.keys() - self.ran.keys() - now.files.keys()
+        files = {path: self._version(path) for path in others} | now.files
         known = {name: data.get(name) for name in sorted(self.data)}
         code = self.code(cell_names(cells))
         code[chapter] = Cells(cells).code(self.blocks)
-        return replace(now, files=files, code=code, data=known)
+        return replace(now, files=dict(sorted(files.items())), code=code, data=known)
 
     def code(self, names: Iterable[str]) -> Code:
         """Return the units of modules that decided, given the names in a chapter."""
@@ -222,16 +189,15 @@ def hash_of(path: Path) -> str | None:
 def chapter_hash(path: Path) -> str:
     """Return the hash of the code of a chapter, without prose and parameters."""
     notebook = read_chapter(path)
-    declared = sorted(parameters(notebook))
-    cells = []
+    cells: list[list[Any]] = []
     for cell in code_cells(notebook):
-        steering = sorted(_TAGS & {*tags(cell)})
-        code: str | list[str] = cell_hash(cell.source)
-        if "parameters" in steering:
+        if "parameters" in tags(cell):
             _, rest = declarations(cell.source)
-            code = [*declared, *([cell_hash(rest)] if rest else [])]
-        cells.append([code, steering])
-    return content_hash(json.dumps(cells, sort_keys=True).encode())
+            code = sorted(parameters(notebook)) + [cell_hash(rest)] * bool(rest)
+            cells.append([code, ["parameters"]])
+        else:
+            cells.append([cell_hash(cell.source), []])
+    return content_hash(json.dumps(cells).encode())
 
 
 def changes(then: Inputs, now: Inputs) -> dict[str, list[str]]:

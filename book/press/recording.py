@@ -6,52 +6,63 @@ from typing import Any
 
 from .chapters import select
 from .code import content_hash
-from .git import clean_commit
+from .execution import NOTED, ChapterError, Failure, Job, press
 from .inputs import Checkout
-from .job import NOTED, Job
 from .repository import Repository
 from .results import collect, write_part, write_results
 
-_DIGITS = 12  # of the numbers in a probe
 
+def record_chapters(
+    repository: Repository, chapters: Sequence[str] = (), jobs: int = 1
+) -> None:
+    """Execute in full, and in short for the probe; record what did not fail."""
+    if changed := repository.changed():
+        raise RuntimeError(f"commit first, then record; git status says:\n{changed}")
+    good, failures = select(repository, chapters), list[Failure]()
+    for profile in ("full", "quick"):
+        try:
+            if good:
+                press(good, profile, jobs=jobs, committed=True, repository=repository)
+        except ChapterError as error:
+            failures += error.failures
+            bad = {failure.chapter for failure in error.failures}
+            good = [chapter for chapter in good if chapter not in bad]
+    checkout, committed = Checkout(repository), repository.clean_commit()
 
-def record_results(repository: Repository, chapters: Sequence[str] = ()) -> list[str]:
-    """Write results of executed full chapters, and probes, to ``book/results/``."""
-    import nbformat
+    def is_ready(chapter: str) -> bool:
+        made = (Job(repository, chapter, profile) for profile in ("full", "quick"))
+        return bool(committed) and all(job.reuse(checkout, True) for job in made)
 
-    checkout = Checkout(repository)
-    committed = clean_commit(repository) is not None
-    written, refused = [], []
-    for chapter in select(repository, chapters):
-        jobs = [Job(repository, chapter, profile) for profile in ("full", "quick")]
-        if not committed or not all(job.reuse(checkout, committed) for job in jobs):
-            refused.append(chapter)
-            continue
-        full, quick = (nbformat.read(job.notebook, as_version=4) for job in jobs)
-        entries = collect(full)
-        if entries:
-            folder = repository.results(chapter)
-            digest = content_hash(jobs[0].notebook.read_bytes())
-            write_results(folder, entries, {**_made(full), "notebook": digest})
-            probe = rounded(collect(quick))
-            write_part(folder, "probe.json", {**_made(quick), "entries": probe})
-            (folder / "confirmation.json").unlink(missing_ok=True)
-            written.append(chapter)
+    refused = [chapter for chapter in good if not is_ready(chapter)]
+    for chapter in good:
+        if chapter not in refused:
+            _record(repository, chapter)
+    told = [str(ChapterError(failures))] if failures else []
     if refused:
-        raise RuntimeError(
+        told.append(
             f"not recorded: {', '.join(refused)}. Something was edited while they ran; "
             "commit, then record them again."
         )
-    return written
+    if told:
+        raise RuntimeError("\n\n".join(told))
 
 
-def rounded(value: Any) -> Any:
-    """Return values, in dictionaries and lists, with numbers of twelve digits."""
+def _record(repository: Repository, chapter: str) -> None:
+    """Write the results of a chapter, if it has any, and its probe."""
+    import nbformat
 
-    def number(text: str) -> float:
-        return float(f"{float(text):.{_DIGITS}g}")
-
-    return json.loads(json.dumps(value), parse_float=number)
+    notebook, short = (repository.notebook(chapter, p) for p in ("full", "quick"))
+    full, quick = (nbformat.read(path, as_version=4) for path in (notebook, short))
+    entries, folder = collect(full), repository.results(chapter)
+    if not entries:
+        return
+    digest = content_hash(notebook.read_bytes())
+    write_results(folder, entries, {**_made(full), "notebook": digest})
+    text = json.dumps(collect(quick))
+    probe = json.loads(text, parse_float=lambda x: float(f"{float(x):.12g}"))
+    write_part(folder, "probe.json", {**_made(quick), "entries": probe})
+    (folder / "confirmation.json").unlink(missing_ok=True)
+    print(f"recorded {repository.relative(folder)}")
 
 
 def _made(notebook: Any) -> dict[str, Any]:

@@ -28,9 +28,27 @@ _FIELDS = re.compile(r"^ *(\w+(?:, \w+)*) : ", re.MULTILINE)
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the links with Sphinx."""
-    app.connect("builder-inited", _find_uses)
+    uses = dict[int, list[str]]()
+
+    def find_uses(app: Sphinx) -> None:
+        uses.update(chapters_by_import(Repository(Path(app.srcdir))))
+
+    def tell_uses(
+        app: Sphinx,
+        what: str,
+        name: str,
+        described: Any,
+        options: Any,
+        lines: list[str],
+    ) -> None:
+        chapters = uses.get(id(described), [])
+        if what in ("function", "class", "exception") and chapters:
+            links = ", ".join(f":doc:`/book/{chapter}`" for chapter in chapters)
+            lines += ["", ".. container:: used-in", "", f"   Used in {links}.", ""]
+
+    app.connect("builder-inited", find_uses)
     app.connect("autodoc-process-docstring", _link, priority=400)  # before Napoleon
-    app.connect("autodoc-process-docstring", _tell_uses, priority=600)  # after it
+    app.connect("autodoc-process-docstring", tell_uses, priority=600)  # after it
     app.connect("autodoc-skip-member", _skip)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -82,12 +100,8 @@ def _skip(
     return True if alias else None
 
 
-# The chapters that import an object, by its identity.
-_uses: dict[int, list[str]] = {}
-
-
-def uses(repository: Repository) -> dict[int, list[str]]:
-    """Return the chapters that import something from the package or its data's."""
+def chapters_by_import(repository: Repository) -> dict[int, list[str]]:
+    """Return the chapters that import something of ours, by its identity."""
     found: dict[int, list[str]] = {}
     ours = repository.package, repository.data.split(".")[0]
     for chapter in select(repository):
@@ -102,17 +116,3 @@ def uses(repository: Repository) -> dict[int, list[str]]:
         for identity in imported:
             found.setdefault(identity, []).append(chapter)
     return found
-
-
-def _find_uses(app: Sphinx) -> None:
-    _uses.clear()
-    _uses.update(uses(Repository(Path(app.srcdir))))
-
-
-def _tell_uses(
-    app: Sphinx, what: str, name: str, described: Any, options: Any, lines: list[str]
-) -> None:
-    chapters = _uses.get(id(described), [])
-    if what in ("function", "class", "exception") and chapters:
-        links = ", ".join(f":doc:`/book/{chapter}`" for chapter in chapters)
-        lines += ["", ".. container:: used-in", "", f"   Used in {links}.", ""]

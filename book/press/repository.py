@@ -1,14 +1,18 @@
-"""Places of the chapters, profiles, notebooks and results of a book."""
+"""Places of the chapters, profiles, notebooks and results of a book, and its commit."""
 
 import os
 import re
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 PROFILES = ("quick", "standard", "full")
+# All but recorded results, which a press that records writes while others run.
+_FILES = ("--", ".", ":!book/results")
 
 
 @dataclass(frozen=True)
@@ -39,13 +43,9 @@ class Repository:
         """Return the Markdown file of a chapter."""
         return self.book / f"{chapter}.md"
 
-    def executed(self, profile: str) -> Path:
-        """Return the folder of a profile's executed notebooks."""
-        return self.root / "executed" / profile
-
     def notebook(self, chapter: str, profile: str) -> Path:
         """Return the executed notebook of a chapter."""
-        return self.executed(profile) / f"{chapter}.ipynb"
+        return self.root / "executed" / profile / f"{chapter}.ipynb"
 
     def results(self, chapter: str) -> Path:
         """Return the folder of a chapter's recorded results."""
@@ -69,12 +69,35 @@ class Repository:
         """Return the parameters that a profile changes, by chapter."""
         if profile not in PROFILES:
             raise ValueError(f"profile {profile!r} is none of {', '.join(PROFILES)}")
-        path = self.book / "profiles.yml"
-        place = self.relative(path)
-        profiles = _mapping(read_yaml(path), place, PROFILES)
-        place += f", {profile}:"
-        changed = _mapping(profiles.get(profile), place, self.pages())
-        return {n: _mapping(values, f"{place} {n}") for n, values in changed.items()}
+        profiles = _mapping(read_yaml(self.book / "profiles.yml"), "", PROFILES)
+        chapters = _mapping(profiles.get(profile), f", {profile}", self.pages())
+        return {n: _mapping(v, f", {profile}: {n}") for n, v in chapters.items()}
+
+    def changed(self, *files: str) -> str:
+        """Return what git would find to commit; raise if it does not know the book."""
+        # Files that it does not know count, whatever the user's configuration hides.
+        told = self._git("status", "--porcelain", "--untracked-files=normal", *files)
+        if not told:
+            self._git("ls-files", "--error-unmatch", "_toc.yml")
+        return told
+
+    def clean_commit(self) -> str | None:
+        """Return the commit that the files are of, results aside; None if none is."""
+        try:
+            return None if self.changed(*_FILES) else self._git("rev-parse", "HEAD")
+        except (subprocess.CalledProcessError, OSError):
+            return None
+
+    def unchanged_since(self, commit: str | None) -> bool:
+        """Tell whether the files are those of a commit still, results aside."""
+        if not (commit and self.clean_commit()):
+            return False
+        return not self._git("diff", "--name-only", commit, "HEAD", *_FILES)
+
+    def _git(self, *arguments: str) -> str:
+        command = ["git", "-C", str(self.root), *arguments]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -84,67 +107,58 @@ def write_atomically(path: Path, text: str) -> None:
     try:
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
+    except OSError as error:  # of a full disk it names no file
+        raise OSError(f"cannot write {path}: {error.strerror}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore
+    """A loader that refuses keys twice and knows Python's numbers, as 1e5."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """Return a mapping in which no key hides another."""
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                told, mark = f"{key.value} is there twice", key.start_mark
+                raise yaml.constructor.ConstructorError(None, None, told, mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
+    [*"-+.0123456789"],
+)
+
+
 def read_yaml(path: Path) -> Any:
     """Return what a YAML file holds, in which no key hides another."""
-    import yaml
-
     try:
-        return yaml.load(path.read_bytes(), _loader())
+        return yaml.load(path.read_bytes(), _Loader)
     except yaml.YAMLError as error:
         told = " ".join(str(error).split()).replace('"<byte string>"', str(path))
         raise ValueError(f"{path} is no YAML: {told}") from None
 
 
-@cache
-def _loader() -> Any:
-    """Return a loader that refuses keys twice and knows Python's numbers, as 1e5."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            seen = set()
-            for key, _ in node.value:
-                if (key.tag, str(key.value)) in seen:
-                    told = f"{key.value} is there twice"
-                    raise yaml.constructor.ConstructorError(
-                        None, None, told, key.start_mark
-                    )
-                seen.add((key.tag, str(key.value)))
-            return super().construct_mapping(node, deep)
-
-    number = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
-    Loader.add_implicit_resolver(
-        "tag:yaml.org,2002:float", number, list("-+.0123456789")
-    )
-    return Loader
-
-
 def _mapping(value: Any, place: str, names: Sequence[str] = ()) -> dict[str, Any]:
     """Return a mapping of the profiles, empty where there is nothing."""
     if not isinstance(value, dict | None):
-        example = "quick: {cur: {n: 100}}"
-        raise ValueError(f"{place} wants a mapping, as in {example}, not {value!r}")
+        raise ValueError(f"book/profiles.yml{place}: {value!r} is no mapping")
     unknown = [str(name) for name in value or () if names and name not in names]
     if unknown:
         told = f"no {', '.join(unknown)}; there are {', '.join(names)}"
-        raise ValueError(f"{place} {told}")
+        raise ValueError(f"book/profiles.yml{place}: {told}")
     return value or {}
 
 
 def _entries(node: Any) -> Iterator[str]:
     """Yield the files that a part of the table of contents names, in order."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key not in ("root", "file"):
-                yield from _entries(value)
-            elif isinstance(value, str):
-                yield value
-            else:
-                raise ValueError(f"_toc.yml: {key} wants a name, not {value!r}.")
-    elif isinstance(node, list):
+    if isinstance(node, list):
         for item in node:
             yield from _entries(item)
+    elif isinstance(node, dict):
+        for key, value in node.items():
+            yield from [str(value)] if key in ("root", "file") else _entries(value)

@@ -8,6 +8,7 @@ came about, ``probe.json`` the same values from a short run of the same code, an
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,6 +131,22 @@ def paper(key: str) -> PaperFigure:
     (3000, 'Table 4')
     """
     return read_paper(Repository.here().book, key)
+
+
+def expect(condition: Any, says: str) -> None:
+    """Check a conclusion of a chapter.
+
+    The profiles of the book hold to it: under the press it is an assertion. Whoever
+    executes a chapter with parameters of his own is told on the page, and goes on. What
+    `says` is a sentence.
+    """
+    if condition:
+        return
+    if "PRESS_LOG" in os.environ:
+        raise AssertionError(f"this did not come out: {says}")
+    from IPython.display import Markdown, display
+
+    display(Markdown(f"> **With these parameters this did not come out:** {says}"))
 
 
 def read_results(book: Path, chapter: str) -> dict[str, Any]:

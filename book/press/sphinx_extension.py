@@ -13,11 +13,18 @@ from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
-from .chapters import code_cells, parameters, parse_chapter, select, tags
+from .chapters import (
+    DECLARED,
+    INJECTED,
+    code_cells,
+    parameters,
+    parse_chapter,
+    select,
+    tags,
+)
 from .confirmation import Status, describe, status
 from .downloads import links, record_files, run_it
-from .execution import press
-from .job import ChapterError
+from .execution import ChapterError, press
 from .repository import Repository
 from .results import MIME
 from .slider import with_slider
@@ -67,9 +74,10 @@ class RecordedResults(Directive):
     def run(self) -> list[nodes.Node]:
         """Return a table of the chapters and their files."""
         repository = _repository(self.env.app)
-        files = {page: record_files(repository, page) for page in repository.pages()}
         rows = [
-            f"| {{doc}}`{p}` | {links(found)} |" for p, found in files.items() if found
+            f"| {{doc}}`{page}` | {links(files)} |"
+            for page in repository.pages()
+            if (files := record_files(repository, page))
         ]
         return self.parsed(["| Chapter | Recorded |", "|:--|:--|", *rows]).children
 
@@ -84,8 +92,9 @@ class PressStatus(Directive):
         recorded = sum(row.provenance.get("seconds", 0) for row in rows)
         head = f"| Chapter | Seconds ({_profile()}) | Recorded run | Seconds | Result |"
         last = f"| All | {here:.0f} | | {recorded:.0f} | |"
-        lines = [head, "|:--|--:|:--|--:|:--|", *map(_row, rows), last]
-        return self.parsed(lines).children
+        return self.parsed(
+            [head, "|:--|--:|:--|--:|:--|", *map(_row, rows), last]
+        ).children
 
 
 class Frames(Directive):
@@ -107,19 +116,17 @@ class Frames(Directive):
     def run(self) -> list[nodes.Node]:
         """Return the slider and what stands below it."""
         static = _repository(self.env.app).book / "_static"
-        pattern = self.arguments[0]
-        before, _, after = pattern.rpartition("/")[2].partition("*")
+        before, _, after = Path(self.arguments[0]).name.partition("*")
         found = {
             path.name.removeprefix(before).removesuffix(after): path
-            for path in sorted(static.glob(pattern))
+            for path in static.glob(self.arguments[0])
         }
         if not found or not {"slider", "alt"} <= self.options.keys():
             raise self.error("wants :slider:, :alt: and a pattern of files in _static")
-        number = all(label.isdecimal() for label in found)
-        labels = sorted(found, key=int) if number else [*found]
         base = "../" * self.env.docname.count("/") + "_static/"
         drawn = [
-            (name, base + found[name].relative_to(static).as_posix()) for name in labels
+            (label, base + found[label].relative_to(static).as_posix())
+            for label in sorted(found, key=lambda label: label.zfill(9))
         ]
         text = with_slider(drawn, self.options["slider"], self.options["alt"])
         below = self.parsed(self.content, classes=["frames-caption"])
@@ -162,16 +169,15 @@ def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
     for cell, done in zip(code_cells(notebook), code_cells(executed), strict=True):
         cell.execution_count = done.execution_count
         cell.outputs = [o for o in done.outputs if MIME not in o.get("data", {})]
-    for injected in executed.cells:
-        if "injected-parameters" in tags(injected):
-            at = next(
-                i for i, cell in enumerate(notebook.cells) if "parameters" in tags(cell)
-            )
-            folded = [tag for tag in tags(notebook.cells[at]) if tag != "parameters"]
-            injected.metadata["tags"] = ["injected-parameters", *folded]
-            notebook.cells.insert(at + 1, injected)
-            lines = notebook.metadata.source_map
-            lines.insert(at + 1, lines[at])
+    declared = [i for i, cell in enumerate(notebook.cells) if DECLARED in tags(cell)]
+    for injected in (cell for cell in executed.cells if INJECTED in tags(cell)):
+        place = declared[0] + 1
+        folded = [tag for tag in tags(notebook.cells[declared[0]]) if tag != DECLARED]
+        injected.metadata["tags"] = [INJECTED, *folded]
+        notebook.cells.insert(place, injected)
+        notebook.metadata.source_map.insert(
+            place, notebook.metadata.source_map[place - 1]
+        )
 
 
 def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) -> None:
@@ -204,11 +210,9 @@ def _profile() -> str:
 
 def _execute(app: "Sphinx") -> None:
     from sphinx.errors import ExtensionError
-    from sphinx.util import logging
 
-    echo = logging.getLogger(__name__).info
     try:
-        press(profile=_profile(), repository=_repository(app), echo=echo)
+        press(profile=_profile(), repository=_repository(app))
     except (ChapterError, ValueError) as error:
         raise ExtensionError(f"chapters failed\n\n{error}") from None
 

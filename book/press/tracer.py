@@ -1,4 +1,4 @@
-"""An audit hook and a loader that note what the processes of a chapter read and ran.
+"""A hook and traced modules that note what the processes of a chapter read and ran.
 
 The press copies this file, as ``sitecustomize.py``, into a folder at the head of
 ``PYTHONPATH``: it runs in the kernel and in every Python process that it starts. It
@@ -25,7 +25,7 @@ import os
 import sys
 from _thread import get_ident
 from collections.abc import Callable, Iterator
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import SourceFileLoader
 from types import CodeType
 
 # What lies below a root without being its source: environments, and what was built.
@@ -114,9 +114,10 @@ def _blocks(name: str, owner: ast.AST, body: list[ast.stmt]) -> Iterator[Block]:
 
 
 class Ran(dict):
-    """What ran in this process: a key that is missing is told, once."""
+    """What ran in this process: a key that is missing is told, once.
 
-    cells: "_Cells"  # registered by the IPython of a kernel
+    For IPython it transforms cells, so that their blocks note that they run.
+    """
 
     def __init__(self, tell: Callable[[str], None]):
         super().__init__()
@@ -124,28 +125,7 @@ class Ran(dict):
 
     def __missing__(self, key: str) -> None:
         self[key] = None
-        self.tell(key)
-
-
-class _Loader(SourceFileLoader):
-    """A loader of modules that note which of their blocks run."""
-
-    def __init__(self, name: str, path: str, relative: str):
-        super().__init__(name, path)
-        self.relative = relative
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the code of a module; none is read from a cache or put there."""
-        path = self.get_filename(fullname)
-        tree = ast.parse(self.get_data(path), path)
-        for name, owner, body in [*blocks(tree)]:
-            _note(f"{name} {self.relative}", owner, body)
-        builtins.__ran__[f". {self.relative}"]  # type: ignore
-        return compile(tree, path, "exec", dont_inherit=True)
-
-
-class _Cells:
-    """A transformer of cells, as IPython has it: their blocks note that they run."""
+        self.tell(f"ran {key}")
 
     def visit(self, tree: ast.Module) -> ast.Module:
         """Return the tree of a cell, changed in place."""
@@ -164,25 +144,22 @@ def _note(key: str, owner: ast.AST, body: list[ast.stmt]) -> None:
     body.insert(first, note)
 
 
-class _Finder:
-    """A finder that asks all others, and lets `_Loader` load what is below the root."""
+def _note_modules(below: Callable[[str], str], ran: Ran) -> None:
+    """Let modules below the root note which of their blocks run."""
+    plain = SourceFileLoader.get_code
 
-    def __init__(self, below: Callable[[str], str]):
-        self.below = below
+    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
+        """Return the code of a module; none is read from a cache or put there."""
+        relative = below(self.path)
+        if not relative or type(self) is not SourceFileLoader:
+            return plain(self, fullname)
+        tree = ast.parse(self.get_data(self.path), self.path)
+        for name, owner, body in [*blocks(tree)]:
+            _note(f"{name} {relative}", owner, body)
+        ran[f". {relative}"]
+        return compile(tree, self.path, "exec", dont_inherit=True)
 
-    def find_spec(
-        self, name: str, path: object = None, target: object = None
-    ) -> ModuleSpec | None:
-        """Return the specification of a module, None if there is no such module."""
-        others = [f for f in sys.meta_path if f is not self]  # type: ignore
-        found = (f.find_spec(name, path, target) for f in others)  # type: ignore
-        spec = next(filter(None, found), None)
-        if spec and type(spec.loader) is SourceFileLoader:
-            relative = self.below(spec.loader.path)
-            if relative:
-                spec.loader = _Loader(spec.loader.name, spec.loader.path, relative)
-                spec.cached = None
-        return spec
+    SourceFileLoader.get_code = get_code  # type: ignore
 
 
 class Log:
@@ -232,7 +209,7 @@ class Log:
             self.inside.discard(get_ident())
 
     def _file(self, path: object, mode: str | None, flags: int) -> None:
-        if not isinstance(path, int) and _reads(mode, flags):
+        if _reads(path, mode, flags):
             absolute = os.path.abspath(os.fsdecode(path))  # type: ignore
             relative = self.below(absolute)
             if relative and not os.path.isdir(absolute):
@@ -254,59 +231,28 @@ class Log:
                 copy.write(content)
         return self.hashes[version]
 
-    def whole_paths(self, real: Callable[..., int]) -> Callable[..., int]:
-        """Return `os.open` such that the hook is told of whole paths alone."""
-
-        def open_within(path, flags, mode=0o777, *, dir_fd=None):  # type: ignore
-            """Open a file, perhaps within an open folder."""
-            if dir_fd is None or os.path.isabs(path):
-                return real(path, flags, mode, dir_fd=dir_fd)
-            self.inside.add(get_ident())
-            try:
-                file = real(path, flags, mode, dir_fd=dir_fd)
-            finally:
-                self.inside.discard(get_ident())
-            try:
-                whole = os.readlink(f"/proc/self/fd/{file}")
-            except OSError:  # there is no /proc
-                return file
-            self.hook("open", (whole, None, flags))
-            return file
-
-        return open_within
-
 
 def trace(root: str, log: str, data_event: str) -> None:
     """Note what this process, and those forked from it, read and ran from now on."""
     noted = Log(root, log, data_event)
-    os.open = noted.whole_paths(os.open)
-    ran = Ran(lambda key: noted.write(f"ran {key}"))
-    ran.cells = _Cells()
-    builtins.__ran__ = ran  # type: ignore
-    sys.meta_path.insert(0, _Finder(noted.below))  # type: ignore
+    builtins.__ran__ = ran = Ran(noted.write)  # type: ignore[attr-defined]
+    _note_modules(noted.below, ran)
     sys.addaudithook(noted.hook)
 
 
-def _reads(mode: str | None, flags: int) -> bool:
-    """Tell whether a file is opened to be read: by `open`, or by `os.open`."""
+def _reads(path: object, mode: str | None, flags: int) -> bool:
+    """Tell whether a file is opened to be read: by `open`, or by `os.open`.
+
+    The latter tells a name within an open folder, as `shutil.rmtree` gives, like any
+    other relative path; it does not count.
+    """
+    if isinstance(path, int):
+        return False
     if mode is None:
-        return not flags & (os.O_WRONLY | getattr(os, "O_DIRECTORY", 0))
+        written = os.O_WRONLY | getattr(os, "O_DIRECTORY", 0)
+        return not flags & written and os.path.isabs(os.fsdecode(path))  # type: ignore
     return "r" in mode or "+" in mode
 
 
-def _run_next() -> None:
-    """Run the ``sitecustomize`` that this file stands before, if there is one."""
-    from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
-
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
-    spec = PathFinder.find_spec("sitecustomize", sys.path)
-    if spec and spec.loader:
-        spec.loader.exec_module(module_from_spec(spec))
-
-
-if __name__ == "sitecustomize":
-    if "PRESS_LOG" in os.environ:
-        trace(*(os.environ[name] for name in ("PRESS_ROOT", "PRESS_LOG", "PRESS_DATA")))
-    _run_next()
+if __name__ == "sitecustomize" and "PRESS_LOG" in os.environ:
+    trace(*(os.environ[name] for name in ("PRESS_ROOT", "PRESS_LOG", "PRESS_DATA")))

@@ -93,6 +93,8 @@ class InnerProducts:
     calls, limit = 0, None
 
     def __init__(self, Z: Any, W: Any = None):
+        if W is not None and scipy.sparse.issparse(Z) != scipy.sparse.issparse(W):
+            Z, W = map(scipy.sparse.csr_array, (Z, W))
         self.Z, self.W, self.symmetric = Z, Z if W is None else W, W is None
         if self.Z.shape[1] != self.W.shape[1]:
             raise ValueError(

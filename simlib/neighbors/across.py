@@ -32,7 +32,7 @@ from simlib.neighbors.cheap import (
     strips,
 )
 from simlib.neighbors.paid import among
-from simlib.neighbors.predict import Predictor, leading
+from simlib.neighbors.predict import OUTGROWN, Predictor, leading
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.views import SimilarityMatrix
 
@@ -166,6 +166,8 @@ class Across:
         )
         self._pay((rows[:, None] * n + np.arange(n)).ravel())
         self._pay((np.arange(m)[:, None] * n + columns).ravel())
+        if self.keys.size == 0:
+            self._pay(np.arange(m) * n + rng.integers(n, size=m))
         return TwoSided(self, companion, rows, columns)
 
     def _best(self, predictor: TwoSided, numbers: np.ndarray) -> np.ndarray:
@@ -226,22 +228,24 @@ class TwoSided:
     ):
         self.shape = search.m, search.n
         self._companion, self._codes = companion, None
-        self._exponent, self._seen = exponent(search.nearness), np.zeros(0, np.int64)
-        vectors: Any = (None, None)
+        self._lines = rows, columns
+        self._vectors: Any = (None, None)
         if companion is not None:
-            vectors = _vectors(companion)
+            self._vectors = _vectors(companion)
             if search.m * search.n <= KEPT:
                 parts = (self._codes_of(rows) for rows in strips(*self.shape))
                 self._codes = np.vstack(list(parts))
         self._rows, self._columns = Predictor(companion), Predictor(None)
-        i, j = np.divmod(search.keys, search.n)
-        residuals = self._residuals(search.nearness, self._codes_at(i, j))
-        lines = csr_array((residuals, (i, j)), shape=self.shape)
-        sides = [
-            (self._rows, lines[rows].T, vectors[1]),
-            (self._columns, lines[:, columns], vectors[0]),
-        ]
-        for side, whole, Z in sides:
+        self._make_features(search.keys, search.nearness)
+
+    def _make_features(self, keys: np.ndarray, nearness: np.ndarray) -> None:
+        self._exponent, self._seen = exponent(nearness), keys[:0]
+        i, j = np.divmod(keys, self.shape[1])
+        residuals = self._residuals(nearness, self._codes_at(i, j))
+        K, (rows, columns) = csr_array((residuals, (i, j)), self.shape), self._lines
+        sides = zip((self._columns, self._rows), self._vectors, strict=True)
+        lines = K[:, columns], K[rows].T
+        for (side, Z), whole in zip(sides, lines, strict=True):
             if Z is not None:
                 Z = Z - Z.mean(axis=0)
                 Z = leading(np.ldexp(Z, -exponent(Z)), RANK)
@@ -255,6 +259,8 @@ class TwoSided:
 
     def update(self, keys: np.ndarray, nearness: np.ndarray) -> None:
         """Learn from all that is paid for."""
+        if exponent(nearness) > self._exponent + OUTGROWN:
+            self._make_features(keys, nearness)
         (m, n), (i, j) = self.shape, np.divmod(keys, self.shape[1])
         left = self._residuals(nearness, self._codes_at(i, j))
         new, V, U = ~among(keys, self._seen), self._rows.V, self._columns.V

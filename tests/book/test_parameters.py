@@ -23,7 +23,8 @@ import yaml
 
 from press import Repository, read_chapter
 from press.chapters import code_cells, parameters
-from press.job import PERSONAL, plain
+from press.execution import plain
+from press.kernel import PERSONAL
 
 BOOK = Repository.here()
 SETS = yaml.safe_load(Path(__file__).with_name("parameters.yml").read_text("utf-8"))

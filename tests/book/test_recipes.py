@@ -77,7 +77,7 @@ def alike(x, y):
 
 
 def test_a_recipe_has_ten_lines_at_most():
-    assert len(SECTIONS) == 8
+    assert len(SECTIONS) == 9
     for heading, cells in SECTIONS.items():
         assert cells, heading
         for code in cells:
@@ -102,10 +102,21 @@ class CrossEncoder:
         return alike(x, y) + len(x) / 100  # another one in the other order
 
 
+class SentenceTransformer:
+    """Vectors of letters in place of a network's."""
+
+    def __init__(self, model_name_or_path):
+        pass
+
+    def encode(self, sentences):
+        letters = "abcdefghijklmnopqrstuvwxyz "
+        return np.array([[text.count(a) for a in letters] for text in sentences], "f4")
+
+
 @pytest.fixture
 def sentence_transformers(monkeypatch):
     module = ModuleType("sentence_transformers")
-    module.CrossEncoder = CrossEncoder
+    module.CrossEncoder, module.SentenceTransformer = CrossEncoder, SentenceTransformer
     monkeypatch.setitem(sys.modules, module.__name__, module)
 
 
@@ -116,6 +127,24 @@ def test_a_cross_encoder(names):
     check(sim, lambda a, b: CrossEncoder.score(TEXTS[a], TEXTS[b]))
     assert run("A cross-encoder", names).calls == 0  # all of it in the file
     names["sim"].close()
+
+
+@pytest.mark.usefixtures("sentence_transformers")
+def test_queries_and_documents(names):
+    documents = [f"{text} and {k % 11} others" for k, text in enumerate(10 * TEXTS)]
+    names |= {"queries": TEXTS, "documents": documents}
+    before = CrossEncoder.asked
+    for calls in (50 * N, 0):  # the second time all of it is in the file
+        for code in SECTIONS["Queries and documents"]:
+            exec(compile(code, "recipe", "exec"), names)
+        sim, found = names["sim"], names["found"]
+        assert sim.calls == calls
+        for i, j in enumerate(found.indices[:, 0]):
+            assert found.values[i, 0] == np.float32(
+                CrossEncoder.score(TEXTS[i], documents[j])
+            )
+        sim.close()
+    assert CrossEncoder.asked - before == 50 * N + sim.verified
 
 
 @pytest.mark.usefixtures("sentence_transformers")

@@ -87,6 +87,7 @@ SPHERE = bumpy_sphere(1)
 MESH = {"vertices": SPHERE.vertices, "faces": SPHERE.faces}
 ON_MESH = MESH | {"sources": [0, 5]}
 SIM = Similarity.from_matrix(K)
+WIDE = K[:, :7].copy()
 PATH = np.diag(np.ones(11), 1) + np.diag(np.ones(11), -1)
 OPERATOR = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(PATH)).toarray()
 VECTORS = {letter: np.array([k, k % 3, 1.0]) for k, letter in enumerate("abcdefgh")}
@@ -113,15 +114,28 @@ def seeded(function):
     return lambda **arguments: function(**arguments, rng=0)
 
 
-def method(name, more=(), **options):
-    """Return the entries of a method: on a matrix, and on what is no similarity."""
+def method(name, more=(), *, two=False, **options):
+    """Return the entries of a method: on a matrix, and on what is no similarity.
+
+    `two`: and on a matrix between two collections.
+    """
     function = partial(getattr(simlib, name), **options)
     good = {"K": K, "n_landmarks": 4} | dict(more)
     given = {"sim": Similarity.from_matrix(K), "landmarks": [1, 5, 3]}
-    return [
+    entries = [
         Entry(partial(of_matrix, function), good, {"K": 1.0}),
         Entry(partial(function, rng=0), given),
     ]
+    if two:
+        entries.append(Entry(entries[0].call, good | {"K": WIDE}, {"K": 1.0}))
+        pair = {"rows": [1, 5, 3], "columns": [2, 0]}
+        entries.append(Entry(partial(of_lines, function), pair))
+    return entries
+
+
+def of_lines(function, rows, columns):
+    """Call a method with landmarks of two collections."""
+    return function(Similarity.from_matrix(WIDE), landmarks=(rows, columns), rng=0)
 
 
 def fitted(model, X, *y):
@@ -198,6 +212,19 @@ THE_QUESTION_AND_THE_ANSWER = {
             {"diagonal": np.diag(K), "indices": [1, 2]},
         ),
         Entry(lambda K: Similarity.from_matrix(K).columns([0]), {"K": K}, {"K": 1.0}),
+        Entry(
+            lambda items, columns: Similarity(
+                items, lambda x, y: float(len(str(x)) + len(str(y))), columns=columns
+            ).columns([0]),
+            {"items": ["a", "bc", "def"], "columns": ["uv", "w"]},
+        ),
+        Entry(
+            lambda rows, columns: [
+                Similarity.from_matrix(WIDE).block(rows, columns),
+                Similarity.from_matrix(WIDE).between([3, 4], columns),
+            ],
+            {"rows": [1, 2], "columns": [0, 6]},
+        ),
     ],
     "check_similarity": [of_sim(lambda sim: check_similarity(sim).columns([0]))],
     "LowRank": [
@@ -241,11 +268,11 @@ THE_QUESTION_AND_THE_ANSWER = {
 METHODS = {
     "nystrom": method("nystrom") + method("nystrom", rcond="cv"),
     "sms_nystrom": method("sms_nystrom", {"oversampling": 2.0}),
-    "skeleton": method("skeleton"),
-    "sicur": method("sicur", {"oversampling": 2.0}),
-    "stacur": method("stacur", {"oversampling": 1.0}),
+    "skeleton": method("skeleton", two=True),
+    "sicur": method("sicur", {"oversampling": 2.0}, two=True),
+    "stacur": method("stacur", {"oversampling": 1.0}, two=True),
     "rpcholesky": method("rpcholesky"),
-    "tikhonov": method("tikhonov", {"oversampling": 2.0}),
+    "tikhonov": method("tikhonov", {"oversampling": 2.0}, two=True),
     "anchored": [
         Entry(
             partial(of_matrix, simlib.anchored),
@@ -256,6 +283,11 @@ METHODS = {
             partial(of_matrix, simlib.anchored, K, n_landmarks=4),
             {"cheap": Similarity.from_matrix(K + 0.1), "base_rank": 3},
         ),
+        Entry(
+            lambda Z, W, **given: of_matrix(simlib.anchored, **given, cheap=(Z, W)),
+            {"K": WIDE, "n_landmarks": 4, "Z": POINTS, "W": POINTS[:7]},
+            {"K": 1.0},
+        ),
     ],
     "optimal": [
         Entry(
@@ -264,6 +296,11 @@ METHODS = {
             {"K": 1.0},
         ),
         of_sim(simlib.optimal, 2),
+        Entry(
+            lambda K, rank: simlib.optimal(Similarity.from_matrix(K), rank),
+            {"K": WIDE, "rank": 4},
+            {"K": 1.0},
+        ),
     ],
     "overlay": [
         Entry(
@@ -294,6 +331,14 @@ METHODS = {
             {"K": K, "n_pairs": 40, "confidence": 0.9},
         ),
         of_sim(simlib.estimate_error, ANSWER, rng=0),
+        Entry(
+            lambda **given: of_matrix(
+                simlib.estimate_error,
+                approximation=simlib.sicur(Similarity.from_matrix(WIDE), 3, rng=0),
+                **given,
+            ),
+            {"K": WIDE, "n_pairs": 40, "confidence": 0.9},
+        ),
     ],
     "estimate_spectrum": [
         Entry(
@@ -326,9 +371,20 @@ METHODS = {
 NEIGHBOURS = {
     "nearest": [
         Entry(
+            lambda **given: of_matrix(neighbors.nearest, **given).values,
+            {"K": WIDE, "k": 2, "limit": 50.0, "check": 1},
+            {"K": 1.0},
+        ),
+        Entry(
+            lambda Z, W: (
+                of_matrix(neighbors.nearest, WIDE, k=2, limit=40, cheap=(Z, W)).values
+            ),
+            {"Z": POINTS, "W": POINTS[:7]},
+        ),
+        Entry(
             lambda **given: neighbors.nearest(**given, rng=0).values,
             {"sim": SIM, "k": 2, "limit": 50, "cheap": POINTS},
-        )
+        ),
     ],
     "search": [
         Entry(

@@ -342,7 +342,7 @@ def test_tables_are_read_as_they_were_recorded(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("value", "told"),
     [
         (pd.DataFrame({"a": [1.0, np.inf]}), "an infinity in 'a'"),
         (pd.DataFrame({"a": [1, 2]}, index=[1, 2]), "record its reset_index"),
@@ -354,12 +354,15 @@ def test_tables_are_read_as_they_were_recorded(tmp_path, monkeypatch):
         (pd.DataFrame({"a": ["x", ""]}), "empty text or a return in 'a'"),
         (pd.DataFrame({"seconds": [1]}), "has no secnds to be volatile"),
         ({"a": {"seconds": 1}}, "has no secnds to be volatile"),
+        (float("nan"), "not JSON compliant"),
+        (object(), "cannot record a object"),
+        ({"deep": [{1: 2, "1": 3}]}, "same as strings"),
     ],
 )
-def test_what_a_record_cannot_hold_is_refused(frame, told):
+def test_what_a_record_cannot_hold_is_refused(value, told):
     volatile = ("secnds",) if "volatile" in told else ()
     with pytest.raises((ValueError, TypeError), match=told):
-        record("errors", frame, volatile=volatile)
+        record("errors", value, volatile=volatile)
 
 
 @pytest.mark.parametrize("name", ["../x", "", "a b", "x.csv"])

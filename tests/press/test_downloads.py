@@ -14,7 +14,7 @@ import simlib
 from press import Repository, frames, provenance, read_chapter
 from press.confirmation import Standing, Status
 from press.downloads import WIDTH, command, links, record_files, run_it
-from press.references import uses
+from press.references import chapters_by_import
 from press.sphinx_extension import Frames, _append_box, _finish
 from press.style import markdown_table
 
@@ -130,7 +130,7 @@ def test_functions_know_the_chapters_that_import_them(tmp_path):
         (tmp_path / "book" / f"{name}.md").write_text(f"{HEAD}{text}", encoding="utf-8")
     toc = "root: book/words\nchapters: [{file: book/one}, {file: book/two}]\n"
     (tmp_path / "_toc.yml").write_text(toc, encoding="utf-8")
-    assert uses(Repository(tmp_path)) == {
+    assert chapters_by_import(Repository(tmp_path)) == {
         id(simlib.sicur): ["one", "two"],
         id(simlib.tikhonov): ["one"],
     }

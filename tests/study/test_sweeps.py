@@ -261,7 +261,8 @@ def test_in_a_chapter_the_code_that_ran_decides(tmp_path):
     lower = book.root / "tiny/lower.py"
 
     def made():
-        press(["alpha"], repository=book, force=True)
+        book.notebook("alpha", "standard").unlink(missing_ok=True)
+        press(["alpha"], repository=book)
         calls = book.root / "calls"
         number = len(calls.read_text()) if calls.exists() else 0
         calls.unlink(missing_ok=True)

@@ -30,7 +30,7 @@ from types import CodeType
 
 # What lies below a root without being its source: environments, and what was built.
 _BUILT = {"__pycache__", "_build", "build", "executed", "site-packages"}
-_COMPILED = {"jit", "njit", "vectorize", "guvectorize"}  # by numba, from the source
+_COMPILED = {"jit", "njit", "vectorize", "guvectorize", "compiled"}  # by numba
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # A block: its name, what it belongs to, and its statements.

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib.neighbors.graph import nearest
+from simlib.neighbors.nearest import nearest
 from simlib.similarity import Similarity
 from study.contenders import CONTENDERS
 

@@ -97,7 +97,7 @@ class Across:
     def _affordable(self, limit: float, check: int) -> float:
         """Return the limit less what is set aside; raise if it is too low."""
         aside = check * self.n
-        least = min(self.m * self.k, self.m * self.n - self.keys.size) + aside
+        least = self._missing() + aside
         if not limit >= least:
             rows = f", and for the whole rows of {check}" if check else ""
             raise ValueError(
@@ -128,6 +128,14 @@ class Across:
         nearness = np.append(self.nearness, self.sign * values.astype(float))
         self.keys, self.nearness = keys[order], nearness[order]
 
+    def _degree(self) -> np.ndarray:
+        """Return how many pairs of each row are paid for."""
+        return np.bincount(self.keys // self.n, minlength=self.m)
+
+    def _missing(self) -> int:
+        """Return how many pairs give every row k neighbours."""
+        return int(np.maximum(self.k - self._degree(), 0).sum())
+
     def _wanted(self) -> np.ndarray:
         """Return how many pairs of each row to pay for, so that all have as many."""
         degree = np.bincount(self.keys // self.n, minlength=self.m)
@@ -145,7 +153,7 @@ class Across:
     def _begin(self) -> TwoSided:
         """Pay for what tries the companion, and for whole lines."""
         m, n, rng = self.m, self.n, self.rng
-        spare, companion, share = self.limit - m * self.k, None, 1.0
+        spare, companion, share = self.limit - self._missing(), None, 1.0
         if self.cheap is not None:
             number = min(int(spare / 10), MOST, max(FEWEST, int(TRIAL * spare)))
             self._pay(rng.integers(m * n, size=number))

@@ -35,8 +35,10 @@ LEVELS = 2**16  # of the values that are told apart
 SAMPLE = 2**16  # pairs that tell the direction and the range
 ENTRIES_AT_ONCE = 2**22  # entries of the companion, or of a prediction
 N_LANDMARKS = 60  # of the companion's own approximation
-INDEXED = 30  # neighbours of each item in an index of pynndescent
-SEARCHED = 1000  # times so many neighbours: items from which on an index is faster
+INDEXED = 15  # neighbours of each item in an index of pynndescent
+SELECTED, INDEX, SOUGHT = 45, 5e11, 2e6  # costs in multiplications: to rank an entry,
+# to compile and make an index, and of each item in it
+READ, TRIED = 64, 4  # values of a companion that are read for a candidate, and tried
 ENDS = 32  # items whose ends tell the direction
 
 
@@ -119,12 +121,45 @@ class Calibrated:
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near the companion."""
-        base = getattr(self.cheap, "base", None)
-        if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
-            return base.Z, np.full(base.Z.shape[1], self.sign)
+        if (factor := _factor(self.cheap)) is not None:
+            return factor, np.full(factor.shape[1], self.sign)
         answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.cheap.n), rng=0)
         Z, signs = answer.embedding()
         return np.asarray(Z), self.sign * signs
+
+    def neighbors(self, m: int) -> np.ndarray:
+        """Return of each item about m others of the largest values, shape (n, m).
+
+        Of a factor by its products. Else all values are read, or, where these are too
+        many, those of some times m others, the nearest by its vectors.
+        """
+        n, product = self.cheap.n, _factor(self.cheap) is not None
+        if not product and n <= READ * m:
+            found = np.empty((n, m), np.int32)
+            for rows in strips(n, n):
+                block = asked(self.cheap.blank().block, rows, np.arange(n))
+                found[rows] = _largest(self.sign * block, m, rows)
+            return found
+        Z, signs = self.vectors()
+        if product:
+            return neighbor_lists(Z, signs, m)
+        lists = neighbor_lists(Z, signs, min(TRIED * m, n - 1))
+        found = np.empty((n, m), np.int32)
+        for rows in strips(n, lists.shape[1]):
+            some = lists[rows]
+            values = self.pairs(np.repeat(rows, some.shape[1]), some.ravel())
+            values = values.reshape(some.shape)
+            places = np.argpartition(values, -m, axis=1)[:, -m:]
+            found[rows] = np.take_along_axis(some, places, axis=1)
+        return found
+
+
+def _factor(cheap: SimilarityMatrix) -> np.ndarray | None:
+    """Return the vectors of which the companion is the products, if there are such."""
+    base = getattr(cheap, "base", None)
+    if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
+        return base.Z
+    return None
 
 
 def asked(request: Any, *arguments: np.ndarray) -> np.ndarray:
@@ -176,22 +211,24 @@ def strips(n: int, width: int, most: int = ENTRIES_AT_ONCE) -> Iterator[np.ndarr
 def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     """Return of each item about m others with the largest ``(z_i * signs) @ z_j``.
 
-    By blocks of all, or, where that takes longer, by an index of pynndescent. Items
-    themselves stand where there are fewer.
+    By blocks of all, or, where that takes longer, by an index of pynndescent.
     """
     Z = np.asarray(Z, np.float32)
-    queries, n = Z * signs.astype(np.float32), len(Z)
-    itself = np.arange(n)
-    found = None
-    if n > SEARCHED * m:
+    queries, (n, d) = Z * signs.astype(np.float32), Z.shape
+    if n * n * (d + SELECTED) > INDEX + n * SOUGHT:
         found = _indexed(Z, queries, m + 1)
-    if found is None:
-        found = np.empty((n, m), np.int32)
-        for rows in strips(n, n):
-            scores = queries[rows] @ Z.T
-            scores[np.arange(rows.size), rows] = -np.inf
-            found[rows] = np.argpartition(scores, n - m, axis=1)[:, n - m :]
-    return np.where(found < 0, itself[:, None], found)
+        if found is not None:
+            return np.where(found < 0, np.arange(n)[:, None], found)
+    found = np.empty((n, m), np.int32)
+    for rows in strips(n, n):
+        found[rows] = _largest(queries[rows] @ Z.T, m, rows)
+    return found
+
+
+def _largest(values: np.ndarray, m: int, itself: np.ndarray) -> np.ndarray:
+    """Return the places of the m largest of each row, but its own; m < n."""
+    values[np.arange(itself.size), itself] = -np.inf
+    return np.argpartition(values, -m, axis=1)[:, -m:]
 
 
 def _indexed(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray | None:

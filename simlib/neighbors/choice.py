@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from simlib.neighbors import loops
 from simlib.neighbors.cheap import best
-from simlib.neighbors.loops import overtaken
 from simlib.neighbors.paid import among
 
 __all__ = ["Chosen", "distinct", "divide", "first", "joined"]
@@ -33,7 +33,7 @@ def first(
     top = np.take_along_axis(scores, places, axis=1)
     rows, ranks = good.nonzero()
     if paid.size:
-        ranks = ranks + overtaken(top, indptr - indptr[0], paid)[good]
+        ranks = ranks + loops.overtaken(top, indptr - indptr[0], paid)[good]
     return rows, places[good], ranks
 
 

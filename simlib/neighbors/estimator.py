@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from simlib._checks import generator, one_of, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.of_items import Kernel, OfItems
-from simlib.neighbors.graph import nearest
+from simlib.neighbors.nearest import nearest
 from simlib.neighbors.rounds import price
 from simlib.neighbors.search import search
 from simlib.similarity.items import is_frame

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, wraps
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-__all__ = ["COMPILED", "best", "fits", "join", "listed", "overtaken", "products"]
+__all__ = [
+    "COMPILED",
+    "best",
+    "draw",
+    "fits",
+    "join",
+    "meet",
+    "overtaken",
+    "products",
+]
 
 COMPILED = find_spec("numba") is not None
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function, once for all processes, or leave it as it is."""
-    if not COMPILED:
-        return lambda function: function
-    import numba
+    """Compile a function at its first call, if numba is there; it is kept on disk."""
 
-    return numba.njit(nogil=True, cache=True, **options)
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @cache
+        def kernel() -> Callable[..., Any]:
+            import numba
+
+            return numba.njit(nogil=True, cache=True, **options)(function)
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            return kernel()(*arguments)
+
+        return call if COMPILED else function
+
+    return decorate
 
 
 @compiled()
@@ -96,49 +116,80 @@ def products(left, right, rows, columns):
 
 
 @compiled()
-def listed(rows, columns, first, graph_indptr, graph, paid_indptr, paid):
+def meet(rows, columns, first, last, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
-    In rows of `columns` (n, w) the places from `first` on belong to the items that
-    share most neighbours. Returns counts (b, w), -1 of what is paid for or no
+    In rows of `columns` (n, w) the places from `first` to `last` belong to the items
+    that share most neighbours, among equals to those of large products of left (n, r)
+    and right (n, r), less `low` times `unit`. Of the graph and of what is paid for come
+    the pointers and indices. Returns counts (b, w), -1 of what is paid for or no
     candidate, and where a candidate is new.
     """
     n, w = columns.shape
     counts, touched = np.zeros(n, np.int32), np.empty(n, np.int32)
     shared = np.empty((rows.size, w), np.float32)
     new = np.zeros((rows.size, w), np.bool_)
+    scores = np.empty(last - first, np.float32)
     for a in range(rows.size):
         i, size = rows[a], 0
-        for e in range(graph_indptr[i], graph_indptr[i + 1]):
-            p = graph[e]
-            for f in range(graph_indptr[p], graph_indptr[p + 1]):
-                q = graph[f]
+        for p in graph[1][graph[0][i] : graph[0][i + 1]]:
+            for q in graph[1][graph[0][p] : graph[0][p + 1]]:
                 if counts[q] == 0:
                     touched[size] = q
                     size += 1
                 counts[q] += 1
-        for e in range(paid_indptr[i], paid_indptr[i + 1]):
-            counts[paid[e]] = -1
+        known = paid[1][paid[0][i] : paid[0][i + 1]]
+        counts[known] = -1
         counts[i] = -1
         for c in range(w):
             q = columns[i, c]
             shared[a, c] = counts[q]
             counts[q] = -1
-        least = first + np.argmin(shared[a, first:]) if first < w else w
-        for t in range(size):
-            q = touched[t]
-            if least < w and counts[q] > max(shared[a, least], 0):
-                counts[columns[i, least]] = 0
-                columns[i, least], shared[a, least] = q, counts[q]
-                new[a, least] = True
-                least = first + np.argmin(shared[a, first:])
+            if first <= c < last:
+                scores[c - first] = shared[a, c]
+                if shared[a, c] >= 0:
+                    scores[c - first] += unit * (np.dot(left[i], right[q]) - low)
+        least = np.argmin(scores)
+        for q in touched[:size]:
+            if counts[q] > 0 and counts[q] + 0.5 > scores[least]:
+                score = counts[q] + unit * (np.dot(left[i], right[q]) - low)
+                if score > scores[least]:
+                    counts[columns[i, first + least]] = 0
+                    columns[i, first + least], scores[least] = q, score
+                    shared[a, first + least] = counts[q]
+                    new[a, first + least] = True
+                    least = np.argmin(scores)
             counts[q] = 0
-        for e in range(paid_indptr[i], paid_indptr[i + 1]):
-            counts[paid[e]] = 0
+        counts[known] = 0
         counts[i] = 0
-        for c in range(w):
-            counts[columns[i, c]] = 0
+        counts[columns[i]] = 0
     return shared, new
+
+
+@compiled()
+def draw(rows, columns, first, predicted, others, values, paid):
+    """Replace candidates of small predictions by others (b, t) of larger values.
+
+    Candidates at places from `first` on. Returns where the others are now, else -1.
+    """
+    places = np.full(others.shape, -1, np.int64)
+    taken = np.zeros(len(columns), np.bool_)
+    for a in range(rows.size):
+        i = rows[a]
+        own = columns[i]
+        taken[paid[1][paid[0][i] : paid[0][i + 1]]] = taken[i] = True
+        predicted[a][taken[own[first:]]] = -np.inf
+        taken[own] = True
+        for t in range(others.shape[1]):
+            q, least = others[a, t], np.argmin(predicted[a])
+            if taken[q] or values[a, t] <= predicted[a, least]:
+                continue
+            taken[own[first + least]], taken[q] = False, True
+            own[first + least], predicted[a, least] = q, values[a, t]
+            places[a, t] = first + least
+        taken[paid[1][paid[0][i] : paid[0][i + 1]]] = taken[i] = False
+        taken[own] = False
+    return places
 
 
 @compiled()

@@ -24,8 +24,7 @@ EVERY = 2**33  # pairs of which all are predicted, by a companion that multiplie
 ASKED = 32  # any other costs so much more
 PART, PART_ASKED = 1 / 512, 1 / 8  # of the pairs are queued, likewise,
 QUEUED = 64  # for every item at most, or as many as are paid for
-CANDIDATES, MET = 48, 16  # of every item under the companion, and of those that it
-# meets, where candidates are listed
+CANDIDATES = 48  # of every item under the companion, where candidates are listed
 RELEARNT = 1.25  # times as many paid pairs
 PREDICTED_AT_ONCE = 2**14  # pairs
 SAMPLE = 2**16  # pairs by which the cut of a queue is found
@@ -53,7 +52,7 @@ class PairQueue:
         self._lists = None
         if is_listed(numbers.count, cheap):
             most = predictor.paid.n - 1
-            self._lists = Listed(predictor, min(most, CANDIDATES), MET)
+            self._lists = Listed(predictor, min(most, CANDIDATES))
         self._queue, self._learnt, self._least = NOTHING, 0, 0
         self._taken = [self._queue[0]] * (1 if cheap is None else 2)
 

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from simlib._checks import inside, most_calls, shaped, share
 from simlib.landmarks import uniform
 from simlib.neighbors.cheap import Calibrated, as_companion, asked
+from simlib.neighbors.joined import Joined, joined_companion
 from simlib.neighbors.paid import Paid, among
 from simlib.neighbors.pair_numbers import PairNumbers, merged
 from simlib.neighbors.pair_queue import PairQueue, is_listed
@@ -28,6 +29,7 @@ from simlib.neighbors.recall_bound import alpha, most_hits, sample_size
 from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.source import Source
+from simlib.similarity.views import check_similarity
 
 __all__ = ["PairSearch"]
 
@@ -58,7 +60,14 @@ class PairSearch:
         distance: bool,
         rng: int | np.random.Generator | None,
     ):
-        self.given = checked(sim)
+        self.given = check_similarity(sim)
+        if isinstance(self.given.extent, tuple):
+            if groups is not None:
+                raise ValueError("Two collections are groups: leave `groups` out.")
+            groups = np.repeat([0, 1], self.given.shape)
+            cheap = None if cheap is None else joined_companion(cheap, self.given)
+            self.given = Joined(self.given)
+        checked(self.given)
         self.sim = sim = self.given.run()
         self.n = n = sim.n
         self.confidence = inside(confidence, "confidence", 0, 1)

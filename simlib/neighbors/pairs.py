@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
-from simlib._checks import finite, one_of, whole_number
+from simlib._checks import finite, one_collection, one_of, whole_number
 from simlib.lowrank.tall import read_only
 from simlib.neighbors.clusters import average_linkage, complete_linkage, components
 from simlib.neighbors.graph import Mode, edge_weights
+from simlib.neighbors.joined import Joined
 from simlib.neighbors.pair_search import PairSearch
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
 
@@ -26,7 +27,8 @@ class SimilarPairs(NamedTuple):
     Attributes
     ----------
     i, j : arrays of int, shape (m,)
-        The two items of each pair, i < j; read-only, as the next.
+        The two items of each pair, i < j, or its row and its column of two collections;
+        read-only, as the next.
     values : array of shape (m,)
         Their similarities, or distances.
     recall : float
@@ -76,17 +78,24 @@ class SimilarPairs(NamedTuple):
     def to_csr(self, mode: Mode = "distance") -> csr_matrix:
         """Return the pairs as a sparse matrix (n, n), each in both orders.
 
-        `mode`, rows and errors are those of `NeighborGraph.to_csr`. ``DBSCAN(eps,
-        metric="precomputed")`` makes of it what it makes of all distances, with the
-        threshold of `pairs_above` in distances as ``eps``; of similarities with each
-        ``eps`` from the largest entry on.
+        Of two collections (m, n), each once. `mode`, rows and errors are those of
+        `NeighborGraph.to_csr`. ``DBSCAN(eps, metric="precomputed")`` makes of it what
+        it makes of all distances, with the threshold of `pairs_above` in distances as
+        ``eps``; of similarities with each ``eps`` from the largest entry on.
         """
-        n, entries = self.sim.n, edge_weights(self.values, mode, self.distance)
-        rows, columns = np.append(self.i, self.j), np.append(self.j, self.i)
-        order = np.lexsort((np.tile(np.arange(self.i.size), 2), rows))
-        indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=n)))
+        entries = edge_weights(self.values, mode, self.distance)
+        rows, columns, times = self.i, self.j, 1
+        if not self._two:
+            rows, columns, times = np.append(rows, columns), np.append(columns, rows), 2
+        order = np.lexsort((np.tile(np.arange(self.i.size), times), rows))
+        indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=self.sim.shape[0])))
         parts = columns[order].astype(np.int32), indptr.astype(np.int32)
-        return csr_matrix((np.tile(entries, 2)[order], *parts), shape=(n, n))
+        data = np.tile(entries, times)[order]
+        return csr_matrix((data, *parts), shape=self.sim.shape)
+
+    @property
+    def _two(self) -> bool:
+        return isinstance(self.sim.extent, tuple)
 
     def to_frame(self) -> Any:
         """Return a ``pandas.DataFrame``: i, j, and similarity or distance."""
@@ -103,7 +112,8 @@ class SimilarPairs(NamedTuple):
         """Return the cluster of each item, cut at the threshold, shape (n,).
 
         Counted from 0 in the order of their first items; an item without a pair is one
-        alone. `sklearn.cluster.DBSCAN` takes `to_csr` instead.
+        alone. Of two collections those of the rows, then of the columns, shape (m + n,)
+        and by single linkage. `sklearn.cluster.DBSCAN` takes `to_csr` instead.
 
         Parameters
         ----------
@@ -119,7 +129,12 @@ class SimilarPairs(NamedTuple):
         less what is known. Time and memory O(c^2).
         """
         one_of(linkage, ("single", "complete", "average"), "linkage")
-        pairs, sign = (self.sim.n, self.i, self.j), -1 if self.distance else 1
+        if self._two and linkage != "single":
+            one_collection(self.sim, f"have {linkage} linkage")
+        n, j = self.sim.shape[0], self.j
+        if self._two:
+            n, j = sum(self.sim.shape), j + n
+        pairs, sign = (n, self.i, j), -1 if self.distance else 1
         if linkage == "single":
             return components(*pairs)
         if linkage == "complete":
@@ -163,7 +178,8 @@ def pairs_above(
         Most calls, known before or not. None means as many as it takes: most pairs, if
         `cheap` is None.
     groups : array of shape (n,), optional
-        Only pairs of different groups count: the tables to be linked.
+        Of one collection: only pairs of different groups count. Two tables to be linked
+        are two collections.
 
     Raises
     ------
@@ -248,6 +264,9 @@ def most_similar(
 def _result(search: PairSearch, recall: float | None) -> SimilarPairs:
     """Return the hits that were found, from the most similar on."""
     paid = search.paid
+    given, m = search.given, 0
+    if isinstance(given, Joined):
+        m, given = given.m, check_similarity(given.base)
     hits = np.flatnonzero(paid.nearness >= search.cut())
     order = np.lexsort((paid.j[hits], paid.i[hits], -paid.nearness[hits]))
     hits = hits[order][: search.m or None]
@@ -255,12 +274,12 @@ def _result(search: PairSearch, recall: float | None) -> SimilarPairs:
     least = values[-1] if search.m and hits.size else paid.sign * search.threshold
     return SimilarPairs(
         read_only(paid.i[hits]),
-        read_only(paid.j[hits]),
+        read_only(paid.j[hits] - m),
         read_only(values.astype(search.sim.dtype)),
         promised,
         search.reached(recall),
         paid.calls,
         float(least),
         search.distance,
-        search.given,
+        given,
     )

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 
 from simlib._scale import exponent
 from simlib.neighbors import loops
-from simlib.neighbors.cheap import Calibrated, neighbor_lists, strips
+from simlib.neighbors.cheap import Calibrated, best, strips
 from simlib.neighbors.paid import Paid
 
 __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leading"]
@@ -29,7 +29,11 @@ RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the res
 JUDGED = 500  # rows by which the ridge is chosen
 DIRECTIONS = 20  # of the companion
 OUTGROWN = 30  # bits above what came first, from which features are made anew
-BACKWARD = 4  # times k: of how many others an item is a neighbour, in lists
+SAMPLE = 2**16  # pairs that tell how the companion's products are scaled
+MET = 4  # times k: candidates that share neighbours with an item
+TAKEN = 8  # candidates among items that are drawn in a round
+BACKWARD, ALONE = 4, 30  # times k: of how many others an item is a neighbour in
+# lists, beside a companion and without one
 
 
 class Predictor:
@@ -110,8 +114,6 @@ class PairPredictor(Predictor):
             self.Z, self.signs = companion.vectors()
             self._directions = leading(self.Z - self.Z.mean(axis=0), DIRECTIONS)
         self._make_features()
-        if companion is None:
-            self.Z, self.signs = self.V[:, 1:], np.ones(self.V.shape[1] - 1)
 
     def _make_features(self) -> None:
         paid, self._exponent, self._learnt = self.paid, exponent(self.paid.nearness), 0
@@ -123,6 +125,12 @@ class PairPredictor(Predictor):
     def nearness(self) -> np.ndarray:
         """Return that of the pairs that are paid for, in fractions."""
         return np.ldexp(self.paid.nearness, -self._exponent)
+
+    def unit(self) -> tuple[float, float]:
+        """Return the least nearness, and what makes half of one of the whole range."""
+        nearness = self.nearness()
+        low, high = float(nearness.min()), float(nearness.max())
+        return low, 0.5 / (high - low) if high > low else 0.0
 
     def _residuals(self) -> np.ndarray:
         """Calibrate, and return what is left of the pairs that are paid for."""
@@ -178,9 +186,17 @@ class PairPredictor(Predictor):
         codes = self.codes_at(i, j) if codes is None else codes
         return self.entries(i, j[:, None], codes[:, None]).ravel()
 
-    def of_paid(self) -> np.ndarray:
-        """Return those of the pairs that are paid for."""
-        return self.pairs(self.paid.i, self.paid.j, self.codes)
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return L and R with L R^T near predictions: a line in place of the table."""
+        if self.companion is None:
+            return self._left, self._right
+        some = np.random.default_rng(0).permutation(self.codes.size)[:SAMPLE]
+        left, i, j = self.Z * self.signs, self.paid.i[some], self.paid.j[some]
+        x, y = (left[i] * self.Z[j]).sum(axis=1), self.explained(self.codes[some])
+        x, y = x - x.mean(), y - y.mean()
+        left = (x @ y / (x @ x or 1.0) * left).astype(np.float32)
+        right = self.Z.astype(np.float32)
+        return np.hstack([self._left, left]), np.hstack([self._right, right])
 
     def _plus_companion(self, predicted: np.ndarray, codes: np.ndarray) -> np.ndarray:
         if self.companion is not None:
@@ -225,45 +241,64 @@ class EveryPair:
 
 
 class Listed:
-    """Lists of candidates of each item: its cheap neighbours, and items it met.
+    """Lists of candidates of each item, w in all, of which three parts are met.
 
-    These are the neighbours of its neighbours: those that share most with it, and
-    random ones at first.
+    The m nearest under the companion; those that share most neighbours with the item,
+    the neighbours of its neighbours; and those of the largest predictions among items
+    that were drawn at random, some in every round. Without a companion m of the last.
     """
 
-    def __init__(self, predictor: PairPredictor, m: int, met: int):
-        self._predictor, self._m, n = predictor, m, predictor.paid.n
-        cheap = neighbor_lists(predictor.Z, predictor.signs, m).astype(np.int32)
-        random = np.random.default_rng(0).integers(n, size=(n, met), dtype=np.int32)
-        self._columns = np.hstack([cheap, random])
+    def __init__(self, predictor: PairPredictor, m: int):
+        self._predictor, paid = predictor, predictor.paid
+        n, met, companion = paid.n, MET * paid.k, predictor.companion
+        cheap = np.zeros((n, 0), np.int32)
+        if companion is not None:
+            cheap = companion.neighbors(m)
+        self._met, self._drawn = cheap.shape[1], cheap.shape[1] + met
+        self._rng = np.random.default_rng(0)
+        size = (n, met + (m if companion is None else met))
+        random = self._rng.integers(n, size=size, dtype=np.int32)
+        self._columns = np.hstack([cheap, random], dtype=np.int32)
         self._codes = np.zeros(self._columns.shape, np.uint16)
         for rows in strips(n, self._columns.shape[1]):
             columns = self._columns[rows]
             i = np.repeat(rows, columns.shape[1])
-            codes = predictor.codes_at(i, columns.ravel()).reshape(columns.shape)
-            self._codes[rows] = codes
+            codes = predictor.codes_at(i, columns.ravel())
+            self._codes[rows] = codes.reshape(columns.shape)
 
     def strips(self) -> Iterator[Strip]:
         """Predict some rows at a time, of what the items meet now."""
         predictor, paid = self._predictor, self._predictor.paid
-        graph, known = paid.graph(BACKWARD * paid.k), predictor.residuals
-        for rows in strips(paid.n, self._columns.shape[1]):
-            shared, new = loops.listed(
-                rows,
-                self._columns,
-                self._m,
-                graph.indptr,
-                graph.indices,
-                known.indptr,
-                known.indices,
-            )
-            columns, codes = self._columns[rows], self._codes[rows]
+        most = ALONE if predictor.companion is None else BACKWARD
+        graph, known = paid.graph(most * paid.k), predictor.residuals
+        graph, known = (graph.indptr, graph.indices), (known.indptr, known.indices)
+        w, (left, right) = self._columns.shape[1], predictor.factors()
+        low, unit = predictor.unit()
+        others = self._rng.permutation(paid.n)[:w]
+        for rows in strips(paid.n, w):
+            best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
+            self._draw(rows, others[best_of], known)
+            parts = (self._columns, self._met, self._drawn, graph, known)
+            shared, new = loops.meet(rows, *parts, left, right, unit, low)
             a, places = new.nonzero()
-            codes[a, places] = predictor.codes_at(rows[a], columns[a, places])
-            self._codes[rows] = codes
+            i, columns = rows[a], self._columns[rows]
+            self._codes[i, places] = predictor.codes_at(i, columns[a, places])
+            codes, itself = self._codes[rows], columns == rows[:, None]
             predicted = predictor.entries(rows, columns, codes)
-            itself = columns == rows[:, None]
             yield Strip(rows, columns, itself, shared < 0, shared, codes, predicted)
+
+    def _draw(self, rows: np.ndarray, others: np.ndarray, known: tuple) -> None:
+        """Take what was drawn in place of candidates of smaller predictions."""
+        predictor, drawn = self._predictor, slice(self._drawn, None)
+        i = np.repeat(rows, others.shape[1])
+        codes = predictor.codes_at(i, others.ravel()).reshape(others.shape)
+        values = predictor.entries(rows, others, codes)
+        old = self._columns[rows, drawn], self._codes[rows, drawn]
+        predicted = predictor.entries(rows, *old)
+        lists = (self._columns, self._drawn, predicted, others, values, known)
+        places = loops.draw(rows, *lists)
+        a, t = (places >= 0).nonzero()
+        self._codes[rows[a], places[a, t]] = codes[a, t]
 
 
 def leading(columns: np.ndarray, rank: int) -> np.ndarray:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import Any
 
 import numpy as np
 
 from simlib._checks import symmetric, whole_number
 from simlib.landmarks import uniform
+from simlib.neighbors import loops
 from simlib.neighbors.cheap import (
     Calibrated,
     as_companion,
@@ -27,7 +28,6 @@ from simlib.neighbors.cheap import (
     strips,
 )
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
-from simlib.neighbors.loops import join
 from simlib.neighbors.paid import Paid, among
 from simlib.neighbors.predict import EveryPair, Listed, PairPredictor, Strip
 from simlib.similarity.budget import BudgetExceeded
@@ -43,10 +43,12 @@ FEWEST, MOST = 100, 2000  # how many these are
 FEW = 32  # random pairs beside a companion, where columns are too dear
 PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns, and
 ALONE, BESIDE = 1 / 4, 1 / 8  # the most for the first, alone and beside a companion
+UNSURE, CHANCE = 3 / 8, 3  # a useless companion: its ends disagree, and its rank
+# correlation is below so many standard deviations
 RANK = 30  # of the residual columns
 A_CALL = 2  # candidates for each call that an item can have, where these are listed
-LEAST, MET = 100, 16  # candidates at least, and those that an item met, times k
-DEARER = 8  # times the price of an entry of a whole row: that of a candidate
+LEAST = 100  # candidates at least
+DEARER = 15  # times the price of an entry of a whole row: that of a candidate
 PRICED = 1000  # pairs that tell the price of one
 SAMPLE = 2**16  # pairs by which the companion is calibrated at first
 MATCHED = 2**24  # pairs of items that lack neighbours, looked at at a time
@@ -103,6 +105,7 @@ class Rounds:
         self.paid = Paid(sim, self.k, -1 if distance else 1)
         self.history: list[dict[str, tuple[int, float]]] = []
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
+        self.names: tuple[str, ...] = ("residual", "shared")
         self.price = self._price()
         self.paid.limit = self._affordable(limit, check)
 
@@ -195,18 +198,14 @@ class Rounds:
             more = order[S.size : min(n, int(LANDMARKS * missed * pairs / n))]
             self.paid.pay_columns(more)
             S = np.append(S, more)
-        predictor = self.predictor = PairPredictor(self.paid, companion, S, RANK)
-        self.names: tuple[str, ...] = ("residual", "shared")
-        if companion is not None:
-            self.names = ("companion", *self.names)
-        m = max(LEAST, A_CALL * int(2 * pairs / n))
-        self.candidates: EveryPair | Listed
-        if n <= DEARER * (m + MET * k):
-            if companion is not None:
-                companion.read()
-            self.candidates = EveryPair(predictor)
-        else:
-            self.candidates = Listed(predictor, min(m, n - 1), MET * k)
+        m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / n)))
+        listed = n > DEARER * m
+        if companion is not None and not listed:
+            companion.read()
+        self.predictor = PairPredictor(self.paid, companion, S, RANK)
+        self.candidates: EveryPair | Listed = EveryPair(self.predictor)
+        if listed:
+            self.candidates = Listed(self.predictor, m)
 
     def _random(self, number: int) -> np.ndarray:
         """Return the keys of so many random pairs, or somewhat fewer."""
@@ -229,20 +228,25 @@ class Rounds:
         return 1 - abs(rank_correlation(values, paid.nearness[before:]))
 
     def _calibrated(self) -> Calibrated | None:
-        """Return the companion as a nearness."""
+        """Return the companion as a nearness; it ranks if its ends or ranks tell."""
         if self.cheap is None:
             return None
-        paid = self.paid
+        self.names = ("companion", *self.names)
+        paid, votes = self.paid, np.zeros(0)
         rows, high, low = ends(self.cheap, self.rng)
         i, j = np.tile(rows, 2), np.append(high, low)
         keys = np.unique(paid.unpaid(i, j))
-        sign = 0
         if self._spares(keys):
             paid.pay(keys)
             near, far = paid.sign * self.sim.peek(i, j).astype(float).reshape(2, -1)
-            sign = int(np.sign(np.sign(near - far).sum()))
+            votes = np.sign(near - far)
         some = self.rng.permutation(paid.i.size)[:SAMPLE]
         values = asked(self.cheap.blank().pairs, paid.i[some], paid.j[some])
+        told = rank_correlation(values, paid.nearness[some]) * sqrt(some.size)
+        unsure = abs(votes.sum()) < UNSURE * votes.size
+        if unsure and abs(told) < CHANCE:
+            self.names = self.names[1:]
+        sign = int(np.sign(votes.sum()))
         return Calibrated(self.cheap, values, paid.nearness[some], sign)
 
     def _missed(self, companion: Calibrated | None, S: np.ndarray, m: int) -> float:
@@ -265,13 +269,12 @@ class Rounds:
 
     def _choose(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Return the keys of so many new pairs by each prediction."""
-        self.predictor.update()
-        nearness = self.predictor.nearness()
-        low, high = float(nearness.min()), float(nearness.max())
-        unit = 0.5 / (high - low) if high > low else 0.0
+        predictor, pairs = self.predictor, (self.paid.i, self.paid.j)
+        predictor.update()
+        low, unit = predictor.unit()
         paid = {
-            "companion": self.predictor.codes.astype(np.float32),
-            "residual": self.predictor.of_paid(),
+            "companion": predictor.codes.astype(np.float32),
+            "residual": predictor.pairs(*pairs, predictor.codes),
             "shared": np.zeros(0, np.float32),
         }
         found: dict[str, list[Chosen]] = {name: [] for name in self.names}
@@ -333,7 +336,7 @@ class Rounds:
             keys, places = np.unique(keys, return_index=True)
             keys = keys[np.argsort(-scores[places], kind="stable")]
             i, j = np.divmod(keys, n)
-            if paid.pay(keys[join(i, j, self.k - paid.degree, both)]) == 0:
+            if paid.pay(keys[loops.join(i, j, self.k - paid.degree, both)]) == 0:
                 if not both:
                     break
                 both = False

@@ -11,6 +11,7 @@ all of them::
 
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,7 @@ FRAGILE = """
     least_squares neighbors nystrom optimal polynomial_sketches powers road_network
     sketches sms_nystrom sparse_interpolation which_solver
 """
+BAR = re.compile(r"\r[^\r\n]*(it/s|s/it)\]")  # of a sweep
 NAMED = os.environ.get("SIMLIB_CHAPTERS", FRAGILE).replace(",", " ").split()
 
 
@@ -59,7 +61,8 @@ def executed(page, values, folder):
         return plain(run.stderr)
     cells = code_cells(nbformat.read(target, as_version=4))
     outputs = [output for cell in cells for output in cell.outputs]
-    return "".join(o.text for o in outputs if o.get("name") == "stderr")
+    said = "".join(o.text for o in outputs if o.get("name") == "stderr")
+    return BAR.sub("", said).strip()
 
 
 @pytest.mark.parametrize("kind", SETS)

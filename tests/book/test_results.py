@@ -395,3 +395,54 @@ def test_powers_keep_the_digits_that_are_claimed():
         assert lost[name] < 2e-11
         assert lost[name] < 5 * lost["Householder QR"]
         assert lost["Gram matrix, Cholesky"] > 1e5 * lost[name]
+
+
+def test_words_about_queries_and_documents():
+    """Half, three quarters, four in five, nine in ten, two hundred."""
+    shown = recorded("queries", "searches")
+    every = shown[shown.queries == "all"]
+    found = every.pivot_table("found", ["method", "anchors"], "calls")
+    assert found.loc["cosine"][20].between(0.45, 0.55).all()
+    assert found.loc["cosine"][100].between(0.7, 0.8).all()
+    assert found.loc[["cosine", "BM25"]][200].between(0.84, 0.9).all()
+    near, others = found.loc["nearest"], found.drop("nearest")
+    assert 0.72 < near.loc[1, 50] < 0.77 < near.loc[10, 50] < 0.8
+    assert 0.86 < near.loc[1, 100] < 0.89 < near.loc[10, 100] < 0.93
+    assert (near > others.groupby("anchors").max()).all(axis=None)
+    assert found.loc["anchored"][20].lt(found.loc["cosine"][20]).all()
+    assert (found.loc["anchored"] > found.loc["cosine"]).loc[40, [50, 100, 200]].all()
+    gain = (near - found.loc["cosine"]).loc[:, [50, 100]]
+    assert (gain.loc[1] / gain.loc[40]).between(0.51, 0.85).all()
+    cosine = found.loc["cosine"].mean()
+    same = np.interp(near.loc[10, 50], cosine, np.log(cosine.index))
+    assert (every[every.anchors == 10].fixed == 10 * 1400).all()
+    assert 150 < 10 * 1400 / (np.exp(same) - 50) < 250
+    assert (every.paid.round(9) == every.calls).all()
+
+
+def test_words_about_the_worth_of_an_order():
+    full = recorded("queries")
+    gain = full["orders"].set_index(["order", "queries"]).ndcg
+    lead = gain["cosine"] - gain["network"]
+    assert 0 < lead["trained on"] < 0.02 < 0.08 < lead["not trained on"]
+    assert gain["BM25"].lt(gain["network"] + 0.001).all()
+    shown = full["searches"]
+    ndcg = shown[shown.queries == "all"].pivot_table(
+        "ndcg", ["method", "anchors"], "calls"
+    )
+    assert (ndcg.loc["cosine"][20] - gain["cosine", "all"]).abs().max() < 0.03
+    assert (ndcg.loc["BM25"][20] > gain["BM25", "all"] + 0.03).all()
+    assert (ndcg.loc[["cosine", "BM25"]].diff(axis=1).iloc[:, 1:] < 0.002).all(
+        axis=None
+    )
+
+
+def test_words_about_landmarks_of_either_side():
+    splits = recorded("queries", "splits").groupby(["method", "share"]).mean()
+    error = splits["relative error"].unstack(0)
+    assert (error.idxmin() == 0.7).all()
+    assert (error.iloc[-1] < 1.06 * error.min()).all()
+    assert (error.iloc[0] > 1.3 * error.min()).all()
+    assert splits["ten best"].max() < 0.5
+    right = recorded("queries", "links").set_index("compared").right
+    assert 0.7 < (right[10] - right[1]) / (right[1092] - right[1]) < 0.8

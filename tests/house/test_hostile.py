@@ -598,6 +598,12 @@ STUDY = {
             {"n_topics": 2, "size": 5},
         )
     ],
+    "planted_collection": [
+        Entry(
+            lambda **given: datasets.planted_collection(**given, rng=0).scores,
+            {"n_queries": 5, "n_documents": 8},
+        )
+    ],
     "planted_records": [
         Entry(
             lambda n_entities: datasets.planted_records(n_entities, rng=0).entities,

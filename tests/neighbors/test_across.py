@@ -231,6 +231,7 @@ def test_what_is_known_is_used_where_it_is_asked_for():
     graph = nearest(sim.informed(), 5, limit=400, cheap=cheap, rng=0)
     assert recall(K, graph) == 1
     assert len(asked) == len(set(asked)) <= 200 + 400
+    assert recall(K, nearest(sim.informed(), 5, limit=0, cheap=cheap)) == 1
 
 
 def test_the_recall_is_estimated_within_the_limit():

@@ -14,10 +14,16 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
-from simlib.neighbors import nearest, pairs_above, predict, rounds
-from simlib.neighbors.cheap import Calibrated, as_companion, neighbor_lists, strips
+from simlib.neighbors import loops, nearest, pairs_above, predict, rounds
+from simlib.neighbors.cheap import (
+    Calibrated,
+    as_companion,
+    best,
+    neighbor_lists,
+    strips,
+)
 from simlib.neighbors.choice import divide
-from simlib.neighbors.graph import estimated_recall
+from simlib.neighbors.nearest import estimated_recall
 from simlib.neighbors.paid import Paid
 from simlib.similarity.views import View
 from study import contenders
@@ -110,19 +116,101 @@ def test_a_companion_that_tells_everything(function):
     assert recall(K, graph.indices) > 0.99
 
 
-@pytest.mark.slow
-def test_many_items_are_predicted_from_candidates(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynndescent", None)
-    monkeypatch.setattr(rounds, "DEARER", 1)
+@pytest.fixture
+def listed(monkeypatch):
+    """Candidates are listed, few of them, however few the items are."""
+    monkeypatch.setattr(rounds, "DEARER", 0)
     monkeypatch.setattr(rounds, "LEAST", 40)
+
+
+def without_numba(monkeypatch):
+    for name in set(loops.__all__) - {"COMPILED"}:
+        function = getattr(loops, name)
+        function = getattr(function, "__wrapped__", function)
+        monkeypatch.setattr(loops, name, function)
+    monkeypatch.setattr(loops, "COMPILED", False)
+
+
+def test_lists_find_what_all_pairs_do(monkeypatch):
     X = points(400, 6)
     D = cdist(X, X)
     nearly = Similarity(X[:, :5], cdist, batch="block")
-    for cheap, least in ((nearly, 0.9), (None, 0.3)):
-        sim = Similarity.from_matrix(D)
-        graph = nearest(sim, 5, limit=8000, cheap=cheap, distance=True, rng=0)
-        assert sim.calls <= 8000
-        assert recall(-D, graph.indices) > least
+    monkeypatch.setattr(rounds, "LEAST", 40)
+    for cheap, limit in ((nearly, 6000), (X[:, :5], 6000), (None, 9000)):
+        found = []
+        for dearer in (0, 1000):
+            monkeypatch.setattr(rounds, "DEARER", dearer)
+            sim = Similarity.from_matrix(D)
+            options = {"limit": limit, "cheap": cheap, "distance": True, "rng": 0}
+            found.append(recall(-D, nearest(sim, 5, **options).indices))
+        assert found[0] > found[1] - 0.05
+        assert found[0] > 0.6
+
+
+@pytest.mark.parametrize("items", ["listed", "all"])
+@pytest.mark.parametrize("companion", [True, False])
+def test_the_same_without_numba(companion, items, monkeypatch):
+    X = points(150, 5)
+    K = np.exp(-cdist(X, X))
+    monkeypatch.setattr(rounds, "DEARER", 0 if items == "listed" else 1000)
+    monkeypatch.setattr(rounds, "LEAST", 40)
+    options = {"limit": 2000, "cheap": np.round(X[:, :4]) if companion else None}
+    graphs = [nearest(Similarity.from_matrix(K), 4, rng=0, **options)]
+    without_numba(monkeypatch)
+    graphs.append(nearest(Similarity.from_matrix(K), 4, rng=0, **options))
+    np.testing.assert_array_equal(*(graph.indices for graph in graphs))
+    assert graphs[0].history == graphs[1].history
+
+
+def test_lists_keep_the_limit(listed):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(60, 120)), int(rng.integers(1, 6))
+        K = rbf(n, seed=seed)
+        record = Recorder(K)
+        sim = Similarity(range(n), record, diagonal=1.0, check_symmetry=False)
+        least = -(-n * k // 2) + k * k
+        limit = int(least + rng.random() * (n * (n - 1) // 2 - least))
+        cheap = points(n, 3) if seed % 2 else None
+        graph = nearest(sim, k, limit=limit, cheap=cheap, rng=seed)
+        assert sim.calls == graph.calls <= limit
+        assert len(set(record.unordered)) == len(record.asked)
+        assert (graph.indices != np.arange(n)[:, None]).all()
+        assert all(np.unique(row).size == k for row in graph.indices)
+
+
+@pytest.mark.parametrize("dearer", [0, 1000])
+def test_a_misleading_companion_does_little_harm(dearer, monkeypatch):
+    monkeypatch.setattr(rounds, "DEARER", dearer)
+    X, noise = points(300, 3), points(300, 5, seed=1)
+    K, found = np.exp(-cdist(X, X)), []
+    for cheap in (None, noise, X[::-1]):
+        graphs = [
+            nearest(Similarity.from_matrix(K), 5, limit=6000, cheap=cheap, rng=seed)
+            for seed in range(3)
+        ]
+        found.append(np.mean([recall(K, graph.indices) for graph in graphs]))
+    assert min(found[1:]) > found[0] - 0.15 > 0.55
+
+
+def test_ends_tell_the_direction_where_a_correlation_does_not():
+    """Over all pairs this companion falls as the similarity rises, at its top not."""
+    X = np.sort(np.random.default_rng(0).random(300))[:, None]
+    D = cdist(X, X)
+    K, G = np.exp(-D), np.where(D < 0.02, 2 - D, D)
+    for seed in range(3):
+        sim, cheap = Similarity.from_matrix(K), Similarity.from_matrix(G)
+        graph = nearest(sim, 3, limit=1500, cheap=cheap, rng=seed)
+        assert recall(K, graph.indices) > 0.9
+
+
+def test_the_best_of_rows():
+    scores = np.random.default_rng(0).integers(5, size=(40, 30)).astype(np.float32)
+    scores[:5, 2:] = -np.inf
+    places = best(scores, 6)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :6]
+    expected[:5, 2:] = -1
+    np.testing.assert_array_equal(places, expected)
 
 
 def paid_for(K, k, *, sign=1, share=0.2):
@@ -158,8 +246,10 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     whole = [np.vstack(part) for part in zip(*(e[4:] for e in every), strict=True)]
     i, j = paid.i, paid.j
     np.testing.assert_allclose(predictor.pairs(i, j), whole[2][i, j], atol=1e-6)
-    np.testing.assert_allclose(predictor.of_paid(), whole[2][i, j], atol=1e-6)
-    lists = predict.Listed(predictor, 20, 10)
+    np.testing.assert_allclose(
+        predictor.pairs(i, j, predictor.codes), whole[2][i, j], atol=1e-6
+    )
+    lists = predict.Listed(predictor, 20)
     for _ in range(2):  # in the second round lists hold what items met
         for strip in lists.strips():
             places = np.broadcast_arrays(strip.rows[:, None], strip.columns)

@@ -187,6 +187,8 @@ def test_units_of_functions_within_classes_twice_and_compiled():
     jit = "import numba\n\n@numba.njit(cache=True)\ndef f(x):\n    x += 1\n"
     assert units(jit).keys() == {".", "def", "<numba", "f"}
     assert differing(jit, jit.replace("+= 1", "+= 2")) == {"f"}
+    own = jit.replace("@numba.njit(cache=True)", "@compiled()")
+    assert units(own).keys() == {".", "def", "<numba", "f"}
 
 
 def test_a_name_imported_from_elsewhere_changes_what_reads_it():

@@ -33,6 +33,7 @@ from study.datasets import (
     load_banking77,
     load_bunny,
     load_cortex,
+    load_cranfield,
     load_cross_encoder,
     load_early_childhood,
     load_ecbplus,
@@ -45,6 +46,7 @@ from study.datasets import (
     load_twitter,
     load_word_vectors,
     load_words,
+    planted_collection,
     planted_mentions,
     planted_records,
 )
@@ -396,6 +398,71 @@ def test_topics_of_any_kind_of_collection(some):
     kept = mentions.clusters[mentions.topics != 1]
     assert conll_f1(kept, part.clusters) == pytest.approx(1)
     assert part.clusters.max() == len(set(kept)) - 1
+
+
+def top(scores, k):
+    """Return the columns of the k largest of each row."""
+    return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+
+
+@pytest.mark.usefixtures("data")
+def test_cranfield():
+    """Each text, vector and judgement is of its own query or document."""
+    data = load_cranfield()
+    m, n = data.scores.shape
+    assert (m, n, data.trained.sum()) == (110, 1400, 80)
+    assert (len(data.queries), len(data.documents)) == data.relevant.shape == (m, n)
+    assert [k for k, text in enumerate(data.documents) if not text] == [470, 994]
+    firsts = [data.queries[k].split()[:5] for k in (80, -1)]
+    assert [" ".join(words) for words in firsts] == [
+        "are there experimental results on",
+        "in the problem of the",
+    ]
+    for vectors in (data.query_vectors, data.document_vectors):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
+    cosines = data.query_vectors @ data.document_vectors.T
+    nearest = top(data.scores, 10)
+    for calls, share in ((20, 0.50), (50, 0.65), (100, 0.76)):
+        held = (nearest[:, :, None] == top(cosines, calls)[:, None]).any(axis=2)
+        assert held.mean() == pytest.approx(share, abs=0.006)
+    words, asked = (
+        [set(text.split()) for text in texts]
+        for texts in (data.documents, data.queries)
+    )
+    shared, others = (
+        np.mean(
+            [len(asked[i] & words[j - shift]) for i, j in np.argwhere(data.relevant)]
+        )
+        for shift in (0, 7)
+    )
+    assert shared > 1.3 * others
+
+
+def test_a_planted_collection():
+    data = planted_collection(50, 400, rng=3)
+    again = planted_collection(50, 400, rng=3)
+    np.testing.assert_array_equal(data.scores, again.scores)
+    assert data.queries == again.queries
+    assert (len(data.queries), len(data.documents)) == data.scores.shape == (50, 400)
+    assert (data.relevant.sum(axis=1) == 4).all()
+    assert data.trained.sum() == 37
+    cosines = data.query_vectors @ data.document_vectors.T
+    relevant = data.relevant
+    for scores in (cosines, data.scores):
+        assert scores[relevant].mean() > scores[~relevant].mean() + scores.std()
+    held = (top(data.scores, 10)[:, :, None] == top(cosines, 50)[:, None]).any(axis=2)
+    assert 0.4 < held.mean() < 0.9
+    assert np.linalg.matrix_rank(data.scores) == 50
+    part = data.take([4, 40], np.arange(400) >= 390)
+    assert part.queries == [data.queries[4], data.queries[40]]
+    assert part.documents == data.documents[390:]
+    np.testing.assert_array_equal(part.scores, data.scores[[4, 40], 390:])
+    np.testing.assert_array_equal(part.relevant, relevant[[4, 40], 390:])
+    of_part = part.query_vectors @ part.document_vectors.T
+    np.testing.assert_allclose(of_part, cosines[[4, 40], 390:], atol=1e-6)
+    assert part.trained.tolist() == [True, False]
+    with pytest.raises(ValueError, match="n_documents must be at least 2"):
+        planted_collection(2, 1)
 
 
 @pytest.mark.usefixtures("data")

@@ -7,6 +7,9 @@ from .corpora import load_ohsumed as load_ohsumed
 from .corpora import load_recipes as load_recipes
 from .corpora import load_stop_words as load_stop_words
 from .corpora import load_twitter as load_twitter
+from .cranfield import JudgedCollection as JudgedCollection
+from .cranfield import load_cranfield as load_cranfield
+from .cranfield import planted_collection as planted_collection
 from .digit_pairs import PairScorer as PairScorer
 from .digit_pairs import bundled_cross_encoder as bundled_cross_encoder
 from .digit_pairs import bundled_digit_pairs as bundled_digit_pairs

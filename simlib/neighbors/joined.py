@@ -1,0 +1,96 @@
+"""Two collections as one, of which only pairs of one item from each are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike
+
+from simlib.approximation.companion import InnerProducts, as_companion
+from simlib.similarity.requests import Block, Pairs
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, View, check_similarity
+
+__all__ = ["joined_companion"]
+
+
+class Joined(View):
+    """The m rows and then the n columns as the items of one symmetric similarity.
+
+    Of two items of one collection nothing is known, and nothing asked: in a block
+    stands zero.
+    """
+
+    def __init__(self, base: SimilarityMatrix):
+        super().__init__(base)
+        self.m, _ = base.shape
+
+    def on(self, base: Source) -> View:
+        return Joined(check_similarity(base))
+
+    @property
+    def extent(self) -> int:
+        return sum(self.base.shape)
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
+        some: list[tuple[Any, Any, Any]] = [self._listed(*block) for block in blocks]
+        if pairs is not None:
+            i, j = map(np.atleast_1d, pairs)
+            some.append((i, j, i.shape))
+        answers = []
+        for i, j, shape in some:
+            across = self._across(i, j)
+            values = np.zeros(across.size, self.dtype)
+            values[across] = self.base.pairs(*self._turned(i[across], j[across]))
+            answers.append(values.reshape(shape))
+        return answers
+
+    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
+        i, j = map(np.asarray, (i, j))
+        across = self._across(i, j)
+        values = np.full(across.size, np.nan, self.dtype)
+        values[across] = self.base.peek(*self._turned(i[across], j[across]))
+        return values
+
+    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        for i, j, values in self.base.known():
+            yield i, j + self.m, values
+
+    def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
+        if any(side is not None for block in blocks for side in block):
+            raise NotImplementedError("Of blocks the price of all is told.")
+        if blocks:
+            return super().cost((None, None))
+        i, j = map(np.asarray, pairs or ((), ()))
+        across = self._across(i, j)
+        return super().cost(pairs=self._turned(i[across], j[across]))
+
+    def _across(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Tell which pairs are of one row and one column."""
+        return (i < self.m) != (j < self.m)
+
+    def _turned(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows and the columns of such pairs."""
+        return np.minimum(i, j), np.maximum(i, j) - self.m
+
+    def _listed(self, rows: Any, columns: Any) -> tuple[Any, Any, tuple[int, int]]:
+        """Return the pairs of a block, and its shape."""
+        every = np.arange(self.n)
+        i, j = (every if side is None else np.asarray(side) for side in (rows, columns))
+        return np.repeat(i, j.size), np.tile(j, i.size), (i.size, j.size)
+
+
+def joined_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
+    """Return the companion of two collections for the items of both."""
+    cheap = as_companion(cheap, sim)
+    if isinstance(base := getattr(cheap, "base", None), InnerProducts):
+        stack = scipy.sparse.vstack if scipy.sparse.issparse(base.Z) else np.vstack
+        return check_similarity(InnerProducts(stack([base.Z, base.W])))
+    return Joined(cheap)

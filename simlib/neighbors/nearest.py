@@ -1,0 +1,198 @@
+r"""The k nearest items of every item, from few calls.
+
+.. math::
+    N_k(i) = \text{the } k \text{ largest of } \{ K_{ij} : j \in P_i \} , \qquad
+    \text{recall} = \frac{1}{n k} \sum_i \big| \{ j \in N_k(i) :
+    K_{ij} \ge K_{i (k)} \} \big|
+
+P_i are the items to which i was compared, in rounds, and
+:math:`K_{i(k)}` is the k-th largest similarity of i to any other item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.stats
+from numpy.typing import ArrayLike
+
+from simlib._checks import most_calls, whole_number
+from simlib.neighbors.across import Across
+from simlib.neighbors.cheap import as_companion
+from simlib.neighbors.exact import filter_and_refine
+from simlib.neighbors.graph import NeighborGraph, RecallEstimate
+from simlib.neighbors.paid import Paid
+from simlib.neighbors.rounds import ALL_PAIRS, Rounds, checked
+from simlib.similarity.source import Source
+from simlib.similarity.views import SimilarityMatrix, check_similarity
+
+__all__ = ["estimated_recall", "nearest"]
+
+
+def nearest(
+    sim: Source,
+    k: int,
+    *,
+    limit: float | None,
+    cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
+    distance: bool = False,
+    exact: bool = False,
+    check: int = 0,
+    rng: int | np.random.Generator | None = None,
+) -> NeighborGraph:
+    """Find the k nearest items of every item, a `NeighborGraph`, from few calls.
+
+    Of two collections the k nearest columns of every row. In rounds: each pays for the
+    pairs that promise most by what is known.
+    `sklearn.neighbors.kneighbors_graph` is for vectors: all pairs, or a tree.
+
+    Parameters
+    ----------
+    sim : Similarity
+        n items under a symmetric similarity, or two collections. What it knows answers
+        at no call, but the search goes by what it has asked itself; by all, of
+        ``sim.informed()``.
+    k : int
+        How many neighbours, 1 to n - 1, or to n of two collections.
+    limit : int
+        Most calls, known before or not: a few per cent of the n (n - 1) / 2 pairs. Of
+        two collections each row has an equal share of them. With `exact` None means as
+        many as it takes.
+    cheap : Similarity, function, or array or sparse array of shape (n, d), optional
+        A companion, as in `simlib.anchored`: the same items under a cheap similarity or
+        distance, a function of two items, or the factor Z of similarities
+        :math:`Z Z^T`. For the distances between rows of Z pass
+        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`. Of
+        two collections a pair of factors (Z, W) for :math:`Z W^T`.
+    distance : bool, default=False
+        Whether small values mean near.
+    exact : bool, default=False
+        With ``distance=True`` and a companion that is never larger than the distance,
+        such as those of `simlib.text.bounds`: pay for all that this bound does not
+        exclude. The neighbours are then certain (Seidl and Kriegel 1998). Not of two
+        collections.
+    check : int, default=0
+        Items whose whole rows are evaluated afterwards, to estimate the recall: n calls
+        for each, twice that of a symmetrized similarity, taken from `limit` beforehand.
+        Not with `exact`.
+    rng : int, Generator or None
+        Source of randomness.
+
+    Raises
+    ------
+    ValueError
+        An asymmetric similarity, k >= n, a limit that does not pay for k neighbours of
+        each item and for `check` (the message names the smallest that does), a
+        companion of other items, or, with `exact`, none or one that is no lower bound.
+    BudgetExceeded, SimilarityError
+        The limit of `sim` leaves fewer calls than `limit`, and nothing was evaluated;
+        `exact` takes more; `sim` or `cheap` failed: what was evaluated is kept.
+
+    Notes
+    -----
+    Flops: O(n^2 r) a round with r at most 51, of sixteen rounds, and 2 n^2 bytes; where
+    it costs less, from a few thousand items on, O(n m r) for m candidates of each, some
+    times the calls for an item: its cheap neighbours, neighbours of neighbours, and
+    random ones. Cheap neighbours take n^2 products, or those of an index. numba and
+    pynndescent make that faster: ``pip install simlib[neighbors]``. Of two collections
+    O(m n r), with r at most 102. Source: ours; the neighbours of neighbours are those
+    of NN-descent, Dong et al. (2011).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from simlib import Similarity
+    >>> from simlib.neighbors import nearest
+    >>> x = np.random.default_rng(0).standard_normal((300, 3))
+    >>> sim = Similarity(x, lambda a, b: np.exp(-np.sum((a - b) ** 2)))
+    >>> graph = nearest(sim, 5, limit=4500, cheap=x, rng=0)  # a tenth of the pairs
+    >>> graph.indices.shape, sim.calls <= 4500
+    ((300, 5), True)
+    """
+    sim, rng = check_similarity(sim), np.random.default_rng(rng)
+    two = isinstance(sim.extent, tuple)
+    if not two or exact:
+        checked(sim)
+    m, n = sim.shape
+    check = whole_number(check, "check", 0, m)
+    most = np.inf if exact and limit is None else most_calls(limit, "limit")
+    if exact:
+        if check:
+            raise ValueError(
+                "Exact neighbours have the recall 1, and no rows tell more: leave out "
+                f"check={check}."
+            )
+        return _exact(sim, k, most, cheap, distance)
+    run = sim.run()
+    search: Any = (Across if two else Rounds)(run, k, most, cheap, distance, rng, check)
+    found, every = (search, m * n) if two else (search.paid, n * (n - 1) // 2)
+    every *= 1 if two else search.price
+    with run.progress_bar(min(most, every)) as search.show:
+        search.run()
+        recall = None
+        if check:
+            recall = estimated_recall(run, found.indices, distance, check, rng)
+    return _graph(sim, found, recall, search.history)
+
+
+def _exact(
+    sim: SimilarityMatrix, k: int, limit: float, cheap: Any, distance: bool
+) -> NeighborGraph:
+    if cheap is None or not distance:
+        raise ValueError(
+            "Exact neighbours need distance=True and, as `cheap`, a distance that is "
+            "never larger, such as those of simlib.text.bounds."
+        )
+    if sim.n > ALL_PAIRS:
+        raise ValueError(
+            f"The bounds of all pairs are kept, of {ALL_PAIRS} items at most; these "
+            f"are {sim.n}."
+        )
+    run = sim.run()
+    paid = Paid(run, whole_number(k, "k", 1, sim.n - 1), -1)
+    paid.limit = min(limit, run.remaining)
+    bound = as_companion(cheap, run)
+    with run.progress_bar(None if paid.limit == np.inf else paid.limit):
+        filter_and_refine(paid, bound)
+    return _graph(sim, paid, None, [])
+
+
+def _graph(
+    sim: SimilarityMatrix,
+    paid: Any,
+    recall: RecallEstimate | None,
+    history: list[dict[str, tuple[int, float]]],
+) -> NeighborGraph:
+    indices, distance = paid.indices.astype(np.int32), paid.sign < 0
+    m, k = indices.shape
+    values = sim.peek(np.repeat(np.arange(m), k), indices.ravel()).reshape(m, k)
+    return NeighborGraph(indices, values, paid.calls, recall, distance, history, sim)
+
+
+def estimated_recall(
+    sim: SimilarityMatrix,
+    indices: np.ndarray,
+    distance: bool,
+    check: int,
+    rng: np.random.Generator,
+) -> RecallEstimate:
+    """Compare with the whole rows of some items."""
+    (m, n), k = sim.shape, indices.shape[1]
+    rows = rng.permutation(m)[:check]
+    calls = sim.cost((rows, None))
+    exact = np.array(sim.rows(rows), dtype=float) * (-1 if distance else 1)
+    if not isinstance(sim.extent, tuple):
+        exact[np.arange(check), rows] = -np.inf
+    kth = np.partition(exact, n - k, axis=1)[:, n - k]
+    found = np.take_along_axis(exact, indices[rows], axis=1) >= kth[:, None]
+    shares = found.mean(axis=1)
+    value = float(shares.mean())
+    if check == m:
+        return RecallEstimate(value, value, value, calls)
+    shares = np.append(shares, 0)  # a row without any found may have been missed
+    middle, t = shares.mean(), scipy.stats.t.ppf(0.975, check)
+    half = t * np.sqrt(shares.var(ddof=1) / shares.size * (1 - check / m))
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    return RecallEstimate(value, min(value, float(low)), max(value, float(high)), calls)

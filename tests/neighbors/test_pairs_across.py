@@ -1,0 +1,116 @@
+"""Similar pairs of two collections: links of two tables."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from simlib import Similarity
+from simlib.neighbors import most_similar, pairs_above
+
+
+def tables(m=60, n=90, seed=0):
+    """Records of two tables: every third has a counterpart, and vectors that tell."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.standard_normal((m, 8)), rng.standard_normal((n, 8))
+    Y[: m // 3] = X[: m // 3] + rng.standard_normal((m // 3, 8)) / 4
+    K = -np.linalg.norm(X[:, None] - Y, axis=2)
+    return K, (X + rng.standard_normal(X.shape) / 5, Y)
+
+
+def counted(K):
+    asked = []
+
+    def function(i, j):
+        asked.append((i, j))
+        return K[i, j]
+
+    m, n = K.shape
+    return asked, Similarity(range(m), function, columns=range(n))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 8),
+    st.integers(1, 10),
+    st.integers(0, 99),
+    st.sampled_from([None, "factors", "similarity"]),
+    st.booleans(),
+)
+def test_all_pairs_against_brute_force(m, n, seed, companion, distance):
+    rng = np.random.default_rng(seed)
+    K = rng.standard_normal((m, n)).round(1)
+    asked, sim = counted(K)
+    factors = rng.standard_normal((m, 2)), rng.standard_normal((n, 2))
+    cheap = {None: None, "factors": factors, "similarity": lambda i, j: K[i, j]}
+    pairs = pairs_above(
+        sim, 0.5, recall=1, cheap=cheap[companion], distance=distance, rng=0
+    )
+    good = K <= 0.5 if distance else K >= 0.5
+    assert set(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True)) == set(
+        zip(*(x.tolist() for x in good.nonzero()), strict=True)
+    )
+    assert_array_equal(pairs.values, K[pairs.i, pairs.j])
+    assert len(asked) == len(set(asked)) == sim.calls == pairs.calls == m * n
+    assert pairs.recall == 1
+    assert pairs.to_csr("connectivity").shape == (m, n)
+    graph = np.block([[np.zeros((m, m)), good], [good.T, np.zeros((n, n))]])
+    count, labels = connected_components(csr_array(graph))
+    clusters = pairs.clusters()
+    assert clusters.size == m + n
+    assert clusters.max() + 1 == count
+    assert len(set(zip(labels.tolist(), clusters.tolist(), strict=True))) == count
+    number = int(rng.integers(1, m * n + 1))
+    best = most_similar(counted(K)[1], number, recall=1, distance=distance, rng=0)
+    order = np.sort(K.ravel()) if distance else -np.sort(-K.ravel())
+    assert_array_equal(best.values, order[:number])
+
+
+def test_a_promise_is_kept_from_fewer_calls():
+    broken = 0
+    for seed in range(12):
+        K, vectors = tables(450, 500, seed=seed)
+        sim, (X, Y) = Similarity.from_matrix(K), vectors
+        near = Similarity.from_matrix(-np.linalg.norm(X[:, None] - Y, axis=2))
+        pairs = pairs_above(sim, -1.1, recall=0.9, cheap=near, rng=seed)
+        assert pairs.reached
+        assert sim.calls == pairs.calls < K.size / 3
+        broken += pairs.i.size < 0.9 * np.count_nonzero(K >= -1.1)
+    assert broken <= 2
+
+
+def test_limits_and_going_on(tmp_path):
+    K, vectors = tables()
+    asked, sim = counted(K)
+    pairs = pairs_above(sim, -1.5, limit=700, cheap=vectors, rng=0)
+    assert sim.calls == len(set(asked)) == pairs.calls <= 700
+    options = {"store": tmp_path / "s", "function_id": "1", "columns": range(90)}
+    results = []
+    for limit in (700, None, None):
+        with Similarity(range(60), lambda i, j: K[i, j], limit=limit, **options) as sim:
+            results.append(pairs_above(sim, -1.5, cheap=vectors, rng=0))
+            results[-1] = results[-1][:3], sim.calls
+    whole = pairs_above(counted(K)[1], -1.5, cheap=vectors, rng=0)
+    for k in range(3):
+        assert_array_equal(results[1][0][k], whole[k])
+        assert_array_equal(results[2][0][k], whole[k])
+    assert results[0][1] + results[1][1] == whole.calls
+    assert results[2][1] == 0
+
+
+def test_what_is_refused():
+    K, (X, Y) = tables(6, 9)
+    _, sim = counted(K)
+    with pytest.raises(ValueError, match="leave `groups` out"):
+        pairs_above(sim, 0.0, groups=np.zeros(15))
+    with pytest.raises(ValueError, match="same items"):
+        pairs_above(sim, 0.0, cheap=(Y, X))
+    pairs = pairs_above(sim, -4.0, recall=1)
+    for linkage in ("complete", "average"):
+        with pytest.raises(ValueError, match="one collection"):
+            pairs.clusters(linkage)
+    frame = pairs.to_frame()
+    assert_array_equal(frame.j, pairs.j)

@@ -158,9 +158,14 @@ def word_or_number(
     return finite(value, name, least, below)
 
 
-def symmetric(sim: Any, what: str) -> None:
-    """Refuse a similarity that is not symmetric."""
-    one_collection(sim, f"are for {what}", TAKES_BOTH)
+def symmetric(sim: Any, what: str, instead: str | None = None) -> None:
+    """Refuse a similarity that is not symmetric, or of two collections."""
+    if isinstance(sim.extent, tuple):
+        m, n = sim.extent
+        raise ValueError(
+            f"{what} is for the similarities of one collection; these are between {m} "
+            f"rows and {n} columns.{TAKES_BOTH if instead is None else instead}"
+        )
     if not sim.symmetric:
         raise ValueError(
             f"{what} needs a symmetric similarity; pass sim.symmetrized(), that is "

@@ -57,7 +57,9 @@ MATCHED = 2**24  # pairs of items that lack neighbours, looked at at a time
 def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
     """Return a symmetric similarity of so many items at least, or raise."""
     sim = check_similarity(sim)
-    symmetric(sim, "A search for neighbours")
+    symmetric(
+        sim, "This search", " Of two take nearest, or pairs_above, and not exact=True."
+    )
     if sim.n < least:
         raise ValueError("A single item has no neighbours.")
     return sim

@@ -232,7 +232,8 @@ def toy(tmp_path):
     registry = package / "methods.py"
     imported, entry = lines.splitlines(keepends=True)
     text = registry.read_text(encoding="utf-8")
-    for line, place in (imported, "\n__all__ = "), (entry, "}\nCOMPANION_METHODS"):
+    before = "from simlib.similarity.known import"
+    for line, place in (imported, before), (entry, "}\nCOMPANION_METHODS"):
         assert text.count(place) == 1
         text = text.replace(place, line + place)
     registry.write_text(text, encoding="utf-8")

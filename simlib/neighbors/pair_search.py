@@ -39,7 +39,7 @@ ROUND = 0.003  # of the pairs, in a round; at first and in a round at most
 EACH = 10  # for every item; but
 GROWTH = 0.1  # of those paid for, if that is more
 LITTLE = 0.01  # of the hits: two rounds without a promise that add no more are the last
-SPARED = 16  # U / goal^2 calls that a sample is smaller by for each hit found before
+SPARED = 64  # U / goal^2 calls that a sample is smaller by for each hit found before
 N_LANDMARKS = RANK = 20
 NEIGHBORS = 4  # whose neighbours are candidates, where these are listed
 AT_ONCE = 2**21  # pairs of a sample

@@ -31,9 +31,8 @@ from simlib.neighbors.cheap import (
     rank_correlation,
     strips,
 )
-from simlib.neighbors.paid import among
+from simlib.neighbors.paid import affordable, among
 from simlib.neighbors.predict import OUTGROWN, Predictor, leading
-from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Across"]
@@ -96,21 +95,9 @@ class Across:
 
     def _affordable(self, limit: float, check: int) -> float:
         """Return the limit less what is set aside; raise if it is too low."""
-        aside = check * self.n
-        least = self._missing() + aside
-        if not limit >= least:
-            rows = f", and for the whole rows of {check}" if check else ""
-            raise ValueError(
-                f"limit={limit} does not pay for {self.k} neighbours of each of "
-                f"{self.m} rows{rows}: it must be at least {least}."
-            )
-        if limit > self.sim.remaining:
-            raise BudgetExceeded(
-                f"limit={limit} is more than the {self.sim.remaining} calls that the "
-                f"limit of the Similarity, {self.sim.limit}, leaves. Nothing was "
-                "evaluated."
-            )
-        return limit - aside
+        rows = f", and for the whole rows of {check}" if check else ""
+        what = f"{self.k} neighbours of each of {self.m} rows{rows}"
+        return affordable(self.sim, limit, self._missing(), check * self.n, what)
 
     # Paying
 
@@ -138,7 +125,7 @@ class Across:
 
     def _wanted(self) -> np.ndarray:
         """Return how many pairs of each row to pay for, so that all have as many."""
-        degree = np.bincount(self.keys // self.n, minlength=self.m)
+        degree = self._degree()
         left, levels = self.limit - self.calls, range(self.n + 1)
         level = bisect_right(
             levels, left, key=lambda s: np.maximum(s - degree, 0).sum()

@@ -64,13 +64,20 @@ class Joined(View):
             yield i, j + self.m, values
 
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
-        if any(side is not None for block in blocks for side in block):
-            raise NotImplementedError("Of blocks the price of all is told.")
-        if blocks:
-            return super().cost((None, None))
-        i, j = map(np.asarray, pairs or ((), ()))
+        parts: list[Block] = []
+        for block in blocks:
+            (a, b), (c, d) = map(self._apart, block)
+            parts += [(a, d), (c, b)]  # in either order
+        i, j = map(np.atleast_1d, pairs or ((), ()))
         across = self._across(i, j)
-        return super().cost(pairs=self._turned(i[across], j[across]))
+        return super().cost(*parts, pairs=self._turned(i[across], j[across]))
+
+    def _apart(self, items: Any) -> tuple[Any, Any]:
+        """Return which rows and which columns some items are; None is all of them."""
+        if items is None:
+            return None, None
+        items = np.asarray(items)
+        return items[items < self.m], items[items >= self.m] - self.m
 
     def _across(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Tell which pairs are of one row and one column."""

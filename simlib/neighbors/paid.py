@@ -8,9 +8,27 @@ from math import inf
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Paid", "among"]
+__all__ = ["Paid", "affordable", "among"]
+
+
+def affordable(
+    sim: SimilarityMatrix, limit: float, least: int, aside: int, what: str
+) -> float:
+    """Return a limit less what is set aside; raise if it is too low, or too high."""
+    if not limit >= least + aside:
+        raise ValueError(
+            f"limit={limit} does not pay for {what}: it must be at least "
+            f"{least + aside}."
+        )
+    if limit > sim.remaining:
+        raise BudgetExceeded(
+            f"limit={limit} is more than the {sim.remaining} calls that the limit of "
+            f"the Similarity, {sim.limit}, leaves. Nothing was evaluated."
+        )
+    return float(limit - aside)
 
 
 class Paid:

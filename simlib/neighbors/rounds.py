@@ -28,9 +28,8 @@ from simlib.neighbors.cheap import (
     strips,
 )
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
-from simlib.neighbors.paid import Paid, among
+from simlib.neighbors.paid import Paid, affordable, among
 from simlib.neighbors.predict import EveryPair, Listed, PairPredictor, Strip
-from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -156,20 +155,9 @@ class Rounds:
         """Return the limit less what is set aside; raise if it is too low."""
         aside = self.price * check * self.n
         reserve = min(self._reserve(self.paid.degree), self._unpaid())
-        needed = self.price * reserve + aside
-        if not limit >= needed:
-            rows = f", and for the whole rows of {check}" if check else ""
-            raise ValueError(
-                f"limit={limit} does not pay for {self.k} neighbours of each of "
-                f"{self.n} items{rows}: it must be at least {needed}."
-            )
-        if limit > self.sim.remaining:
-            raise BudgetExceeded(
-                f"limit={limit} is more than the {self.sim.remaining} calls that the "
-                f"limit of the Similarity, {self.sim.limit}, leaves. Nothing was "
-                "evaluated."
-            )
-        return float(limit - aside)
+        rows = f", and for the whole rows of {check}" if check else ""
+        what = f"{self.k} neighbours of each of {self.n} items{rows}"
+        return affordable(self.sim, limit, self.price * reserve, aside, what)
 
     def _price(self) -> int:
         """Return the calls for a pair: two if both orders of some are not known."""

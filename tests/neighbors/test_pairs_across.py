@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from simlib import Similarity
 from simlib.neighbors import most_similar, pairs_above
+from simlib.neighbors.joined import Joined
 
 
 def tables(m=60, n=90, seed=0):
@@ -99,6 +100,27 @@ def test_limits_and_going_on(tmp_path):
         assert_array_equal(results[2][0][k], whole[k])
     assert results[0][1] + results[1][1] == whole.calls
     assert results[2][1] == 0
+
+
+def test_prices_of_the_joined_items():
+    """Of any block, against the set of pairs of one row and one column."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        sim = Similarity.from_matrix(tables(6, 9)[0])
+        sim.block(rng.integers(6, size=2), rng.integers(9, size=3))
+        known = {
+            (int(i), int(j))
+            for part in sim.known()
+            for i, j in zip(*part[:2], strict=True)
+        }
+        rows, columns = rng.integers(15, size=(2, 5))
+        asked = {(min(a, b), max(a, b) - 6) for a in rows for b in columns}
+        asked = {(i, j) for i, j in asked if i < 6 and j >= 0}
+        assert Joined(sim).cost((rows, columns)) == len(asked - known)
+        whole = {(i, int(j) - 6) for i in range(6) for j in rows if j >= 6}
+        whole |= {(int(i), j) for i in rows if i < 6 for j in range(9)}
+        assert Joined(sim).cost((rows, None)) == len(whole - known)
+        assert Joined(sim).cost((None, None)) == 54 - len(known)
 
 
 def test_what_is_refused():

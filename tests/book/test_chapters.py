@@ -19,9 +19,9 @@ FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 # Chapters whose code is still hidden.
 FOLDED = {
-    "anchored", "attention_kernel", "biharmonic_interpolation", "claims", "cluster",
+    "anchored", "attention_kernel", "biharmonic_interpolation", "cluster",
     "colophon", "coreference", "cur", "document_classification", "duplicates",
-    "ensemble", "error_bars", "geodesic_distances", "glance", "least_squares",
+    "ensemble", "error_bars", "geodesic_distances", "least_squares",
     "many_landmarks", "many_sentences", "neighbors", "nystrom", "optimal",
     "polynomial_sketches", "powers", "ray_reexamined", "recipes", "road_network",
     "scale", "sentences", "similarity_matrices", "sketches", "sms_nystrom",
@@ -81,7 +81,7 @@ def test_every_page_of_the_book_folder_is_listed_once():
 @pytest.mark.parametrize("page", PAGES)
 def test_a_chapter_with_code_has_one_parameters_cell(page):
     cells = code_cells(notebook(page))
-    if page not in ("colophon", "glance") and cells:  # they only show
+    if page != "colophon" and cells:  # they only show
         assert len([cell for cell in cells if "parameters" in tags(cell)]) == 1
         declared = parameters(notebook(page)).keys()
         assert declared

@@ -94,6 +94,15 @@ def found(record: Any, item: str, case: str = "") -> Any:
     return rows.set_index("case")["found"]
 
 
+def mean_of(table: Any, column: str, **where: Any) -> float:
+    """Return the mean of a column of a table, over the rows with some values."""
+    for key, value in where.items():
+        table = table[table[key] == value]
+    if table.empty:
+        raise LookupError(f"{column} where {where}")
+    return float(table[column].mean())
+
+
 def median(values: Iterable[float | None]) -> float:
     """Return the median; None, a run that came to nothing, counts as infinite."""
     return statistics.median(math.inf if v is None else v for v in values)

@@ -1,18 +1,9 @@
-r"""The worth of scores of labelled pairs: agreement, thresholds, intervals.
-
-.. math::
-    \Delta = \frac 1 d \sum_{k=1}^d a(x^{(k)}, y) - a(x, y)
-
-Here y are the labels of m pairs, x their scores, x^(k) those of the k-th of d random
-approximations, and a is a measure of agreement. Both are samples: with other landmarks
-and other pairs the difference would be another. `paired_bootstrap` draws both again.
-"""
+"""The worth of scores of labelled pairs: agreement, and thresholds for decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,34 +15,12 @@ from sklearn.utils import check_array, column_or_1d
 from simlib._checks import one_of, whole_number
 
 __all__ = [
-    "Difference",
     "accuracy",
     "f1",
     "out_of_fold_decisions",
-    "paired_bootstrap",
     "pearson",
     "spearman",
 ]
-
-
-class Difference(NamedTuple):
-    """A difference of agreement, and the ends of its confidence interval.
-
-    Examples
-    --------
-    >>> from study.labelled_pairs import Difference
-    >>> Difference(0.02, -0.01, 0.05).told  # is zero outside?
-    False
-    """
-
-    value: float
-    low: float
-    high: float
-
-    @property
-    def told(self) -> bool:
-        """Whether the interval leaves zero out."""
-        return self.low > 0 or self.high < 0
 
 
 def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
@@ -205,71 +174,6 @@ def out_of_fold_decisions(
         thresholds = _best_thresholds(rows[:, rest], truth[rest], metric)
         decisions[:, fold] = rows[:, fold] > thresholds[:, None]
     return decisions.reshape(np.shape(scores))
-
-
-def paired_bootstrap(
-    metric: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    scores: ArrayLike,
-    reference: ArrayLike,
-    labels: ArrayLike,
-    *,
-    n_resamples: int = 1000,
-    confidence: float = 0.95,
-    rng: int | np.random.Generator | None = None,
-) -> Difference:
-    """Compare the agreement of two kinds of scores with the labels of the same pairs.
-
-    Returns the `Difference`: mean agreement of the scores minus that of the reference.
-    `scipy.stats.bootstrap` with ``paired=True`` has a single draw of each.
-
-    Parameters
-    ----------
-    metric : callable
-        ``metric(scores of shape (d, m), labels of shape (m,))``, of shape (d,): one of
-        this module.
-    scores, reference : array of shape (m,) or (d, m)
-        Scores or decisions, one row for each draw of landmarks.
-    labels : array of shape (m,)
-    n_resamples : int
-        How often pairs, with all their scores, and draws, with all their pairs, are
-        drawn again, with replacement: O(n_resamples d m).
-    confidence : float
-        Of the interval between two percentiles.
-    rng : int, Generator or None
-        Source of randomness.
-
-    Raises
-    ------
-    ValueError
-        Other scores than labels; fewer than two resamples; no confidence.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from study.labelled_pairs import paired_bootstrap, pearson
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.standard_normal(300)
-    >>> good, bad = y + 0.1 * rng.standard_normal((2, 300)) * [[1], [10]]
-    >>> paired_bootstrap(pearson, bad, good, y, rng=0).high < 0
-    True
-    """
-    rows, truth = _checked(scores, labels)
-    others, _ = _checked(reference, labels)
-    n_resamples = whole_number(n_resamples, "n_resamples", 2)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1; got {confidence}.")
-    rng = np.random.default_rng(rng)
-    value = metric(rows, truth).mean() - metric(others, truth).mean()
-    drawn = np.empty(n_resamples)
-    for k in range(n_resamples):
-        chosen = rng.integers(truth.size, size=truth.size)
-        means = []
-        for draws in (rows, others):
-            found = metric(draws[:, chosen], truth[chosen])
-            means.append(found[rng.integers(found.size, size=found.size)].mean())
-        drawn[k] = means[0] - means[1]
-    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Difference(float(value), float(low), float(high))
 
 
 def _paired(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -39,7 +39,6 @@ class Form(NamedTuple):
     """What is approximated and how."""
 
     function: Callable[..., LowRank]
-    symmetric: bool = True  # the mean of both orders, or both
     sampled: bool = False  # whether a block of further items is read
     kept: bool = False  # whether there is also the form that keeps entries
     nugget: bool = False
@@ -54,10 +53,6 @@ FORMS = {
     "tikhonov": Form(tikhonov, sampled=True, kept=True),
     "nugget": Form(tikhonov, sampled=True, kept=True, nugget=True),
     "anchored": Form(anchored, sampled=True, kept=True, cheap=True),
-    "tikhonov_both": Form(tikhonov, symmetric=False, sampled=True, kept=True),
-    "anchored_both": Form(
-        anchored, symmetric=False, sampled=True, kept=True, cheap=True
-    ),
     "optimal": Form(optimal),
 }
 
@@ -73,8 +68,7 @@ class Outcome:
     raw, symmetrised : float
         Relative error in the Frobenius norm, against K and against (K + K^T) / 2.
     labelled : float
-        Relative error of the scores, against those of (K + K^T) / 2, or of K where both
-        orders are approximated.
+        Relative error of the scores, against those of (K + K^T) / 2.
     share : float
         Entries evaluated, of all; "optimal" needs each.
     read : ndarray of bool, shape (m,)
@@ -118,21 +112,20 @@ def equal_calls(n: int, share: float, forms: Iterable[str] = FORMS) -> dict[str,
     Examples
     --------
     >>> from study.sentences import equal_calls
-    >>> equal_calls(1000, 0.1, ["sms_nystrom", "sicur", "tikhonov_both"])
-    {'sms_nystrom': 50, 'sicur': 25, 'tikhonov_both': 50}
+    >>> equal_calls(1000, 0.1, ["sms_nystrom", "sicur", "tikhonov"])
+    {'sms_nystrom': 50, 'sicur': 25, 'tikhonov': 50}
     """
     if not 0 < share <= 1:
         raise ValueError(f"share must be in (0, 1]; got {share}.")
     found = {}
     for name in forms:
         form = _form("tikhonov" if name == "optimal" else name)
-        entries = n * (n + 1) // 2 if form.symmetric else n**2
+        entries = n * (n + 1) // 2
         options = {"nugget": True} if form.nugget else {}
         found[name] = largest(
             form.function.__name__,
             n,
             share * entries,
-            symmetric=form.symmetric,
             **options,
         )
     return found
@@ -158,10 +151,10 @@ def outcomes(
     Returns
     -------
     dict
-        Form -> `Outcome`. With "tikhonov", "nugget" and "anchored", in one order or
-        both, also the same with the evaluated entries kept, which takes no further
-        call; and with "anchored" also "companion", the bi-encoder translated by the
-        pairs that were evaluated, and nothing else.
+        Form -> `Outcome`. With "tikhonov", "nugget" and "anchored" also the same with
+        the evaluated entries kept, which takes no further call; and with "anchored"
+        also "companion", the bi-encoder calibrated by the pairs that were evaluated,
+        and nothing else.
 
     Raises
     ------
@@ -183,8 +176,7 @@ def outcomes(
     found = {}
     for name, s in n_landmarks.items():
         form = _form(name)
-        M = mean if form.symmetric else K
-        sim = Similarity.from_matrix(M, symmetric=form.symmetric)
+        sim = Similarity.from_matrix(mean, symmetric=True)
         read = np.ones(K.shape, dtype=bool)
         if form.function is optimal:
             answer = optimal(sim, s)
@@ -194,14 +186,11 @@ def outcomes(
             answer = form.function(sim, s, rng=rng, **options)
             sample = draw(len(K), s, 2, rng=rng)[1][: None if form.sampled else 0]
             read = _read(answer, sample)
-            if form.symmetric:  # a pair that is read is known in both orders
-                read |= read.T
+            read |= read.T  # a pair that is read is known in both orders
             if form.nugget:
                 np.fill_diagonal(read, True)
 
-        def outcome(
-            A: np.ndarray, M: np.ndarray = M, read: np.ndarray = read
-        ) -> Outcome:
+        def outcome(A: np.ndarray, read: np.ndarray = read) -> Outcome:
             difference = mean - A
             symmetrised = np.linalg.norm(difference) / np.linalg.norm(mean)
             difference += skew
@@ -209,7 +198,7 @@ def outcomes(
                 scores=A[i, j],
                 raw=float(np.linalg.norm(difference) / np.linalg.norm(K)),
                 symmetrised=float(symmetrised),
-                labelled=_error(M[i, j], A[i, j]),
+                labelled=_error(mean[i, j], A[i, j]),
                 share=float(read.mean()),
                 read=read[i, j],
             )
@@ -219,7 +208,7 @@ def outcomes(
         if name == "anchored":
             found["companion"] = outcome(answer.calibration(Z @ Z.T))
         if form.kept:
-            found[name + KEPT] = outcome(np.where(read, M, A))
+            found[name + KEPT] = outcome(np.where(read, mean, A))
     return found
 
 

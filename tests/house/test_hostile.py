@@ -668,19 +668,6 @@ STUDY = {
             {"scores": 0.0},
         )
     ],
-    "paired_bootstrap": [
-        Entry(
-            partial(labelled_pairs.paired_bootstrap, labelled_pairs.pearson, rng=0),
-            {
-                "scores": TALL[:30, :3].T.copy(),
-                "reference": TALL[:30, 3],
-                "labels": TALL[10:, 0],
-                "n_resamples": 10,
-                "confidence": 0.9,
-            },
-            dict.fromkeys(("scores", "reference", "labels"), 0.0),
-        )
-    ],
     "WordMoversEmbedding": [
         Entry(
             embedding_of,

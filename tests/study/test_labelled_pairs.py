@@ -11,7 +11,6 @@ from study.labelled_pairs import (
     accuracy,
     f1,
     out_of_fold_decisions,
-    paired_bootstrap,
     pearson,
     spearman,
 )
@@ -117,58 +116,6 @@ def test_all_rows_are_decided_as_each_alone():
     for row, decided in zip(SCORES, together, strict=True):
         alone = out_of_fold_decisions(row, LABELS, "f1")
         np.testing.assert_array_equal(alone, decided)
-
-
-@pytest.mark.slow
-def test_of_one_draw_the_bootstrap_is_that_of_scipy():
-    x, z = SCORES[:2]
-    y = x + np.random.default_rng(2).standard_normal(M)
-
-    def difference(x, z, y, axis=-1):
-        return stats.pearsonr(x, y).statistic - stats.pearsonr(z, y).statistic
-
-    theirs = stats.bootstrap(
-        (x, z, y),
-        difference,
-        paired=True,
-        vectorized=False,
-        n_resamples=2000,
-        method="percentile",
-        rng=0,
-    ).confidence_interval
-    ours = paired_bootstrap(pearson, x, z, y, n_resamples=2000, rng=0)
-    assert ours.value == pytest.approx(difference(x, z, y))
-    assert ours.low == pytest.approx(theirs.low, abs=0.03)
-    assert ours.high == pytest.approx(theirs.high, abs=0.03)
-
-
-def test_scores_do_not_differ_from_themselves():
-    found = paired_bootstrap(pearson, SCORES[0], SCORES[0], LABELS, rng=0)
-    assert found == (0, 0, 0)
-    assert not found.told
-
-
-def test_draws_are_drawn_again_too():
-    """Draws that differ widen the interval."""
-    y = np.random.default_rng(3).standard_normal(2000)
-    noise = np.random.default_rng(4).standard_normal((3, 2000))
-    rows = y + np.array([[0.1], [1.0], [3.0]]) * noise
-    narrow = paired_bootstrap(pearson, rows[1], y, y, n_resamples=200, rng=0)
-    wide = paired_bootstrap(pearson, rows, y, y, n_resamples=200, rng=0)
-    assert wide.high - wide.low > 5 * (narrow.high - narrow.low)
-
-
-@pytest.mark.slow
-def test_intervals_cover_at_their_level():
-    """A true difference of zero, between scores of equal noise."""
-    rng = np.random.default_rng(6)
-    covered = 0
-    for _ in range(100):
-        y = rng.standard_normal(80)
-        x, z = y + rng.standard_normal((2, 80))
-        found = paired_bootstrap(pearson, x, z, y, n_resamples=200, rng=rng)
-        covered += not found.told
-    assert 86 <= covered <= 100
 
 
 @pytest.mark.parametrize(

@@ -44,16 +44,6 @@ def test_what_is_kept_is_what_the_overlay_keeps(options):
     assert found.symmetrised == pytest.approx(relative_error(mean(), answer))
 
 
-def test_both_orders_are_kept_as_the_overlay_keeps_them():
-    found = outcomes(scored(), {"tikhonov_both": 15}, rng=3)
-    both = Similarity.from_matrix(scored().matrix)
-    answer = tikhonov(both, 15, overlay=True, rng=3)
-    assert found["tikhonov_both_kept"].raw == pytest.approx(
-        relative_error(scored().matrix, answer)
-    )
-    assert found["tikhonov_both"].share == pytest.approx(answer.calls / 120**2)
-
-
 def test_the_companion_is_the_translated_cosine():
     found = outcomes(scored(), {"anchored": 15}, rng=3)["companion"]
     Z = scored().embeddings.astype(float)

@@ -1878,7 +1878,7 @@ def code_differs():
     )
 
 
-@claim("Section 2.1", kind="holds", chapter="cluster")
+@claim("Section 2.1", kind="holds", chapter="recipes")
 def dominant_cost():
     """The dominant cost is O(ns²)."""
     return (

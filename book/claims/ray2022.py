@@ -12,12 +12,12 @@ METHODS = ("sms_nystrom", "stacur", "sicur")
 ACCURACIES = ("wmd_accuracy_small", "wmd_accuracy_large")
 SCORES = ("scores_sms_nystrom", "scores_stacur", "scores_sicur")
 SHARES = ("0.1", "0.2", "0.3", "0.4", "0.5", "0.75")
-PART = (0.05, 0.1, 0.2, 0.4)  # of the pairs, in the chapter on the core
+PART = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6)  # of the pairs, in the chapter on the core
 
 
 def at(core, matrix, method, share=0.1, of=median):
     """Return the median error over the draws, from a share of the pairs."""
-    errors = core.errors
+    errors = core.errors if share in (0.05, 0.1, 0.2) else core.larger
     cell = errors[(errors["matrix"] == matrix) & (errors["method"] == method)]
     return float(of(cell["error"][cell["share"] == share].tolist()))
 
@@ -507,11 +507,11 @@ def sms_everywhere(core):
     ]
     return cases, (
         "Well is taken as at most twice the median error of the Tikhonov core, which "
-        "reads the same entries. From 5 to 40 % of the pairs of STS-B SMS-Nyström goes "
+        "reads the same entries. From 5 to 60 % of the pairs of STS-B SMS-Nyström goes "
         f"from {at(core, 'stsb', 'sms_nystrom', 0.05):.2f} to "
-        f"{at(core, 'stsb', 'sms_nystrom', 0.4):.2f} "
+        f"{at(core, 'stsb', 'sms_nystrom', 0.6):.2f} "
         f"and that core from {at(core, 'stsb', 'tikhonov', 0.05):.2f} to "
-        f"{at(core, 'stsb', 'tikhonov', 0.4):.2f}. Where Nyström is matched it is at "
+        f"{at(core, 'stsb', 'tikhonov', 0.6):.2f}. Where Nyström is matched it is at "
         "equal calls only while the block is small."
     )
 
@@ -925,16 +925,16 @@ def psd_matrix(core, ray_reexamined):
 def more_is_better(core):
     """The approximation error generally goes down with more landmarks."""
     cases = most(
-        at(core, m, method, 0.4) < 0.95 * at(core, m, method, 0.05)
+        at(core, m, method, 0.6) < 0.95 * at(core, m, method, 0.05)
         for m in MATRICES
         for method in ("nystrom", "sms_nystrom", "sicur", "stacur")
     )
     return cases, (
-        "By at least a twentieth between 5 and 40 % of the pairs, but for SMS-Nyström "
+        "By at least a twentieth between 5 and 60 % of the pairs, but for SMS-Nyström "
         f"on STS-B ({at(core, 'stsb', 'sms_nystrom', 0.05):.2f} and "
-        f"{at(core, 'stsb', 'sms_nystrom', 0.4):.2f}) and medians of Nyström on "
+        f"{at(core, 'stsb', 'sms_nystrom', 0.6):.2f}) and medians of Nyström on "
         f"indefinite matrices (STS-B {at(core, 'stsb', 'nystrom', 0.05):.2f} and "
-        f"{at(core, 'stsb', 'nystrom', 0.4):.2f})."
+        f"{at(core, 'stsb', 'nystrom', 0.6):.2f})."
     )
 
 

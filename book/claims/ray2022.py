@@ -12,6 +12,15 @@ METHODS = ("sms_nystrom", "stacur", "sicur")
 ACCURACIES = ("wmd_accuracy_small", "wmd_accuracy_large")
 SCORES = ("scores_sms_nystrom", "scores_stacur", "scores_sicur")
 SHARES = ("0.1", "0.2", "0.3", "0.4", "0.5", "0.75")
+PART = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6)  # of the pairs, in the chapter on the core
+
+
+def at(core, matrix, method, share=0.1, of=median):
+    """Return the median error over the draws, from a share of the pairs."""
+    errors = core.errors if share in (0.05, 0.1, 0.2) else core.larger
+    cell = errors[(errors["matrix"] == matrix) & (errors["method"] == method)]
+    return float(of(cell["error"][cell["share"] == share].tolist()))
+
 
 # The matrices
 
@@ -246,16 +255,16 @@ def small_eigenvalues(nystrom):
     kind="limit",
     chapter="nystrom",
 )
-def fails(cur, nystrom):
+def fails(core, nystrom):
     """Classic Nyström performs well on the PSD and the Twitter matrix and completely
     fails on the others."""
     cases = [
         [
-            median(cur.errors[m].nystrom[1]) < 1.2 * median(cur.errors[m].tikhonov[1])
+            at(core, m, "nystrom") < 1.2 * at(core, m, "tikhonov")
             for m in ("gaussian", "uniform", "twitter")
         ],
         [
-            median(cur.errors[m].nystrom[1]) > 2 * median(cur.errors[m].tikhonov[1])
+            at(core, m, "nystrom") > 2 * at(core, m, "tikhonov")
             for m in ("stsb", "mrpc")
         ],
     ]
@@ -264,8 +273,8 @@ def fails(cur, nystrom):
         f"{nystrom.summary.stsb.median:.2f}, and one draw in ten is above "
         f"{nystrom.summary.stsb.high:.1f}. To fail is taken as twice the median error "
         "of the Tikhonov core at a tenth of the pairs, "
-        f"{median(cur.errors.stsb.tikhonov[1]):.2f} on STS-B, where Nyström has "
-        f"{median(cur.errors.stsb.nystrom[1]):.2f}. A cut-off of a hundredth, at no "
+        f"{at(core, 'stsb', 'tikhonov'):.2f} on STS-B, where Nyström has "
+        f"{at(core, 'stsb', 'nystrom'):.2f}. A cut-off of a hundredth, at no "
         "call, lowers it much; the text names no cut-off."
     )
 
@@ -480,32 +489,30 @@ def error_rises(ray_reexamined, paper):
     )
 
 
-@claim("Abstract", "Section 1.2", "Section 3", "Figure 3", kind="limit", chapter="cur")
-def sms_everywhere(cur):
+@claim("Abstract", "Section 1.2", "Section 3", "Figure 3", kind="limit", chapter="core")
+def sms_everywhere(core):
     """SMS-Nyström performs well on all test cases, matching Nyström on the PSD and
     nearly PSD matrices."""
-    stsb = cur.errors.stsb
     cases = [
         [
-            median(cur.errors[m].sms_nystrom[k])
-            <= 1.05 * median(cur.errors[m].nystrom[k])
+            at(core, m, "sms_nystrom", share) <= 1.05 * at(core, m, "nystrom", share)
             for m in ("gaussian", "uniform", "twitter")
-            for k in range(6)
+            for share in PART
         ],
         [
-            median(cur.errors[m].sms_nystrom[k])
-            <= 2 * median(cur.errors[m].tikhonov[k])
+            at(core, m, "sms_nystrom", share) <= 2 * at(core, m, "tikhonov", share)
             for m in ("stsb", "mrpc")
-            for k in range(6)
+            for share in PART
         ],
     ]
     return cases, (
         "Well is taken as at most twice the median error of the Tikhonov core, which "
         "reads the same entries. From 5 to 60 % of the pairs of STS-B SMS-Nyström goes "
-        f"from {median(stsb.sms_nystrom[0]):.2f} to {median(stsb.sms_nystrom[5]):.2f} "
-        f"and that core from {median(stsb.tikhonov[0]):.2f} to "
-        f"{median(stsb.tikhonov[5]):.2f}. Where Nyström is matched it is at equal "
-        "calls only while the block is small."
+        f"from {at(core, 'stsb', 'sms_nystrom', 0.05):.2f} to "
+        f"{at(core, 'stsb', 'sms_nystrom', 0.6):.2f} "
+        f"and that core from {at(core, 'stsb', 'tikhonov', 0.05):.2f} to "
+        f"{at(core, 'stsb', 'tikhonov', 0.6):.2f}. Where Nyström is matched it is at "
+        "equal calls only while the block is small."
     )
 
 
@@ -673,22 +680,21 @@ def chosen_factors(ray_reexamined):
     )
 
 
-@claim("Appendix B", kind="limit", chapter="which")
-def hardest(which_core):
+@claim("Appendix B", kind="limit", chapter="core")
+def hardest(core):
     """What works for STS-B and MRPC, with their large share of negative eigenvalues,
     works for all other data sets."""
-    errors = which_core.errors
     cases = [
-        median(errors.sms_nystrom[m][1]) < 1.1 * median(errors.tikhonov_qr[m][1])
+        at(core, m, "sms_nystrom") < 1.1 * at(core, m, "pivoted QR")
         for m in ("rte", "edit", "twitter", "pairs", "sigmoid", "cortex")
     ]
     return cases, (
         "A mark is needed: within a tenth of pivoted QR with the Tikhonov core at the "
         "same 10 % of the pairs. On distances along a cortex SMS-Nyström has "
-        f"{median(errors.sms_nystrom.cortex[1]):.2f} where that has "
-        f"{median(errors.tikhonov_qr.cortex[1]):.2f}, on the sigmoid kernel "
-        f"{median(errors.sms_nystrom.sigmoid[1]):.2f} and "
-        f"{median(errors.tikhonov_qr.sigmoid[1]):.2f}."
+        f"{at(core, 'cortex', 'sms_nystrom'):.2f} where that has "
+        f"{at(core, 'cortex', 'pivoted QR'):.2f}, on the sigmoid kernel "
+        f"{at(core, 'sigmoid', 'sms_nystrom'):.2f} and "
+        f"{at(core, 'sigmoid', 'pivoted QR'):.2f}."
     )
 
 
@@ -708,17 +714,15 @@ def stacur_formula(ray_reexamined):
     )
 
 
-@claim("Section 3", "Figure 3", kind="limit", chapter="cur")
-def skeleton(cur):
+@claim("Section 3", "Figure 3", kind="limit", chapter="core")
+def skeleton(core):
     """The skeleton approximation behaves like Nyström."""
-    tweets = median(cur.errors.twitter.skeleton[1]) / median(
-        cur.errors.twitter.nystrom[1]
-    )
-    stsb = median(cur.errors.stsb.skeleton[1]) / median(cur.errors.stsb.nystrom[1])
+    tweets = at(core, "twitter", "skeleton") / at(core, "twitter", "nystrom")
+    stsb = at(core, "stsb", "skeleton") / at(core, "stsb", "nystrom")
     cases = [
-        median(cur.errors[m].skeleton[k]) < 1.5 * median(cur.errors[m].nystrom[k])
+        at(core, m, "skeleton", share) < 1.5 * at(core, m, "nystrom", share)
         for m in MATRICES
-        for k in range(6)
+        for share in PART
     ]
     return cases, (
         "Nothing protects an off-diagonal block. At a tenth of the pairs its median "
@@ -727,19 +731,19 @@ def skeleton(cur):
     )
 
 
-@claim("Section 3", "Figure 3", kind="holds", chapter="cur")
-def rectangular(cur):
+@claim("Section 3", "Figure 3", kind="holds", chapter="core")
+def rectangular(core):
     """More rows than columns have a significant effect on the skeleton
     approximation."""
     worst = max(
-        median(cur.errors[m].sicur[k]) / median(cur.errors[m].skeleton[k])
+        at(core, m, "sicur", share) / at(core, m, "skeleton", share)
         for m in MATRICES
-        for k in range(6)
+        for share in PART
     )
     cases = [
-        median(cur.errors[m].sicur[k]) < 0.5 * median(cur.errors[m].skeleton[k])
+        at(core, m, "sicur", share) < 0.5 * at(core, m, "skeleton", share)
         for m in MATRICES
-        for k in range(6)
+        for share in PART
     ]
     return cases, (
         f"With twice the rows, nested, at equal calls, it has at most {worst:.2f} of "
@@ -747,18 +751,18 @@ def rectangular(cur):
     )
 
 
-@claim("Section 3", "Figure 3", kind="holds", chapter="cur")
-def sicur_good(cur):
+@claim("Section 3", "Figure 3", kind="holds", chapter="core")
+def sicur_good(core):
     """SiCUR with s₂ = 2 s₁ yields good performance in all cases."""
     worst = max(
-        median(cur.errors[m].sicur[k]) / median(cur.errors[m].tikhonov[k])
+        at(core, m, "sicur", share) / at(core, m, "tikhonov", share)
         for m in MATRICES
-        for k in range(6)
+        for share in PART
     )
     cases = [
-        median(cur.errors[m].sicur[k]) < 2 * median(cur.errors[m].tikhonov[k])
+        at(core, m, "sicur", share) < 2 * at(core, m, "tikhonov", share)
         for m in MATRICES
-        for k in range(6)
+        for share in PART
     ]
     return cases, (
         "Good is taken as at most twice the median error of the Tikhonov core at the "
@@ -777,67 +781,66 @@ def nested(ray_reexamined):
         f"{min(mean(s.independent) / mean(s.nested) for s in side.values()):.2f} to "
         f"{max(mean(s.independent) / mean(s.nested) for s in side.values()):.3g} with "
         "a twentieth of the columns, on matrices of at most "
-        f"{ray_reexamined.zero_one.mrpc['items']:d} items, and cost more calls. (The "
-        "chapter on CUR has larger ones.)"
+        f"{ray_reexamined.zero_one.mrpc['items']:d} items, and cost more calls."
     )
 
 
-@claim("Section 3", "Figure 3", kind="limit", chapter="cur")
-def stacur_good(cur, ray_reexamined):
+@claim("Section 3", "Figure 3", kind="limit", chapter="core")
+def stacur_good(core, ray_reexamined):
     """StaCUR gives good results on all data sets."""
     cases = [
-        median(cur.errors[m].stacur[k]) < 2 * median(cur.errors[m].tikhonov[k])
+        at(core, m, "stacur", share) < 2 * at(core, m, "tikhonov", share)
         for m in MATRICES
-        for k in range(6)
+        for share in PART
     ]
     return cases, (
         "Good is taken as at most twice the median error of the Tikhonov core. At a "
         "tenth of the pairs its median error is "
-        f"{median(cur.errors.gaussian.stacur[1]):.2g} on the Gaussian matrix and "
-        f"{median(cur.errors.stsb.stacur[1]):.2f} on STS-B, where zero has 1. It "
+        f"{at(core, 'gaussian', 'stacur'):.2g} on the Gaussian matrix and "
+        f"{at(core, 'stsb', 'stacur'):.2f} on STS-B, where zero has 1. It "
         r"overestimates the diagonal of $C^\top C$ "
         f"{ray_reexamined.joining.weights.gaussian:.1f} times on the former."
     )
 
 
-@claim("Section 3", "Figure 3", kind="holds", chapter="cur")
-def stacur_behind(cur):
+@claim("Section 3", "Figure 3", kind="holds", chapter="core")
+def stacur_behind(core):
     """StaCUR is outperformed by Nyström on PSD matrices and by SMS-Nyström and SiCUR in
     most other cases."""
-    errors = cur.errors
     cases = [
         [
-            median(errors[m].nystrom[k]) < median(errors[m].stacur[k])
+            at(core, m, "nystrom", share) < at(core, m, "stacur", share)
             for m in ("gaussian", "uniform")
-            for k in range(6)
+            for share in PART
         ],
         most(
-            median(errors[m][other][k]) < median(errors[m].stacur[k])
+            at(core, m, other, share) < at(core, m, "stacur", share)
             for other in ("sms_nystrom", "sicur")
             for m in ("twitter", "stsb", "mrpc", "rte", "edit")
-            for k in range(6)
+            for share in PART
         ),
     ]
     return cases, (
         "At equal calls, by medians. On STS-B, at a tenth of the pairs, StaCUR has "
-        f"{median(errors.stsb.stacur[1]):.2f}, SMS-Nyström "
-        f"{median(errors.stsb.sms_nystrom[1]):.2f}, SiCUR "
-        f"{median(errors.stsb.sicur[1]):.2f}."
+        f"{at(core, 'stsb', 'stacur'):.2f}, SMS-Nyström "
+        f"{at(core, 'stsb', 'sms_nystrom'):.2f}, SiCUR "
+        f"{at(core, 'stsb', 'sicur'):.2f}."
     )
 
 
 @claim("Section 3", "Figure 3", kind="holds", chapter="ray")
-def stacur_same(cur):
+def stacur_same(core):
     """StaCUR(s), with the same rows, typically performs better than StaCUR(d)."""
-    better = sum(mean(e.stacur[0]) < mean(e.stacur_d[0]) for e in cur.errors.values())
-    cases = most(
-        mean(cur.errors[m].stacur[k]) < mean(cur.errors[m].stacur_d[k])
-        for m in MATRICES
-        for k in range(6)
-    )
+
+    def better(m, share):
+        two = at(core, m, "stacur, two samples", share, of=mean)
+        return at(core, m, "stacur", share, of=mean) < two
+
+    cases = most(better(m, share) for m in MATRICES for share in PART)
+    fewest = sum(better(m, 0.05) for m in MATRICES)
     return cases, (
         "At equal calls, which buy StaCUR(d) half the columns; the paper compares at "
-        f"equal columns. At the smallest budget StaCUR(s) is better on {better:d} of 7 "
+        f"equal columns. At the smallest budget StaCUR(s) is better on {fewest:d} of 7 "
         "matrices."
     )
 
@@ -872,26 +875,26 @@ def stacur_rows(ray_reexamined):
     )
 
 
-@claim("Section 1.2", "Figure 3", kind="holds", chapter="cur")
-def outperform(cur):
+@claim("Section 1.2", "Figure 3", kind="holds", chapter="core")
+def outperform(core):
     """SMS-Nyström and SiCUR typically significantly outperform Nyström and other CUR
     variants."""
     cases = most(
-        min(median(cur.errors[m].sms_nystrom[k]), median(cur.errors[m].sicur[k]))
+        min(at(core, m, "sms_nystrom", share), at(core, m, "sicur", share))
         < 0.95
         * min(
-            median(cur.errors[m][other][k])
-            for other in ("nystrom", "skeleton", "stacur", "stacur_d")
+            at(core, m, other, share)
+            for other in ("nystrom", "skeleton", "stacur", "stacur, two samples")
         )
         for m in ("stsb", "mrpc", "rte", "edit")
-        for k in range(6)
+        for share in PART
     )
     return cases, (
         "The better of the two against the best of the others, on the indefinite "
         "matrices, at equal calls and by medians. At small budgets it is the *mean* of "
         "Nyström that fails: at 5 % of the pairs of MRPC its median is "
-        f"{median(cur.errors.mrpc.nystrom[0]):.2f}, that of SiCUR "
-        f"{median(cur.errors.mrpc.sicur[0]):.2f}."
+        f"{at(core, 'mrpc', 'nystrom', 0.05):.2f}, that of SiCUR "
+        f"{at(core, 'mrpc', 'sicur', 0.05):.2f}."
     )
 
 
@@ -907,32 +910,31 @@ def axis(ray_reexamined):
 
 
 @claim("Figure 3", kind="remark", chapter="ray")
-def psd_matrix(cur, ray_reexamined):
+def psd_matrix(core, ray_reexamined):
     """The PSD test matrix is Z Zᵀ of normal numbers."""
     return (
         "In the code the numbers are uniform. The best matrix of rank one has an error "
         f"of {ray_reexamined.rank_one.gaussian:.3f} on the first kind and "
         f"{ray_reexamined.rank_one.uniform:.3f} on the second, Nyström at a tenth of "
-        f"the pairs {median(cur.errors.gaussian.nystrom[1]):.2f} and "
-        f"{median(cur.errors.uniform.nystrom[1]):.3f}."
+        f"the pairs {at(core, 'gaussian', 'nystrom'):.2f} and "
+        f"{at(core, 'uniform', 'nystrom'):.3f}."
     )
 
 
-@claim("Appendix A", kind="holds", chapter="cur")
-def more_is_better(cur):
+@claim("Appendix A", kind="holds", chapter="core")
+def more_is_better(core):
     """The approximation error generally goes down with more landmarks."""
-    stsb = cur.errors.stsb
     cases = most(
-        median(cur.errors[m][method][5]) < 0.95 * median(cur.errors[m][method][0])
+        at(core, m, method, 0.6) < 0.95 * at(core, m, method, 0.05)
         for m in MATRICES
         for method in ("nystrom", "sms_nystrom", "sicur", "stacur")
     )
     return cases, (
         "By at least a twentieth between 5 and 60 % of the pairs, but for SMS-Nyström "
-        f"on STS-B ({median(stsb.sms_nystrom[0]):.2f} and "
-        f"{median(stsb.sms_nystrom[5]):.2f}) and medians of Nyström on indefinite "
-        f"matrices (STS-B {median(stsb.nystrom[0]):.2f} and "
-        f"{median(stsb.nystrom[5]):.2f})."
+        f"on STS-B ({at(core, 'stsb', 'sms_nystrom', 0.05):.2f} and "
+        f"{at(core, 'stsb', 'sms_nystrom', 0.6):.2f}) and medians of Nyström on "
+        f"indefinite matrices (STS-B {at(core, 'stsb', 'nystrom', 0.05):.2f} and "
+        f"{at(core, 'stsb', 'nystrom', 0.6):.2f})."
     )
 
 
@@ -2050,14 +2052,14 @@ def figure_2(nystrom):
     return "", ours
 
 
-@item("Figure 3", chapter="cur")
-def figure_3(cur):
+@item("Figure 3", chapter="core")
+def figure_3(core):
     """Errors of all methods against the share of landmarks."""
-    stsb = cur.errors.stsb
     ours = (
         "at 10 % of the pairs of STS-B: SMS-Nyström "
-        f"{median(stsb.sms_nystrom[1]):.2f}, SiCUR {median(stsb.sicur[1]):.2f}, StaCUR "
-        f"{median(stsb.stacur[1]):.2f}"
+        f"{at(core, 'stsb', 'sms_nystrom'):.2f}, SiCUR "
+        f"{at(core, 'stsb', 'sicur'):.2f}, StaCUR "
+        f"{at(core, 'stsb', 'stacur'):.2f}"
     )
     return "", ours
 

@@ -23,6 +23,7 @@ METHODS = {  # a colour and a marker; the name is that of the function, or of th
     "tikhonov": ("vermilion", "D"),
     "anchored": ("sky", "P"),
     "overlay": ("purple", "d"),
+    "nugget, overlay": ("purple", "d"),
     "optimal": ("black", "*"),
     "nearest": ("blue", "*"),
     "re-ranking": ("black", "s"),

@@ -21,6 +21,8 @@ METHODS = {  # a colour and a marker; the name is that of the function, or of th
     "stacur, two samples": ("green", "<"),
     "rpcholesky": ("black", "p"),
     "tikhonov": ("vermilion", "D"),
+    "tikhonov, nugget": ("orange", "<"),
+    "companion": ("grey", "o"),
     "anchored": ("sky", "P"),
     "overlay": ("purple", "d"),
     "nugget, overlay": ("purple", "d"),

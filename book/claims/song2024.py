@@ -65,7 +65,7 @@ def lemma_b4(song2024):
     )
 
 
-@claim("Lemma C.4", "Lemma H.2", kind="holds", chapter="sketches")
+@claim("Lemma C.4", "Lemma H.2", kind="holds", chapter="lstsq")
 def lemma_c4(song2024):
     """An SRHT, or a sparse embedding, with about d/ε² rows, up to logarithms, is a
     subspace embedding of distortion ε."""
@@ -86,7 +86,7 @@ def lemma_c4(song2024):
     )
 
 
-@claim("Section C.3", kind="holds", chapter="sketches")
+@claim("Section C.3", kind="holds", chapter="lstsq")
 def application_time():
     """An SRHT, and a sparse embedding, are applied in the times of Lemma C.4."""
     return (
@@ -647,7 +647,7 @@ def lemma_b_4(song2024):
     return "", ours
 
 
-@item("Lemma C.4", chapter="sketches")
+@item("Lemma C.4", chapter="lstsq")
 def lemma_c_4(song2024):
     """Two subspace embeddings."""
     worst = found(song2024, "Lemma C.4", "16 rows")
@@ -727,7 +727,7 @@ def theorem_h_1(song2024):
     return "", ours
 
 
-@item("Lemma H.2", chapter="sketches")
+@item("Lemma H.2", chapter="lstsq")
 def lemma_h_2():
     """SRHT (of Woodruff)."""
 

@@ -32,7 +32,7 @@ PAGES = [page for page in BOOK.pages() if parameters(read_chapter(BOOK.source(pa
 FRAGILE = """
     anchored attention_kernel biharmonic_interpolation cur ensemble geodesic_distances
     least_squares neighbors nystrom optimal polynomial_sketches powers road_network
-    sketches sms_nystrom sparse_interpolation which_solver
+    sms_nystrom sparse_interpolation
 """
 BAR = re.compile(r"\r[^\r\n]*(it/s|s/it)\]")  # of a sweep
 NAMED = os.environ.get("SIMLIB_CHAPTERS", FRAGILE).replace(",", " ").split()

@@ -19,6 +19,8 @@ def test_no_two_methods_look_alike_that_can_be_in_one_figure():
         ["nystrom", "nystrom_cv", "sms_nystrom", *columns.split()],
         ["tikhonov", "anchored", "nearest", "cosine", "BM25", "ANNCUR", "AXN"],
         ["nearest", "re-ranking", "NN-descent", "ANNCUR", "ADACUR"],
+        ["LAPACK", *(tall := ["gram", "cholesky_qr", "lsqr", "Gram matrix"])],
+        ["Householder QR", "explicit product", "Algorithm 1", *tall],
     ]
     for room in rooms:
         assert max(Counter(METHODS[name] for name in room).values()) == 1

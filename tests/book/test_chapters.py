@@ -23,7 +23,7 @@ FOLDED = {
     "colophon", "coreference", "cur", "document_classification", "duplicates",
     "ensemble", "error_bars", "geodesic_distances",
     "many_landmarks", "many_sentences", "neighbors", "nystrom", "optimal",
-    "polynomial_sketches", "powers", "ray_reexamined", "recipes", "road_network",
+    "polynomial_sketches", "ray_reexamined", "recipes", "road_network",
     "scale", "sentences", "similarity_matrices", "sms_nystrom",
     "sparse_interpolation", "tikhonov", "which_core", "which_method",
 }  # fmt: skip

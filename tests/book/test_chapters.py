@@ -19,11 +19,10 @@ FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 # Chapters whose code is still hidden.
 FOLDED = {
-    "anchored", "attention_kernel", "biharmonic_interpolation", "cluster",
-    "colophon", "coreference", "cur", "document_classification", "duplicates",
-    "ensemble", "error_bars", "geodesic_distances",
-    "many_landmarks", "many_sentences", "neighbors", "nystrom", "optimal",
-    "polynomial_sketches", "ray_reexamined", "recipes", "road_network",
+    "anchored", "attention_kernel", "biharmonic_interpolation", "cluster", "colophon",
+    "coreference", "cur", "document_classification", "ensemble", "error_bars",
+    "geodesic_distances", "many_landmarks", "many_sentences", "neighbors", "nystrom",
+    "optimal", "polynomial_sketches", "ray_reexamined", "recipes", "road_network",
     "scale", "sentences", "similarity_matrices", "sms_nystrom",
     "sparse_interpolation", "tikhonov", "which_core", "which_method",
 }  # fmt: skip

@@ -35,6 +35,15 @@ METHODS = {  # a colour and a marker; the name is that of the function, or of th
     "ANNCUR": ("purple", "X"),
     "ADACUR": ("green", ">"),
     "AXN": ("orange", "^"),
+    "LAPACK": ("green", "s"),
+    "Householder QR": ("green", "s"),
+    "gram": ("blue", "o"),
+    "cholesky_qr": ("vermilion", "P"),
+    "lsqr": ("orange", "^"),
+    "Gram matrix": ("grey", "D"),
+    "sketch and solve": ("black", "X"),
+    "explicit product": ("black", "X"),
+    "Algorithm 1": ("purple", "v"),
 }
 
 

@@ -1,6 +1,5 @@
 """Claims of the papers: their tests, and what the book says of every numbered item."""
 
-import json
 import math
 import re
 import shutil
@@ -309,13 +308,11 @@ def test_a_mutated_record_changes_what_comes_of_a_test(found):
 def test_a_mutated_file_changes_verdict_and_status(tmp_path):
     shutil.copy(BOOK / "papers.yml", tmp_path)
     shutil.copytree(BOOK / "results", tmp_path / "results")
-    path = tmp_path / "results" / "biharmonic_interpolation" / "values.json"
-    content = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps(content))
+    path = tmp_path / "results" / "biharmonic_interpolation" / "entries.csv"
+    content = pd.read_csv(path)
     of = {(i.paper, i.number): i for i in read_items(tmp_path)}
     assert of["turek2022", "Figure 5"].status == "reproduced in part"
-    content["near_zero"] = [0.5]
-    path.write_text(json.dumps(content))
+    content.assign(**{"near zero": 0.5}).to_csv(path, index=False)
     of = {(i.paper, i.number): i for i in read_items(tmp_path)}
     assert of["turek2022", "Figure 5"].status == "does not hold here"
     assert of["turek2022", "Figure 5"].beside[1] == "50.00 %"

@@ -93,14 +93,15 @@ def test_every_chapter_that_reads_its_results_has_them():
 
 @pytest.mark.usefixtures("data")
 def test_the_facts_of_a_matrix_follow_from_its_spectrum():
-    facts = recorded("similarity_matrices")["facts"]["mrpc"]
+    facts = recorded("similarity_matrices", "facts").set_index(["matrix", "share"])
+    facts = facts.loc["mrpc", 1.0]
     values = np.linalg.eigvalsh(gallery.load("mrpc", 2176).matrix)
     negative = np.linalg.norm(values[values < 0]) / np.linalg.norm(values)
-    np.testing.assert_allclose(facts["negative_mass"], negative, rtol=1e-9)
+    np.testing.assert_allclose(facts["negative mass"], negative, rtol=1e-9)
     np.testing.assert_allclose(facts["smallest"], values[0], rtol=1e-9)
     tail = np.sort(np.abs(values))[:-50]
     best = np.linalg.norm(tail) / np.linalg.norm(values)
-    np.testing.assert_allclose(facts["best"], best, rtol=1e-9)
+    np.testing.assert_allclose(facts["rank 50"], best, rtol=1e-9)
 
 
 # Errors of an independent trial at 2, 5, 10 and 20 % of the pairs. Its tweets were told
@@ -400,10 +401,45 @@ def test_similar_pairs_keep_their_promise():
 
 def test_choosing_the_cutoff_costs_little():
     """Against the best of the sweep in hindsight, by medians of the recorded draws."""
-    for name, sweep in recorded("nystrom")["swept"].items():
-        best = np.median(sweep["cutoffs"], axis=1).min()
-        assert np.median(sweep["cv"]) < 1.05 * best, name
-        assert np.median(sweep["tikhonov"]) < 1.01 * np.median(sweep["cv"]), name
+    cutoffs = recorded("nystrom", "cutoffs")
+    medians = cutoffs.pivot_table("error", "matrix", "rule", aggfunc="median")
+    best = medians.drop(columns=["cv", "tikhonov"]).min(axis=1)
+    assert (medians.cv < 1.05 * best).all()
+    assert (medians.tikhonov < 1.01 * medians.cv).all()
+
+
+def test_words_about_nystrom_and_the_shift():
+    full = recorded("nystrom")
+    spread = full["spread"].groupby("matrix").error
+    tail = spread.quantile(0.9) / spread.median()
+    assert (tail[["stsb", "mrpc", "edit"]] > 2).all()
+    assert tail.twitter < 1.2
+    errors = full["errors"].groupby(["matrix", "method", "share"]).error.median()
+    shift, core = errors.xs("sms_nystrom", level=1), errors.xs("tikhonov", level=1)
+    assert (core < shift).all()
+    assert core["stsb"].lt(errors["stsb", "nystrom_cv"]).all()
+    ratio = core["mrpc"] / errors["mrpc", "nystrom_cv"]
+    assert ratio.between(0.94, 1.03).all()
+    assert np.ptp(shift["stsb"]) < 0.05  # more landmarks do not lower it
+    floors = full["limits"].set_index("matrix")["negative mass"]
+    assert (shift > 2 * floors.loc[shift.index.get_level_values(0)].to_numpy()).all()
+    least = full["shifts"].groupby(["matrix", "share"]).larger.mean()
+    assert least["stsb", 0.5] / least["stsb", 0.05] > 10
+
+
+def test_words_about_similarity_matrices():
+    full = recorded("similarity_matrices")
+    facts = full["facts"][full["facts"].share == 1].set_index("matrix")
+    spectra = full["spectra"].pivot_table("eigenvalue", "matrix", "position")
+    assert spectra.loc["stsb", 2] < 0  # larger than every positive one but the first
+    assert (spectra.loc["twitter"] > 0).all()
+    assert facts["negative mass"].twitter < 1e-8
+    large = (spectra[1] / abs(spectra[2])).drop("gaussian")
+    assert (large > 5).all()
+    told = full["estimates"].groupby("matrix").mean()
+    assert abs(told.largest / facts.largest - 1).drop("gaussian").max() < 0.1
+    assert 0.5 < told.smallest.stsb / facts.smallest.stsb < 1
+    assert told["negative mass"].edit < 0.1 * facts["negative mass"].edit
 
 
 def test_the_printed_formula_finds_the_transpose():

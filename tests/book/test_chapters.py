@@ -19,11 +19,11 @@ FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 # Chapters whose code is still hidden.
 FOLDED = {
-    "anchored", "attention_kernel", "biharmonic_interpolation", "cluster",
+    "anchored", "biharmonic_interpolation", "cluster",
     "colophon", "coreference", "cur", "document_classification", "duplicates",
     "ensemble", "error_bars", "geodesic_distances", "least_squares",
     "many_landmarks", "many_sentences", "neighbors", "nystrom", "optimal",
-    "polynomial_sketches", "powers", "ray_reexamined", "recipes", "road_network",
+    "powers", "ray_reexamined", "recipes", "road_network",
     "scale", "sentences", "similarity_matrices", "sketches", "sms_nystrom",
     "sparse_interpolation", "tikhonov", "which_core", "which_method", "which_solver",
 }  # fmt: skip

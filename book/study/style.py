@@ -29,6 +29,7 @@ METHODS = {  # a colour and a marker; the name is that of the function, or of th
     "positive": ("purple", "X"),
     "taylor": ("vermilion", "D"),
     "nearest": ("blue", "*"),
+    "nearest alone": ("grey", "*"),
     "re-ranking": ("black", "s"),
     "cosine": ("black", "s"),
     "NN-descent": ("green", "D"),

@@ -35,8 +35,8 @@ def rounds_alone(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
 
 
 SEARCHES: dict[str, Callable[..., np.ndarray]] = {
-    "rounds": rounds,
-    "rounds alone": rounds_alone,
+    "nearest": rounds,
+    "nearest alone": rounds_alone,
     **CONTENDERS,
 }
 

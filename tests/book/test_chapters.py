@@ -22,7 +22,7 @@ FOLDED = {
     "anchored", "biharmonic_interpolation", "cluster",
     "colophon", "coreference", "cur", "document_classification", "duplicates",
     "ensemble", "error_bars", "geodesic_distances", "least_squares",
-    "many_landmarks", "many_sentences", "neighbors", "nystrom", "optimal",
+    "many_landmarks", "many_sentences", "nystrom", "optimal",
     "powers", "ray_reexamined", "recipes", "road_network",
     "scale", "sentences", "similarity_matrices", "sketches", "sms_nystrom",
     "sparse_interpolation", "tikhonov", "which_core", "which_method", "which_solver",

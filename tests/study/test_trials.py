@@ -30,14 +30,14 @@ def test_a_trial_pays_for_its_share():
     K = rbf(60)
     assert trial("re-ranking", K, K, 0.3, (1, 3, 5)) == [1, 1, 1]
     assert trial("re-ranking", K, K, 0.1, (1, 30)) is None
-    with_all = trial("rounds alone", K, None, 1.0, (1, 10))
+    with_all = trial("nearest alone", K, None, 1.0, (1, 10))
     assert with_all == [1, 1]
-    assert set(SEARCHES) > {"rounds", "ANNCUR", "ADACUR", "NN-descent", "random"}
+    assert set(SEARCHES) > {"nearest", "ANNCUR", "ADACUR", "NN-descent", "random"}
 
 
 def test_a_companion_helps():
     K = rbf(120)
-    found = [trial(m, K, K, 0.15, (5,), rng=0)[0] for m in ("rounds", "random")]
+    found = [trial(m, K, K, 0.15, (5,), rng=0)[0] for m in ("nearest", "random")]
     assert found[0] > 0.95 > 0.5 > found[1]
 
 

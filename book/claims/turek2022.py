@@ -571,8 +571,9 @@ def coding(turek2022):
         "On one column of a swiss roll of 2,560 points, with a twentieth of its "
         f"entries kept, matching pursuit leaves a residual of {pursued:.2g} "
         f"where thresholding leaves {kept:.2g}. But it is farther "
-        f"from P, {fits['pursuit, column']:.2f} against {fits['thresholding, column']:.2f}: the "
-        "residual is the wrong goal. Closeness to the column is not the goal either: "
+        f"from P, {fits['pursuit, column']:.2f} against "
+        f"{fits['thresholding, column']:.2f}: the residual is the wrong goal. "
+        "Closeness to the column is not the goal either: "
         "division by row sums moves away from it and lowers the error most. (The "
         "output of Algorithm 2 has m entries, not n.)"
     )

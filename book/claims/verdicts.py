@@ -380,8 +380,7 @@ def table(paper: str, book: Path = _BOOK) -> Any:
 
     Pages give it a search field and a choice of verdicts.
     """
-    entries = [*read_items(book), *read_claims(book)]
-    rows = [entry.row for entry in entries if entry.paper == paper]
-    return markdown_table(
-        ["Where", "The paper", "This book", "Verdict", "Chapter"], rows
-    )
+    rows = [item.row for item in read_items(book) if item.paper == paper]
+    rows += [claim.row for claim in read_claims(book) if claim.paper == paper]
+    head = ["Where", "The paper", "This book", "Verdict", "Chapter"]
+    return markdown_table(head, rows)

@@ -20,7 +20,7 @@ FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 # Chapters whose code is still hidden.
 FOLDED = {
     "anchored", "biharmonic_interpolation", "cluster",
-    "colophon", "coreference", "cur", "document_classification", "duplicates",
+    "colophon", "coreference", "cur", "document_classification",
     "ensemble", "error_bars", "geodesic_distances", "least_squares",
     "many_landmarks", "many_sentences", "nystrom", "optimal",
     "powers", "ray_reexamined", "recipes", "road_network",

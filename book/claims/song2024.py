@@ -367,9 +367,8 @@ def tree(song2024):
     return cases, (
         f"As we read it. Far within: {worst[2]:.2f} at degree 8 where a "
         f"node has {worst[0]:.2f}. A shared tree is too long on average, "
-        f"with the 512 features of this test {long:.2f} times at degree 8, "
-        "and trees with fewer features by more ({ref}`chap:attention`). It is not "
-        "worth the products it saves."
+        f"with the 512 features of this test {long:.2f} times at degree 8 (why, is in "
+        "{ref}`chap:attention`). It is not worth the products it saves."
     )
 
 

@@ -30,9 +30,9 @@ BOOK = Repository.here()
 SETS = yaml.safe_load(Path(__file__).with_name("parameters.yml").read_text("utf-8"))
 PAGES = [page for page in BOOK.pages() if parameters(read_chapter(BOOK.source(page)))]
 FRAGILE = """
-    anchored attention_kernel biharmonic_interpolation cur ensemble geodesic_distances
+    anchored attention_kernel biharmonic_interpolation cur geodesic_distances
     least_squares neighbors nystrom optimal polynomial_sketches powers road_network
-    sketches sms_nystrom sparse_interpolation which_solver
+    scale sketches sms_nystrom which_solver
 """
 BAR = re.compile(r"\r[^\r\n]*(it/s|s/it)\]")  # of a sweep
 NAMED = os.environ.get("SIMLIB_CHAPTERS", FRAGILE).replace(",", " ").split()

@@ -37,6 +37,7 @@ confirm: $(READY)
 # The pages that were built, in Chromium, if that and its chromedriver are on PATH.
 check: $(READY)
 	$(BIN)/pytest -m browser tests/book/test_pages.py
+	$(BIN)/python tests/house/sizes.py
 
 test: lint pytest
 

@@ -4,9 +4,10 @@
 """
 
 from . import ray2022, song2024, turek2022  # in this order their claims are entered
-from .verdicts import KINDS, Claim, Item, Records, read_claims, read_items
+from .verdicts import KINDS, Claim, Item, Records, read_claims, read_items, table
 
-__all__ = ["KINDS", "PAPERS", "Claim", "Item", "Records", "read_claims", "read_items"]
+__all__ = ["KINDS", "PAPERS", "Claim", "Item", "Records", "table"]
+__all__ += ["read_claims", "read_items"]
 
 PAPERS = {
     "ray2022": ray2022.TITLE,

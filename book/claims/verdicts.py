@@ -20,7 +20,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from press.results import read_paper, read_results
+from press.style import markdown_table
 
 KINDS = ("error", "misprint", "limit", "remark", "holds")
 FAILED = {"error": "wrong in print", "misprint": "misprint"}
@@ -81,6 +84,16 @@ class Records:
         return function(*map(self.__getitem__, inspect.signature(function).parameters))
 
 
+def found(record: Any, item: str, case: str = "") -> Any:
+    """Return what the small problems of a paper's page give, by case, for an item.
+
+    Of the cases only those that match an expression.
+    """
+    checks = record.checks
+    rows = checks[(checks["item"] == item) & checks["case"].str.contains(case)]
+    return rows.set_index("case")["found"]
+
+
 def median(values: Iterable[float | None]) -> float:
     """Return the median; None, a run that came to nothing, counts as infinite."""
     return statistics.median(math.inf if v is None else v for v in values)
@@ -111,7 +124,7 @@ def _conditions(value: Any) -> Iterator[Any]:
     if isinstance(value, list) and value:
         for part in value:
             yield from _conditions(part)
-    elif type(value) in (bool, Most):
+    elif isinstance(value, bool | np.bool_ | Most):
         yield value
     else:
         raise ValueError(f"{value!r} is no condition")
@@ -173,7 +186,8 @@ class Claim:
             return [], "", f"Not recorded: {error.args[0]}"
         if isinstance(found, str):
             return [], found, ""
-        return [*_conditions(found[0])], found[1], ""
+        cases = [c if isinstance(c, Most) else bool(c) for c in _conditions(found[0])]
+        return cases, found[1], ""
 
     @property
     def unrecorded(self) -> str:
@@ -225,11 +239,10 @@ class Claim:
         return f"{told} ({counts})" if counts else told
 
     @property
-    def entry(self) -> tuple[str, str]:
-        """The claim, and what is said of it, for a definition list."""
+    def row(self) -> list[str]:
+        """What a table says of it."""
         where = ", ".join(self.where)
-        link = f"{{numref}}`Chapter {{number}} <chap:{self.chapter}>`"
-        return self.says, f"{self.measured} ({where}: *{self.told}*; {link})"
+        return [where, self.says, self.measured, self.told, link(self.chapter)]
 
 
 @dataclass(frozen=True)
@@ -299,6 +312,16 @@ class Item:
         except LookupError as error:
             return "", f"not recorded: {error.args[0]}"
 
+    @property
+    def row(self) -> list[str]:
+        """What a table says of it."""
+        theirs, ours = self.beside
+        shown = [f"{self.what}.", f"Theirs: {theirs}." if theirs else ""]
+        found = [f"Ours: {ours}." if ours else "", self.absent]
+        found += [f"Mended: {self.corrected}" if self.corrected else ""]
+        cells = (" ".join(filter(None, some)) for some in (shown, found))
+        return [f"**{self.number}**", *cells, self.status, link(self.chapter)]
+
 
 CLAIMS: list[Claim] = []
 ITEMS: list[Item] = []
@@ -345,3 +368,19 @@ def read_items(book: Path = _BOOK) -> list[Item]:
         )
         for item in ITEMS
     ]
+
+
+def link(chapter: str) -> str:
+    """Return a reference to a chapter by its number."""
+    return f"{{numref}}`{{number}} <chap:{chapter}>`"
+
+
+def table(paper: str, book: Path = _BOOK) -> Any:
+    """Return all that a paper numbers and claims, with verdicts, as a Markdown table.
+
+    Pages give it a search field and a choice of verdicts.
+    """
+    rows = [item.row for item in read_items(book) if item.paper == paper]
+    rows += [claim.row for claim in read_claims(book) if claim.paper == paper]
+    head = ["Where", "The paper", "This book", "Verdict", "Chapter"]
+    return markdown_table(head, rows)

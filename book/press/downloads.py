@@ -1,13 +1,23 @@
 """Downloads of a reader: notebooks, records, and the command to run again."""
 
+import ast
+import base64
+import re
 import shlex
 from collections.abc import Iterable
-from typing import Any
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
 
 from .confirmation import Status
 from .repository import Repository
 
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
 WIDTH = 80  # of a line of the command
+
+_VALUE = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
+_BLOCK = re.compile(r"^(`{3,})\{glue:\w+\} *(\S+)\n(.*?)^\1 *$", re.S | re.M)
 
 
 def record_files(repository: Repository, chapter: str) -> list[str]:
@@ -62,3 +72,38 @@ Download: {links(files)}"""
         text += f"\n\nThe recorded run is of {day}, commit `{commit}`; "
         text += f"its record is {row.record}."
     return f"{text}\n:::"
+
+
+def standalone(notebook: "NotebookNode") -> "NotebookNode":
+    """Return an executed notebook whose text holds what its cells glued into it."""
+    made = deepcopy(notebook)
+    outputs = [o for cell in made.cells for o in cell.get("outputs", ())]
+    glued = {
+        output.metadata["scrapbook"]["name"]: output.data
+        for output in outputs
+        if "scrapbook" in output.get("metadata", {})
+    }
+
+    def value(found: re.Match[str]) -> str:
+        text = glued[found[1]]["text/plain"]
+        return format(ast.literal_eval(text), found[2] or "")
+
+    for cell in made.cells:
+        if cell.cell_type != "markdown":
+            continue
+        images = dict[str, dict[str, str]]()
+
+        def block(found: re.Match[str], images: dict[str, Any] = images) -> str:
+            key, body = found[2], found[3].strip()
+            if "text/markdown" in glued[key]:
+                return str(glued[key]["text/markdown"])
+            drawing = base64.b64encode(glued[key]["image/svg+xml"].encode())
+            images[f"{key}.svg"] = {"image/svg+xml": drawing.decode()}
+            options, _, caption = body.rpartition("\n\n")
+            alt = re.search(r"^:alt: (.*)$", options, re.MULTILINE)
+            return f"![{alt[1] if alt else key}](attachment:{key}.svg)\n\n{caption}"
+
+        cell.source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
+        if images:
+            cell.attachments = images
+    return made

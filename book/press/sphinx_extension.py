@@ -23,7 +23,7 @@ from .chapters import (
     tags,
 )
 from .confirmation import Status, describe, status
-from .downloads import links, record_files, run_it
+from .downloads import links, record_files, run_it, standalone
 from .execution import ChapterError, press
 from .repository import Repository
 from .results import MIME
@@ -249,6 +249,8 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
 
     And leave out the theme's preloading of fonts, an error in pages opened as files.
     """
+    import nbformat
+
     if exception or app.builder.format != "html":
         return
     folder, repository = Path(app.outdir), _repository(app)
@@ -260,12 +262,14 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
         for file in mathjax.glob(pattern)
         if file.name != "all-packages.js"
     }
-    for page in select(repository):
-        notebook = repository.notebook(page, _profile())
-        files[folder / f"_sources/book/{page}.ipynb"] = notebook
     for target, file in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
+    for page in select(repository):
+        executed = nbformat.read(repository.notebook(page, _profile()), as_version=4)
+        target = folder / f"_sources/book/{page}.ipynb"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(standalone(executed), target)
     for path in folder.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         path.write_text(_PRELOAD.sub("", text), encoding="utf-8")

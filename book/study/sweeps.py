@@ -17,6 +17,7 @@ _PLAIN = (str, int, float, bool, type(None))
 
 def sweep(
     run: Callable[..., Row | Iterable[Row]],
+    /,
     *,
     n_jobs: int | None = None,
     keep: str | os.PathLike[str] | None = None,

@@ -30,8 +30,10 @@ class MatrixEntries:
         return self.K[i, j]
 
 
-def given_matrix(K: ArrayLike, symmetric: bool | None) -> tuple[np.ndarray, bool]:
-    """Return a real matrix, and whether it is symmetric."""
+def given_matrix(
+    K: ArrayLike, symmetric: bool | None, two: bool = False
+) -> tuple[np.ndarray, bool]:
+    """Return a real matrix, of one collection or two, and whether it is symmetric."""
     if scipy.sparse.issparse(K):
         raise ValueError("The matrix is sparse: pass K.toarray().")
     K = unmasked(K)
@@ -45,7 +47,9 @@ def given_matrix(K: ArrayLike, symmetric: bool | None) -> tuple[np.ndarray, bool
         )
     if symmetric is False:
         return K, False
-    if K.shape[0] != K.shape[1]:
+    if two and symmetric:
+        raise ValueError("Two collections have no symmetry: leave out one of both.")
+    if two or K.shape[0] != K.shape[1]:
         if symmetric:
             square(K.shape, "is symmetric")
         for k in range(0, K.shape[0], ROWS):

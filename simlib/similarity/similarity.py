@@ -241,17 +241,21 @@ class Similarity(SimilarityMatrix):
         self._open(store, function_id, items_id, verify)
 
     @classmethod
-    def from_matrix(cls, K: ArrayLike, *, symmetric: bool | None = None) -> Similarity:
+    def from_matrix(
+        cls, K: ArrayLike, *, symmetric: bool | None = None, two: bool = False
+    ) -> Similarity:
         """Wrap a matrix that exists already, counting which entries are read.
 
         Parameters
         ----------
         K : array of shape (n, n) or (m, n)
-            Of one collection, or of two where it is not square. float32 stays float32,
+            Of one collection, or of two if it is not square. float32 stays float32,
             everything else becomes float64. Memory maps are read where asked. What is
             masked counts as NaN.
         symmetric : bool, optional
             None looks whether K equals its transpose to rounding. True demands it.
+        two : bool, default=False
+            Whether rows and columns are two collections though K is square.
 
         Raises
         ------
@@ -259,12 +263,12 @@ class Similarity(SimilarityMatrix):
             K is not real and, with ``symmetric=True``, symmetric. Unless
             ``symmetric=False``: K is a triangle, or has NaN or an infinity.
         """
-        K, symmetric = given_matrix(K, symmetric)
+        K, symmetric = given_matrix(K, symmetric, two)
         m, n = K.shape
         return cls(
             np.arange(m),
             MatrixEntries(K),
-            columns=None if m == n else np.arange(n),
+            columns=np.arange(n) if two or m != n else None,
             symmetric=symmetric,
             batch="pairs",
             dtype=np.float32 if K.dtype == np.float32 else np.float64,

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 
 import pytest
@@ -13,6 +15,19 @@ from press.repository import PROFILES, read_yaml
 BOOK = Repository.here()
 PAGES = BOOK.pages()
 WIDTH = 88
+FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+
+# Chapters whose code is still hidden.
+FOLDED = {
+    "anchored", "attention_kernel", "biharmonic_interpolation", "cluster",
+    "colophon", "coreference", "cur", "document_classification",
+    "ensemble", "error_bars", "geodesic_distances", "least_squares",
+    "many_landmarks", "many_sentences", "neighbors", "nystrom", "optimal",
+    "polynomial_sketches", "powers", "ray_reexamined", "recipes", "road_network",
+    "scale", "sentences", "similarity_matrices", "sketches", "sms_nystrom",
+    "sparse_interpolation", "tikhonov", "which_core", "which_method", "which_solver",
+}  # fmt: skip
+READ = [page for page in PAGES if page not in FOLDED]
 
 GLUE_ROLE = re.compile(r"\{glue(?::\w*)?\}`([^`]+)`")
 GLUE_DIRECTIVE = re.compile(
@@ -66,7 +81,7 @@ def test_every_page_of_the_book_folder_is_listed_once():
 @pytest.mark.parametrize("page", PAGES)
 def test_a_chapter_with_code_has_one_parameters_cell(page):
     cells = code_cells(notebook(page))
-    if page not in ("colophon", "glance") and cells:  # they only show
+    if page != "colophon" and cells:  # they only show
         assert len([cell for cell in cells if "parameters" in tags(cell)]) == 1
         declared = parameters(notebook(page)).keys()
         assert declared
@@ -137,3 +152,32 @@ def test_assertions_say_in_words_what_did_not_come_out(page):
             says = node.args[1]
             last = says.values[-1] if isinstance(says, ast.JoinedStr) else says
             assert last.value.endswith("."), ast.unparse(node)
+
+
+def folds(cell):
+    return FOLDS.intersection(tags(cell))
+
+
+@pytest.mark.parametrize("page", READ)
+def test_at_most_the_parameters_and_one_other_cell_are_folded(page):
+    cells = code_cells(notebook(page))
+    folded = [cell for cell in cells if folds(cell)]
+    assert sum("parameters" not in tags(cell) for cell in folded) <= 1
+    assert not any({"remove-input", "remove-cell"} & folds(cell) for cell in folded)
+    every, hidden = (
+        sum(len(cell.source.splitlines()) for cell in some) for some in (cells, folded)
+    )
+    assert hidden <= every / 5
+
+
+@pytest.mark.parametrize("page", READ)
+def test_a_chapter_uses_nothing_that_it_does_not_show(page, tmp_path):
+    cells = [
+        cell for cell in code_cells(notebook(page)) if "remove-cell" not in tags(cell)
+    ]
+    path = tmp_path / "page.py"
+    path.write_text("\n".join(cell_code(c.source) for c in cells), encoding="utf-8")
+    check = "ruff check --isolated --select F821,F401,F811"
+    command = [sys.executable, "-m", *check.split(), str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -225,6 +226,19 @@ def test_the_button_offers_the_notebook_and_the_text(driver, page):
     kinds = {Path(address).suffix for address in offered}
     if "run-it" in text:
         assert kinds == {".ipynb", ".md"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_notebook_has_its_numbers_and_figures_without_the_press(page):
+    path = HTML / f"_sources/{page}.ipynb"
+    if not path.exists():
+        return
+    cells = nbformat.read(path, as_version=4).cells
+    prose = [cell for cell in cells if cell.cell_type == "markdown"]
+    text = "\n".join(cell.source for cell in prose)
+    shown = [name for cell in prose for name in cell.get("attachments", {})]
+    assert "{glue" not in text
+    assert sorted(re.findall(r"attachment:([^)]+)", text)) == sorted(shown)
 
 
 def until(ask, seconds=20):

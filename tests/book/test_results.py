@@ -353,14 +353,20 @@ def test_similar_pairs_keep_their_promise():
     results = recorded("duplicates")
     if not results:
         pytest.skip("not recorded yet")
-    for cell in results["promise"].values():
-        found = np.array(cell["recall"])
-        assert found.size == 200
-        assert all(cell["reached"])
-        assert np.sum(found >= 0.95) >= 182
-        assert np.sum(found >= cell["bound"]) >= 182
-    for curve in results["curves"].values():
-        assert np.mean(curve["calls"]) <= 0.1
+    promises = results["promises"].astype({"kept": int})
+    part, whole = (promises[promises.part == of] for of in (True, False))
+    for _, runs in part.groupby("records"):
+        assert len(runs) == 200
+        assert runs.kept.sum() >= 182
+        assert (runs.found >= runs.promised).sum() >= 182
+    assert (whole.groupby("records").calls.mean() <= 0.1).all()
+    truths = results["truths"].set_index(["records", "by"])
+    found = truths.loc[("products", "found")].iloc[0]
+    assert 0.45 < found.precision < 0.55  # half are true matches
+    shown = results["reached"].pivot_table("recall", ["method", "measure"], "share")
+    found = shown.xs("found", level="measure").iloc[:, 0]  # from one per cent
+    assert abs(found["cosine"] - found["pairs_above"]) < 0.15
+    assert found["without companion"] < 0.2
 
 
 def test_choosing_the_cutoff_costs_little():

@@ -6,9 +6,10 @@ import re
 import shutil
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
-from claims import KINDS, PAPERS, Claim, Item, Records, read_claims, read_items
+from claims import KINDS, PAPERS, Claim, Item, Records, read_claims, read_items, table
 from claims.verdicts import Record, median, most
 from press import Repository
 
@@ -221,6 +222,19 @@ def test_a_numbered_item_of_the_book(item):
 
 
 @pytest.mark.parametrize("paper", PAPERS)
+def test_a_table_has_all_of_a_paper(paper):
+    head, _, *lines = table(paper).data.splitlines()
+    assert head == "| Where | The paper | This book | Verdict | Chapter |"
+    some = [x for x in (*ITEMS, *CLAIMS) if x.paper == paper]
+    assert len(lines) == len(some)
+    for line, entry in zip(lines, some, strict=True):
+        cells = re.split(r"(?<!\\) \| ", line)
+        assert len(cells) == 5
+        assert f"<chap:{entry.chapter}>" in cells[4]
+        assert (entry.status if isinstance(entry, Item) else entry.told) == cells[3]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
 def test_everything_that_a_paper_numbers_is_listed(paper):
     assert sorted(i.number for i in ITEMS if i.paper == paper) == sorted(
         NUMBERED[paper]
@@ -256,6 +270,12 @@ class Mutated(Records):
             return Record(changed, "mutated")
         if isinstance(value, list):
             return [self.mutated(part) for part in value]
+        if isinstance(value, pd.DataFrame):
+            numbers = value.select_dtypes("number").columns
+            return value.assign(**{
+                name: [self.mutated(part) for part in value[name].tolist()]
+                for name in numbers
+            })  # fmt: skip
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self.change(value)
         return None if isinstance(value, bool) else value

@@ -1,5 +1,6 @@
 """What a reader takes home: tables of recorded results, a command, pictures to move."""
 
+import base64
 import io
 import json
 import re
@@ -8,12 +9,13 @@ import shutil
 from types import SimpleNamespace
 
 import nbformat
+from nbformat import v4
 from sphinx.util.docutils import docutils_namespace
 
 import simlib
 from press import Repository, frames, provenance, read_chapter
 from press.confirmation import Standing, Status
-from press.downloads import WIDTH, command, links, record_files, run_it
+from press.downloads import WIDTH, command, links, record_files, run_it, standalone
 from press.references import chapters_by_import
 from press.sphinx_extension import Frames, _append_box, _finish
 from press.style import markdown_table
@@ -99,6 +101,57 @@ def test_a_chapter_ends_with_its_own_command(tmp_path):
     assert len(colophon.cells) == 1
 
 
+def executed():
+    """A notebook whose text holds a value, a table and a figure of its cells."""
+    markdown = """An error of {glue:text}`error:.2f` on {glue:text}`where`.
+
+```{glue:figure} front
+:name: fig-front
+:alt: A line, rising
+
+What to see: {glue:text}`where`.
+```
+
+```{glue:md} table
+:format: myst
+```
+"""
+    values = {
+        "error": {"text/plain": "0.12345"},
+        "where": {"text/plain": "'a sphere'"},
+        "front": {"image/svg+xml": "<svg/>", "text/plain": "<Figure>"},
+        "table": {"text/markdown": "| a |\n|--:|\n| 1 |", "text/plain": "<Markdown>"},
+    }
+    cells = [v4.new_markdown_cell(markdown), v4.new_code_cell("glue(...)")]
+    cells[1].outputs = [
+        v4.new_output("display_data", data, metadata={"scrapbook": {"name": name}})
+        for name, data in values.items()
+    ]
+    for k, cell in enumerate(cells):
+        cell.id = f"cell{k}"
+    return v4.new_notebook(cells=cells)
+
+
+def test_a_notebook_that_is_taken_home_has_what_was_glued_in_its_text():
+    found = standalone(executed())
+    text = """An error of 0.12 on a sphere.
+
+![A line, rising](attachment:front.svg)
+
+What to see: a sphere.
+
+| a |
+|--:|
+| 1 |
+"""
+    assert found.cells[0].source == text
+    [(name, drawn)] = found.cells[0].attachments.items()
+    assert name == "front.svg"
+    assert base64.b64decode(drawn["image/svg+xml"]) == b"<svg/>"
+    assert found.cells[1:] == executed().cells[1:]
+    nbformat.validate(found)
+
+
 def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_path):
     kept = '<link rel="preload" as="script" href="a.js" />\n'
     path = tmp_path / "out/book/page.html"
@@ -106,7 +159,7 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     path.write_text(f'  <link rel="preload" as="font" href="a.woff2" />\n{kept}')
     notebook = tmp_path / "executed/standard/cur.ipynb"
     notebook.parent.mkdir(parents=True)
-    notebook.write_text("{}")
+    nbformat.write(executed(), notebook)
     (tmp_path / "book").mkdir()
     (tmp_path / "_toc.yml").write_text("root: book/cur\n")
     shutil.copy(BOOK.source("cur"), tmp_path / "book")
@@ -114,7 +167,8 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     app = SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "out", builder=html)
     _finish(app, None)
     assert path.read_text() == kept
-    assert (tmp_path / "out/_sources/book/cur.ipynb").read_text() == "{}"
+    offered = nbformat.read(tmp_path / "out/_sources/book/cur.ipynb", as_version=4)
+    assert offered == standalone(executed())
     assert (tmp_path / "out/_static/mathjax/tex-chtml.js").is_file()
 
 

@@ -222,6 +222,22 @@ def test_from_matrix_of_any_shape():
         Similarity.from_matrix(K, symmetric=False).rows([1])
 
 
+def test_a_square_matrix_between_two_collections():
+    K = np.arange(9.0).reshape(3, 3)
+    K = K + K.T
+    sim = Similarity.from_matrix(K, two=True)
+    assert (sim.shape, sim.symmetric, sim.extent) == ((3, 3), False, (3, 3))
+    assert_array_equal(sim.rows([0, 1, 2]), K)
+    assert sim.calls == 9
+    with pytest.raises(ValueError, match="Two collections have no symmetry"):
+        Similarity.from_matrix(K, symmetric=True, two=True)
+    K[1, 2] = np.inf
+    with pytest.raises(ValueError, match=r"inf at \(1, 2\)"):
+        Similarity.from_matrix(K, two=True)
+    triangle = Similarity.from_matrix(np.triu(np.ones((3, 3))), two=True)
+    assert triangle.rows([2]).tolist() == [[0, 0, 1]]
+
+
 def test_items_of_two_kinds():
     X = np.random.default_rng(0).standard_normal((5, 3))
     names = pd.DataFrame({"weight": [1.0, 2.0], "power": [1, 2]})

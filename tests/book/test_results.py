@@ -431,6 +431,8 @@ def test_words_about_similarity_matrices():
     assert abs(told.largest / facts.largest - 1).drop("gaussian").max() < 0.1
     assert 0.5 < told.smallest.stsb / facts.smallest.stsb < 1
     assert told["negative mass"].edit < 0.1 * facts["negative mass"].edit
+    assert told.largest.gaussian > 3 * facts.largest.gaussian
+    assert 0.18 < facts.constant.twitter < 0.22
 
 
 def test_the_printed_formula_finds_the_transpose():

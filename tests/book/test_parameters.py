@@ -5,7 +5,7 @@ one draw, one share, lists that are reversed. papermill executes them as it does
 reader, without data. `make slow` tries the chapters of `FRAGILE`; others by name, or
 all of them::
 
-    SIMLIB_CHAPTERS=scale,cluster .venv/bin/pytest -m slow tests/book/test_parameters.py
+    SIMLIB_CHAPTERS=scale,recipes .venv/bin/pytest -m slow tests/book/test_parameters.py
     SIMLIB_CHAPTERS=all .venv/bin/pytest -m slow tests/book/test_parameters.py
 """
 

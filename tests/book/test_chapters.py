@@ -19,13 +19,13 @@ FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 # Chapters whose code is still hidden.
 FOLDED = {
-    "anchored", "attention_kernel", "cluster",
-    "colophon", "coreference", "cur", "document_classification",
-    "ensemble", "error_bars", "least_squares",
-    "many_landmarks", "many_sentences", "neighbors", "nystrom", "optimal",
-    "polynomial_sketches", "powers", "ray_reexamined", "recipes", "road_network",
-    "scale", "sentences", "similarity_matrices", "sketches", "sms_nystrom",
-    "sparse_interpolation", "tikhonov", "which_core", "which_method", "which_solver",
+    "anchored", "attention_kernel", "biharmonic_interpolation", "cluster",
+    "colophon", "coreference", "document_classification",
+    "ensemble", "error_bars", "geodesic_distances", "least_squares",
+    "many_landmarks", "many_sentences", "neighbors",
+    "polynomial_sketches", "powers", "recipes", "road_network",
+    "scale", "sentences", "sketches",
+    "sparse_interpolation", "which_method", "which_solver",
 }  # fmt: skip
 READ = [page for page in PAGES if page not in FOLDED]
 

@@ -19,9 +19,9 @@ FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 # Chapters whose code is still hidden.
 FOLDED = {
-    "anchored", "attention_kernel", "biharmonic_interpolation", "cluster",
+    "anchored", "attention_kernel", "cluster",
     "colophon", "coreference", "document_classification",
-    "ensemble", "error_bars", "geodesic_distances", "least_squares",
+    "ensemble", "error_bars", "least_squares",
     "many_landmarks", "many_sentences", "neighbors",
     "polynomial_sketches", "powers", "recipes", "road_network",
     "scale", "sentences", "sketches",

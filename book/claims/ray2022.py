@@ -24,7 +24,6 @@ def at(core, matrix, method, share=0.1, of=median):
     return float(of(cell["error"][cell["share"] == share].tolist()))
 
 
-
 def rank_correlations(spread):
     """Return that of Nyström's error with the eigenvalue of W closest to zero."""
     return {

@@ -99,6 +99,18 @@ def median(values: Iterable[float | None]) -> float:
     return statistics.median(math.inf if v is None else v for v in values)
 
 
+def where(table: Any, **values: Any) -> Any:
+    """Return the rows of a table in which columns have these values."""
+    for column, value in values.items():
+        table = table[table[column] == value]
+    return table
+
+
+def typical(table: Any, column: str = "error", **values: Any) -> float:
+    """Return the median of a column over some rows of a table."""
+    return float(where(table, **values)[column].median())
+
+
 @dataclass(frozen=True)
 class Most:
     """One case, met where more than half of its conditions are."""

@@ -32,7 +32,7 @@ class Copy:
     def press(self, option):
         """Return what the press says of the record of one chapter."""
         code = "import sys\nfrom press import main\n\nsys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", code, option, "sms_nystrom"]
+        command = [sys.executable, "-c", code, option, "nystrom"]
         done = subprocess.run(
             command, cwd=self.root, env=self.environment, capture_output=True, text=True
         )
@@ -94,7 +94,7 @@ def test_edits_of_this_repository(tmp_path):
 
 def only_in_full(root):
     """Yield the blocks of the library that the full run reaches, and quick does not."""
-    folder = root / "book/results/sms_nystrom"
+    folder = root / "book/results/nystrom"
     full, quick = (
         Inputs.read(read_part(folder, f"{part}.json")).code
         for part in ("provenance", "probe")

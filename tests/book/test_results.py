@@ -507,6 +507,19 @@ def test_words_about_the_time_of_powers():
     assert seconds.loc["lsqr", 4] > 2 * seconds.loc["lsqr", 1]
 
 
+def test_words_about_the_core():
+    """Nugget and overlay are ahead of all others that keep what they have read."""
+    cells = ["matrix", "share"]
+    errors = recorded("core")["errors"]
+    means = errors.pivot_table("overlay", cells, "method")
+    names = ["nystrom", "nystrom_cv", "sms_nystrom", "skeleton", "sicur", "stacur"]
+    assert (means.nugget < means[names].min(axis=1)).all()
+    ridges = recorded("core")["ridges"].pivot_table(
+        "error", ["matrix", "draw"], "ridge"
+    )
+    assert (ridges.cv < 1.1 * ridges.min(axis=1)).all()
+
+
 def test_words_about_queries_and_documents():
     """Half, three quarters, four in five, nine in ten, two hundred."""
     shown = recorded("queries", "searches")

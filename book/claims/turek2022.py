@@ -802,7 +802,7 @@ def ensemble_same(scale):
     return (
         "Their predictions are not compared in the paper. With the widest kernel and "
         "800 landmarks those on P are off the exact ones by a relative distance of "
-        f"{gaps.biharmonic:.2f}, Nyström's by {gaps.nystrom:.4f}: the regression on P "
+        f"{gaps.biharmonic:.2f}, Nyström's by {gaps.nystrom:.0e}: the regression on P "
         "is one of its own, better or worse by the signal."
     )
 

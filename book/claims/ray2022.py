@@ -19,9 +19,8 @@ PART = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6)  # of the pairs, in the chapter on the c
 
 def at(core, matrix, method, share=0.1, of=median):
     """Return the median error over the draws, from a share of the pairs."""
-    errors = core.errors if share in (0.05, 0.1, 0.2) else core.larger
-    cell = errors[(errors["matrix"] == matrix) & (errors["method"] == method)]
-    return float(of(cell["error"][cell["share"] == share].tolist()))
+    table = core.errors if share in (0.05, 0.1, 0.2) else core.larger
+    return float(of(where(table, matrix=matrix, method=method, share=share).error))
 
 
 def rank_correlations(spread):

@@ -66,6 +66,14 @@ def entries_near_zero(interpolation):
     return entries["near zero"][entries.landmarks == 100].tolist()
 
 
+def answered(road_network, method, landmarks, column="error", on="roads", kept=25):
+    # The mean over the draws, of squared errors, calls or megabytes.
+    table = road_network.answers
+    table = table[(table.problem == on) & (table.method == method)]
+    table = table[table.kept.isna() | (table.kept == kept)]
+    return float(table[table.landmarks == landmarks][column].mean())
+
+
 # Interpolation
 
 
@@ -508,6 +516,7 @@ def constant_entries(scale):
 def memory(road_network, scale, paper):
     """Sparse P reduces memory by at least two orders of magnitude."""
     bha = paper("landmarks_roadnet").bha
+    most = int(road_network.answers.landmarks.max())
     bunny = 2001 / sparse(scale, "bunny", 2001, "column", 50, column="nnz")
     cortex = 1050 / sparse(scale, "cortex", 1050, "column", 50, column="nnz")
     ratio = (
@@ -518,13 +527,13 @@ def memory(road_network, scale, paper):
     cases = [
         bunny > 100,
         cortex > 100,
-        road_network.sizes.roads[1][5] / 100 > 100,
+        most / 100 > 100,
         bha / paper("kept_roadnet") > 100,
     ]
     return cases, (
         "Entries fall by the quotient of l and those kept in a row, "
         f"{bunny:.0f} on the bunny and "
-        f"{road_network.sizes.roads[1][5] / 100:.0f} on our road network; on the "
+        f"{most / 100:.0f} on our road network; on the "
         "paper's, with 100,000 landmarks, by a thousand. Indices and W come on top: W "
         f"counted, the paper's fall {ratio:.0f} times."
     )
@@ -618,71 +627,70 @@ def column_cost(scale):
 def roads(road_network):
     """On a road network the accuracy of BHA surpasses Nyström, even with less
     memory."""
-    roads = road_network.results.roads
+    pairs = ((13508, 675), (675, 135))
     cases = [
-        mean(roads.thresholded["13508"].errors) < mean(roads.nystrom["675"].errors),
-        mean(roads.thresholded["13508"].errors) < mean(roads.regularized["675"].errors),
-        mean(roads.thresholded["675"].errors) < mean(roads.nystrom["135"].errors),
-        mean(roads.thresholded["675"].errors) < mean(roads.regularized["135"].errors),
+        answered(road_network, "as kept", ours) < answered(road_network, name, theirs)
+        for ours, theirs in pairs
+        for name in ("all eigenvalues", "nystrom")
     ]
+    hundred = answered(road_network, "as kept", 13508, kept=100)
     return cases, (
         "Than Nyström without regularisation, in the mean. With 13,508 landmarks, 25 "
-        f"entries kept in a row and {roads.thresholded['13508'].MB:.0f} MB it has "
-        f"{mean(roads.thresholded['13508'].errors):.0e}; with the paper's 100 entries, "
-        f"on one draw, {road_network.thinned[4][1]:.1e}, as with 25 and rows divided "
-        f"by their sums ({mean(roads.renormalized['13508'].errors):.1e}). Nyström, "
+        "entries kept in a row and "
+        f"{answered(road_network, 'as kept', 13508, 'MB'):.0f} MB it has "
+        f"{answered(road_network, 'as kept', 13508):.0e}; with the paper's 100 "
+        f"entries, on one draw, {hundred:.1e}, as with 25 and rows divided by their "
+        f"sums ({answered(road_network, 'biharmonic', 13508):.1e}). Nyström, "
         "regularised as on the paper's surfaces, has "
-        f"{mean(roads.regularized['675'].errors):.1e} with 675 and "
-        f"{roads.regularized['675'].MB:.0f} MB. Ours is another graph, a seventh of "
-        "the size."
+        f"{answered(road_network, 'nystrom', 675):.1e} with 675 and "
+        f"{answered(road_network, 'nystrom', 675, 'MB'):.0f} MB. Ours is another "
+        "graph, a seventh of the size."
     )
 
 
 @claim("Abstract", "Section 4.3", "Figure 3", kind="limit", chapter="roads")
 def more_landmarks(road_network, paper):
     """Twenty times more landmarks fit into the same memory."""
-    MB = road_network.results.roads.thresholded["13508"].MB
-    nystrom = road_network.results.roads.nystrom
+    ours = answered(road_network, "as kept", 13508, "MB")
+    hundred = answered(road_network, "as kept", 13508, "MB", kept=100)
+    theirs = answered(road_network, "nystrom", 675, "MB")
     bha = paper("landmarks_roadnet").bha
     sparse = (12 * paper("items_roadnet") * paper("kept_roadnet") + 8 * bha**2) / 1e9
     dense = 8 * paper("items_roadnet") * paper("landmarks_roadnet").nystrom / 1e9
     cases = [
-        12 * paper("items_roadnet") * paper("kept_roadnet") + 8 * bha**2
-        < 1.25 * 8 * paper("items_roadnet") * paper("landmarks_roadnet").nystrom,
-        MB + 75 * 8e-6 * (road_network.sizes.roads[0] - 13508)
-        < 1.25 * nystrom["675"].MB,
-        MB < 1.25 * nystrom["675"].MB,
+        sparse < 1.25 * dense,
+        hundred < 1.25 * theirs,
+        ours < 1.25 * theirs,
     ]
     return cases, (
         f"W included. By the paper's sizes, in double precision, {sparse:.0f} GB "
         f"against {dense:.0f}. Ours, with 13,508 landmarks on a graph a seventh of the "
-        f"size: Nyström has {nystrom['675'].MB:.0f} MB with 675; with the paper's 100 "
-        "entries in a row it would be "
-        f"{MB + 75 * 8e-6 * (road_network.sizes.roads[0] - 13508):.0f} MB, with the 25 "
-        f"that are enough {MB:.0f}."
+        f"size: Nyström has {theirs:.0f} MB with 675; with the paper's 100 entries in "
+        f"a row it is {hundred:.0f} MB, with the 25 that are enough {ours:.0f}."
     )
 
 
 @claim("Section 4.3", "Figure 3", kind="remark", chapter="roads")
 def kept_100(road_network):
     """On the road network P keeps 100 entries in a row."""
-    thinned = road_network.thinned
+    first = road_network.answers.query("draw == 0 and landmarks == 13508")
+    errors = first[first.method == "biharmonic"].groupby("kept").error.mean()
     return (
-        f"With rows that sum to one {thinned[2][0]:d} are enough: the squared error is "
-        f"{thinned[2][2]:.1e}, and {thinned[4][2]:.1e} with {thinned[4][0]:d}."
+        "With rows that sum to one 25 are enough: on one draw the squared error is "
+        f"{errors[25]:.1e}, and {errors[100]:.1e} with 100."
     )
 
 
 @claim("Section 3.1", "Section 4.3", kind="remark", chapter="roads")
 def biharmonic_roads(road_network):
     """On a graph, too, P is made from the biharmonic operator."""
-    roads = road_network.results.roads
+    roads = road_network.answers[road_network.answers.problem == "roads"]
     return (
         "The harmonic operator, of which it is made, has a sparser matrix and is not "
         "compared. The biharmonic one overshoots in pockets without a landmark "
-        f"(entries of P up to {road_network.weights[0]:.0f}), and comes out about as "
-        f"well, {mean(roads.renormalized['1351'].errors):.1e} and "
-        f"{mean(roads.harmonic['1351'].errors):.1e} with 1,351 landmarks."
+        f"(entries of P up to {roads.largest.max():.0f}), and comes out about as well, "
+        f"{answered(road_network, 'biharmonic', 1351):.1e} and "
+        f"{answered(road_network, 'harmonic', 1351):.1e} with 1,351 landmarks."
     )
 
 
@@ -766,20 +774,21 @@ def theory(geodesic_distances, road_network):
     """The accuracy is comparable to Nyström, and more stable, for manifold problems
     such as geodesic distances; BHA is immediately applicable to large data sets."""
     known, widest = worst_draws(geodesic_distances)
-    roads = road_network.results.roads
+    theirs = answered(road_network, "tikhonov", 135, "calls")
+    ratio = theirs / answered(road_network, "biharmonic", 13508, "calls")
     cases = [
         [
             a < 3 * b
             for a, b in beside(geodesic_distances, "mean", "biharmonic", "nystrom")
         ],
         [
-            mean(road_network.results.surface.thresholded[size].errors)
-            < 3 * mean(road_network.results.surface.regularized[size].errors)
+            answered(road_network, "as kept", size, on="surface")
+            < 3 * answered(road_network, "nystrom", size, on="surface")
             for size in (20, 60, 200)
         ],
-        [ours < theirs for ours, theirs in zip(known, widest, strict=True)],
-        mean(roads.thresholded["675"].errors)
-        < 3 * mean(roads.regularized["675"].errors),
+        [bha < nystrom for bha, nystrom in zip(known, widest, strict=True)],
+        answered(road_network, "as kept", 675)
+        < 3 * answered(road_network, "nystrom", 675),
     ]
     return cases, (
         "Comparable is taken as three times the squared error of regularised Nyström, "
@@ -787,10 +796,9 @@ def theory(geodesic_distances, road_network):
         "throughout. Per landmark it is comparable on surfaces, while landmarks are "
         "few, not on a road network; per similarity call interpolation is far ahead on "
         "both while its landmarks are few. With the most of them, on the road network, "
-        f"{mean(roads.renormalized['13508'].errors):.1e}, the Tikhonov core has "
-        f"{mean(roads.tikhonov['135'].errors):.1e} for "
-        f"{roads.tikhonov['135'].calls / roads.renormalized['13508'].calls:.2f} times "
-        "its calls."
+        f"{answered(road_network, 'biharmonic', 13508):.1e}, the Tikhonov core has "
+        f"{answered(road_network, 'tikhonov', 135):.1e} for {ratio:.2f} times its "
+        "calls."
     )
 
 
@@ -851,17 +859,17 @@ def figure_2(scale, paper):
 @item("Figure 3", chapter="roads")
 def figure_3(road_network, paper):
     """A road network."""
-    roads = road_network.results.roads
     theirs = (
         f"{paper('items_roadnet'):,} nodes, {paper('landmarks_roadnet').bha:,} "
         "landmarks"
     )
+    roads = road_network.answers[road_network.answers.problem == "roads"]
     ours = (
-        f"{road_network.sizes.roads[0]:,} nodes of another network, "
-        f"{road_network.sizes.roads[1][5]:,} landmarks: thresholded "
-        f"{mean(roads.thresholded['13508'].errors):.0e}, with rows divided by their "
-        f"sums {mean(roads.renormalized['13508'].errors):.0e}; regularised Nyström "
-        f"with 675 landmarks: {mean(roads.regularized['675'].errors):.0e}"
+        f"{roads.n.max():,} nodes of another network, {roads.landmarks.max():,} "
+        f"landmarks: thresholded {answered(road_network, 'as kept', 13508):.0e}, with "
+        "rows divided by their sums "
+        f"{answered(road_network, 'biharmonic', 13508):.0e}; regularised Nyström with "
+        f"675 landmarks: {answered(road_network, 'nystrom', 675):.0e}"
     )
     return theirs, ours
 

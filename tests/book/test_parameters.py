@@ -30,9 +30,8 @@ BOOK = Repository.here()
 SETS = yaml.safe_load(Path(__file__).with_name("parameters.yml").read_text("utf-8"))
 PAGES = [page for page in BOOK.pages() if parameters(read_chapter(BOOK.source(page)))]
 FRAGILE = """
-    anchored attention_kernel biharmonic_interpolation core ensemble geodesic_distances
-    least_squares neighbors nystrom polynomial_sketches powers road_network
-    sketches sparse_interpolation which_solver
+    anchored attention_kernel biharmonic_interpolation core geodesic_distances
+    least_squares neighbors nystrom powers road_network scale
 """
 BAR = re.compile(r"\r[^\r\n]*(it/s|s/it)\]")  # of a sweep
 NAMED = os.environ.get("SIMLIB_CHAPTERS", FRAGILE).replace(",", " ").split()

@@ -7,6 +7,12 @@ pairs of STS-B and saves a `CrossEncoder` in the user cache, where the chapter
 in bfloat16, and three quarters in float32 on one that does not. Then scores pairs of
 the development set, padded in the order in which they come and sorted by length, in
 float32 and bfloat16, by turns in one process and by processor time; ratios are printed.
+
+All 11814 distinct sentences of the training and development parts, each pair read in
+one order by this network in bfloat16: `anchored` with 20 landmarks, 236300 pairs, had
+an error of 0.34 (0.32 to 0.35, from 23628 pairs more), and `nearest`, 177208 pairs
+with a check of 8 rows, found 0.61 of the ten nearest (0.36 to 0.73), the bi-encoder
+alone 0.40: 0.8 per cent of the 70 million pairs in all.
 """
 
 import argparse

@@ -94,18 +94,29 @@ def found(record: Any, item: str, case: str = "") -> Any:
     return rows.set_index("case")["found"]
 
 
-def mean_of(table: Any, column: str, **where: Any) -> float:
-    """Return the mean of a column of a table, over the rows with some values."""
-    for key, value in where.items():
-        table = table[table[key] == value]
-    if table.empty:
-        raise LookupError(f"{column} where {where}")
-    return float(table[column].mean())
-
-
 def median(values: Iterable[float | None]) -> float:
     """Return the median; None, a run that came to nothing, counts as infinite."""
     return statistics.median(math.inf if v is None else v for v in values)
+
+
+def where(table: Any, **values: Any) -> Any:
+    """Return the rows of a table in which columns have these values."""
+    for column, value in values.items():
+        table = table[table[column] == value]
+    return table
+
+
+def mean_of(table: Any, column: str, **values: Any) -> float:
+    """Return the mean of a column over some rows of a table, if there are any."""
+    rows = where(table, **values)
+    if rows.empty:
+        raise LookupError(f"{column} where {values}")
+    return float(rows[column].mean())
+
+
+def typical(table: Any, column: str = "error", **values: Any) -> float:
+    """Return the median of a column over some rows of a table."""
+    return float(where(table, **values)[column].median())
 
 
 @dataclass(frozen=True)

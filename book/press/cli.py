@@ -25,7 +25,7 @@ def main(
     parser = argparse.ArgumentParser(
         prog="press", description="Execute the chapters that are out of date."
     )
-    told = "name such as cur or book/cur.md; all by default"
+    told = "name such as core or book/core.md; all by default"
     parser.add_argument("chapters", nargs="*", metavar="CHAPTER", help=told)
     parser.add_argument("--profile", choices=PROFILES, default="standard")
     told = "how many chapters to execute side by side"

@@ -101,8 +101,8 @@ def recorded(chapter: str, name: str | None = None) -> Any:
     Examples
     --------
     >>> from press import recorded
-    >>> sorted(recorded("scale"))[:2]
-    ['about', 'results']
+    >>> sorted(recorded("queries"))[:2]
+    ['links', 'orders']
     """
     values = read_results(Repository.here().book, chapter).get("values", {})
     return values if name is None else values.get(name)

@@ -149,7 +149,7 @@ CONTENDERS: dict[str, Callable[..., np.ndarray]] = {
     "ANNCUR": anncur,
     "ADACUR": adacur,
     "NN-descent": nn_descent,
-    "Tikhonov": tikhonov_alone,
+    "tikhonov": tikhonov_alone,
     "anchored": anchored_alone,
 }
 

@@ -20,7 +20,7 @@ from simlib.neighbors.nearest import nearest
 from simlib.similarity import Similarity
 from study.contenders import CONTENDERS
 
-__all__ = ["SEARCHES", "recall", "trial"]
+__all__ = ["SEARCHES", "recall"]
 
 
 def rounds(sim, k, limit, cheap, rng=None) -> np.ndarray:
@@ -35,8 +35,8 @@ def rounds_alone(sim, k, limit, cheap=None, rng=None) -> np.ndarray:
 
 
 SEARCHES: dict[str, Callable[..., np.ndarray]] = {
-    "rounds": rounds,
-    "rounds alone": rounds_alone,
+    "nearest": rounds,
+    "nearest alone": rounds_alone,
     **CONTENDERS,
 }
 
@@ -79,56 +79,3 @@ def recall(K: ArrayLike, indices: ArrayLike, k: int | None = None) -> float:
     named = indices[:, :k].astype(int)
     values = np.take_along_axis(others, np.maximum(named, 0), axis=1)
     return float(((values >= kth[:, None]) & (named >= 0)).mean())
-
-
-def trial(
-    method: str,
-    K: np.ndarray,
-    cheap: np.ndarray,
-    share: float,
-    ks: tuple[int, ...] = (1, 10),
-    *,
-    rng: int | np.random.Generator | None = None,
-) -> list[float] | None:
-    """Return the recall of a method for several k from one run at the largest.
-
-    Parameters
-    ----------
-    method : str
-        A key of `SEARCHES`.
-    K, cheap : arrays of shape (n, n)
-        The similarities and the companion's, both large where near.
-    share : float
-        Of the n (n - 1) / 2 pairs, for which it may call.
-    ks : tuple of int
-        Which recalls to return.
-    rng : int, Generator or None
-        Source of randomness.
-
-    Returns
-    -------
-    list of float, or None
-        One recall for each of `ks`. None where the share pays for fewer neighbours than
-        the largest k.
-
-    Raises
-    ------
-    KeyError, ValueError
-        No such method; a share that does not pay for a column that it needs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from study.trials import trial
-    >>> x = np.random.default_rng(0).standard_normal((80, 2))
-    >>> K = -np.square(x[:, None] - x).sum(axis=2)
-    >>> trial("re-ranking", K, K, 0.2, (1, 5))
-    [1.0, 1.0]
-    """
-    n, k = len(K), max(ks)
-    pairs = n * (n - 1) // 2
-    limit = int(share * pairs)
-    if limit < min(n * k / 2 + k * k, pairs):
-        return None
-    found = SEARCHES[method](Similarity.from_matrix(K), k, limit, cheap, rng=rng)
-    return [recall(K, found, some) for some in ks]

@@ -25,6 +25,7 @@ from simlib.approximation.anchored import Anchored
 from simlib.approximation.methods import named
 from simlib.approximation.of_items import Kernel, OfItems, some_of
 from simlib.lowrank import LowRank
+from simlib.lowrank.tall import svd
 from simlib.similarity.budget import SimilarityError
 from simlib.similarity.source import Source
 
@@ -313,7 +314,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 def _feature_map(answer: LowRank) -> tuple[np.ndarray, np.ndarray]:
     """Return T and the signs of the features."""
     if not answer.symmetric:
-        P, sigma, _ = np.linalg.svd(answer.core.astype(float), full_matrices=False)
+        P, sigma, _ = svd(answer.core.astype(float))
         T = (P * np.sqrt(sigma)).astype(answer.dtype)
         return T, np.ones(sigma.size, answer.dtype)
     T, signs = answer.embedding_map()

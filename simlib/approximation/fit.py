@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from simlib import _scale
 from simlib.approximation.plan import Reading, Sides
+from simlib.lowrank.tall import svd
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["COMMON", "RIDGES", "Problem", "in_units", "smallest_inverted"]
@@ -54,7 +55,7 @@ class _Factor(NamedTuple):
 
     @classmethod
     def of(cls, B: np.ndarray, dtype: np.dtype) -> _Factor:
-        P, sigma, Qt = np.linalg.svd(B, full_matrices=False)
+        P, sigma, Qt = svd(B)
         keep = sigma > sigma[:1] * smallest_inverted(dtype)
         return cls(P[:, keep], sigma[keep], Qt[keep].T)
 

@@ -22,6 +22,7 @@ from simlib._typing import Indices
 from simlib.approximation.fit import TOO_LARGE, Problem, smallest_inverted
 from simlib.approximation.plan import Plan, drawn, nominal
 from simlib.lowrank import LowRank
+from simlib.lowrank.tall import svd
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
@@ -141,7 +142,7 @@ def _cross_validated(problem: Problem) -> float:
     rest = A[s:, s:]
     if len(rest) < 2:
         return float(cutoffs[0])
-    U, sizes, Vt = np.linalg.svd(A[:s, :s])
+    U, sizes, Vt = svd(A[:s, :s])
     kept = sizes > cutoffs[:, None] * sizes.max()
     weights = np.divide(1, sizes, where=kept, out=np.zeros(kept.shape))
     columns, rows = Vt @ C.T, U.T @ R.T
@@ -169,5 +170,7 @@ def pinv(W: np.ndarray, *, symmetric: bool, rcond: float | None = None) -> np.nd
         inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
         inverse = (inverse + inverse.T) / 2
     else:
-        inverse = scipy.linalg.pinv(W, atol=0.0, rtol=rcond)
+        U, sigma, Vt = svd(W)
+        kept = sigma > rcond * sigma.max(initial=0)
+        inverse = (Vt[kept].T / sigma[kept]) @ U[:, kept].T
     return np.ldexp(inverse, -exponent)

@@ -14,6 +14,7 @@ from simlib._checks import whole_number
 from simlib.approximation.plan import Plan, Sides
 from simlib.lowrank import LowRank
 from simlib.lowrank.lowrank import Closed
+from simlib.lowrank.tall import svd
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
@@ -62,7 +63,7 @@ def optimal(sim: Source, rank: int) -> LowRank:
         best = np.argsort(-np.abs(values), kind="stable")[:rank]
         factors = [vectors[:, best], np.diag(values[best])]
     else:
-        left, sigma, right = np.linalg.svd(K, full_matrices=False)
+        left, sigma, right = svd(K)
         factors = [left[:, :rank], np.diag(sigma[:rank]), right[:rank].T]
     parts = [factor.astype(sim.dtype) for factor in factors]
     return Closed(*parts, calls=plan.calls(sim), method="optimal", reason=WHOLE)

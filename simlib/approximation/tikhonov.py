@@ -98,7 +98,7 @@ def tikhonov(
     See Also
     --------
     anchored : with a cheap similarity beside.
-    nystrom : where the matrix is positive semidefinite and the budget is large.
+    nystrom : an answer that is positive semidefinite, of such a matrix.
 
     Notes
     -----

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 from numpy.typing import DTypeLike
 from scipy.linalg import solve_triangular
@@ -26,6 +27,7 @@ __all__ = [
     "qr",
     "read_only",
     "row_blocks",
+    "svd",
     "times",
     "transposed_times",
     "triangle",
@@ -54,6 +56,18 @@ def height(width: int, beside: int = 1) -> int:
 def dense(matrix: Any) -> np.ndarray:
     """Return a matrix as a plain array; of a map or an array it is a view."""
     return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
+
+
+def svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the thin singular value decomposition of a dense matrix, U, sigma, V^T.
+
+    By divide and conquer, and where that does not converge by QR iterations, which take
+    longer.
+    """
+    try:
+        return np.linalg.svd(A, full_matrices=False)
+    except np.linalg.LinAlgError:
+        return scipy.linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
 
 
 def is_symmetric(A: Any) -> bool:

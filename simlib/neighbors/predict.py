@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from simlib._scale import exponent
+from simlib.lowrank.tall import svd
 from simlib.neighbors import loops
 from simlib.neighbors.cheap import Calibrated, best, strips
 from simlib.neighbors.paid import Paid
@@ -303,7 +304,7 @@ class Listed:
 
 def leading(columns: np.ndarray, rank: int) -> np.ndarray:
     """Return the leading left singular vectors of columns, as large as entries."""
-    U, sigma, _ = np.linalg.svd(columns, full_matrices=False)
+    U, sigma, _ = svd(columns)
     return U[:, :rank] * (sigma[:rank] / np.sqrt(max(1, columns.shape[1])))
 
 

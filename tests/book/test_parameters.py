@@ -5,7 +5,7 @@ one draw, one share, lists that are reversed. papermill executes them as it does
 reader, without data. `make slow` tries the chapters of `FRAGILE`; others by name, or
 all of them::
 
-    SIMLIB_CHAPTERS=scale,cluster .venv/bin/pytest -m slow tests/book/test_parameters.py
+    SIMLIB_CHAPTERS=scale,recipes .venv/bin/pytest -m slow tests/book/test_parameters.py
     SIMLIB_CHAPTERS=all .venv/bin/pytest -m slow tests/book/test_parameters.py
 """
 
@@ -30,9 +30,8 @@ BOOK = Repository.here()
 SETS = yaml.safe_load(Path(__file__).with_name("parameters.yml").read_text("utf-8"))
 PAGES = [page for page in BOOK.pages() if parameters(read_chapter(BOOK.source(page)))]
 FRAGILE = """
-    anchored attention_kernel biharmonic_interpolation cur ensemble geodesic_distances
-    least_squares neighbors nystrom optimal polynomial_sketches powers road_network
-    sketches sms_nystrom sparse_interpolation which_solver
+    anchored attention_kernel biharmonic_interpolation core geodesic_distances
+    least_squares neighbors nystrom powers road_network scale
 """
 BAR = re.compile(r"\r[^\r\n]*(it/s|s/it)\]")  # of a sweep
 NAMED = os.environ.get("SIMLIB_CHAPTERS", FRAGILE).replace(",", " ").split()

@@ -1,6 +1,5 @@
 """Claims of the papers: their tests, and what the book says of every numbered item."""
 
-import json
 import math
 import re
 import shutil
@@ -10,7 +9,7 @@ import pandas as pd
 import pytest
 
 from claims import KINDS, PAPERS, Claim, Item, Records, read_claims, read_items, table
-from claims.verdicts import Record, median, most
+from claims.verdicts import Record, median, most, typical, where
 from press import Repository
 
 BOOK = Repository.here().book
@@ -77,6 +76,13 @@ def test_what_is_under_a_key_is_an_attribute():
 def test_a_run_that_came_to_nothing_counts_as_infinite():
     assert median([1, None, 2]) == 2
     assert median(v for v in (1, None)) == math.inf
+
+
+def test_the_median_over_some_rows_of_a_table():
+    table = pd.DataFrame({"m": ["a", "a", "b"], "k": [1, 2, 1], "error": [1.0, 2, 9]})
+    assert len(where(table, m="a")) == 2
+    assert typical(table, m="a") == 1.5
+    assert typical(table, "k", m="b", k=1) == 1
 
 
 # Verdicts
@@ -250,8 +256,11 @@ def test_claims_name_items_that_there_are():
 # A verdict that no record could change would be a verdict written down
 
 
+AXES = ["draw", "position", "share"]  # where the rows of a table stand
+
+
 class Mutated(Records):
-    """The records with every number changed."""
+    """The records with every number changed that was measured."""
 
     def __init__(self, change):
         super().__init__()
@@ -271,11 +280,9 @@ class Mutated(Records):
         if isinstance(value, list):
             return [self.mutated(part) for part in value]
         if isinstance(value, pd.DataFrame):
-            numbers = value.select_dtypes("number").columns
-            return value.assign(**{
-                name: [self.mutated(part) for part in value[name].tolist()]
-                for name in numbers
-            })  # fmt: skip
+            found = value.select_dtypes("number").columns
+            found = found.difference(AXES) if len(found) > 1 else found
+            return value.assign(**{c: value[c].map(self.mutated) for c in found})
         if isinstance(value, int | float) and not isinstance(value, bool):
             return self.change(value)
         return None if isinstance(value, bool) else value
@@ -309,13 +316,11 @@ def test_a_mutated_record_changes_what_comes_of_a_test(found):
 def test_a_mutated_file_changes_verdict_and_status(tmp_path):
     shutil.copy(BOOK / "papers.yml", tmp_path)
     shutil.copytree(BOOK / "results", tmp_path / "results")
-    path = tmp_path / "results" / "biharmonic_interpolation" / "values.json"
-    content = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps(content))
+    path = tmp_path / "results" / "biharmonic_interpolation" / "entries.csv"
+    content = pd.read_csv(path)
     of = {(i.paper, i.number): i for i in read_items(tmp_path)}
     assert of["turek2022", "Figure 5"].status == "reproduced in part"
-    content["near_zero"] = [0.5]
-    path.write_text(json.dumps(content))
+    content.assign(**{"near zero": 0.5}).to_csv(path, index=False)
     of = {(i.paper, i.number): i for i in read_items(tmp_path)}
     assert of["turek2022", "Figure 5"].status == "does not hold here"
     assert of["turek2022", "Figure 5"].beside[1] == "50.00 %"

@@ -28,6 +28,25 @@ def test_blocks_are_all_rows_once(n, width, beside, held):
     assert all(size == allowed for size in sizes[:-1])
 
 
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4), (5, 0)])
+def test_singular_values_where_divide_and_conquer_fails(shape, monkeypatch):
+    A = np.random.default_rng(0).standard_normal(shape)
+    expected = np.linalg.svd(A, compute_uv=False)
+    fails = [False]
+
+    def divided(*arguments, old=np.linalg.svd, **options):
+        if fails[0]:
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return old(*arguments, **options)
+
+    monkeypatch.setattr(np.linalg, "svd", divided)
+    for fails[0] in (False, True):
+        U, sigma, Vt = blocks.svd(A)
+        assert_allclose(sigma, expected, atol=1e-14)
+        assert_allclose((U * sigma) @ Vt, A, atol=1e-14)
+        assert U.shape[1] == Vt.shape[0] == min(shape)
+
+
 @quick
 @given(
     st.integers(1, 40),

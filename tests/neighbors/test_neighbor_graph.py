@@ -576,7 +576,7 @@ def test_adacur_by_hand():
     assert asked[1:] == [i for i in [3, 4, 1, 2, 0] if i != asked[0]]
 
 
-@pytest.mark.parametrize("name", ["ANNCUR", "ADACUR", "Tikhonov", "anchored"])
+@pytest.mark.parametrize("name", ["ANNCUR", "ADACUR", "tikhonov", "anchored"])
 def test_contenders_that_cannot_pay_for_a_column(name):
     sim = Similarity.from_matrix(rbf(80))
     with pytest.raises(ValueError, match="pay for"):

@@ -31,10 +31,11 @@ kernelspec: {name: python3, display_name: Python 3, language: python}
 
 
 def test_records_are_offered_as_files():
-    files = record_files(BOOK, "cur")
-    assert files[-2:] == ["results/cur/values.json", "results/cur/provenance.json"]
+    files = record_files(BOOK, "queries")
+    folder = "results/queries"
+    assert files[-2:] == [f"{folder}/splits.csv", f"{folder}/provenance.json"]
     assert all((BOOK.book / file).is_file() for file in files)
-    assert links(files[-2:-1]) == "{download}`values.json <results/cur/values.json>`"
+    assert links(files[-2:-1]) == "{download}`splits.csv <results/queries/splits.csv>`"
     assert record_files(BOOK, "index") == []
 
 
@@ -58,12 +59,12 @@ def test_the_command_sets_the_parameters_that_it_shows(tmp_path):
     source = tmp_path / "in.ipynb"
     code = nbformat.v4.new_code_cell("x = 1", metadata={"tags": ["parameters"]})
     notebook = nbformat.v4.new_notebook(cells=[code])
-    notebook.metadata.kernelspec = read_chapter(BOOK.source("cur")).metadata.kernelspec
+    notebook.metadata.kernelspec = read_chapter(BOOK.source("core")).metadata.kernelspec
     nbformat.write(notebook, source)
-    shown = command("cur", PARAMETERS)
+    shown = command("core", PARAMETERS)
     assert max(map(len, shown.splitlines())) <= WIDTH + 2
     name, chapter, target, *options = shlex.split(shown.replace("\\\n", ""))
-    assert (name, chapter, target) == ("papermill", "book/cur.md", "cur.ipynb")
+    assert (name, chapter, target) == ("papermill", "book/core.md", "core.ipynb")
     target = tmp_path / target
     papermill.main(
         [str(source), str(target), *options, "--prepare-only"], standalone_mode=False
@@ -81,21 +82,22 @@ def test_a_chapter_ends_with_its_own_command(tmp_path):
         made.metadata = nbformat.from_dict(noted)
         return made
 
-    page = tmp_path / "executed/quick/cur.ipynb"
+    page = tmp_path / "executed/quick/core.ipynb"
     (tmp_path / "book").mkdir()
-    for name in ("_toc.yml", "book/cur.md", "book/profiles.yml"):
+    for name in ("_toc.yml", "book/core.md", "book/profiles.yml"):
         shutil.copy(BOOK.root / name, tmp_path / name)
     chapter = notebook("n: int = 90\ndraws: int = 3")
     _append_box(chapter, notebook(draws=3, n=40), page)
     _, box = chapter.cells
-    assert "papermill book/cur.md cur.ipynb -p n 40 -p draws 3\n" in box.source
-    assert "{download}`cur.ipynb </executed/quick/cur.ipynb>`" in box.source
+    assert "papermill book/core.md core.ipynb -p n 40 -p draws 3\n" in box.source
+    assert "{download}`core.ipynb </executed/quick/core.ipynb>`" in box.source
     assert box.cell_type == "markdown"
     assert chapter.metadata.source_map == [7, 7]
     assert "recorded run" not in box.source
-    row = Status("cur", None, None, Standing("fresh"), provenance("cur"))
+    row = Status("queries", None, None, Standing("fresh"), provenance("queries"))
     told = run_it(row, {"n": 40}, [])
-    assert f"commit `{provenance('cur')['commit'][:7]}`; its record is fresh." in told
+    commit = provenance("queries")["commit"]
+    assert f"commit `{commit[:7]}`; its record is fresh." in told
     colophon = notebook()  # has no parameters
     _append_box(colophon, notebook(), page)
     assert len(colophon.cells) == 1
@@ -157,17 +159,17 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     path = tmp_path / "out/book/page.html"
     path.parent.mkdir(parents=True)
     path.write_text(f'  <link rel="preload" as="font" href="a.woff2" />\n{kept}')
-    notebook = tmp_path / "executed/standard/cur.ipynb"
+    notebook = tmp_path / "executed/standard/core.ipynb"
     notebook.parent.mkdir(parents=True)
     nbformat.write(executed(), notebook)
     (tmp_path / "book").mkdir()
-    (tmp_path / "_toc.yml").write_text("root: book/cur\n")
-    shutil.copy(BOOK.source("cur"), tmp_path / "book")
+    (tmp_path / "_toc.yml").write_text("root: book/core\n")
+    shutil.copy(BOOK.source("core"), tmp_path / "book")
     html = SimpleNamespace(format="html")
     app = SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "out", builder=html)
     _finish(app, None)
     assert path.read_text() == kept
-    offered = nbformat.read(tmp_path / "out/_sources/book/cur.ipynb", as_version=4)
+    offered = nbformat.read(tmp_path / "out/_sources/book/core.ipynb", as_version=4)
     assert offered == standalone(executed())
     assert (tmp_path / "out/_static/mathjax/tex-chtml.js").is_file()
 

@@ -16,7 +16,7 @@ from support.books import edit
 
 ROOT = Path(__file__).parents[2]
 SMS = "simlib/approximation/sms.py"
-TIKHONOV = "simlib/approximation/tikhonov.py"
+CUR = "simlib/approximation/cur.py"
 
 
 class Copy:
@@ -32,7 +32,7 @@ class Copy:
     def press(self, option):
         """Return what the press says of the record of one chapter."""
         code = "import sys\nfrom press import main\n\nsys.exit(main(sys.argv[1:]))"
-        command = [sys.executable, "-c", code, option, "sms_nystrom"]
+        command = [sys.executable, "-c", code, option, "ray_reexamined"]
         done = subprocess.run(
             command, cwd=self.root, env=self.environment, capture_output=True, text=True
         )
@@ -56,12 +56,12 @@ def test_edits_of_this_repository(tmp_path):
     assert as_it_is.startswith(("fresh", "confirmed"))
     for file, old, new in [
         (
-            TIKHONOV,
-            "def tikhonov(\n",
-            "def unused():\n    return 1\n\n\ndef tikhonov(\n",
+            CUR,
+            "def sicur(\n",
+            "def unused():\n    return 1\n\n\ndef sicur(\n",
         ),
-        (TIKHONOV, "Parameters\n", "Arguments\n"),
-        (TIKHONOV, "\n\ndef tikhonov(", "  # here\n\n\ndef tikhonov("),
+        (CUR, "Parameters\n", "Arguments\n"),
+        (CUR, "\n\ndef sicur(", "  # here\n\n\ndef sicur("),
     ]:
         text = (copy.root / file).read_text()
         assert copy.edited(file, (old, new)) == as_it_is
@@ -94,7 +94,7 @@ def test_edits_of_this_repository(tmp_path):
 
 def only_in_full(root):
     """Yield the blocks of the library that the full run reaches, and quick does not."""
-    folder = root / "book/results/sms_nystrom"
+    folder = root / "book/results/ray_reexamined"
     full, quick = (
         Inputs.read(read_part(folder, f"{part}.json")).code
         for part in ("provenance", "probe")

@@ -1,7 +1,7 @@
 """The Tikhonov core against SMS-Nyström and SiCUR, on data that no chapter shows.
 
 From the same entries, or as many calls: no cell above 1.02 and 1 times their mean
-error, and geometric means by family as stated for the chapter "Which core?".
+error, and geometric means by family as stated for the chapter on the core.
 """
 
 from functools import cache

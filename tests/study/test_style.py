@@ -15,10 +15,14 @@ matplotlib.use("agg")
 
 def test_no_two_methods_look_alike_that_can_be_in_one_figure():
     columns = "skeleton sicur stacur rpcholesky tikhonov anchored optimal"
+    tall = ["gram", "cholesky_qr", "lsqr", "Gram matrix", "Algorithm 1"]
     rooms = [
         ["nystrom", "nystrom_cv", "sms_nystrom", *columns.split()],
         ["tikhonov", "anchored", "nearest", "cosine", "BM25", "ANNCUR", "AXN"],
         ["nearest", "re-ranking", "NN-descent", "ANNCUR", "ADACUR"],
+        ["tikhonov", "tikhonov, nugget", "companion", "anchored"],
+        ["LAPACK", "sketch and solve", *tall],
+        ["Householder QR", "explicit product", *tall],
     ]
     for room in rooms:
         assert max(Counter(METHODS[name] for name in room).values()) == 1

@@ -1,10 +1,11 @@
-"""Recall, and one run of a method."""
+"""Recall, and searches at equal calls."""
 
 import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from study.trials import SEARCHES, recall, trial
+from simlib import Similarity
+from study.trials import SEARCHES, recall
 from support.matrices import rbf
 
 
@@ -26,19 +27,24 @@ def test_recall_of_other_neighbours():
     assert recall(K, named[::-1]) < 0.3
 
 
-def test_a_trial_pays_for_its_share():
+def test_searches_keep_to_their_limit():
     K = rbf(60)
-    assert trial("re-ranking", K, K, 0.3, (1, 3, 5)) == [1, 1, 1]
-    assert trial("re-ranking", K, K, 0.1, (1, 30)) is None
-    with_all = trial("rounds alone", K, None, 1.0, (1, 10))
-    assert with_all == [1, 1]
-    assert set(SEARCHES) > {"rounds", "ANNCUR", "ADACUR", "NN-descent", "random"}
+    for method, search in SEARCHES.items():
+        sim = Similarity.from_matrix(K)
+        indices = search(sim, 5, 500, K, rng=0)
+        assert sim.calls <= 500
+        assert indices.shape == (60, 5), method
+        assert recall(K, indices) > 0.2
+    assert set(SEARCHES) > {"nearest", "ANNCUR", "ADACUR", "NN-descent", "random"}
 
 
 def test_a_companion_helps():
     K = rbf(120)
-    found = [trial(m, K, K, 0.15, (5,), rng=0)[0] for m in ("rounds", "random")]
-    assert found[0] > 0.95 > 0.5 > found[1]
+    found = {
+        method: recall(K, SEARCHES[method](Similarity.from_matrix(K), 5, 1000, K, 0))
+        for method in ("nearest", "random")
+    }
+    assert found["nearest"] > 0.95 > 0.5 > found["random"]
 
 
 def test_refusals():
@@ -47,5 +53,3 @@ def test_refusals():
         recall(K, np.zeros((10, 2), int), 3)
     with pytest.raises(ValueError, match="do not fit K"):
         recall(K, np.zeros((9, 2), int))
-    with pytest.raises(KeyError):
-        trial("nothing", K, K, 0.9, (1,))

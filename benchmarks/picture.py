@@ -11,39 +11,36 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from press import recorded
-from press.style import COLOURS, CURVES, figure_style, plain_log
+from study.style import COLOURS, METHODS, figure_style, plain_log
 
 BOOK = Path(__file__).parents[1] / "book"
 PICTURE = BOOK / "_static" / "cost.png"
-ERRORS = {
-    "nystrom": CURVES["nystrom"],
-    "sms_nystrom": CURVES["sms_nystrom"],
-    "tikhonov": CURVES["tikhonov"],
-    "anchored": {"label": "anchored", "color": COLOURS["green"], "marker": "P"},
-}
-RECALLS = {
-    "NN-descent": {"color": COLOURS["blue"], "marker": "o", "label": "NN-descent"},
-    "re-ranking": {"color": COLOURS["black"], "marker": "s", "label": "re-ranking"},
-    "rounds": {"color": COLOURS["vermilion"], "marker": "D", "label": "nearest"},
-}
+ERRORS = ("nystrom", "sms_nystrom", "tikhonov", "anchored")
+RECALLS = ("NN-descent", "re-ranking", "nearest")
 
 
 def points():
     """Return the curves: panel -> name -> share of the pairs in per cent, mean."""
-    cells = recorded("sentences")["results"]["stsb"]
-    cells = [cell for name, cell in cells.items() if name.startswith("calls")]
-    curves = recorded("neighbors")["curves"]["stsb"]
+    calls, searches = recorded("sentences", "calls"), recorded("neighbors", "searches")
+    calls = calls[calls["items"] == "stsb"]
+    searches = searches[(searches.case == "stsb") & (searches.k == 10)]
     return {
         "errors": {
-            name: [
-                [100 * c[name]["share"][0], c[name]["symmetrised"][0]] for c in cells
-            ]
+            name: calls[calls.form == name]
+            .groupby("share")[["paid", "error"]]
+            .mean()
+            .mul([100, 1])
+            .to_numpy()
+            .tolist()
             for name in ERRORS
         },
         "recalls": {
             name: [
-                [100 * float(share), 100 * float(np.mean([draw[1] for draw in draws]))]
-                for share, draws in curves[name].items()
+                [100 * share, 100 * recall]
+                for share, recall in searches[searches.method == name]
+                .groupby("share")
+                .recall.mean()
+                .items()
             ]
             for name in RECALLS
         },
@@ -53,12 +50,14 @@ def points():
 def draw(shown):
     """Return the figure."""
     figure_style()
-    fig, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.2))
-    for ax, panel, looks in (
+    fig, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
+    for ax, panel, names in (
         (left, "errors", ERRORS),
         (right, "recalls", RECALLS),
     ):
-        for name, look in looks.items():
+        for name in names:
+            colour, marker = METHODS[name]
+            look = {"color": COLOURS[colour], "marker": marker, "label": name}
             ax.plot(*np.transpose(sorted(shown[panel][name])), **look)
         ax.set(xlabel="pairs evaluated, %", xscale="log")
         ax.xaxis.set_major_formatter("{x:g}")
@@ -68,7 +67,7 @@ def draw(shown):
     left.set(ylabel="relative error of the matrix", ylim=(0.08, 2))
     left.set_xticks([5, 10, 20, 40])
     right.set(ylabel="of the ten nearest found, %", ylim=(0, 100))
-    right.set_xticks([round(x, 1) for x, _ in sorted(shown["recalls"]["rounds"])])
+    right.set_xticks([round(x, 1) for x, _ in sorted(shown["recalls"]["nearest"])])
     return fig
 
 

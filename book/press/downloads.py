@@ -85,8 +85,10 @@ def standalone(notebook: "NotebookNode") -> "NotebookNode":
     }
 
     def value(found: re.Match[str]) -> str:
-        text = glued[found[1]]["text/plain"]
-        return format(ast.literal_eval(text), found[2] or "")
+        data = glued[found[1]]
+        if "text/plain" not in data:
+            return str(data["text/markdown"])
+        return format(ast.literal_eval(data["text/plain"]), found[2] or "")
 
     for cell in made.cells:
         if cell.cell_type != "markdown":

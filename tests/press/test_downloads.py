@@ -105,7 +105,7 @@ def test_a_chapter_ends_with_its_own_command(tmp_path):
 
 def executed():
     """A notebook whose text holds a value, a table and a figure of its cells."""
-    markdown = """An error of {glue:text}`error:.2f` on {glue:text}`where`.
+    markdown = """An error of {glue:text}`error:.2f` on {glue:text}`where`{glue:text}`note`.
 
 ```{glue:figure} front
 :name: fig-front
@@ -121,6 +121,7 @@ What to see: {glue:text}`where`.
     values = {
         "error": {"text/plain": "0.12345"},
         "where": {"text/plain": "'a sphere'"},
+        "note": {"text/markdown": ", *so*"},
         "front": {"image/svg+xml": "<svg/>", "text/plain": "<Figure>"},
         "table": {"text/markdown": "| a |\n|--:|\n| 1 |", "text/plain": "<Markdown>"},
     }
@@ -136,7 +137,7 @@ What to see: {glue:text}`where`.
 
 def test_a_notebook_that_is_taken_home_has_what_was_glued_in_its_text():
     found = standalone(executed())
-    text = """An error of 0.12 on a sphere.
+    text = """An error of 0.12 on a sphere, *so*.
 
 ![A line, rising](attachment:front.svg)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 WIDTH = 80  # of a line of the command
+HIDDEN = "application/papermill.record/"  # of what is glued and not shown
 
 _VALUE = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
 _BLOCK = re.compile(r"^(`{3,})\{glue:\w+\} *(\S+)\n(.*?)^\1 *$", re.S | re.M)
@@ -79,7 +80,9 @@ def standalone(notebook: "NotebookNode") -> "NotebookNode":
     made = deepcopy(notebook)
     outputs = [o for cell in made.cells for o in cell.get("outputs", ())]
     glued = {
-        output.metadata["scrapbook"]["name"]: output.data
+        output.metadata["scrapbook"]["name"]: {
+            mime.removeprefix(HIDDEN): data for mime, data in output.data.items()
+        }
         for output in outputs
         if "scrapbook" in output.get("metadata", {})
     }

@@ -120,7 +120,7 @@ What to see: {glue:text}`where`.
 """
     values = {
         "error": {"text/plain": "0.12345"},
-        "where": {"text/plain": "'a sphere'"},
+        "where": {"application/papermill.record/text/plain": "'a sphere'"},
         "note": {"text/markdown": ", *so*"},
         "front": {"image/svg+xml": "<svg/>", "text/plain": "<Figure>"},
         "table": {"text/markdown": "| a |\n|--:|\n| 1 |", "text/plain": "<Markdown>"},

@@ -105,7 +105,7 @@ def test_a_chapter_ends_with_its_own_command(tmp_path):
 
 def executed():
     """A notebook whose text holds a value, a table and a figure of its cells."""
-    markdown = """An error of {glue:text}`error:.2f` on {glue:text}`where`{glue:text}`note`.
+    markdown = """Error {glue:text}`error:.2f` on {glue:text}`where`{glue:text}`note`.
 
 ```{glue:figure} front
 :name: fig-front
@@ -137,7 +137,7 @@ What to see: {glue:text}`where`.
 
 def test_a_notebook_that_is_taken_home_has_what_was_glued_in_its_text():
     found = standalone(executed())
-    text = """An error of 0.12 on a sphere, *so*.
+    text = """Error 0.12 on a sphere, *so*.
 
 ![A line, rising](attachment:front.svg)
 

@@ -14,7 +14,7 @@ from .repository import Repository
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-WIDTH = 72  # of a line of the command
+WIDTH = 80  # of a line of the command
 HIDDEN = "application/papermill.record/"  # of what is glued and not shown
 
 _VALUE = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")

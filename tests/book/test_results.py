@@ -396,6 +396,28 @@ def test_no_contender_finds_two_points_more_than_nearest():
             assert ours >= bound
 
 
+def test_words_about_the_pairs_that_neighbours_take():
+    """Where the companion errs and where it is nearly the truth, for a recall of .8."""
+    searches = recorded("neighbors")["searches"]
+    ten = searches[searches.k == 10]
+    means = ten.groupby(["case", "method", "share"]).recall.mean()
+
+    def needed(case, method):
+        curve = means[case, method]
+        found = np.maximum.accumulate(curve)
+        return np.exp(np.interp(0.8, found, np.log(curve.index), right=np.inf))
+
+    others = set(ten.method) - {"nearest", "nearest alone"}
+    for case in set(ten.case):
+        best = min(needed(case, method) for method in others)
+        ratio = needed(case, "nearest") / best
+        if case in ("stsb", "mrpc", "rte", "edit"):
+            assert 0.4 < ratio < 0.7
+        else:
+            assert 0.9 < ratio <= 1
+        assert needed(case, "nearest alone") > 1.2 * needed(case, "nearest")
+
+
 def test_certain_neighbours_cost_a_small_part_of_the_pairs():
     results = recorded("neighbors")
     if "certain" not in results:

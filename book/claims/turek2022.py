@@ -259,7 +259,7 @@ def crossing(geodesic_distances):
     )
 
 
-@claim("Section 4.1", "Figure 1", kind="limit", chapter="geodesics")
+@claim("Section 4.1", "Figure 1", kind="holds", chapter="geodesics")
 def unregularised(geodesic_distances):
     """Without regularisation Nyström is orders of magnitude worse for all tests."""
     means, medians = (
@@ -330,11 +330,11 @@ def above_best(geodesic_distances):
     over = [
         mean(errors_of(geodesic_distances, mesh, "mean", "biharmonic", rank))
         / mean(errors_of(geodesic_distances, mesh, "mean", "optimal", rank))
-        for mesh, rank in product(MESHES, (100, 200, 500))
+        for mesh, rank in product(MESHES, (100, 200, 500, 1000))
     ]
     return [ratio > 100 for ratio in over], (
-        f"With 100 to 500 landmarks, {min(over):.0f} to {max(over):.0f} times: nearer "
-        "to two orders than to three."
+        f"With 100 to 1,000 landmarks, {min(over):.0f} to {max(over):.0f} times: "
+        "nearer to two orders than to three."
     )
 
 
@@ -369,14 +369,17 @@ def cusps(geodesic_distances):
     )
 
 
-@claim("Abstract", "Section 4.1", "Algorithm 1", kind="holds", chapter="geodesics")
+@claim("Abstract", "Section 4.1", "Algorithm 1", kind="limit", chapter="geodesics")
 def stable(geodesic_distances):
     """BHA is stable where other methods have numerical difficulties, and its operator
     has no parameters to tune."""
     known, widest = worst_draws(geodesic_distances)
+    known = [*known]
     return [ratio < 5 for ratio in known], (
-        "No draw is five times worse than the median of its draws, with the known "
-        f"operator; of unregularised Nyström the worst is {max(widest):,.0f} times."
+        "Stable is taken as no draw five times worse than the median of ten. With the "
+        f"known operator the worst is {max(known):.0f} times, with 50 landmarks, and "
+        f"{sorted(known)[-2]:.1f} times elsewhere; of unregularised Nyström "
+        f"{max(widest):,.0f} times."
     )
 
 
@@ -385,7 +388,7 @@ def worst_draws(geodesics):
     return (
         [
             max(draws) / median(draws)
-            for mesh, many in product(MESHES, NUMBERS[:4])  # of several draws
+            for mesh, many in product(MESHES, NUMBERS)
             for draws in [errors_of(geodesics, mesh, "mean", method, many, 1e-15)]
         ]
         for method in ("biharmonic", "nystrom")

@@ -56,7 +56,7 @@ document.addEventListener("DOMContentLoaded", () => {
       }
       told.textContent = text;
     };
-    form.addEventListener("input", show);
+    for (const event of ["input", "change"]) form.addEventListener(event, show);
     form.addEventListener("submit", (event) => event.preventDefault());
     (table.closest(".pst-scrollable-table-container") ?? table).before(form);
     show();

@@ -30,7 +30,7 @@ document.addEventListener("DOMContentLoaded", () => {
       }
       told.textContent = `${shown} of ${rows.length}`;
     };
-    form.addEventListener("input", show);
+    for (const event of ["input", "change"]) form.addEventListener(event, show);
     form.addEventListener("submit", (event) => event.preventDefault());
     const box = table.closest(".pst-scrollable-table-container") ?? table;
     box.before(form);

@@ -249,6 +249,53 @@ def until(ask, seconds=20):
     return answer
 
 
+def test_claims_are_found_by_words_and_by_verdict(driver):
+    from selenium.webdriver.support.ui import Select
+
+    driver.get((HTML / "book/song2024.html").as_uri())
+    find = driver.find_element
+    words, told = (
+        find("css selector", f".verdicts-filter {n}") for n in ("input", "output")
+    )
+    shown, every = map(int, told.text.split(" of "))
+    assert shown == every > 50
+    words.send_keys("theorem h.6")
+    some = int(told.text.split(" of ")[0])
+    assert 0 < some < 5
+    rows = driver.find_elements("css selector", "table.verdicts tbody tr")
+    left = [row.text for row in rows if row.is_displayed()]
+    assert len(left) == some
+    assert all("Theorem H.6" in text for text in left)
+    words.clear()
+    choice = Select(find("css selector", ".verdicts-filter select"))
+    choice.select_by_visible_text("remark")
+    cells = "table.verdicts tbody tr:not([hidden]) td:nth-child(4)"
+    left = driver.find_elements("css selector", cells)
+    assert {cell.text for cell in left} == {"remark"}
+
+
+def test_what_a_budget_buys(driver):
+    driver.get((HTML / "index.html").as_uri())
+    if "book/index" not in driver.current_url:
+        driver.get((HTML / "book/index.html").as_uri())
+    items, seconds, hours = driver.find_elements("css selector", ".calculator input")
+    told = driver.find_element("css selector", ".calculator output")
+    for field, value in ((items, "1000"), (seconds, "1"), (hours, "13.875")):
+        field.clear()
+        field.send_keys(value)
+    assert told.text.startswith("All 500,000 pairs take 140 hours.")  # 499 500 s
+    assert "50,000, 10 % of them: 49 landmarks, 100 pairs of each item." in told.text
+    table = driver.find_element("css selector", ".cell_output table").text
+    row = next(line for line in table.splitlines() if line.startswith("10 %"))
+    for value in row.split()[2:]:
+        assert f" {value}" in told.text
+    hours.clear()
+    hours.send_keys("1000")
+    assert "no approximation is needed" in told.text
+    items.clear()
+    assert told.text.startswith("Give two items or more")
+
+
 def test_the_slider_moves_by_arrow_keys(driver, tmp_path):
     from matplotlib.figure import Figure
     from selenium.webdriver.common.keys import Keys

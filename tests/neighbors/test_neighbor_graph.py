@@ -268,32 +268,36 @@ def test_a_hundred_thousand_items():
     """In groups of fifty; the companion sees them through noise."""
     n, k, each = 100_000, 10, 20
     rng = np.random.default_rng(0)
+
+    def unit(x):
+        return (x / np.linalg.norm(x, axis=1, keepdims=True)).astype(np.float32)
+
     x = rng.standard_normal((n // 50, 16))[rng.integers(n // 50, size=n)]
-    x = (x + 0.5 * rng.standard_normal((n, 16))).astype(np.float32)
-    noisy = x + 0.4 * rng.standard_normal((n, 16)).astype(np.float32)
+    x = unit(x + 0.5 * rng.standard_normal((n, 16)))
+    noisy = unit(x + 0.1 * rng.standard_normal((n, 16)))
     asked = 0
 
-    def distances(i, j):
+    def cosines(i, j):
         nonlocal asked
         asked += i.size
-        return np.linalg.norm(x[i] - x[j], axis=1)
+        return np.einsum("ij,ij->i", x[i], x[j])
 
-    sim = Similarity(np.arange(n), distances, batch="pairs", dtype=np.float32)
-    graph = nearest(sim, k, limit=each * n, cheap=noisy, distance=True, rng=0)
-    assert asked - 24 <= sim.calls <= each * n  # so many try whether it is symmetric
+    sim = Similarity(np.arange(n), cosines, batch="pairs", dtype=np.float32)
+    graph = nearest(sim, k, limit=each * n, cheap=noisy, rng=0)
+    assert asked == sim.calls + sim.checks
+    assert sim.calls <= each * n
     rows = rng.permutation(n)[:200]
-    exact = cdist(x[rows], x)
-    exact[np.arange(200), rows] = np.inf
-    true = np.argpartition(exact, k, axis=1)[:, :k]
-    hits = np.mean([np.isin(true[a], graph.indices[i]) for a, i in enumerate(rows)])
-    alone = noisy[rows] @ noisy.T - np.einsum("ij,ij->i", noisy, noisy) / 2
-    alone[np.arange(200), rows] = -np.inf
+    exact, alone = x[rows] @ x.T, noisy[rows] @ noisy.T
+    for values in (exact, alone):
+        values[np.arange(200), rows] = -np.inf
+    true = np.argpartition(-exact, k, axis=1)[:, :k]
     ranked = np.argpartition(-alone, 2 * each, axis=1)[:, : 2 * each]  # re-ranking
+    hits = np.mean([np.isin(true[a], graph.indices[i]) for a, i in enumerate(rows)])
     found = np.mean([np.isin(true[a], ranked[a]) for a in range(200)])
-    assert hits > max(0.9, found + 0.05)
+    assert hits > max(0.75, found + 0.15)
     assert all(np.unique(row).size == k for row in graph.indices[::97])
-    values = np.linalg.norm(x[rows, None] - x[graph.indices[rows]], axis=2)
-    np.testing.assert_allclose(graph.values[rows], values, rtol=1e-5)
+    values = np.take_along_axis(exact, graph.indices[rows].astype(int), axis=1)
+    np.testing.assert_allclose(graph.values[rows], values, atol=1e-6)
 
 
 @pytest.mark.parametrize(

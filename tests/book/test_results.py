@@ -320,7 +320,7 @@ def test_a_coarse_threshold_alone_makes_biharmonic_approximation_overtake():
         geodesics("bunny", "mean", "nystrom", cutoff) for cutoff in (1e-3, 1e-4)
     )
     assert known[2000] < coarse[2000] / 2
-    assert (known > papers).loc[100:].all()
+    assert (known > papers).all()
     assert (known / papers).loc[500:].is_monotonic_decreasing
     assert papers[2000] < geodesics_asymmetry()["bunny"] ** 2 / 5
 
@@ -376,16 +376,14 @@ def test_no_approximation_from_the_network_alone_reaches_the_bi_encoder():
 LEAST = {  # recall of the ten nearest from .02, .05 and .1 of the pairs
     "stsb": (0.55, 0.82, 0.94),
     "mrpc": (0.24, 0.45, 0.72),
-    "twitter": (0.77, 0.95, 0.99),
+    "twitter": (0.79, 0.95, 0.99),
     "edit": (0.55, 0.85, 0.94),
 }
 
 
 def test_no_contender_finds_two_points_more_than_nearest():
     """At equal calls, on sets where the limit pays for more than ten calls an item."""
-    searches = recorded("neighbors").get("searches")
-    if searches is None:
-        pytest.skip("not recorded yet")
+    searches = recorded("neighbors")["searches"]
     ten = searches[searches.k == 10]
     found = ten.pivot_table("recall", ["case", "share"], "method")
     others = found.drop(columns=["nearest", "nearest alone"])
@@ -421,8 +419,6 @@ def test_words_about_the_pairs_that_neighbours_take():
 
 def test_certain_neighbours_cost_a_small_part_of_the_pairs():
     results = recorded("neighbors")
-    if "certain" not in results:
-        pytest.skip("not recorded yet")
     certain, every = results["certain"], results["all_questions"]
     assert (certain["largest error"] < 1e-6).all()
     assert (certain.necessary <= certain.compared).all()
@@ -441,12 +437,11 @@ def test_certain_neighbours_cost_a_small_part_of_the_pairs():
 
 def test_similar_pairs_keep_their_promise():
     results = recorded("duplicates")
-    if not results:
-        pytest.skip("not recorded yet")
     promises = results["promises"].astype({"kept": int})
     part, whole = (promises[promises.part == of] for of in (True, False))
     for _, runs in part.groupby("records"):
         assert len(runs) == 200
+        assert (runs.promised >= 0.95).all()
         assert runs.kept.sum() >= 182
         assert (runs.found >= runs.promised).sum() >= 182
     assert (whole.groupby("records").calls.mean() <= 0.1).all()

@@ -55,16 +55,6 @@ def figure_style() -> None:
     plt.style.use(Path(__file__).with_name("book.mplstyle"))
 
 
-def plain_log(ax: Any) -> None:
-    """Give an axes a logarithmic vertical scale with plain numbers on it."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.yaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_minor_formatter(NullFormatter())
-
-
 def markdown_table(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Any:
     """Return a Markdown table to glue: floats with three significant digits.
 

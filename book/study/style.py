@@ -89,13 +89,16 @@ def looks(names: Iterable[str], column: str = "method") -> dict[str, Any]:
     """
     names = [*names]
     chosen = {name: METHODS[name] for name in names if name in METHODS}
-    for name in [name for name in names if name not in METHODS]:
-        colours = [colour for colour, _ in chosen.values()]
-        markers = [marker for _, marker in chosen.values()]
-        colour = next((c for c in COLOURS if c not in colours), None)
-        if colour is None:
-            raise ValueError(f"{len(names)} curves, and no colour left: use panels")
-        chosen[name] = colour, next(m for m in "osD^vPX*<>pdh" if m not in markers)
+    for name in names:
+        used = [{pair[k] for pair in chosen.values()} for k in (0, 1)]
+        colour = next((c for c in COLOURS if c not in used[0]), None)
+        marker = next((m for m in "osD^vPX*<>pdh" if m not in used[1]), None)
+        if name not in chosen:
+            if not (colour and marker):
+                raise ValueError(
+                    f"{len(names)} curves are more than colours: use panels"
+                )
+            chosen[name] = (colour, marker)
     return {
         "hue": column,
         "style": column,

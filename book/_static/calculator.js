@@ -26,9 +26,11 @@ document.addEventListener("DOMContentLoaded", () => {
     form.append(told);
     const round = (x, digits = 2) => Number(x.toPrecision(digits)).toLocaleString("en");
     const between = (share, column) => {  // linear in the logarithm of the share
-      const k = rows.findIndex((row) => row[0] >= share);
-      if (k < 1) return k ? null : share < rows[0][0] ? null : rows[0][column];
-      const [low, high] = [rows[k - 1], rows[k]];
+      const told = rows.filter((row) => Number.isFinite(row[column]));
+      const k = told.findIndex((row) => row[0] >= share);
+      if (k < 0 || share < told[0][0]) return null;
+      const [low, high] = [told[Math.max(k - 1, 0)], told[k]];
+      if (low === high) return high[column];
       const t = Math.log(share / low[0]) / Math.log(high[0] / low[0]);
       return low[column] + t * (high[column] - low[column]);
     };

@@ -289,6 +289,12 @@ def test_what_a_budget_buys(driver):
     row = next(line for line in table.splitlines() if line.startswith("10 %"))
     for value in row.split()[2:]:
         assert f" {value}" in told.text
+    assert "NaN" not in told.text
+    hours.clear()
+    hours.send_keys("4.1625")  # three per cent, for which no error is recorded
+    assert "nearest found 0." in told.text
+    assert "NaN" not in told.text
+    assert "error" not in told.text
     hours.clear()
     hours.send_keys("1000")
     assert "no approximation is needed" in told.text

@@ -509,6 +509,57 @@ def test_the_printed_formula_finds_the_transpose(mesh):
     assert geodesics(mesh, "heat", "X C', to K'")[2000] < 0.2 * floor
 
 
+def test_words_about_geodesics():
+    """Near vertices, cut-offs, columns, exact distances and short cuts."""
+    heat = recorded("geodesic_distances", "heat").set_index("mesh")
+    near = heat["nearest 1 %"] / heat["median"]
+    assert 2.5 < near.bunny < 3
+    assert near.drop("bunny").between(0.8, 1.25).all()
+    assert heat["median"].between(0.008, 0.051).all()
+    known = geodesics("bunny", "mean", "biharmonic")
+    swept = {c: geodesics("bunny", "mean", "nystrom", c) for c in (1e-2, 1e-15)}
+    assert (swept[1e-2].loc[500:] > known.loc[500:]).all()
+    assert (swept[1e-15].loc[100:] > known.loc[100:]).all()
+    for mesh in ("bunny", "cortex"):
+        known = geodesics(mesh, "mean", "biharmonic")
+        assert (geodesics(mesh, "mean", "nystrom").loc[100:] < known.loc[100:]).all()
+        columns = geodesics(mesh, "mean", "tikhonov")
+        assert (columns < known[columns.index]).all()
+    ratios = {
+        name: geodesics("sphere", "exact", name) / geodesics("sphere", "mean", name)
+        for name in ("biharmonic", "nystrom")
+    }
+    assert 3.5 < ratios["biharmonic"].max() < 4.5
+    assert ratios["nystrom"].max() > 3.5
+    penalty = {
+        mesh: geodesics(mesh, "mean", "from points")
+        / geodesics(mesh, "mean", "biharmonic")
+        for mesh in ("bunny", "cortex")
+    }
+    assert penalty["bunny"].min() < 1.05
+    assert 4 < penalty["bunny"].max() < 5.5
+    assert penalty["cortex"][50] > 3
+
+
+def test_words_about_the_price_of_an_error_on_roads():
+    """Hundreds and tens of times the calls, a hundred times the landmarks."""
+    answers = recorded("road_network", "answers").query("problem == 'roads'")
+    answers = answers[answers.kept.isna() | (answers.kept == answers.kept.min())]
+    by = ["method", "landmarks"]
+    means = answers.groupby(by)[["error", "calls"]].mean().reset_index()
+
+    def fewest(target, column):
+        enough = means[means.error <= target].sort_values("calls")
+        return enough.groupby("method")[column].first()
+
+    for target, times in ((1e-2, 200), (1e-3, 10)):
+        calls = fewest(target, "calls")
+        assert calls[["nystrom", "tikhonov"]].min() > times * calls.biharmonic
+    landmarks, calls = fewest(1e-4, "landmarks"), fewest(1e-4, "calls")
+    assert landmarks.biharmonic == pytest.approx(100 * landmarks.tikhonov, rel=0.05)
+    assert calls.biharmonic > calls.tikhonov
+
+
 def test_powers_keep_the_digits_that_are_claimed():
     """For a condition of a million and the fourth power."""
     errors = recorded("powers", "errors").query("b == 'generic' and j == 4")

@@ -414,7 +414,9 @@ def test_words_about_the_pairs_that_neighbours_take():
             assert 0.4 < ratio < 0.7
         else:
             assert 0.9 < ratio <= 1
-        assert needed(case, "nearest alone") > 1.2 * needed(case, "nearest")
+        without = needed(case, "nearest alone") / needed(case, "nearest")
+        least, most = {"rte": (1.2, 1.3), "pairs": (1.8, 2.1)}.get(case, (3, np.inf))
+        assert least < without <= most  # a quarter more, twice, three times or more
 
 
 def test_certain_neighbours_cost_a_small_part_of_the_pairs():

@@ -174,6 +174,16 @@ def test_words_about_what_is_worth_its_pairs():
     assert walk.value["alike, found"] > 0.9
 
 
+def test_words_about_intervals():
+    """At least nine times in ten on every matrix; less than half of the time."""
+    told = recorded("error_bars", "intervals")
+    told = told.assign(held=told.truth.between(told.low, told.high))
+    held = told.pivot_table("held", "matrix", "sample")
+    assert held.stratified.min() >= 0.9
+    assert held.uniform.idxmin() == "twitter_narrow"
+    assert held.uniform.min() < 0.5
+
+
 def test_words_about_growing_collections():
     """Falls, rises a little, stays level, less than the share."""
     growth = recorded("many_sentences", "growth")

@@ -174,6 +174,16 @@ def test_words_about_what_is_worth_its_pairs():
     assert walk.value["alike, found"] > 0.9
 
 
+def test_words_about_intervals():
+    """At least nine times in ten on every matrix; less than half of the time."""
+    told = recorded("error_bars", "intervals")
+    told = told.assign(held=told.truth.between(told.low, told.high))
+    held = told.pivot_table("held", "matrix", "sample")
+    assert held.stratified.min() >= 0.9
+    assert held.uniform.idxmin() == "twitter_narrow"
+    assert held.uniform.min() < 0.5
+
+
 def test_words_about_growing_collections():
     """Falls, rises a little, stays level, less than the share."""
     growth = recorded("many_sentences", "growth")
@@ -414,7 +424,9 @@ def test_words_about_the_pairs_that_neighbours_take():
             assert 0.4 < ratio < 0.7
         else:
             assert 0.9 < ratio <= 1
-        assert needed(case, "nearest alone") > 1.2 * needed(case, "nearest")
+        without = needed(case, "nearest alone") / needed(case, "nearest")
+        least, most = {"rte": (1.2, 1.3), "pairs": (1.8, 2.1)}.get(case, (3, np.inf))
+        assert least < without <= most  # a quarter more, twice, three times or more
 
 
 def test_certain_neighbours_cost_a_small_part_of_the_pairs():

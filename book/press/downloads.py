@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 WIDTH = 80  # of a line of the command
 HIDDEN = "application/papermill.record/"  # of what is glued and not shown
 
+_MATH = re.compile(r"^```\{math\}\n(?::.*\n)*\n*(.*?)\n```$", re.S | re.M)
+_LABEL = re.compile(r"^\([\w:-]+\)=\n", re.M)
 _VALUE = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
 _BLOCK = re.compile(r"^(`{3,})\{glue:\w+\} *(\S+)\n(.*?)^\1 *$", re.S | re.M)
 
@@ -75,9 +77,23 @@ Download: {links(files)}"""
     return f"{text}\n:::"
 
 
+def hide_values(notebook: "NotebookNode") -> None:
+    """Hide the outputs of cells that are glued into the text alone: all but figures."""
+    for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
+        data = output.get("data", {})
+        if "scrapbook" in output.get("metadata", {}) and "image/svg+xml" not in data:
+            output.data = {
+                HIDDEN + mime.removeprefix(HIDDEN): data[mime] for mime in data
+            }
+
+
 def standalone(notebook: "NotebookNode") -> "NotebookNode":
-    """Return an executed notebook whose text holds what its cells glued into it."""
+    """Return an executed notebook whose text holds what its cells glued into it.
+
+    Formulas are those of Jupyter's Markdown.
+    """
     made = deepcopy(notebook)
+    hide_values(made)
     outputs = [o for cell in made.cells for o in cell.get("outputs", ())]
     glued = {
         output.metadata["scrapbook"]["name"]: {
@@ -108,7 +124,8 @@ def standalone(notebook: "NotebookNode") -> "NotebookNode":
             alt = re.search(r"^:alt: (.*)$", options, re.MULTILINE)
             return f"![{alt[1] if alt else key}](attachment:{key}.svg)\n\n{caption}"
 
-        cell.source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
+        source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
+        cell.source = _LABEL.sub("", _MATH.sub(r"$$\n\1\n$$", source))
         if images:
             cell.attachments = images
     return made

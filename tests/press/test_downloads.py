@@ -151,8 +151,16 @@ What to see: a sphere.
     [(name, drawn)] = found.cells[0].attachments.items()
     assert name == "front.svg"
     assert base64.b64decode(drawn["image/svg+xml"]) == b"<svg/>"
-    assert found.cells[1:] == executed().cells[1:]
+    shown = [mime for output in found.cells[1].outputs for mime in output.data]
+    assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
     nbformat.validate(found)
+
+
+def test_a_notebook_that_is_taken_home_has_formulas_that_jupyter_knows():
+    text = "(sec:one)=\n## One\n\n```{math}\n:label: eq:one\na^2 \\,\n```\nAs $a$."
+    made = standalone(v4.new_notebook(cells=[v4.new_markdown_cell(text)]))
+    told = "## One\n\n$$\na^2 \\,\n$$\nAs $a$."
+    assert made.cells[0].source == told
 
 
 def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_path):
@@ -160,6 +168,9 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     path = tmp_path / "out/book/page.html"
     path.parent.mkdir(parents=True)
     path.write_text(f'  <link rel="preload" as="font" href="a.woff2" />\n{kept}')
+    download = tmp_path / "out/_downloads/1a2b/core.ipynb"
+    download.parent.mkdir(parents=True)
+    download.write_text("as it was executed")
     notebook = tmp_path / "executed/standard/core.ipynb"
     notebook.parent.mkdir(parents=True)
     nbformat.write(executed(), notebook)
@@ -172,6 +183,7 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     assert path.read_text() == kept
     offered = nbformat.read(tmp_path / "out/_sources/book/core.ipynb", as_version=4)
     assert offered == standalone(executed())
+    assert nbformat.read(download, as_version=4) == offered
     assert (tmp_path / "out/_static/mathjax/tex-chtml.js").is_file()
 
 

@@ -19,6 +19,7 @@ from .chapters import (
     code_cells,
     parameters,
     parse_chapter,
+    read_chapter,
     select,
     tags,
 )
@@ -269,10 +270,14 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
         shutil.copyfile(file, target)
     for page in select(repository):
         executed = nbformat.read(repository.notebook(page, _profile()), as_version=4)
+        notebook = read_chapter(repository.source(page))  # its words may be newer
+        merge(notebook, executed)
+        for number, cell in enumerate(notebook.cells):
+            cell.id = f"cell-{number}"  # the same in every build
         target = folder / f"_sources/book/{page}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)
         for path in (target, *folder.glob(f"_downloads/*/{page}.ipynb")):
-            nbformat.write(standalone(executed), path)
+            nbformat.write(standalone(notebook), path)
     for path in folder.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         path.write_text(_PRELOAD.sub("", text), encoding="utf-8")

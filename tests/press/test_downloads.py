@@ -176,13 +176,17 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     nbformat.write(executed(), notebook)
     (tmp_path / "book").mkdir()
     (tmp_path / "_toc.yml").write_text("root: book/core\n")
-    shutil.copy(BOOK.source("core"), tmp_path / "book")
+    words = "Newer words, {glue:text}`error:.2f`.\n\n```{code-cell}\nglue(...)\n```\n"
+    (tmp_path / "book/core.md").write_text(f"{HEAD}{words}")
     html = SimpleNamespace(format="html")
     app = SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "out", builder=html)
     _finish(app, None)
     assert path.read_text() == kept
     offered = nbformat.read(tmp_path / "out/_sources/book/core.ipynb", as_version=4)
-    assert offered == standalone(executed())
+    assert offered.cells[0].source == "Newer words, 0.12."
+    shown = [mime for output in offered.cells[1].outputs for mime in output.data]
+    assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
+    nbformat.validate(offered)
     assert nbformat.read(download, as_version=4) == offered
     assert (tmp_path / "out/_static/mathjax/tex-chtml.js").is_file()
 

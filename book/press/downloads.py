@@ -4,7 +4,7 @@ import ast
 import base64
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -87,10 +87,12 @@ def hide_values(notebook: "NotebookNode") -> None:
             }
 
 
-def standalone(notebook: "NotebookNode") -> "NotebookNode":
+def standalone(
+    notebook: "NotebookNode", macros: Mapping[str, str] | None = None
+) -> "NotebookNode":
     """Return an executed notebook whose text holds what its cells glued into it.
 
-    Formulas are those of Jupyter's Markdown.
+    Formulas are those of Jupyter's Markdown, without the macros of the book.
     """
     made = deepcopy(notebook)
     hide_values(made)
@@ -126,6 +128,9 @@ def standalone(notebook: "NotebookNode") -> "NotebookNode":
 
         source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
         cell.source = _LABEL.sub("", _MATH.sub(r"$$\n\1\n$$", source))
+        for name, tex in (macros or {}).items():
+            parts = re.split(rf"\\{name}(?![A-Za-z])", cell.source)
+            cell.source = tex.join(parts)
         if images:
             cell.attachments = images
     return made

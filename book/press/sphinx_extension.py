@@ -268,6 +268,7 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
     for target, file in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
+    macros = app.config.mathjax3_config["tex"]["macros"]
     for page in select(repository):
         executed = nbformat.read(repository.notebook(page, _profile()), as_version=4)
         notebook = read_chapter(repository.source(page))  # its words may be newer
@@ -277,7 +278,7 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
         target = folder / f"_sources/book/{page}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)
         for path in (target, *folder.glob(f"_downloads/*/{page}.ipynb")):
-            nbformat.write(standalone(notebook), path)
+            nbformat.write(standalone(notebook, macros), path)
     for path in folder.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         path.write_text(_PRELOAD.sub("", text), encoding="utf-8")

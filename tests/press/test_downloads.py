@@ -157,9 +157,11 @@ What to see: a sphere.
 
 
 def test_a_notebook_that_is_taken_home_has_formulas_that_jupyter_knows():
-    text = "(sec:one)=\n## One\n\n```{math}\n:label: eq:one\na^2 \\,\n```\nAs $a$."
-    made = standalone(v4.new_notebook(cells=[v4.new_markdown_cell(text)]))
-    told = "## One\n\n$$\na^2 \\,\n$$\nAs $a$."
+    text = "(sec:one)=\n## One\n\n```{math}\n:label: eq:one\na^2 \\,\n```\n"
+    text += "As $a \\in \\R$."
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell(text)])
+    made = standalone(notebook, {"R": "\\mathbb{R}"})
+    told = "## One\n\n$$\na^2 \\,\n$$\nAs $a \\in \\mathbb{R}$."
     assert made.cells[0].source == told
 
 
@@ -179,7 +181,10 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     words = "Newer words, {glue:text}`error:.2f`.\n\n```{code-cell}\nglue(...)\n```\n"
     (tmp_path / "book/core.md").write_text(f"{HEAD}{words}")
     html = SimpleNamespace(format="html")
-    app = SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "out", builder=html)
+    config = SimpleNamespace(mathjax3_config={"tex": {"macros": {}}})
+    app = SimpleNamespace(
+        srcdir=tmp_path, outdir=tmp_path / "out", builder=html, config=config
+    )
     _finish(app, None)
     assert path.read_text() == kept
     offered = nbformat.read(tmp_path / "out/_sources/book/core.ipynb", as_version=4)

@@ -10,7 +10,8 @@ document.addEventListener("DOMContentLoaded", () => {
     table.classList.add("verdicts");
     const rows = [...table.querySelectorAll("tbody tr")];
     for (const row of rows)
-      [...row.cells].forEach((cell, k) => cell.setAttribute("data-head", heads[k]));
+      for (const [k, cell] of [...row.cells].entries())
+        if (cell.textContent.trim()) cell.setAttribute("data-head", heads[k]);
     const verdict = (row) => row.cells[column].textContent.trim()
       .replace(/^holds in \d.*/, "holds in part").split(/;| \(/)[0];
     const kinds = [...new Set(rows.map(verdict))].sort();

@@ -382,12 +382,9 @@ def _joined(
 def _calibration(
     plan: Plan, cheap: Reading, dear: Reading, sim: SimilarityMatrix
 ) -> Callable[[ArrayLike], np.ndarray]:
-    """Return the isotonic regression of K on G, as a function.
-
-    What rounding tells apart, such as cosines of items with themselves, is equal.
-    """
+    """Return the isotonic regression of K on G, as a function."""
     x, y = (_off_diagonal(plan, read, sim) for read in (cheap, dear))
-    x = _rounded(x)
+    x = _rounded(x)  # what rounding tells apart, as cosines with itself, is equal
     x_rank, y_rank = rankdata(x), rankdata(y)
     rising = not x.size or (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0
     if not isinstance(sim.extent, tuple):
@@ -419,10 +416,7 @@ def _off_diagonal(plan: Plan, read: Reading, sim: SimilarityMatrix) -> np.ndarra
 
 
 def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return fewer knots of a monotone function where there are very many.
-
-    Of those whose values are nearly equal the first and the last stay, and every jump.
-    """
+    """Return every jump of a monotone function, and the ends of what is nearly even."""
     if knots.size <= 2 * LEVELS:
         return knots, values
     low, high = values.min(), values.max()

@@ -84,8 +84,14 @@ def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
     if values.dtype.kind == "O":
         with suppress(TypeError, ValueError, OverflowError):
             values = values.astype(float)
-    if values.dtype.kind not in kinds or not np.isfinite(values).all():
+    if values.dtype.kind not in kinds:
         raise ValueError(f"{name} must be real and finite numbers; got {values.dtype}.")
+    if not (good := np.isfinite(values)).all():
+        at = tuple(int(k) for k in np.argwhere(~good)[0])
+        where = f" at {list(at)}, the first of {np.sum(~good)}" if at else ""
+        raise ValueError(
+            f"{name} must be real and finite numbers; got {values[at]}{where}."
+        )
     return values
 
 
@@ -205,7 +211,10 @@ def one_collection(matrix: Any, what: str, instead: str = "") -> int:
 def a_pair(value: Any, name: str) -> tuple[Any, Any]:
     """Return what is told of the rows and of the columns of two collections."""
     if not isinstance(value, tuple | list) or len(value) != 2:
+        got = repr(value)
+        if (shape := getattr(value, "shape", None)) is not None:
+            got = f"one of shape {shape}"
         raise ValueError(
-            f"{name} of two collections is a pair, for rows and columns; got {value!r}."
+            f"{name} of two collections is a pair, for rows and columns; got {got}."
         )
     return value[0], value[1]

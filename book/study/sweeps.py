@@ -66,6 +66,11 @@ def sweep(
     """
     for name, values in axes.items():
         if isinstance(values, str | bytes):
+            if values[:1] in ("[", b"["):
+                raise TypeError(
+                    f"{name}={values!r} is a text, and no list. papermill reads lists "
+                    f"by -y, as in -y '{{shares: [0.1, 0.2]}}'."
+                )
             raise TypeError(f"{name}={values!r} is one value: pass [{values!r}]")
     grid = [dict(zip(axes, point, strict=True)) for point in product(*axes.values())]
     kept = Kept(run, keep) if keep is not None else None

@@ -35,8 +35,14 @@ def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
         columns = sim.column_items if two else None  # type: ignore[attr-defined]
         cheap = Similarity(sim.items, cheap, columns=columns, symmetric=sim.symmetric)
     elif not isinstance(cheap, Source) and two:
-        Z, W = a_pair(cheap, "`cheap`, if it is none of similarities,")
         m, n = sim.shape
+        if getattr(cheap, "shape", None) == (m, n):
+            raise ValueError(
+                f"`cheap` has a value for each of {m} rows and {n} columns: pass "
+                "Similarity.from_matrix(cheap, two=True). Otherwise it is a pair of "
+                "factors, for rows and columns."
+            )
+        Z, W = a_pair(cheap, "`cheap`, if it is none of similarities,")
         cheap = InnerProducts(_factor(Z, m, n), _factor(W, n, m))
     elif not isinstance(cheap, Source):
         cheap = InnerProducts(_factor(cheap, *sim.shape))

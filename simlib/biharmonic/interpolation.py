@@ -188,7 +188,8 @@ def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:
             f"{missing.size} of the {pieces} connected pieces have no landmark. The "
             f"first has {members.size} items, item {members[0]} among them: add one of "
             "them to the landmarks, or leave the piece out "
-            "(scipy.sparse.csgraph.connected_components finds the pieces)."
+            "(scipy.sparse.csgraph.connected_components finds the pieces). Pieces of a "
+            "mesh that only nearly meet are joined by merge_vertices with its `tol`."
         )
 
 

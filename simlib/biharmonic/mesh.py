@@ -6,26 +6,33 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 
-from simlib._checks import indices, numbers, shaped
+from simlib._checks import finite, indices, numbers, shaped
 
 __all__ = ["check_mesh", "merge_vertices"]
 
 
 def merge_vertices(
-    vertices: ArrayLike, faces: ArrayLike
+    vertices: ArrayLike, faces: ArrayLike, *, tol: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a triangle mesh with one vertex at each place, in O(n log n + m log m).
 
     Files for pictures store a vertex once for each texture or normal, or each triangle
-    with three vertices of its own. Nothing then joins the triangles on either side.
+    with three vertices of its own. Nothing then joins the triangles on either side. A
+    scanner's double vertices may differ in their last digits: choose a `tol` far below
+    the lengths of edges.
 
     Parameters
     ----------
     vertices : array of shape (n, 3)
-        Coordinates. Those are merged that are equal to the last bit: round them before.
+        Coordinates.
     faces : array of int, shape (m, 3)
         The vertices of each triangle.
+    tol : float, default=0.0
+        Vertices are merged that are no farther apart, or that a chain of such steps
+        joins; by default those equal to the last bit. Rounded coordinates are no
+        substitute: near vertices may round to different places.
 
     Returns
     -------
@@ -40,8 +47,8 @@ def merge_vertices(
     Raises
     ------
     ValueError, IndexError
-        Arrays of another shape or kind, coordinates that are not finite, no face; a
-        face that names no vertex.
+        Arrays of another shape or kind, coordinates that are not finite, no face, also
+        after a merge; a negative `tol`; a face that names no vertex.
 
     Examples
     --------
@@ -53,9 +60,22 @@ def merge_vertices(
     """
     points, triples = _as_mesh(vertices, faces)
     first, index = _places(points)
+    if finite(tol, "`tol`", least=0) > 0:
+        near = KDTree(points[first]).query_pairs(tol, output_type="ndarray").T
+        ones = np.ones(near.shape[1], bool)
+        joined = coo_array((ones, tuple(near)), shape=(first.size, first.size))
+        _, piece = connected_components(joined, directed=False)
+        _, kept, place = np.unique(piece, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(kept))
+        first, index = first[np.sort(kept)], rank[place][index]
     triples = index[triples]
     corners = np.sort(triples, axis=1)
     whole = (np.diff(corners, axis=1) > 0).all(axis=1)
+    if not whole.any():
+        raise ValueError(
+            "No triangle is left: each has vertices that are merged"
+            + (f" at `tol` {tol}." if tol else ".")
+        )
     _, once = np.unique(corners[whole], axis=0, return_index=True)
     return points[first], triples[whole][np.sort(once)], index
 

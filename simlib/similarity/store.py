@@ -219,9 +219,12 @@ def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
     for name in AGREE:
         if found.get(name) != wanted[name]:
             values = f", which is {found.get(name)} there and {wanted[name]} here"
+            two = " Of two collections the order of a pair counts." * (
+                name == "symmetric"
+            )
             raise StoreError(
                 f"{path} is the store of another similarity: it has not the same {name}"
-                f"{values}. Name another file, or pass what it was made with."
+                f"{values}.{two} Name another file, or pass what it was made with."
             )
 
 

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from simlib.biharmonic import (
+    biharmonic_operator,
     exact_geodesics,
     heat_geodesics,
+    interpolation,
     merge_vertices,
     mesh_laplacian,
 )
@@ -110,3 +112,32 @@ def test_merging():
 def test_faces_that_are_no_integers():
     with pytest.raises(ValueError, match="`faces` must be integers; got float64"):
         mesh_laplacian(np.eye(3), [[0.0, 1.0, 2.0]])
+
+
+def test_merging_within_a_tolerance():
+    mesh = bumpy_sphere(3)
+    exact, faces = soup(mesh.vertices, mesh.faces)
+    noise = np.random.default_rng(0).uniform(-1, 1, exact.shape)
+    scanned = exact + 1e-7 * noise
+    P = biharmonic_operator(*mesh_laplacian(scanned, faces))
+    with pytest.raises(ValueError, match="merge_vertices with its `tol`"):
+        interpolation(P, np.arange(50))
+    merged, triangles, index = merge_vertices(scanned, faces, tol=1e-5)
+    _, expected, numbers = merge_vertices(exact, faces)
+    np.testing.assert_array_equal(index, numbers)  # in the order of the first ones
+    np.testing.assert_array_equal(triangles, expected)
+    assert np.abs(merged[index] - exact).max() < 1e-6
+    chain = [[0, 0, 0], [0, 0, 0.5], [0, 0, 1], [5, 0, 0], [0, 5, 0]]
+    found = merge_vertices(chain, [[0, 3, 4], [2, 4, 3]], tol=0.6)
+    assert (found[1].tolist(), found[2].tolist()) == ([[0, 1, 2]], [0, 0, 0, 1, 2])
+    with pytest.raises(ValueError, match=r"No triangle is left.* at `tol` 10"):
+        merge_vertices(scanned, faces, tol=10)
+    with pytest.raises(ValueError, match="`tol` must be a finite number of at least 0"):
+        merge_vertices(scanned, faces, tol=-1)
+
+
+def test_what_is_not_finite_is_named():
+    vertices = bumpy_sphere(1).vertices.copy()
+    vertices[3:5, 1] = np.nan, np.inf
+    with pytest.raises(ValueError, match=r"got nan at \[3, 1\], the first of 2"):
+        mesh_laplacian(vertices, bumpy_sphere(1).faces)

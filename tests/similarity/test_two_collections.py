@@ -361,3 +361,12 @@ def test_a_killed_process_loses_one_request(tmp_path):
         assert len(known_pairs(sim)) == 8
         assert_array_equal(sim.columns(range(5)), table())
         assert sim.calls == 7
+
+
+def test_a_store_of_one_collection_is_none_of_two(tmp_path):
+    path = tmp_path / "s"
+    options = {"store": path, "function_id": "1"}
+    with Similarity(["a", "b"], lambda x, y: 1.0, **options) as sim:
+        sim.rows([0])
+    with pytest.raises(StoreError, match="Of two collections the order of a pair"):
+        Similarity(["a"], lambda x, y: 1.0, columns=["b"], **options)

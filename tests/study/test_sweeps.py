@@ -43,6 +43,8 @@ def test_an_error_names_its_point(n_jobs):
 
 
 def test_slips_are_told():
+    with pytest.raises(TypeError, match="is a text, and no list"):
+        sweep(abs, share="[0.1, 0.2]")
     with pytest.raises(TypeError, match=r"pass \['rte'\]"):
         sweep(squares, n="rte")
     with pytest.raises(TypeError, match="run gives int, but a row is a mapping"):

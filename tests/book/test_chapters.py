@@ -19,7 +19,7 @@ FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
 # Chapters whose code is still hidden.
 FOLDED = {
-    "colophon", "coreference", "document_classification", "index", "many_landmarks",
+    "colophon", "coreference", "index",
 }  # fmt: skip
 READ = [page for page in PAGES if page not in FOLDED]
 

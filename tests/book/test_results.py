@@ -266,51 +266,40 @@ def test_errors_of_sparse_interpolation_are_those_of_the_trial(by, kept):
         assert expected / 2 < ours[rows] < expected * 2
 
 
-def accuracies(name, part="small"):
-    """Recorded accuracies on a corpus, in per cent: a list of draws per method."""
-    return recorded("document_classification")[part][name]
+def classified(corpus):
+    """Recorded accuracies on a corpus, a row for each draw."""
+    accuracy = recorded("documents", "accuracy")
+    return accuracy[accuracy.corpus == corpus]
 
 
-@pytest.mark.parametrize("name", ["twitter", "ohsumed"])
-def test_no_approximation_classifies_better_than_the_exact_kernel(name):
+@pytest.mark.parametrize("corpus", ["twitter", "ohsumed", "newsgroups"])
+def test_no_approximation_classifies_better_than_the_exact_kernel(corpus):
     """Beyond the spread over draws and the sampling error of the test documents."""
-    found = accuracies(name)
-    n_test = {"twitter": 927, "ohsumed": 4043}[name]
-    (exact,) = found["wmd"]
-    sampling = 100 * np.sqrt(exact / 100 * (1 - exact / 100) / n_test)
-    for method in ("optimal", "sms_nystrom", "stacur", "sicur", "tikhonov", "raw"):
-        assert np.mean(found[method]) < exact + 2 * sampling
-
-
-@pytest.mark.parametrize("key", ["seen", "printed"])
-def test_correlations_of_error_and_accuracy_follow_from_the_points(key):
-    """The mean of Spearman's over the methods of one rank on one corpus."""
-    content = recorded("document_classification")
-    cells = {}
-    for name, method, rank, printed, seen, score in content["cloud"]:
-        error = {"printed": printed, "seen": seen}[key]
-        if method != "optimal" and error is not None:
-            cells.setdefault((name, rank), []).append((error, score))
-    assert len(cells) == 12
-    assert {len(points) for points in cells.values()} == {5 if key == "printed" else 6}
-    mean, _ = content[f"correlation_{key}"]
-    found = [spearmanr(points).statistic for points in cells.values()]
-    assert mean == pytest.approx(np.mean(found), abs=1e-6)
+    facts = recorded("documents", "facts").set_index("corpus")
+    found = classified(corpus).groupby(["method", "rank"]).accuracy.mean()
+    (exact,) = found["exact"]
+    sampling = np.sqrt(exact * (1 - exact) / facts.test[corpus])
+    for method in ("optimal", "sms_nystrom", "stacur", "sicur", "tikhonov", "no core"):
+        assert (found[method] < exact + 2 * sampling).all()
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_accuracy_of_words_on_recipes_is_that_of_scikit_learn():
     corpus = load_recipes(load_word_vectors("wordbridge-300"))
-    vectorizer = TfidfVectorizer(analyzer=list)
     train = [w for w, of in zip(corpus.documents, corpus.train, strict=True) if of]
-    machine = LinearSVC(dual=False, tol=0.01, max_iter=100)
-    machine.fit(vectorizer.fit_transform(train), corpus.labels[corpus.train])
     test = [w for w, of in zip(corpus.documents, corpus.train, strict=True) if not of]
+    search = recorded("documents", "search")
+    (C,) = search[(search.corpus == "recipes") & (search.method == "TF-IDF")].C
+    machine = LinearSVC(C=C, dual=False, tol=0.01, max_iter=1000)
+    vectorizer = TfidfVectorizer(analyzer=list)
+    machine.fit(vectorizer.fit_transform(train), corpus.labels[corpus.train])
     found = machine.score(vectorizer.transform(test), corpus.labels[~corpus.train])
-    content = recorded("many_landmarks")
-    assert content["n_train"] == len(train)
-    assert content["tfidf"] == pytest.approx(100 * found, abs=0.1)
+    facts = recorded("documents", "facts").set_index("corpus")
+    assert facts.training.recipes == len(train)
+    recipes = classified("recipes")
+    (told,) = recipes[recipes.method == "TF-IDF"].accuracy
+    assert told == pytest.approx(found, abs=0.001)
 
 
 def test_a_coarse_threshold_alone_makes_biharmonic_approximation_overtake():

@@ -4,7 +4,7 @@ import ast
 import base64
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 WIDTH = 80  # of a line of the command
 HIDDEN = "application/papermill.record/"  # of what is glued and not shown
 
+_MATH = re.compile(r"^```\{math\}\n(?::.*\n)*\n*(.*?)\n```$", re.S | re.M)
+_LABEL = re.compile(r"^\([\w:-]+\)=\n", re.M)
 _VALUE = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
 _BLOCK = re.compile(r"^(`{3,})\{glue:\w+\} *(\S+)\n(.*?)^\1 *$", re.S | re.M)
 
@@ -75,9 +77,25 @@ Download: {links(files)}"""
     return f"{text}\n:::"
 
 
-def standalone(notebook: "NotebookNode") -> "NotebookNode":
-    """Return an executed notebook whose text holds what its cells glued into it."""
+def hide_values(notebook: "NotebookNode") -> None:
+    """Hide the outputs of cells that are glued into the text alone: all but figures."""
+    for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
+        data = output.get("data", {})
+        if "scrapbook" in output.get("metadata", {}) and "image/svg+xml" not in data:
+            output.data = {
+                HIDDEN + mime.removeprefix(HIDDEN): data[mime] for mime in data
+            }
+
+
+def standalone(
+    notebook: "NotebookNode", macros: Mapping[str, str] | None = None
+) -> "NotebookNode":
+    """Return an executed notebook whose text holds what its cells glued into it.
+
+    Formulas are those of Jupyter's Markdown, without the macros of the book.
+    """
     made = deepcopy(notebook)
+    hide_values(made)
     outputs = [o for cell in made.cells for o in cell.get("outputs", ())]
     glued = {
         output.metadata["scrapbook"]["name"]: {
@@ -108,7 +126,11 @@ def standalone(notebook: "NotebookNode") -> "NotebookNode":
             alt = re.search(r"^:alt: (.*)$", options, re.MULTILINE)
             return f"![{alt[1] if alt else key}](attachment:{key}.svg)\n\n{caption}"
 
-        cell.source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
+        source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
+        cell.source = _LABEL.sub("", _MATH.sub(r"$$\n\1\n$$", source))
+        for name, tex in (macros or {}).items():
+            parts = re.split(rf"\\{name}(?![A-Za-z])", cell.source)
+            cell.source = tex.join(parts)
         if images:
             cell.attachments = images
     return made

@@ -2,7 +2,8 @@
 
 A name of a parameter or an attribute of what a docstring describes stays as it is. Any
 other is looked up among all that the reference documents, and has to be there. Under a
-function or a class stand the chapters that import it.
+function or a class stand the chapters that import it. A class is shown with what its
+own constructor takes, whatever a base class hides.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", find_uses)
     app.connect("autodoc-process-docstring", _link, priority=400)  # before Napoleon
     app.connect("autodoc-process-docstring", tell_uses, priority=600)  # after it
+    app.connect("autodoc-process-signature", _show)
     app.connect("autodoc-skip-member", _skip)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -90,6 +92,24 @@ def _link(
         return f":py:obj:`.{match[1]}`" if match[1] in linked else match[0]
 
     lines[:] = [_NAME.sub(link, line) for line in lines]
+
+
+def constructor(described: type) -> str:
+    """Return what a class takes, without types; nothing if it is not made by itself."""
+    made = inspect.getattr_static(described, "__init__")
+    if made.__module__.split(".")[0] != described.__module__.split(".")[0]:
+        return ""
+    _, *parameters = inspect.signature(made).parameters.values()
+    plain = [one.replace(annotation=one.empty) for one in parameters]
+    return str(inspect.Signature(plain))
+
+
+def _show(
+    app: Sphinx, what: str, name: str, described: Any, options: Any, *shown: str | None
+) -> tuple[str, None] | None:
+    """Look behind a `__new__` that takes all, as that of a LinearOperator."""
+    hidden = what == "class" and shown[0] == "(*args, **kwargs)"
+    return (constructor(described), None) if hidden else None
 
 
 def _skip(

@@ -19,11 +19,12 @@ from .chapters import (
     code_cells,
     parameters,
     parse_chapter,
+    read_chapter,
     select,
     tags,
 )
 from .confirmation import Status, describe, status
-from .downloads import links, record_files, run_it, standalone
+from .downloads import hide_values, links, record_files, run_it, standalone
 from .execution import ChapterError, press
 from .repository import Repository
 from .results import MIME
@@ -164,11 +165,13 @@ def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
     """Give the cells of a chapter the outputs of its executed notebook.
 
     The cell with a profile's parameters is put in place, folded as the chapter's own;
-    recorded values, which are for the press alone, are left out.
+    recorded values, which are for the press alone, are left out; what is glued and is
+    no figure is in the text alone.
     """
     for cell, done in zip(code_cells(notebook), code_cells(executed), strict=True):
         cell.execution_count = done.execution_count
         cell.outputs = [o for o in done.outputs if MIME not in o.get("data", {})]
+    hide_values(notebook)
     declared = [i for i, cell in enumerate(notebook.cells) if DECLARED in tags(cell)]
     for injected in (cell for cell in executed.cells if INJECTED in tags(cell)):
         place = declared[0] + 1
@@ -265,11 +268,17 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
     for target, file in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, target)
+    macros = app.config.mathjax3_config["tex"]["macros"]
     for page in select(repository):
         executed = nbformat.read(repository.notebook(page, _profile()), as_version=4)
+        notebook = read_chapter(repository.source(page))  # its words may be newer
+        merge(notebook, executed)
+        for number, cell in enumerate(notebook.cells):
+            cell.id = f"cell-{number}"  # the same in every build
         target = folder / f"_sources/book/{page}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)
-        nbformat.write(standalone(executed), target)
+        for path in (target, *folder.glob(f"_downloads/*/{page}.ipynb")):
+            nbformat.write(standalone(notebook, macros), path)
     for path in folder.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         path.write_text(_PRELOAD.sub("", text), encoding="utf-8")

@@ -125,7 +125,7 @@ def test_errors_with_a_companion_are_those_of_the_trial(case):
 
 
 def test_words_about_companions():
-    """Half of the cases, wins everywhere, may lose, a tenth to a third, all cases."""
+    """Half of the cases, wins everywhere, may lose, keeps its lead, all cases."""
     full = recorded("anchored")
     shown = full["errors"].pivot_table("error", ["case", "share"], "method")
     ours, plain = shown["anchored"].unstack(), shown["tikhonov"].unstack()
@@ -144,6 +144,8 @@ def test_words_about_companions():
     at = shown.xs(0.1, level="share")
     helps = at["w = 1"] < at["tikhonov"]
     assert ((left["K - B"] < left["K"]) == helps).all()
+    norms = tails[tails["rank"] == 0].pivot_table("left", "case", "matrix")
+    assert (norms["K - B"] < 1).all()
     roll = tails[tails.case.str.startswith("swiss_roll")]
     roll = roll.set_index(["matrix", "rank"]).left
     floor = roll["B", 100] - roll["K", 50]
@@ -172,6 +174,16 @@ def test_words_about_what_is_worth_its_pairs():
     assert (walk.share < 0.06).all()
     assert walk.value["nearest, found"] > walk.free["nearest, found"] + 0.1
     assert walk.value["alike, found"] > 0.9
+
+
+def test_words_about_intervals():
+    """At least nine times in ten on every matrix; less than half of the time."""
+    told = recorded("error_bars", "intervals")
+    told = told.assign(held=told.truth.between(told.low, told.high))
+    held = told.pivot_table("held", "matrix", "sample")
+    assert held.stratified.min() >= 0.9
+    assert held.uniform.idxmin() == "twitter_narrow"
+    assert held.uniform.min() < 0.5
 
 
 def test_words_about_growing_collections():
@@ -362,6 +374,22 @@ def test_no_approximation_from_the_network_alone_reaches_the_bi_encoder():
     assert sentences("stsb", 0.4, "companion", "pearson")[0] > 0.84
 
 
+def test_words_about_sentences():
+    """In every row larger on the judged pairs; most of it on MRPC and less on RTE."""
+    full = recorded("sentences")
+    few = full["calls"].query("form in ['tikhonov', 'anchored', 'optimal']")
+    few = few[few["items"] == "stsb"].groupby(["form", "share"])
+    errors = few[["error", "error of judged pairs"]].mean()
+    assert (errors["error of judged pairs"] > errors.error).all()
+    floors = full["floors"].groupby(["items", "form"])[["rounded", "threshold"]].mean()
+    best = floors.threshold.unstack()["mean of both orders"]
+    rest = floors.drop("mean of both orders", level="form")
+    lost = rest.rsub(best, axis=0, level="items")
+    assert (lost.threshold < 0.1 * lost.rounded).mrpc.all()
+    assert (lost.threshold < lost.rounded).rte.all()
+    assert (lost.threshold > 0.3 * lost.rounded).rte.all()
+
+
 LEAST = {  # recall of the ten nearest from .02, .05 and .1 of the pairs
     "stsb": (0.55, 0.82, 0.94),
     "mrpc": (0.24, 0.45, 0.72),
@@ -403,7 +431,9 @@ def test_words_about_the_pairs_that_neighbours_take():
             assert 0.4 < ratio < 0.7
         else:
             assert 0.9 < ratio <= 1
-        assert needed(case, "nearest alone") > 1.2 * needed(case, "nearest")
+        without = needed(case, "nearest alone") / needed(case, "nearest")
+        least, most = {"rte": (1.2, 1.3), "pairs": (1.8, 2.1)}.get(case, (3, np.inf))
+        assert least < without <= most  # a quarter more, twice, three times or more
 
 
 def test_certain_neighbours_cost_a_small_part_of_the_pairs():
@@ -496,6 +526,57 @@ def test_the_printed_formula_finds_the_transpose(mesh):
     found = geodesics(mesh, "heat", "X C'")[2000]
     assert found == pytest.approx(floor, rel=0.2)
     assert geodesics(mesh, "heat", "X C', to K'")[2000] < 0.2 * floor
+
+
+def test_words_about_geodesics():
+    """Near vertices, cut-offs, columns, exact distances and short cuts."""
+    heat = recorded("geodesic_distances", "heat").set_index("mesh")
+    near = heat["nearest 1 %"] / heat["median"]
+    assert 2.5 < near.bunny < 3
+    assert near.drop("bunny").between(0.8, 1.25).all()
+    assert heat["median"].between(0.008, 0.051).all()
+    known = geodesics("bunny", "mean", "biharmonic")
+    swept = {c: geodesics("bunny", "mean", "nystrom", c) for c in (1e-2, 1e-15)}
+    assert (swept[1e-2].loc[500:] > known.loc[500:]).all()
+    assert (swept[1e-15].loc[100:] > known.loc[100:]).all()
+    for mesh in ("bunny", "cortex"):
+        known = geodesics(mesh, "mean", "biharmonic")
+        assert (geodesics(mesh, "mean", "nystrom").loc[100:] < known.loc[100:]).all()
+        columns = geodesics(mesh, "mean", "tikhonov")
+        assert (columns < known[columns.index]).all()
+    ratios = {
+        name: geodesics("sphere", "exact", name) / geodesics("sphere", "mean", name)
+        for name in ("biharmonic", "nystrom")
+    }
+    assert 3.5 < ratios["biharmonic"].max() < 4.5
+    assert ratios["nystrom"].max() > 3.5
+    penalty = {
+        mesh: geodesics(mesh, "mean", "from points")
+        / geodesics(mesh, "mean", "biharmonic")
+        for mesh in ("bunny", "cortex")
+    }
+    assert penalty["bunny"].min() < 1.05
+    assert 4 < penalty["bunny"].max() < 5.5
+    assert penalty["cortex"][50] > 3
+
+
+def test_words_about_the_price_of_an_error_on_roads():
+    """Hundreds and tens of times the calls, a hundred times the landmarks."""
+    answers = recorded("road_network", "answers").query("problem == 'roads'")
+    answers = answers[answers.kept.isna() | (answers.kept == answers.kept.min())]
+    by = ["method", "landmarks"]
+    means = answers.groupby(by)[["error", "calls"]].mean().reset_index()
+
+    def fewest(target, column):
+        enough = means[means.error <= target].sort_values("calls")
+        return enough.groupby("method")[column].first()
+
+    for target, times in ((1e-2, 200), (1e-3, 10)):
+        calls = fewest(target, "calls")
+        assert calls[["nystrom", "tikhonov"]].min() > times * calls.biharmonic
+    landmarks, calls = fewest(1e-4, "landmarks"), fewest(1e-4, "calls")
+    assert landmarks.biharmonic == pytest.approx(100 * landmarks.tikhonov, rel=0.05)
+    assert calls.biharmonic > calls.tikhonov
 
 
 def test_powers_keep_the_digits_that_are_claimed():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import simlib
-from press.references import references
+from press.references import constructor, references
 from study.datasets import DataNotFoundError
 from support.public import look_up, public_names
 
@@ -179,3 +179,9 @@ def what_it_lacks(error):
     if isinstance(error, ModuleNotFoundError) and not error.name.startswith("simlib"):
         return error.name
     raise error
+
+
+def test_the_reference_shows_what_a_class_takes():
+    assert constructor(simlib.LowRank).startswith("(left, core, right=None, *, resid")
+    assert constructor(look_up("simlib.regression.sketch.Sketch")) == "(m, n)"
+    assert constructor(look_up("simlib.similarity.SimilarityMatrix")) == ""

@@ -151,8 +151,18 @@ What to see: a sphere.
     [(name, drawn)] = found.cells[0].attachments.items()
     assert name == "front.svg"
     assert base64.b64decode(drawn["image/svg+xml"]) == b"<svg/>"
-    assert found.cells[1:] == executed().cells[1:]
+    shown = [mime for output in found.cells[1].outputs for mime in output.data]
+    assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
     nbformat.validate(found)
+
+
+def test_a_notebook_that_is_taken_home_has_formulas_that_jupyter_knows():
+    text = "(sec:one)=\n## One\n\n```{math}\n:label: eq:one\na^2 \\,\n```\n"
+    text += "As $a \\in \\R$."
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell(text)])
+    made = standalone(notebook, {"R": "\\mathbb{R}"})
+    told = "## One\n\n$$\na^2 \\,\n$$\nAs $a \\in \\mathbb{R}$."
+    assert made.cells[0].source == told
 
 
 def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_path):
@@ -160,18 +170,29 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     path = tmp_path / "out/book/page.html"
     path.parent.mkdir(parents=True)
     path.write_text(f'  <link rel="preload" as="font" href="a.woff2" />\n{kept}')
+    download = tmp_path / "out/_downloads/1a2b/core.ipynb"
+    download.parent.mkdir(parents=True)
+    download.write_text("as it was executed")
     notebook = tmp_path / "executed/standard/core.ipynb"
     notebook.parent.mkdir(parents=True)
     nbformat.write(executed(), notebook)
     (tmp_path / "book").mkdir()
     (tmp_path / "_toc.yml").write_text("root: book/core\n")
-    shutil.copy(BOOK.source("core"), tmp_path / "book")
+    words = "Newer words, {glue:text}`error:.2f`.\n\n```{code-cell}\nglue(...)\n```\n"
+    (tmp_path / "book/core.md").write_text(f"{HEAD}{words}")
     html = SimpleNamespace(format="html")
-    app = SimpleNamespace(srcdir=tmp_path, outdir=tmp_path / "out", builder=html)
+    config = SimpleNamespace(mathjax3_config={"tex": {"macros": {}}})
+    app = SimpleNamespace(
+        srcdir=tmp_path, outdir=tmp_path / "out", builder=html, config=config
+    )
     _finish(app, None)
     assert path.read_text() == kept
     offered = nbformat.read(tmp_path / "out/_sources/book/core.ipynb", as_version=4)
-    assert offered == standalone(executed())
+    assert offered.cells[0].source == "Newer words, 0.12."
+    shown = [mime for output in offered.cells[1].outputs for mime in output.data]
+    assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
+    nbformat.validate(offered)
+    assert nbformat.read(download, as_version=4) == offered
     assert (tmp_path / "out/_static/mathjax/tex-chtml.js").is_file()
 
 

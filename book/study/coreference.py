@@ -41,7 +41,6 @@ __all__ = [
     "conll_f1",
     "lea",
     "muc",
-    "without_singletons",
 ]
 
 
@@ -163,23 +162,6 @@ def conll_f1(key: ArrayLike, response: ArrayLike) -> float:
     table = _contingency(key, response)
     scores = _both(_links, *table), _both(_shared, *table), _paired(*table)
     return sum(score.f1 for score in scores) / 3
-
-
-def without_singletons(labels: ArrayLike) -> np.ndarray:
-    """Return labels in which a mention that is alone in its cluster has -1.
-
-    For arguments of `muc`, whose errors these are; of key and response, it leaves
-    singletons out on both sides.
-
-    Examples
-    --------
-    >>> from study.coreference import without_singletons
-    >>> without_singletons([5, 2, 5, 7]).tolist()
-    [5, -1, 5, -1]
-    """
-    labels = _labels(labels, "labels")
-    _, of, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return np.where(counts[of] > 1, labels, -1)
 
 
 def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:

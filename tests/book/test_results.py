@@ -669,3 +669,54 @@ def test_words_about_landmarks_of_either_side():
     assert splits["ten best"].max() < 0.5
     right = recorded("queries", "links").set_index("compared").right
     assert 0.7 < (right[10] - right[1]) / (right[1092] - right[1]) < 0.8
+
+
+def test_words_about_coreference():
+    """The cosines are ahead; nine tenths; the best of those without a companion."""
+    full = recorded("coreference")
+    known = full["known"].set_index(["kind", "who"])
+    scores = known[["conll", "agreement"]].unstack()
+    assert (scores.conll.cosines > scores.conll.network).all()
+    curves = full["curves"]
+    means = curves.groupby(["kind", "share", "method"]).mean(numeric_only=True)
+    agreement = means.same_kept.unstack()
+    landmarks = ["nystrom", "sms_nystrom", "spectral", "sicur", "stacur", "tikhonov"]
+    for kind, least in (("event", 0.96), ("entity", 0.89)):
+        fifth = agreement.loc[kind, 0.2]
+        assert least < fifth.refined < least + 0.03
+        assert fifth[landmarks].max() < scores.agreement.cosines[kind]
+        assert fifth[landmarks].max() < fifth.truncated + 0.005
+        assert fifth[landmarks].max() < fifth.anchored < fifth.refined
+        assert fifth.refined - 0.02 < fifth.highest < fifth.refined + 0.005
+    assert agreement.nearest["entity", 0.2] < agreement.anchored["entity", 0.2]
+    assert agreement.loc["event", 0.2][["nearest", "highest"]].min() > 0.95
+    chosen = means.chosen.unstack().loc["entity", 0.2]
+    assert chosen.anchored > chosen.refined + 0.02
+    rules = ["sms_nystrom", "spectral", "frobenius", "twice"]
+    assert np.ptp(means.chosen.unstack().loc["event", 0.2][rules]) < 0.01
+    assert np.ptp(means.kept.unstack().loc["event", 0.2][rules]) > 0.05
+
+
+def test_words_about_errors_of_scores_of_mentions():
+    """On events the wrong pairs tell the F1 much better than the relative error."""
+    curves = recorded("coreference", "curves")
+    theirs = ["nystrom", "sms_nystrom", "spectral", "skeleton", "sicur", "stacur"]
+    some = curves[curves.method.isin(theirs)]
+    ranks = some.groupby("kind")[["error", "wrong", "kept", "same_kept"]].rank()
+    rho = ranks.groupby(some.kind).corr()
+    assert rho.kept["event", "wrong"] < rho.kept["event", "error"] - 0.25
+    assert abs(rho.kept["entity", "wrong"] - rho.kept["entity", "error"]) < 0.1
+    assert rho.same_kept["entity", "wrong"] < rho.same_kept["entity", "error"] - 0.1
+
+
+def test_words_about_all_mentions_at_once():
+    full = recorded("coreference")
+    means = full["opens"].groupby(["kind", "share", "method"]).mean(numeric_only=True)
+    levels = full["levels"].set_index(["kind", "method"])
+    for kind in ("event", "entity"):
+        same, f1 = (means[name].unstack().loc[kind] for name in ("agreement", "F1"))
+        assert 0.87 < same.refined[0.01] < 0.92 < same.refined[0.02]
+        assert (same.drop(columns="refined").max(axis=1) < same.refined).all()
+        exact, free = levels.F1[kind, "all pairs"], levels.F1[kind, "cosines"]
+        assert exact < f1.refined[0.1] < f1.refined[0.005]
+        assert f1.refined.max() < free

@@ -632,9 +632,6 @@ STUDY = {
         )
     ],
     "cosines": [Entry(mentions.cosines, {"embeddings": TALL[:, :2]})],
-    "without_singletons": [
-        Entry(coreference.without_singletons, {"labels": [0, 1, 1]})
-    ],
     "PairNetwork": [Entry(NETWORK, {"x": TALL, "y": TALL[:3]}, linear=True)],
     "train_pair_network": [
         Entry(

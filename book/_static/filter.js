@@ -1,5 +1,7 @@
 // A search field and a choice of verdicts above the tables of what papers claim.
 // Without it they are plain tables.
+const PLACE = "(?:algorithm|appendix|definition|fact|figure|lemma|section|table|theorem)";
+const WORDS = new RegExp(`${PLACE} [\\w.]+|\\S+`, "g"); // "figure 3" is one word
 document.addEventListener("DOMContentLoaded", () => {
   for (const table of document.querySelectorAll("table")) {
     const heads = [...table.querySelectorAll("thead th")].map((th) => th.textContent);
@@ -8,8 +10,10 @@ document.addEventListener("DOMContentLoaded", () => {
     table.classList.add("verdicts");
     const rows = [...table.querySelectorAll("tbody tr")];
     for (const row of rows)
-      [...row.cells].forEach((cell, k) => cell.setAttribute("data-head", heads[k]));
-    const verdict = (row) => row.cells[column].textContent.trim().split(/;| in \d| \(/)[0];
+      for (const [k, cell] of [...row.cells].entries())
+        if (cell.textContent.trim()) cell.setAttribute("data-head", heads[k]);
+    const verdict = (row) => row.cells[column].textContent.trim()
+      .replace(/^holds in \d.*/, "holds in part").split(/;| \(/)[0];
     const kinds = [...new Set(rows.map(verdict))].sort();
     const form = document.createElement("form");
     form.className = "verdicts-filter";
@@ -19,7 +23,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const [find, choice, told] = form.querySelectorAll("input, select, output");
     for (const kind of kinds) choice.add(new Option(kind));
     const show = () => {
-      const words = find.value.toLowerCase().split(/\s+/);
+      const words = find.value.toLowerCase().match(WORDS) ?? [];
       let shown = 0;
       for (const row of rows) {
         const text = row.textContent.toLowerCase();

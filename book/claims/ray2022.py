@@ -1,9 +1,12 @@
 """Claims of Ray et al. (2022), and what became of them."""
 
 from functools import partial
+from itertools import combinations
 from math import log
 from random import Random
 from statistics import fmean as mean
+
+import numpy as np
 
 from .verdicts import claim, item, mean_of, median, most, typical, where
 
@@ -24,6 +27,17 @@ def at(core, matrix, method, share=0.1, of=median):
     """Return the median error over the draws, from a share of the pairs."""
     table = core.errors if share in (0.05, 0.1, 0.2) else core.larger
     return float(of(where(table, matrix=matrix, method=method, share=share).error))
+
+
+def with_landmarks(core, matrix, method, landmarks):
+    """Return the median error with so many landmarks, between those recorded."""
+    tables = (
+        where(t, matrix=matrix, method=method) for t in (core.errors, core.larger)
+    )
+    medians = {
+        n: e for t in tables for n, e in t.groupby("landmarks").error.median().items()
+    }
+    return float(np.interp(landmarks, *zip(*sorted(medians.items()), strict=True)))
 
 
 def rank_correlations(spread):
@@ -92,6 +106,8 @@ def few_negative(similarity_matrices):
         for m in ("stsb", "mrpc", "rte", "twitter", "edit")
     ]
     return cases, (
+        "Few is taken as less than a quarter, and of large magnitude as a mass of "
+        "0.15 of the norm. "
         f"At most {100 * facts.negative.max():.0f} % of the eigenvalues are negative. "
         "Their share depends on the number of items; their mass, which does not so "
         f"much, is {facts['negative mass'].stsb:.3f} of the norm on STS-B, "
@@ -182,8 +198,8 @@ def asymmetric_scorer(coreference, sentences, similarity_matrices):
 
 @claim("Section 1.3", kind="holds", chapter="similarity")
 def any_guarantee():
-    """No method with worst-case guarantees on general matrices can run in less than n²
-    time."""
+    """No method with non-trivial worst-case guarantees on general matrices can run in
+    less than n² time."""
     return (
         "An argument, not a measurement, and right; all mass may be in one entry that "
         "was not read."
@@ -221,13 +237,14 @@ def distillation(sentences):
 
 @claim("Section 2.1", kind="holds", chapter="nystrom")
 def exact_low_rank(nystrom):
-    """If rank(K) is at most s, Nyström is exact."""
+    """If rank(K) is at most s, Nyström is exact, as long as the rows of B, where K = B
+    Bᵀ, are linearly independent at the landmarks."""
     cases = [value < 1e-8 for value in nystrom.low_rank.values()]
     return cases, (
         "With 10 landmarks of a matrix of rank 10 the relative error is "
         f"{nystrom.low_rank.definite:.0e}, and {nystrom.low_rank.indefinite:.0e} where "
-        "four of its eigenvalues are negative: the identity asks no sign, only that W "
-        "has the rank of K."
+        "four of its eigenvalues are negative. The identity asks no sign, only that W "
+        "has the rank of K. (That s rows are independent needs a rank of s, no less.)"
     )
 
 
@@ -278,8 +295,8 @@ def interlacing(nystrom):
 
 @claim("Section 2.2", "Figure 2", kind="holds", chapter="nystrom")
 def small_eigenvalues(nystrom):
-    """A major reason for the instability is eigenvalues of W near zero, of which
-    indefinite matrices have many and the tweets few."""
+    """A major reason for the instability seems to be eigenvalues of W near zero, of
+    which the tweets have many fewer than STS-B and MRPC."""
     near_zero = nystrom.spread.groupby("matrix")["near zero"].mean()
     correlation = rank_correlations(nystrom.spread)
     cases = [
@@ -311,24 +328,29 @@ def fails(core, nystrom):
     """Classic Nyström performs well on the PSD and the Twitter matrix and completely
     fails on the others."""
     stsb = where(nystrom.spread, matrix="stsb").error
+
+    def over(matrix, share):
+        best = at(core, matrix, "tikhonov", share, of=mean)
+        return at(core, matrix, "nystrom", share, of=mean) / best
+
+    failed = [over(m, share) > 2 for m in ("stsb", "mrpc") for share in PART]
     cases = [
         [
-            at(core, m, "nystrom") < 1.2 * at(core, m, "tikhonov")
+            over(m, share) <= 2
             for m in ("gaussian", "uniform", "twitter")
+            for share in PART
         ],
-        [
-            at(core, m, "nystrom") > 2 * at(core, m, "tikhonov")
-            for m in ("stsb", "mrpc")
-        ],
+        failed,
     ]
     return cases, (
         "It gambles. Untruncated, with 200 landmarks of STS-B, the median error is "
         f"{stsb.median():.2f}, and one draw in ten is above {stsb.quantile(0.9):.1f}. "
-        "To fail is taken as twice the median error "
-        "of the Tikhonov core at a tenth of the pairs, "
-        f"{at(core, 'stsb', 'tikhonov'):.2f} on STS-B, where Nyström has "
-        f"{at(core, 'stsb', 'nystrom'):.2f}. A cut-off of a hundredth, at no "
-        "call, lowers it much; the text names no cut-off."
+        "Well is taken as at most twice the error of the Tikhonov core for as many "
+        "pairs, to fail as more, in the mean of the draws, as in the paper: on STS-B "
+        f"and MRPC Nyström fails at {sum(failed):d} of {len(failed):d} budgets, and "
+        f"has {at(core, 'stsb', 'nystrom', of=mean):.2f} on STS-B at a tenth of the "
+        f"pairs, that core {at(core, 'stsb', 'tikhonov', of=mean):.2f}. A cut-off of a "
+        "hundredth, at no call, lowers it much; the text names no cut-off."
     )
 
 
@@ -362,29 +384,36 @@ def linear_calls(ray_reexamined):
 @claim("Abstract", "Section 1.2", "Section 5", kind="limit", chapter="ray")
 def sublinear(paper):
     """The algorithm runs in time sublinear in the size of the matrix."""
-    cases = [
-        [
-            2 * s < paper(items)
-            for items, s in (
-                ("items_stsb", 700),
-                ("items_mrpc", 500),
-                ("items_rte", 450),
-            )
-        ],
-        [
-            s * s < paper(items)
-            for items, s in (
-                ("items_stsb", 250),
-                ("items_mrpc", 100),
-                ("items_rte", 100),
-            )
-        ],
-    ]
+    n = {m: paper(f"items_{m}") for m in RANKS}
+    cases = [[2 * s < n[m] for s in RANKS[m]] for m in RANKS]
+    large = sum(s * s > n[m] for m in RANKS for s in RANKS[m])
     return cases, (
-        "For s fixed and n large. Of the paper's own ranks the largest on MRPC and RTE "
-        "read the whole matrix, as 2s is more than n, and even the smallest has $n s^2 "
-        f"> n^2$: {250**2 / paper('items_stsb'):.0f} times on STS-B, "
-        f"{100**2 / paper('items_rte'):.0f} times on RTE. What is saved are calls."
+        "For s fixed and n large. Counted in similarities it reads a share of 2s/n, "
+        f"with the paper's lowest ranks {200 * 250 / n['stsb']:.0f} % on STS-B and "
+        f"{200 * 100 / n['rte']:.0f} % on RTE; with the largest on MRPC and RTE, where "
+        "2s is more than n, the whole matrix. The algebra takes n s², more than the n² "
+        f"of the entries at {large:d} of the paper's 9 ranks, but an operation is "
+        "little beside a pass through a network."
+    )
+
+
+@claim("Section 2.1", kind="holds", chapter="core")
+def near_low_rank(core, ray_reexamined):
+    """If K is close to low rank, Nyström still generally yields a very good
+    approximation."""
+    rank_one = ray_reexamined.matrices.set_index("matrix")["rank one"]
+    cases = most(
+        bool(at(core, m, "nystrom", share) < 1.05 * rank_one[m])
+        for m in ("uniform", "twitter")
+        for share in PART
+    )
+    return cases, (
+        "Very good is taken as the error of the best matrix of rank one, on two "
+        "matrices that are PSD, which the section is about, and near one of rank one: "
+        f"{rank_one.uniform:.3f} on the uniform matrix and {rank_one.twitter:.2f} on "
+        "the tweets, where Nyström has "
+        f"{at(core, 'uniform', 'nystrom'):.3f} and "
+        f"{at(core, 'twitter', 'nystrom'):.2f} at a tenth of the pairs."
     )
 
 
@@ -407,7 +436,7 @@ def psd_core(nystrom):
     )
 
 
-@claim("Algorithm 1, step 6", kind="error", chapter="ray")
+@claim("Algorithm 1, step 6", kind="misprint", chapter="ray")
 def maximum(ray_reexamined):
     """The shift is e = −α λmin of the sampled block."""
     few = {"table": ray_reexamined.shift, "share": 0.05}
@@ -418,9 +447,10 @@ def maximum(ray_reexamined):
     }
     cases = [value <= 1.05 for value in factor.values()]
     return cases, (
-        "It lacks a maximum with zero, which the code has: the shift of a positive "
-        "definite block is negative. On the Gaussian matrix that multiplies the error "
-        f"by {factor['gaussian']:.2f}, on the uniform one by {factor['uniform']:.2g}."
+        "It lacks a maximum with zero, which the authors' code in Python has: the "
+        "shift of a positive definite block is negative. On the Gaussian matrix that "
+        f"multiplies the error by {factor['gaussian']:.2f}, on the uniform one by "
+        f"{factor['uniform']:.2g}."
     )
 
 
@@ -442,21 +472,27 @@ def placement(ray_reexamined):
 
 
 @claim("Section 2.3", "Algorithm 1, step 9", kind="limit", chapter="ray")
-def shifted_answer(ray_reexamined):
-    """An approximation of K + eI serves as one of K."""
+def shifted_answer(nystrom, ray_reexamined):
+    """If |λmin| is not too large, Nyström of the shifted matrix is a good approximation
+    of K itself."""
     some = where(ray_reexamined.shift, share=0.2)
     cases = [
         typical(some, matrix=m, rule="landmarks")
-        <= 1.02 * typical(some, matrix=m, rule="undone")
+        <= 1.1 * typical(some, matrix=m, rule="undone")
         for m in ("stsb", "mrpc")
     ]
-    stsb = where(some, matrix="stsb")
+    stsb, mrpc = (where(some, matrix=m) for m in ("stsb", "mrpc"))
+    least = nystrom.shifts.groupby(["matrix", "share"]).larger.mean()
     return cases, (
-        "With e taken back at the landmarks the error on STS-B is "
-        f"{typical(stsb, rule='undone'):.2f} in place of "
-        f"{typical(stsb, rule='landmarks'):.2f}; taken back everywhere, "
-        f"{typical(stsb, rule='undone everywhere'):.2f}. With the core alone shifted, "
-        "as in the code, there is nothing to take back."
+        "Good is taken as within a tenth of what it is with e taken back at the "
+        "landmarks. On MRPC, whose smallest eigenvalue is "
+        f"{least['mrpc', 0.5]:.1f}, the error is {typical(mrpc, rule='landmarks'):.2f} "
+        f"beside {typical(mrpc, rule='undone'):.2f}; on STS-B, where it is "
+        f"{least['stsb', 0.5]:.1f}, {typical(stsb, rule='landmarks'):.2f} beside "
+        f"{typical(stsb, rule='undone'):.2f}, and {typical(stsb, rule=DEFAULT):.2f} "
+        "with the core alone shifted, as in the code, where there is nothing to take "
+        "back. The paper warns of a large eigenvalue; the sampled one is smaller and "
+        "still too large there."
     )
 
 
@@ -478,6 +514,7 @@ def few_more_calls(ray_reexamined):
     cases = [bool(few) for few in counts.sms_nystrom <= 1.1 * counts.nystrom]
     ratio = [*(counts.sms_nystrom / counts.nystrom)]
     return cases, (
+        "Roughly is taken as a tenth more. "
         f"{ratio[0]:.2f} times as many with a tenth of the items as landmarks, "
         f"{ratio[2]:.2f} times with a half, when the block is the whole matrix."
     )
@@ -530,9 +567,12 @@ def error_rises(nystrom, ray_reexamined, paper):
                 ("sms_rte", 250, 450),
             )
         ),
-        most(
-            bool(errors[m, DEFAULT, 1.0] > 1.2 * errors[m, DEFAULT, 0.05])
-            for m in ("stsb", "mrpc")
+        *(
+            most(
+                bool(errors[m, rule, 1.0] > 1.2 * errors[m, rule, 0.05])
+                for m in ("stsb", "mrpc")
+            )
+            for rule in ("printed", DEFAULT)
         ),
     ]
     return cases, (
@@ -541,8 +581,8 @@ def error_rises(nystrom, ray_reexamined, paper):
         f"{printed[0.05]:.2f} to {printed[1.0]:.2f}, because columns are shifted by an "
         f"e that grows with the sample, {least[0.5] / least[0.05]:.0f} times from the "
         "fewest landmarks to half of the items. With the core alone shifted, as in the "
-        f"authors' code, it stays between {core.min():.2f} and {core.max():.2f}. The "
-        "rise in Table 5, made by that code, is not explained by either."
+        f"authors' code, it stays between {core.min():.2f} and {core.max():.2f}. If "
+        "Table 5 was made by that code, its rise is not explained by this."
     )
 
 
@@ -550,26 +590,39 @@ def error_rises(nystrom, ray_reexamined, paper):
 def sms_everywhere(core):
     """SMS-Nyström performs well on all test cases, matching Nyström on the PSD and
     nearly PSD matrices."""
+
+    def apart(m, share):
+        table = core.errors if share in (0.05, 0.1, 0.2) else core.larger
+        s = where(table, matrix=m, method="sms_nystrom", share=share).landmarks.iloc[0]
+        equal = with_landmarks(core, m, "nystrom", s)
+        return at(core, m, "sms_nystrom", share) / equal
+
+    matched = [
+        apart(m, share) for m in ("gaussian", "uniform", "twitter") for share in PART
+    ]
     cases = [
-        [
-            at(core, m, "sms_nystrom", share) <= 1.05 * at(core, m, "nystrom", share)
-            for m in ("gaussian", "uniform", "twitter")
-            for share in PART
-        ],
+        [ratio <= 1.05 for ratio in matched],
         [
             at(core, m, "sms_nystrom", share) <= 2 * at(core, m, "tikhonov", share)
             for m in ("stsb", "mrpc")
             for share in PART
         ],
     ]
+    twitter = [
+        at(core, "twitter", "sms_nystrom", share)
+        / at(core, "twitter", "nystrom", share)
+        for share in (PART[0], PART[-1])
+    ]
     return cases, (
-        "Well is taken as at most twice the median error of the Tikhonov core, which "
-        "reads the same entries. From 5 to 60 % of the pairs of STS-B SMS-Nyström goes "
-        f"from {at(core, 'stsb', 'sms_nystrom', 0.05):.2f} to "
+        "Nyström is matched for as many landmarks, to a factor of "
+        f"{max(matched):.2f}; for as many calls, on the tweets, the error is "
+        f"{twitter[0]:.2f} times Nyström's at 5 % of the pairs and {twitter[1]:.2f} "
+        "times at 60 %. Well is taken as at most twice the median error of the "
+        "Tikhonov core, which reads the same entries. From 5 to 60 % of the pairs of "
+        f"STS-B SMS-Nyström goes from {at(core, 'stsb', 'sms_nystrom', 0.05):.2f} to "
         f"{at(core, 'stsb', 'sms_nystrom', 0.6):.2f} "
         f"and that core from {at(core, 'stsb', 'tikhonov', 0.05):.2f} to "
-        f"{at(core, 'stsb', 'tikhonov', 0.6):.2f}. Where Nyström is matched it is at "
-        "equal calls only while the block is small."
+        f"{at(core, 'stsb', 'tikhonov', 0.6):.2f}."
     )
 
 
@@ -629,15 +682,19 @@ def negligible(ray_reexamined):
 @claim("Appendix B", "Figure 9", kind="limit", chapter="ray")
 def small_factors(ray_reexamined):
     """For very low z and α the approximation does not work."""
-    typical_error, worst, rank_one = _grid(ray_reexamined)
+    _, worst, rank_one = _grid(ray_reexamined)
+    few = ray_reexamined.shift[ray_reexamined.shift.share < 1]
+    means = few.groupby(["matrix", "rule", "share"]).error.mean()
     cases = [
-        bool(typical_error[m, key, share] > rank_one[m])
+        bool(means[m, key, share] > rank_one[m])
         for m in ("stsb", "mrpc")
         for key in ("z = 1, alpha = 0.5", "z = 1, alpha = 1.0")
         for share in (0.05, 0.2, 0.5)
     ]
     return cases, (
-        "With z = 1 it does in the median; single draws explode. On STS-B the worst "
+        "Very low is taken as z = 1 and α of at most 1, and not to work as more error, "
+        "in the mean of the draws, than the best matrix of rank one. The mean is made "
+        "by single draws that explode. On STS-B the worst "
         "has z = 2 and α = ½, where the shift lands on the eigenvalue that it should "
         f"move ({worst['stsb', 'z = 2, alpha = 0.5']:.0f}, with the paper's choice "
         f"{worst['stsb', DEFAULT]:.2g}), on MRPC it has z = 1 "
@@ -691,18 +748,19 @@ def two_samples(ray_reexamined):
     """A second, larger sample for the eigenvalue is clearly helpful."""
     errors, worst, _ = _grid(ray_reexamined)
     cases = [
-        bool(errors[m, DEFAULT, share] < errors[m, "z = 1, alpha = 1.0", share])
+        bool(errors[m, DEFAULT, share] < errors[m, one, share])
+        for one in ("z = 1, alpha = 1.5", "z = 1, alpha = 1.0")
         for m in ("stsb", "mrpc")
         for share in (0.05, 0.2, 0.5)
     ]
     return cases, (
-        "It should be better than no second sample and no factor (z = 1, α = 1). With "
-        "the core alone shifted these two are at least as good in the median: on "
-        "STS-B, with a fifth of the items, they have "
-        f"{errors['stsb', 'z = 1, alpha = 1.0', 0.2]:.2f}, where z = 2 and α = 1.5 "
-        f"have {errors['stsb', DEFAULT, 0.2]:.2f}. What z = 2 avoids are single draws "
-        "that explode with z = 1 and α = 1.5 (worst "
-        f"{worst['stsb', 'z = 1, alpha = 1.5']:.1f})."
+        "Compared with no second sample, z = 1, at the same factor and at none. With "
+        "the core alone shifted, at the factor of 1.5 the second sample lowers the "
+        "error on STS-B and avoids single draws that explode (worst "
+        f"{worst['stsb', 'z = 1, alpha = 1.5']:.1f}). Yet with neither sample nor "
+        "factor, z = 1 and α = 1, the median error is at least as low: on STS-B, with "
+        f"a fifth of the items, {errors['stsb', 'z = 1, alpha = 1.0', 0.2]:.2f}, where "
+        f"z = 2 and α = 1.5 have {errors['stsb', DEFAULT, 0.2]:.2f}."
     )
 
 
@@ -726,18 +784,26 @@ def chosen_factors(ray_reexamined):
 @claim("Appendix B", kind="limit", chapter="core")
 def hardest(core):
     """What works for STS-B and MRPC, with their large share of negative eigenvalues,
-    works for all other data sets."""
+    should work for all other data sets."""
     cases = [
-        at(core, m, "sms_nystrom") < 1.1 * at(core, m, "pivoted QR")
-        for m in ("rte", "edit", "twitter", "pairs", "sigmoid", "cortex")
+        [
+            at(core, m, "sms_nystrom") <= 2 * at(core, m, "tikhonov")
+            for m in ("rte", "edit", "twitter")
+        ],
+        [
+            at(core, m, "sms_nystrom") <= 2 * at(core, m, "tikhonov")
+            for m in ("pairs", "sigmoid", "cortex")
+        ],
     ]
     return cases, (
-        "A mark is needed: within a tenth of pivoted QR with the Tikhonov core at the "
-        "same 10 % of the pairs. On distances along a cortex SMS-Nyström has "
-        f"{at(core, 'cortex', 'sms_nystrom'):.2f} where that has "
-        f"{at(core, 'cortex', 'pivoted QR'):.2f}, on the sigmoid kernel "
+        "To work is taken as at most twice the median error of the Tikhonov core at "
+        "the same 10 % of the pairs. It does on text. On distances along a cortex "
+        f"SMS-Nyström has {at(core, 'cortex', 'sms_nystrom'):.2f} where that core has "
+        f"{at(core, 'cortex', 'tikhonov'):.2f}, on the sigmoid kernel "
         f"{at(core, 'sigmoid', 'sms_nystrom'):.2f} and "
-        f"{at(core, 'sigmoid', 'pivoted QR'):.2f}."
+        f"{at(core, 'sigmoid', 'tikhonov'):.2f}, on pairs of digits "
+        f"{at(core, 'pairs', 'sms_nystrom'):.2f} and "
+        f"{at(core, 'pairs', 'tikhonov'):.2f}; the paper has no such data."
     )
 
 
@@ -759,7 +825,7 @@ def stacur_formula(ray_reexamined):
 
 
 @claim("Section 3", "Figure 3", kind="limit", chapter="core")
-def skeleton(core):
+def skeleton(core, paper):
     """The skeleton approximation behaves like Nyström."""
     tweets = at(core, "twitter", "skeleton") / at(core, "twitter", "nystrom")
     stsb = at(core, "stsb", "skeleton") / at(core, "stsb", "nystrom")
@@ -768,10 +834,14 @@ def skeleton(core):
         for m in MATRICES
         for share in PART
     ]
+    theirs = paper("ecb_error_skeleton").values()
+    nystroms = paper("ecb_error").nystrom.values()
     return cases, (
         "Nothing protects an off-diagonal block. At a tenth of the pairs its median "
         f"error is {tweets:.0f} times that of Nyström on the tweets and {stsb:.0f} "
-        "times on STS-B."
+        "times on STS-B. On mentions the authors' script has errors of "
+        f"{min(theirs):.0f} to {max(theirs):,.0f}, where Nyström has "
+        f"{min(nystroms):.1f} to {max(nystroms):.1f}."
     )
 
 
@@ -986,8 +1056,8 @@ def cur_embedding(ray_reexamined):
         "Their inner products, of which the paper says nothing, are those of another "
         f"matrix than C U R {{eq}}`eq:ray-embedding`: error {stsb['Z Z^T']:.2f} in "
         f"place of {stsb['C U R']:.2f} on STS-B, with signs {stsb['signed']:.2f}. As "
-        "features they classify all the same, since a core is a penalty and nothing "
-        "else; that says nothing about C U R."
+        "features of a linear classifier they do all the same: an invertible core "
+        "changes its penalty alone. That says nothing about C U R."
     )
 
 
@@ -1250,9 +1320,11 @@ def wme_time(paper):
     their times may be compared."""
     wme = paper("wmd_accuracy_large").wme
     sms_nystrom = paper("wmd_accuracy_small").sms_nystrom
-    cases = [abs(sms_nystrom[c][0] - wme[c][0]) < 1 for c in CORPORA]
+    cases = [abs(sms_nystrom[c][0] - wme[c][0]) < 2 for c in CORPORA]
     return cases, (
-        f"Apart by {min(sms_nystrom[c][0] - wme[c][0] for c in CORPORA):+.1f} to "
+        "Very close is taken as less than two points; over the runs the deviations are "
+        f"up to {max(sms_nystrom[c][1] for c in CORPORA):.1f}. Apart by "
+        f"{min(sms_nystrom[c][0] - wme[c][0] for c in CORPORA):+.1f} to "
         f"{max(sms_nystrom[c][0] - wme[c][0] for c in CORPORA):+.1f} points in Table 2."
     )
 
@@ -1285,7 +1357,7 @@ def less_than_exact(paper):
         "ranks of Table 7 are landmarks, the second sample takes in all documents of "
         f"Twitter ({paper('wmd_ranks_large').sms_nystrom.twitter:,} of "
         f"{paper('wmd_train').twitter:,} at large rank) and of Ohsumed, and nothing is "
-        "saved."
+        "saved in training."
     )
 
 
@@ -1393,8 +1465,9 @@ def sizes(paper):
     ]
     return cases, (
         f"The rows of the matrices, {paper('items_stsb'):,}, {paper('items_mrpc'):d} "
-        f"and {paper('items_rte'):d}, are twice other numbers. For MRPC and RTE one "
-        "pair fewer would fit, as if a header had been counted."
+        f"and {paper('items_rte'):d}, are twice {paper('items_stsb') // 2:,}, "
+        f"{paper('items_mrpc') // 2:d} and {paper('items_rte') // 2:d}. For MRPC and "
+        "RTE one pair fewer fits, as if a header had been counted."
     )
 
 
@@ -1494,8 +1567,8 @@ def symmetrizing(sentences, paper):
         f"{paper('scores_symmetrised').mrpc - paper('scores_network').mrpc:.2f} of F1 "
         f"in the paper, ours by {gains['stsb']:+.2f} and {gains['mrpc']:+.2f}, on "
         f"{mean_of(sentences.references, 'pairs', items='mrpc'):.0f} pairs of MRPC. "
-        "RTE asks whether the first "
-        "sentence entails the second; the mean of both orders answers another question."
+        "RTE asks whether the first sentence entails the second (the paper has it the "
+        "other way round); the mean of both orders answers another question."
     )
 
 
@@ -1527,16 +1600,27 @@ def symmetrised_first(sentences, paper):
 
 
 @claim("Section 4.2", "Table 3", kind="limit", chapter="sentences")
-def sms_stsb(sentences):
+def sms_stsb(sentences, paper):
     """SMS-Nyström performs particularly well on STS-B."""
     score = partial(at_rank, sentences, "stsb")
+    theirs = {form: paper(f"scores_{form}") for form in METHODS}
     cases = [
-        score("sms_nystrom", s, m) > max(score("sicur", s, m), score("stacur", s, m))
-        for s in RANKS["stsb"]
-        for m in ("pearson", "spearman")
+        [
+            theirs["sms_nystrom"][m][s][0]
+            > max(theirs[other][m][s][0] for other in ("sicur", "stacur"))
+            for m in ("pearson", "spearman")
+            for s in RANKS["stsb"]
+        ],
+        [
+            score("sms_nystrom", s, m)
+            > max(score("sicur", s, m), score("stacur", s, m))
+            for s in RANKS["stsb"]
+            for m in ("pearson", "spearman")
+        ],
     ]
     return cases, (
-        "At the paper's third rank ours has a correlation of "
+        "In the paper's Table 3, at all its ranks; ours not. At the third rank it has "
+        "a correlation of "
         f"{score('sms_nystrom', 700):.2f} with people and SiCUR "
         f"{score('sicur', 700):.2f}; the bi-encoder, for no call, "
         f"{known(sentences, 'stsb', 'bi-encoder'):.2f}, the network "
@@ -1546,15 +1630,24 @@ def sms_stsb(sentences):
 
 
 @claim("Section 4.2", "Table 3", kind="limit", chapter="sentences")
-def sicur_mrpc(sentences):
+def sicur_mrpc(sentences, paper):
     """SiCUR performs best on MRPC."""
     score = partial(at_rank, sentences, "mrpc")
+    others = ("sms_nystrom", "stacur")
     cases = [
-        score("sicur", s) > max(score("sms_nystrom", s), score("stacur", s))
-        for s in RANKS["mrpc"]
+        [
+            paper("scores_sicur").mrpc[s][0]
+            > max(paper(f"scores_{other}").mrpc[s][0] for other in others)
+            for s in RANKS["mrpc"]
+        ],
+        [
+            score("sicur", s) > max(score(other, s) for other in others)
+            for s in RANKS["mrpc"]
+        ],
     ]
     return cases, (
-        "With thresholds chosen out of fold all are near what one answer for all has, "
+        "In the paper's Table 3. Ours, with thresholds chosen out of fold, are all "
+        "near what one answer for all has, "
         f"{100 * known(sentences, 'mrpc', 'one answer for all'):.1f}: at the second "
         f"rank SiCUR {100 * score('sicur', 250):.1f}, SMS-Nyström "
         f"{100 * score('sms_nystrom', 250):.1f}."
@@ -1562,14 +1655,19 @@ def sicur_mrpc(sentences):
 
 
 @claim("Section 4.2", "Table 3", kind="holds", chapter="sentences")
-def rte_comparable(sentences):
+def rte_comparable(sentences, paper):
     """All methods are comparable on RTE."""
-    scores = [
-        [at_rank(sentences, "rte", form, s) for form in METHODS] for s in RANKS["rte"]
+    theirs = [
+        [paper(f"scores_{form}").rte[s][0] for form in METHODS] for s in RANKS["rte"]
     ]
-    cases = [max(row) - min(row) < 0.06 for row in scores]
+    ours = [
+        [100 * at_rank(sentences, "rte", form, s) for form in METHODS]
+        for s in RANKS["rte"]
+    ]
+    cases = [[max(row) - min(row) < 6 for row in scores] for scores in (theirs, ours)]
     return cases, (
-        "Within six points, as in the paper's table. The more frequent answer has "
+        "Within six points, in the paper's table and ours. The more frequent answer "
+        "has "
         f"{100 * known(sentences, 'rte', 'one answer for all'):.1f}, our network "
         f"{100 * known(sentences, 'rte', 'network'):.1f}."
     )
@@ -1584,26 +1682,39 @@ def rte_comparable(sentences):
     kind="limit",
     chapter="ray",
 )
-def baselines(ray_reexamined, paper):
+def baselines(ray_reexamined, sentences, paper):
     """Downstream the approximations match or are competitive with exact methods."""
+    exact, large = paper("scores_network"), paper("wmd_accuracy_large")
+    sets = {"stsb": "pearson", "mrpc": "mrpc", "rte": "rte"}
+    best = {
+        m: max(paper(scores)[key][s][0] for scores in SCORES for s in RANKS[m])
+        for m, key in sets.items()
+    }
+    ours = {
+        m: max(at_rank(sentences, m, form, s) for form in METHODS for s in RANKS[m])
+        for m in RANKS
+    }
     cases = [
+        [best[m] > 0.9 * exact[key] for m, key in sets.items()],
         [
-            paper(scores).mrpc[s][0]
-            > typical(ray_reexamined.sets, "F1 of yes", matrix="mrpc")
-            for scores in SCORES
-            for s in (100, 250, 500)
+            large.sms_nystrom[c][0] > 0.9 * paper("wmd_accuracy_small").wmd[c][0]
+            for c in CORPORA
         ],
-        [
-            paper(scores).pearson[s][0] > paper("scores_network").pearson - 8
-            for scores in ("scores_sms_nystrom", "scores_sicur")
-            for s in (250, 350, 700)
-        ],
+        paper("ecb_f1").sicur[0.5] > 0.9 * paper("ecb_exact").exact,
+        [ours[m] > 0.9 * known(sentences, m, "network") for m in RANKS],
     ]
+    yes = typical(ray_reexamined.sets, "F1 of yes", matrix="mrpc")
+    reach = sum(
+        paper(scores).mrpc[s][0] >= yes for scores in SCORES for s in RANKS["mrpc"]
+    )
     return cases, (
-        "In the paper's own Table 3 no approximation on MRPC reaches one answer for "
-        "all, and within eight points of the network on STS-B is SMS-Nyström alone, "
-        "with 350 and 700 landmarks. Neither that answer nor a bi-encoder is in the "
-        "table."
+        "Competitive is taken as nine tenths of the exact score, by the best of the "
+        "paper's methods. By the paper's numbers it is so in all its tasks; ours has "
+        f"{ours['stsb']:.2f} on STS-B, where the network has "
+        f"{known(sentences, 'stsb', 'network'):.2f}. On MRPC nine tenths say little: "
+        f"of the nine scores in the paper's Table 3 {reach or 'none'} reaches that of "
+        f"one answer for all, {yes:.1f}. Neither that answer nor a bi-encoder is in "
+        "the table."
     )
 
 
@@ -1612,43 +1723,37 @@ def in_line(sentences, paper):
     """The scores are in line with the accuracy in approximating K."""
     error = partial(at_share, sentences, "stsb")
     score = partial(at_share, sentences, "stsb", column="pearson")
-    cases = [
-        [
-            (paper("sicur_stsb")[s] > paper("sms_stsb")[s])
-            == (
-                paper("scores_sicur").pearson[s][0]
-                < paper("scores_sms_nystrom").pearson[s][0]
-            )
-            for s in (250, 350, 700)
-        ],
-        [
-            (paper("sicur_mrpc")[s] > paper("sms_mrpc")[s])
-            == (
-                paper("scores_sicur").mrpc[s][0]
-                < paper("scores_sms_nystrom").mrpc[s][0]
-            )
-            for s in (100, 250, 500)
-        ],
-        [
-            (paper("sicur_rte")[s] > paper("sms_rte")[s])
-            == (paper("scores_sicur").rte[s][0] < paper("scores_sms_nystrom").rte[s][0])
-            for s in (100, 250, 450)
-        ],
-        [
-            (error("sicur", share=s) > error("anchored", share=s))
-            == (score("sicur", share=s) < score("anchored", share=s))
-            for s in (0.05, 0.1, 0.2, 0.4)
-        ],
-        [
-            (error("companion", share=s) > error("tikhonov", share=s))
-            == (score("companion", share=s) < score("tikhonov", share=s))
-            for s in (0.05, 0.1, 0.2, 0.4)
-        ],
+    short = {"sms_nystrom": "sms", "stacur": "stacur", "sicur": "sicur"}
+    measure = {"stsb": "pearson", "mrpc": "mrpc", "rte": "rte"}
+
+    def ordered(errors, scores):
+        return [
+            (errors[a] > errors[b]) == (scores[a] < scores[b])
+            for a, b in combinations(METHODS, 2)
+        ]
+
+    theirs = [
+        ordered(
+            {a: paper(f"{short[a]}_{m}")[s] for a in METHODS},
+            {a: paper(f"scores_{a}")[measure[m]][s][0] for a in METHODS},
+        )
+        for m in RANKS
+        for s in RANKS[m]
     ]
-    return cases, (
-        "In the paper's tables, and here between SiCUR and the anchored approximation. "
-        "Between the translated bi-encoder and the Tikhonov core it ends: with 40 % of "
-        "the calls of STS-B the bi-encoder translated has an error of "
+    ours = [
+        ordered(
+            {a: at_rank(sentences, "stsb", a, s, "error") for a in METHODS},
+            {a: at_rank(sentences, "stsb", a, s) for a in METHODS},
+        )
+        for s in RANKS["stsb"]
+    ]
+    return [theirs, ours], (
+        "Of two methods the one with less error should score higher: in the paper's "
+        f"tables it does in {sum(map(sum, theirs)):d} of {3 * len(theirs):d} "
+        f"comparisons, here on STS-B in {sum(map(sum, ours)):d} of {3 * len(ours):d}, "
+        "as StaCUR has the largest error and yet agrees better with people than "
+        "SMS-Nyström. With other methods it ends, too: with 40 % of the calls of STS-B "
+        "the bi-encoder translated has an error of "
         f"{error('companion', share=0.4):.2f} and a correlation of "
         f"{score('companion', share=0.4):.2f}, the Tikhonov core "
         f"{error('tikhonov', share=0.4):.2f} and "
@@ -1663,8 +1768,9 @@ def two_references(paper):
     return cases, (
         "No symmetric matrix is nearer to K than its symmetric part, and SMS-Nyström "
         f"would be: {paper('sms_stsb')[700]:.4f} where the symmetrised matrix has "
-        f"{paper('symmetrized_stsb'):.4f}. By all appearance the approximations are "
-        "measured against the symmetrised matrix, and that against K."
+        f"{paper('symmetrized_stsb'):.4f}. The two have not the same reference, though "
+        "a script of the authors prints both against K; perhaps the approximations "
+        "were measured against the symmetrised matrix."
     )
 
 
@@ -1697,19 +1803,22 @@ def rounded(sentences):
 
 
 @claim("Section 4.2", "Table 5", kind="limit", chapter="sentences")
-def table_5_order(sentences):
+def table_5_order(sentences, paper):
     """The errors show the trends of Figure 3; in the table SMS-Nyström has the smallest
     on STS-B, SiCUR on MRPC and RTE, and on STS-B all fall with the rank."""
+
+    def printed(m, form, rank):
+        return paper(f"{form.removesuffix('_nystrom')}_{m}")[rank]
+
+    cases = []
+    for error in (printed, partial(at_rank, sentences, column="error")):
+        for m in RANKS:
+            first, other = ("sms_nystrom", "sicur")[:: 1 if m == "stsb" else -1]
+            cases.append([error(m, first, s) < error(m, other, s) for s in RANKS[m]])
+        cases.append([error("stsb", m, 700) < error("stsb", m, 250) for m in METHODS])
     error = partial(at_rank, sentences, column="error")
-    cases = [
-        [error(m, "sms_nystrom", s) < error(m, "sicur", s) for s in RANKS[m]]
-        if m == "stsb"
-        else [error(m, "sicur", s) < error(m, "sms_nystrom", s) for s in RANKS[m]]
-        for m in RANKS
-    ]
-    cases += [[error("stsb", m, 700) < error("stsb", m, 250) for m in METHODS]]
     return cases, (
-        "Ours: on STS-B "
+        "In the table, throughout. Ours: on STS-B "
         f"{error('stsb', 'sms_nystrom', 700):.2f} for "
         f"SMS-Nyström and {error('stsb', 'sicur', 700):.2f} for "
         "SiCUR at the third rank, on MRPC "
@@ -1790,8 +1899,8 @@ def coreference_order(coreference):
 def one_run(paper):
     """How many runs a point is the mean of is not said."""
     return (
-        "One, by the script that draws the curves. Nyström's error does not fall with "
-        "each step but goes up and down between "
+        "One, by the authors' script that computes the curves. Nyström's error does "
+        "not fall with each step but goes up and down between "
         f"{min(paper('ecb_error').nystrom.values()):.1f} and "
         f"{max(paper('ecb_error').nystrom.values()):.1f}, and its F1 by as much as "
         "methods differ."
@@ -1844,8 +1953,9 @@ def code_differs():
     return (
         "It is, and differs from the text: the Matlab part draws a new second sample, "
         "and with it another shift, for the test documents; the Python part takes "
-        "singular vectors of an inverse of $U + 10^{-3} I$ for StaCUR and those of the "
-        "wrong side for SiCUR. We did not run it."
+        "singular vectors of an inverse of $U + 10^{-3} I$ for StaCUR and does not "
+        "transpose those for SiCUR; on sentences one script draws the second sample "
+        "apart from the first. We did not run it."
     )
 
 

@@ -4,9 +4,10 @@ A claim is a function. Its docstring is what the paper says, its arguments are t
 recorded results of chapters, by name, and ``paper``, which gives a figure of
 ``book/papers.yml`` for its key. It returns what would have to be true, and what was
 found: the verdict is what comes of it, and nobody writes a verdict down. What fails is
-*wrong in print* if no data could make it true, a *misprint* if the paper itself shows
-what was meant, and otherwise *does not hold here*. What became of a table, a figure, an
-algorithm or a theorem follows from the verdicts on the claims that name it.
+*wrong in print* if a counterexample or the paper's own numbers refute it, a *misprint*
+if text, tables or code of the paper show what was meant, and otherwise *does not hold
+here*. What became of a table, a figure, an algorithm or a theorem follows from the
+verdicts on the claims that name it.
 """
 
 from __future__ import annotations
@@ -163,9 +164,9 @@ class Claim:
         Sections and numbered items of the paper.
     kind : str
         An "error" is wrong whatever the data, a "misprint" is a slip whose correction
-        the paper has elsewhere, a "limit" is where a statement ends that is true of
-        other data or sizes, a "remark", on what is left unsaid, is not judged, and
-        what "holds" does.
+        the paper or its code has elsewhere, a "limit" is where a statement ends that
+        is true of other data or sizes, a "remark", on what is left unsaid, is not
+        judged, and what "holds" does.
     chapter : str
         Label of the chapter that examines it.
     records : Records

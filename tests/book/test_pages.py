@@ -272,6 +272,11 @@ def test_claims_are_found_by_words_and_by_verdict(driver):
     cells = "table.verdicts tbody tr:not([hidden]) td:nth-child(4)"
     left = driver.find_elements("css selector", cells)
     assert {cell.text for cell in left} == {"remark"}
+    for verdict, in_part in (("holds", False), ("holds in part", True)):
+        choice.select_by_visible_text(verdict)
+        left = driver.find_elements("css selector", cells)
+        assert left
+        assert {cell.text.startswith("holds in ") for cell in left} == {in_part}
 
 
 def test_what_a_budget_buys(driver):

@@ -5,12 +5,15 @@ import re
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import eigvalsh
 
 from claims import KINDS, PAPERS, Claim, Item, Records, read_claims, read_items, table
 from claims.verdicts import Record, median, most, typical, where
 from press import Repository
+from simlib.regression import ExponentialFeatures
 
 BOOK = Repository.here().book
 CLAIMS = read_claims()
@@ -251,6 +254,27 @@ def test_claims_name_items_that_there_are():
     kinds = re.compile(r"(Table|Figure|Algorithm|Theorem|Lemma|Fact) [\w.]+$")
     named = {(c.paper, w) for c in CLAIMS for w in c.where if kinds.match(w)}
     assert named <= {(i.paper, i.number) for i in ITEMS}
+
+
+def test_no_score_of_ray_et_al_reaches_that_of_one_answer_for_all():
+    claim = next(c for c in CLAIMS if c.name == "baselines")
+    assert "the paper's Table 3 none reaches" in claim.measured
+
+
+@pytest.mark.parametrize("draw", range(4))
+def test_a_close_sketch_of_algorithm_8_leaves_more_than_y(draw):
+    claim = next(c for c in CLAIMS if c.name == "residual")
+    assert "48 points on a sphere in three dimensions" in claim.measured
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((48, 3)), rng.standard_normal(48)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    sketch = ExponentialFeatures(128 * 48, kind="shared_tree", random_state=draw)
+    Z, K = sketch.fit_transform(X), np.exp(X @ X.T)
+    edges = eigvalsh(Z @ Z.T, K)
+    assert edges[0] > 0.5
+    assert edges[-1] < 1.5
+    left = K @ np.linalg.solve(Z @ Z.T, y) - y
+    assert np.linalg.norm(left) > 10 * np.linalg.norm(y)
 
 
 # A verdict that no record could change would be a verdict written down

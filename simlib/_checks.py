@@ -16,29 +16,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = [
-    "a_pair",
-    "at_least",
-    "columns_like",
-    "finite",
-    "generator",
-    "indices",
-    "inside",
-    "most_calls",
-    "numbers",
-    "one_collection",
-    "one_of",
-    "same_length",
-    "selection",
-    "shaped",
-    "share",
-    "square",
-    "symmetric",
-    "whole_number",
-    "word_or_number",
-]
-
-
 LARGEST = float_info.max
 
 
@@ -146,11 +123,7 @@ def square(shape: tuple[int, ...], what: str) -> None:
 
 
 def word_or_number(
-    value: Any,
-    words: Iterable[str],
-    name: str,
-    least: float = -inf,
-    below: float = inf,
+    value: Any, words: Iterable[str], name: str, least: float = -inf, below: float = inf
 ) -> Any:
     """Return one of the words that stand for something, or a finite number."""
     if isinstance(value, str):

@@ -12,16 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "column_exponents",
-    "exponent",
-    "largest_ratio",
-    "norm",
-    "norms",
-    "unit",
-    "unit_columns",
-]
-
 
 def exponent(*arrays: Any) -> int:
     """Return e of the largest of the numbers, 0 if there is none but zeros."""

@@ -7,7 +7,6 @@ principal block that was evaluated already.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib._checks import whole_number
+from simlib._checks import at_least, whole_number
 from simlib._scale import unit
 from simlib._typing import Indices
 
@@ -210,8 +209,7 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     >>> sample_size(1000, 300, 2), sample_size(1000, 600, 2)
     (600, 1000)
     """
-    if not (isinstance(oversampling, Real) and float(oversampling) >= 1):
-        raise ValueError(f"oversampling must be at least 1; got {oversampling}.")
+    oversampling = at_least(oversampling, "oversampling", 1)
     return round(min(oversampling * n_landmarks, n))
 
 
@@ -230,13 +228,7 @@ def _columns(block: Any, principal: bool) -> np.ndarray:
 
 
 def _number(n: int, n_landmarks: float) -> int:
-    number = whole_number(n_landmarks, "The number of landmarks")
-    if not 1 <= number <= n:
-        raise ValueError(
-            f"Asked for {number} landmarks among {n} items; their number must be "
-            f"between 1 and {n}."
-        )
-    return number
+    return whole_number(n_landmarks, f"The number of landmarks among {n} items", 1, n)
 
 
 def _valid(n: int, landmarks: Indices) -> np.ndarray:

@@ -79,9 +79,9 @@ def test_a_larger_draw_contains_a_smaller_one(n, data, seed):
 
 @pytest.mark.parametrize("s", [0, -1, 6])
 def test_impossible_numbers(s):
-    with pytest.raises(ValueError, match=f"{s} landmarks among 5 items.*1 and 5"):
+    with pytest.raises(ValueError, match=f"landmarks among 5 items.*1 and 5; got {s}"):
         uniform(5, s)
-    with pytest.raises(ValueError, match=f"{s} landmarks among 5 items"):
+    with pytest.raises(ValueError, match=f"landmarks among 5 items.*; got {s}"):
         draw(5, s)
 
 
@@ -188,7 +188,7 @@ def test_law_of_adaptive_picks():
 
 @pytest.mark.parametrize("select", [pivoted_qr, adaptive])
 def test_impossible_selections(select):
-    with pytest.raises(ValueError, match="5 landmarks among 4 items"):
+    with pytest.raises(ValueError, match=r"landmarks among 4 items.*; got 5"):
         select(np.eye(4), 5)
     with pytest.raises(ValueError, match=r"square; got shape \(4, 3\)"):
         select(np.ones((4, 3)), 2)

@@ -12,18 +12,17 @@ items, f is a monotone function fitted to the evaluated entries of K, the weight
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
-from sklearn.isotonic import IsotonicRegression
 
 from simlib import _scale
 from simlib._checks import one_of, shaped, whole_number
 from simlib._typing import Indices
+from simlib.approximation.calibration import Interpolation, calibration_of
 from simlib.approximation.companion import CheapPart, as_companion
 from simlib.approximation.fit import COMMON, Problem, in_units
 from simlib.approximation.plan import Number, Plan, Reading, drawn, nominal
@@ -37,8 +36,6 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 __all__ = ["Anchored", "anchored", "anchored_plan"]
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
-MANTISSA = 20  # bits of a cheap similarity that count
-LEVELS = 2048  # of the values of a calibration that are told apart at least
 
 
 def anchored(
@@ -146,7 +143,7 @@ def anchored(
     try:
         f: Callable[[ArrayLike], np.ndarray] = np.asarray
         if calibration:
-            f = _calibration(plan, plan.read(cheap), read, sim)
+            f = calibration_of(plan, plan.read(cheap), read, sim)
         calibrated, base = cheap.map(f), None
         if base_rank is not None:
             base = tikhonov(calibrated.blank(), base_rank, rng=rng)
@@ -245,7 +242,7 @@ class Anchored(LowRank):
 
     def _parts(self) -> dict[str, Any]:
         knots, values = None, None
-        if isinstance(self.calibration, _Interpolation):
+        if isinstance(self.calibration, Interpolation):
             knots, values = self.calibration.knots, self.calibration.values
         elif self.calibration is not np.asarray:
             raise TypeError(
@@ -260,7 +257,7 @@ class Anchored(LowRank):
         own = {name: parts.pop(name) for name in ("knots", "values", "method")}
         f: Callable[[ArrayLike], np.ndarray] = np.asarray
         if own["knots"] is not None:
-            f = _Interpolation(own["knots"], own["values"])
+            f = Interpolation(own["knots"], own["values"])
         return cls(**parts, calibration=f)
 
     def extend(
@@ -377,73 +374,3 @@ def _joined(
     else:
         right = np.hstack([K.R, base.right]).astype(dtype)
     return np.hstack([K.C, base.left]).astype(dtype), joined.astype(dtype), right
-
-
-def _calibration(
-    plan: Plan, cheap: Reading, dear: Reading, sim: SimilarityMatrix
-) -> Callable[[ArrayLike], np.ndarray]:
-    """Return the isotonic regression of K on G, as a function.
-
-    What rounding tells apart, such as cosines of items with themselves, is equal.
-    """
-    x, y = (_off_diagonal(plan, read, sim) for read in (cheap, dear))
-    x = _rounded(x)
-    x_rank, y_rank = rankdata(x), rankdata(y)
-    rising = not x.size or (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0
-    if not isinstance(sim.extent, tuple):
-        x = np.append(x, _rounded(np.diag(cheap.A)))
-        y = np.append(y, np.diag(dear.A))
-    met, place = np.unique(x, return_inverse=True)  # scikit-learn merges within 1e-15
-    fit = IsotonicRegression(increasing=bool(rising)).fit(place, y)
-    knots = met[fit.X_thresholds_.astype(int)]
-    return _Interpolation(*_thinned(knots, fit.y_thresholds_))
-
-
-def _off_diagonal(plan: Plan, read: Reading, sim: SimilarityMatrix) -> np.ndarray:
-    """Return the entries that were read, each pair off the diagonal once."""
-    r, c = (side.size for side in plan.landmarks)
-
-    def once(block: np.ndarray) -> np.ndarray:
-        if isinstance(sim.extent, tuple):
-            return block.ravel()
-        i, j = np.indices(block.shape)
-        return block[i > j if sim.symmetric else i != j]
-
-    lines = [read.C]
-    if not sim.symmetric:
-        lines.append(read.C if read.R is None else read.R)
-    parts = [once(read.A[:r, :c]), once(read.A[r:, c:])]
-    for side, items in zip(lines, plan.landmarks, strict=False):
-        parts.append(np.delete(side, items, axis=0).ravel())
-    return np.concatenate(parts).astype(float)
-
-
-def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return fewer knots of a monotone function where there are very many.
-
-    Of those whose values are nearly equal the first and the last stay, and every jump.
-    """
-    if knots.size <= 2 * LEVELS:
-        return knots, values
-    low, high = values.min(), values.max()
-    jumps = np.diff(np.floor((values - low) * (LEVELS / (high - low)))) != 0
-    kept = np.append(True, jumps) | np.append(jumps, True)
-    return knots[kept], values[kept]
-
-
-@dataclass(frozen=True)
-class _Interpolation:
-    """The monotone function that goes through the knots."""
-
-    knots: np.ndarray
-    values: np.ndarray
-
-    def __call__(self, x: ArrayLike) -> np.ndarray:
-        return np.interp(_rounded(x), self.knots, self.values)
-
-
-def _rounded(x: ArrayLike) -> np.ndarray:
-    """Return numbers to six digits: a mantissa of 20 bits, of halves the even one."""
-    x = np.asarray(x, dtype=float)
-    unit = np.spacing(x) * 2.0 ** (53 - MANTISSA)
-    return np.rint(x / unit) * unit

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from simlib._checks import a_pair
-from simlib.lowrank.tall import is_symmetric
+from simlib.lowrank.tall import inner_products, is_symmetric
 from simlib.similarity import Similarity
 from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
@@ -21,7 +21,6 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 __all__ = ["CheapPart", "InnerProducts", "as_companion"]
 
 COMPUTED = 2**19  # entries of the cheap part at a time
-GATHERED = 2**16  # numbers at a time: they stay in the cache
 
 
 def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
@@ -135,17 +134,12 @@ class InnerProducts:
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return the entries (i[k], j[k])."""
-        out = np.empty(len(i), self.dtype)
-        sparse = scipy.sparse.issparse(self.Z)
-        step = max(1, COMPUTED if sparse else GATHERED // max(1, self.Z.shape[1]))
-        for k in range(0, len(i), step):
-            part = slice(k, k + step)
-            first, second = self.Z[i[part]], self.W[j[part]]
-            if sparse:
-                out[part] = np.asarray(first.multiply(second).sum(axis=1)).ravel()
-            else:
-                out[part] = np.einsum("kd,kd->k", first, second)
-        return out
+        if not scipy.sparse.issparse(self.Z):
+            return inner_products(self.Z, i, self.W, j)
+        parts = [slice(k, k + COMPUTED) for k in range(0, len(i), COMPUTED)]
+        products = (self.Z[i[part]].multiply(self.W[j[part]]) for part in parts)
+        sums = [np.asarray(product.sum(axis=1)).ravel() for product in products]
+        return np.concatenate([np.zeros(0, self.dtype), *sums])
 
     def peek(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return NaN for each entry: none is kept."""

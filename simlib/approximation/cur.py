@@ -19,20 +19,13 @@ from simlib._checks import finite, symmetric
 from simlib._typing import Indices
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
-from simlib.approximation.plan import Number, Plan, Reading, drawn, nominal
+from simlib.approximation.plan import Number, Plan, drawn, nominal
 from simlib.lowrank import LowRank
 from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix, check_similarity
+from simlib.similarity.views import check_similarity
 
-__all__ = [
-    "sicur",
-    "sicur_plan",
-    "skeleton",
-    "skeleton_plan",
-    "stacur",
-    "stacur_plan",
-]
+__all__ = ["sicur", "sicur_plan", "skeleton", "skeleton_plan", "stacur", "stacur_plan"]
 
 
 def skeleton(
@@ -84,7 +77,7 @@ def skeleton(
     )
     read = plan.read(sim)
     core = pinv(read.C[plan.rows], symmetric=False, rcond=rcond)
-    return _joined(sim, plan, read, core, "skeleton")
+    return plan.answer(sim, "skeleton", read.C, core, read.R)
 
 
 def sicur(
@@ -160,7 +153,7 @@ def sicur(
     assert S2 is not None
     core = pinv(read.C[S2], symmetric=False)
     if not symmetrize:
-        return _joined(sim, plan, read, core, "sicur")
+        return plan.answer(sim, "sicur", read.C, core, read.R)
     # The mean of C U R and its transpose, on the columns of the items in either draw.
     items = np.concatenate([S2, S1[~np.isin(S1, S2)]])
     place = np.argsort(items)[np.searchsorted(np.sort(items), S1)]
@@ -236,22 +229,7 @@ def stacur(
     rcond = smallest_inverted(read.C.dtype)
     # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
     core = (sim.shape[0] / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
-    return _joined(sim, plan, read, np.ldexp(core, -unit), "stacur")
-
-
-def _joined(
-    sim: SimilarityMatrix, plan: Plan, read: Reading, core: np.ndarray, method: str
-) -> LowRank:
-    """Return C core R^T."""
-    return LowRank(
-        read.C,
-        core.astype(sim.dtype),
-        read.R,
-        landmarks=plan.columns,
-        row_landmarks=plan.rows,
-        calls=plan.calls(sim),
-        method=method,
-    )
+    return plan.answer(sim, "stacur", read.C, np.ldexp(core, -unit), read.R)
 
 
 def skeleton_plan(

@@ -23,10 +23,11 @@ from simlib._checks import generator, symmetric, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.anchored import Anchored
 from simlib.approximation.methods import named
-from simlib.approximation.of_items import Kernel, OfItems, some_of
+from simlib.approximation.of_items import Kernel, OfItems
 from simlib.lowrank import LowRank
 from simlib.lowrank.tall import svd
 from simlib.similarity.budget import SimilarityError
+from simlib.similarity.items import some_of
 from simlib.similarity.source import Source
 
 __all__ = ["SimilarityFeatures"]
@@ -95,10 +96,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         approximation, but for CUR. A linear model needs no signs.
     n_calls_ : int
         Evaluations of the kernel in `fit`, or entries of a precomputed matrix read.
-    n_features_in_ : int
-        Number of columns, where the data is a table.
-    feature_names_in_ : array of str
-        Their names, where all are strings.
+    n_features_in_, feature_names_in_
+        As in all estimators of scikit-learn, where the data is a table.
 
     See Also
     --------

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from simlib import _scale
 from simlib.approximation.plan import Reading, Sides
 from simlib.lowrank.tall import svd
+from simlib.similarity.known import others
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["COMMON", "RIDGES", "Problem", "in_units", "smallest_inverted"]
@@ -163,7 +164,7 @@ class Problem:
 
     def _without(self, fold: Sides, s1: tuple[int, int]) -> _Fit:
         """Return the fits to the rest of the block, which begins with s1 landmarks."""
-        kept = map(_others, self.A.shape, fold)
+        kept = map(others, self.A.shape, fold)
         return _Fit(self.A[np.ix_(*kept)], s1, self.R is None, self.C.dtype)
 
     def _grams(self, but: Sides | None = None) -> list[np.ndarray]:
@@ -171,7 +172,7 @@ class Problem:
         sides = [self.C] if self.R is None else [self.C, self.R]
         if but is not None:
             pairs = zip(sides, but, strict=False)
-            sides = [side[_others(len(side), items)] for side, items in pairs]
+            sides = [side[others(len(side), items)] for side, items in pairs]
         parts = (side.astype(float, copy=False) for side in sides)
         return [part.T @ part for part in parts]
 
@@ -277,11 +278,6 @@ class Problem:
                     both[:, left_out, np.arange(left_out.size)] = 1
                     errors[k, few] += np.einsum("kab,kab->k", gram @ both, both)
         return np.maximum(errors, 0)  # against rounding
-
-
-def _others(n: int, items: np.ndarray) -> np.ndarray:
-    """Return the numbers from 0 to n - 1 without some."""
-    return np.delete(np.arange(n), items)
 
 
 def _few(ridges: np.ndarray, size: int) -> list[np.ndarray]:

@@ -103,19 +103,11 @@ def nystrom(
         word_or_number(rcond, ["cv"], "rcond", 0, 1)
     choose = partial(drawn, landmarks=landmarks, rng=rng)
     plan = nystrom_plan(n, n_landmarks, rcond=rcond, draw=choose)
-    S, read = plan.columns, plan.read(sim)
+    read = plan.read(sim)
     if rcond == "cv":
         rcond = _cross_validated(Problem.of(read, plan.landmarks, sim))
-    core = pinv(read.C[S], symmetric=sim.symmetric, rcond=rcond)
-    return LowRank(
-        read.C,
-        core.astype(sim.dtype),
-        read.R,
-        landmarks=S,
-        row_landmarks=None if sim.symmetric else S,
-        calls=plan.calls(sim),
-        method="nystrom",
-    )
+    core = pinv(read.C[plan.columns], symmetric=sim.symmetric, rcond=rcond)
+    return plan.answer(sim, "nystrom", read.C, core, read.R)
 
 
 def nystrom_plan(

@@ -17,12 +17,12 @@ from simlib._checks import one_collection, one_of, square
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity import Similarity
-from simlib.similarity.items import accessor, as_items, is_frame, numeric
+from simlib.similarity.items import as_items, is_frame, numeric, some_of
 from simlib.similarity.requests import Block, Pairs
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
-__all__ = ["Kernel", "OfItems", "some_of"]
+__all__ = ["Kernel", "OfItems"]
 
 Kernel = str | Callable[..., Any] | Source
 FLOATS = [np.float64, np.float32]
@@ -199,8 +199,3 @@ def _numbers(X: Any) -> np.ndarray:
             f"items; got {numbers.dtype} of shape {numbers.shape}."
         )
     return numbers.astype(np.int64)
-
-
-def some_of(items: Any, index: np.ndarray) -> Any:
-    """Return some of the items, in the form that all have."""
-    return accessor(items)(index)

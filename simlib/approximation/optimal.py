@@ -14,7 +14,7 @@ from simlib._checks import whole_number
 from simlib.approximation.plan import Plan, Sides
 from simlib.lowrank import LowRank
 from simlib.lowrank.lowrank import Closed
-from simlib.lowrank.tall import svd
+from simlib.lowrank.tall import largest_first, svd
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
@@ -59,9 +59,8 @@ def optimal(sim: Source, rank: int) -> LowRank:
     plan = Plan(sim.extent, block=Sides(*map(np.arange, sim.shape)))
     K = plan.read(sim).A.astype(float)
     if sim.symmetric:
-        values, vectors = np.linalg.eigh(K)
-        best = np.argsort(-np.abs(values), kind="stable")[:rank]
-        factors = [vectors[:, best], np.diag(values[best])]
+        values, vectors = largest_first(*np.linalg.eigh(K), rank)
+        factors = [vectors, np.diag(values)]
     else:
         left, sigma, right = svd(K)
         factors = [left[:, :rank], np.diag(sigma[:rank]), right[:rank].T]

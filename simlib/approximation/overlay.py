@@ -19,6 +19,7 @@ from simlib._checks import a_pair, indices
 from simlib.approximation.error import check_approximation
 from simlib.approximation.plan import Sides
 from simlib.lowrank import LowRank
+from simlib.similarity.known import grid
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -107,8 +108,7 @@ def corrections(
     parts = []
     for i, j in places:
         difference = sim.block(i, j) - left[i] @ core @ right[j].T
-        grid = np.repeat(i, j.size), np.tile(j, i.size)
-        parts.append((difference.ravel(), *grid))
+        parts.append((difference.ravel(), *grid(i, j)))
     values, i, j = (np.concatenate(part) for part in zip(*parts, strict=True))
     residual = scipy.sparse.csr_array((values, (i, j)), shape=sim.shape)
     if approximation.symmetric:

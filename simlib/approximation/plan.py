@@ -14,19 +14,9 @@ from simlib.landmarks import draw, sample_size
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.known import Extent, shape_of
-from simlib.similarity.requests import Block, Pairs, Region
+from simlib.similarity.price import Region
+from simlib.similarity.requests import Block, Pairs
 from simlib.similarity.views import SimilarityMatrix
-
-__all__ = [
-    "Method",
-    "Number",
-    "Plan",
-    "Reading",
-    "Sides",
-    "drawn",
-    "last",
-    "nominal",
-]
 
 Number: TypeAlias = int | tuple[int, int] | None
 """Landmarks of one collection, or of both; or those of the rows and of the columns."""
@@ -161,14 +151,35 @@ class Plan:
         *R, C, A = answers
         return Reading(C=C, R=R[0].T if R else None, A=A, diagonal=diagonal)
 
+    def answer(
+        self,
+        sim: SimilarityMatrix,
+        method: str,
+        C: np.ndarray,
+        core: np.ndarray,
+        R: np.ndarray | None = None,
+        kind: Callable[..., LowRank] = LowRank,
+        **options: Any,
+    ) -> LowRank:
+        """Return C core R^T as what a method made of what was read."""
+        return kind(
+            C,
+            core.astype(sim.dtype),
+            R,
+            landmarks=self.columns,
+            row_landmarks=self._rows(sim.symmetric),
+            calls=self.calls(sim),
+            method=method,
+            **options,
+        )
+
     def _pairs(self) -> Pairs | None:
         every = np.arange(shape_of(self.extent)[0])
         return (every, every) if self.diagonal else None
 
     def _rows(self, symmetric: bool) -> np.ndarray | None:
-        if self.rows is None and not symmetric:
-            return self.landmarks.rows
-        return self.rows
+        """Return the items whose rows are read whole."""
+        return self.landmarks.rows if self.rows is None and not symmetric else self.rows
 
     def _requests(self, symmetric: bool) -> list[Block]:
         """Return what is asked for, in the order in which it is."""
@@ -213,11 +224,7 @@ def drawn(
 
 
 def nominal(
-    extent: Extent,
-    n_landmarks: Number,
-    oversampling: float = 1,
-    *,
-    nested: bool = True,
+    extent: Extent, n_landmarks: Number, oversampling: float = 1, *, nested: bool = True
 ) -> tuple[Sides, Sides]:
     """Return S1 and S2 as `drawn` does, but the same ones always.
 

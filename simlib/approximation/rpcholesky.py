@@ -226,11 +226,7 @@ class _PartialCholesky:
         rows: np.ndarray,
         taken: list[int],
     ) -> None:
-        """Raise where the diagonal of the residual is negative beyond rounding.
-
-        Landmarks that nearly depend on each other have large coefficients, which
-        multiply the rounding errors of the similarities.
-        """
+        """Raise where the diagonal of the residual is negative beyond rounding."""
         worst = int(np.argmin(residual))
         if residual[worst] >= -self._allowed:
             return
@@ -238,6 +234,7 @@ class _PartialCholesky:
         L = np.zeros((rows.shape[1], rows.shape[1]))
         L[:known, :known] = self.F[self.landmarks, :known]
         L[known:] = rows[taken]
+        # Large where landmarks nearly depend on each other: rounding errors times that.
         inner = scipy.linalg.solve_triangular(L, rows[worst], trans="T", lower=True)
         explained = self._unit * (1 + np.square(inner).sum())
         if residual[worst] < -explained:

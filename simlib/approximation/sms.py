@@ -129,13 +129,7 @@ def sms_nystrom(
         rows = S1 if variant == "landmarks" else np.arange(S1.size)
         C[rows, np.arange(S1.size)] += e
     kind = LowRank if variant == "core" else partial(Closed, reason=SHIFTED)
-    return kind(
-        C,
-        core.astype(sim.dtype),
-        landmarks=S1,
-        calls=plan.calls(sim),
-        method="sms_nystrom",
-    )
+    return plan.answer(sim, "sms_nystrom", C, core, kind=kind)
 
 
 def sms_plan(

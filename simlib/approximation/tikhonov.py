@@ -220,15 +220,13 @@ def _first(S1: np.ndarray, S2: np.ndarray) -> np.ndarray:
 
 
 def _choose_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:
-    """Return the problem less the smallest shift that is good enough, and its ridge.
-
-    Good enough is within a standard error of the best.
-    """
+    """Return the problem less the smallest shift that is good enough, and its ridge."""
     shifts = np.unique(NUGGETS * np.diag(K.A).mean())
     shifts = shifts[np.argsort(np.abs(shifts))]
     problems = [K.without(tau) for tau in shifts]
     ridges, folds = zip(*(one.cross_validate(ridge) for one in problems), strict=True)
     errors = np.array(folds)
+    # Good enough is within a standard error of the best.
     excess = errors - errors[np.argmin(errors.sum(axis=1))]
     good = excess.sum(axis=1) <= excess.std(axis=1) * np.sqrt(excess.shape[1])
     k = int(np.argmax(good))

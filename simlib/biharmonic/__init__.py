@@ -10,11 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from simlib.biharmonic.approximation import biharmonic_approximation
-from simlib.biharmonic.geodesics import (
-    exact_geodesics,
-    graph_distances,
-    heat_geodesics,
-)
+from simlib.biharmonic.geodesics import exact_geodesics, graph_distances, heat_geodesics
 from simlib.biharmonic.interpolation import interpolation
 from simlib.biharmonic.mesh import merge_vertices
 from simlib.biharmonic.neighbors import neighbor_graph

@@ -119,10 +119,13 @@ class HubLabels:
             )
 
     @property
+    def _index(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self._labels, self._start, self._depth, self._parent
+
+    @property
     def nbytes(self) -> int:
         """The size of the index."""
-        parts = self._labels, self._start, self._depth, self._parent, self._place
-        return sum(part.nbytes for part in parts)
+        return sum(part.nbytes for part in (*self._index, self._place))
 
     def __repr__(self) -> str:
         return f"HubLabels({self.n} nodes, depth {self.depth}, {self.nbytes} bytes)"
@@ -144,8 +147,7 @@ class HubLabels:
             The number of edges on a shortest path from i to j.
         """
         i, j = np.broadcast_arrays(self._nodes(i), self._nodes(j))
-        index = self._labels, self._start, self._depth, self._parent
-        found = _pairs(*index, self._place[i].ravel(), self._place[j].ravel())
+        found = _pairs(*self._index, self._place[i].ravel(), self._place[j].ravel())
         return found.reshape(i.shape)
 
     def rows(self, sources: Indices, targets: Indices | None = None) -> np.ndarray:
@@ -216,11 +218,10 @@ class HubLabels:
     ) -> np.ndarray:
         """Compare places with others in ascending order, which fill these columns."""
         found = np.empty((sources.size, targets.size), dtype=np.uint16)
-        index = self._labels, self._start, self._depth, self._parent
         shared = _shared(self._depth, self._parent, targets)
         n_chunks = max(1, min(4 * effective_n_jobs(), sources.size))
         Parallel(require="sharedmem")(
-            delayed(_rows)(*index, some, targets, shared, columns, out)
+            delayed(_rows)(*self._index, some, targets, shared, columns, out)
             for some, out in zip(
                 np.array_split(sources, n_chunks),
                 np.array_split(found, n_chunks),

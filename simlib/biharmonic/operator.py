@@ -23,14 +23,6 @@ from simlib._checks import numbers, shaped
 from simlib._typing import MatrixLike
 from simlib.biharmonic.mesh import check_mesh, triangles
 
-__all__ = [
-    "as_square",
-    "as_symmetric",
-    "biharmonic_operator",
-    "graph_laplacian",
-    "mesh_laplacian",
-]
-
 DENSE = 10**7  # entries of M that hubs may be the cause of
 
 

@@ -29,6 +29,7 @@ from simlib.lowrank.tall import (
     dense,
     entries,
     is_symmetric,
+    largest_first,
     qr,
     read_only,
     row_blocks,
@@ -316,8 +317,7 @@ class LowRank(Saved, LinearOperator):
         else:
             start = np.random.default_rng(0).standard_normal(n)
             values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
-        order = np.argsort(-np.abs(values), kind="stable")[:k]
-        values, vectors = values[order], vectors[:, order]
+        values, vectors = largest_first(values, vectors, k)
         if self.residual is None:
             vectors = assembled(Q(vectors), (n, k), self.dtype)
         return _fitting(values, self.dtype, "An eigenvalue"), vectors
@@ -469,9 +469,7 @@ class LowRank(Saved, LinearOperator):
         if not self.symmetric:
             blocks = scipy.sparse.block_array([[None, core / 2], [core.T / 2, None]])
             core = blocks.toarray()
-        values, vectors = np.linalg.eigh(_symmetric(core))
-        order = np.argsort(-np.abs(values), kind="stable")
-        values, vectors = values[order], vectors[:, order]
+        values, vectors = largest_first(*np.linalg.eigh(_symmetric(core)))
         transform = vectors * np.sqrt(np.abs(values))
         signs = np.where(values < 0, -1, 1)
         return transform.astype(self.dtype), signs.astype(self.dtype)

@@ -70,9 +70,7 @@ class Saved:
 
     @classmethod
     def load(
-        cls,
-        folder: str | os.PathLike[str],
-        mmap_mode: Literal["r", "c"] | None = None,
+        cls, folder: str | os.PathLike[str], mmap_mode: Literal["r", "c"] | None = None
     ) -> Self:
         """Read a matrix that `save` wrote, of the class that it had, bit by bit.
 

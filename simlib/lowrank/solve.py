@@ -126,12 +126,8 @@ def _small_inverse(system: np.ndarray, ridge: float) -> Solver:
 
 
 def _refined(solve: Solver, K: LowRank, y: np.ndarray, ridge: float) -> np.ndarray:
-    """Return solutions with the digits that small ridges cost.
-
-    D^-1 y and what is taken from it are large and nearly equal then. Columns are made
-    of one size, or a small one would be forgotten.
-    """
-    y, sizes = unit_columns(y)
+    """Return solutions with the digits that D^-1 y loses where the ridge is small."""
+    y, sizes = unit_columns(y)  # or a small column would be forgotten
     x, before = solve(y), np.inf
     for _ in range(REFINEMENTS):
         product = K.matmat(x)

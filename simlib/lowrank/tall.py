@@ -18,21 +18,6 @@ from numpy.typing import DTypeLike
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrcon
 
-__all__ = [
-    "assembled",
-    "dense",
-    "entries",
-    "gram_qr",
-    "is_symmetric",
-    "qr",
-    "read_only",
-    "row_blocks",
-    "svd",
-    "times",
-    "transposed_times",
-    "triangle",
-]
-
 HELD = 2**21  # numbers made of a matrix at a time
 TALL = 8  # how many times as high as wide a block is at least
 WELL_CONDITIONED = 1e-6  # A^T A of which the Cholesky factor serves for R
@@ -68,6 +53,14 @@ def svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return np.linalg.svd(A, full_matrices=False)
     except np.linalg.LinAlgError:
         return scipy.linalg.svd(A, full_matrices=False, lapack_driver="gesvd")
+
+
+def largest_first(
+    values: np.ndarray, vectors: np.ndarray, k: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k eigenvalues largest in magnitude and their vectors, or all."""
+    order = np.argsort(-np.abs(values), kind="stable")[:k]
+    return values[order], vectors[:, order]
 
 
 def is_symmetric(A: Any) -> bool:
@@ -197,7 +190,7 @@ def entries(
     product = dense(left[rows]) @ core
     if block:
         return (product @ dense(right[columns]).T)[row_at, column_at]
-    return _inner_products(product, row_at, right, j)
+    return inner_products(product, row_at, right, j)
 
 
 def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -209,13 +202,13 @@ def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(there), (np.cumsum(there) - 1)[index]
 
 
-def _inner_products(A: np.ndarray, i: np.ndarray, B: Any, j: np.ndarray) -> np.ndarray:
+def inner_products(A: np.ndarray, i: np.ndarray, B: Any, j: np.ndarray) -> np.ndarray:
     """Return the inner products of rows A[i[k]] and B[j[k]], some at a time."""
-    out = np.empty(i.size, np.result_type(A.dtype, B.dtype))
+    out = np.empty(len(i), np.result_type(A.dtype, B.dtype))
     step = max(1, GATHERED // max(1, A.shape[1]))
     if scipy.sparse.issparse(B):  # whose rows are found slowly, but take little memory
         step = max(step, 16 * GATHERED // max(1, A.shape[1]))
-    for k in range(0, i.size, step):
+    for k in range(0, len(i), step):
         part = slice(k, k + step)
         out[part] = np.einsum("ka,ka->k", A[i[part]], dense(B[j[part]]))
     return out

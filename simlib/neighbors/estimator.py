@@ -2,14 +2,15 @@
 
 What takes a precomputed sparse graph of distances takes this one's::
 
-    HDBSCAN(metric="precomputed").fit(estimator.graph_.to_csr(connected=True))
+    HDBSCAN(metric="precomputed", copy=True).fit(joined)
     SpectralClustering(affinity="precomputed_nearest_neighbors").fit(graph)
     TSNE(perplexity=30, metric="precomputed", init="random").fit_transform(graph)
     Isomap(n_neighbors=10, metric="precomputed").fit_transform(graph)
     UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
 
-with ``graph = estimator.fit_transform(items)``; t-SNE wants at least 3 perplexity + 1
-neighbours.
+with ``graph = estimator.fit_transform(items)`` and
+``joined = estimator.graph_.to_csr(connected=True)``; t-SNE wants at least
+3 perplexity + 1 neighbours.
 """
 
 from __future__ import annotations

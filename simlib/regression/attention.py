@@ -12,7 +12,6 @@ kernel inside G, :eq:`eq:attention-scaled`. The paper's sketch in place of G is
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
@@ -190,7 +189,18 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         points = validate_data(self, X, dtype=np.float64, reset=False)
-        image, step = self._expansion(), max(1, IN_CACHE // len(self.X_fit_))
+        kernel, step = GaussianKernel(self.X_fit_), max(1, IN_CACHE // len(self.X_fit_))
+        centre, least = kernel.centre, row_norms(self.X_fit_, squared=True).min()
+        constant = (centre @ centre + least) / 2
+
+        def image(points: np.ndarray) -> np.ndarray:
+            exponents = kernel.exponents(points)
+            largest = exponents.max(axis=1)
+            exponents -= largest[:, None]  # rows of the kernel are up to 1
+            sums = np.exp(exponents, out=exponents) @ self.gaussian_coef_
+            scale = np.exp(points @ centre - constant + largest)
+            return (scale * sums.T).T
+
         with np.errstate(over="ignore", invalid="ignore"):
             predictions = np.concatenate(
                 [image(points[rows]) for rows in gen_batches(len(points), step)]
@@ -211,23 +221,6 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         squares = row_norms(self.X_fit_, squared=True)
         scale = np.exp(-(squares + squares.min()) / 2)
         return (scale * self.gaussian_coef_.T).T
-
-    def _expansion(self) -> Callable[[np.ndarray], np.ndarray]:
-        """Return the map of points to predictions, with rows of the kernel up to 1."""
-        kernel = GaussianKernel(self.X_fit_)
-        centre = kernel.centre
-        least = row_norms(self.X_fit_, squared=True).min()
-        constant = (centre @ centre + least) / 2
-
-        def predict(points: np.ndarray) -> np.ndarray:
-            exponents = kernel.exponents(points)
-            largest = exponents.max(axis=1)
-            exponents -= largest[:, None]
-            sums = np.exp(exponents, out=exponents) @ self.gaussian_coef_
-            scale = np.exp(points @ centre - constant + largest)
-            return (scale * sums.T).T
-
-        return predict
 
     def _check_options(self) -> None:
         finite(self.ridge, "ridge", 0)

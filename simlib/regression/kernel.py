@@ -52,7 +52,11 @@ class GaussianKernel:
     def __init__(self, X: np.ndarray):
         self.centre = X.mean(axis=0)  # distances of rows far from 0 keep more digits
         self.X = X - self.centre
-        self._left, self._right = _lifted(self.X)
+        halves = row_norms(self.X, squared=True)[:, None] / 2
+        ones = np.ones((len(X), 1))
+        # L R^T is -|x_i - x_j|^2 / 2.
+        self._left = np.hstack([self.X, -halves, ones])
+        self._right = np.hstack([self.X, ones, -halves])
         self.n = len(X)
         self.shape = (self.n, self.n)
 
@@ -126,12 +130,6 @@ class GaussianKernel:
         while stop < self.n:
             start, stop = stop, min(self.n, stop + max(1, IN_CACHE // (self.n - stop)))
             yield start, stop
-
-
-def _lifted(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return L and R, of two columns more, whose L R^T is -|x_i - x_j|^2 / 2."""
-    halves, ones = row_norms(X, squared=True)[:, None] / 2, np.ones((len(X), 1))
-    return np.hstack([X, -halves, ones]), np.hstack([X, ones, -halves])
 
 
 def factor(

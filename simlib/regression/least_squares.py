@@ -33,13 +33,7 @@ from simlib.regression.iterations import (
 )
 from simlib.regression.preconditioner import ColumnScaling, Preconditioner
 from simlib.regression.rows import Rows, is_blocks, multiply_transposed
-from simlib.regression.systems import (
-    Chain,
-    Problem,
-    Solution,
-    Solver,
-    solve_in_turn,
-)
+from simlib.regression.systems import Chain, Problem, Solution, Solver, solve_in_turn
 
 __all__ = ["Method", "lstsq", "solve", "solve_gram"]
 

@@ -12,17 +12,6 @@ from scipy.sparse import csr_array
 
 from simlib._typing import MatrixLike
 
-__all__ = [
-    "CACHED",
-    "Rows",
-    "as_rows",
-    "blocks",
-    "gap_and_back",
-    "is_blocks",
-    "multiply",
-    "multiply_transposed",
-]
-
 Rows: TypeAlias = MatrixLike | Iterable[MatrixLike]  # one matrix, or its blocks
 
 ENTRIES_OF_A_BLOCK = 2**22  # entries of a dense block of rows

@@ -339,12 +339,7 @@ class TensorSRHT:
     """
 
     def __init__(
-        self,
-        m: int,
-        d1: int,
-        d2: int,
-        *,
-        rng: int | np.random.Generator | None = None,
+        self, m: int, d1: int, d2: int, *, rng: int | np.random.Generator | None = None
     ):
         m, d1, d2 = self.shape = _sizes(m=m, d1=d1, d2=d2)
         rng = np.random.default_rng(rng)

@@ -27,13 +27,7 @@ from simlib.regression.preconditioner import (
     Preconditioner,
     rounding_errors,
 )
-from simlib.regression.rows import (
-    as_rows,
-    blocks,
-    gap_and_back,
-    is_blocks,
-    multiply,
-)
+from simlib.regression.rows import as_rows, blocks, gap_and_back, is_blocks, multiply
 from simlib.regression.triangle import demand_tall
 
 __all__ = ["Chain", "Problem", "Solution", "solve_in_turn"]

@@ -11,15 +11,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from simlib._scale import norms
 
-__all__ = [
-    "SMALL",
-    "condition_number",
-    "demand_full_rank",
-    "demand_in_range",
-    "demand_tall",
-    "norm_of",
-]
-
 LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
 GRADED = 1e-10  # quotient of singular values whose digits rounding errors touch
 SMALL = 500  # columns up to which all singular values are computed

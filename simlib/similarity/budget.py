@@ -11,15 +11,6 @@ from typing import Any
 
 from simlib._checks import most_calls
 
-__all__ = [
-    "AsymmetryError",
-    "Budget",
-    "BudgetExceeded",
-    "Lock",
-    "SimilarityError",
-    "check_budget",
-]
-
 
 class SimilarityError(ValueError):
     """The similarity function failed, or answered with something that is no number."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from simlib.similarity.items import accessor, unmasked
+from simlib.similarity.items import some_of, unmasked
 
 __all__ = ["call", "call_there", "is_async"]
 
@@ -34,7 +34,7 @@ def call(
     values: list[float] = []
     try:
         if places is not None:
-            xs, ys = accessor(xs)(places[0]), accessor(ys)(places[1])
+            xs, ys = some_of(xs, places[0]), some_of(ys, places[1])
         if batch is None:
             for x, y in zip(xs, ys, strict=True):
                 values.append(_number(_awaited(function(x, y))))
@@ -87,21 +87,13 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def call_there(
-    *arguments: Any,
-) -> tuple[int, np.ndarray, float, BaseException | None]:
-    """Evaluate one request in another process."""
+def call_there(*arguments: Any) -> tuple[int, np.ndarray, float, BaseException | None]:
+    """Evaluate one request in another process, from which errors have to come back."""
     number, values, seconds, error = call(*arguments)
-    return number, values, seconds, None if error is None else _portable(error)
-
-
-def _portable(error: BaseException) -> BaseException:
-    """Return an error that survives the way back from another process."""
     try:
         pickle.loads(pickle.dumps(error))
-        return error
     except Exception:
         kind = RuntimeError if isinstance(error, Exception) else BaseException
         substitute = kind(repr(error))
-        substitute.__cause__ = error
-        return substitute
+        substitute.__cause__, error = error, substitute
+    return number, values, seconds, error

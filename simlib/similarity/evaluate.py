@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from math import inf
@@ -114,7 +114,7 @@ class Evaluator:
         self,
         requests: Callable[[int], Iterator[Request]],
         target: Target,
-        fetch: tuple[Fetch, Fetch] | None = None,
+        fetch: Sequence[Fetch] | None = None,
     ) -> None:
         """Carry out the requests; after a failure finish what was begun.
 
@@ -146,7 +146,12 @@ class Evaluator:
                     xs, ys = fetch_x(i), fetch_y(j)
                 except Exception as error:  # raised here, joblib would wait for ever
                     where = (target.form or self.form).format(*request.pair(0))
-                    failures[number] = _unreadable(where, error)
+                    failures[number] = failure = SimilarityError(
+                        f"The items themselves could not be read, {where} or later "
+                        f"ones: {error!r}. `items` has to be a sequence or an array, "
+                        "one item for each position or row."
+                    )
+                    failure.__cause__ = error
                     return
                 begun[number] = request
                 if request.known is None:
@@ -339,16 +344,6 @@ def _closing(answers: Any) -> Iterator[Any]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", category=UserWarning)
             answers.close()
-
-
-def _unreadable(where: str, error: Exception) -> SimilarityError:
-    failure = SimilarityError(
-        f"The items themselves could not be read, {where} or later ones: "
-        f"{error!r}. `items` has to be a sequence or an array, one item for each "
-        "position or row."
-    )
-    failure.__cause__ = error
-    return failure
 
 
 def _sendable(call: Callable[[], Any]) -> bool:

@@ -10,17 +10,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-__all__ = [
-    "accessor",
-    "as_items",
-    "check_alike",
-    "count",
-    "indexable",
-    "is_frame",
-    "numeric",
-    "unmasked",
-]
-
 
 def indexable(items: Any) -> Any:
     """Return items that can be fetched by number; raise for what is none."""
@@ -96,33 +85,22 @@ def _records(frame: Any) -> list[dict[Any, Any]]:
 
 def accessor(items: Any) -> Callable[[np.ndarray], Any]:
     """Return the function that fetches items, given an array of their numbers."""
+    return partial(some_of, items)
+
+
+def some_of(items: Any, index: np.ndarray) -> Any:
+    """Return some of the items, in the form that all have."""
     if hasattr(items, "iloc"):
-        return partial(_rows_of_frame, items)
+        return items.iloc[index].reset_index(drop=True)  # or pandas aligns by labels
     if is_frame(items):
-        return partial(_rows_of_table, items)
-    if scipy.sparse.issparse(items) or hasattr(items, "shape"):
-        return partial(_rows_of_array, items)
-    return partial(_elements, items)
-
-
-def _rows_of_frame(items: Any, index: np.ndarray) -> Any:
-    return items.iloc[index].reset_index(drop=True)  # or pandas aligns by labels
-
-
-def _rows_of_table(items: Any, index: np.ndarray) -> Any:
-    return items.take(index) if hasattr(items, "take") else items[index]
-
-
-def _rows_of_array(items: Any, index: np.ndarray) -> Any:
+        return items.take(index) if hasattr(items, "take") else items[index]
     plain = isinstance(items, np.ndarray) or scipy.sparse.issparse(items)
+    if not (plain or hasattr(items, "shape")):
+        return [items[k] for k in index.tolist()]
     if plain or (np.diff(index) > 0).all():
         return items[index]
     index, at = np.unique(index, return_inverse=True)  # as an HDF5 file demands
     return items[index][at]
-
-
-def _elements(items: Any, index: np.ndarray) -> list[Any]:
-    return [items[k] for k in index.tolist()]
 
 
 def check_alike(items: Any, new_items: Any) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Extent", "Known", "Others", "look", "shape_of", "shared"]
+__all__ = ["Extent", "Known", "grid", "look", "others", "shape_of", "shared"]
 
 Extent: TypeAlias = int | tuple[int, int]
 """The number of items of one collection, or those of the rows and of the columns."""
@@ -211,7 +211,7 @@ class Known:
             if 2 * length[most] >= self.shape[1 - most[0]]:
                 together.setdefault(most, []).append((i, j, values))
             else:
-                self.put(np.repeat(i, j.size), np.tile(j, i.size), values.ravel())
+                self.put(*grid(i, j), values.ravel())
         for (side, _), parts in together.items():
             lines, kept = parts[0][side], self.columns if side else self.rows
             every = np.arange(kept.length)
@@ -307,14 +307,14 @@ class Known:
 
         whole = np.zeros(self.shape[1], dtype=bool)
         whole[columns] = True
-        for i, j in _grid(self.shape[0], columns):
+        for i, j in _crossed(self.shape[0], columns):
             values = self._from_lines(i, j, rows=self.symmetric)
             new = ~np.isnan(values)
             if self.symmetric:  # an entry of two lines is met in both orders
                 new &= ~whole[i] | (i <= j)
             yield but(new, i, j, values)
         if not self.symmetric:
-            for j, i in _grid(self.shape[1], rows):
+            for j, i in _crossed(self.shape[1], rows):
                 values = self._from_lines(i, j)
                 new = ~np.isnan(values) & np.isnan(self._from_lines(i, j, rows=False))
                 yield but(new, i, j, values)
@@ -369,12 +369,22 @@ def shape_of(extent: Extent) -> tuple[int, int]:
     return extent if isinstance(extent, tuple) else (extent, extent)
 
 
-def _grid(length: int, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def others(n: int, items: np.ndarray) -> np.ndarray:
+    """Return the numbers from 0 to n - 1 without some."""
+    return np.delete(np.arange(n), items)
+
+
+def grid(i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of the grid of i and j, row by row."""
+    return np.repeat(i, j.size), np.tile(j, i.size)
+
+
+def _crossed(length: int, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the places of whole lines, some items of all of them at a time."""
     step = max(1, LISTED // max(1, lines.size))
     for k in range(0, length if lines.size else 0, step):
         items = np.arange(k, min(k + step, length))
-        yield np.repeat(items, lines.size), np.tile(lines, items.size)
+        yield grid(items, lines)
 
 
 def shared(
@@ -398,32 +408,6 @@ def look(known: Sequence[Known], i: np.ndarray, j: np.ndarray) -> np.ndarray:
         if other and (gap := np.isnan(values)).any():
             values[gap] = other.get(i[gap], j[gap])
     return values
-
-
-class Others:
-    """Values of pairs of items that are told apart by integers of 64 bits."""
-
-    def __init__(self, symmetric: bool, dtype: np.dtype):
-        self.loaded = False  # by whoever fills it
-        self._number: dict[int, int] = {}
-        self._known = Known(2**31, symmetric=symmetric, dtype=dtype)
-
-    def __reduce__(self) -> tuple[type[Others], tuple[bool, np.dtype]]:
-        return Others, (self._known.symmetric, self._known.dtype)  # copies are empty
-
-    def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Remember values; of several for a pair the first stays."""
-        self._known.put(self._numbers(i), self._numbers(j), values)
-
-    def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the value of each pair, NaN where unknown."""
-        return self._known.get(self._numbers(i), self._numbers(j))
-
-    def _numbers(self, names: np.ndarray) -> np.ndarray:
-        names, at = np.unique(names, return_inverse=True)
-        number = self._number
-        found = [number.setdefault(name, len(number)) for name in names.tolist()]
-        return np.array(found, np.int64)[at]
 
 
 def _sorted(parts: list[_Run]) -> _Run:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from simlib._checks import square
 from simlib.similarity.items import unmasked
 
-__all__ = ["MatrixEntries", "given_matrix"]
+__all__ = ["MatrixEntries", "given_diagonal", "given_matrix"]
 
 ROWS = 512  # of a tile, which fits into the cache
 
@@ -71,6 +71,25 @@ def given_matrix(
             "to work with (K + K.T)/2."
         )
     return K, is_symmetric
+
+
+def given_diagonal(
+    diagonal: ArrayLike | None, n: int, dtype: np.dtype
+) -> np.ndarray | None:
+    """Return a given diagonal as an array of shape (n,)."""
+    if diagonal is None:
+        return None
+    values = unmasked(diagonal)
+    if values.dtype.kind not in "fiub" or values.shape not in ((), (n,)):
+        raise ValueError(
+            f"diagonal must be a number or an array of shape ({n},); got "
+            f"{values.dtype} of shape {values.shape}."
+        )
+    with np.errstate(over="ignore"):
+        values = np.array(values, dtype=dtype)
+    if not np.isfinite(values).all():
+        raise ValueError("diagonal must be finite; it holds NaN or an infinity.")
+    return np.broadcast_to(values, (n,))
 
 
 def _finite(K: np.ndarray, k: int) -> np.ndarray:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import chain
 from math import inf
@@ -21,16 +20,12 @@ from numpy.typing import ArrayLike, DTypeLike
 from simlib._checks import one_of, whole_number
 from simlib.similarity.budget import Budget, Lock, check_budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
-from simlib.similarity.identity import Table, identities
-from simlib.similarity.items import (
-    accessor,
-    as_items,
-    check_alike,
-    count,
-    unmasked,
-)
-from simlib.similarity.known import Extent, Known, Lines, Others, look, shape_of
-from simlib.similarity.matrix import MatrixEntries, given_matrix
+from simlib.similarity.identity import Table
+from simlib.similarity.items import accessor, as_items, check_alike, count, unmasked
+from simlib.similarity.known import Extent, Known, Lines, grid, look, shape_of
+from simlib.similarity.ledger import Ledger, evaluate_again
+from simlib.similarity.matrix import MatrixEntries, given_diagonal, given_matrix
+from simlib.similarity.price import evaluations
 from simlib.similarity.requests import (
     Block,
     Pairs,
@@ -38,18 +33,15 @@ from simlib.similarity.requests import (
     Rectangle,
     Sides,
     checked,
-    evaluations,
     names,
     places,
 )
-from simlib.similarity.store import Names, Record, Store, StoreError
+from simlib.similarity.store import Record, Store
 from simlib.similarity.views import ONE_SIDED, Bar, SimilarityMatrix, no_bar
 
 __all__ = ["Similarity"]
 
 Value: TypeAlias = SupportsFloat | ArrayLike
-
-DIFFERENT = 0.01  # of the range of a store's values: another function
 
 
 class Similarity(SimilarityMatrix):
@@ -119,17 +111,8 @@ class Similarity(SimilarityMatrix):
     ----------
     shape : tuple of int
         (n, n), or (m, n) of two collections; `n` is defined for one.
-    calls : int
-        Values obtained from `function` by this object. Both halves of small tiles on
-        the diagonal count with ``batch="block"``.
-    failed : int
-        Evaluations handed over to requests that failed, whose values are lost.
-    checks : int
-        Evaluations made for `check_symmetry`, beside `calls` and `limit`.
     remaining : int or infinity
         What `limit` leaves, ``limit - calls - failed``.
-    limit : int or None
-        May be changed at any time.
     verified : int
         Pairs of the store that were evaluated again when it was opened.
 
@@ -226,7 +209,7 @@ class Similarity(SimilarityMatrix):
             extent,
             symmetric=bool(symmetric),
             dtype=np.dtype(dtype),
-            diagonal=_given(diagonal, shape_of(extent)[0], np.dtype(dtype)),
+            diagonal=given_diagonal(diagonal, shape_of(extent)[0], np.dtype(dtype)),
         )
         # What is known and was not asked of this object: a store's, or paid in a run.
         self._shelf = Known(extent, symmetric=bool(symmetric), dtype=np.dtype(dtype))
@@ -236,8 +219,7 @@ class Similarity(SimilarityMatrix):
         self._informed = False
         self._lock = Lock()  # of all that shares the memory or the counter
         self.verified = 0
-        self._store: Store | None = None
-        self._others = Others(bool(symmetric), np.dtype(dtype))
+        self._ledger = Ledger(self._shelf)
         self._open(store, function_id, items_id, verify)
 
     @classmethod
@@ -293,22 +275,22 @@ class Similarity(SimilarityMatrix):
 
     @property
     def calls(self) -> int:
-        """Evaluations made so far."""
+        """Values obtained from the function, of both halves of small tiles too."""
         return self._budget.calls
 
     @property
     def failed(self) -> int:
-        """Evaluations handed to requests that failed; they count against `limit`."""
+        """Evaluations handed to requests that failed, whose values are lost."""
         return self._budget.failed
 
     @property
     def checks(self) -> int:
-        """Evaluations in the other order of pairs, to see whether it matters."""
+        """Evaluations made for `check_symmetry`, beside `calls` and `limit`."""
         return self._evaluator.symmetry.calls
 
     @property
     def limit(self) -> float | None:
-        """Most evaluations that may be made."""
+        """Most evaluations that may be made; it may be changed at any time."""
         return self._budget.limit
 
     @limit.setter
@@ -324,7 +306,7 @@ class Similarity(SimilarityMatrix):
         """Return blocks and then pairs, see ``SimilarityMatrix.read``."""
         asked, scattered = checked(self.extent, blocks, pairs)
         with self._lock.held:
-            self._catch_up()
+            self._ledger.catch_up()
             if not asked:  # of pairs alone the price is what is found missing
                 return [] if scattered is None else [self._scattered(*scattered)]
             needed = self._price(asked, scattered, self._besides)
@@ -403,49 +385,41 @@ class Similarity(SimilarityMatrix):
         """
         rows, columns = self._landmarks(landmarks, row_landmarks)
         new_items = as_items(new_items, self.batch)
-        new, fetch = np.arange(count(new_items)), accessor(new_items)
-        fetch_row, fetch_column = self._evaluator.fetch
-        row, column = (name[:-1].lower() for name in names(self.extent))
-        parts, order = [], []
-        if columns is not None:
-            check_alike(self.items, new_items)
-            columns, at = _once(columns)
-            form = f"new {row} {{}} and {column} {{}}"
-            parts.append((new, columns, (fetch, fetch_column), form))
-            order.append(at)
-        if rows is not None:
-            inside = self.items if self.column_items is None else self.column_items
-            check_alike(inside, new_items)
-            rows, at = _once(rows)
-            form = f"{row} {{}} and new {column} {{}}"
-            parts.append((rows, new, (fetch_row, fetch), form))
-            order.append(at)
+        new, fetch_new = np.arange(count(new_items)), accessor(new_items)
+        two = self.column_items is not None
+        inside = self.items, self.column_items if two else self.items
         answers, asked, total = [], [], 0
         with self._lock.held:
-            self._catch_up()
-            for i, j, fetch_both, form in parts:
+            self._ledger.catch_up()
+            for side, those in enumerate((columns, rows)):  # new rows, new columns
+                if those is None:
+                    continue
+                check_alike(inside[side], new_items)
+                those, at = _once(those)
+                i, j = (those, new) if side else (new, those)
                 out = np.full((i.size, j.size), np.nan, dtype=self.dtype)
-                sides, finished = None, None
-                new_ids = self._new_ids(new_items, side=int(j is new))
-                if new_ids is not None:
-                    ids = [table.ids for table in self._tables]
-                    ids[int(j is new)] = new_ids
-                    sides, finished = self._sides(*ids), self._keep_others(*ids)
-                    self._fill_by_id(ids[0][i], ids[1][j], out)
+                store, finished = None, None
+                ids = self._ledger.ids_with(new_items, side)
+                if ids is not None:
+                    store, finished = self._ledger.names(ids), self._ledger.keeper(ids)
+                    known = self._known, *self._besides
+                    self._ledger.fill(ids[0][i], ids[1][j], out, known)
                 fresh = bool(np.isnan(out).all())
                 rectangle = Rectangle(i, j, out, n=0, symmetric=False, fresh=fresh)
                 needed = int(np.count_nonzero(np.isnan(out)))
                 requests = partial(self._evaluator.requests, rectangle, needed)
-                target = Target(out, self._budget, finished, sides, form)
-                run = self._evaluator.run
-                asked.append(partial(run, requests, target, fetch_both))
-                answers.append(out if i is new else out.T)
+                fetch = list(self._evaluator.fetch)
+                form = [f"{name[:-1].lower()} {{}}" for name in names(self.extent)]
+                fetch[side], form[side] = fetch_new, f"new {form[side]}"
+                target = Target(out, self._budget, finished, store, " and ".join(form))
+                asked.append(partial(self._evaluator.run, requests, target, fetch))
+                answers.append((out.T if side else out, at))
                 total += needed
             check_budget(total, self._budget)
             with self.progress_bar(total):
                 for evaluate in asked:
                     evaluate()
-        return np.hstack(list(map(partial(np.take, axis=1), answers, order)))
+        return np.hstack([np.take(values, at, axis=1) for values, at in answers])
 
     def _landmarks(
         self, landmarks: ArrayLike | None, row_landmarks: ArrayLike | None
@@ -480,7 +454,8 @@ class Similarity(SimilarityMatrix):
         """
         blank = copy.copy(self)
         blank._known = blank._kept = self._known.blank()
-        blank._shelf, blank._store = self._shelf.blank(), None
+        blank._shelf = self._shelf.blank()
+        blank._ledger = Ledger(blank._shelf)
         blank._seen = blank._besides = (blank._shelf,)
         return blank
 
@@ -491,10 +466,15 @@ class Similarity(SimilarityMatrix):
         run = object.__new__(Run)
         with self._lock.held:
             run.__dict__ |= self.__dict__
+            if self.limit is None:
+                run._start = inf
+            else:  # what is known may be among what is asked for, and is free
+                known = sum(values.size for _, _, values in self.known())
+                run._start = min(self.limit - self.failed, self.remaining + known)
             run._known = self._known.snapshot() if asked else self._known.blank()
             run._seen, run._besides = (), (*self._besides, self._known)
             run._kept = self._shelf
-            run.spent, run._start = 0, self._available()
+            run.spent = 0
         return run
 
     def informed(self) -> Similarity:
@@ -534,7 +514,7 @@ class Similarity(SimilarityMatrix):
             k = int(np.argmin(np.isfinite(told)))
             raise ValueError(f"{pair(k)} were told {told[k]}.")
         with self._lock.held:
-            self._catch_up()
+            self._ledger.catch_up()
             _, first, at = np.unique(
                 self._known.keys(i, j), return_index=True, return_inverse=True
             )
@@ -552,7 +532,7 @@ class Similarity(SimilarityMatrix):
                     )
             new = first[np.isnan(known[first])]
             record = Record(i[new], j[new], told[new], False)
-            sides = self._sides()
+            sides = self._ledger.names()
             if sides is not None and new.size:
                 sides.hand(record)
             self._known.put(i[first], j[first], told[first])
@@ -565,8 +545,8 @@ class Similarity(SimilarityMatrix):
         Raises StoreError, and the store stays open, where it could not be written.
         """
         with self._lock.held:
-            if self._store is not None:
-                self._store.close()
+            if self._ledger.store is not None:
+                self._ledger.store.close()
 
     def __enter__(self) -> Self:
         """Return itself; at the end of ``with`` it is closed."""
@@ -602,16 +582,19 @@ class Similarity(SimilarityMatrix):
                 f"{function_id!r}."
             )
         verify = whole_number(verify, "verify", least=0)
-        self._tables = self._named(items_id)
         manifest = {
             "dtype": self.dtype.name,
             "symmetric": str(self.symmetric),
             "form": str(self.batch),
             "function_id": function_id,
         }
-        self._store = store = Store(path, manifest)
+        tables, store = self._named(items_id), Store(path, manifest)
+        self._ledger = Ledger(self._shelf, store, tables)
         try:
-            self._verify(store.path, self._take(store.records()), verify)
+            records = self._ledger.take(store.records())
+            self.verified = evaluate_again(
+                records, verify, self._known, self._evaluator, store.path
+            )
         except BaseException:
             store.close()
             raise
@@ -630,127 +613,17 @@ class Similarity(SimilarityMatrix):
         sides = (self.items, self.column_items), self.shape, items_id or (None, None)
         return list(map(Table, *sides))
 
-    def _available(self) -> float:
-        """Return what a run may ask for: what is known may be among it, and is free."""
-        if self.limit is None:
-            return inf
-        known = sum(values.size for _, _, values in self.known())
-        return min(self.limit - self.failed, self.remaining + known)
-
-    def _sides(self, *ids: np.ndarray) -> Names | None:
-        """Return the store, for requests of items of this matrix, or with such ids."""
-        if self._store is None:
-            return None
-        return Names(self._store, *(ids or (table.ids for table in self._tables)))
-
-    def _take(self, records: Sequence[Record]) -> list[Record]:
-        """Take from a store what it holds of these items, and of others; return it."""
-        ours = []
-        for i, j, values, grid in records:
-            (a, here_a), (b, here_b) = self._places(i, j)
-            if self._others.loaded and not (here_a.all() and here_b.all()):
-                one, other = Record(i, j, values, grid).pairs()
-                self._others.put(one, other, values.ravel())
-            if grid:
-                values = values[np.ix_(here_a, here_b)]
-            else:
-                here_a = here_b = here_a & here_b
-                values = values[here_a]
-                self._shelf.put(a[here_a], b[here_b], values)
-            if values.size:
-                ours.append(Record(a[here_a], b[here_b], values, grid))
-        self._shelf.restore([record[:3] for record in ours if record.grid])
-        return ours
-
-    def _places(
-        self, i: np.ndarray, j: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield the numbers of rows and columns of such ids, and which are here."""
-        for table, ids in zip(self._tables, (i, j), strict=True):
-            yield table.places(ids)
-
-    def _new_ids(self, new_items: Any, side: int) -> np.ndarray | None:
-        """Return what new items go by in the store, if they can be known again."""
-        store = self._store
-        if store is None or self._tables[side].by_name or not store.is_open:
-            return None
-        if not self._others.loaded:
-            self._others.loaded = True
-            self._take(store.records())
-        return identities(new_items)
-
-    def _keep_others(self, i_ids: np.ndarray, j_ids: np.ndarray) -> Finished:
-        return lambda i, j, values: self._others.put(i_ids[i], j_ids[j], values)
-
-    def _fill_by_id(self, i: np.ndarray, j: np.ndarray, out: np.ndarray) -> None:
-        """Write what is known of items that go by these into a block."""
-        rows, columns = np.repeat(i, j.size), np.tile(j, i.size)
-        values = self._others.get(rows, columns)
-        (a, here_a), (b, here_b) = self._places(rows, columns)
-        here = here_a & here_b & np.isnan(values)  # new items may be like others
-        values[here] = look((self._known, *self._besides), a[here], b[here])
-        out[...] = values.reshape(out.shape)
-
-    def _verify(self, path: object, records: Sequence[Record], number: int) -> None:
-        """Evaluate some pairs of a store again; raise where they are not the same."""
-        if not records:
-            return
-        rng = np.random.default_rng(len(records))
-        some = [records[k] for k in rng.integers(len(records), size=4 * number)]
-        at = [tuple(rng.integers(record.values.shape)) for record in some]
-        both = list(zip(some, at, strict=True))
-        before = np.array([r.values[x] for r, x in both], self.dtype)
-        pairs = [(r.i[x[0]], r.j[x[-1]]) for r, x in both]
-        i, j = np.array(pairs, np.int64).reshape(-1, 2).T
-        use = (i != j) | isinstance(self.extent, tuple)
-        i, j, before = i[use], j[use], before[use]
-        _, first = np.unique(self._known.keys(i, j), return_index=True)
-        first = np.sort(first)[:number]
-        i, j, before = i[first], j[first], before[first]
-        if i.size == 0:
-            return
-        again = np.full_like(before, np.nan)
-        requests = partial(self._evaluator.scattered, i, j, np.arange(i.size))
-        self._evaluator.run(requests, Target(again, Budget(None)))
-        self.verified = i.size
-        low = min(float(record.values.min()) for record in records)
-        high = max(float(record.values.max()) for record in records)
-        rounding = 1000 * np.finfo(self.dtype).eps * max(abs(low), abs(high))
-        wrong = np.abs(again - before) > DIFFERENT * (high - low) + rounding
-        if wrong.any():
-            k = int(np.argmax(wrong))
-            raise StoreError(
-                f"The function does not give what {path} holds: "
-                f"{self._evaluator.form.format(i[k], j[k])} have the similarity "
-                f"{before[k]:.6g} there and "
-                f"{again[k]:.6g} here, and so have {np.count_nonzero(wrong)} of the "
-                f"{i.size} pairs that were evaluated again. If the function was "
-                "changed, give it another function_id, and a file of its own. If its "
-                "answers vary by themselves, pass verify=0."
-            )
-
-    def _catch_up(self) -> None:
-        """Remember and write what an interrupt or a full disk has left."""
-        if self._store is None or not self._store.pending:
-            return
-        self._take(self._store.pending)
-        with suppress(StoreError):  # the next evaluation raises it
-            self._store.flush()
-
     def _asked(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
         """Note pairs, or a grid, as asked for, wherever the answers came from."""
         if self._kept is self._known and not self._shelf:
             return
         if values.ndim == 2:
-            i, j = np.repeat(i, j.size), np.tile(j, i.size)
+            i, j = grid(i, j)
         new = np.isnan(self._known.get(i, j))
         self._known.put(i[new], j[new], values.ravel()[new])
 
     def _price(
-        self,
-        blocks: list[Sides],
-        pairs: Places | None,
-        besides: Sequence[Known],
+        self, blocks: list[Sides], pairs: Places | None, besides: Sequence[Known]
     ) -> int:
         grids = self.batch == "block"
         return evaluations((self._known, *besides), blocks, pairs, grids=grids)
@@ -825,7 +698,7 @@ class Similarity(SimilarityMatrix):
             self._evaluator.run(requests, self._target(rectangle.out, finished))
 
     def _target(self, out: np.ndarray, finished: Finished | None) -> Target:
-        return Target(out, self._budget, finished, self._sides())
+        return Target(out, self._budget, finished, self._ledger.names())
 
     def _scattered(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return K[i[k], j[k]] for every k, if the budget allows what is missing."""
@@ -873,23 +746,6 @@ def _batch_size(batch_size: int | None, batch: str | None) -> int | None:
             'batch="block" have fixed shapes.'
         )
     return whole_number(batch_size, "batch_size", least=1)
-
-
-def _given(diagonal: ArrayLike | None, n: int, dtype: np.dtype) -> np.ndarray | None:
-    """Return a given diagonal as an array of shape (n,)."""
-    if diagonal is None:
-        return None
-    values = unmasked(diagonal)
-    if values.dtype.kind not in "fiub" or values.shape not in ((), (n,)):
-        raise ValueError(
-            f"diagonal must be a number or an array of shape ({n},); got "
-            f"{values.dtype} of shape {values.shape}."
-        )
-    with np.errstate(over="ignore"):
-        values = np.array(values, dtype=dtype)
-    if not np.isfinite(values).all():
-        raise ValueError("diagonal must be finite; it holds NaN or an infinity.")
-    return np.broadcast_to(values, (n,))
 
 
 def _once(index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,77 +11,42 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
-import hashlib
 import os
 import shutil
 import sqlite3
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from simlib.similarity.identity import ID, digest
+from simlib.similarity.store_file import (
+    FULL,
+    INSERT,
+    Record,
+    StoreError,
+    begin,
+    checksum_of,
+    is_store,
+    manifest_of,
+    opened,
+    record_of,
+    rows_of,
+    told,
+)
 
-__all__ = [
-    "Names",
-    "Record",
-    "Store",
-    "StoreError",
-    "StoreWarning",
-    "digest",
-    "main",
-]
+__all__ = ["Names", "Record", "Store", "StoreError", "StoreWarning", "digest", "main"]
 
-FORMAT = 2  # before, items were numbered
 STEP = 2**16  # lines printed at a time
 LARGEST = 2**20  # values of a row of the file, at most: SQLite takes 1e9 bytes
-SMALLEST = 16  # bytes of such a row, at least
-APPLICATION = 0x53694D4C  # "SiML", in the header of the file
-TABLES = """
-CREATE TABLE manifest (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE requests (
-    number INTEGER PRIMARY KEY,
-    grid INTEGER NOT NULL,   -- 1: rows x columns, 0: pairs of one row and one column
-    rows BLOB NOT NULL,      -- items, hashes of 64 bits, little-endian
-    columns BLOB NOT NULL,
-    entries BLOB NOT NULL,   -- little-endian floats of the type in the manifest
-    checksum BLOB NOT NULL   -- BLAKE2b of the four before, 8 bytes
-);
-"""
-INSERT = """
-INSERT INTO requests (grid, rows, columns, entries, checksum) VALUES (?, ?, ?, ?, ?)
-"""
-FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 AGREE = ("dtype", "symmetric", "function_id")  # with the manifest
-
-
-class StoreError(RuntimeError):
-    """A store cannot be used, or not be written; what was evaluated is kept."""
 
 
 class StoreWarning(UserWarning):
     """Something in a store is damaged, and was dropped."""
-
-
-class Record(NamedTuple):
-    """A finished request: pairs (i[k], j[k]), or the grid of i and j.
-
-    Items are numbered, or in a store named by their hashes.
-    """
-
-    i: np.ndarray
-    j: np.ndarray
-    values: np.ndarray
-    grid: bool
-
-    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the items of each value, flat."""
-        if not self.grid:
-            return self.i, self.j
-        return np.repeat(self.i, self.j.size), np.tile(self.j, self.i.size)
 
 
 class Names(NamedTuple):
@@ -114,22 +79,19 @@ class Store:
         self.pending: list[Record] = []
         self._process = os.getpid()
         self._dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
-        for place in (
-            self.path,
-            self.path.parent,
-        ):  # SQLite sees it only when it writes
+        for place in (self.path, self.path.parent):  # it sees so only when it writes
             if place.exists() and not os.access(place, os.W_OK):
                 raise StoreError(
                     f"{place} is read-only: a store is opened for writing."
                 )
-        self._connection: sqlite3.Connection | None = _opened(self.path)
+        self._connection: sqlite3.Connection | None = opened(self.path)
         try:
-            with _told(self.path):
-                if _is_store(self._connection, self.path):
-                    found = _manifest(self._connection, self.path)
+            with told(self.path):
+                if is_store(self._connection, self.path):
+                    found = manifest_of(self._connection, self.path)
                     _check(self.path, found, manifest)
                 else:
-                    _begin(self._connection, manifest)
+                    begin(self._connection, manifest)
         except BaseException:
             self._connection.close()
             raise
@@ -172,13 +134,13 @@ class Store:
 
     def records(self) -> list[Record]:
         """Return what the file holds, and mend it if it is damaged."""
-        with _told(self.path):
+        with told(self.path):
             return self._records()
 
     def _records(self) -> list[Record]:
         assert self._connection is not None
-        rows, lost, torn = _rows(self._connection, self.path)
-        records = [_record(row, ID, self._dtype) for row in rows]
+        rows, lost, torn = rows_of(self._connection, self.path)
+        records = [record_of(row, ID, self._dtype) for row in rows]
         whole = [record for record in records if record is not None]
         lost += len(records) - len(whole)
         if lost or torn:
@@ -197,12 +159,12 @@ class Store:
     def _rescue(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Put a new file with what can be read in the place of a damaged one."""
         assert self._connection is not None
-        manifest = _manifest(self._connection, self.path)
+        manifest = manifest_of(self._connection, self.path)
         aside = _aside(self.path)
         fresh = self.path.with_name(self.path.name + ".rescued")
         fresh.unlink(missing_ok=True)
-        copy = _opened(fresh)
-        _begin(copy, manifest)
+        copy = opened(fresh)
+        begin(copy, manifest)
         with copy as transaction:
             transaction.executemany(INSERT, rows)
         copy.close()
@@ -213,14 +175,14 @@ class Store:
         except OSError:  # not every file system has links
             shutil.copyfile(self.path, aside)
         os.replace(fresh, self.path)
-        self._connection = _opened(self.path)
+        self._connection = opened(self.path)
 
     def _row(self, record: Record) -> tuple[Any, ...]:
         """Return a record as it stands in the file."""
         i, j = (items.astype(ID).tobytes() for items in (record.i, record.j))
         values = np.asarray(record.values, dtype=self._dtype).tobytes()
         row = (int(record.grid), i, j, values)
-        return (*row, _checksum(row))
+        return (*row, checksum_of(row))
 
     def _unwritten(self, error: sqlite3.Error) -> StoreError:
         """Return the error for what could not be written."""
@@ -252,83 +214,6 @@ def _cut(record: Record) -> list[Record]:
     return [Record(i[a], j[b], values[a, b], True) for a in rows for b in columns]
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    """Open a file, made if it is not there, and lock it."""
-    with _told(path):
-        connection = sqlite3.connect(
-            path, timeout=0, isolation_level="IMMEDIATE", check_same_thread=False
-        )
-        try:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            ((journal,),) = connection.execute("PRAGMA journal_mode")
-            if journal == "wal":
-                raise StoreError(
-                    f"{path} keeps a write-ahead log, which no store does. Name "
-                    "another file."
-                )
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("BEGIN EXCLUSIVE")
-            connection.commit()  # the lock stays
-        except BaseException:
-            connection.close()
-            raise
-    return connection
-
-
-def _begin(connection: sqlite3.Connection, manifest: dict[str, str]) -> None:
-    """Make the tables of a new store."""
-    with connection as transaction:
-        transaction.execute("BEGIN IMMEDIATE")
-        for statement in TABLES.split(";\n")[:-1]:
-            transaction.execute(statement)
-        entries = manifest | {"checksum": _sealed(manifest)}
-        transaction.executemany("INSERT INTO manifest VALUES (?, ?)", entries.items())
-        transaction.execute(f"PRAGMA application_id = {APPLICATION}")
-        transaction.execute(f"PRAGMA user_version = {FORMAT}")
-
-
-def _is_store(connection: sqlite3.Connection, path: Path, oldest: int = FORMAT) -> bool:
-    """Tell a store from an empty file; raise for anything else."""
-    [application] = connection.execute("PRAGMA application_id").fetchone()
-    [version] = connection.execute("PRAGMA user_version").fetchone()
-    [tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not (application or version or tables):
-        return False
-    if application != APPLICATION:
-        raise StoreError(
-            f"{path} is a database, but no store of similarities. Name another file."
-        )
-    if version > FORMAT:
-        raise StoreError(
-            f"{path} has format {version}, and this simlib reads {FORMAT}: it was made "
-            "by a newer one, which can read it."
-        )
-    if version < oldest:
-        raise StoreError(
-            f"{path} was made by an earlier simlib, which knew items by their places "
-            f"only. `python -m simlib.similarity.store export {path}` prints i, j and "
-            "the value of what it holds: name another file here, and hand them to "
-            "sim.tell."
-        )
-    return True
-
-
-def _manifest(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
-    """Return the manifest of a store."""
-    try:
-        found = dict(connection.execute("SELECT name, value FROM manifest").fetchall())
-    except (sqlite3.DatabaseError, UnicodeDecodeError):
-        found = {}
-    plain = all(isinstance(part, str) for pair in found.items() for part in pair)
-    if not plain or found.pop("checksum", "") != _sealed(found):
-        raise StoreError(
-            f"The manifest of {path} is damaged: nothing tells whose similarities they "
-            "are. Move the file away to begin anew."
-        )
-    return found
-
-
 def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
     """Raise where a store is of something else."""
     for name in AGREE:
@@ -340,94 +225,8 @@ def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
             )
 
 
-def _rows(
-    connection: sqlite3.Connection, path: Path
-) -> tuple[list[tuple[Any, ...]], int, bool]:
-    """Return the requests, how many are lost, and whether the file is torn."""
-    every = "SELECT grid, rows, columns, entries, checksum FROM requests"
-    try:
-        return connection.execute(every).fetchall(), 0, False
-    except sqlite3.DatabaseError:
-        pass
-    rows, lost, last = [], 0, 0
-    most = path.stat().st_size // SMALLEST  # a number beyond is damaged
-    greatest = "SELECT max(number) FROM requests WHERE number <= ?"
-    try:
-        [last] = connection.execute(greatest, (most,)).fetchone()
-    except sqlite3.DatabaseError:
-        lost = 1
-    for number in range(1, (last or 0) + 1):
-        try:
-            row = connection.execute(every + " WHERE number = ?", (number,)).fetchone()
-        except sqlite3.DatabaseError:
-            row = None
-        if row is None:
-            lost += 1
-        else:
-            rows.append(row)
-    with contextlib.suppress(sqlite3.DatabaseError):
-        rows.extend(connection.execute(every + " WHERE number > ?", (most,)))
-    return rows, lost, True
-
-
-def _record(row: tuple[Any, ...], index: np.dtype, dtype: np.dtype) -> Record | None:
-    """Return a row of the file as a record, None if it is damaged."""
-    *fields, checksum = row
-    grid, *blobs = fields
-    if not all(isinstance(blob, bytes) for blob in blobs):
-        return None
-    if _checksum(tuple(fields)) != checksum:
-        return None
-    i, j = (np.frombuffer(blob, index).astype(np.uint64) for blob in blobs[:2])
-    values = np.frombuffer(blobs[2], dtype).astype(dtype.newbyteorder("="))
-    return Record(i, j, values.reshape(i.size, -1) if grid else values, bool(grid))
-
-
-def _checksum(fields: tuple[Any, ...]) -> bytes:
-    """Return the checksum of the fields of a request."""
-    hashed = hashlib.blake2b(digest_size=8)
-    for field in fields:
-        data = field if isinstance(field, bytes) else str(field).encode()
-        hashed.update(b"%d:" % len(data))
-        hashed.update(data)
-    return hashed.digest()
-
-
-def _sealed(manifest: dict[str, str]) -> str:
-    """Return the checksum of a manifest."""
-    entries = (part for pair in sorted(manifest.items()) for part in pair)
-    return _checksum(tuple(entries)).hex()
-
-
 def _aside(path: Path) -> Path:
     return path.with_name(path.name + ".damaged")
-
-
-@contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Raise what SQLite says of a file as a `StoreError`."""
-    try:
-        yield
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # damage may reach messages
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            said = (
-                "is in use, by another process or another Similarity of this one. Wait "
-                "for it, or close() that one; only one at a time may write."
-            )
-        elif code == sqlite3.SQLITE_NOTADB:
-            said = "is no store of similarities, nor any database. Name another file."
-        elif code == sqlite3.SQLITE_CANTOPEN:
-            said = (
-                f"cannot be opened: is there a folder {path.parent}, and a right to it?"
-            )
-        elif code == sqlite3.SQLITE_READONLY:
-            said = "is read-only: a store is opened for writing."
-        elif code in FULL:
-            said = f"could not be written: the disk is full ({error})."
-        else:
-            said = f"cannot be read ({error}). Restore a copy, or move it away."
-        raise StoreError(f"{path} {said}") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -467,14 +266,14 @@ def _look(verb: str, path: Path) -> int:
     """Carry out a verb of the command line; the file is not changed."""
     if not path.is_file():
         raise StoreError(f"{path} is not there.")
-    with _told(path), contextlib.closing(_opened(path)) as connection:
-        if not _is_store(connection, path, oldest=1):
+    with told(path), contextlib.closing(opened(path)) as connection:
+        if not is_store(connection, path, oldest=1):
             raise StoreError(f"{path} is empty.")
-        manifest = _manifest(connection, path)
-        rows, lost, torn = _rows(connection, path)
+        manifest = manifest_of(connection, path)
+        rows, lost, torn = rows_of(connection, path)
     small = int(manifest.get("n", 2**64)) <= 2**32  # items that are numbered
     index, dtype = np.dtype("<u4") if small else ID, np.dtype(manifest["dtype"])
-    found = [_record(row, index, dtype.newbyteorder("<")) for row in rows]
+    found = [record_of(row, index, dtype.newbyteorder("<")) for row in rows]
     whole = [record for record in found if record is not None]
     lost += len(found) - len(whole)
     if verb == "export":

@@ -15,7 +15,8 @@ from simlib._checks import indices, one_collection, same_length
 from simlib.similarity.budget import SimilarityError, check_budget
 from simlib.similarity.items import unmasked
 from simlib.similarity.known import Extent, Known, shape_of
-from simlib.similarity.requests import Block, Pairs, checked, evaluations, names
+from simlib.similarity.price import evaluations
+from simlib.similarity.requests import Block, Pairs, checked, names
 from simlib.similarity.source import Source
 
 __all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
@@ -308,13 +309,8 @@ class View(SimilarityMatrix):
             known.put(i, j, values)
         return evaluations([known], *checked(self.extent, blocks, pairs))
 
-    def between(
-        self,
-        new_items: Any,
-        landmarks: ArrayLike | None = None,
-        row_landmarks: ArrayLike | None = None,
-    ) -> np.ndarray:
-        return self._whole_base().between(new_items, landmarks, row_landmarks)
+    def between(self, *items: Any, **by_name: Any) -> np.ndarray:
+        return self._whole_base().between(*items, **by_name)
 
     def blank(self) -> SimilarityMatrix:
         blank = getattr(self.base, "blank", None)
@@ -369,13 +365,8 @@ class MappedSimilarity(View):
         for i, j, values in self.base.known():
             yield i, j, self._apply(values)
 
-    def between(
-        self,
-        new_items: Any,
-        landmarks: ArrayLike | None = None,
-        row_landmarks: ArrayLike | None = None,
-    ) -> np.ndarray:
-        return self._apply(super().between(new_items, landmarks, row_landmarks))
+    def between(self, *items: Any, **by_name: Any) -> np.ndarray:
+        return self._apply(super().between(*items, **by_name))
 
     def _apply(self, values: np.ndarray) -> np.ndarray:
         if values.size == 0:  # which numpy.vectorize refuses

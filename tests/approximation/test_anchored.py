@@ -35,7 +35,7 @@ from simlib.neighbors import nearest, pairs_above, search
 from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
 from support.ridge import core, plausible
 
-inner_workings = sys.modules["simlib.approximation.anchored"]
+inner_workings = sys.modules["simlib.approximation.calibration"]
 
 
 def both(K, G):

@@ -18,11 +18,11 @@ from scipy.spatial.distance import cdist
 from press import Repository, read_chapter
 from press.chapters import tags
 from simlib import Similarity, SimilarityError
+from support.examples import python_blocks
 
 N, LANDMARKS = 16, 4
 TEXTS = [f"text {k} of {k * k % 7}" for k in range(N)]
 HEADING = re.compile(r"## (.+)")
-SHOWN = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def sections():
@@ -36,7 +36,7 @@ def sections():
                 if match := HEADING.match(part):
                     heading = match[1]
                     found[heading] = []
-                found[heading] += SHOWN.findall(part)
+                found[heading] += [code for code, _ in python_blocks(part)]
     return found
 
 
@@ -148,14 +148,27 @@ def test_queries_and_documents(names):
     assert CrossEncoder.asked - before == 50 * N + sim.verified
 
 
+def encoded(page, names):
+    """Run what a page shows of a cross-encoder, and return its similarity."""
+    text = Repository.here().source(page).read_text("utf-8")
+    [code] = [code for code, _ in python_blocks(text) if "CrossEncoder" in code]
+    exec(compile(code, page, "exec"), names)
+    return names["sim"]
+
+
+@pytest.mark.usefixtures("sentence_transformers")
+def test_the_re_ranker_of_queries():
+    documents = [f"{text} and {k % 11} others" for k, text in enumerate(10 * TEXTS)]
+    sim = encoded("queries", {"queries": TEXTS, "documents": documents})
+    assert sim.calls == 2 * len(documents) + 2
+    expected = CrossEncoder.score(TEXTS[5], documents[31])
+    assert sim.pairs([5], [31])[0] == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.usefixtures("sentence_transformers")
 def test_the_cross_encoder_of_many_sentences(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where the file of the scores is written
-    text = Repository.here().source("many_sentences").read_text("utf-8")
-    [code] = [code for code in SHOWN.findall(text) if "CrossEncoder" in code]
-    names = {"sentences": TEXTS}
-    exec(code, names)
-    sim = names["sim"]
+    sim = encoded("many_sentences", {"sentences": TEXTS})
     scores = CrossEncoder.score
     expected = (scores(TEXTS[0], TEXTS[3]) + scores(TEXTS[3], TEXTS[0])) / 2
     assert sim.pairs([0], [3])[0] == pytest.approx(expected, rel=1e-6)

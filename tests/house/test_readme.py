@@ -9,20 +9,19 @@ import pytest
 from rapidfuzz.distance import JaroWinkler
 
 from simlib import METHODS
+from support.examples import python_blocks
 
 ROOT = Path(__file__).parents[2]
 
 
-def python_blocks(page):
+def examples(page):
     """Return the examples of a page, each with the output shown below, or ""."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    pattern = r"^```python\n(.*?)^```(?:\n\n```text\n(.*?)^```)?"
-    return re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+    return python_blocks((ROOT / page).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", ["README.md", "book/index.md"])
 def test_python_examples_run_and_print_what_is_shown(page, capsys):
-    blocks = python_blocks(page)
+    blocks = examples(page)
     assert any(shown for _, shown in blocks)
     for block, shown in blocks:
         names = {}
@@ -44,7 +43,7 @@ def test_the_grid_search_evaluates_no_pair_twice(monkeypatch):
         return function(x, y, **options)
 
     monkeypatch.setattr(JaroWinkler, "similarity", recorded)
-    [block] = [one for one, _ in python_blocks("README.md") if "GridSearchCV" in one]
+    [block] = [one for one, _ in examples("README.md") if "GridSearchCV" in one]
     names = {}
     exec(compile(block, "README.md", "exec"), names)
     sim = names["sim"]  # of a few pairs both orders are compared

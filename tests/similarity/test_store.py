@@ -510,10 +510,10 @@ def test_a_file_of_numbered_items(tmp_path, capsys):
     i, j, values = np.arange(5), np.arange(5) + 7, np.arange(5.0)
     blobs = [side.astype("<u4").tobytes() for side in (i, j)] + [values.tobytes()]
     with contextlib.closing(sqlite3.connect(path, isolation_level="IMMEDIATE")) as old:
-        store._begin(old, manifest)
+        store.begin(old, manifest)
         row = (0, *blobs)
         with old:
-            old.execute(store.INSERT, (*row, store._checksum(row)))
+            old.execute(store.INSERT, (*row, store.checksum_of(row)))
         old.execute("PRAGMA user_version = 1")
     with pytest.raises(
         StoreError, match=r"by an earlier simlib, .* hand them to sim\.tell"
@@ -794,7 +794,7 @@ def test_the_disk_is_full(tmp_path):
 def test_more_values_than_a_row_takes(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "LARGEST", 50)
     sim = opened(tmp_path / "s", symmetric=False)
-    sim._store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1500)
+    sim._ledger.store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1500)
     K = table(POINTS, POINTS)
     i, j = np.repeat(np.arange(20), N), np.tile(np.arange(N), 20)
     sim.tell(i, j, K[i, j])
@@ -956,13 +956,13 @@ def test_what_waits_for_room_on_the_disk_is_not_written_over(tmp_path):
 
     options = {"batch": "pairs", "batch_size": 4000, "function": gaps}
     sim = opened(tmp_path / "s", items=np.arange(3000.0), **options)
-    sim._store._connection.execute("PRAGMA max_page_count=10")
+    sim._ledger.store._connection.execute("PRAGMA max_page_count=10")
     with pytest.raises(StoreError, match="disk is full"):
         sim.pairs(np.zeros(4000, int), np.arange(4000) % 3000)
     for _ in range(2):
         with pytest.raises(StoreError, match="disk is full"):
             sim.close()
-    sim._store._connection.execute("PRAGMA max_page_count=100000")
+    sim._ledger.store._connection.execute("PRAGMA max_page_count=100000")
     sim.between(np.arange(7.0), [2000])
     sim.close()
     with opened(tmp_path / "s", items=np.arange(3000.0), **options) as sim:

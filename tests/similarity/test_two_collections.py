@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
-from simlib.similarity.requests import Region, evaluations
+from simlib.similarity.price import Region, evaluations
 from simlib.similarity.store import StoreError
 from support.functions import BATCHES, Oracle, in_form, known_pairs
 

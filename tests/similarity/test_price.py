@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlib.similarity.requests import Region
+from simlib.similarity.price import Region
 
 SIDE = st.none() | st.lists(st.integers(0, 5), max_size=5)
 BLOCKS = st.lists(st.tuples(SIDE, SIDE), max_size=4)

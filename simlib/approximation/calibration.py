@@ -1,0 +1,89 @@
+r"""The monotone function from cheap similarities to those that they stand for.
+
+.. math:: f = \operatorname{argmin} \sum_{(i, j) \text{ read}} (K_{ij} - f(G_{ij}))^2
+
+An isotonic regression, rising or falling, on what was evaluated of K and of G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata
+from sklearn.isotonic import IsotonicRegression
+
+from simlib.approximation.plan import Plan, Reading
+from simlib.similarity.views import SimilarityMatrix
+
+__all__ = ["Interpolation", "calibration_of"]
+
+MANTISSA = 20  # bits of a cheap similarity that count
+LEVELS = 2048  # of the values of a calibration that are told apart at least
+
+
+def calibration_of(
+    plan: Plan, cheap: Reading, dear: Reading, sim: SimilarityMatrix
+) -> Callable[[ArrayLike], np.ndarray]:
+    """Return the isotonic regression of K on G, as a function."""
+    x, y = (_off_diagonal(plan, read, sim) for read in (cheap, dear))
+    x = _rounded(x)  # what rounding tells apart, as cosines with itself, is equal
+    x_rank, y_rank = rankdata(x), rankdata(y)
+    rising = not x.size or (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0
+    if not isinstance(sim.extent, tuple):
+        x = np.append(x, _rounded(np.diag(cheap.A)))
+        y = np.append(y, np.diag(dear.A))
+    met, place = np.unique(x, return_inverse=True)  # scikit-learn merges within 1e-15
+    fit = IsotonicRegression(increasing=bool(rising)).fit(place, y)
+    knots = met[fit.X_thresholds_.astype(int)]
+    return Interpolation(*_thinned(knots, fit.y_thresholds_))
+
+
+def _off_diagonal(plan: Plan, read: Reading, sim: SimilarityMatrix) -> np.ndarray:
+    """Return the entries that were read, each pair off the diagonal once."""
+    r, c = (side.size for side in plan.landmarks)
+
+    def once(block: np.ndarray) -> np.ndarray:
+        if isinstance(sim.extent, tuple):
+            return block.ravel()
+        i, j = np.indices(block.shape)
+        return block[i > j if sim.symmetric else i != j]
+
+    lines = [read.C]
+    if not sim.symmetric:
+        lines.append(read.C if read.R is None else read.R)
+    parts = [once(read.A[:r, :c]), once(read.A[r:, c:])]
+    for side, items in zip(lines, plan.landmarks, strict=False):
+        parts.append(np.delete(side, items, axis=0).ravel())
+    return np.concatenate(parts).astype(float)
+
+
+def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return every jump of a monotone function, and the ends of what is nearly even."""
+    if knots.size <= 2 * LEVELS:
+        return knots, values
+    low, high = values.min(), values.max()
+    jumps = np.diff(np.floor((values - low) * (LEVELS / (high - low)))) != 0
+    kept = np.append(True, jumps) | np.append(jumps, True)
+    return knots[kept], values[kept]
+
+
+@dataclass(frozen=True)
+class Interpolation:
+    """The monotone function that goes through the knots."""
+
+    knots: np.ndarray
+    values: np.ndarray
+
+    def __call__(self, x: ArrayLike) -> np.ndarray:
+        """Return the values at x."""
+        return np.interp(_rounded(x), self.knots, self.values)
+
+
+def _rounded(x: ArrayLike) -> np.ndarray:
+    """Return numbers to six digits: a mantissa of 20 bits, of halves the even one."""
+    x = np.asarray(x, dtype=float)
+    unit = np.spacing(x) * 2.0 ** (53 - MANTISSA)
+    return np.rint(x / unit) * unit

@@ -1,0 +1,12 @@
+from .generated import bumpy_sphere as bumpy_sphere
+from .generated import bundled_documents as bundled_documents
+from .generated import bundled_words as bundled_words
+from .generated import cross_encoder_like as cross_encoder_like
+from .generated import gaussian_psd as gaussian_psd
+from .generated import planar_roads as planar_roads
+from .generated import point_clouds as point_clouds
+from .generated import sigmoid_kernel as sigmoid_kernel
+from .generated import swiss_roll as swiss_roll
+from .generated import uniform_psd as uniform_psd
+from .mesh import Mesh as Mesh
+from .word_vectors import WordVectors as WordVectors

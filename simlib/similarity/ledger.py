@@ -1,0 +1,171 @@
+"""A store beside one similarity: what it holds of these items, and of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from simlib.similarity.budget import Budget
+from simlib.similarity.evaluate import Evaluator, Finished, Target
+from simlib.similarity.identity import Table, identities
+from simlib.similarity.known import Known, grid, look
+from simlib.similarity.store import Names, Record, Store, StoreError
+
+__all__ = ["Ledger", "evaluate_again"]
+
+DIFFERENT = 0.01  # of the range of a store's values: another function
+
+Ids = tuple[np.ndarray, np.ndarray]
+
+
+class Ledger:
+    """What is kept for the next process; without a store nothing is.
+
+    `shelf` is given what the store knows of these items, which `tables` name to it: the
+    rows and the columns.
+    """
+
+    def __init__(
+        self, shelf: Known, store: Store | None = None, tables: Sequence[Table] = ()
+    ):
+        self.shelf, self.store, self.tables = shelf, store, tables
+        self._others = Others(shelf.symmetric, shelf.dtype)
+
+    def names(self, ids: Ids | None = None) -> Names | None:
+        """Return the store, for requests of items of this matrix, or with such ids."""
+        if self.store is None:
+            return None
+        return Names(self.store, *(ids or (table.ids for table in self.tables)))
+
+    def take(self, records: Sequence[Record]) -> list[Record]:
+        """Take from a store what it holds of these items, and of others; return it."""
+        ours = []
+        for i, j, values, is_grid in records:
+            (a, here_a), (b, here_b) = self._places(i, j)
+            if self._others.loaded and not (here_a.all() and here_b.all()):
+                one, other = Record(i, j, values, is_grid).pairs()
+                self._others.put(one, other, values.ravel())
+            if is_grid:
+                values = values[np.ix_(here_a, here_b)]
+            else:
+                here_a = here_b = here_a & here_b
+                values = values[here_a]
+                self.shelf.put(a[here_a], b[here_b], values)
+            if values.size:
+                ours.append(Record(a[here_a], b[here_b], values, is_grid))
+        self.shelf.restore([record[:3] for record in ours if record.grid])
+        return ours
+
+    def _places(
+        self, i: np.ndarray, j: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the numbers of rows and columns of such ids, and which are here."""
+        for table, ids in zip(self.tables, (i, j), strict=True):
+            yield table.places(ids)
+
+    def ids_with(self, new_items: Any, side: int) -> Ids | None:
+        """Return ids of rows and columns, one side new, if these can be known again."""
+        store = self.store
+        if store is None or self.tables[side].by_name or not store.is_open:
+            return None
+        if not self._others.loaded:
+            self._others.loaded = True
+            self.take(store.records())
+        new, inside = identities(new_items), self.tables[1 - side].ids
+        return (inside, new) if side else (new, inside)
+
+    def keeper(self, ids: Ids) -> Finished:
+        """Return what remembers values of items that go by these."""
+        return lambda i, j, values: self._others.put(ids[0][i], ids[1][j], values)
+
+    def fill(
+        self, i: np.ndarray, j: np.ndarray, out: np.ndarray, known: Sequence[Known]
+    ) -> None:
+        """Write what is known of items that go by these into a block."""
+        rows, columns = grid(i, j)
+        values = self._others.get(rows, columns)
+        (a, here_a), (b, here_b) = self._places(rows, columns)
+        here = here_a & here_b & np.isnan(values)  # new items may be like others
+        values[here] = look(known, a[here], b[here])
+        out[...] = values.reshape(out.shape)
+
+    def catch_up(self) -> None:
+        """Remember and write what an interrupt or a full disk has left."""
+        if self.store is not None and self.store.pending:
+            self.take(self.store.pending)
+            with suppress(StoreError):  # the next evaluation raises it
+                self.store.flush()
+
+
+class Others:
+    """Values of pairs of items that are told apart by integers of 64 bits."""
+
+    def __init__(self, symmetric: bool, dtype: np.dtype):
+        self.loaded = False  # by whoever fills it
+        self._number: dict[int, int] = {}
+        self._known = Known(2**31, symmetric=symmetric, dtype=dtype)
+
+    def __reduce__(self) -> tuple[type[Others], tuple[bool, np.dtype]]:
+        return Others, (self._known.symmetric, self._known.dtype)  # copies are empty
+
+    def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
+        """Remember values; of several for a pair the first stays."""
+        self._known.put(self._numbers(i), self._numbers(j), values)
+
+    def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Return the value of each pair, NaN where unknown."""
+        return self._known.get(self._numbers(i), self._numbers(j))
+
+    def _numbers(self, names: np.ndarray) -> np.ndarray:
+        names, at = np.unique(names, return_inverse=True)
+        number = self._number
+        found = [number.setdefault(name, len(number)) for name in names.tolist()]
+        return np.array(found, np.int64)[at]
+
+
+def evaluate_again(
+    records: Sequence[Record],
+    number: int,
+    known: Known,
+    evaluator: Evaluator,
+    path: object,
+) -> int:
+    """Evaluate some pairs of a store again; raise where they are not the same."""
+    if not records:
+        return 0
+    rng = np.random.default_rng(len(records))
+    some = [records[k] for k in rng.integers(len(records), size=4 * number)]
+    at = [tuple(rng.integers(record.values.shape)) for record in some]
+    both = list(zip(some, at, strict=True))
+    before = np.array([r.values[x] for r, x in both], known.dtype)
+    pairs = [(r.i[x[0]], r.j[x[-1]]) for r, x in both]
+    i, j = np.array(pairs, np.int64).reshape(-1, 2).T
+    use = (i != j) | isinstance(known.extent, tuple)
+    i, j, before = i[use], j[use], before[use]
+    _, first = np.unique(known.keys(i, j), return_index=True)
+    first = np.sort(first)[:number]
+    i, j, before = i[first], j[first], before[first]
+    if i.size == 0:
+        return 0
+    again = np.full_like(before, np.nan)
+    requests = partial(evaluator.scattered, i, j, np.arange(i.size))
+    evaluator.run(requests, Target(again, Budget(None)))
+    low = min(float(record.values.min()) for record in records)
+    high = max(float(record.values.max()) for record in records)
+    rounding = 1000 * np.finfo(known.dtype).eps * max(abs(low), abs(high))
+    wrong = np.abs(again - before) > DIFFERENT * (high - low) + rounding
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise StoreError(
+            f"The function does not give what {path} holds: "
+            f"{evaluator.form.format(i[k], j[k])} have the similarity {before[k]:.6g} "
+            f"there and {again[k]:.6g} here, and so have {np.count_nonzero(wrong)} of "
+            f"the {i.size} pairs that were evaluated again. If the function was "
+            "changed, give it another function_id, and a file of its own. If its "
+            "answers vary by themselves, pass verify=0."
+        )
+    return i.size

@@ -1,0 +1,222 @@
+"""The file of a store: its tables, its manifest, and the rows of its requests.
+
+A finished request is one row: its rows, columns and values as bytes, and a checksum.
+What SQLite says of a file is raised as a `StoreError` that tells what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from simlib.similarity.known import grid
+
+FORMAT = 2  # before, items were numbered
+SMALLEST = 16  # bytes of such a row, at least
+APPLICATION = 0x53694D4C  # "SiML", in the header of the file
+TABLES = """
+CREATE TABLE manifest (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE requests (
+    number INTEGER PRIMARY KEY,
+    grid INTEGER NOT NULL,   -- 1: rows x columns, 0: pairs of one row and one column
+    rows BLOB NOT NULL,      -- items, hashes of 64 bits, little-endian
+    columns BLOB NOT NULL,
+    entries BLOB NOT NULL,   -- little-endian floats of the type in the manifest
+    checksum BLOB NOT NULL   -- BLAKE2b of the four before, 8 bytes
+);
+"""
+INSERT = """
+INSERT INTO requests (grid, rows, columns, entries, checksum) VALUES (?, ?, ?, ?, ?)
+"""
+FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+
+
+class StoreError(RuntimeError):
+    """A store cannot be used, or not be written; what was evaluated is kept."""
+
+
+class Record(NamedTuple):
+    """A finished request: pairs (i[k], j[k]), or the grid of i and j.
+
+    Items are numbered, or in a store named by their hashes.
+    """
+
+    i: np.ndarray
+    j: np.ndarray
+    values: np.ndarray
+    grid: bool
+
+    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the items of each value, flat."""
+        if not self.grid:
+            return self.i, self.j
+        return grid(self.i, self.j)
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Open a file, made if it is not there, and lock it."""
+    with told(path):
+        connection = sqlite3.connect(
+            path, timeout=0, isolation_level="IMMEDIATE", check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            ((journal,),) = connection.execute("PRAGMA journal_mode")
+            if journal == "wal":
+                raise StoreError(
+                    f"{path} keeps a write-ahead log, which no store does. Name "
+                    "another file."
+                )
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN EXCLUSIVE")
+            connection.commit()  # the lock stays
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def begin(connection: sqlite3.Connection, manifest: dict[str, str]) -> None:
+    """Make the tables of a new store."""
+    with connection as transaction:
+        transaction.execute("BEGIN IMMEDIATE")
+        for statement in TABLES.split(";\n")[:-1]:
+            transaction.execute(statement)
+        entries = manifest | {"checksum": _sealed(manifest)}
+        transaction.executemany("INSERT INTO manifest VALUES (?, ?)", entries.items())
+        transaction.execute(f"PRAGMA application_id = {APPLICATION}")
+        transaction.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def is_store(connection: sqlite3.Connection, path: Path, oldest: int = FORMAT) -> bool:
+    """Tell a store from an empty file; raise for anything else."""
+    [application] = connection.execute("PRAGMA application_id").fetchone()
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    [tables] = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if not (application or version or tables):
+        return False
+    if application != APPLICATION:
+        raise StoreError(
+            f"{path} is a database, but no store of similarities. Name another file."
+        )
+    if version > FORMAT:
+        raise StoreError(
+            f"{path} has format {version}, and this simlib reads {FORMAT}: it was made "
+            "by a newer one, which can read it."
+        )
+    if version < oldest:
+        raise StoreError(
+            f"{path} was made by an earlier simlib, which knew items by their places "
+            f"only. `python -m simlib.similarity.store export {path}` prints i, j and "
+            "the value of what it holds: name another file here, and hand them to "
+            "sim.tell."
+        )
+    return True
+
+
+def manifest_of(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
+    """Return the manifest of a store."""
+    try:
+        found = dict(connection.execute("SELECT name, value FROM manifest").fetchall())
+    except (sqlite3.DatabaseError, UnicodeDecodeError):
+        found = {}
+    plain = all(isinstance(part, str) for pair in found.items() for part in pair)
+    if not plain or found.pop("checksum", "") != _sealed(found):
+        raise StoreError(
+            f"The manifest of {path} is damaged: nothing tells whose similarities they "
+            "are. Move the file away to begin anew."
+        )
+    return found
+
+
+def rows_of(
+    connection: sqlite3.Connection, path: Path
+) -> tuple[list[tuple[Any, ...]], int, bool]:
+    """Return the requests, how many are lost, and whether the file is torn."""
+    every = "SELECT grid, rows, columns, entries, checksum FROM requests"
+    try:
+        return connection.execute(every).fetchall(), 0, False
+    except sqlite3.DatabaseError:
+        pass
+    rows, lost, last = [], 0, 0
+    most = path.stat().st_size // SMALLEST  # a number beyond is damaged
+    greatest = "SELECT max(number) FROM requests WHERE number <= ?"
+    try:
+        [last] = connection.execute(greatest, (most,)).fetchone()
+    except sqlite3.DatabaseError:
+        lost = 1
+    for number in range(1, (last or 0) + 1):
+        try:
+            row = connection.execute(every + " WHERE number = ?", (number,)).fetchone()
+        except sqlite3.DatabaseError:
+            row = None
+        if row is None:
+            lost += 1
+        else:
+            rows.append(row)
+    with contextlib.suppress(sqlite3.DatabaseError):
+        rows.extend(connection.execute(every + " WHERE number > ?", (most,)))
+    return rows, lost, True
+
+
+def record_of(row: tuple[Any, ...], index: np.dtype, dtype: np.dtype) -> Record | None:
+    """Return a row of the file as a record, None if it is damaged."""
+    *fields, checksum = row
+    grid, *blobs = fields
+    if not all(isinstance(blob, bytes) for blob in blobs):
+        return None
+    if checksum_of(tuple(fields)) != checksum:
+        return None
+    i, j = (np.frombuffer(blob, index).astype(np.uint64) for blob in blobs[:2])
+    values = np.frombuffer(blobs[2], dtype).astype(dtype.newbyteorder("="))
+    return Record(i, j, values.reshape(i.size, -1) if grid else values, bool(grid))
+
+
+def checksum_of(fields: tuple[Any, ...]) -> bytes:
+    """Return the checksum of the fields of a request."""
+    hashed = hashlib.blake2b(digest_size=8)
+    for field in fields:
+        data = field if isinstance(field, bytes) else str(field).encode()
+        hashed.update(b"%d:" % len(data))
+        hashed.update(data)
+    return hashed.digest()
+
+
+def _sealed(manifest: dict[str, str]) -> str:
+    """Return the checksum of a manifest."""
+    entries = (part for pair in sorted(manifest.items()) for part in pair)
+    return checksum_of(tuple(entries)).hex()
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Raise what SQLite says of a file as a `StoreError`."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # damage may reach messages
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            said = (
+                "is in use, by another process or another Similarity of this one. Wait "
+                "for it, or close() that one; only one at a time may write."
+            )
+        elif code == sqlite3.SQLITE_NOTADB:
+            said = "is no store of similarities, nor any database. Name another file."
+        elif code == sqlite3.SQLITE_CANTOPEN:
+            said = (
+                f"cannot be opened: is there a folder {path.parent}, and a right to it?"
+            )
+        elif code == sqlite3.SQLITE_READONLY:
+            said = "is read-only: a store is opened for writing."
+        elif code in FULL:
+            said = f"could not be written: the disk is full ({error})."
+        else:
+            said = f"cannot be read ({error}). Restore a copy, or move it away."
+        raise StoreError(f"{path} {said}") from error

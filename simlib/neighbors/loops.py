@@ -69,9 +69,9 @@ def overtaken(scores, indptr, others):
     """Count of each score (b, w) which others of its row, in `indptr`, are larger."""
     counts = np.empty(scores.shape, np.int64)
     for a in range(len(scores)):
-        ranked = np.sort(others[indptr[a] : indptr[a + 1]])
-        smaller = np.searchsorted(ranked, scores[a], side="right")
-        counts[a] = ranked.size - smaller
+        own = others[indptr[a] : indptr[a + 1]]
+        for c in range(scores.shape[1]):
+            counts[a, c] = np.sum(own > scores[a, c])
     return counts
 
 
@@ -115,7 +115,7 @@ def products(left, right, rows, columns):
     return out
 
 
-@compiled()
+@compiled(fastmath=True)
 def meet(rows, columns, first, last, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
@@ -132,6 +132,7 @@ def meet(rows, columns, first, last, graph, paid, left, right, unit, low):
     scores = np.empty(last - first, np.float32)
     for a in range(rows.size):
         i, size = rows[a], 0
+        own = left[i]
         for p in graph[1][graph[0][i] : graph[0][i + 1]]:
             for q in graph[1][graph[0][p] : graph[0][p + 1]]:
                 if counts[q] == 0:
@@ -148,11 +149,17 @@ def meet(rows, columns, first, last, graph, paid, left, right, unit, low):
             if first <= c < last:
                 scores[c - first] = shared[a, c]
                 if shared[a, c] >= 0:
-                    scores[c - first] += unit * (np.dot(left[i], right[q]) - low)
+                    total, other = np.float32(0), right[q]
+                    for k in range(own.size):
+                        total += own[k] * other[k]
+                    scores[c - first] += unit * (total - low)
         least = np.argmin(scores)
         for q in touched[:size]:
             if counts[q] > 0 and counts[q] + 0.5 > scores[least]:
-                score = counts[q] + unit * (np.dot(left[i], right[q]) - low)
+                total, other = np.float32(0), right[q]
+                for k in range(own.size):
+                    total += own[k] * other[k]
+                score = counts[q] + unit * (total - low)
                 if score > scores[least]:
                     counts[columns[i, first + least]] = 0
                     columns[i, first + least], scores[least] = q, score

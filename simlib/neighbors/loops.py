@@ -116,20 +116,21 @@ def products(left, right, rows, columns):
 
 
 @compiled(fastmath=True)
-def meet(rows, columns, first, last, graph, paid, left, right, unit, low):
+def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
-    In rows of `columns` (n, w) the places from `first` to `last` belong to the items
-    that share most neighbours, among equals to those of large products of left (n, r)
-    and right (n, r), less `low` times `unit`. Of the graph and of what is paid for come
-    the pointers and indices. Returns counts (b, w), -1 of what is paid for or no
-    candidate, and where a candidate is new.
+    In rows of `columns` (n, w) some places from `first` on belong to the items that
+    share most neighbours, among equals to those of large products of left (n, r) and
+    right (n, r), less `low` times `unit`; those that stand there are given. Of the
+    graph and of what is paid for come the pointers and indices. Returns counts (b, w),
+    -1 of what is paid for or no candidate, and where a candidate is new.
     """
     n, w = columns.shape
     counts, touched = np.zeros(n, np.int32), np.empty(n, np.int32)
     shared = np.empty((rows.size, w), np.float32)
     new = np.zeros((rows.size, w), np.bool_)
-    scores = np.empty(last - first, np.float32)
+    scores = np.empty(products.shape[1], np.float32)
+    last = first + scores.size
     for a in range(rows.size):
         i, size = rows[a], 0
         own = left[i]
@@ -149,16 +150,16 @@ def meet(rows, columns, first, last, graph, paid, left, right, unit, low):
             if first <= c < last:
                 scores[c - first] = shared[a, c]
                 if shared[a, c] >= 0:
-                    total, other = np.float32(0), right[q]
-                    for k in range(own.size):
-                        total += own[k] * other[k]
-                    scores[c - first] += unit * (total - low)
+                    scores[c - first] += unit * (products[a, c - first] - low)
         least = np.argmin(scores)
         for q in touched[:size]:
             if counts[q] > 0 and counts[q] + 0.5 > scores[least]:
                 total, other = np.float32(0), right[q]
-                for k in range(own.size):
-                    total += own[k] * other[k]
+                if COMPILED:
+                    for k in range(own.size):
+                        total += own[k] * other[k]
+                else:
+                    total = np.dot(own, other)
                 score = counts[q] + unit * (total - low)
                 if score > scores[least]:
                     counts[columns[i, first + least]] = 0

@@ -281,7 +281,9 @@ class Listed:
         for rows in strips(paid.n, w, CACHED):
             best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
             self._draw(rows, others[best_of], known)
-            parts = (self._columns, self._met, self._drawn, graph, known)
+            met = self._columns[rows, self._met : self._drawn]
+            met = products(left, right, rows, met)
+            parts = (self._columns, self._met, met, graph, known)
             shared, new = loops.meet(rows, *parts, left, right, unit, low)
             a, places = new.nonzero()
             i, columns = rows[a], self._columns[rows]

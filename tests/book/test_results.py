@@ -162,14 +162,20 @@ def test_words_about_what_is_worth_its_pairs():
     assert (records["few"] > records["all"] - 0.002).all()
     few = worth[worth.task.isin(["products", "sites"]) & (worth.pairs == "few")]
     assert (few.paid < 0.05).all()
-    for task in ("sentences", "events in the news", "queries"):
-        assert score["none"][task] > score["all"][task]
-    documents = score.filter(like="classes", axis=0)
-    behind = documents["few"] < documents["none"]
-    assert behind.sum() == 3
-    assert not behind["twitter, classes"]
-    ohsumed = score.loc["ohsumed, classes"]
-    assert ohsumed["few"] < ohsumed["none"] < ohsumed["all"]
+    assert score["none"]["sentences"] > score["all"]["sentences"]
+    known = recorded("coreference", "known").query("kind == 'event'").set_index("who")
+    assert known.conll["cosines"] > known.conll["network"]
+    orders = recorded("queries", "orders").query("queries == 'all'").set_index("order")
+    assert orders.ndcg["cosine"] > orders.ndcg["network"]
+    accuracy = recorded("documents", "accuracy")
+    free, few, every = (
+        accuracy[(accuracy.method == method) & (accuracy["rank"].isin(ranks))]
+        .groupby("corpus")
+        .accuracy.mean()
+        for method, ranks in (("TF-IDF", [32]), ("tikhonov", [512]), ("exact", [32]))
+    )
+    assert {*few[few < free].index} == {"recipes", "ohsumed", "newsgroups"}
+    assert few["ohsumed"] < free["ohsumed"] < every["ohsumed"]
     walk = full["walk"].set_index("answer")
     assert (walk.share < 0.06).all()
     assert walk.value["nearest, found"] > walk.free["nearest, found"] + 0.1
@@ -293,6 +299,54 @@ def test_no_approximation_classifies_better_than_the_exact_kernel(corpus):
     sampling = np.sqrt(exact * (1 - exact) / facts.test[corpus])
     for method in ("optimal", "sms_nystrom", "stacur", "sicur", "tikhonov", "no core"):
         assert (found[method] < exact + 2 * sampling).all()
+
+
+def test_words_about_documents():
+    """Pass on tweets, within a point; half a point, one to two; two to five, about one.
+
+    Of all the differences of means, in points.
+    """
+    accuracy = recorded("documents", "accuracy")
+    means = 100 * accuracy.groupby(["corpus", "rank", "method"]).accuracy.mean()
+    means = means.unstack()
+    free, exact = (means[m].groupby("corpus").max() for m in ("TF-IDF", "exact"))
+    cores = means[["sms_nystrom", "tikhonov", "stacur", "sicur"]]
+    some = cores.xs(512, level="rank")
+    most = cores.groupby("corpus").tail(1).droplevel("rank")
+    assert {*means.index.get_level_values("rank")[-2:]} == {512, 1500}
+    ahead = some.sub(free, axis=0).min(axis=1)
+    assert ahead.twitter > 0
+    longer = most.sub(free, axis=0).drop("twitter")
+    assert (longer > -1.3).all(axis=None)
+    assert (longer < 0.3).all(axis=None)
+    gain = (some - cores.xs(128, level="rank")).mean(axis=1)
+    assert 1.5 < gain.twitter < 2.5
+    assert gain.drop("twitter").between(5.5, 11.4).all()
+    for table in (some, most):
+        assert (table.max(axis=1) - table.min(axis=1) < 0.5).all()
+    bare = means["no core"].groupby("corpus").tail(1).droplevel("rank")
+    assert (most.mean(axis=1) - bare).between(1, 2.5).all()
+    assert (exact - some.mean(axis=1)).dropna().between(1.5, 5).all()
+    assert (exact - most.mean(axis=1)).dropna().between(0.2, 1.5).all()
+    recipes = means.loc["recipes"]
+    assert recipes["sms_nystrom"].iloc[-1] - recipes["landmarks alone"].iloc[-1] > 10
+    price = recorded("documents", "prices").pivot_table(
+        "microseconds", "corpus", "to a"
+    )
+    times = price["landmark"] / price["random document"]
+    assert times.twitter < 1.3
+    assert times.recipes == pytest.approx(2, rel=0.15)
+    assert times[["ohsumed", "newsgroups"]].between(5.8, 7.2).all()
+    search = recorded("documents", "search").query("gamma == 1")
+    error = search.pivot_table("error", ["corpus", "rank"], "method")
+    last = error.groupby("corpus").tail(1)
+    assert (last["no core"] > 2 * last[cores.columns].max(axis=1)).all()
+    same = search[search.method.isin([*cores.columns, "no core"])]
+    order = same.groupby(["corpus", "rank"])[["error", "validation"]].apply(
+        lambda two: two.corr("spearman").iloc[0, 1]
+    )
+    assert (order < 0).sum() >= 5
+    assert (order > 0).sum() >= 5
 
 
 @pytest.mark.slow

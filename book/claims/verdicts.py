@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +25,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from press.results import read_paper, read_results
-from press.style import markdown_table
 
 KINDS = ("error", "misprint", "limit", "remark", "holds")
 FAILED = {"error": "wrong in print", "misprint": "misprint"}
@@ -401,7 +401,16 @@ def table(paper: str, book: Path = _BOOK) -> Any:
 
     Pages give it a search field and a choice of verdicts.
     """
+    from IPython.display import Markdown
+
     rows = [item.row for item in read_items(book) if item.paper == paper]
     rows += [claim.row for claim in read_claims(book) if claim.paper == paper]
     head = ["Where", "The paper", "This book", "Verdict", "Chapter"]
-    return markdown_table(head, rows)
+    lines = [head, [":--"] * len(head), *rows]
+    text = "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
+    return Markdown(text)
+
+
+def _cell(text: str) -> str:
+    """Return a cell of Markdown, in whose numbers no line breaks."""
+    return re.sub(r"(?<=\de)-(?=\d)", "−", text).replace("|", r"\|")

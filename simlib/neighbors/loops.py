@@ -69,9 +69,9 @@ def overtaken(scores, indptr, others):
     """Count of each score (b, w) which others of its row, in `indptr`, are larger."""
     counts = np.empty(scores.shape, np.int64)
     for a in range(len(scores)):
-        ranked = np.sort(others[indptr[a] : indptr[a + 1]])
-        smaller = np.searchsorted(ranked, scores[a], side="right")
-        counts[a] = ranked.size - smaller
+        own = others[indptr[a] : indptr[a + 1]]
+        for c in range(scores.shape[1]):
+            counts[a, c] = np.sum(own > scores[a, c])
     return counts
 
 
@@ -115,23 +115,25 @@ def products(left, right, rows, columns):
     return out
 
 
-@compiled()
-def meet(rows, columns, first, last, graph, paid, left, right, unit, low):
+@compiled(fastmath=True)
+def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
-    In rows of `columns` (n, w) the places from `first` to `last` belong to the items
-    that share most neighbours, among equals to those of large products of left (n, r)
-    and right (n, r), less `low` times `unit`. Of the graph and of what is paid for come
-    the pointers and indices. Returns counts (b, w), -1 of what is paid for or no
-    candidate, and where a candidate is new.
+    In rows of `columns` (n, w) some places from `first` on belong to the items that
+    share most neighbours, among equals to those of large products of left (n, r) and
+    right (n, r), less `low` times `unit`; those that stand there are given. Of the
+    graph and of what is paid for come the pointers and indices. Returns counts (b, w),
+    -1 of what is paid for or no candidate, and where a candidate is new.
     """
     n, w = columns.shape
     counts, touched = np.zeros(n, np.int32), np.empty(n, np.int32)
     shared = np.empty((rows.size, w), np.float32)
     new = np.zeros((rows.size, w), np.bool_)
-    scores = np.empty(last - first, np.float32)
+    scores = np.empty(products.shape[1], np.float32)
+    last = first + scores.size
     for a in range(rows.size):
         i, size = rows[a], 0
+        own = left[i]
         for p in graph[1][graph[0][i] : graph[0][i + 1]]:
             for q in graph[1][graph[0][p] : graph[0][p + 1]]:
                 if counts[q] == 0:
@@ -148,11 +150,17 @@ def meet(rows, columns, first, last, graph, paid, left, right, unit, low):
             if first <= c < last:
                 scores[c - first] = shared[a, c]
                 if shared[a, c] >= 0:
-                    scores[c - first] += unit * (np.dot(left[i], right[q]) - low)
+                    scores[c - first] += unit * (products[a, c - first] - low)
         least = np.argmin(scores)
         for q in touched[:size]:
             if counts[q] > 0 and counts[q] + 0.5 > scores[least]:
-                score = counts[q] + unit * (np.dot(left[i], right[q]) - low)
+                total, other = np.float32(0), right[q]
+                if COMPILED:
+                    for k in range(own.size):
+                        total += own[k] * other[k]
+                else:
+                    total = np.dot(own, other)
+                score = counts[q] + unit * (total - low)
                 if score > scores[least]:
                     counts[columns[i, first + least]] = 0
                     columns[i, first + least], scores[least] = q, score

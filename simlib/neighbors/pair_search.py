@@ -38,7 +38,9 @@ OF_LIMIT = 0.05  # or of the calls that are allowed, if that is less
 ROUND = 0.003  # of the pairs, in a round; at first and in a round at most
 EACH = 10  # for every item; but
 GROWTH = 0.1  # of those paid for, if that is more
-LITTLE = 0.01  # of the hits: two rounds without a promise that add no more are the last
+LITTLE = 0.01  # of the hits: rounds without a promise that add no more are idle
+IDLE, ENOUGH, MOST_IDLE = 2, 10, 20  # so many rounds in a row are the last ones, once
+# they paid for as many pairs as brought so many hits before, or so many for every item
 SPARED = 64  # U / goal^2 calls that a sample is smaller by for each hit found before
 N_LANDMARKS = RANK = 20
 NEIGHBORS = 4  # whose neighbours are candidates, where these are listed
@@ -90,22 +92,26 @@ class PairSearch:
         """Search until so much is promised, or rounds find little, or all is spent."""
         wanted = 1.0 if recall is None else share(recall, "recall")
         every = min(self.price * self.n_pairs, self.given.cost((None, None)))
-        rounds = idle = told = 0
+        rounds = idle = stale = told = 0
         with self.sim.progress_bar(min(self.paid.limit, every)) as show:
             self._begin()
             warn_of_direction(self.sim, self.paid.nearness, self.distance)
             while not self.spent and self.promised() < wanted:
                 before, cut = self._hits(), self.cut()
-                near = self.pay(self.seen[:0] if recall == 1 else self._promising())
+                whole = recall == 1 and self._pays_for_all()
+                near = self.pay(self.seen[:0] if whole else self._promising())
                 found, rounds = self._hits(cut) - before, rounds + 1
                 if recall is None:
                     show(hits=self._hits())
-                    idle = 0 if found > LITTLE * before else idle + 1
-                    if idle == 2 or near.size == 0:
+                    new = found > LITTLE * before
+                    idle, stale = (0, 0) if new else (idle + 1, stale + near.size)
+                    if near.size == 0 or (idle >= IDLE and stale >= self._enough()):
                         break
                     continue
-                gain = SPARED * self._left() * found
-                enough = gain <= near.size * self._goal(recall) ** 2
+                gain, goal = SPARED * self._left() * found, self._goal(recall)
+                enough = gain <= near.size * goal**2
+                if near.size and goal < 1 and not self._pays_for_all():
+                    enough = False  # a look would take all
                 ahead = int(self._ahead(recall, near) / self.n_pairs * every)
                 show(hits=self._hits(), promised=f"{self.promised():.0%}", ahead=ahead)
                 if not told and (enough or rounds == 2):
@@ -113,6 +119,15 @@ class PairSearch:
                     told = 1
                 if enough:
                     self._look(recall)
+
+    def _pays_for_all(self) -> bool:
+        """Tell whether the limit surely pays for all pairs that are left."""
+        return self.price * self._left() <= self.paid.left
+
+    def _enough(self) -> float:
+        """Return after how many idle pairs a search without a promise ends."""
+        each = self.seen.size / max(1, self._hits())
+        return min(ENOUGH * each, MOST_IDLE * self.n)
 
     def reached(self, recall: float | None) -> bool:
         """Tell whether the search ended for another cause than the limit."""

@@ -167,10 +167,12 @@ def pairs_above(
     threshold : float
         The least similarity, with `distance` the largest distance.
     recall : float or None, default=0.95
-        Share of these pairs to be found. 1 evaluates all pairs. None promises nothing:
-        the search ends when two rounds in a row have added no more than a hundredth to
-        the pairs found, when no candidate is left, or with the limit. A round is a
-        tenth of the pairs paid for or more, at first 0.3 % of all or ten an item.
+        Share of these pairs to be found. 1 evaluates all pairs, or, if the limit does
+        not pay for them, the most promising ones. None promises nothing: the search
+        ends when two rounds in a row, and as many calls as brought ten pairs before or
+        twenty an item, have each added no more than a hundredth to the pairs found,
+        when no candidate is left, or with the limit. A round is a tenth of the pairs
+        paid for or more, at first 0.3 % of all or ten an item.
     confidence : float, default=0.95
         Probability with which that is true where ``reached`` says so, of one call: who
         repeats a search, with other seeds, until it is satisfied errs more often.

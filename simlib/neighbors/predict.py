@@ -30,7 +30,9 @@ RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the res
 JUDGED = 500  # rows by which the ridge is chosen
 DIRECTIONS = 20  # of the companion
 OUTGROWN = 30  # bits above what came first, from which features are made anew
+WIDTH = 64  # directions of the companion in its own products
 SAMPLE = 2**16  # pairs that tell how the companion's products are scaled
+CACHED = 2**17  # candidates at a time: what is said of them stays in the cache
 MET = 4  # times k: candidates that share neighbours with an item
 TAKEN = 8  # candidates among items that are drawn in a round
 BACKWARD, ALONE = 4, 30  # times k: of how many others an item is a neighbour in
@@ -111,9 +113,10 @@ class PairPredictor(Predictor):
         super().__init__(companion)
         self.paid, self._S, self._rank = paid, S, rank
         self.codes, self._directions = np.zeros(0, np.uint16), None
+        self._narrow: tuple[np.ndarray, np.ndarray] | None = None
         if companion is not None:
-            self.Z, self.signs = companion.vectors()
-            self._directions = leading(self.Z - self.Z.mean(axis=0), DIRECTIONS)
+            self._Z, self._signs = companion.vectors()
+            self._directions = leading(self._Z - self._Z.mean(axis=0), DIRECTIONS)
         self._make_features()
 
     def _make_features(self) -> None:
@@ -173,11 +176,7 @@ class PairPredictor(Predictor):
         self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
     ) -> np.ndarray:
         """Return those of some columns (b, w) of each of some rows (b,)."""
-        left, right = self._left, self._right
-        if loops.COMPILED:
-            predicted = loops.products(left, right, rows, columns)
-        else:
-            predicted = np.einsum("ir,ijr->ij", left[rows], right[columns])
+        predicted = products(self._left, self._right, rows, columns)
         return self._plus_companion(predicted, codes)
 
     def pairs(
@@ -191,12 +190,15 @@ class PairPredictor(Predictor):
         """Return L and R with L R^T near predictions: a line in place of the table."""
         if self.companion is None:
             return self._left, self._right
+        if self._narrow is None:
+            self._narrow = narrowed(self._Z, self._signs)
+        left, right = self._narrow
         some = np.random.default_rng(0).permutation(self.codes.size)[:SAMPLE]
-        left, i, j = self.Z * self.signs, self.paid.i[some], self.paid.j[some]
-        x, y = (left[i] * self.Z[j]).sum(axis=1), self.explained(self.codes[some])
+        i, j = self.paid.i[some], self.paid.j[some]
+        x = products(left, right, i, j[:, None]).ravel().astype(float)
+        y = self.explained(self.codes[some])
         x, y = x - x.mean(), y - y.mean()
-        left = (x @ y / (x @ x or 1.0) * left).astype(np.float32)
-        right = self.Z.astype(np.float32)
+        left = np.float32(x @ y / (x @ x or 1.0)) * left
         return np.hstack([self._left, left]), np.hstack([self._right, right])
 
     def _plus_companion(self, predicted: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -276,10 +278,12 @@ class Listed:
         w, (left, right) = self._columns.shape[1], predictor.factors()
         low, unit = predictor.unit()
         others = self._rng.permutation(paid.n)[:w]
-        for rows in strips(paid.n, w):
+        for rows in strips(paid.n, w, CACHED):
             best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
             self._draw(rows, others[best_of], known)
-            parts = (self._columns, self._met, self._drawn, graph, known)
+            met = self._columns[rows, self._met : self._drawn]
+            met = products(left, right, rows, met)
+            parts = (self._columns, self._met, met, graph, known)
             shared, new = loops.meet(rows, *parts, left, right, unit, low)
             a, places = new.nonzero()
             i, columns = rows[a], self._columns[rows]
@@ -300,6 +304,24 @@ class Listed:
         places = loops.draw(rows, *lists)
         a, t = (places >= 0).nonzero()
         self._codes[rows[a], places[a, t]] = codes[a, t]
+
+
+def narrowed(Z: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return L and R of few columns with L R^T near ``(Z * signs) @ Z.T``."""
+    if Z.shape[1] > WIDTH and np.ptp(signs) == 0:
+        scaled = np.ldexp(Z, -exponent(Z))
+        _, V = np.linalg.eigh((scaled.T @ scaled).astype(float))
+        Z, signs = Z @ V[:, -WIDTH:].astype(Z.dtype), signs[-WIDTH:]
+    return (Z * signs).astype(np.float32), Z.astype(np.float32)
+
+
+def products(
+    left: np.ndarray, right: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Return those of some rows (b,) of left with rows (b, w) of right."""
+    if loops.COMPILED:
+        return loops.products(left, right, rows, columns)
+    return np.einsum("ir,ijr->ij", left[rows], right[columns])
 
 
 def leading(columns: np.ndarray, rank: int) -> np.ndarray:

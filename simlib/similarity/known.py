@@ -357,7 +357,8 @@ class Known:
         runs, recent = self._entries
         if not recent:
             return runs
-        runs = [*runs, _sorted(recent)]
+        new = _but(runs, *_sorted(recent))
+        runs = [*runs, new] if new[0].size else runs
         while len(runs) > 1 and runs[-2][0].size < RATIO * runs[-1][0].size:
             runs[-2:] = [_merged(*runs[-2:])]
         self._entries = _Entries(runs, [])
@@ -420,6 +421,15 @@ def _sorted(parts: list[_Run]) -> _Run:
         return keys, values
     order = np.argsort(keys, kind="stable")
     return _once(keys[order], values[order])
+
+
+def _but(runs: list[_Run], keys: np.ndarray, values: np.ndarray) -> _Run:
+    """Return keys that are in none of the runs, and their values."""
+    for known, _ in runs:
+        again = known.take(known.searchsorted(keys), mode="clip") == keys
+        if np.count_nonzero(again):
+            keys, values = keys[~again], values[~again]
+    return keys, values
 
 
 def _merged(one: _Run, other: _Run) -> _Run:

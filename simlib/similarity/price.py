@@ -79,7 +79,12 @@ def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
     n, symmetric = first.shape[0], first.symmetric
     kept, read = (first.columns, first.rows), [np.zeros(0, dtype=np.int64)] * 2
     for k, sides in enumerate(blocks):
-        rows, columns = (_some(side, n) for side in sides)
+        rows, columns = (None if side is None else np.unique(side) for side in sides)
+        if rows is not None and columns is not None:  # all of them are whole lines
+            if rows.size == n:
+                rows = None
+            elif columns.size == n:
+                columns = None
         if rows is not None and columns is not None:
             items = np.intersect1d(rows, columns, assume_unique=True)
         else:  # read as whole lines
@@ -99,12 +104,6 @@ def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
                 needed = np.triu(mask) if symmetric else mask
                 extra += mask.size - int(np.count_nonzero(needed))
     return extra
-
-
-def _some(side: np.ndarray | None, n: int) -> np.ndarray | None:
-    """Return the distinct items, None if they are all."""
-    items = None if side is None else np.unique(side)
-    return None if items is None or items.size == n else items
 
 
 def _lengths(block: Sides, shape: tuple[int, int]) -> list[int]:

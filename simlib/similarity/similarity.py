@@ -535,7 +535,10 @@ class Similarity(SimilarityMatrix):
             sides = self._ledger.names()
             if sides is not None and new.size:
                 sides.hand(record)
-            self._known.put(i[first], j[first], told[first])
+            asked = first[np.isnan(self._known.get(i[first], j[first]))]
+            known = known[asked]  # what is known already stays
+            told[asked] = np.where(np.isnan(known), told[asked], known)
+            self._known.put(i[asked], j[asked], told[asked])
             if sides is not None:
                 sides.flush()
 

@@ -17,10 +17,8 @@ PAGES = BOOK.pages()
 WIDTH = 88
 FOLDS = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 
-# Chapters whose code is still hidden.
-FOLDED = {
-    "colophon", "document_classification", "index", "many_landmarks",
-}  # fmt: skip
+# Pages whose one cell of code is hidden.
+FOLDED = {"colophon", "index"}
 READ = [page for page in PAGES if page not in FOLDED]
 
 GLUE_ROLE = re.compile(r"\{glue(?::\w*)?\}`([^`]+)`")

@@ -96,7 +96,7 @@ def nodes():
 
 GIVEN = {  # what a page has defined where it shows a part
     "biharmonic_interpolation": surfaces,
-    "document_classification": documents,
+    "documents": documents,
     "neighbors": neighbors,
     "scale": nodes,
 }

@@ -26,7 +26,6 @@ from simlib.regression import sketch
 from simlib.similarity.views import check_similarity
 from simlib.text import bounds, wmd
 from study import coreference, datasets, gallery, labelled_pairs, mentions, refinement
-from study import documents as features
 from study.as_printed import sketched_solve
 from study.pair_network import PairNetwork, train_pair_network
 from study.wme import WordMoversEmbedding
@@ -642,22 +641,6 @@ STUDY = {
             linear=True,
         )
     ],
-    "document_features": [
-        Entry(
-            seeded(features.document_features),
-            {"D": DISTANCES, "method": method, "rank": 3, "gamma": 1.0},
-        )
-        for method in ("tikhonov", "raw", "optimal")
-    ],
-    "approximate": [
-        Entry(
-            seeded(features.approximate),
-            {"K": K, "method": method, "rank": 4},
-            {"K": 1.0},
-        )
-        for method in ("tikhonov", "sicur_sym")
-    ],
-    "scaled": [Entry(features.scaled, {"Z": TALL, "n_train": 30}, {"Z": 0.0})],
     "out_of_fold_decisions": [
         Entry(
             partial(labelled_pairs.out_of_fold_decisions, labels=np.arange(30) % 2.0),

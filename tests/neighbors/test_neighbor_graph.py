@@ -162,6 +162,23 @@ def test_the_same_without_numba(companion, items, monkeypatch):
     assert graphs[0].history == graphs[1].history
 
 
+@pytest.mark.parametrize("signs", [1, -1])
+def test_products_of_wide_factors_in_few_columns(signs):
+    """Of the leading directions; a factor of few columns is left as it is."""
+    rng = np.random.default_rng(0)
+    Z = rng.standard_normal((300, 80)) * 0.8 ** np.arange(80)
+    Z = Z @ np.linalg.qr(rng.standard_normal((80, 80)))[0] * 1e30
+    left, right = predict.narrowed(Z.astype(np.float32), np.full(80, signs))
+    assert left.shape == right.shape == (300, predict.WIDTH)
+    error = left.astype(float) @ right.T.astype(float) - signs * Z @ Z.T
+    assert abs(error).max() < 1e-5 * abs(Z @ Z.T).max()
+    mixed = np.where(np.arange(80) % 2, 1, -1)
+    for W, s in ((Z[:, :9] / 1e30, np.ones(9)), (Z / 1e30, mixed)):
+        left, right = predict.narrowed(W, s)
+        np.testing.assert_array_equal(right, W.astype(np.float32))
+        np.testing.assert_array_equal(left, (W * s).astype(np.float32))
+
+
 def test_lists_keep_the_limit(listed):
     for seed in range(12):
         rng = np.random.default_rng(seed)

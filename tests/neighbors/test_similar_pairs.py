@@ -632,6 +632,79 @@ def test_a_hunt_without_a_promise_ends_by_itself():
     assert (few.recall, few.calls) == (1, 36)
 
 
+def hunted(K, level, cheap, **options):
+    """Return the share of the pairs that was found, and of all that was paid for."""
+    cheap = None if cheap is None else Similarity.from_matrix(cheap)
+    sim, every = Similarity.from_matrix(K), len(K) * (len(K) - 1) / 2
+    pairs = pairs_above(sim, level, cheap=cheap, **options)
+    assert found(pairs) <= above(K, level)
+    assert pairs.calls == sim.calls
+    return len(found(pairs)) / len(above(K, level)), sim.calls / every
+
+
+@pytest.mark.parametrize("verb", [pairs_above, most_similar])
+def test_a_limit_below_all_pairs_goes_to_promising_ones(verb):
+    """Not to random ones, though all were asked for; nothing more is promised."""
+    for seed in range(3):
+        K, G = noisy(300, seed=seed)
+        best = np.sort(K[np.triu_indices(300, 1)])[::-1]
+        for count in (90, 450):
+            sim, cheap = Similarity.from_matrix(K), Similarity.from_matrix(G)
+            goal = best[count - 1] if verb is pairs_above else count
+            options = {"cheap": cheap, "limit": 4000, "rng": seed}
+            pairs = verb(sim, goal, recall=1, **options)
+            assert np.mean(best[:count] == pairs.values[:count]) >= 0.99
+            assert sim.calls == pairs.calls == 4000
+            assert not pairs.reached
+
+
+@pytest.mark.parametrize("kind", ["alone", "useless"])
+def test_a_limit_without_help_is_no_worse_than_chance(kind):
+    """By itself the search learns; a companion that knows nothing costs little."""
+    for seed in range(3):
+        K, _ = noisy(300, seed=seed)
+        noise = np.random.default_rng(seed).standard_normal((300, 300))
+        cheap = noise + noise.T if kind == "useless" else None
+        level = np.quantile(K[np.triu_indices(300, 1)], 0.99)
+        share, _ = hunted(K, level, cheap, recall=1, limit=13_500, rng=seed)
+        assert share > 0.45  # at random .3
+
+
+@pytest.mark.parametrize("kind", ["alone", "useless", "useful"])
+def test_a_hunt_goes_on_while_pairs_are_found(kind):
+    """It ended after two small rounds, with calls left, at a twentieth of the pairs."""
+    for seed in range(3):
+        K, G = noisy(300, seed=seed)
+        noise = np.random.default_rng(seed).standard_normal((300, 300))
+        cheap = {"useless": noise + noise.T, "useful": G}.get(kind)
+        level = np.quantile(K[np.triu_indices(300, 1)], 0.998)
+        share, paid = hunted(K, level, cheap, recall=None, rng=seed)
+        assert share > (0.99 if kind == "useful" else 0.75)
+        assert kind != "useful" or paid < 0.05
+        share, paid = hunted(K, level, cheap, recall=None, limit=13_500, rng=seed)
+        assert share > (0.99 if kind == "useful" else 0.45)
+
+
+def test_a_hunt_for_nothing_ends():
+    """After twenty calls an item, though no pair says what one costs."""
+    K, G = noisy(300)
+    sim, cheap = Similarity.from_matrix(K), Similarity.from_matrix(G)
+    pairs = pairs_above(sim, 9.0, recall=None, cheap=cheap, rng=0)
+    assert (pairs.i.size, pairs.reached) == (0, True)
+    assert 6000 < sim.calls < 8000
+
+
+@pytest.mark.filterwarnings("ignore:A promised recall")
+def test_a_first_round_without_a_pair_is_followed_by_others():
+    """Not by all calls at random: to prove so little takes more than the limit."""
+    K, G = noisy(400)
+    i, j = np.triu_indices(400, 1)
+    hits = np.random.default_rng(0).permutation(np.argsort(-G[i, j])[900:1800])[:60]
+    K = np.zeros((400, 400))
+    K[i[hits], j[hits]] = K[j[hits], i[hits]] = 1
+    assert hunted(K, 0.5, G, recall=0.9, limit=20_000, rng=0)[0] == 1
+
+
 class Bar:
     """As much of tqdm as is used, and all that were made."""
 

@@ -18,7 +18,6 @@ from press.confirmation import Standing, Status
 from press.downloads import WIDTH, command, links, record_files, run_it, standalone
 from press.references import chapters_by_import
 from press.sphinx_extension import Frames, _append_box, _finish
-from press.style import markdown_table
 
 BOOK = Repository.here()
 HEAD = """---
@@ -265,13 +264,3 @@ def test_files_wait_under_a_slider_in_the_order_of_their_numbers(tmp_path):
         tmp_path / "again", ".. frames:: *.jpg\n   :slider: n\n   :alt: a\n"
     )
     assert "wants :slider:, :alt: and a pattern" in said
-
-
-def test_tables_have_a_minus_at_which_no_line_breaks_and_aligned_columns():
-    data = markdown_table(["x", "y"], [[-0.5, 4.6e-06], ["a-b", "4e-15 (2)"]]).data
-    assert "| −0.500 | 4.60e−06 |\n| a-b | 4e−15 (2) |" in data
-    assert "| – |" in markdown_table(["x"], [[None]]).data
-    rows = [["Nyström", 0.5, "1 core", "yes"], ["CUR", None, "2 cores", "no, a sum"]]
-    lines = markdown_table(["method", "error", "run on", "exact"], rows).data
-    assert lines.splitlines()[1] == "| :-- | --: | --: | :-- |"
-    assert markdown_table(["x", "y"], []).data.splitlines()[1] == "| :-- | --: |"

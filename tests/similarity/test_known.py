@@ -18,15 +18,20 @@ PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
 
 
 @settings(deadline=None)
-@given(st.lists(PAIRS, max_size=8), st.booleans(), st.sampled_from([2, 16]))
-def test_scattered_entries_against_a_dictionary(parts, symmetric, ratio):
+@given(
+    st.lists(PAIRS, max_size=8),
+    st.booleans(),
+    st.sampled_from([1, 2, 16]),
+    st.booleans(),
+)
+def test_scattered_entries_against_a_dictionary(parts, symmetric, ratio, again):
     memory = Known(9, symmetric=symmetric, dtype=np.dtype(float))
     expected = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("simlib.similarity.known.RATIO", ratio)
         for number, pairs in enumerate(parts):
             i, j = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-            new = np.isnan(memory.get(i, j))
+            new = np.isnan(memory.get(i, j)) | again  # the first stays
             memory.put(i[new], j[new], np.full(int(new.sum()), float(number)))
             for a, b in pairs:
                 expected.setdefault(

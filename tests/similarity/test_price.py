@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simlib import Similarity
 from simlib.similarity.price import Region
 
 SIDE = st.none() | st.lists(st.integers(0, 5), max_size=5)
@@ -45,3 +46,16 @@ def test_against_masks(blocks, without, symmetric, diagonal):
 def test_too_many_blocks():
     with pytest.raises(ValueError, match="At most 31 blocks"):
         Region(3, [(None, [0])] * 32, symmetric=True)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("named", [False, True])
+def test_all_lines_by_name_cost_what_a_block_function_computes(side, named):
+    sim = Similarity(np.eye(5), lambda X, Y: X @ Y.T, symmetric=False, batch="block")
+    sim.read((3, None) if side == 0 else (None, 3))
+    sim.pairs([1], [1])  # known, in the middle of a tile, and computed again
+    block = [np.arange(5) if named else None] * 2
+    block[1 - side] = None
+    cost, calls = sim.cost(tuple(block)), sim.calls
+    sim.read(tuple(block))
+    assert sim.calls - calls == cost

@@ -208,6 +208,24 @@ def test_tell(tmp_path):
         both.tell([2], [3], [1e300])
 
 
+@pytest.mark.parametrize("asked", ["columns", "pairs", "run", None])
+def test_what_is_known_stays_when_told_with_other_rounding(asked):
+    K = table(POINTS, POINTS)
+    sim, every = Similarity(POINTS, product), np.arange(N)
+    if asked == "columns":
+        sim.columns([1])
+    elif asked == "pairs":
+        sim.pairs(every, every * 0 + 1)
+    elif asked == "run":
+        sim.run().columns([1])
+    value = K[0, 1] * (1 + 2e-15)
+    sim.tell([0], [1], [value])
+    expected = value if asked is None else K[0, 1]
+    assert sim.pairs([0], [1])[0] == sim.peek([1], [0])[0] == expected
+    assert everything(sim)[0, 1] == expected
+    assert sim.columns([1])[0, 0] == sim.block([0], [1])[0, 0] == expected
+
+
 # What is refused
 
 

@@ -80,11 +80,10 @@ Download: {links(files)}"""
 def hide_values(notebook: "NotebookNode") -> None:
     """Hide the outputs of cells that are glued into the text alone: all but figures."""
     for output in (o for cell in notebook.cells for o in cell.get("outputs", ())):
-        data = output.get("data", {})
-        if "scrapbook" in output.get("metadata", {}) and "image/svg+xml" not in data:
-            output.data = {
-                HIDDEN + mime.removeprefix(HIDDEN): data[mime] for mime in data
-            }
+        data, noted = output.get("data", {}), output.get("metadata", {})
+        if "scrapbook" in noted and "image/svg+xml" not in data:
+            noted["scrapbook"]["mime_prefix"] = HIDDEN
+            output.data = {HIDDEN + m.removeprefix(HIDDEN): data[m] for m in data}
 
 
 def standalone(

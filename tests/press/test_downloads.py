@@ -6,9 +6,11 @@ import json
 import re
 import shlex
 import shutil
+from copy import deepcopy
 from types import SimpleNamespace
 
 import nbformat
+from myst_nb.ext.glue import extract_glue_data_cell
 from nbformat import v4
 from sphinx.util.docutils import docutils_namespace
 
@@ -152,6 +154,9 @@ What to see: a sphere.
     assert base64.b64decode(drawn["image/svg+xml"]) == b"<svg/>"
     shown = [mime for output in found.cells[1].outputs for mime in output.data]
     assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
+    values = deepcopy(found.cells[1])  # MyST-NB takes them for the text, and out
+    assert len(extract_glue_data_cell(values)) == 5
+    assert ["image/svg+xml" in output.data for output in values.outputs] == [True]
     nbformat.validate(found)
 
 

@@ -328,6 +328,10 @@ def test_words_about_documents():
     assert (most.mean(axis=1) - bare).between(1, 2.5).all()
     assert (exact - some.mean(axis=1)).dropna().between(1.5, 5).all()
     assert (exact - most.mean(axis=1)).dropna().between(0.2, 1.5).all()
+    trained = recorded("documents", "facts").set_index("corpus").training.recipes
+    assert round(trained, -3) == 28_000
+    read = METHODS["tikhonov"].calls(trained, 512) / (trained * (trained + 1) / 2)
+    assert round(100 * read) == 4
     recipes = means.loc["recipes"]
     assert recipes["sms_nystrom"].iloc[-1] - recipes["landmarks alone"].iloc[-1] > 10
     price = recorded("documents", "prices").pivot_table(

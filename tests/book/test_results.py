@@ -13,6 +13,7 @@ from press import Repository, provenance, recorded
 from press.chapters import parameters, parse_chapter
 from press.inputs import Inputs
 from press.results import read_part
+from simlib import METHODS
 from study import gallery
 from study.datasets import (
     load_cross_encoder,

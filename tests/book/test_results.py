@@ -37,6 +37,13 @@ def test_results_say_how_they_came_about(chapter):
     assert made["code"]
 
 
+@pytest.mark.parametrize("chapter", ["core", "anchored"])
+def test_the_size_of_a_record_is_told(chapter):
+    told = "with at most 1,000 items in the recorded run"
+    assert told in BOOK.source(chapter).read_text("utf-8")
+    assert provenance(chapter)["parameters"]["n"] == 1000
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_each_record_has_a_probe_of_the_same_code(chapter):
     made = provenance(chapter)

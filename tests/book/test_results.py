@@ -44,6 +44,16 @@ def test_the_size_of_a_record_is_told(chapter):
     assert provenance(chapter)["parameters"]["n"] == 1000
 
 
+def test_words_about_the_sizes_of_turek_and_huth():
+    """10 to 50 entries in a row, two kernels, 250 rows; from 10 landmarks to 2,000."""
+    kept = provenance("scale")["parameters"]["kept"]
+    assert (min(kept), max(kept)) == (10, 50)
+    assert provenance("scale")["parameters"]["kernels"] == 2
+    assert provenance("road_network")["parameters"]["rows"] == 250
+    landmarks = provenance("geodesic_distances")["parameters"]["sizes"]
+    assert (min(landmarks), max(landmarks)) == (10, 2000)
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_each_record_has_a_probe_of_the_same_code(chapter):
     made = provenance(chapter)

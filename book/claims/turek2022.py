@@ -455,8 +455,9 @@ def dearer(scale):
 @claim("Section 2.1", "Section 3.3", "Section E", kind="holds", chapter="scale")
 def complexities():
     """Preprocessing takes O(n t²), neighbours O(d n t log t), BHA O(max(d n t log t, n
-    t²) + T n l + l² f) in all and space O(max(n p + l², n t²)), thresholding by rows
-    O(n log p), almost the same as by columns."""
+    t²) + T n l + l² f) in all and space O(max(n p + l², n t²)), where Nyström takes
+    O(n l f + l³) and O(n l + l²); sparse columns add no cost, and thresholding by rows
+    takes O(n log p), almost the same as by columns."""
     return (
         "Counts of operations, not tested; right, but for the neighbours, of which a "
         "tree finds t in O(t log n) and not in O(t log t). What M has in practice, and "

@@ -21,6 +21,7 @@ RANKS = {"stsb": (250, 350, 700), "mrpc": (100, 250, 500), "rte": (100, 250, 450
 ACCURACIES = ("wmd_accuracy_small", "wmd_accuracy_large")
 SCORES = ("scores_sms_nystrom", "scores_stacur", "scores_sicur")
 DEFAULT = "z = 2, alpha = 1.5"  # the factors of SMS-Nyström
+COMPARABLE = 6  # points apart, at most
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.75)
 PART = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6)  # of the pairs, in the chapter on the core
 
@@ -340,13 +341,14 @@ def fails(core, nystrom):
         failed,
     ]
     return cases, (
-        "It gambles. Untruncated, with 200 landmarks of STS-B, the median error is "
-        f"{stsb.median():.2f}, and one draw in ten is above {stsb.quantile(0.9):.1f}. "
-        "Well is taken as at most twice the error of the Tikhonov core for as many "
-        "pairs, to fail as more, in the mean of the draws, as in the paper: on STS-B "
-        f"and MRPC Nyström fails at {sum(failed):d} of {len(failed):d} budgets, and "
-        f"has {at(core, 'stsb', 'nystrom', of=mean):.2f} on STS-B at a tenth of the "
-        f"pairs, that core {at(core, 'stsb', 'tikhonov', of=mean):.2f}. A cut-off of a "
+        "It is unreliable. Untruncated, with 200 landmarks of STS-B, the median error "
+        f"is {stsb.median():.2f}, and one draw in ten is above "
+        f"{stsb.quantile(0.9):.1f}. Well is taken as at most twice the error of the "
+        "Tikhonov core for as many pairs, to fail as more, in the mean of the draws, "
+        "as in the paper: on STS-B and MRPC Nyström fails at "
+        f"{sum(failed):d} of {len(failed):d} budgets, and has "
+        f"{at(core, 'stsb', 'nystrom', of=mean):.2f} on STS-B at a tenth of the pairs, "
+        f"that core {at(core, 'stsb', 'tikhonov', of=mean):.2f}. A cut-off of a "
         "hundredth, at no call, lowers it much; the text names no cut-off."
     )
 
@@ -378,19 +380,22 @@ def linear_calls(ray_reexamined):
     )
 
 
-@claim("Abstract", "Section 1.2", "Section 5", kind="limit", chapter="ray")
+@claim("Abstract", "Section 1.2", "Section 4", "Section 5", kind="limit", chapter="ray")
 def sublinear(paper):
-    """The algorithm runs in time sublinear in the size of the matrix."""
+    """The algorithm runs in time sublinear in the size of the matrix, and uses a
+    fraction of the computation of exact methods."""
     n = {m: paper(f"items_{m}") for m in RANKS}
     cases = [[2 * s < n[m] for s in RANKS[m]] for m in RANKS]
     large = sum(s * s > n[m] for m in RANKS for s in RANKS[m])
     return cases, (
-        "For s fixed and n large. Counted in similarities it reads a share of 2s/n, "
-        f"with the paper's lowest ranks {200 * 250 / n['stsb']:.0f} % on STS-B and "
-        f"{200 * 100 / n['rte']:.0f} % on RTE; with the largest on MRPC and RTE, where "
-        "2s is more than n, the whole matrix. The algebra takes n s², more than the n² "
-        f"of the entries at {large:d} of the paper's 9 ranks, but an operation is "
-        "little beside a pass through a network."
+        "The first is a statement on the growth of costs, right for s fixed and n "
+        "large; the second is tested at the ranks of Table 3. Counted in similarities "
+        "the algorithm reads a share of 2s/n, with the paper's lowest ranks "
+        f"{200 * 250 / n['stsb']:.0f} % on STS-B and {200 * 100 / n['rte']:.0f} % on "
+        "RTE; with the largest on MRPC and RTE, where 2s is more than n, the whole "
+        "matrix. The algebra takes n s², more than the n² of the entries at "
+        f"{large:d} of the paper's 9 ranks, but an operation is little beside a pass "
+        "through a network."
     )
 
 
@@ -470,8 +475,8 @@ def placement(ray_reexamined):
 
 @claim("Section 2.3", "Algorithm 1, step 9", kind="limit", chapter="ray")
 def shifted_answer(nystrom, ray_reexamined):
-    """If |λmin| is not too large, Nyström of the shifted matrix is a good approximation
-    of K itself."""
+    """The shift by a large |λmin| can have a significant negative impact, which that by
+    the smallest eigenvalue of a sample resolves."""
     some = where(ray_reexamined.shift, share=0.2)
     cases = [
         typical(some, matrix=m, rule="landmarks")
@@ -481,15 +486,15 @@ def shifted_answer(nystrom, ray_reexamined):
     stsb, mrpc = (where(some, matrix=m) for m in ("stsb", "mrpc"))
     least = nystrom.shifts.groupby(["matrix", "share"]).larger.mean()
     return cases, (
-        "Good is taken as within a tenth of what it is with e taken back at the "
-        "landmarks. On MRPC, whose smallest eigenvalue is "
+        "Resolved is taken as an error within a tenth of that with e taken back at the "
+        "landmarks, e being sampled. On MRPC, whose smallest eigenvalue is "
         f"{least['mrpc', 0.5]:.1f}, the error is {typical(mrpc, rule='landmarks'):.2f} "
         f"beside {typical(mrpc, rule='undone'):.2f}; on STS-B, where it is "
         f"{least['stsb', 0.5]:.1f}, {typical(stsb, rule='landmarks'):.2f} beside "
         f"{typical(stsb, rule='undone'):.2f}, and {typical(stsb, rule=DEFAULT):.2f} "
         "with the core alone shifted, as in the code, where there is nothing to take "
-        "back. The paper warns of a large eigenvalue; the sampled one is smaller and "
-        "still too large there."
+        "back. The sampled eigenvalue is smaller, as the paper says, and still too "
+        "large there."
     )
 
 
@@ -508,10 +513,10 @@ def two_signs(nystrom):
 def few_more_calls(ray_reexamined):
     """SMS-Nyström needs roughly as many similarity computations as Nyström."""
     counts = ray_reexamined.calls.pivot_table("calls", "share", "method")
-    cases = [bool(few) for few in counts.sms_nystrom <= 1.1 * counts.nystrom]
+    cases = [bool(few) for few in counts.sms_nystrom <= 1.2 * counts.nystrom]
     ratio = [*(counts.sms_nystrom / counts.nystrom)]
     return cases, (
-        "Roughly is taken as a tenth more. "
+        "Roughly is taken as up to a fifth more or less. "
         f"{ratio[0]:.2f} times as many with a tenth of the items as landmarks, "
         f"{ratio[2]:.2f} times with a half, when the block is the whole matrix."
     )
@@ -683,15 +688,14 @@ def small_factors(ray_reexamined):
     few = ray_reexamined.shift[ray_reexamined.shift.share < 1]
     means = few.groupby(["matrix", "rule", "share"]).error.mean()
     cases = [
-        bool(means[m, key, share] > rank_one[m])
+        bool(means[m, "z = 1, alpha = 0.5", share] > rank_one[m])
         for m in ("stsb", "mrpc")
-        for key in ("z = 1, alpha = 0.5", "z = 1, alpha = 1.0")
         for share in (0.05, 0.2, 0.5)
     ]
     return cases, (
-        "Very low is taken as z = 1 and α of at most 1, and not to work as more error, "
-        "in the mean of the draws, than the best matrix of rank one. The mean is made "
-        "by single draws that explode. On STS-B the worst "
+        "Very low is taken as z = 1 and α = ½, the lowest of both that were tried, and "
+        "not to work as more error, in the mean of the draws, than the best matrix of "
+        "rank one. The mean is made by single draws that explode. On STS-B the worst "
         "has z = 2 and α = ½, where the shift lands on the eigenvalue that it should "
         f"move ({worst['stsb', 'z = 2, alpha = 0.5']:.0f}, with the paper's choice "
         f"{worst['stsb', DEFAULT]:.2g}), on MRPC it has z = 1 "
@@ -955,16 +959,18 @@ def stacur_same(core):
     )
 
 
-@claim("Section 3", kind="holds", chapter="ray")
+@claim("Section 3", kind="limit", chapter="ray")
 def half_the_calls(ray_reexamined):
     """StaCUR(s) requires roughly half as many similarity computations as StaCUR(d)."""
     counts = ray_reexamined.calls.pivot_table("calls", "share", "method")
     ratio = counts["stacur, two samples"] / counts.stacur
-    cases = bool(1.6 < ratio[0.1] < 2.2)
+    cases = [bool(2 / 1.2 < twice < 2 * 1.2) for twice in ratio]
     return cases, (
-        f"With as many columns. StaCUR(d) takes {ratio[0.1]:.2f} times the calls with "
-        f"a tenth of the items of STS-B as landmarks, and {ratio[0.25]:.2f} times with "
-        "a quarter, as pairs that both samples share are asked once."
+        "Roughly is taken as up to a fifth more or less, with as many columns. "
+        f"StaCUR(d) takes {ratio[0.1]:.2f} times the calls with a tenth of the items "
+        f"of STS-B as landmarks, {ratio[0.25]:.2f} times with a quarter and "
+        f"{ratio[0.5]:.2f} times with a half, as pairs that both samples share are "
+        "asked once."
     )
 
 
@@ -1072,6 +1078,12 @@ def preferred(documents, large=False):
     """Best number of landmarks, by corpus and method."""
     ranks = _preferred(documents, large).set_index(["corpus", "method"])["rank"]
     return {c: ranks[c] for c in CORPORA}
+
+
+def validated(documents, large=False):
+    """Accuracy in per cent of validation with that number, by corpus and method."""
+    best = _preferred(documents, large).set_index(["corpus", "method"]).validation
+    return {c: 100 * best[c] for c in CORPORA}
 
 
 def classified(documents, large=False):
@@ -1204,14 +1216,20 @@ def near_exact(documents, paper):
 
 
 @claim("Section 4.1", "Table 2", kind="limit", chapter="documents")
-def near_optimal(documents):
+def near_optimal(documents, paper):
     """Even at small rank SMS-Nyström nears the accuracy of Optimal."""
-    small = classified(documents)
-    cases = [small[c]["sms_nystrom"] > small[c]["optimal"] - 1.5 for c in EXACT]
+    small, theirs = classified(documents), paper("wmd_accuracy_small")
+    behind = {c: theirs.optimal[c][0] - theirs.sms_nystrom[c][0] for c in CORPORA}
+    cases = [
+        [behind[c] < 1.5 for c in CORPORA],
+        [small[c]["sms_nystrom"] > small[c]["optimal"] - 1.5 for c in EXACT],
+    ]
     told = [
         f"{small[c]['sms_nystrom']:.1f} and {small[c]['optimal']:.1f}" for c in EXACT
     ]
     return cases, (
+        "Near is taken as less than 1.5 points behind. In the paper's table it is "
+        f"{min(behind.values()):.1f} to {max(behind.values()):.1f}. Ours have "
         f"{told[0]} on Twitter, {told[1]} on Ohsumed, {told[2]} on 20 Newsgroups."
     )
 
@@ -1250,16 +1268,19 @@ def stacur_comparable(documents, paper):
                 paper("wmd_accuracy_small").stacur[c][0]
                 - paper("wmd_accuracy_small").sms_nystrom[c][0]
             )
-            < 3
+            < COMPARABLE
             for c in CORPORA
         ],
-        [abs(stacur[c][0] - sms_nystrom[c][0]) < 3 for c in CORPORA],
-        [abs(small[c]["stacur"] - small[c]["sms_nystrom"]) < 3 for c in CORPORA],
+        [abs(stacur[c][0] - sms_nystrom[c][0]) < COMPARABLE for c in CORPORA],
+        [
+            abs(small[c]["stacur"] - small[c]["sms_nystrom"]) < COMPARABLE
+            for c in CORPORA
+        ],
     ]
     return cases, (
-        "Within 3 points at small ranks; at large ones the paper's own table has it up "
-        f"to {max(sms_nystrom[c][0] - stacur[c][0] for c in CORPORA):.1f} points "
-        "behind."
+        "Comparable is taken as less than six points apart, as on RTE. It is at small "
+        "ranks; at large ones the paper's own table has it up to "
+        f"{max(sms_nystrom[c][0] - stacur[c][0] for c in CORPORA):.1f} points behind."
     )
 
 
@@ -1419,19 +1440,20 @@ def ranges(paper):
 
 @claim("Appendix A", "Figure 7", "Figure 8", kind="holds", chapter="documents")
 def validation_order(documents):
-    """Nyström and SiCUR are better than StaCUR on most data sets."""
+    """Nyström and SiCUR are better than StaCUR on most data sets, in validation."""
+    both = [validated(documents, large) for large in (False, True)]
     cases = most(
         accuracy[c][m] > accuracy[c]["stacur"]
-        for accuracy in (classified(documents), classified(documents, large=True))
+        for accuracy in both
         for m in ("sms_nystrom", "sicur")
         for c in CORPORA
     )
-    ours = classified(documents, large=True)["recipes"]
+    ours = both[True]["recipes"]
     return cases, (
-        "On the test documents, the paper's figures being of validation: in "
-        f"{cases.met:d} of {cases.of:d} comparisons. At 1,024 landmarks on recipes "
-        f"SMS-Nyström {ours['sms_nystrom']:.2f}, SiCUR {ours['sicur']:.2f}, StaCUR "
-        f"{ours['stacur']:.2f}."
+        f"At the best number of landmarks of each, in {cases.met:d} of {cases.of:d} "
+        "comparisons, small and large ranks together. At large ones on recipes "
+        f"SMS-Nyström has {ours['sms_nystrom']:.1f}, SiCUR {ours['sicur']:.1f}, StaCUR "
+        f"{ours['stacur']:.1f}."
     )
 
 
@@ -1661,7 +1683,10 @@ def rte_comparable(sentences, paper):
         [100 * at_rank(sentences, "rte", form, s) for form in METHODS]
         for s in RANKS["rte"]
     ]
-    cases = [[max(row) - min(row) < 6 for row in scores] for scores in (theirs, ours)]
+    cases = [
+        [max(row) - min(row) < COMPARABLE for row in scores]
+        for scores in (theirs, ours)
+    ]
     return cases, (
         "Within six points, in the paper's table and ours. The more frequent answer "
         "has "
@@ -1700,18 +1725,21 @@ def baselines(ray_reexamined, sentences, paper):
         paper("ecb_f1").sicur[0.5] > 0.9 * paper("ecb_exact").exact,
         [ours[m] > 0.9 * known(sentences, m, "network") for m in RANKS],
     ]
-    yes = typical(ray_reexamined.sets, "F1 of yes", matrix="mrpc")
-    reach = sum(
-        paper(scores).mrpc[s][0] >= yes for scores in SCORES for s in RANKS["mrpc"]
+    yes, right = (
+        typical(ray_reexamined.sets, f"{measure} of yes", matrix="mrpc")
+        for measure in ("F1", "accuracy")
     )
+    scores = [paper(form).mrpc[s][0] for form in SCORES for s in RANKS["mrpc"]]
+    reach, others = (sum(score >= mark for score in scores) for mark in (yes, right))
     return cases, (
         "Competitive is taken as nine tenths of the exact score, by the best of the "
         "paper's methods. By the paper's numbers it is so in all its tasks; ours has "
         f"{ours['stsb']:.2f} on STS-B, where the network has "
         f"{known(sentences, 'stsb', 'network'):.2f}. On MRPC nine tenths say little: "
         f"of the nine scores in the paper's Table 3 {reach or 'none'} reaches that of "
-        f"one answer for all, {yes:.1f}. Neither that answer nor a bi-encoder is in "
-        "the table."
+        f"one answer for all, {yes:.1f}, if they are F1, as the Evaluation says, and "
+        f"{others:d} reach {right:.1f}, if they are accuracies, as the Datasets say. "
+        "Neither that answer nor a bi-encoder is in the table."
     )
 
 
@@ -1749,8 +1777,8 @@ def in_line(sentences, paper):
         f"tables it does in {sum(map(sum, theirs)):d} of {3 * len(theirs):d} "
         f"comparisons, here on STS-B in {sum(map(sum, ours)):d} of {3 * len(ours):d}, "
         "as StaCUR has the largest error and yet agrees better with people than "
-        "SMS-Nyström. With other methods it ends, too: with 40 % of the calls of STS-B "
-        "the bi-encoder translated has an error of "
+        "SMS-Nyström. With other methods it fails, too: with 40 % of the calls of "
+        "STS-B the calibrated bi-encoder has an error of "
         f"{error('companion', share=0.4):.2f} and a correlation of "
         f"{score('companion', share=0.4):.2f}, the Tikhonov core "
         f"{error('tikhonov', share=0.4):.2f} and "
@@ -1874,14 +1902,15 @@ def coreference_order(coreference):
         return f1(kind, "sicur", share) > max(f1(kind, m, share) for m in rivals)
 
     cases = [
-        [best(kind, share) for kind, share in cells],
+        [f1(k, "sicur", share) > 0.9 * from_all(coreference, k) for k, share in cells],
         [
             error(kind, "sicur", share) < min(error(kind, m, share) for m in rivals)
             for kind, share in cells
         ],
     ]
     return cases, (
-        "Very well is taken as best of the paper's methods. In F1 it is with "
+        "Very well is taken as nine tenths of the F1 of all pairs, and as the least "
+        "error of the methods that the paper compares. Best of these in F1 it is with "
         f"{sum(best('event', share) for share in SHARES):d} of 6 numbers of pairs on "
         "events, the larger ones, and with "
         f"{sum(best('entity', share) for share in SHARES) or 'none'} on entities; its "
@@ -1906,7 +1935,7 @@ def one_run(paper):
     )
 
 
-@claim("Section 4.3", "Figure 6", kind="limit", chapter="coreference")
+@claim("Section 4.3", "Figure 6", kind="holds", chapter="coreference")
 def rescaling(coreference, paper):
     """SMS-Nyström needs rescaling, after which it is quite competitive with StaCUR."""
     f1 = partial(from_pairs, coreference)
@@ -1918,17 +1947,18 @@ def rescaling(coreference, paper):
             for s in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
         ],
         [f1(k, "spectral", share) > f1(k, "sms_nystrom", share) for k, share in cells],
-        [
-            f1(k, "spectral", share) > f1(k, "stacur", share) - 0.01
-            for k, share in cells
-        ],
+        [f1(k, "spectral", share) > 0.9 * f1(k, "stacur", share) for k, share in cells],
     ]
     return cases, (
-        "With the threshold of the exact matrix. With half of the pairs of events: as "
-        f"it is {100 * half('sms_nystrom'):.1f}, rescaled by the spectral norm "
+        "Competitive is taken as nine tenths of the F1, at the threshold of the exact "
+        "matrix. With half of the pairs of events: as it is "
+        f"{100 * half('sms_nystrom'):.1f}, rescaled by the spectral norm "
         f"{100 * half('spectral'):.1f}, by the Frobenius norm "
-        f"{100 * half('frobenius'):.1f}, StaCUR {100 * half('stacur'):.1f}. A "
-        "threshold chosen for the approximation does the same work."
+        f"{100 * half('frobenius'):.1f}, StaCUR {100 * half('stacur'):.1f}. On "
+        f"entities {100 * f1('entity', 'sms_nystrom', 0.5):.1f} and "
+        f"{100 * f1('entity', 'spectral', 0.5):.1f}, with StaCUR "
+        f"{100 * f1('entity', 'stacur', 0.5):.1f}. A threshold chosen for the "
+        "approximation does the same work."
     )
 
 
@@ -2183,21 +2213,31 @@ def figure_6(coreference, paper):
     return theirs, ours
 
 
+def by_rank(documents, corpus, large):
+    """The best validation accuracy at the least and the largest number of a range."""
+    search = where(documents.search, corpus=corpus, method="sms_nystrom")
+    best = 100 * search.groupby("rank").validation.max()
+    best = best[(best.index > 550) == large]
+    return [f"{best[rank]:.1f} ({rank:,})" for rank in best.index[[0, -1]]]
+
+
 @item("Figure 7", chapter="documents")
-def figure_7():
+def figure_7(documents):
     """Validation accuracy at small ranks."""
-    return "", "validation accuracy by rank, in the record of the chapter"
+    tweets, recipes = (by_rank(documents, c, False) for c in ("twitter", "recipes"))
+    return "", (
+        f"SMS-Nyström from {tweets[0]} to {tweets[1]} on Twitter, from {recipes[0]} to "
+        f"{recipes[1]} on recipes, on a part of the documents"
+    )
 
 
 @item("Figure 8", chapter="documents")
 def figure_8(documents):
     """Validation accuracy at large ranks."""
-    ours = where(documents.accuracy, corpus="recipes", method="sms_nystrom")
-    means = 100 * ours.groupby("rank").accuracy.mean()
-    first, last = means.index[[0, -1]]
+    tweets, recipes = (by_rank(documents, c, True) for c in ("twitter", "recipes"))
     return "", (
-        f"test accuracy on recipes from {means[first]:.1f} ({first:,}) to "
-        f"{means[last]:.1f} ({last:,}), SMS-Nyström"
+        f"SMS-Nyström {tweets[1]} on Twitter, {recipes[1]} on recipes, one number of "
+        "landmarks each"
     )
 
 

@@ -218,7 +218,7 @@ def service():
 @pytest.mark.slow
 def test_a_function_that_waits(names, service):
     names["url"] = service.url
-    sim = run("A function that waits", names)
+    sim = run("A remote service", names)
     assert sim.calls + sim.checks == service.answered < N * (N + 1) / 2
     assert len(service.asked) > sim.calls  # asked again
     assert 2 < service.most <= 16

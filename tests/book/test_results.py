@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.svm import LinearSVC
 
-from press import Repository, provenance, recorded
+from press import Repository, paper, provenance, recorded
 from press.chapters import parameters, parse_chapter
 from press.inputs import Inputs
 from press.results import read_part
@@ -35,6 +35,23 @@ def test_results_say_how_they_came_about(chapter):
     assert made["machine"]["cpu"]
     assert made["executed"]
     assert made["code"]
+
+
+@pytest.mark.parametrize("chapter", ["core", "anchored"])
+def test_the_size_of_a_record_is_told(chapter):
+    told = "with at most 1,000 items in the recorded run"
+    assert told in BOOK.source(chapter).read_text("utf-8")
+    assert provenance(chapter)["parameters"]["n"] == 1000
+
+
+def test_words_about_the_sizes_of_turek_and_huth():
+    """10 to 50 entries in a row, two kernels, 250 rows; from 10 landmarks to 2,000."""
+    kept = provenance("scale")["parameters"]["kept"]
+    assert (min(kept), max(kept)) == (10, 50)
+    assert provenance("scale")["parameters"]["kernels"] == 2
+    assert provenance("road_network")["parameters"]["rows"] == 250
+    landmarks = provenance("geodesic_distances")["parameters"]["sizes"]
+    assert (min(landmarks), max(landmarks)) == (10, 2000)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -300,6 +317,25 @@ def test_no_approximation_classifies_better_than_the_exact_kernel(corpus):
     sampling = np.sqrt(exact * (1 - exact) / facts.test[corpus])
     for method in ("optimal", "sms_nystrom", "stacur", "sicur", "tikhonov", "no core"):
         assert (found[method] < exact + 2 * sampling).all()
+
+
+def test_words_about_ranks_and_draws_of_documents():
+    """Up to 1,500 and 1,024, where the paper goes on; two draws, and one."""
+    draws = recorded("documents", "accuracy").query("method == 'sms_nystrom'")
+    draws = draws.groupby(["corpus", "rank"]).draw.nunique()
+    most = draws.reset_index("rank").groupby("corpus")["rank"].max()
+    assert most.to_dict() == {
+        "twitter": 1500,
+        "recipes": 1024,
+        "ohsumed": 1024,
+        "newsgroups": 1024,
+    }
+    theirs = paper("wmd_most_large").value
+    assert theirs["twitter"] == most.twitter
+    assert {theirs[c] for c in most.index.drop("twitter")} == {2500, 4096}
+    assert draws.recipes.drop(1024).unique().tolist() == [2]
+    assert draws["recipes", 1024] == 1
+    assert draws.drop("recipes").min() == 10
 
 
 def test_words_about_documents():

@@ -13,7 +13,7 @@ from scipy.linalg import eigvalsh
 
 from claims import KINDS, PAPERS, Claim, Item, Records, read_claims, read_items, table
 from claims.verdicts import Record, median, most, typical, where
-from press import Repository
+from press import Repository, provenance
 from simlib.regression import ExponentialFeatures
 
 BOOK = Repository.here().book
@@ -257,9 +257,40 @@ def test_claims_name_items_that_there_are():
     assert named <= {(i.paper, i.number) for i in ITEMS}
 
 
+def test_the_page_of_ray_et_al_has_the_sizes_of_the_records():
+    page = (BOOK / "ray_reexamined.md").read_text("utf-8")
+    told = re.search(
+        r"Of STS-B the records of (.+?) have ([\d,]+) sentences, that of (.+?) has "
+        r"([\d,]+), and this page has (\d+); at the same share",
+        page,
+    )
+    assert told[1] == "{ref}`chap:nystrom` and {ref}`chap:sentences`"
+    assert told[3] == "{ref}`chap:core`"
+    all_of_them, core, here = (int(told[k].replace(",", "")) for k in (2, 4, 5))
+    records = Records()
+    known = records["sentences"].references
+    assert set(where(known, items="stsb").sentences) == {all_of_them}
+    for chapter, size in (("nystrom", all_of_them), ("core", core), ("sentences", 0)):
+        n = provenance(chapter)["parameters"]["n"]
+        assert min(n, all_of_them) == (size or n)
+    assert typical(records["ray_reexamined"].matrices, "items", matrix="stsb") == here
+    errors = where(records["core"].errors, matrix="stsb", method="tikhonov", share=0.1)
+    more = {"items": "stsb", "form": "tikhonov", "share": 0.1}
+    assert where(records["sentences"].calls, **more).error.mean() < errors.error.mean()
+
+
 def test_no_score_of_ray_et_al_reaches_that_of_one_answer_for_all():
     claim = next(c for c in CLAIMS if c.name == "baselines")
     assert "the paper's Table 3 none reaches" in claim.measured
+    assert "and 3 reach" in claim.measured
+    sets = where(Records()["ray_reexamined"].sets, matrix="mrpc")
+    scores = {
+        form: [score for score, _ in Records()["paper"](form).mrpc.values()]
+        for form in ("scores_sms_nystrom", "scores_stacur", "scores_sicur")
+    }
+    above = {f for f in scores if max(scores[f]) > sets["accuracy of yes"].max()}
+    assert above == {"scores_sicur"}
+    assert min(scores["scores_sicur"]) > sets["accuracy of yes"].max()
 
 
 @pytest.mark.parametrize("draw", range(4))

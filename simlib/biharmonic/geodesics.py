@@ -62,10 +62,10 @@ def heat_geodesics(
     Raises
     ------
     ValueError, IndexError
-        No mesh, vertices that coincide along a cut, a triangle that is there twice
-        (`merge_vertices` mends both), a mesh in several pieces, or a vertex all of
-        whose triangles have no area. Distances beyond the largest number. A source or a
-        corner that is no vertex.
+        No mesh, vertices that to rounding coincide along a cut, a triangle that is
+        there twice (`merge_vertices` mends both), a mesh in several pieces, or a vertex
+        all of whose triangles have no area. Distances beyond the largest number. A
+        source or a corner that is no vertex.
     ImportError
         potpourri3d is not installed.
 

@@ -8,9 +8,14 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
+from simlib import _scale
 from simlib._checks import finite, indices, numbers, shaped
 
 __all__ = ["check_mesh", "merge_vertices"]
+
+# Vertices are one by rounding that are no farther apart than so many units in the last
+# place of the largest coordinate, but not `FAR`, or else `NEAR`, of the mean edge.
+ULPS, FAR, NEAR = 4, 1e-3, 1e-9
 
 
 def merge_vertices(
@@ -59,15 +64,7 @@ def merge_vertices(
     ([[0, 1, 2], [0, 2, 3]], [0, 1, 2, 0, 2, 3])
     """
     points, triples = _as_mesh(vertices, faces)
-    first, index = _places(points)
-    if finite(tol, "`tol`", least=0) > 0:
-        near = KDTree(points[first]).query_pairs(tol, output_type="ndarray").T
-        ones = np.ones(near.shape[1], bool)
-        joined = coo_array((ones, tuple(near)), shape=(first.size, first.size))
-        _, piece = connected_components(joined, directed=False)
-        _, kept, place = np.unique(piece, return_index=True, return_inverse=True)
-        rank = np.argsort(np.argsort(kept))
-        first, index = first[np.sort(kept)], rank[place][index]
+    first, index = _places(points, finite(tol, "`tol`", least=0))
     triples = index[triples]
     corners = np.sort(triples, axis=1)
     whole = (np.diff(corners, axis=1) > 0).all(axis=1)
@@ -83,22 +80,25 @@ def merge_vertices(
 def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return both as arrays, vertices in float32 or float64, or raise ValueError.
 
-    Vertices may coincide where a chain of edges without length joins them.
+    Vertices may coincide, or nearly, where a chain of edges as short joins them.
     """
     points, triples = _as_mesh(vertices, faces)
-    n, (first, index) = len(points), _places(points)
-    if first.size < n:
-        i, j = triples.ravel(), np.roll(triples, 1, axis=1).ravel()
-        still = index[i] == index[j]
-        joined = coo_array((still[still], (i[still], j[still])), shape=(n, n))
-        if connected_components(joined, directed=False)[0] > first.size:
-            raise ValueError(
-                f"{n} vertices are at {first.size} places, and no edges join those "
-                "that coincide: the surface is cut open there, as along the seams of a "
-                "texture or between all triangles of a soup. Close it: `vertices, "
-                "faces, index = merge_vertices(vertices, faces)`, where index[i] is "
-                "the new number of vertex i."
-            )
+    n, ends = len(points), (triples.ravel(), np.roll(triples, 1, axis=1).ravel())
+    tol = _rounding(points, ends)
+    first, index = _places(points, tol)
+    still = index[ends[0]] == index[ends[1]]
+    joined = coo_array((still[still], [i[still] for i in ends]), shape=(n, n))
+    if connected_components(joined, directed=False)[0] > first.size:
+        exact = first.size == _places(points)[0].size
+        raise ValueError(
+            f"{n} vertices are at {first.size} places"
+            + ("" if exact else f" to within {tol}")
+            + ", and no edges join those that coincide: the surface is cut open there, "
+            "as along the seams of a texture or between all triangles of a soup. Close "
+            "it: `vertices, faces, index = merge_vertices(vertices, faces"
+            + ("" if exact else f", tol={tol}")
+            + ")`, where index[i] is the new number of vertex i."
+        )
     _, number, counts = np.unique(
         np.sort(triples, axis=1), axis=0, return_index=True, return_counts=True
     )
@@ -113,15 +113,36 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
     return points, triples
 
 
-def _places(vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first vertex at each place, in order, and the place of each vertex."""
+def _rounding(points: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> float:
+    """Return how far apart, in one digit, rounding leaves vertices meant to be one."""
+    unit, exponent = _scale.unit(points.astype(np.float64))
+    edge = np.linalg.norm(unit[ends[0]] - unit[ends[1]], axis=1).mean()
+    rounding = min(ULPS * np.finfo(points.dtype).eps, FAR * edge)
+    return float(f"{np.ldexp(max(rounding, NEAR * edge), exponent):.0e}")
+
+
+def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first vertex at each place, in order, and the place of each vertex.
+
+    Vertices that a chain of steps up to `tol` joins are at one place.
+    """
     _, first, place = np.unique(
         vertices + 0.0, axis=0, return_index=True, return_inverse=True
     )  # where -0 is 0
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
-    return first[order], rank[place.ravel()]
+    first, index = first[order], rank[place.ravel()]
+    if tol == 0:
+        return first, index
+    unit, exponent = _scale.unit(vertices[first].astype(np.float64))
+    near = KDTree(unit).query_pairs(np.ldexp(tol, -exponent), output_type="ndarray").T
+    ones = np.ones(near.shape[1], bool)
+    joined = coo_array((ones, tuple(near)), shape=(first.size, first.size))
+    _, piece = connected_components(joined, directed=False)
+    _, kept, place = np.unique(piece, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(kept))
+    return first[np.sort(kept)], rank[place][index]
 
 
 def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

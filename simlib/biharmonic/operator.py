@@ -52,9 +52,9 @@ def mesh_laplacian(
     Raises
     ------
     ValueError
-        No mesh, vertices that coincide along a cut or a triangle that is there twice
-        (`merge_vertices` mends both), a triangle without area, a vertex of no triangle;
-        areas beyond the range of numbers.
+        No mesh, vertices that to rounding coincide along a cut or a triangle that is
+        there twice (`merge_vertices` mends both), a triangle without area, a vertex of
+        no triangle; areas beyond the range of numbers.
 
     Notes
     -----

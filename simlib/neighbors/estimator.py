@@ -83,6 +83,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     twentieth of the fitted ones each in calls, at least four for each neighbour, and up
     to 60 columns among the fitted ones; with a `Similarity` a call for each of them.
     Isomap without ``n_neighbors`` needs ``graph_.to_csr(connected=True)``.
+    DBSCAN wants all pairs within its radius instead: `SimilarPairs.to_csr`.
 
     Examples
     --------

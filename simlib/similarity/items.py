@@ -21,6 +21,8 @@ def indexable(items: Any) -> Any:
             "pass [x]. The name of a file is not read: pass what it holds."
         )
     sized = hasattr(items, "shape") or hasattr(items, "__len__")
+    if type(items) is type({}.values()):
+        raise TypeError("Values of a dict have no numbers. Pass list(items).")
     if isinstance(items, Mapping | Set) or not sized:
         mapping = isinstance(items, Mapping)
         lacks = "no numbers" if mapping else "no order" if sized else "no len()"

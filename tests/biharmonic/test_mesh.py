@@ -1,5 +1,7 @@
 """Triangle meshes: what is refused as one, and the merging of vertices."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,30 @@ def test_meshes_that_are_cut_open_are_named(use):
     for again in mesh.faces, mesh.faces[:, ::-1], mesh.faces[:1, [1, 2, 0]]:
         with pytest.raises(ValueError, match="triangles are there already"):
             use(mesh.vertices, np.vstack([mesh.faces, again]))
+
+
+@pytest.mark.parametrize("use", IN_USE)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_seams_that_rounding_opens_are_named(use, dtype):
+    """And are closed by the tolerance that the message names."""
+    turn, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))
+    mesh = bumpy_sphere(2)
+    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
+    for vertices, faces in (
+        along_a_seam(),
+        cut_open(mesh.vertices, mesh.faces, half),
+        soup(mesh.vertices, mesh.faces),
+    ):
+        places = len(np.unique(vertices, axis=0))
+        noise = np.random.default_rng(0).uniform(-1, 1, vertices.shape)
+        turned = vertices @ turn * 7 + np.finfo(dtype).eps * noise
+        message = rf"{len(vertices)} vertices are at {places} places to within .*tol="
+        with pytest.raises(ValueError, match=message) as told:
+            use(turned.astype(dtype), faces)
+        tol = float(re.search(r"tol=([^)]*)", str(told.value))[1])
+        merged, triangles, _ = merge_vertices(turned.astype(dtype), faces, tol=tol)
+        assert len(merged) == places
+        use(merged, triangles)
 
 
 def test_merged_meshes_have_the_distances_of_the_whole():

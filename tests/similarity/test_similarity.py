@@ -1000,3 +1000,8 @@ def test_no_answer_can_spoil_the_memory(batch, symmetric):
     sim.columns(indices)
     indices[:] = 0
     assert_array_equal(sim.block(range(9), range(9)), K)
+
+
+def test_the_values_of_a_dict_are_no_sequence():
+    with pytest.raises(TypeError, match=r"no numbers. Pass list\(items\)"):
+        Similarity({1: "a", 2: "b"}.values(), lambda x, y: 1.0)

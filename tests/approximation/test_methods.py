@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from simlib import (
-    METHODS,
-    BudgetExceeded,
-    LowRank,
-    Similarity,
-    SimilarityError,
-)
+from simlib import METHODS, BudgetExceeded, LowRank, Similarity, SimilarityError
 from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
 
 OPTIONS = [
@@ -90,9 +84,6 @@ KINDS = (
 PSD_KINDS = ("psd", "smooth", "constant", "identity", "zero")
 
 
-# Exact answers
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -156,9 +147,6 @@ def test_repeated_items_get_equal_rows(name):
     rows = result.toarray()
     assert np.abs(rows).max() < 1e3 * np.abs(K).max()
     np.testing.assert_allclose(rows[::2], rows[1::2], atol=1e-9 * np.abs(rows).max())
-
-
-# Calls
 
 
 def distinct_pairs(approximation, n, S2=()):
@@ -305,9 +293,6 @@ def test_asymmetric_matrix(name):
     np.testing.assert_allclose(mean.toarray(), plain.toarray(), atol=1e-8)
 
 
-# The answer
-
-
 @everywhere
 def test_answer(name, options):
     sim = Similarity.from_matrix(suited(name, 30))
@@ -359,9 +344,6 @@ def test_one_seed_means_one_draw_for_all_methods():
     assert len(draws) == 1
 
 
-# Properties
-
-
 @given(
     st.sampled_from(sorted(METHODS)),
     st.sampled_from(KINDS),
@@ -382,9 +364,6 @@ def test_any_matrix_gets_a_finite_answer_and_never_too_many_calls(name, kind, n,
     assert sim.calls == answer.calls <= METHODS[name].calls(n, s) <= n * (n + 1) // 2
     if answer.symmetric:
         np.testing.assert_array_equal(answer.core, answer.core.T)
-
-
-# An order of the methods that the guide states for every matrix
 
 
 SMOOTH = {  # clouds, width of the kernel, landmarks: W is singular to rounding

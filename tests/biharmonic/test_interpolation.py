@@ -5,10 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from simlib.biharmonic import (
-    biharmonic_operator,
-    interpolation,
-)
+from simlib.biharmonic import biharmonic_operator, interpolation
 from simlib.datasets import bumpy_sphere
 from simlib.landmarks import uniform
 from support.matrices import quick

@@ -122,19 +122,12 @@ def budget(n_components, d, square, q):
     """Return the features of each degree, what all monomials are, and the weights."""
     counts = np.array([comb(d + p - 1, p) for p in range(q + 1)], float)
     weights = scipy.stats.poisson.pmf(np.arange(q + 1), square)
-    return (
-        features._weighted_budget(n_components, counts, weights),
-        counts,
-        weights,
-    )
+    return (features._weighted_budget(n_components, counts, weights), counts, weights)
 
 
 @quick
 @given(
-    st.integers(1, 3000),
-    st.integers(1, 100),
-    st.floats(1, 100),
-    st.integers(1, 200),
+    st.integers(1, 3000), st.integers(1, 100), st.floats(1, 100), st.integers(1, 200)
 )
 def test_budget(n_components, d, square, q):
     sizes, counts, weights = budget(n_components, d, square, q)
@@ -215,12 +208,7 @@ def test_degrees():
 
 @each
 @quick
-@given(
-    st.integers(1, 20),
-    st.integers(1, 12),
-    st.integers(1, 60),
-    st.integers(0, 1000),
-)
+@given(st.integers(1, 20), st.integers(1, 12), st.integers(1, 60), st.integers(0, 1000))
 def test_rows_and_columns(kind, n, d, n_components, seed):
     """Rows do not know of each other, and the same seed gives the same features."""
     rng = np.random.default_rng(seed)

@@ -8,11 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsmr
 
 from simlib.regression import even_power, least_squares, lstsq, odd_power, solve_gram
-from simlib.regression.gram import (
-    condition_of_rows,
-    gram_matrix,
-    gram_preconditioner,
-)
+from simlib.regression.gram import condition_of_rows, gram_matrix, gram_preconditioner
 from simlib.regression.rows import gap_and_back
 from support.matrices import quick
 from support.regression import attainable, matrix, normal, relative

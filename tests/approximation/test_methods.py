@@ -268,10 +268,31 @@ def test_a_diagonal_that_is_known_costs_nothing(name):
     np.testing.assert_array_equal(answer.toarray(), plain.toarray())
 
 
-@each
-def test_neither_number_nor_landmarks(name):
-    with pytest.raises(ValueError, match="Give n_landmarks, or the indices"):
-        run(name, Similarity.from_matrix(suited(name, 10)))
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        *((name, {"n_landmarks": None}, "Give n_landmarks, or") for name in METHODS),
+        *(
+            (name, {"rcond": rcond}, "rcond")
+            for name in ("nystrom", "skeleton")
+            for rcond in (np.nan, -1.0, 1.0, "best")
+        ),
+        *(("tikhonov", {"ridge": r}, "ridge") for r in (-1.0, "auto", None, np.nan)),
+        ("tikhonov", {"landmarks": "best"}, "landmarks"),
+        ("rpcholesky", {"block_size": 0}, "must be at least 1; got 0"),
+        *(("rpcholesky", {"tol": tol}, "tol must be") for tol in (-1e-9, 1.0)),
+        ("sms_nystrom", {"variant": "code"}, "variant is one of core"),
+        ("sms_nystrom", {"rescale": True}, "rescale is one of spectral"),
+        ("sms_nystrom", {"shift": "sub"}, "shift, .*one of submatrix, exact; got .sub"),
+        *(("sms_nystrom", {"shift": e}, f"be .* got {e}") for e in (None, np.nan)),
+        *(("sms_nystrom", {"alpha": a}, "alpha must be") for a in (-1.0, np.inf)),
+    ],
+)
+def test_impossible_options(name, options, message):
+    sim = Similarity.from_matrix(suited(name, 10))
+    with pytest.raises(ValueError, match=message):
+        run(name, sim, **{"n_landmarks": 3} | options)
+    assert sim.calls == 0
 
 
 @each

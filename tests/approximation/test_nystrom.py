@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from simlib import Similarity, nystrom, skeleton
+from simlib import Similarity, nystrom
 from simlib.landmarks import draw
 from support.matrices import asymmetric, indefinite, orthogonal, psd, rbf
 
@@ -102,12 +102,3 @@ def test_without_a_block_there_is_nothing_to_choose(n, s):
     chosen = nystrom(sim.fork(), s, rcond="cv", rng=0)
     np.testing.assert_array_equal(chosen.core, plain.core)
     assert chosen.calls == n * (n + 1) // 2
-
-
-@pytest.mark.parametrize("method", [nystrom, skeleton])
-@pytest.mark.parametrize("rcond", [np.nan, -1.0, 1.0, "best"])
-def test_impossible_cutoffs(rcond, method):
-    sim = Similarity.from_matrix(np.eye(6))
-    with pytest.raises(ValueError, match="rcond"):
-        method(sim, 2, rcond=rcond, rng=0)
-    assert sim.calls == 0

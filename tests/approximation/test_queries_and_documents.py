@@ -17,7 +17,6 @@ from simlib import (
     estimate_error,
     estimate_spectrum,
     largest,
-    optimal,
     overlay,
     relative_error,
     sicur,
@@ -184,17 +183,6 @@ def test_cross_validation_by_loops(block):
     ridges = np.array([0.1, 1.0, 10.0])
     errors = problem.held_out_errors(ridges).T
     assert_allclose(errors, [held_out_errors(A, 4, 7, ridge) for ridge in ridges])
-
-
-def test_optimal_is_the_truncated_decomposition():
-    K, _ = planted(12, 30, noise=0.1)
-    for A in (K, K.T):
-        answer = optimal(Similarity.from_matrix(A), 4)
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        assert_allclose(answer.toarray(), (U[:, :4] * s[:4]) @ Vt[:4], atol=1e-12)
-        assert answer.calls == A.size
-    with pytest.raises(ValueError, match="rank"):
-        optimal(Similarity.from_matrix(K), 13)
 
 
 @pytest.mark.parametrize("landmarks", ["pivoted_qr", "adaptive"])

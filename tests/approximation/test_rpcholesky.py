@@ -246,21 +246,6 @@ def test_embedding_and_new_items(make):
         answer.extend(np.zeros((2, 3)))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_landmarks": 3, "block_size": 0}, "must be at least 1; got 0"),
-        ({"n_landmarks": 3, "tol": -1e-9}, "tol must be"),
-        ({"n_landmarks": 3, "tol": 1.0}, "tol must be"),
-    ],
-)
-def test_refused(options, message):
-    sim = Similarity.from_matrix(rbf(10))
-    with pytest.raises(ValueError, match=message):
-        rpcholesky(sim, **options)
-    assert sim.calls == 0
-
-
 # Similarities of few digits
 
 

@@ -93,25 +93,6 @@ def test_matrix_of_zeros():
 # What is refused, before anything is evaluated
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"variant": "code"}, "variant is one of core"),
-        ({"rescale": True}, "rescale is one of spectral"),
-        ({"shift": "sub"}, "shift, .*is one of submatrix, exact; got .sub"),
-        ({"shift": None}, "shift must be .* got None"),
-        ({"shift": np.nan}, "shift must be .* got nan"),
-        ({"alpha": -1.0}, "alpha must be"),
-        ({"alpha": np.inf}, "alpha must be"),
-    ],
-)
-def test_impossible_options(options, message):
-    sim = Similarity.from_matrix(indefinite(10))
-    with pytest.raises(ValueError, match=message):
-        sms_nystrom(sim, 3, **options)
-    assert sim.calls == 0
-
-
 @pytest.mark.parametrize("variant", ["landmarks", "printed"])
 def test_columns_with_a_shift_take_no_new_items(variant):
     K = indefinite(30)

@@ -274,18 +274,6 @@ def test_new_items_of_a_matrix_with_a_nugget():
     )
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"ridge": value} for value in (-1.0, "auto", None, np.nan)]
-    + [{"landmarks": "best"}],
-)
-def test_impossible_options(options):
-    sim = Similarity.from_matrix(psd(10))
-    with pytest.raises(ValueError, match=next(iter(options))):
-        tikhonov(sim, 3, **options)
-    assert sim.calls == 0
-
-
 def test_large_numbers_in_single_precision():
     K = rbf(40).astype(np.float32)
     small, large = (

@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -6,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from simlib.biharmonic import biharmonic_operator, interpolation
+from simlib.biharmonic.factorization import factorize
 from simlib.datasets import bumpy_sphere
 from simlib.landmarks import uniform
 from support.matrices import quick
@@ -174,6 +177,33 @@ def test_entries_stored_twice_or_as_zero():
         same = _dense(interpolation(again, landmarks, **options))
         np.testing.assert_allclose(same, P, atol=1e-10)
     assert again.nnz == 3 * M.nnz
+
+
+def test_poor_rows_take_few_solves_with_the_one_factor(monkeypatch):
+    module = sys.modules["simlib.biharmonic.interpolation"]
+    factors, widths = [], []
+
+    class Counted:
+        def __init__(self, A):
+            factors.append(A)
+            self.factor = factorize(A)
+
+        def solve(self, B):
+            widths.append(B.shape[1] if B.ndim == 2 else 1)
+            return self.factor.solve(B)
+
+    monkeypatch.setattr(module, "factorize", Counted)
+    M = surface_operator(bumpy_sphere(4))
+    landmarks = uniform(2562, 100, rng=0)
+    options = {"nnz_per_row": 1, "by": "column", "solver": "superlu"}
+    interpolation(M, landmarks, renormalize=False, **options)
+    raw = len(widths)
+    P = interpolation(M, landmarks, **options)
+    assert len(factors) == 2
+    extra = widths[2 * raw :]
+    assert sum(extra) > 100
+    assert len(extra) == -(-sum(extra) // 32)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-12)
 
 
 # Pieces

@@ -3,6 +3,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from simlib import AttentionKernelRegressor
 from simlib.regression import kernel
 from simlib.regression.kernel import (
     GaussianKernel,
@@ -31,6 +32,29 @@ def test_products_in_blocks(monkeypatch, block, kept):
     np.testing.assert_allclose(K.pairs(places[:1], places[1:2]), gaussian(X)[3, 80])
     halves = ((X[:7] - X.mean(axis=0)) ** 2).sum(axis=1, keepdims=True) / 2
     np.testing.assert_allclose(np.exp(K.exponents(X[:7]) - halves), gaussian(X)[:7])
+
+
+def test_the_kernel_is_evaluated_once_where_it_is_kept(monkeypatch):
+    counts = []
+    parts = GaussianKernel._parts
+
+    def counted(self, size):
+        for start, stop, block in parts(self, size):
+            counts.append(block.size)
+            yield start, stop, block
+
+    monkeypatch.setattr(GaussianKernel, "_parts", counted)
+    monkeypatch.setattr(kernel, "IN_CACHE", 5000)
+    evaluated = {}
+    for kept in (0, 10**6):
+        monkeypatch.setattr(kernel, "LARGEST_CACHE", kept)
+        counts.clear()
+        model = AttentionKernelRegressor(1e-3, preconditioner=None).fit(
+            sphere(300), normal(300)
+        )
+        evaluated[kept] = sum(counts) / 300**2
+    assert 0.5 <= evaluated[10**6] < 1
+    assert evaluated[0] > model.n_iter_ / 2 > 20
 
 
 @pytest.mark.parametrize("columns", [0, 7, 60])

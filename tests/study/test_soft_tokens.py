@@ -58,14 +58,22 @@ def test_strips_change_nothing(monkeypatch):
     assert sim.calls == 10
 
 
-def test_a_long_text_changes_no_other_pair():
+def test_a_long_text_costs_its_own_pairs_alone():
+    class Counted(np.ndarray):
+        def __getitem__(self, at):
+            found = np.asarray(self)[at]
+            looked_up.append(found.size)
+            return found
+
     long = " ".join(f"word{k}" for k in range(300))
     texts = [*TEXTS, long]
-    function = SoftTokens(texts)
+    function, looked_up = SoftTokens(texts), []
+    function._theta = function._theta.view(Counted)
     i, j = np.triu_indices(6)
     found = function(i, j)
     expected = [by_loops(texts, a, b, 0.9) for a, b in zip(i, j, strict=True)]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert sum(looked_up) < 300**2 + 5 * 8 * 310 + 15 * 8**2  # of 21 * 300**2
     alone = [function(i[[k]], j[[k]])[0] for k in range(i.size)]
     np.testing.assert_array_equal(found, alone)
 

@@ -182,6 +182,28 @@ def test_pairs_however_they_are_cut(monkeypatch, largest):
     np.testing.assert_allclose(pairs_of(xs, ys, vectors), expected, atol=1e-12)
 
 
+def test_a_rectangle_needs_one_product(monkeypatch):
+    asked = []
+
+    def spy(points, rows, columns):
+        asked.append((rows.size, columns.size))
+        return distances(points, rows, columns)
+
+    distances = wmd._distances
+    monkeypatch.setattr(wmd, "_distances", spy)
+    texts, vectors = far_apart(40)
+    pairs_of([texts[0]] * 30, texts[10:], vectors)
+    ((rows, columns),) = asked
+    assert (rows, columns) == (
+        len(set(texts[0])),
+        len({w for t in texts[10:] for w in t}),
+    )
+    asked.clear()
+    pairs_of(texts[:20], texts[20:], vectors)
+    assert len(asked) == 20
+    assert max(rows * columns for rows, columns in asked) <= 25
+
+
 def test_near_vectors_lose_no_digits_that_matter():
     """Squares of lengths cancel: what is left of them is below the promise."""
     texts, vectors = far_apart(40, scale=1e3)

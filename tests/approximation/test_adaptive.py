@@ -226,3 +226,21 @@ def test_target_met_means_met(kind, method, targets):
     ratios = promise(MATRICES[kind](), targets, 5 if few else 6, method=method)
     assert (ratios <= 1.1).mean() >= (0.8 if few else 0.9)
     assert ratios.max() < 1.5
+
+
+@pytest.mark.slow
+def test_costs_little_more_than_an_oracle():
+    """Against the fewest calls with which the same draw reaches the target."""
+    K = cross_encoder_like(400, rng=1)
+    full = Similarity.from_matrix(K)
+    ratios = []
+    for seed in range(6):
+        sim = Similarity.from_matrix(K)
+        approximate_to(sim, 0.2, rng=seed)
+        s = next(
+            s
+            for s in range(10, 400)
+            if error(K, METHODS["tikhonov"].function(full, s, rng=seed)) <= 0.2
+        )
+        ratios.append(sim.calls / METHODS["tikhonov"].calls(400, s))
+    assert np.mean(ratios) < 1.7

@@ -38,9 +38,6 @@ def test_size_of_the_sample(n, s, oversampling, expected):
         assert (S1.size, S2.size) == (s, expected)
 
 
-# Against numpy
-
-
 def test_draws_are_uniform():
     draws, n, s = 3000, 12, 4
     rng = np.random.default_rng(0)
@@ -56,9 +53,6 @@ def test_draws_are_uniform():
         assert statistic * (n - 1) / n < chi2.ppf(0.999, n - 1)
 
 
-# Properties
-
-
 @given(st.integers(1, 40), st.data(), st.integers(0, 2**32))
 @quick
 def test_a_larger_draw_contains_a_smaller_one(n, data, seed):
@@ -72,9 +66,6 @@ def test_a_larger_draw_contains_a_smaller_one(n, data, seed):
     apart, other = draw(n, s, 1.5, nested=False, rng=seed)
     np.testing.assert_array_equal(apart, small)
     assert np.unique(other).size == other.size
-
-
-# What is refused
 
 
 @pytest.mark.parametrize("s", [0, -1, 6])

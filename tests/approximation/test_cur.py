@@ -54,9 +54,6 @@ def test_symmetrising_needs_a_symmetric_matrix():
     assert sicur(sim.symmetrized(), 5, symmetrize=True, rng=0).symmetric
 
 
-# Numerical soundness
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_stacur_does_not_square_the_condition(dtype):
     """Columns of a smooth kernel are dependent to rounding; a projection stays small.

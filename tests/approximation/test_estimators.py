@@ -6,13 +6,10 @@ import pandas
 import pytest
 import scipy.linalg
 import scipy.sparse
-from hypothesis import given
-from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
@@ -28,7 +25,7 @@ from simlib import (
     SimilarityFeatures,
     anchored,
 )
-from support.matrices import Recorder, asymmetric, indefinite, psd, quick
+from support.matrices import Recorder, asymmetric, indefinite, psd
 
 OPTIONS = [
     ("nystrom", {}),
@@ -95,9 +92,6 @@ def approximation(estimator, K):
     )
 
 
-# The contract of scikit-learn
-
-
 @pytest.mark.filterwarnings("ignore:n_landmarks=100 is more:UserWarning")
 @parametrize_with_checks(
     [
@@ -110,9 +104,6 @@ def approximation(estimator, K):
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
-
-
-# Exact answers
 
 
 @pytest.mark.parametrize("method", ["sms_nystrom", "tikhonov"])
@@ -169,25 +160,6 @@ def test_new_items_of_a_matrix_of_low_rank():
     np.testing.assert_allclose((Z * estimator.signs_) @ Z.T, K, atol=1e-8)
 
 
-@pytest.mark.parametrize("method", ["sms_nystrom", "tikhonov"])
-def test_the_same_as_scikit_learn_on_a_positive_semidefinite_kernel(method):
-    X, new = points(50), points(20, seed=1)
-    ours = features(
-        method,
-        n_landmarks=12,
-        kernel_params={"gamma": 1.0},
-        oversampling=1,
-        random_state=0,
-    )
-    if method == "tikhonov":
-        ours.method_params["ridge"] = 0
-    Z = ours.fit_transform(X)
-    theirs = Nystroem(gamma=1.0, n_components=12, random_state=0)
-    Y = theirs.fit(X[ours.component_indices_]).transform(np.vstack([X, new]))
-    Z = np.vstack([Z, ours.transform(new)])
-    np.testing.assert_allclose(Z @ Z.T, Y @ Y.T, atol=1e-10)
-
-
 # Every way to give a similarity
 
 
@@ -230,28 +202,6 @@ def test_one_matrix_given_in_every_way(method, options):
     np.testing.assert_allclose(products[-1], products[0][np.ix_(few, few)], atol=1e-10)
 
 
-@quick
-@given(
-    method=st.sampled_from(PAPER),
-    n=st.integers(1, 25),
-    share=st.floats(0, 1),
-    oversampling=st.floats(1, 4),
-    seed=st.integers(0, 99),
-)
-def test_any_size(method, n, share, oversampling, seed):
-    K = indefinite(n, seed=seed)
-    s = max(1, round(share * n))
-    estimator = features(
-        method, Recorder(K), n_landmarks=s, oversampling=oversampling, random_state=seed
-    )
-    Z = estimator.fit_transform(np.arange(n))
-    assert Z.shape == (n, s)
-    calls = METHODS[method].calls(n, s, oversampling=oversampling)
-    assert estimator.n_calls_ == calls
-    again = estimator.transform(np.arange(n))
-    np.testing.assert_allclose(again, Z, atol=1e-9 * np.abs(Z).max())
-
-
 @pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.coo_matrix])
 def test_sparse_data(form):
     X = points(30) * (points(30, seed=1) > 0)
@@ -282,9 +232,6 @@ def test_single_precision(method, kernel):
         )
     assert single.normalization_.dtype == single.signs_.dtype == np.float32
     assert double.transform(X).dtype == np.float64
-
-
-# What it costs
 
 
 @everywhere
@@ -371,6 +318,7 @@ def test_precomputed_reads_what_a_callable_is_asked(method):
     K = indefinite(30)
     estimator = features(method, "precomputed", n_landmarks=6, random_state=0).fit(K)
     assert estimator.n_calls_ == METHODS[method].calls(30, 6)
+    assert get_tags(estimator).input_tags.pairwise
     unread = np.setdiff1d(np.arange(30), estimator.component_indices_)
     other = K.copy()
     other[:, unread] = 99.0
@@ -476,25 +424,6 @@ def test_a_callable_on_data_frames(method):
 
 
 # Choices by cross-validation
-
-
-@each
-def test_grid_search_on_a_precomputed_matrix(method):
-    """Rows and columns are cut, so the scores are those of the items."""
-    X, y = words(40)
-    K = np.array([[jaccard(a, b) for b in X] for a in X])
-    scores = []
-    for kernel, items in ((jaccard, X), ("precomputed", K)):
-        estimator = features(method, kernel, random_state=0)
-        assert get_tags(estimator).input_tags.pairwise == (kernel == "precomputed")
-        model = make_pipeline(estimator, LogisticRegression())
-        grid = {"similarityfeatures__n_landmarks": [2, 8]}
-        search = GridSearchCV(model, grid, cv=3, error_score="raise").fit(items, y)
-        scores.append(search.cv_results_["mean_test_score"])
-    np.testing.assert_allclose(scores[0], scores[1])
-
-
-# Errors
 
 
 LINE = points(20)

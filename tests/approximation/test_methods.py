@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from simlib import (
-    METHODS,
-    BudgetExceeded,
-    LowRank,
-    Similarity,
-    SimilarityError,
-)
+from simlib import METHODS, BudgetExceeded, LowRank, Similarity, SimilarityError
 from support.matrices import Recorder, asymmetric, error, indefinite, psd, quick, rbf
 
 OPTIONS = [
@@ -90,9 +84,6 @@ KINDS = (
 PSD_KINDS = ("psd", "smooth", "constant", "identity", "zero")
 
 
-# Exact answers
-
-
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
@@ -156,9 +147,6 @@ def test_repeated_items_get_equal_rows(name):
     rows = result.toarray()
     assert np.abs(rows).max() < 1e3 * np.abs(K).max()
     np.testing.assert_allclose(rows[::2], rows[1::2], atol=1e-9 * np.abs(rows).max())
-
-
-# Calls
 
 
 def distinct_pairs(approximation, n, S2=()):
@@ -280,10 +268,31 @@ def test_a_diagonal_that_is_known_costs_nothing(name):
     np.testing.assert_array_equal(answer.toarray(), plain.toarray())
 
 
-@each
-def test_neither_number_nor_landmarks(name):
-    with pytest.raises(ValueError, match="Give n_landmarks, or the indices"):
-        run(name, Similarity.from_matrix(suited(name, 10)))
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        *((name, {"n_landmarks": None}, "Give n_landmarks, or") for name in METHODS),
+        *(
+            (name, {"rcond": rcond}, "rcond")
+            for name in ("nystrom", "skeleton")
+            for rcond in (np.nan, -1.0, 1.0, "best")
+        ),
+        *(("tikhonov", {"ridge": r}, "ridge") for r in (-1.0, "auto", None, np.nan)),
+        ("tikhonov", {"landmarks": "best"}, "landmarks"),
+        ("rpcholesky", {"block_size": 0}, "must be at least 1; got 0"),
+        *(("rpcholesky", {"tol": tol}, "tol must be") for tol in (-1e-9, 1.0)),
+        ("sms_nystrom", {"variant": "code"}, "variant is one of core"),
+        ("sms_nystrom", {"rescale": True}, "rescale is one of spectral"),
+        ("sms_nystrom", {"shift": "sub"}, "shift, .*one of submatrix, exact; got .sub"),
+        *(("sms_nystrom", {"shift": e}, f"be .* got {e}") for e in (None, np.nan)),
+        *(("sms_nystrom", {"alpha": a}, "alpha must be") for a in (-1.0, np.inf)),
+    ],
+)
+def test_impossible_options(name, options, message):
+    sim = Similarity.from_matrix(suited(name, 10))
+    with pytest.raises(ValueError, match=message):
+        run(name, sim, **{"n_landmarks": 3} | options)
+    assert sim.calls == 0
 
 
 @each
@@ -303,9 +312,6 @@ def test_asymmetric_matrix(name):
     mean = run(name, sim.symmetrized(), 8, rng=0)
     plain = run(name, Similarity.from_matrix((K + K.T) / 2), 8, rng=0)
     np.testing.assert_allclose(mean.toarray(), plain.toarray(), atol=1e-8)
-
-
-# The answer
 
 
 @everywhere
@@ -359,9 +365,6 @@ def test_one_seed_means_one_draw_for_all_methods():
     assert len(draws) == 1
 
 
-# Properties
-
-
 @given(
     st.sampled_from(sorted(METHODS)),
     st.sampled_from(KINDS),
@@ -382,9 +385,6 @@ def test_any_matrix_gets_a_finite_answer_and_never_too_many_calls(name, kind, n,
     assert sim.calls == answer.calls <= METHODS[name].calls(n, s) <= n * (n + 1) // 2
     if answer.symmetric:
         np.testing.assert_array_equal(answer.core, answer.core.T)
-
-
-# An order of the methods that the guide states for every matrix
 
 
 SMOOTH = {  # clouds, width of the kernel, landmarks: W is singular to rounding

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
-from sklearn.kernel_approximation import Nystroem
 
-from simlib import Similarity, nystrom, skeleton, tikhonov
+from simlib import Similarity, nystrom
 from simlib.landmarks import draw
-from support.matrices import asymmetric, error, indefinite, orthogonal, psd, rbf
+from support.matrices import asymmetric, indefinite, orthogonal, psd, rbf
 
 # Against numpy and scikit-learn
 
@@ -18,23 +17,6 @@ def test_formula(make):
     np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
     if make is asymmetric:
         np.testing.assert_array_equal(approximation.row_landmarks, S)
-
-
-def sklearn_nystroem(K, s):
-    """Return scikit-learn's Z Z^T for a matrix seen as a kernel of indices."""
-    model = Nystroem(
-        kernel=lambda i, j: K[int(i[0]), int(j[0])], n_components=s, random_state=0
-    )
-    Z = model.fit_transform(np.arange(len(K))[:, None])
-    return Z @ Z.T, model.component_indices_
-
-
-@pytest.mark.parametrize("make", [psd, rbf])
-def test_agrees_with_scikit_learn_where_semidefinite(make):
-    K = make(40)
-    expected, S = sklearn_nystroem(K, 10)
-    approximation = nystrom(Similarity.from_matrix(K), landmarks=S)
-    np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
 
 
 # The cut of the pseudo-inverse
@@ -112,18 +94,6 @@ def test_the_cutoff_is_the_best_for_the_block(kind):
     np.testing.assert_allclose(found.toarray(), best, atol=1e-8 * np.abs(K).max())
 
 
-def test_a_cutoff_that_is_chosen_tames_an_indefinite_matrix():
-    """The tail of each draw is cut; on a semidefinite matrix nothing is lost."""
-    x = np.random.default_rng(0).standard_normal((200, 5))
-    K = np.tanh(x @ x.T / 2)
-    sim = Similarity.from_matrix(K)
-    for k in range(5):
-        plain = error(K, nystrom(sim, 60, rng=k))
-        assert error(K, nystrom(sim, 60, rcond="cv", rng=k)) < 0.2 < 0.5 * plain
-    K = psd(60, rank=7)
-    assert error(K, nystrom(Similarity.from_matrix(K), 12, rcond="cv", rng=0)) < 1e-8
-
-
 @pytest.mark.parametrize(("n", "s"), [(1, 1), (6, 6), (6, 5)])
 def test_without_a_block_there_is_nothing_to_choose(n, s):
     K = indefinite(n)
@@ -132,24 +102,3 @@ def test_without_a_block_there_is_nothing_to_choose(n, s):
     chosen = nystrom(sim.fork(), s, rcond="cv", rng=0)
     np.testing.assert_array_equal(chosen.core, plain.core)
     assert chosen.calls == n * (n + 1) // 2
-
-
-def test_nystrom_with_a_chosen_cutoff_reads_what_tikhonov_reads():
-    one, other = (Similarity.from_matrix(indefinite(40)) for _ in range(2))
-    nystrom(one, 8, rcond="cv", rng=3)
-    tikhonov(other, 8, rng=3)
-    assert one.calls == other.calls
-    tikhonov(one, 8, rng=3)
-    assert one.calls == other.calls
-
-
-# Properties
-
-
-@pytest.mark.parametrize("method", [nystrom, skeleton])
-@pytest.mark.parametrize("rcond", [np.nan, -1.0, 1.0, "best"])
-def test_impossible_cutoffs(rcond, method):
-    sim = Similarity.from_matrix(np.eye(6))
-    with pytest.raises(ValueError, match="rcond"):
-        method(sim, 2, rcond=rcond, rng=0)
-    assert sim.calls == 0

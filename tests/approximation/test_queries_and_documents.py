@@ -17,7 +17,6 @@ from simlib import (
     estimate_error,
     estimate_spectrum,
     largest,
-    optimal,
     overlay,
     relative_error,
     sicur,
@@ -186,33 +185,6 @@ def test_cross_validation_by_loops(block):
     assert_allclose(errors, [held_out_errors(A, 4, 7, ridge) for ridge in ridges])
 
 
-def test_the_least_squares_core_is_tame_where_the_skeleton_is_not():
-    K, _ = planted(150, 300, noise=0.3)
-    sim = Similarity.from_matrix(K)
-    errors = {
-        name: np.mean(
-            [
-                relative_error(K, METHODS[name].function(sim, 40, rng=k))
-                for k in range(3)
-            ]
-        )
-        for name in TWO
-    }
-    best = relative_error(K, optimal(sim, 40))
-    assert best < errors["tikhonov"] < 1 < errors["skeleton"]
-
-
-def test_optimal_is_the_truncated_decomposition():
-    K, _ = planted(12, 30, noise=0.1)
-    for A in (K, K.T):
-        answer = optimal(Similarity.from_matrix(A), 4)
-        U, s, Vt = np.linalg.svd(A, full_matrices=False)
-        assert_allclose(answer.toarray(), (U[:, :4] * s[:4]) @ Vt[:4], atol=1e-12)
-        assert answer.calls == A.size
-    with pytest.raises(ValueError, match="rank"):
-        optimal(Similarity.from_matrix(K), 13)
-
-
 @pytest.mark.parametrize("landmarks", ["pivoted_qr", "adaptive"])
 def test_selected_landmarks(landmarks):
     K, _ = planted(30, 50)
@@ -358,9 +330,6 @@ def test_approximation_to_a_target(method):
     assert result.approximation.calls == K.size  # all of it was needed
     assert relative_error(K, result.approximation) < 1e-9
     assert approximate_to(counted(K, limit=3000)[1], 1e-9, rng=0).reason == "limit"
-
-
-# Refusals.
 
 
 def test_methods_of_one_collection_name_what_to_do():

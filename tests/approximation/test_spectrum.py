@@ -3,7 +3,6 @@ import pytest
 
 from simlib import Similarity, estimate_spectrum
 from simlib.approximation import negative_mass
-from simlib.datasets import cross_encoder_like, sigmoid_kernel
 from support.matrices import Recorder, asymmetric, indefinite, psd
 
 # Exact answers
@@ -27,9 +26,6 @@ def test_all_items_give_the_spectrum(make):
     assert mass == pytest.approx(negative, abs=1e-12)
 
 
-# Calls
-
-
 def test_calls():
     recorder = Recorder(indefinite(30))
     sim = Similarity(range(30), recorder, check_symmetry=False)
@@ -37,19 +33,6 @@ def test_calls():
     pairs = recorder.unordered
     assert sim.calls == len(pairs) == len(set(pairs)) == 12 * 13 // 2
     assert np.unique(pairs).size == 12
-
-
-# Figures
-
-
-@pytest.mark.parametrize(
-    ("make", "mass"), [(cross_encoder_like, 0.18), (sigmoid_kernel, 0.77)]
-)
-def test_negative_mass_of_the_guide(make, mass):
-    K = make(1000, rng=0)
-    assert negative_mass(np.linalg.eigvalsh(K)) == pytest.approx(mass, abs=0.02)
-    estimated = estimate_spectrum(Similarity.from_matrix(K), 300, rng=0)
-    assert estimated.negative_mass == pytest.approx(mass, abs=0.1)
 
 
 # What is refused

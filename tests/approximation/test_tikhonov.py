@@ -3,15 +3,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from simlib import (
-    METHODS,
-    Similarity,
-    largest,
-    nystrom,
-    sicur,
-    sms_nystrom,
-    tikhonov,
-)
+from simlib import METHODS, Similarity, nystrom, tikhonov
 from simlib.approximation.fit import Problem
 from simlib.approximation.plan import Sides
 from simlib.datasets import cross_encoder_like
@@ -37,7 +29,7 @@ def test_infinite_ridge_is_the_zero_matrix():
     np.testing.assert_array_equal(approximation.toarray(), np.zeros((20, 20)))
 
 
-# The formula and the cross-validation, from the guide, by normal equations
+# The formula and the cross-validation, by normal equations
 
 
 def held_out_errors(A, s1, ridges):
@@ -280,52 +272,6 @@ def test_new_items_of_a_matrix_with_a_nugget():
         answer.rows(others),
         atol=1e-12,
     )
-
-
-# Numerical soundness
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"ridge": value} for value in (-1.0, "auto", None, np.nan)]
-    + [{"landmarks": "best"}],
-)
-def test_impossible_options(options):
-    sim = Similarity.from_matrix(psd(10))
-    with pytest.raises(ValueError, match=next(iter(options))):
-        tikhonov(sim, 3, **options)
-    assert sim.calls == 0
-
-
-# Figures of the guide: mean errors at equal budgets
-
-
-def errors_at(K, budget, n_seeds, *methods):
-    """Return an array (method, seed) at a share of the unordered pairs."""
-    n = len(K)
-    sim = Similarity.from_matrix(K)
-    calls = int(budget * n * (n + 1) / 2)
-    rows = []
-    for method in methods:
-        s = largest(method.__name__, n, calls)
-        answers = [method(sim, s, rng=seed) for seed in range(n_seeds)]
-        assert all(answer.calls <= calls for answer in answers)
-        rows.append([error(K, answer) for answer in answers])
-    return np.array(rows)
-
-
-@pytest.mark.parametrize(
-    ("budget", "figures"), [(0.1, (0.41, 0.25, 0.19)), (0.4, (0.41, 0.16, 0.13))]
-)
-def test_simulated_cross_encoder(budget, figures):
-    """Guide 5.2; its tolerance on means is 5 %, and SMS varies more than that."""
-    K = cross_encoder_like(1000, rng=0)
-    errors = errors_at(K, budget, 3, sms_nystrom, sicur, tikhonov)
-    sms, cur, ours = errors.mean(axis=1)
-    assert sms == pytest.approx(figures[0], rel=0.1)
-    assert cur == pytest.approx(figures[1], rel=0.07)
-    assert ours <= figures[2] * 1.05
-    assert (errors[2] < errors[:2].min(axis=0)).all()
 
 
 def test_large_numbers_in_single_precision():

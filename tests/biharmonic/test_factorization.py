@@ -31,9 +31,6 @@ def in_the_order(factor, A):
     return A.toarray()[np.ix_(order, order)], L, D
 
 
-# Exactly
-
-
 @in_both_orders
 def test_small_ones():
     solve = factorize(csc_array([[2.0, 1], [1, 2]])).solve
@@ -53,9 +50,6 @@ def test_shapes_of_right_hand_sides():
         X = factor.solve(right)
         assert X.shape == right.shape
         np.testing.assert_allclose(A @ X, right, atol=1e-10)
-
-
-# Against SciPy
 
 
 @in_both_orders

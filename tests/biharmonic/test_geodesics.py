@@ -13,9 +13,7 @@ from simlib.biharmonic import (
     graph_distances,
     graph_laplacian,
     heat_geodesics,
-    mesh_laplacian,
 )
-from simlib.biharmonic import geodesics as module
 from simlib.datasets import bumpy_sphere
 from support.matrices import quick
 from support.operators import TETRAHEDRON, flat_square
@@ -33,9 +31,6 @@ def floyd_warshall(lengths):
 def relative_gaps(found, exact, least):
     far = exact > least
     return np.abs(found - exact)[far] / exact[far]
-
-
-# Graphs, exactly
 
 
 @quick
@@ -87,9 +82,6 @@ def test_graphs_of_other_libraries_are_named():
             function(np.ones((4, 3)))
 
 
-# Surfaces, exactly
-
-
 def test_exact_distances_do_not_depend_on_the_triangles():
     square = flat_square(2)[0][:, :2]
     points = np.vstack([square, np.random.default_rng(0).random((150, 2))])
@@ -102,62 +94,6 @@ def test_exact_distances_do_not_depend_on_the_triangles():
 def test_exact_distances_on_the_tetrahedron():
     D = exact_geodesics(*TETRAHEDRON, range(4))
     np.testing.assert_allclose(D, np.sqrt(8) * (1 - np.eye(4)), rtol=1e-14)
-
-
-def test_exact_distance_over_an_edge():
-    """Unfolded, opposite corners of two faces of a cube are sqrt(5) apart."""
-    cube = np.array(list(np.ndindex(2, 2, 2)), dtype=float)
-    squares = [
-        (0, 1, 3, 2),
-        (4, 6, 7, 5),
-        (0, 4, 5, 1),
-        (2, 3, 7, 6),
-        (0, 2, 6, 4),
-        (1, 5, 7, 3),
-    ]
-    faces = [t for a, b, c, d in squares for t in ((a, b, c), (a, c, d))]
-    D = exact_geodesics(cube, faces, [0])
-    squared = [0, 1, 1, 2, 1, 2, 2, 5]
-    np.testing.assert_allclose(D[:, 0], np.sqrt(squared), rtol=1e-12, atol=1e-12)
-
-
-# Surfaces
-
-
-def test_distances_on_the_sphere():
-    mesh = bumpy_sphere(4)
-    vertices = mesh.vertices / np.linalg.norm(mesh.vertices, axis=1, keepdims=True)
-    sources = [0, 700, 2000]
-    D = heat_geodesics(vertices, mesh.faces, sources)
-    exact = np.arccos(np.clip(vertices @ vertices[sources].T, -1, 1))
-    gaps = relative_gaps(D, exact, 0.3)
-    assert gaps.max() < 0.05
-    assert np.median(gaps) < 0.02
-
-
-@pytest.fixture(scope="module")
-def bumpy():
-    """Return vertices, faces, 150 sources and the distances from them."""
-    mesh = bumpy_sphere(4)
-    sources = np.random.default_rng(0).permutation(len(mesh.vertices))[:150]
-    vertices, faces = mesh.vertices, mesh.faces
-    return vertices, faces, sources, heat_geodesics(vertices, faces, sources)
-
-
-@pytest.fixture(scope="module")
-def bumpy_exactly(bumpy):
-    """Return the same with the exact distances from the first 20 sources."""
-    vertices, faces, sources, _ = bumpy
-    return vertices, faces, sources[:20], exact_geodesics(vertices, faces, sources[:20])
-
-
-def test_exact_distances_are_a_metric(bumpy_exactly):
-    *_, sources, D = bumpy_exactly
-    K = D[sources]
-    np.testing.assert_allclose(K, K.T, rtol=1e-12)
-    assert (np.diag(K) == 0).all()
-    assert (K + np.eye(len(K)) > 0).all()
-    assert (K[:, None] <= K[:, :, None] + K + 1e-12).all()
 
 
 @pytest.mark.parametrize("geodesics", [heat_geodesics, exact_geodesics])
@@ -182,9 +118,6 @@ def test_coordinates_of_any_size(power):
         expected = geodesics(mesh.vertices, mesh.faces, [0, 7])
         D = np.ldexp(geodesics(scaled, mesh.faces, [0, 7]), -power)
         np.testing.assert_allclose(D, expected, rtol=1e-9)
-
-
-# What is refused
 
 
 @pytest.mark.parametrize("axes", [[1, 2], [0, 1]])
@@ -324,45 +257,3 @@ def test_heat_on_coarse_meshes(mesh, median, most):
     gaps = relative_gaps(D, exact_geodesics(vertices, faces, sources), 0)
     assert np.median(gaps) < median
     assert np.quantile(gaps, 0.95) < most
-
-
-def test_halved_edges_leave_the_surface_as_it_is():
-    for vertices, faces in (
-        flat_square(3),
-        long_cylinder(7),
-        (TETRAHEDRON[0][:, [1, 0, 2]] * [1, 5, 1], TETRAHEDRON[1]),
-    ):
-        fine, triangles = module._refined(vertices, faces)
-        np.testing.assert_array_equal(fine[: len(vertices)], vertices)
-        area, smaller = (
-            mesh_laplacian(*mesh)[1].sum()
-            for mesh in ((vertices, faces), (fine, triangles))
-        )
-        assert smaller == pytest.approx(area)
-        edges = fine[triangles] - fine[np.roll(triangles, 1, axis=1)]
-        assert np.linalg.norm(edges, axis=-1).max() <= 0.06 * np.sqrt(area)
-        sources = [0, len(vertices) - 1]
-        np.testing.assert_allclose(
-            exact_geodesics(fine, triangles, sources)[: len(vertices)],
-            exact_geodesics(vertices, faces, sources),
-            rtol=1e-9,
-            atol=1e-9,
-        )
-    mesh = bumpy_sphere(4)  # as fine as meshes of the book
-    assert len(module._refined(mesh.vertices, mesh.faces)[0]) == len(mesh.vertices)
-
-
-def edge_graph(vertices, faces):
-    i, j = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).T
-    i, j = np.unique(np.sort([i, j], axis=0), axis=1)
-    lengths = np.linalg.norm(vertices[i] - vertices[j], axis=1)
-    return coo_array((lengths, (i, j)), shape=(len(vertices),) * 2)
-
-
-def test_exact_distances_between_straight_lines_and_edges(bumpy_exactly):
-    vertices, faces, sources, D = bumpy_exactly
-    straight = np.linalg.norm(vertices[:, None] - vertices[sources], axis=-1)
-    assert (straight - D).max() < 1e-12
-    over_edges = graph_distances(edge_graph(vertices, faces), sources)
-    assert (D - over_edges).max() < 1e-12
-    assert np.median(D[D > 0.5] / over_edges[D > 0.5]) < 0.95

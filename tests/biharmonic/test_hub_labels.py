@@ -33,33 +33,6 @@ def whole(labels, landmarks, size):
 in_both_orders = pytest.mark.usefixtures("both_orders")
 
 
-# Exactly
-
-
-@in_both_orders
-def test_path_and_ring():
-    n = 3000
-    path = HubLabels(np.eye(50, k=1))
-    np.testing.assert_array_equal(path.rows([0, 49])[0], np.arange(50))
-    ring = csr_array((np.ones(n), (np.arange(n), np.roll(np.arange(n), 1))))
-    labels, i = HubLabels(ring), np.arange(n)
-    np.testing.assert_array_equal(
-        labels.distances(7, i), np.minimum(abs(i - 7), n - abs(i - 7))
-    )
-
-
-@in_both_orders
-def test_complete_and_star():
-    labels = HubLabels(np.ones((30, 30)))
-    assert labels.depth == 30
-    np.testing.assert_array_equal(labels.rows(range(30)), 1 - np.eye(30))
-    star = np.zeros((2000, 2000))
-    star[0] = 1
-    labels = HubLabels(csr_array(star))
-    assert labels.depth <= 3
-    assert labels.distances([1, 0, 5], [2, 7, 5]).tolist() == [2, 1, 0]
-
-
 # Against SciPy
 
 
@@ -141,9 +114,6 @@ def test_little_asked_for():
     np.testing.assert_array_equal(whole(labels, S, 2), abs(S[:, None] - S))
     np.testing.assert_array_equal(labels.rows(S, S), abs(S[:, None] - S))
     assert HubLabels([[0.0]]).rows([0]).tolist() == [[0]]
-
-
-# What is refused
 
 
 def test_several_pieces():

@@ -135,11 +135,6 @@ def test_merging():
     assert (faces.tolist(), index.tolist()) == ([[0, 1, 2]], [0, 1, 2, 0])
 
 
-def test_faces_that_are_no_integers():
-    with pytest.raises(ValueError, match="`faces` must be integers; got float64"):
-        mesh_laplacian(np.eye(3), [[0.0, 1.0, 2.0]])
-
-
 def test_merging_within_a_tolerance():
     mesh = bumpy_sphere(3)
     exact, faces = soup(mesh.vertices, mesh.faces)

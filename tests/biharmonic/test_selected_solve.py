@@ -1,8 +1,5 @@
-import signal
-import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -56,9 +53,6 @@ def check_kept(M, landmarks, kept):
     return 1 - np.square(values).sum() / best
 
 
-# Exactly
-
-
 @pytest.mark.parametrize("kept", [8, 3])
 def test_largest_on_a_harmonic_path(kept):
     columns, _ = selected_columns(path(*[1] * 9), np.array([9, 0]), kept)
@@ -99,9 +93,6 @@ def test_nothing_in_reach():
     assert selected_solve._keep.py_func(none, values, none, none, values) == 0
 
 
-# Against whole columns
-
-
 @quick
 @given(st.integers(3, 60), st.integers(1, 30), st.integers(0, 999), st.booleans())
 def test_all_in_reach(n, n_landmarks, seed, harmonic):
@@ -123,11 +114,6 @@ def test_kept_on_the_sphere():
     assert check_kept(L, landmarks, 330) < 1e-6
 
 
-def test_kept_on_the_roads(data):
-    M = roads(8000)
-    assert check_kept(M, uniform(8000, 400, rng=0), 950) < 1e-6
-
-
 def test_two_threads():
     M = surface_operator(bumpy_sphere(3))
     landmarks = uniform(642, 50, rng=0)
@@ -137,9 +123,6 @@ def test_two_threads():
             others, touched_too = selected_columns(M, landmarks, 40)
         np.testing.assert_array_equal(others.toarray(), columns.toarray())
         np.testing.assert_array_equal(touched_too, touched)
-
-
-# Where it is taken
 
 
 def hubs(n, joined, rng):
@@ -235,28 +218,6 @@ def test_what_is_out_of_reach(reach):
         np.testing.assert_allclose(beyond / exact, 1, atol=6 * (2 / probes) ** 0.5)
 
 
-# A folder
-
-KILLED = """
-import os, sys
-
-from simlib.biharmonic.interpolation import _System
-from simlib.biharmonic.selected_solve import SelectedSolve
-from support.operators import in_parts_of_nine
-
-largest, calls = SelectedSolve.largest, []
-
-def deadly(self, *arguments):
-    calls.append(None)
-    if len(calls) == 3:
-        os.kill(os.getpid(), 9)
-    return largest(self, *arguments)
-
-SelectedSolve.largest = deadly
-in_parts_of_nine(sys.argv[1], solver="selected")
-"""
-
-
 @pytest.mark.parametrize("solver", ["selected", "superlu", "auto"])
 def test_a_stopped_run_goes_on_to_the_same_operator(tmp_path, monkeypatch, solver):
     """Interrupted again and again: each time it comes two parts further."""
@@ -285,16 +246,6 @@ def test_a_stopped_run_goes_on_to_the_same_operator(tmp_path, monkeypatch, solve
     assert abs(in_parts_of_nine(str(tmp_path), solver=solver) - expected).max() == 0
 
 
-@pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_operator(tmp_path):
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    folder = Path(__file__).parents[1]
-    assert subprocess.run(command, cwd=folder).returncode == -signal.SIGKILL
-    assert len(list(tmp_path.rglob("output.pkl"))) == 2
-    found = in_parts_of_nine(str(tmp_path), solver="selected")
-    assert abs(found - in_parts_of_nine(None, solver="selected")).max() == 0
-
-
 def test_another_operator_in_the_same_folder(tmp_path):
     M, landmarks = surface_operator(bumpy_sphere(3)), uniform(642, 60, rng=0)
     for operator, b in (M, landmarks), (2 * M @ M, landmarks), (M, landmarks[::-1]):
@@ -318,20 +269,6 @@ def test_columns_of_other_code_are_computed_again(tmp_path, monkeypatch):
         in_parts_of_nine(str(tmp_path), solver="selected")
         counts.append(len(calls))
     assert counts == [counts[0], counts[0], 2 * counts[0]]
-
-
-# What it takes
-
-
-def test_touched_on_spheres_grows_like_the_depth():
-    """The elimination tree of a surface is about 13 sqrt(n) deep."""
-    for k in 4, 5:
-        mesh = bumpy_sphere(k)
-        n = len(mesh.vertices)
-        _, touched = selected_columns(
-            surface_operator(mesh), uniform(n, 250, rng=0), 100
-        )
-        assert 8 < (touched.mean() - 400) / np.sqrt(n) < 16
 
 
 # What is refused
@@ -367,13 +304,3 @@ def test_without_numba(monkeypatch):
         other = interpolation(M, [0, 3], nnz_per_row=2, **options)
         np.testing.assert_allclose(other.toarray(), P, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(interpolation(M, [0, 3]), P, rtol=1e-12, atol=1e-15)
-
-
-def test_same_as_superlu():
-    M = surface_operator(bumpy_sphere(3))
-    landmarks = uniform(642, 30, rng=0)
-    for renormalize in True, False:
-        options = {"nnz_per_row": 10, "renormalize": renormalize}
-        P = interpolation(M, landmarks, solver="selected", **options)
-        other = interpolation(M, landmarks, solver="superlu", **options)
-        assert abs(P - other).max() < 1e-10

@@ -102,25 +102,6 @@ def test_an_old_python_is_refused_in_one_line(checkout, goal, version):
     assert f"make PYTHON=python3.12 {goal}" in line
 
 
-def test_two_profiles_are_two_books(checkout):
-    new = checkout.python("new", 3, 12, 1)
-    done = subprocess.run(
-        ["make", "--dry-run", "quick", "full", f"PYTHON={new}"],
-        cwd=checkout.folder,
-        capture_output=True,
-        text=True,
-        check=True,
-        env={
-            "PATH": os.environ["PATH"]
-        },  # not the variables of a make around the tests
-    )
-    pressed = [line for line in done.stdout.splitlines() if "bin/press" in line]
-    assert pressed == [
-        ".venv/bin/press --profile quick --jobs 2",
-        ".venv/bin/press --profile full --jobs 1",
-    ]
-
-
 def test_what_does_not_start_is_refused_in_one_line(checkout):
     for python in (checkout.folder / "nothing", shutil.which("false")):
         status, message, _ = checkout.make(f"PYTHON={python}", goal="test")

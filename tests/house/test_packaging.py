@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 import simlib
+from support.examples import python_blocks
 
 ROOT = Path(__file__).parents[2]
 LEFT = shutil.ignore_patterns(
@@ -40,10 +41,6 @@ def run(*command, folder):
     )
     assert result.returncode == 0, result.stdout
     return result.stdout
-
-
-def python_blocks(name):
-    return re.findall(r"^```python\n(.*?)^```", read(name), re.MULTILINE | re.DOTALL)
 
 
 # The distributions
@@ -148,24 +145,11 @@ def test_sdist_and_wheel_are_the_library_alone(sdist, wheel):
 
 @pytest.mark.slow
 def test_the_wheel_runs_the_first_example_of_the_readme(environment, tmp_path):
-    example = python_blocks("README.md")[0] + "import simlib; print(simlib.__file__)"
+    example, shown = python_blocks(read("README.md"))[0]
+    example += "import simlib; print(simlib.__file__)"
     said = run(environment, "-c", example, folder=tmp_path).splitlines()
-    shown = (ROOT / "README.md").read_text().split("```text\n")[1].split("```")[0]
     assert said[:-1] == shown.splitlines()
     assert Path(said[-1]).is_relative_to(environment.parents[1])
-
-
-@pytest.mark.slow
-def test_what_is_not_installed_is_named(environment, tmp_path):
-    code = """
-from simlib.biharmonic.geodesics import exact_geodesics
-try:
-    exact_geodesics([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2]], [0])
-except ImportError as error:
-    print(error)
-"""
-    said = run(environment, "-c", code, folder=tmp_path)
-    assert "pip install simlib[mesh]" in said
 
 
 # What is said beside the code
@@ -217,7 +201,7 @@ def test_every_command_of_the_workflow_exists():
 @pytest.fixture
 def toy(tmp_path):
     """A checkout with the method of CONTRIBUTING.md."""
-    method, lines, test = python_blocks("CONTRIBUTING.md")
+    method, lines, test = (code for code, _ in python_blocks(read("CONTRIBUTING.md")))
     shutil.copytree(ROOT / "simlib", tmp_path / "simlib", ignore=LEFT)
     tests = tmp_path / "tests" / "approximation"
     shutil.copytree(ROOT / "tests" / "support", tmp_path / "tests" / "support")

@@ -8,11 +8,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.sparse.linalg import (
-    LinearOperator,
-    aslinearoperator,
-    minres,
-)
+from scipy.sparse.linalg import LinearOperator, aslinearoperator, minres
 
 from simlib import LowRank
 from simlib.lowrank import tall
@@ -262,9 +258,6 @@ def test_a_million_rows_stay_thin(rank_one, monkeypatch):
     with pytest.raises(MemoryError, match="force=True"):
         rank_one.toarray()
     assert_array_equal(rank_one.toarray(force=True), [[3, 6], [6, 12]])
-
-
-# What it refuses.
 
 
 THIN, ONE = np.ones((4, 2)), np.eye(2)

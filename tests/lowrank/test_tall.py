@@ -1,7 +1,5 @@
 """Factors larger than the memory: the same answers, a block of rows at a time."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -13,6 +11,7 @@ from simlib import LowRank
 from simlib.lowrank import tall as blocks
 from support.lowrank import make
 from support.matrices import quick
+from support.regression import peak
 
 
 @quick
@@ -99,8 +98,6 @@ def test_eigenvectors_of_nearly_dependent_columns_in_blocks(monkeypatch):
     assert_allclose(vectors.T @ vectors, np.eye(5), atol=1e-13)
 
 
-# Memory
-
 SHAPE = (100_000, 64)
 
 
@@ -150,13 +147,7 @@ def test_no_copy_of_a_factor_is_made(mapped, tmp_path, monkeypatch, kind, what):
     assert isinstance(K.left, np.memmap)
     shape = (SHAPE[0], SHAPE[1] * (1 if K.symmetric else 2))
     file = np.lib.format.open_memmap(tmp_path / "Z.npy", "w+", np.float32, shape)
-    tracemalloc.start()
-    try:
-        ASKED[what](K, file)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < K.left.nbytes / 2  # 32 vectors of n numbers
+    assert peak(lambda: ASKED[what](K, file)) < K.left.nbytes / 2  # 32 vectors
 
 
 def test_embedding_into_a_given_array(tmp_path):

@@ -8,14 +8,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import lsmr
 
 from simlib.regression import even_power, least_squares, lstsq, odd_power, solve_gram
-from simlib.regression.gram import (
-    condition_of_rows,
-    gram_matrix,
-    gram_preconditioner,
-)
+from simlib.regression.gram import condition_of_rows, gram_matrix, gram_preconditioner
 from simlib.regression.rows import gap_and_back
 from support.matrices import quick
-from support.regression import attainable, matrix, normal, relative, right
+from support.regression import attainable, matrix, normal, relative
 
 
 def sparse(n, d, entries, closeness=1.0, *, seed=0):
@@ -52,14 +48,6 @@ def test_the_triangle_is_that_of_qr(seed, d, power):
     assert 1 / reciprocal < 1e5
 
 
-def test_scales_of_columns_do_not_count():
-    A = matrix(500, 8, 10) * np.logspace(0, -120, 8)
-    R, reciprocal = gram_preconditioner(A)
-    assert 1 / reciprocal < 1e6
-    Q = A @ R.solve(np.eye(8))
-    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-12)
-
-
 def test_singular_to_rounding():
     A = matrix(500, 8, 10)
     for B in np.column_stack([A, A[:, 3]]), A * ([1] * 7 + [0]), A[:5]:
@@ -92,7 +80,7 @@ def test_corrected_the_gram_matrix_has_the_digits_of_qr(condition):
             reads.append(1)
             return iter([A])
 
-    Q, R = np.linalg.qr(A)
+    R = np.linalg.qr(A, mode="r")
     for j in (1, 4):
         x = b
         for _ in range(j):
@@ -103,12 +91,6 @@ def test_corrected_the_gram_matrix_has_the_digits_of_qr(condition):
         # shapes twice, A^T A, and two for each correction and for the measuring
         assert len(reads) <= 3 + 2 * (3 if condition <= 1e4 else 5)
         assert relative(found.x, x) < condition * 1e-14
-    c = right(A, 1e-3)
-    x = scipy.linalg.solve_triangular(R, Q.T @ c)
-    assert (
-        relative(lstsq(A, c, method="gram").x, x)
-        < condition * 1e-14 + condition**2 * 1e-17
-    )
 
 
 # Sparse A

@@ -27,19 +27,6 @@ from support.regression import (
 each = pytest.mark.parametrize("solver", [lsqr, conjugate_gradients])
 
 
-# Exactly
-
-
-def test_a_diagonal_matrix_is_its_own_triangle():
-    values = 2.0 ** np.arange(-8, 8)
-    A = np.vstack([np.diag(values), np.zeros((30, 16))])
-    R = Preconditioner.from_matrix(A, rng=0)
-    y = (values**2 * np.arange(1, 17))[:, None]
-    x, steps, _ = conjugate_gradients(A, y, R, 1e-15)
-    np.testing.assert_allclose(x[:, 0], np.arange(1, 17), rtol=1e-14)
-    assert steps <= 25
-
-
 @pytest.mark.parametrize("diagonal", [False, True])
 def test_steps_of_conjugate_gradients_are_optimal_in_krylov_spaces(diagonal):
     """By an independent way: least squares over M^-1 r, M^-1 A M^-1 r, ..."""
@@ -121,9 +108,6 @@ def test_conjugate_gradients_recover_what_their_recursion_loses():
     x, steps, _ = conjugate_gradients(A, y, R, 1e-14)
     assert preconditioned_gap(A, x, y, R) < 1e-8
     assert steps <= 32
-
-
-# Against a dense solution
 
 
 @quick

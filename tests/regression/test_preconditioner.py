@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 from simlib.regression import Preconditioner
 from simlib.regression.preconditioner import ColumnScaling
 from support.matrices import quick
-from support.regression import coherent, matrix, normal, sketched
+from support.regression import matrix, normal, sketched
 
 # Exactly
-
-
-def test_orthonormal_columns_need_no_preconditioner():
-    R = Preconditioner.from_matrix(matrix(600, 20, 1), rng=1)
-    np.testing.assert_allclose(abs(R.R @ R.R.T), np.eye(20), atol=1e-14)
-    assert R.condition == pytest.approx(1)
 
 
 def test_a_matrix_no_taller_than_its_sketch_is_not_sketched():
@@ -37,9 +31,6 @@ def test_each_seed_draws_a_sketch_of_its_own():
     assert abs(drawn[1] - drawn[2]).max() > 1e-3 * abs(drawn[1]).max()
 
 
-# Against LAPACK
-
-
 @pytest.mark.parametrize("condition", [1e1, 1e6, 1e12])
 @pytest.mark.parametrize("sketch", ["sparse_sign", "srht", "gaussian"])
 def test_refined_it_is_the_triangle_of_qr(condition, sketch):
@@ -54,22 +45,10 @@ def test_refined_it_is_the_triangle_of_qr(condition, sketch):
     assert R.condition == pytest.approx(condition, rel=1e-3)
 
 
-@pytest.mark.parametrize("make", [matrix, lambda n, d, c: coherent(n, d)])
-@pytest.mark.parametrize("oversampling", [4, 12])
-def test_unrefined_the_singular_values_keep_the_law(make, oversampling):
-    A = make(4096, 50, 1e8)
-    for seed in range(1000, 1010):
-        R = sketched(A, oversampling, seed)
-        values = scipy.linalg.svdvals(A @ R.solve(np.eye(50)))
-        eta = 1.25 * R.distortion
-        assert R.distortion == pytest.approx(oversampling**-0.5, rel=1e-2)
-        assert 1 / (1 + eta) < values[-1]
-        assert values[0] < 1 / (1 - eta)
-
-
 def test_the_start_solves_the_sketched_equations():
     A, b = matrix(3000, 30, 1e6), normal(3000, seed=5)
     R = sketched(A, 12, 1)
+    assert R.distortion == pytest.approx(12**-0.5, rel=1e-2)
     x = R.solve(R.start(A, b))
     best = np.linalg.norm(A @ np.linalg.lstsq(A, b)[0] - b)
     assert np.linalg.norm(A @ x - b) < 1.2 * best
@@ -96,9 +75,6 @@ def test_a_generator_is_read_once_and_not_refined():
         Preconditioner.from_matrix(iter([A]), rng=1)
 
 
-# Properties
-
-
 @quick
 @given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([1e-300, 1e-9, 1, 1e300]))
 def test_scale_and_seed_do_not_matter(seed, scale):
@@ -118,18 +94,6 @@ def test_solves_and_the_operator_agree():
     operator = R.as_linear_operator()
     np.testing.assert_array_equal(operator @ B, R.solve(B))
     np.testing.assert_array_equal(operator.T @ B, R.solve_transposed(B))
-
-
-@pytest.mark.parametrize("first", [-60, 60])
-def test_columns_of_very_different_lengths_are_not_dependent(first):
-    A = matrix(500, 8, 10) * np.logspace(first, 0, 8)
-    R = Preconditioner.from_matrix(A, rng=0)
-    Q = A @ R.solve(np.eye(8))
-    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-13)
-    assert 1e59 < R.condition < 1e61
-
-
-# What it refuses
 
 
 def test_refining_by_what_is_no_longer_there():
@@ -213,26 +177,3 @@ def test_columns_of_length_one():
     assert told.condition == pytest.approx(6 * expected.max() / expected.min())
     with pytest.raises(np.linalg.LinAlgError, match="Column 1 of A is zero"):
         ColumnScaling.from_matrix(scipy.sparse.csr_array(np.eye(5, 2) * [1, 0]))
-
-
-def test_blocks_memory_maps_and_sparse_arrays_are_the_same_matrix(tmp_path):
-    A = matrix(3000, 20, 1e4)
-    A[abs(A) < 0.002] = 0
-    whole = Preconditioner.from_matrix(A, rng=1).R
-    np.save(tmp_path / "A.npy", A)
-
-    class Reader:
-        def __iter__(self):
-            yield from (A[:7], scipy.sparse.csr_array(A[7:1900]), A[1900:])
-
-    kinds = [
-        [A[:1000], A[1000:1001], A[1001:]],
-        Reader(),
-        np.load(tmp_path / "A.npy", mmap_mode="r"),
-        scipy.sparse.csc_array(A),
-        scipy.sparse.coo_matrix(A),
-        A.tolist(),
-    ]
-    for kind in kinds:
-        again = Preconditioner.from_matrix(kind, rng=2).R
-        np.testing.assert_allclose(again, whole, rtol=0, atol=1e-13)

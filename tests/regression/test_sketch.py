@@ -87,9 +87,6 @@ def test_hadamard_transform_of_integers_and_other_lengths():
             hadamard_transform(wrong)
 
 
-# Products
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @quick
 @given(st.integers(1, 20), st.integers(0, 20), st.integers(0, 4), st.integers(0, 1000))
@@ -203,9 +200,6 @@ def test_impossible_blocks(kind):
             S.apply_blocks(blocks)
 
 
-# Randomness
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_seeds(kind):
     A = np.eye(50)
@@ -231,28 +225,6 @@ def test_isometry_in_expectation(kind):
     check_mean([S.T @ S for S in sketches], np.eye(11))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_matrix_product(kind):
-    """In the mean square the error is sqrt(2 / m), and it is not a bad bound."""
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((300, 4))
-    B = A + 0.1 * rng.standard_normal((300, 4))
-    A[:3] *= 20
-    for m in 16, 64:
-        errors = []
-        for seed in range(100):
-            S = kind(m, 300, rng=seed)
-            error = (S @ A).T @ (S @ B) - A.T @ B
-            errors.append(np.linalg.norm(error))
-        errors = np.array(errors) / (np.linalg.norm(A) * np.linalg.norm(B))
-        bound = np.sqrt(2 / m)
-        assert 0.3 * bound < np.sqrt((errors**2).mean()) < 1.1 * bound
-        assert errors.max() < 4 * bound
-
-
-# Subspaces
-
-
 def inputs():
     """Orthonormal columns: of no direction, of a few rows, and of rows of all sizes."""
     n, d = 4096, 50
@@ -275,24 +247,12 @@ def singular_values(kind, U):
 
 @pytest.mark.parametrize("name", inputs())
 def test_subspace_embedding(name):
-    """R2 of the guide: with m = 4 d no failure in 40 draws.
-
-    In some thousands sparse signs are out of the band once, by one part in fifty.
-    """
+    """With m = 4 d no failure in 40 draws; in thousands sparse signs have one."""
     for kind in sparse_sign, srht:
         values = singular_values(kind, inputs()[name])
         assert abs(values - 1).max() < 1.25 / 2
     assert values.min() < 0.6  # the band is not wider than it must be
     assert values.max() > 1.4
-
-
-def test_count_sketch_loses_rank():
-    """Where few rows carry all; it does well where none stands out."""
-    values = singular_values(count_sketch, inputs()["first rows"])
-    assert (values[:, -1] < 1e-8).sum() >= 39
-    for kind in count_sketch, gaussian:
-        values = singular_values(kind, inputs()["incoherent"])
-        assert abs(values - 1).max() < 1.25 / 2
 
 
 # Products of vectors
@@ -440,25 +400,11 @@ def test_powers_that_need_no_sketch(shared):
 @pytest.mark.parametrize("d", [6, 40])
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
 def test_polynomial_sketch_in_expectation(degree, d):
-    """R19 of the guide, over 300 draws: within 3 standard errors."""
+    """Over 300 draws within 3 standard errors."""
     X = np.random.default_rng(2).standard_normal((2, d)) / np.sqrt(d)
     X[1] += X[0]
     sketches = [PolynomialSketch(24, d, degree, rng=k)(X) for k in range(300)]
     check_mean([Z @ Z.T for Z in sketches], (X @ X.T) ** degree, errors=3)
-
-
-def test_shared_sketches_are_biased():
-    """R19 of the guide: the mean of 1.1 to 1.4 for p = 8 and m = 256, in place of 1."""
-    x = basis(matrices(16, 1)[0]).T
-
-    def squares(shared):
-        draws = (PolynomialSketch(256, 16, 8, shared=shared, rng=k) for k in range(300))
-        return np.array([np.sum(draw(x) ** 2) for draw in draws])
-
-    assert 1.1 < squares(True).mean() < 1.4
-    check_mean(squares(False), 1, errors=3)
-    with pytest.raises(AssertionError):
-        check_mean(squares(True), 1, errors=3)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -480,9 +426,6 @@ def test_polynomial_sketch_types(degree, d, shared):
     if degree:
         X[1, 2] = np.nan
         assert (np.isnan(P(X)).any(axis=1) == np.isnan(X).any(axis=1)).all()
-
-
-# Memory
 
 
 def test_memory_of_sparse_signs():
@@ -513,9 +456,6 @@ def test_memory_of_polynomial_sketch(m, shared):
     assert peak(lambda: P(rng=0)(X)) < 2**18
 
 
-# What is refused
-
-
 @pytest.mark.parametrize("degree", [0, 1, 3])
 @pytest.mark.parametrize("shape", [(4, 6), (4, 8), (7,), (2, 3, 7)])
 def test_rows_that_do_not_match(shape, degree):
@@ -535,11 +475,3 @@ def test_rows_that_do_not_match(shape, degree):
 def test_factors_that_do_not_match(x, y, message):
     with pytest.raises(ValueError, match=message):
         TensorSRHT(7, 3, 4, rng=0)(np.ones(x), np.ones(y))
-
-
-def test_tensor_srht_in_expectation():
-    """R19 of the guide, over 300 draws."""
-    rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((5, 10)), rng.standard_normal((5, 6))
-    sketches = [TensorSRHT(8, 10, 6, rng=seed)(X, Y) for seed in range(300)]
-    check_mean([Z @ Z.T for Z in sketches], (X @ X.T) * (Y @ Y.T))

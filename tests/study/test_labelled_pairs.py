@@ -2,18 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from study.labelled_pairs import (
-    accuracy,
-    f1,
-    out_of_fold_decisions,
-    pearson,
-    spearman,
-)
+from study.labelled_pairs import accuracy, f1, out_of_fold_decisions, pearson, spearman
 
 M = 60
 RNG = np.random.default_rng(0)
@@ -90,25 +82,6 @@ def test_a_threshold_is_the_best_of_all_for_the_other_folds(metric):
             said = [score(LABELS[rest], row[rest] > t) for t in middles]
             threshold = middles[int(np.argmax(np.round(said, 12)))]
             np.testing.assert_array_equal(found[fold], row[fold] > threshold)
-
-
-@given(st.integers(0, 2**31), st.floats(0.1, 10), st.floats(-5, 5))
-def test_decisions_do_not_depend_on_the_scale_of_the_scores(seed, scale, shift):
-    scores = np.random.default_rng(seed).standard_normal(M)
-    found = out_of_fold_decisions(scores, LABELS)
-    again = out_of_fold_decisions(scale * scores + shift, LABELS)
-    np.testing.assert_array_equal(found, again)
-
-
-def test_a_decision_does_not_know_its_own_label():
-    """Scores that tell nothing do no better than the more frequent label."""
-    rng = np.random.default_rng(5)
-    labels = np.arange(400) % 4 > 0
-    found = [
-        accuracy(out_of_fold_decisions(rng.standard_normal(400), labels), labels)
-        for _ in range(20)
-    ]
-    assert np.mean(found) < 0.75
 
 
 def test_all_rows_are_decided_as_each_alone():

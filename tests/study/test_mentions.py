@@ -121,17 +121,3 @@ def test_all_pairs_give_the_exact_clusters():
         assert found[method]["kept"] == pytest.approx(conll_f1(TEST.clusters, exact))
         assert found[method]["wrong"] == 0
     assert found["sms_nystrom"]["error"] > 0.01  # the shift stays
-
-
-@pytest.mark.slow
-def test_outcomes_are_seeded_and_choose_on_dev():
-    options = {"kept": 0.5, "thresholds": THRESHOLDS, "rng": 3}
-    found = outcomes(DEV, TEST, 0.3, **options)
-    assert outcomes(DEV, TEST, 0.3, **options) == found
-    swapped = outcomes(TEST, DEV, 0.3, **options)
-    for method, values in found.items():
-        assert values["threshold"] in THRESHOLDS
-        assert values["wrong"] >= 0
-        assert set(values) == set(swapped[method])
-    with pytest.raises(ValueError, match="one of the thresholds"):
-        outcomes(DEV, TEST, 0.3, kept=0.55, thresholds=THRESHOLDS)

@@ -473,22 +473,3 @@ def test_a_list_that_cannot_be_written():
     assert done.returncode == 1
     assert done.stderr.startswith("[Errno 28]")
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        ("mrpc", ["807 x 807", "all-MiniLM-L6-v2", "cross-entropy", "PLUE"]),
-        ("recipes", ["What-is-cooking", "`ingredients`", "preset 9", "602e9c08"]),
-        ("ohsumed", ["7400 files", "text_gcn", "C01 to C23", "673dd35c"]),
-        ("newsgroups", ["18846 files", "Latin-1", "20news_bydate.jsonl.xz"]),
-        ("wordbridge-300", ["raw DEFLATE", "surface_row", "d76f9363"]),
-        ("ecbplus", ["982 XML files", "CROSS_DOC_COREF", "bac4bc20", "AdamW"]),
-    ],
-)
-def test_fetch_of_a_corpus_says_how_to_make_it(folders, name, parts):
-    with pytest.raises(DataNotFoundError) as caught:
-        fetch(name)
-    message = " ".join(str(caught.value).split())
-    for part in parts:
-        assert part in message

@@ -7,7 +7,6 @@ from math import log
 import numpy as np
 import pytest
 from scipy.linalg import lstsq
-from sklearn.metrics import ndcg_score
 
 from simlib import Similarity
 from study.datasets import planted_collection
@@ -127,28 +126,3 @@ def test_axn_by_descent(sim, data):
             return V @ (u + lstsq(V[S], known - V[S] @ u)[0])
 
         assert asked(sim, q).tolist() == rounds(K, q, cosines[q], predict)
-
-
-def test_with_all_anchors_known_every_search_is_exact(data):
-    """Scores of rank five: five anchors tell all documents from ten of them."""
-    K = data.scores[:, :5] @ data.scores[:5]
-    best = np.sort(np.argsort(-K[QUERIES], axis=1)[:, :10], axis=1)
-    sim = Similarity.from_matrix(K)
-    anncur(sim, QUERIES, 30, np.arange(4, 12), rng=0)
-    for q, ten in zip(QUERIES, best, strict=True):
-        assert set(ten) <= set(asked(sim, q))
-
-
-def test_gain_of_the_best_that_are_known(sim, data):
-    """What is not known counts as worst: the metric sees the ten best known."""
-    rerank(sim, QUERIES, 20, data.scores[QUERIES])
-    known = np.nan_to_num(evaluated(sim, QUERIES), neginf=-1e9)
-    gain = ndcg_score(data.relevant[QUERIES], known, k=10)
-    assert gain > 0
-    expected = []
-    for q in QUERIES:
-        hits = [data.relevant[q, j] / np.log2(2 + r)
-                for r, j in enumerate(first(data.scores[q], 10))]  # fmt: skip
-        most = [1 / np.log2(2 + r) for r in range(min(10, data.relevant[q].sum()))]
-        expected.append(sum(hits) / sum(most))
-    assert gain == pytest.approx(np.mean(expected))

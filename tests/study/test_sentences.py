@@ -52,15 +52,6 @@ def test_the_companion_is_the_translated_cosine():
     assert found.symmetrised == pytest.approx(expected)
 
 
-def test_the_two_references_differ_by_what_is_lost_to_symmetry():
-    """Equation eq:two-references."""
-    skew = np.linalg.norm(scored().matrix - mean())
-    for outcome in outcomes(scored(), {"sms_nystrom": 10, "optimal": 10}).values():
-        raw = outcome.raw * np.linalg.norm(scored().matrix)
-        average = outcome.symmetrised * np.linalg.norm(mean())
-        assert raw**2 == pytest.approx(average**2 + skew**2)
-
-
 @pytest.mark.parametrize("share", [0.1, 0.4])
 def test_equal_calls_are_equal(share):
     landmarks = equal_calls(120, share)

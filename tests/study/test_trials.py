@@ -38,15 +38,6 @@ def test_searches_keep_to_their_limit():
     assert set(SEARCHES) > {"nearest", "ANNCUR", "ADACUR", "NN-descent", "random"}
 
 
-def test_a_companion_helps():
-    K = rbf(120)
-    found = {
-        method: recall(K, SEARCHES[method](Similarity.from_matrix(K), 5, 1000, K, 0))
-        for method in ("nearest", "random")
-    }
-    assert found["nearest"] > 0.95 > 0.5 > found["random"]
-
-
 def test_refusals():
     K = rbf(10)
     with pytest.raises(ValueError, match="k must be between 1 and the 2"):

@@ -6,7 +6,6 @@ from scipy.optimize import linprog
 from sklearn.utils import estimator_checks
 
 from simlib.datasets import WordVectors
-from simlib.text.wmd import word_mover_distance
 from study.wme import WordMoversEmbedding
 from support.matrices import quick
 
@@ -25,9 +24,6 @@ def embedding(n_components=8, vectors=VECTORS, **options):
     return WordMoversEmbedding(
         vectors, n_components, **({"random_state": 0} | options)
     ).fit(TEXTS)
-
-
-# The contract of scikit-learn
 
 
 @pytest.mark.parametrize(
@@ -55,16 +51,10 @@ def test_fit_transform_is_fit_and_transform():
     assert Z.dtype == np.float64
 
 
-# Exact answers
-
-
 def test_features_are_exponentials_of_the_distances():
     fitted = embedding(gamma=0.7)
     expected = np.exp(-0.7 * fitted.distances(TEXTS)) / np.sqrt(8)
     np.testing.assert_array_equal(fitted.transform(TEXTS), expected)
-
-
-# Against a linear program and the distance itself
 
 
 def program(x, component):
@@ -91,31 +81,6 @@ def test_linear_program(x, seed):
     fitted = embedding(3, max_length=6, random_state=seed)
     expected = [program(x, component) for component in fitted.components_]
     np.testing.assert_allclose(fitted.distances([x])[0], expected, atol=1e-8)
-
-
-# Properties
-
-
-@given(documents, documents, st.floats(0.01, 3))
-@quick
-def test_bounded_by_the_kernel_of_the_distance(x, y, gamma):
-    """The triangle inequality, for each random document and so for the kernel."""
-    fitted = embedding(16, gamma=gamma)
-    Z = fitted.transform([x, y])
-    kernel = np.exp(-gamma * word_mover_distance(x, y, VECTORS))
-    assert (Z > 0).all()
-    assert (Z <= 1 / 4).all()
-    assert 0 < Z[0] @ Z[1] <= kernel + 1e-12
-    assert (Z[0] <= Z[1] / kernel + 1e-7).all()
-
-
-@given(documents, st.randoms(use_true_random=False), st.integers(1, 3))
-@quick
-def test_order_and_repetition_of_the_whole_do_not_matter(x, random, times):
-    y = x * times
-    random.shuffle(y)
-    fitted = embedding()
-    np.testing.assert_allclose(fitted.transform([y]), fitted.transform([x]), rtol=1e-12)
 
 
 def test_every_length_is_as_likely():
@@ -162,9 +127,6 @@ def test_forms_of_a_word():
     np.testing.assert_array_equal(Z[0], Z[1])
 
 
-# Randomness and parallelism
-
-
 def test_random_state():
     Z = embedding().transform(TEXTS)
     np.testing.assert_array_equal(Z, embedding().transform(TEXTS))
@@ -185,9 +147,6 @@ def test_two_processes(n_components):
     np.testing.assert_array_equal(
         parallel.transform(TEXTS[:6]), serial.transform(TEXTS[:6])
     )
-
-
-# Errors
 
 
 @pytest.mark.parametrize("exponent", [-1000, -530, 900])

@@ -14,7 +14,7 @@ from support.matrices import psd, rbf
 
 ERRORS = (ValueError, TypeError, IndexError, KeyError, MemoryError, ImportError)
 ERRORS = (*ERRORS, np.linalg.LinAlgError, simlib.BudgetExceeded)
-OURS = ("/simlib/", "/study/", "/sklearn/")  # scikit-learn checks input where we let it
+OURS = ("/simlib/", "/sklearn/")  # scikit-learn checks input where we let it
 UNBOUNDED = ("NaN", "infinity", "huge", "an object among numbers")
 
 N = 12

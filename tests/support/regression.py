@@ -46,13 +46,6 @@ def matrix(n, d, condition, *, seed=0):
     return (left * values) @ orthogonal(d, rng).T
 
 
-def coherent(n, d, *, seed=0):
-    """All that matters is in d rows, which a sample of rows would miss."""
-    A = np.zeros((n, d))
-    A[:d] = orthogonal(d, np.random.default_rng(seed)) * np.logspace(0, -6, d)
-    return A
-
-
 def right(A, level, seed=0):
     """A right-hand side, of which the given part is no combination of columns."""
     b = A @ normal(A.shape[1], seed=seed)

@@ -40,18 +40,6 @@ def test_a_document_is_at_no_distance_from_itself():
     assert not paired_word_mover_distances(bags, bags, points).any()
 
 
-def test_on_a_line_it_is_the_area_between_distribution_functions():
-    line = {str(k): np.array([float(k)]) for k in range(6)}
-    assert word_mover_distance(["0", "1"], ["4", "5"], line) == pytest.approx(4)
-    assert word_mover_distance(["0", "0", "0", "4"], ["0"], line) == pytest.approx(1)
-    assert word_mover_distance(["0", "3"], ["1", "2", "2"], line) == pytest.approx(
-        np.abs([1 / 2, 1 / 2 - 1 / 3, -1 / 2]).sum()
-    )
-
-
-# Against a linear program and POT
-
-
 def frequencies(document):
     counts = np.array([document.count(word) for word in WORDS], dtype=float)
     return counts / counts.sum()
@@ -74,14 +62,8 @@ def test_linear_program(x, y):
     )
     assert program.status == 0
     assert distance(x, y) == pytest.approx(program.fun, abs=1e-8)
-
-
-@given(documents, documents)
-@quick
-def test_pot(x, y):
-    expected = ot.emd2(frequencies(x), frequencies(y), costs())
-    assert distance(x, y) == pytest.approx(expected, abs=1e-12)
     assert distance(x, ["unknown", *y]) == distance(x, y)
+    assert distance(x, x[::-1]) == pytest.approx(0, abs=1e-12)
 
 
 def test_long_documents():
@@ -99,19 +81,6 @@ def test_long_documents():
 
 
 # A metric on bags of words
-
-
-@given(documents, st.randoms(use_true_random=False), st.integers(1, 3))
-@quick
-def test_identity(x, random, times):
-    """Order does not matter; counts do, but relative ones."""
-    y = x * times
-    random.shuffle(y)
-    assert distance(x, y) == pytest.approx(0, abs=1e-12)
-    assert distance(x, x) == 0
-    assert distance(["a", "a", "b"], ["c"]) != pytest.approx(
-        distance(["a", "b"], ["c"])
-    )
 
 
 # Words without a vector

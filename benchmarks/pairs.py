@@ -12,6 +12,12 @@ have two words in common, wherever they are; pynndescent has the metric compiled
 its calls are counted. "=" marks those that get as many calls as another took:
 `pairs_above`, the pairs with the largest cosines, and the records next to each other by
 their texts and by the texts read backwards. Seconds are of the processor.
+
+Of 100,000 records splink took 10 and 22 calls for each, one and two seconds, and had
+0.961 and 0.984 of the matches. `pairs_above` took 79 calls and 96 seconds, and had
+0.971; the largest cosines, as many, 0.993 in 47 seconds. Of 10,000 splink took 1.4 and
+2.7 calls and had 0.966 and 0.988; `pairs_above` took 58, and had 0.997. A word in
+common is a better rule than any prediction here, and costs less.
 """
 
 import argparse
@@ -212,6 +218,8 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     if splink is None:
         print("splink is missing.")
-    compiled_metric([f"item {k}" for k in range(100)])  # compiled once
+    some = [f"item {k}" for k in range(200)]  # all is compiled before it is timed
+    compiled_metric(some)
+    largest_cosines(some, np.random.default_rng(0).random((200, 4), np.float32), 100)
     for n in arguments.sizes:
         compare(n)

@@ -14,6 +14,15 @@ cosine, whether alike or not. `pairs_above` finds its number itself and returns 
 has evaluated. Labels and paid are shares of all pairs: paid are the labels, and the
 rest of what is returned, for an answer as exact as that of `pairs_above`. Precision is
 of what is returned before that. Kept is the share of runs that had the recall.
+
+Of 300 products `pairs_above` paid for 0.19 and 0.38 of the pairs, for 0.9 and 0.95, and
+kept all of 200 promises each. SUPG with a budget of 0.03 paid for 0.04 and kept 200 and
+194; with 0.01 it paid for 0.02 and kept 186 and 133. BARGAIN, for 0.9, paid for 0.27
+from a budget of 0.3 and kept 198; with 0.1 it returned nearly all pairs. Of sentences,
+whose companion is poor, `pairs_above` paid for 0.38 for 0.9 and kept all of 25
+promises; SUPG paid for 0.33, 0.53 and 0.63 with budgets of 0.01, 0.03 and 0.1, and kept
+1, 5 and 11. Its bound is that of large samples, ours and that of BARGAIN hold for every
+one.
 """
 
 import argparse

@@ -368,6 +368,22 @@ class Stop(BaseException):
         super().__init__(a)
 
 
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_coroutine_that_ends_the_program(n_jobs, kind):
+    """It would end the loop in which it runs, and nobody would answer any more."""
+
+    async def judge(x, y):
+        if y == 3:
+            raise kind
+        return x * y
+
+    sim = Similarity(range(6), judge, n_jobs=n_jobs)
+    with pytest.raises(kind):
+        sim.columns([3])
+    assert sim.pairs([4], [5]) == [20]
+
+
 @pytest.mark.parametrize(("n_jobs", "kind"), [(1, Stop), (2, BaseException)])
 def test_no_exception_becomes_one(n_jobs, kind):
     def stops(x, y):

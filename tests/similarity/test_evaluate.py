@@ -8,6 +8,7 @@ import pickle
 import threading
 import time
 from functools import partial
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -346,6 +347,17 @@ def test_threads_that_count_at_once():
     for thread in threads:
         thread.join()
     assert (budget.calls, budget.failed) == (3, 3)
+
+
+def test_a_bar_that_another_thread_ends_now():
+    shown = []
+    bars = [SimpleNamespace(update=shown.append), None]
+
+    class Shared(Budget):
+        _bar = property(lambda self: bars.pop(0), lambda self, bar: None)
+
+    Shared(None).answered(3, 3, 0)
+    assert shown == [3]
 
 
 def test_a_backend_that_does_not_answer_as_it_comes():

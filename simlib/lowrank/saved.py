@@ -11,7 +11,6 @@ import json
 import os
 import pkgutil
 import shutil
-import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -298,5 +297,7 @@ def _read_array(folder: Path, listed: dict[str, Any], mode: Any) -> Any:
             return np.lib.format.open_memmap(path, mode=mode)
         with open(path, "rb") as file:
             return np.lib.format.read_array(file, allow_pickle=False)
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # NumPy parses the header, SciPy unzips
         raise _damaged(path, error) from error

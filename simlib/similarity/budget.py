@@ -84,20 +84,21 @@ class Budget:
         with self._lock.held:
             calls, over = self._got
             self._got = calls + values, over + size - failed
-        if self._bar is not None:
-            self._bar.update(values)
+        if (bar := self._bar) is not None:  # which another thread may end now
+            bar.update(values)
 
     @contextmanager
     def bar(self, total: float | None) -> Iterator[Callable[..., object]]:
         """Show what is counted inside on one progress bar, the outermost."""
-        if self._bar is not None:
-            yield partial(self._bar.set_postfix, refresh=False)
+        if (outer := self._bar) is not None:
+            yield partial(outer.set_postfix, refresh=False)
             return
         from tqdm.auto import tqdm
 
         try:
-            with tqdm(total=total, unit=" calls", unit_scale=True) as self._bar:
-                yield partial(self._bar.set_postfix, refresh=False)
+            with tqdm(total=total, unit=" calls", unit_scale=True) as bar:
+                self._bar = bar
+                yield partial(bar.set_postfix, refresh=False)
         finally:
             self._bar = None
 

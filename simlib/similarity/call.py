@@ -64,14 +64,20 @@ def _awaited(value: Any) -> Any:
             loop = _loops[os.getpid()] = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, daemon=True).start()
 
-    async def waiting() -> Any:
-        return await value
+    async def waiting() -> tuple[Any, BaseException | None]:
+        try:
+            return await value, None
+        except (KeyboardInterrupt, SystemExit) as error:  # would end the loop
+            return None, error
 
     future = asyncio.run_coroutine_threadsafe(waiting(), loop)
     try:
-        return future.result()
+        answer, error = future.result()
     finally:
         future.cancel()  # after an interrupt
+    if error is not None:
+        raise error
+    return answer
 
 
 def is_async(function: Any) -> bool:

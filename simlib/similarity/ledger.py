@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -13,7 +14,7 @@ from simlib.similarity.budget import Budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
 from simlib.similarity.known import Known, grid, look
-from simlib.similarity.store import Names, Record, Store, StoreError
+from simlib.similarity.store import Names, Record, Store, StoreError, StoreWarning
 
 __all__ = ["Ledger", "evaluate_again"]
 
@@ -59,6 +60,22 @@ class Ledger:
                 ours.append(Record(a[here_a], b[here_b], values, is_grid))
         self.shelf.restore([record[:3] for record in ours if record.grid])
         return ours
+
+    def warn_of_strangers(self, records: Sequence[Record]) -> None:
+        """Warn where a store has values, and knows none of these items."""
+        for i, j, *_ in records:
+            if any(here.any() for _, here in self._places(i, j)):
+                return
+        if self.store is not None and (count := sum(r.values.size for r in records)):
+            named = any(table.by_name for table in self.tables)
+            warnings.warn(
+                f"{self.store.path} holds {count} values, and knows none of these "
+                f"items, which go by {'items_id' if named else 'their data'} here. If "
+                "they are those of which it was made, pass them in the form that they "
+                "had then, and the same items_id or none.",
+                StoreWarning,
+                stacklevel=4,
+            )
 
     def _places(
         self, i: np.ndarray, j: np.ndarray

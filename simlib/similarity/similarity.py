@@ -130,6 +130,8 @@ class Similarity(SimilarityMatrix):
         The store is one of another function, type, symmetry or format, gives other
         values, is in use, or is none; or, from any request, it could not be written:
         the values are written with the next one.
+    StoreWarning
+        The store has lost something to damage, or knows none of the items.
 
     Notes
     -----
@@ -419,7 +421,11 @@ class Similarity(SimilarityMatrix):
             with self.progress_bar(total):
                 for evaluate in asked:
                     evaluate()
+            self._compared(sum(values.size for values, _ in answers))
         return np.hstack([np.take(values, at, axis=1) for values, at in answers])
+
+    def _compared(self, pairs: int) -> None:
+        """Note so many pairs of new items, known or not."""
 
     def _landmarks(
         self, landmarks: ArrayLike | None, row_landmarks: ArrayLike | None
@@ -594,7 +600,9 @@ class Similarity(SimilarityMatrix):
         tables, store = self._named(items_id), Store(path, manifest)
         self._ledger = Ledger(self._shelf, store, tables)
         try:
-            records = self._ledger.take(store.records())
+            every = store.records()
+            records = self._ledger.take(every)
+            self._ledger.warn_of_strangers(every)
             self.verified = evaluate_again(
                 records, verify, self._known, self._evaluator, store.path
             )
@@ -733,10 +741,18 @@ class Run(Similarity):
         return max(self._start - self.spent, 0)
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        needed = self.cost(*blocks, pairs=pairs)
-        answers = super().read(*blocks, pairs=pairs)
-        self.spent += needed
-        return answers
+        with self._lock.held:  # or two threads pay both for what they ask alike
+            needed = self.cost(*blocks, pairs=pairs)
+            try:
+                return super().read(*blocks, pairs=pairs)
+            except BaseException:
+                needed -= self.cost(*blocks, pairs=pairs)
+                raise
+            finally:
+                self.spent += needed
+
+    def _compared(self, pairs: int) -> None:
+        self.spent += pairs
 
 
 def _batch_size(batch_size: int | None, batch: str | None) -> int | None:

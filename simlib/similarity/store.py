@@ -26,6 +26,7 @@ from simlib.similarity.identity import ID, digest
 from simlib.similarity.store_file import (
     FULL,
     INSERT,
+    Hold,
     Record,
     StoreError,
     begin,
@@ -46,7 +47,7 @@ AGREE = ("dtype", "symmetric", "function_id")  # with the manifest
 
 
 class StoreWarning(UserWarning):
-    """Something in a store is damaged, and was dropped."""
+    """A store has lost something to damage, or knows none of the items."""
 
 
 class Names(NamedTuple):
@@ -74,6 +75,9 @@ class Store:
     StoreError says that, or that the file is none, in use, or of another format.
     """
 
+    _connection: sqlite3.Connection | None = None
+    _hold: Hold | None = None
+
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, str]):
         self.path = Path(os.path.realpath(path))  # a link stays one
         self.pending: list[Record] = []
@@ -84,8 +88,9 @@ class Store:
                 raise StoreError(
                     f"{place} is read-only: a store is opened for writing."
                 )
-        self._connection: sqlite3.Connection | None = opened(self.path)
+        self._connection = opened(self.path)
         try:
+            self._hold = Hold(self.path)
             with told(self.path):
                 if is_store(self._connection, self.path):
                     found = manifest_of(self._connection, self.path)
@@ -93,8 +98,15 @@ class Store:
                 else:
                     begin(self._connection, manifest)
         except BaseException:
-            self._connection.close()
+            self._release()
             raise
+
+    def __del__(self) -> None:
+        """Let go of the file, which SQLite does not before garbage is collected."""
+        if self._connection is not None and self.is_open:
+            with contextlib.suppress(Exception):
+                self.flush()
+            self._release()
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # only the process that opened it writes
@@ -115,6 +127,12 @@ class Store:
 
         Raises StoreError where the file cannot be written; what is pending stays so.
         """
+        if self.is_open and not (self._hold and self._hold.stands()):
+            raise StoreError(
+                f"{self.path} is gone, or is another file: it was moved, deleted or "
+                "replaced while it was open. Put it back, or hand what known() yields "
+                f"to tell() of a Similarity with another store. {self._kept()}"
+            )
         while self.pending and self.is_open:
             assert self._connection is not None
             row = self._row(self.pending[0])
@@ -127,10 +145,18 @@ class Store:
 
     def close(self) -> None:
         """Write what is pending, and let go of the file; on StoreError it stays."""
-        self.flush()
-        if self._connection is not None and self.is_open:
+        if self.pending:
+            self.flush()
+        if self.is_open:
+            self._release()
+
+    def _release(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
             self._connection.close()
-            self._connection = None
+        if self._hold is not None:
+            self._hold.release()
+        self._connection = self._hold = None
 
     def records(self) -> list[Record]:
         """Return what the file holds, and mend it if it is damaged."""
@@ -175,7 +201,9 @@ class Store:
         except OSError:  # not every file system has links
             shutil.copyfile(self.path, aside)
         os.replace(fresh, self.path)
+        self._release()
         self._connection = opened(self.path)
+        self._hold = Hold(self.path)
 
     def _row(self, record: Record) -> tuple[Any, ...]:
         """Return a record as it stands in the file."""
@@ -186,17 +214,23 @@ class Store:
 
     def _unwritten(self, error: sqlite3.Error) -> StoreError:
         """Return the error for what could not be written."""
-        count = sum(record.values.size for record in self.pending)
-        kept = (
-            f"The last {count} values are finished and kept in memory; they are "
-            "written with the next request that is asked, once that is possible."
-        )
+        kept = self._kept()
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in FULL:
             return StoreError(
                 f"The disk is full, or the file may grow no larger: {self.path} could "
                 f"not be written ({error}). {kept}"
             )
         return StoreError(f"{self.path} could not be written: {error}. {kept}")
+
+    def _kept(self) -> str:
+        """Tell what became of what could not be written."""
+        if not self.pending:
+            return "Nothing was evaluated."
+        count = sum(record.values.size for record in self.pending)
+        return (
+            f"The last {count} values are finished and kept in memory; they are "
+            "written with the next request that is asked, once that is possible."
+        )
 
 
 def _cut(record: Record) -> list[Record]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sqlite3
+import struct
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +20,14 @@ import numpy as np
 
 from simlib.similarity.known import grid
 
+try:
+    import fcntl
+except ImportError:  # Windows, where a lock stays
+    OPEN_FILE_LOCK = None
+else:
+    OPEN_FILE_LOCK = getattr(fcntl, "F_OFD_SETLK", None)  # of Linux
+
+HELD = 2**62  # byte of the file that is locked, beyond all of its contents
 FORMAT = 2  # before, items were numbered
 SMALLEST = 16  # bytes of such a row, at least
 APPLICATION = 0x53694D4C  # "SiML", in the header of the file
@@ -34,6 +45,10 @@ CREATE TABLE requests (
 INSERT = """
 INSERT INTO requests (grid, rows, columns, entries, checksum) VALUES (?, ?, ?, ?, ?)
 """
+IN_USE = (
+    "is in use, by another process or another Similarity of this one. Wait for it, or "
+    "close() that one; only one at a time may write."
+)
 FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
@@ -81,6 +96,59 @@ def opened(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+class Hold:
+    """What keeps the file of an open store for this process, beside SQLite.
+
+    Whoever closes a file, so by copying it, undoes the locks of SQLite that this
+    process has on it, but not this one, of an open file description.
+    """
+
+    _file: int | None = None
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._file = os.open(path, os.O_RDWR)
+        _holds.add(self)
+        if OPEN_FILE_LOCK is not None:
+            lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, HELD, 1, 0)
+            try:
+                fcntl.fcntl(self._file, OPEN_FILE_LOCK, lock)
+            except (BlockingIOError, PermissionError) as error:
+                raise StoreError(f"{path} {IN_USE}") from error
+            except OSError:  # not every file system has such locks
+                pass
+
+    def __del__(self) -> None:
+        self.release()
+
+    def stands(self) -> bool:
+        """Tell whether the file is where it was opened."""
+        assert self._file is not None
+        try:
+            return os.path.samestat(os.stat(self._path), os.fstat(self._file))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Let go of the file, after SQLite, whose lock goes with it."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            os.close(file)
+
+
+_holds: weakref.WeakSet[Hold] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """Let go in a child, which would hold on when its parent is killed."""
+    for hold in list(_holds):
+        hold.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 def begin(connection: sqlite3.Connection, manifest: dict[str, str]) -> None:
@@ -203,12 +271,11 @@ def told(path: Path) -> Iterator[None]:
     except (sqlite3.Error, UnicodeDecodeError) as error:  # damage may reach messages
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            said = (
-                "is in use, by another process or another Similarity of this one. Wait "
-                "for it, or close() that one; only one at a time may write."
-            )
+            said = IN_USE
         elif code == sqlite3.SQLITE_NOTADB:
             said = "is no store of similarities, nor any database. Name another file."
+        elif code == sqlite3.SQLITE_CANTOPEN and path.is_dir():
+            said = "is a folder: name a file in it."
         elif code == sqlite3.SQLITE_CANTOPEN:
             said = (
                 f"cannot be opened: is there a folder {path.parent}, and a right to it?"

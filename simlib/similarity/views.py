@@ -356,7 +356,7 @@ class MappedSimilarity(View):
         return list(map(self._apply, super().read(*blocks, pairs=pairs)))
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        values = self.base.peek(i, j)
+        values = np.array(self.base.peek(i, j))  # it may be memory of the base
         known = ~np.isnan(values)
         values[known] = self._apply(values[known])
         return values

@@ -318,6 +318,14 @@ def test_a_damaged_file_is_named(folder, name, mode):
     LowRank.load(folder, mmap_mode=mode)
 
 
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_a_header_that_is_none(folder, mode):
+    path = folder / "left.npy"
+    path.write_bytes(path.read_bytes().replace(b"}", b"(", 1))  # of the same size
+    with pytest.raises(ValueError, match=r"left.npy is damaged"):
+        LowRank.load(folder, mmap_mode=mode)
+
+
 @pytest.mark.parametrize("name", FILES[:-1])
 def test_a_changed_byte_is_noticed(folder, name):
     path = folder / name

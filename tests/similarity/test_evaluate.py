@@ -8,6 +8,7 @@ import pickle
 import threading
 import time
 from functools import partial
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -348,6 +349,17 @@ def test_threads_that_count_at_once():
     assert (budget.calls, budget.failed) == (3, 3)
 
 
+def test_a_bar_that_another_thread_ends_now():
+    shown = []
+    bars = [SimpleNamespace(update=shown.append), None]
+
+    class Shared(Budget):
+        _bar = property(lambda self: bars.pop(0), lambda self, bar: None)
+
+    Shared(None).answered(3, 3, 0)
+    assert shown == [3]
+
+
 def test_a_backend_that_does_not_answer_as_it_comes():
     sim = Similarity(np.arange(10), operator.add)
     with (
@@ -366,6 +378,22 @@ class Stop(BaseException):
 
     def __init__(self, a, b):
         super().__init__(a)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_coroutine_that_ends_the_program(n_jobs, kind):
+    """It would end the loop in which it runs, and nobody would answer any more."""
+
+    async def judge(x, y):
+        if y == 3:
+            raise kind
+        return x * y
+
+    sim = Similarity(range(6), judge, n_jobs=n_jobs)
+    with pytest.raises(kind):
+        sim.columns([3])
+    assert sim.pairs([4], [5]) == [20]
 
 
 @pytest.mark.parametrize(("n_jobs", "kind"), [(1, Stop), (2, BaseException)])

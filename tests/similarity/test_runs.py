@@ -1,5 +1,6 @@
 """What was paid for is not paid for again: searches and estimates that start again."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -233,6 +234,29 @@ def test_a_run_knows_what_it_has_asked():
     run.columns([9])
     assert sim.calls == 88 + 27
     assert sim.informed().run().cost((None, [9])) == 0
+
+
+def test_a_run_counts_what_threads_ask_and_what_was_not_in_vain():
+    K = indefinite(30)
+
+    def slowly(x, y):
+        time.sleep(1e-4)
+        if (x, y) == (29, 7) and trouble:
+            raise OSError(trouble.pop())
+        return K[x, y]
+
+    trouble = ["no route to host"]
+    sim = Similarity(range(30), slowly, check_symmetry=False)
+    run = sim.run()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(run.columns, [[3, 4]] * 4))
+    assert run.calls == sim.calls == 59
+    with pytest.raises(SimilarityError):
+        run.columns([7])
+    assert run.calls == sim.calls == 59 + 26  # without (7, 7), which comes last
+    run.columns([7])
+    run.between([1, 2], [5, 6, 5])
+    assert run.calls == sim.calls == 59 + 28 + 4
 
 
 def test_what_is_known_is_used_where_it_is_asked_for_by_name():

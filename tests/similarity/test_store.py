@@ -2,10 +2,12 @@
 
 import contextlib
 import csv
+import gc
 import os
 import pickle
 import random
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -286,6 +288,22 @@ def test_items_without_a_digest(tmp_path):
     sim.close()
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"items_id": range(N)}, {"items": POINTS.astype("f4")}, {"items": POINTS + 1}],
+)
+def test_a_store_that_knows_none_of_the_items_says_so(tmp_path, changed):
+    with opened(tmp_path / "s") as sim:
+        sim.columns([0])
+    with opened(tmp_path / "s", items=np.vstack([POINTS[:1], POINTS + 1])):
+        pass  # of one it knows something
+    with pytest.warns(store.StoreWarning, match="40 values, and knows none") as told:
+        sim = opened(tmp_path / "s", **changed)
+    sim.close()
+    assert told[0].filename == __file__
+    assert ("go by items_id" in str(told[0].message)) == ("items_id" in changed)
+
+
 def test_files_that_are_no_store(tmp_path):
     (tmp_path / "text").write_text("similar " * 200)
     with pytest.raises(StoreError, match="no store of similarities"):
@@ -299,7 +317,7 @@ def test_files_that_are_no_store(tmp_path):
         opened(tmp_path / "other")
     with pytest.raises(StoreError, match="is there a folder"):
         opened(tmp_path / "missing" / "s")
-    with pytest.raises(StoreError):
+    with pytest.raises(StoreError, match="is a folder: name a file in it"):
         opened(tmp_path)
     (tmp_path / "empty").touch()
     opened(tmp_path / "empty").close()
@@ -320,6 +338,64 @@ def test_one_writer(tmp_path):
     again = opened(tmp_path / "s")
     assert not everything(again)
     again.close()
+
+
+def test_the_hold_stays_when_the_file_is_copied_and_goes_with_the_last_name(tmp_path):
+    """Whoever closes a file undoes the locks that SQLite has on it."""
+    path = tmp_path / "s"
+    inside = f"""
+import sys
+from simlib import Similarity
+Similarity([1, 2], max, store={str(path)!r}, function_id="tanh 1", verify=0)
+"""
+
+    def another():
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", inside],
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode == 0 or "is in use" not in done.stderr
+
+    sim = opened(path)
+    sim.columns([0])
+    shutil.copyfile(path, tmp_path / "copy")
+    assert not another()
+    child = forked(lambda: time.sleep(60))  # does not hold on
+    gc.disable()
+    try:
+        del sim
+        assert another()
+        opened(path).close()
+    finally:
+        gc.enable()
+        os.kill(child, signal.SIGKILL)
+        waited(child)
+
+
+@pytest.mark.parametrize("what", ["deleted", "moved", "replaced"])
+def test_a_file_that_is_gone_while_it_is_open(tmp_path, what):
+    path, aside = tmp_path / "s", tmp_path / "aside"
+    sim = opened(path)
+    sim.columns([0])
+    paid = sim.calls
+    path.rename(aside)
+    if what == "deleted":
+        aside.unlink()
+    elif what == "replaced":
+        opened(path).close()
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"moved, deleted or .*Nothing was"):
+            sim.columns([1])
+    assert sim.calls == paid
+    if what == "moved":  # and back
+        aside.rename(path)
+        sim.columns([1])
+    sim.close()
+    if what == "replaced":
+        sim = opened(path)
+        assert not everything(sim)
+        sim.close()
 
 
 def test_copies_do_not_write(tmp_path):

@@ -117,10 +117,10 @@ class Source:
                 names = [name]
             case ast.Assign(targets=targets):
                 walked = (part for target in targets for part in ast.walk(target))
-                parts = [part for part in walked if not isinstance(part, _UNPACKED)]
-                if not all(isinstance(part, ast.Name) for part in parts):
+                targeted = [part for part in walked if not isinstance(part, _UNPACKED)]
+                names = [part.id for part in targeted if isinstance(part, ast.Name)]
+                if len(names) < len(targeted):
                     return False
-                names = [part.id for part in parts]
             case ast.Import() | ast.ImportFrom():
                 for given, meant in _imported(node, self._path):
                     values[f"<{given}"] = Unit(_hash(meant), is_value=True)

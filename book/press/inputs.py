@@ -8,6 +8,7 @@ and the style of the press, changes no number.
 
 import json
 import platform
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -135,20 +136,18 @@ class Trace:
 
     def __init__(self, root: Path, log: Path):
         self.root, self.folder = root, log.parent
-        self.versions: dict[str, set[str]] = {}
-        self.ran: dict[str, set[str]] = {}
+        self.versions = defaultdict[str, set[str]](set)
+        self.ran = defaultdict[str, set[str]](set)
         self.data: set[str] = set()
-        self.blocks: set[str] = set()  # of the chapter
         for line in log.read_text("utf-8", "surrogateescape").split("\n"):
             match line.split(" ", 2):
                 case ["data", *name]:
                     self.data.add(" ".join(name))
                 case ["file", version, path]:
-                    self.versions.setdefault(path, set()).add(version)
-                case ["ran", block, "."]:
-                    self.blocks.add(block)
+                    self.versions[path].add(version)
                 case ["ran", block, path]:
-                    self.ran.setdefault(path, set()).add(block)
+                    self.ran[path].add(block)
+        self.blocks = self.ran.pop(".", set())  # of the chapter
 
     def inputs(
         self, chapter: str, cells: Sequence[str], now: Inputs, data: Hashes

@@ -200,20 +200,17 @@ def write_results(folder: Path, entries: Entries, made: dict[str, Any]) -> None:
     """Write the tables and values of a record, and how they came about."""
     import pandas as pd
 
-    tables = {f"{name}.csv": e["table"] for name, e in entries.items() if "table" in e}
-    values = {name: e["value"] for name, e in entries.items() if "value" in e}
-    types = {n[:-4]: {column: kind for column, kind, _ in tables[n]} for n in tables}
-    write_part(folder, "provenance.json", {**made, "tables": types})
-    files = {
-        name: pd.DataFrame({c: pd.Series(v, dtype=object) for c, _, v in table}).to_csv(
-            index=False, lineterminator="\n"
-        )
-        for name, table in tables.items()
-    }
-    if values:
+    files: dict[str, str] = {}
+    types: dict[str, dict[str, str]] = {}
+    for name, table in ((n, e["table"]) for n, e in entries.items() if "table" in e):
+        frame = pd.DataFrame({c: pd.Series(v, dtype=object) for c, _, v in table})
+        files[f"{name}.csv"] = frame.to_csv(index=False, lineterminator="\n")
+        types[name] = {column: kind for column, kind, _ in table}
+    if values := {name: e["value"] for name, e in entries.items() if "value" in e}:
         files["values.json"] = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
     for name, text in files.items():
         write_atomically(folder / name, text)
+    write_part(folder, "provenance.json", {**made, "tables": types})
     for path in [*folder.glob("*.csv"), folder / "values.json"]:
         if path.name not in files:
             path.unlink(missing_ok=True)
@@ -275,11 +272,13 @@ def _read_table(path: Path, types: dict[str, str]) -> "DataFrame":
     """Return a table; its numbers to the last digit."""
     import pandas as pd
 
-    kinds = {column: kind for column, kind in types.items() if kind != "bool"}
-    floats = {column: kind for column, kind in kinds.items() if kind == "float"}
-    texts = kinds | dict.fromkeys(floats, "str")
-    frame = pd.read_csv(path, dtype=texts, keep_default_na=False, na_values=[""])
-    return frame[[*types]].astype(floats)
+    frame = pd.read_csv(path, dtype="str", keep_default_na=False, na_values=[""])
+    for column, kind in types.items():
+        if kind == "bool":
+            frame[column] = frame[column].map({"True": True, "False": False})
+        else:
+            frame[column] = frame[column].astype(kind)
+    return frame[[*types]]
 
 
 def read_paper(book: Path, key: str) -> PaperFigure:

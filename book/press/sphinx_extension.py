@@ -46,7 +46,6 @@ def setup(app: "Sphinx") -> dict[str, Any]:
     """Register the press with Sphinx."""
     app.add_directive("press-status", PressStatus)
     app.add_directive("recorded-results", RecordedResults)
-    app.connect("config-inited", _configure)
     app.connect("builder-inited", _execute)
     app.connect("source-read", _note_page)
     app.connect("doctree-resolved", typeset_page)
@@ -139,11 +138,6 @@ def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) 
         box = nbformat.v4.new_markdown_cell(run_it(row, values, files))
         notebook.cells.append(box)
         notebook.metadata.source_map.append(notebook.metadata.source_map[-1])
-
-
-def _configure(app: "Sphinx", config: Any) -> None:
-    config.nb_custom_formats = {".md": f"{__name__}.read_page"}
-    config.mathjax_path = "mathjax/tex-chtml.js"
 
 
 def _repository(app: "Sphinx") -> Repository:

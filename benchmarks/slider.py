@@ -1,7 +1,8 @@
 """Draw the pictures under the slider of the chapter on geodesic distances.
 
 Distances from one place of the bunny to all others, approximated from those between
-more and more landmarks: `python benchmarks/slider.py` writes book/_static/landmarks/.
+more and more landmarks: `python benchmarks/slider.py` writes
+book/_static/landmarks.html.
 """
 
 from pathlib import Path
@@ -10,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
+from press import frames
 from simlib.biharmonic import (
     biharmonic_operator,
     heat_geodesics,
@@ -19,14 +21,16 @@ from simlib.biharmonic import (
 from simlib.landmarks import uniform
 from study.datasets import load_bunny
 
-FOLDER = Path(__file__).parents[1] / "book" / "_static" / "landmarks"
+PAGE = Path(__file__).parents[1] / "book" / "_static" / "landmarks.html"
+ALT = """The Stanford bunny with bands of equal distance from the tip of an ear.
+With few landmarks the bands are far off; as landmarks are added they settle."""
 SIZES = (5, 10, 20, 50, 100, 200, 500, 1000)
 BANDS = 16
 SIDE = np.radians([12, -15])  # elevation and azimuth of the viewer
 
 
-def draw(mesh, share, landmarks, title, path):
-    """Draw bands of a function from 0 to 1 on the side of a mesh that is seen."""
+def draw(mesh, share, landmarks, title):
+    """Return bands of a function from 0 to 1 on the side of a mesh that is seen."""
     e, a = SIDE
     viewer = np.array([np.cos(e) * np.sin(a), np.sin(e), np.cos(e) * np.cos(a)])
     corners = mesh.vertices[mesh.faces]
@@ -59,8 +63,7 @@ def draw(mesh, share, landmarks, title, path):
     ax.view_init(elev=12, azim=-15, vertical_axis="y")
     ax.set_axis_off()
     fig.suptitle(title)
-    fig.savefig(path, dpi=110)
-    plt.close(fig)
+    return fig
 
 
 def main():
@@ -73,7 +76,7 @@ def main():
     W = D[order, :-1]
     W = (W + W.T) / 2
     M = biharmonic_operator(*mesh_laplacian(mesh.vertices, mesh.faces))
-    FOLDER.mkdir(exist_ok=True)
+    pictures = {}
     for size in SIZES:
         P = interpolation(M, order[:size])
         found = P @ (W[:size, :size] @ P[start])
@@ -82,7 +85,9 @@ def main():
             f"{size} landmarks, {size * (size + 1) // 2} distances: error {error:.2g}"
         )
         print(title)
-        draw(mesh, found / wanted.max(), order[:size], title, FOLDER / f"{size}.webp")
+        pictures[size] = draw(mesh, found / wanted.max(), order[:size], title)
+    page = frames(pictures, name="landmarks", alt=ALT.replace("\n", " "))
+    PAGE.write_text(page.data, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,7 @@ from .repository import Repository
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-DECLARED, INJECTED = (
-    "parameters",
-    "injected-parameters",
-)  # tags of papermill
+DECLARED, INJECTED = "parameters", "injected-parameters"  # tags of papermill
 
 
 def parse_chapter(text: str) -> "NotebookNode":
@@ -27,9 +24,6 @@ def parse_chapter(text: str) -> "NotebookNode":
 
     notebook = myst_to_notebook(text, add_source_map=True)
     notebook.metadata.pop("jupyter", None)
-    if code_cells(notebook):
-        python = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        notebook.metadata.setdefault("kernelspec", python)
     return notebook
 
 
@@ -148,27 +142,22 @@ class _Reader:
     project, while it is loaded itself.
     """
 
+    def __getattr__(self, name: str) -> Any:
+        from papermill.iorw import LocalHandler
+
+        return getattr(LocalHandler(), name)
+
     def read(self, path: str) -> str:
         """Return a notebook as JSON: one in MyST Markdown, or whatever the file is."""
         if path.endswith(".md"):
             return json.dumps(read_chapter(path))
-        return self.files.read(path)
+        return str(self.__getattr__("read")(path))
 
     def write(self, text: str, path: str) -> None:
         """Write a notebook, but not over a chapter."""
         if path.endswith(".md"):
             raise OSError(f"{path} is a source; write the notebook to a .ipynb file")
-        self.files.write(text, path)
-
-    @property
-    def files(self) -> Any:
-        """Papermill's own reader and writer."""
-        from papermill.iorw import papermill_io
-
-        return papermill_io.get_handler("local")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.files, name)
+        self.__getattr__("write")(text, path)
 
 
 ChapterReader = _Reader()

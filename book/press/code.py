@@ -24,6 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import decode_source
+from typing import Any
 
 from .chapters import cell_code
 from .tracer import Function, blocks, cell_blocks, compiled, documented, suites
@@ -32,9 +33,9 @@ from .tracer import Function, blocks, cell_blocks, compiled, documented, suites
 # not run, of a function which did.
 Code = dict[str, dict[str, str]]
 
-# A part of a text: from (line, byte) to (line, byte), lines counted from one.
-_Span = tuple[tuple[int, int], tuple[int, int]]
+_Place = tuple[int, int]  # the line, counted from one, and the byte in it
 _LISTS = {"__all__", "_MODULES"}  # of names and where they are; what ran is noted
+_UNPACKED = ast.Tuple | ast.List | ast.expr_context
 _HOUSE = {"simlib", "study"}  # between which what is defined may move
 
 
@@ -68,16 +69,15 @@ class Source:
         for name, owner, body in blocks(tree):
             self.units[name] = self._block(owner, body)
             heads += _called(owner) if "/" not in name else []
-        functions = {*self.units}
-        values: dict[str, Unit] = {}
-        rest = self._unit([n for n in tree.body if not self._sort(n, values)])
+        functions, values = {*self.units}, dict[str, Unit]()
+        rest = self._value([n for n in tree.body if not self._sort(n, values)])
         again = sorted(  # defined
             name
             for name in functions | {*values}
             if not {*"./<"} & {*name}
             if f"<{name}" in values or (name in functions and "~" in name)
         )
-        called = self._unit(heads)
+        called = self._value(heads)
         values["def"] = replace(called, hash=_hash(f"{again} {called.hash}"))
         values["."] = replace(rest, names=rest.names | {"def"})
         self.units = values | self.units
@@ -90,7 +90,7 @@ class Source:
         sizes = _sizes([owner, *body])
         return Unit(_hash(text), _names(body) | decided, decided, switch, sizes=sizes)
 
-    def _unit(self, nodes: Sequence[ast.AST]) -> Unit:
+    def _value(self, nodes: Sequence[ast.AST]) -> Unit:
         """Return statements, all that is in them included, as a unit."""
         text, names = self._text.of(nodes, whole=True), _names(nodes, whole=True)
         return Unit(_hash(text), names, is_value=True)
@@ -100,13 +100,14 @@ class Source:
         names: list[str] = []
         match node:
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                if not compiled(node):
+                names = [name] * compiled(node)
+                if not names:  # its blocks are units
                     return True
-                names = [name]
             case ast.ClassDef(name=name):
-                text = b"\0".join(map(self._text.of, _class(node)))
-                read = frozenset({f"{name}~"}).union(*map(_names, _class(node)))
-                sizes = frozenset().union(*map(_sizes, _class(node)))
+                parts = [*_class(node)]
+                read = frozenset({f"{name}~"}).union(*map(_names, parts))
+                text = b"\0".join(map(self._text.of, parts))
+                sizes = frozenset[str]().union(*map(_sizes, parts))
                 values[name] = Unit(_hash(text), read, is_value=True, sizes=sizes)
                 of = (n for n in self.units if n.startswith(f"{name}."))
                 methods = sorted(n for n in of if "/" not in n)
@@ -115,15 +116,10 @@ class Source:
             case ast.AnnAssign(target=ast.Name(id=name)):
                 names = [name]
             case ast.Assign(targets=targets):
-                parts = [
-                    part
-                    for target in targets
-                    for part in ast.walk(target)
-                    if isinstance(part, ast.expr)
-                    if not isinstance(part, ast.Tuple | ast.List)
-                ]
-                names = [part.id for part in parts if isinstance(part, ast.Name)]
-                if len(names) < len(parts):
+                walked = (part for target in targets for part in ast.walk(target))
+                targeted = [part for part in walked if not isinstance(part, _UNPACKED)]
+                names = [part.id for part in targeted if isinstance(part, ast.Name)]
+                if len(names) < len(targeted):
                     return False
             case ast.Import() | ast.ImportFrom():
                 for given, meant in _imported(node, self._path):
@@ -134,7 +130,7 @@ class Source:
             case ast.Expr(value=ast.Constant()):
                 return True
         for name in {*names} - _LISTS:
-            unit, old = self._unit([node]), values.get(name)
+            unit, old = self._value([node]), values.get(name)
             if old:  # assigned again
                 both = _hash(f"{old.hash} {unit.hash}")
                 unit = replace(unit, hash=both, names=old.names | unit.names)
@@ -333,18 +329,23 @@ class _Text:
 
     def __init__(self, text: str, tree: ast.Module):
         self.lines = text.encode().splitlines()
-        strings, comments = _tokens(text)
-        documents = [_span(n.body[0]) for n in ast.walk(tree) if documented(n)]  # type: ignore
-        joined, removed = (
-            {row for (first, _), (last, _) in of for row in range(first + 1, last + 1)}
-            for of in (strings, documents)
-        )
-        self.joined = joined - removed  # to the line before, by a string
-        for span in [*documents, *comments]:
-            for row, start, end in self._rows(span):
+        self.joined = set[int]()  # to the line before, by a string
+        starts: list[int] = []
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            kind, (row, column) = tokenize.tok_name[token.type], token.start
+            if kind == "COMMENT":
+                before = self.lines[row - 1].decode()[:column]
+                self.lines[row - 1] = before.encode()
+            if kind.endswith(("STRING", "STRING_START")):
+                starts.append(row)
+            if kind.endswith(("STRING", "STRING_END")):  # of an f-string
+                self.joined |= {*range(starts.pop() + 1, token.end[0] + 1)}
+        for node in filter(documented, ast.walk(tree)):
+            document = _span(node.body[0])  # type: ignore[attr-defined]
+            for row, start, end in self._rows(*document):
                 line = self.lines[row - 1]
-                blank = b" " * (end - start)
-                self.lines[row - 1] = line[:start] + blank + line[end:]
+                self.lines[row - 1] = line[:start] + b" " * (end - start) + line[end:]
+            self.joined -= {*range(document[0][0] + 1, document[1][0] + 1)}
 
     def of(self, nodes: Iterable[ast.AST], whole: bool = False) -> bytes:
         """Return the text of statements, without the blocks within unless `whole`."""
@@ -354,7 +355,7 @@ class _Text:
             cuts = [] if whole else sorted(_span(*suite) for suite in suites(node))
             edges, parts = [first, *(edge for cut in cuts for edge in cut), last], []
             for span in zip(edges[::2], edges[1::2], strict=True):
-                for row, start, end in self._rows(span):
+                for row, start, end in self._rows(*span):
                     part = self.lines[row - 1][start:end]
                     if row + 1 not in self.joined:
                         part = part.rstrip()
@@ -365,39 +366,18 @@ class _Text:
                 kept += parts
         return b"\n".join(kept)
 
-    def _rows(self, span: _Span) -> Iterator[tuple[int, int, int]]:
+    def _rows(self, first: _Place, last: _Place) -> Iterator[tuple[int, int, int]]:
         """Yield the rows of a part, each with its first byte and its end."""
-        (first, start), (last, end) = span
-        for row in range(first, last + 1):
-            length = len(self.lines[row - 1])
-            yield row, start if row == first else 0, end if row == last else length
+        for row in range(first[0], last[0] + 1):
+            start, length = first[1] * (row == first[0]), len(self.lines[row - 1])
+            yield row, start, last[1] if row == last[0] else length
 
 
-def _span(node: ast.AST, *others: ast.AST) -> _Span:
+def _span(*nodes: Any) -> tuple[_Place, _Place]:
     """Return where statements stand that follow each other, decorators included."""
-    last: ast.stmt = others[-1] if others else node  # type: ignore
-    heads = [node, *getattr(node, "decorator_list", ())]
+    heads = [nodes[0], *getattr(nodes[0], "decorator_list", ())]
     start = min((head.lineno, head.col_offset) for head in heads)
-    end = last.end_lineno or last.lineno, last.end_col_offset or last.col_offset
-    return start, end
-
-
-def _tokens(text: str) -> tuple[list[_Span], list[_Span]]:
-    """Return where strings and comments stand; an f-string may be many tokens."""
-    strings, comments, starts = [], [], []
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        kind = tokenize.tok_name[token.type]
-        if kind == "COMMENT":
-            row, column = token.start
-            start = len(token.line[:column].encode())
-            comments.append(((row, start), (row, start + len(token.string.encode()))))
-        elif kind == "STRING":
-            strings.append((token.start, token.end))
-        elif kind.endswith("STRING_START"):
-            starts.append(token.start)
-        elif kind.endswith("STRING_END"):
-            strings.append((starts.pop(), token.end))
-    return strings, comments
+    return start, (nodes[-1].end_lineno, nodes[-1].end_col_offset)
 
 
 def packed(code: Code) -> dict[str, str]:
@@ -410,8 +390,5 @@ def packed(code: Code) -> dict[str, str]:
 
 def unpacked(lines: Mapping[str, str]) -> Code:
     """Return code from what `packed` made of it."""
-    words = {path: line.split() for path, line in lines.items()}
-    return {
-        path: dict(zip(found[::2], found[1::2], strict=True))
-        for path, found in words.items()
-    }
+    words = ((path, line.split()) for path, line in lines.items())
+    return {path: dict(zip(w[::2], w[1::2], strict=True)) for path, w in words}

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import nbformat
+
 from .chapters import select
 from .code import Code, Unit, content_hash
 from .execution import ChapterError, Failure, Job, press, stored_metadata
@@ -104,13 +106,14 @@ def confirm(
     except ChapterError as error:
         failed = {failure.chapter: failure for failure in error.failures}
     checkout = Checkout(repository)
-    for chapter in todo:
-        job = Job(repository, chapter, "quick")
+    for job in (Job(repository, chapter, "quick") for chapter in todo):
         if job.reuse(checkout):
             _compare(checkout, job)
     rows = status([row.chapter for row in before], "quick", repository=repository)
     return [
-        replace(row, record=_given_up(repository, row, failed.get(row.chapter)))
+        replace(row, record=_given_up(repository, row, failed[row.chapter]))
+        if row.chapter in failed
+        else row
         for row in rows
         if row.record
     ]
@@ -141,11 +144,11 @@ def standing(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Standing
         job = Job(checkout.repository, chapter, "quick")
         since = changes(quick, checkout.inputs(chapter, job.parameters, quick))
         if not since.keys() & {"code", "parameters"}:
-            return Standing(*_outcome(found, made.get("traced", True)), changed)
-    probe = read_part(folder, "probe.json")
-    if any(checkout.data.get(name) is None for name in probe.get("data", ())):
-        return Standing("data missing", describe(changed), changed)
-    return Standing("not confirmed", describe(changed), changed)
+            return Standing(*_outcome(found), changed)
+    data = read_part(folder, "probe.json").get("data", ())
+    missing = any(checkout.data.get(name) is None for name in data)
+    verdict = "data missing" if missing else "not confirmed"
+    return Standing(verdict, describe(changed), changed)
 
 
 def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> list[str]:
@@ -170,11 +173,8 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
         if (unit in changed and changed[unit] not in checkout.like(*unit))
         or values & {name.removeprefix(".") for name in units[unit].decided}
     }
-    known = {
-        (_home(path, name), hash.removeprefix("-"))
-        for code in (record, probe)
-        for (path, name), hash in _units(code)
-    }
+    both = [*_units(record), *_units(probe)]
+    known = {(_home(*unit), hash.removeprefix("-")) for unit, hash in both}
     found |= {
         (path, name)
         for (path, name), hash in _units(quick)
@@ -216,8 +216,6 @@ def describe(changed: dict[str, list[str]]) -> str:
 
 def _compare(checkout: Checkout, job: Job) -> None:
     """Write what a short run says of a record."""
-    import nbformat
-
     folder = checkout.repository.results(job.chapter)
     made, probe = (read_part(folder, f"{p}.json") for p in ("provenance", "probe"))
     notebook = nbformat.read(job.notebook, as_version=4)
@@ -226,10 +224,9 @@ def _compare(checkout: Checkout, job: Job) -> None:
     quick = Inputs.read(noted["inputs"])
     codes = (Inputs.read(made).code, Inputs.read(probe).code, quick.code)
     record, before, short = map(_decisive, codes)
-    kept = {name: noted[name] for name in ("executed", "seconds", "machine")}
     found = {
         "commit": checkout.repository.clean_commit(),
-        **kept,
+        **{name: noted[name] for name in ("executed", "seconds", "machine")},
         "values": count,
         "deviation": float(f"{deviation:.2g}"),
         "moved": moved,
@@ -240,31 +237,25 @@ def _compare(checkout: Checkout, job: Job) -> None:
     write_part(folder, "confirmation.json", found)
 
 
-def _given_up(repository: Repository, row: Status, failure: Failure | None) -> Any:
-    """Return whether a record holds, given that its short run failed, if it did."""
-    import nbformat
-
-    if failure is None or row.record is None:
-        return row.record
+def _given_up(repository: Repository, row: Status, failure: Failure) -> Standing:
+    """Return whether a record holds, given that its short run failed."""
     told, moved = f"it fails, {failure.told}", list[str]()
     partial = Job(repository, row.chapter, "quick").partial
     if partial.exists():
         made = collect(nbformat.read(partial, as_version=4))
         probe = read_part(repository.results(row.chapter), "probe.json")["entries"]
         _, _, moved = compare({n: probe[n] for n in made if n in probe}, made)
-    if moved:
-        return Standing("moved", f"{_listed(moved, '; ')}; {told}", row.record.changed)
-    return Standing("not confirmed", told, row.record.changed)
+    told = "; ".join([*([_listed(moved, "; ")] if moved else ()), told])
+    changed = row.record.changed if row.record else {}
+    return Standing("moved" if moved else "not confirmed", told, changed)
 
 
-def _outcome(found: dict[str, Any], traced: bool) -> tuple[str, str]:
+def _outcome(found: dict[str, Any]) -> tuple[str, str]:
     """Return the verdict of a confirmation, and what there is to say of it."""
     if found["moved"]:
         return "moved", _listed(found["moved"], "; ")
-    if found["unreached"]:
-        names = _listed(found["unreached"])
-        reaches = "only the full run reaches" if traced else "the full run may reach"
-        return "not confirmed", f"{reaches} what changed in {names}"
+    if names := _listed(found["unreached"]):
+        return "not confirmed", f"only the full run reaches what changed in {names}"
     commit = f"commit {found['commit'][:7]}" if found["commit"] else "uncommitted"
     return "confirmed", (
         f"{commit}, {found['values']} values, largest deviation "
@@ -320,9 +311,8 @@ def _deviation(old: Any, new: Any) -> float:
     """Return how far two values are apart, relative to the larger."""
     if not {type(old), type(new)} <= {int, float}:
         return 0.0 if type(old) is type(new) and old == new else float("inf")
-    if abs(old - new) <= ATOL:
-        return 0.0
-    return abs(old - new) / max(abs(old), abs(new))
+    apart = abs(old - new)
+    return 0.0 if apart <= ATOL else apart / max(abs(old), abs(new))
 
 
 def _shown(value: Any) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from .confirmation import Status
 from .repository import Repository
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 WIDTH = 80  # of a line of the command
 HIDDEN = "application/papermill.record/"  # of what is glued and not shown
 
+_YAML: dict[str, Any] = {"default_flow_style": True, "width": float("inf")}
+_YAML |= {"sort_keys": False, "allow_unicode": True}
 _MATH = re.compile(r"^```\{math\}\n(?::.*\n)*\n*(.*?)\n```$", re.S | re.M)
 _LABEL = re.compile(r"^\([\w:-]+\)=\n", re.M)
 _VALUE = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
@@ -38,15 +42,10 @@ def links(paths: Iterable[str]) -> str:
 
 def command(chapter: str, parameters: dict[str, Any]) -> str:
     """Return the command that executes a chapter with these parameters."""
-    import yaml
-
     lines = [f"papermill book/{chapter}.md {chapter}.ipynb"]
     for name, value in parameters.items():
         if isinstance(value, dict | list):
-            text = yaml.safe_dump(
-                {name: value}, default_flow_style=True, width=float("inf"),
-                sort_keys=False, allow_unicode=True,
-            )  # fmt: skip
+            text = yaml.safe_dump({name: value}, **_YAML)
             option = f"-y {shlex.quote(text.strip())}"
         else:
             flag = "-r" if isinstance(value, str) else "-p"  # text stays text
@@ -95,41 +94,44 @@ def standalone(
     """
     made = deepcopy(notebook)
     hide_values(made)
-    outputs = [o for cell in made.cells for o in cell.get("outputs", ())]
     glued = {
         output.metadata["scrapbook"]["name"]: {
             mime.removeprefix(HIDDEN): data for mime, data in output.data.items()
         }
-        for output in outputs
+        for cell in made.cells
+        for output in cell.get("outputs", ())
         if "scrapbook" in output.get("metadata", {})
     }
+    for cell in made.cells:
+        if cell.cell_type == "markdown":
+            _fill(cell, glued)
+            for name, tex in (macros or {}).items():
+                parts = re.split(rf"\\{name}(?![A-Za-z])", cell.source)
+                cell.source = tex.join(parts)
+    return made
+
+
+def _fill(cell: "NotebookNode", glued: Mapping[str, Mapping[str, str]]) -> None:
+    """Put what was glued into a cell of text."""
+    images: dict[str, dict[str, str]] = {}
 
     def value(found: re.Match[str]) -> str:
         data = glued[found[1]]
         if "text/plain" not in data:
-            return str(data["text/markdown"])
+            return data["text/markdown"]
         return format(ast.literal_eval(data["text/plain"]), found[2] or "")
 
-    for cell in made.cells:
-        if cell.cell_type != "markdown":
-            continue
-        images = dict[str, dict[str, str]]()
+    def block(found: re.Match[str]) -> str:
+        key, data = found[2], glued[found[2]]
+        if "text/markdown" in data:
+            return data["text/markdown"]
+        drawing = base64.b64encode(data["image/svg+xml"].encode()).decode()
+        images[f"{key}.svg"] = {"image/svg+xml": drawing}
+        options, _, caption = found[3].strip().rpartition("\n\n")
+        alt = re.search(r"^:alt: (.*)$", options, re.MULTILINE)
+        return f"![{alt[1] if alt else key}](attachment:{key}.svg)\n\n{caption}"
 
-        def block(found: re.Match[str], images: dict[str, Any] = images) -> str:
-            key, body = found[2], found[3].strip()
-            if "text/markdown" in glued[key]:
-                return str(glued[key]["text/markdown"])
-            drawing = base64.b64encode(glued[key]["image/svg+xml"].encode())
-            images[f"{key}.svg"] = {"image/svg+xml": drawing.decode()}
-            options, _, caption = body.rpartition("\n\n")
-            alt = re.search(r"^:alt: (.*)$", options, re.MULTILINE)
-            return f"![{alt[1] if alt else key}](attachment:{key}.svg)\n\n{caption}"
-
-        source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
-        cell.source = _LABEL.sub("", _MATH.sub(r"$$\n\1\n$$", source))
-        for name, tex in (macros or {}).items():
-            parts = re.split(rf"\\{name}(?![A-Za-z])", cell.source)
-            cell.source = tex.join(parts)
-        if images:
-            cell.attachments = images
-    return made
+    source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
+    cell.source = _LABEL.sub("", _MATH.sub(r"$$\n\1\n$$", source))
+    if images:
+        cell.attachments = images

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import nbformat
+from filelock import FileLock, Timeout
 
 from .chapters import (
     DECLARED,
@@ -23,13 +26,10 @@ from .chapters import (
     tags,
 )
 from .code import content_hash
-from .inputs import Checkout, Inputs, Trace, changes
+from .inputs import Checkout, Hashes, Inputs, Trace, changes
 from .kernel import machine, run
 from .repository import PROFILES, Repository, write_atomically
 from .results import collect
-
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
 
 # What the press notes in a notebook, besides its cells and what it was made from.
 NOTED = ("commit", "executed", "seconds", "machine")
@@ -55,46 +55,25 @@ class ChapterError(Exception):
         self.failures = failures
 
 
-@dataclass
 class Job:
     """One chapter to be executed with the parameters of one profile."""
 
-    repository: Repository
-    chapter: str
-    profile: str
-    overrides: dict[str, Any] = field(init=False)
-    parameters: dict[str, Any] = field(init=False)
-
-    def __post_init__(self):
+    def __init__(self, repository: Repository, chapter: str, profile: str):
+        self.repository, self.chapter, self.profile = repository, chapter, profile
+        self.source = repository.source(chapter)
+        self.notebook = repository.notebook(chapter, profile)
+        self.partial = self.notebook.with_suffix(".partial.ipynb")  # if a cell fails
+        # The kinds of changes after which a notebook still serves.
+        self.bearable = {"display"} if profile == "full" else set[str]()
         declared = parameters(read_chapter(self.source))
-        self.overrides = self.repository.overrides(self.profile).get(self.chapter, {})
-        self.parameters = declared | self.overrides
+        self.overrides = repository.overrides(profile).get(chapter, {})
+        self.parameters: dict[str, Any] = declared | self.overrides
         unknown = sorted(map(str, self.overrides.keys() - declared.keys()))
         if unknown:
             raise ValueError(
-                f"book/profiles.yml, {self.profile}: {self.chapter} has no parameter "
+                f"book/profiles.yml, {profile}: {chapter} has no parameter "
                 f"{', '.join(unknown)}; it has {', '.join(declared) or 'none'}."
             )
-
-    @property
-    def source(self) -> Path:
-        """The chapter's text."""
-        return self.repository.source(self.chapter)
-
-    @property
-    def notebook(self) -> Path:
-        """Where the executed notebook belongs."""
-        return self.repository.notebook(self.chapter, self.profile)
-
-    @property
-    def partial(self) -> Path:
-        """Where the notebook lies if a cell failed."""
-        return self.notebook.with_suffix(".partial.ipynb")
-
-    @property
-    def bearable(self) -> set[str]:
-        """The kinds of changes after which a notebook still serves."""
-        return {"display"} if self.profile == "full" else set()
 
     def changes(self, path: Path, checkout: Checkout) -> dict[str, list[str]] | None:
         """Return what has changed since a notebook was made, None if there is none."""
@@ -127,7 +106,6 @@ class Job:
             return self.failure(f"{type(error).__name__}: {error}")
 
     async def _execute(self, folder: Path) -> Failure | None:
-        import nbformat
         from nbclient.exceptions import CellExecutionError, DeadKernelError
         from papermill.translators import translate_parameters
 
@@ -171,11 +149,7 @@ class Job:
         return None
 
     def _made(
-        self,
-        notebook: "NotebookNode",
-        folder: Path,
-        before: Inputs,
-        data: dict[str, str | None],
+        self, notebook: Any, folder: Path, before: Inputs, data: Hashes
     ) -> tuple[Inputs, set[str]]:
         """Return what a notebook was made from, and what of it changed meanwhile."""
         again = Job(self.repository, self.chapter, self.profile).parameters
@@ -189,10 +163,8 @@ class Job:
         kinds = self.bearable
         return made, {n for kind, names in moved if kind not in kinds for n in names}
 
-    def _wrong(self, notebook: "NotebookNode", text: str) -> Failure | None:
+    def _wrong(self, notebook: Any, text: str) -> Failure | None:
         """Return a failure for the first cell that raised or wrote an error."""
-        import nbformat
-
         for cell, first in zip(code_cells(notebook), cell_lines(text), strict=True):
             for output in cell.get("outputs", ()):
                 if output.output_type == "error":
@@ -311,8 +283,6 @@ async def _execute(todo: dict[str, Job], jobs: int) -> list[Failure]:
 
 def _only_press(repository: Repository, profile: str) -> Any:
     """Wait until no other press works on a profile; return what lets go of it."""
-    from filelock import FileLock, Timeout
-
     path = repository.root / "executed" / profile / ".lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path)

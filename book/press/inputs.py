@@ -8,6 +8,7 @@ and the style of the press, changes no number.
 
 import json
 import platform
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -15,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .chapters import code_cells, declarations, parameters, read_chapter, tags
+from .chapters import DECLARED, code_cells, declarations, parameters, read_chapter, tags
 from .code import (
     Cells,
     Code,
@@ -81,8 +82,11 @@ class Checkout:
         return {path: self._hash(path) for path in files}
 
     def code(self, like: Code) -> Code:
-        """Return the present hashes of units."""
-        return {path: self._units(path, units) for path, units in like.items()}
+        """Return the present hashes of units, which may have moved elsewhere."""
+        now: dict[str, Any] = {}
+        for path, units in like.items():
+            now[path] = {n: self._present(path, n, then) for n, then in units.items()}
+        return now
 
     def unit(self, path: str, name: str) -> Unit | None:
         """Return a unit of a module as it is, or as it moved; None if there is none."""
@@ -94,17 +98,12 @@ class Checkout:
         function, here = name.partition("/")[0], self.source(path).hashes
         return {hash for n, hash in here.items() if n.partition("/")[0] == function}
 
-    def _units(self, path: str, units: dict[str, str]) -> dict[str, Any]:
-        """Return the present hashes of units, which may have moved elsewhere."""
-        here, now = self.source(path).hashes, dict[str, Any]()
-        for name, then in units.items():
-            hash = then.removeprefix("-")
-            if name in here:
-                now[name] = then[: then.startswith("-")] + here[name]
-            else:
-                moved = any(s.hashes.get(name) == hash for s in self._sources)
-                now[name] = then if moved else None
-        return now
+    def _present(self, path: str, name: str, then: str) -> Any:
+        here, hash = self.source(path).hashes, then.removeprefix("-")
+        if name in here:
+            return then.removesuffix(hash) + here[name]
+        moved = any(source.hashes.get(name) == hash for source in self._sources)
+        return then if moved else None
 
     @cached_property
     def _sources(self) -> list[Source]:
@@ -137,20 +136,18 @@ class Trace:
 
     def __init__(self, root: Path, log: Path):
         self.root, self.folder = root, log.parent
-        self.versions: dict[str, set[str]] = {}
-        self.ran: dict[str, set[str]] = {}
+        self.versions = defaultdict[str, set[str]](set)
+        self.ran = defaultdict[str, set[str]](set)
         self.data: set[str] = set()
-        self.blocks: set[str] = set()  # of the chapter
         for line in log.read_text("utf-8", "surrogateescape").split("\n"):
             match line.split(" ", 2):
                 case ["data", *name]:
                     self.data.add(" ".join(name))
                 case ["file", version, path]:
-                    self.versions.setdefault(path, set()).add(version)
-                case ["ran", block, "."]:
-                    self.blocks.add(block)
+                    self.versions[path].add(version)
                 case ["ran", block, path]:
-                    self.ran.setdefault(path, set()).add(block)
+                    self.ran[path].add(block)
+        self.blocks = self.ran.pop(".", set())  # of the chapter
 
     def inputs(
         self, chapter: str, cells: Sequence[str], now: Inputs, data: Hashes
@@ -191,10 +188,10 @@ def chapter_hash(path: Path) -> str:
     notebook = read_chapter(path)
     cells: list[list[Any]] = []
     for cell in code_cells(notebook):
-        if "parameters" in tags(cell):
+        if DECLARED in tags(cell):
             _, rest = declarations(cell.source)
             code = sorted(parameters(notebook)) + [cell_hash(rest)] * bool(rest)
-            cells.append([code, ["parameters"]])
+            cells.append([code, [DECLARED]])
         else:
             cells.append([cell_hash(cell.source), []])
     return content_hash(json.dumps(cells).encode())

@@ -5,7 +5,6 @@ import platform
 import re
 import shutil
 import sys
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +16,8 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 # What a user sets for sessions of their own: filters, a start, a way to draw, kernels.
-PERSONAL = (
-    "PYTHONWARNINGS",
-    "PYTHONSTARTUP",
-    "MPLBACKEND",
-    "MATPLOTLIBRC",
-    "JUPYTER_PATH",
-)
+PERSONAL = {"PYTHONWARNINGS", "PYTHONSTARTUP", "MPLBACKEND", "MATPLOTLIBRC"}
+PERSONAL |= {"JUPYTER_PATH"}
 _TRACE = "get_ipython().ast_transformers.append(__ran__)"
 
 
@@ -67,28 +61,24 @@ def environment(folder: Path, repository: Repository) -> dict[str, str]:
     kept = {name: text for name, text in os.environ.items() if name not in PERSONAL}
     path = [str(folder), *filter(None, [kept.get("PYTHONPATH")])]
     fonts = Path(sys.prefix, "matplotlib")  # made by make
-    return (
-        {"OPENBLAS_NUM_THREADS": "1"}
-        | kept
-        | ({"MPLCONFIGDIR": str(fonts)} if fonts.is_dir() else {})
-        | {
-            "IPYTHONDIR": str(folder / "ipython"),
-            "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-            "PYTHONPATH": os.pathsep.join(path),
-            "PRESS_ROOT": str(repository.root),
-            "PRESS_LOG": str(folder / "log"),
-            "PRESS_DATA": repository.data,
-        }
-    )
+    kept |= {"MPLCONFIGDIR": str(fonts)} if fonts.is_dir() else {}
+    own = {
+        "IPYTHONDIR": str(folder / "ipython"),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "PYTHONPATH": os.pathsep.join(path),
+        "PRESS_ROOT": str(repository.root),
+        "PRESS_LOG": str(folder / "log"),
+        "PRESS_DATA": repository.data,
+    }
+    return {"OPENBLAS_NUM_THREADS": "1"} | kept | own
 
 
 def machine() -> dict[str, Any]:
     """Return the processor and the versions that results may depend on."""
     cpu = platform.processor() or platform.machine()
-    with suppress(OSError):
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        if found := re.search(r"^model name.*?:(.*)", text, re.MULTILINE):
-            cpu = found[1].strip()
+    told = Path("/proc/cpuinfo")  # of Linux
+    if told.exists() and (found := re.search("model name.*: (.*)", told.read_text())):
+        cpu = found[1]
     return {
         "cpu": cpu,
         "cores": os.cpu_count(),

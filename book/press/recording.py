@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import nbformat
+
 from .chapters import select
 from .code import content_hash
 from .execution import NOTED, ChapterError, Failure, Job, press
@@ -33,10 +35,10 @@ def record_chapters(
         made = (Job(repository, chapter, profile) for profile in ("full", "quick"))
         return bool(committed) and all(job.reuse(checkout, True) for job in made)
 
-    refused = [chapter for chapter in good if not is_ready(chapter)]
-    for chapter in good:
-        if chapter not in refused:
-            _record(repository, chapter)
+    ready = [chapter for chapter in good if is_ready(chapter)]
+    for chapter in ready:
+        _record(repository, chapter)
+    refused = [chapter for chapter in good if chapter not in ready]
     told = [str(ChapterError(failures))] if failures else []
     if refused:
         told.append(
@@ -49,8 +51,6 @@ def record_chapters(
 
 def _record(repository: Repository, chapter: str) -> None:
     """Write the results of a chapter, if it has any, and its probe."""
-    import nbformat
-
     notebook, short = (repository.notebook(chapter, p) for p in ("full", "quick"))
     full, quick = (nbformat.read(path, as_version=4) for path in (notebook, short))
     entries, folder = collect(full), repository.results(chapter)

@@ -34,14 +34,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     def find_uses(app: Sphinx) -> None:
         uses.update(chapters_by_import(Repository(Path(app.srcdir))))
 
-    def tell_uses(
-        app: Sphinx,
-        what: str,
-        name: str,
-        described: Any,
-        options: Any,
-        lines: list[str],
-    ) -> None:
+    def tell_uses(app: Sphinx, what: str, name: str, *more: Any) -> None:
+        described, _, lines = more
         chapters = uses.get(id(described), [])
         if what in ("function", "class", "exception") and chapters:
             links = ", ".join(f":doc:`/book/{chapter}`" for chapter in chapters)
@@ -80,10 +74,8 @@ def _fields(docstring: str) -> set[str]:
     }
 
 
-def _link(
-    app: Sphinx, what: str, name: str, described: Any, options: Any, lines: list[str]
-) -> None:
-    parts = [described]
+def _link(app: Sphinx, what: str, name: str, described: Any, *more: Any) -> None:
+    lines, parts = more[-1], [described]
     if what in ("method", "property"):
         parts.append(resolve_name(name.rpartition(".")[0]))
     linked = references("\n".join(lines), *parts)
@@ -104,17 +96,14 @@ def constructor(described: type) -> str:
     return str(inspect.Signature(plain))
 
 
-def _show(
-    app: Sphinx, what: str, name: str, described: Any, options: Any, *shown: str | None
-) -> tuple[str, None] | None:
+def _show(app: Sphinx, what: str, *more: Any) -> tuple[str, None] | None:
     """Look behind a `__new__` that takes all, as that of a LinearOperator."""
-    hidden = what == "class" and shown[0] == "(*args, **kwargs)"
+    _, described, _, signature, _ = more
+    hidden = what == "class" and signature == "(*args, **kwargs)"
     return (constructor(described), None) if hidden else None
 
 
-def _skip(
-    app: Sphinx, what: str, name: str, member: Any, skip: bool, options: Any
-) -> bool | None:
+def _skip(app: Sphinx, what: str, name: str, member: Any, *more: Any) -> bool | None:
     """Leave out the fields of named tuples, which the class explains."""
     alias = (inspect.getdoc(member) or "").startswith("Alias for field number")
     return True if alias else None

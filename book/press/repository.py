@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,10 @@ class Repository:
 
     def pages(self) -> list[str]:
         """Return the pages of ``_toc.yml`` in reading order, without ``book/``."""
-        toc = read_yaml(self.root / "_toc.yml")
-        return [self.chapter_name(entry) for entry in _entries(toc)]
+        from sphinx_external_toc.parsing import parse_toc_yaml  # of jupyter-book
+
+        toc = parse_toc_yaml(self.root / "_toc.yml")
+        return [self.chapter_name(page) for page in toc]
 
     def chapter_name(self, path: str) -> str:
         """Return the name of a chapter given as ``cur`` or by the path of its file."""
@@ -118,12 +120,11 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """Return a mapping in which no key hides another."""
-        seen = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                told, mark = f"{key.value} is there twice", key.start_mark
+        keys = [key.value for key, _ in node.value]
+        for number, key in enumerate(keys):
+            if key in keys[:number]:
+                told, mark = f"{key} is there twice", node.value[number][0].start_mark
                 raise yaml.constructor.ConstructorError(None, None, told, mark)
-            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -152,13 +153,3 @@ def _mapping(value: Any, place: str, names: Sequence[str] = ()) -> dict[str, Any
         told = f"no {', '.join(unknown)}; there are {', '.join(names)}"
         raise ValueError(f"book/profiles.yml{place}: {told}")
     return value or {}
-
-
-def _entries(node: Any) -> Iterator[str]:
-    """Yield the files that a part of the table of contents names, in order."""
-    if isinstance(node, list):
-        for item in node:
-            yield from _entries(item)
-    elif isinstance(node, dict):
-        for key, value in node.items():
-            yield from [str(value)] if key in ("root", "file") else _entries(value)

@@ -26,8 +26,7 @@ MIME = "application/vnd.simlib.record+json"
 # ...]}, with "volatile" and "rtol" as given.
 Entries = dict[str, dict[str, Any]]
 
-# Types of columns, as pandas holds them.
-_HELD = {"int": "int64", "float": "float64", "bool": "object", "str": "object"}
+_KINDS = {"int", "float", "bool", "str"}  # of columns
 
 
 class PaperFigure(NamedTuple):
@@ -199,21 +198,22 @@ def _lines(content: Any, levels: int) -> str:
 
 def write_results(folder: Path, entries: Entries, made: dict[str, Any]) -> None:
     """Write the tables and values of a record, and how they came about."""
-    tables = {name: e["table"] for name, e in entries.items() if "table" in e}
-    values = {name: e["value"] for name, e in entries.items() if "value" in e}
-    for name, table in tables.items():
-        text = _frame(table).to_csv(index=False, lineterminator="\n")
-        write_atomically(folder / f"{name}.csv", text)
-    text = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
-    write_atomically(folder / "values.json", text)
-    types = {n: {column: kind for column, kind, _ in t} for n, t in tables.items()}
+    import pandas as pd
+
+    files: dict[str, str] = {}
+    types: dict[str, dict[str, str]] = {}
+    for name, table in ((n, e["table"]) for n, e in entries.items() if "table" in e):
+        frame = pd.DataFrame({c: pd.Series(v, dtype=object) for c, _, v in table})
+        files[f"{name}.csv"] = frame.to_csv(index=False, lineterminator="\n")
+        types[name] = {column: kind for column, kind, _ in table}
+    if values := {name: e["value"] for name, e in entries.items() if "value" in e}:
+        files["values.json"] = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+    for name, text in files.items():
+        write_atomically(folder / name, text)
     write_part(folder, "provenance.json", {**made, "tables": types})
-    kept = {f"{name}.csv" for name in tables}
-    for path in folder.iterdir():
-        if path.suffix == ".csv" and path.name not in kept:
-            path.unlink()
-    if not values:
-        (folder / "values.json").unlink()
+    for path in [*folder.glob("*.csv"), folder / "values.json"]:
+        if path.name not in files:
+            path.unlink(missing_ok=True)
 
 
 def collect(notebook: "NotebookNode") -> Entries:
@@ -243,38 +243,29 @@ def _columns(name: str, frame: "DataFrame") -> list[list[Any]]:
     """Return name, type and plain values of each column, None where one is missing."""
     if frame.index.nlevels > 1 or [*frame.index] != [*range(len(frame))]:
         raise ValueError(f"{name!r} has an index of its own: record its reset_index()")
-    if not all(isinstance(column, str) for column in frame.columns):
-        raise TypeError(f"{name!r} has columns that are not named by strings")
-    if not len(frame.columns) or frame.columns.has_duplicates:
-        raise ValueError(f"{name!r} has no columns, or two of one name")
+    if {*map(type, frame.columns)} != {str} or frame.columns.has_duplicates:
+        raise ValueError(f"{name!r} wants columns, each with a text of its own as name")
     columns = []
     for column in frame.columns:
         cells = zip(frame[column].tolist(), frame[column].isna(), strict=True)
         values = [None if missing else value for value, missing in cells]
         found = [value for value in values if value is not None]
-        kinds = {*map(type, found)}
-        kind = kinds.pop().__name__ if len(kinds) == 1 else "float"
-        if not kinds <= {int, float} or kind not in _HELD:
-            told = ", ".join(sorted({type(value).__name__ for value in found}))
+        kinds = {type(value).__name__ for value in found} or {"float"}
+        if (len(kinds) > 1 and kinds != {"int", "float"}) or not kinds <= _KINDS:
+            told = ", ".join(sorted(kinds))
             raise TypeError(f"{name!r} has {told} in {column!r}: one type a column")
-        if kind == "int" and max(map(abs, found), default=0) >= 2**63:
-            raise ValueError(f"{name!r} has more than 64 bits in {column!r}")
-        if kind == "float" and any(map(math.isinf, found)):
-            raise ValueError(f"{name!r} has an infinity in {column!r}")
+        missing = kinds == {"int"} and None in values
+        kind = "float" if missing or "float" in kinds else kinds.pop()
         texts = [column, *(found if kind == "str" else ())]
-        if "" in texts or any("\r" in text for text in texts):
-            raise ValueError(f"{name!r} has empty text or a return in {column!r}")
-        kind = "float" if kind == "int" and None in values else kind
+        for wrong, told in [
+            (kind == "int" and max(map(abs, found)) >= 2**63, "more than 64 bits"),
+            (kind == "float" and any(map(math.isinf, found)), "an infinity"),
+            ("" in texts or "\r" in "".join(texts), "empty text or a return"),
+        ]:
+            if wrong:
+                raise ValueError(f"{name!r} has {told} in {column!r}")
         columns.append([column, kind, values])
     return columns
-
-
-def _frame(table: list[list[Any]]) -> "DataFrame":
-    import pandas as pd
-
-    return pd.DataFrame(
-        {column: pd.Series(values, dtype=_HELD[kind]) for column, kind, values in table}
-    )
 
 
 def _read_table(path: Path, types: dict[str, str]) -> "DataFrame":
@@ -285,8 +276,8 @@ def _read_table(path: Path, types: dict[str, str]) -> "DataFrame":
     for column, kind in types.items():
         if kind == "bool":
             frame[column] = frame[column].map({"True": True, "False": False})
-        elif kind != "str":
-            frame[column] = frame[column].astype(_HELD[kind])
+        else:
+            frame[column] = frame[column].astype(kind)
     return frame[[*types]]
 
 

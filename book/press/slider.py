@@ -5,7 +5,7 @@ import hashlib
 import html
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 _PAGE = """\
@@ -34,25 +34,6 @@ for (const box of document.querySelectorAll(".{id}")) {{
 """
 
 
-def with_slider(
-    drawn: Sequence[tuple[str, str]], name: str, alt: str, at: int | None = None
-) -> str:
-    """Return the HTML of pictures under a slider."""
-    at = len(drawn) - 1 if at is None else at
-    label, first = drawn[at]
-    every = json.dumps(drawn).replace("<", r"\u003c")
-    return _PAGE.format(
-        id=f"frames-{hashlib.sha256(every.encode()).hexdigest()[:8]}",
-        first=html.escape(first),
-        at=at,
-        alt=html.escape(alt),
-        name=html.escape(name),
-        label=html.escape(label),
-        most=len(drawn) - 1,
-        pictures=every,
-    )
-
-
 def frames(
     pictures: Mapping[Any, Any],
     *,
@@ -74,9 +55,20 @@ def frames(
     labels = [*pictures]
     if first not in labels and (first is not None or not labels):
         raise ValueError(f"there is no picture with the label {first!r}, of {labels}")
-    at = None if first is None else labels.index(first)
+    at = len(labels) - 1 if first is None else labels.index(first)
     drawn = [(str(label), _source(figure, dpi)) for label, figure in pictures.items()]
-    return HTML(with_slider(drawn, name, alt, at))
+    every = json.dumps(drawn).replace("<", r"\u003c")
+    page = _PAGE.format(
+        id=f"frames-{hashlib.sha256(every.encode()).hexdigest()[:8]}",
+        first=drawn[at][1],
+        at=at,
+        alt=html.escape(alt),
+        name=html.escape(name),
+        label=html.escape(drawn[at][0]),
+        most=len(drawn) - 1,
+        pictures=every,
+    )
+    return HTML(page)
 
 
 def _source(figure: Any, dpi: int) -> str:

@@ -3,14 +3,13 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable
 from importlib.metadata import distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
+import nbformat
 from docutils import nodes
-from docutils.parsers.rst import directives
-from docutils.statemachine import StringList
+from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 from .chapters import (
@@ -28,7 +27,6 @@ from .downloads import hide_values, links, record_files, run_it, standalone
 from .execution import ChapterError, press
 from .repository import Repository
 from .results import MIME
-from .slider import with_slider
 from .typography import typeset_page
 
 if TYPE_CHECKING:
@@ -48,8 +46,6 @@ def setup(app: "Sphinx") -> dict[str, Any]:
     """Register the press with Sphinx."""
     app.add_directive("press-status", PressStatus)
     app.add_directive("recorded-results", RecordedResults)
-    app.add_directive("frames", Frames)
-    app.connect("config-inited", _configure)
     app.connect("builder-inited", _execute)
     app.connect("source-read", _note_page)
     app.connect("doctree-resolved", typeset_page)
@@ -58,32 +54,20 @@ def setup(app: "Sphinx") -> dict[str, Any]:
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 
 
-class Directive(SphinxDirective):
-    """A directive whose content is written in MyST."""
-
-    def parsed(self, lines: Iterable[str], **options: Any) -> nodes.container:
-        """Return what lines mean on this page."""
-        found = nodes.container(**options)
-        text = lines if isinstance(lines, StringList) else StringList([*lines], "")
-        self.state.nested_parse(text, self.content_offset, found)
-        return found
-
-
-class RecordedResults(Directive):
+class RecordedResults(SphinxDirective):
     """The directive ``recorded-results``: links to the files of all records."""
 
     def run(self) -> list[nodes.Node]:
         """Return a table of the chapters and their files."""
         repository = _repository(self.env.app)
-        rows = [
-            f"| {{doc}}`{page}` | {links(files)} |"
-            for page in repository.pages()
-            if (files := record_files(repository, page))
-        ]
-        return self.parsed(["| Chapter | Recorded |", "|:--|:--|", *rows]).children
+        rows = ["| Chapter | Recorded |", "|:--|:--|"]
+        for page in repository.pages():
+            if files := record_files(repository, page):
+                rows.append(f"| {{doc}}`{page}` | {links(files)} |")
+        return self.parse_text_to_nodes("\n".join(rows))
 
 
-class PressStatus(Directive):
+class PressStatus(SphinxDirective):
     """The directive ``press-status``: what was executed, and what is still fresh."""
 
     def run(self) -> list[nodes.Node]:
@@ -93,45 +77,8 @@ class PressStatus(Directive):
         recorded = sum(row.provenance.get("seconds", 0) for row in rows)
         head = f"| Chapter | Seconds ({_profile()}) | Recorded run | Seconds | Result |"
         last = f"| All | {here:.0f} | | {recorded:.0f} | |"
-        return self.parsed(
-            [head, "|:--|--:|:--|--:|:--|", *map(_row, rows), last]
-        ).children
-
-
-class Frames(Directive):
-    """The directive ``frames``: pictures in files under a slider.
-
-    The argument is a pattern such as ``landmarks/*.webp`` for files in
-    ``book/_static/``; what its star stands for is the label of a picture and, if these
-    are numbers, their order. Option ``slider`` says what it changes, ``alt`` what is
-    seen, and the content stands below.
-    """
-
-    required_arguments = 1
-    has_content = True
-    option_spec: ClassVar = {
-        "slider": directives.unchanged_required,
-        "alt": directives.unchanged_required,
-    }
-
-    def run(self) -> list[nodes.Node]:
-        """Return the slider and what stands below it."""
-        static = _repository(self.env.app).book / "_static"
-        before, _, after = Path(self.arguments[0]).name.partition("*")
-        found = {
-            path.name.removeprefix(before).removesuffix(after): path
-            for path in static.glob(self.arguments[0])
-        }
-        if not found or not {"slider", "alt"} <= self.options.keys():
-            raise self.error("wants :slider:, :alt: and a pattern of files in _static")
-        base = "../" * self.env.docname.count("/") + "_static/"
-        drawn = [
-            (label, base + found[label].relative_to(static).as_posix())
-            for label in sorted(found, key=lambda label: label.zfill(9))
-        ]
-        text = with_slider(drawn, self.options["slider"], self.options["alt"])
-        below = self.parsed(self.content, classes=["frames-caption"])
-        return [nodes.raw("", text, format="html"), below]
+        lines = [head, "|:--|--:|:--|--:|:--|", *map(_row, rows), last]
+        return self.parse_text_to_nodes("\n".join(lines))
 
 
 def _row(row: Status) -> str:
@@ -151,8 +98,6 @@ def _row(row: Status) -> str:
 
 def read_page(text: str) -> "NotebookNode":
     """Return the notebook of the page that Sphinx is reading."""
-    import nbformat
-
     notebook = parse_chapter(text)
     if code_cells(notebook) and _page is not None:
         executed = nbformat.read(_page, as_version=4)
@@ -172,21 +117,17 @@ def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
         cell.execution_count = done.execution_count
         cell.outputs = [o for o in done.outputs if MIME not in o.get("data", {})]
     hide_values(notebook)
-    declared = [i for i, cell in enumerate(notebook.cells) if DECLARED in tags(cell)]
     for injected in (cell for cell in executed.cells if INJECTED in tags(cell)):
-        place = declared[0] + 1
-        folded = [tag for tag in tags(notebook.cells[declared[0]]) if tag != DECLARED]
+        place = [DECLARED in tags(cell) for cell in notebook.cells].index(True)
+        folded = [tag for tag in tags(notebook.cells[place]) if tag != DECLARED]
         injected.metadata["tags"] = [INJECTED, *folded]
-        notebook.cells.insert(place, injected)
-        notebook.metadata.source_map.insert(
-            place, notebook.metadata.source_map[place - 1]
-        )
+        notebook.cells.insert(place + 1, injected)
+        lines = notebook.metadata.source_map
+        lines.insert(place + 1, lines[place])
 
 
 def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) -> None:
     """End a chapter that has parameters with the command that executes it again."""
-    from nbformat.v4 import new_markdown_cell
-
     kept = executed.metadata["press"]["inputs"]["parameters"]
     values = {name: kept[name] for name in parameters(notebook)}
     if values:
@@ -194,13 +135,9 @@ def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) 
         [row] = status([page.stem], repository=repository)
         files = [f"/{repository.relative(page)}", f"{page.stem}.md"]
         files += record_files(repository, page.stem)
-        notebook.cells.append(new_markdown_cell(run_it(row, values, files)))
+        box = nbformat.v4.new_markdown_cell(run_it(row, values, files))
+        notebook.cells.append(box)
         notebook.metadata.source_map.append(notebook.metadata.source_map[-1])
-
-
-def _configure(app: "Sphinx", config: Any) -> None:
-    config.nb_custom_formats = {".md": f"{__name__}.read_page"}
-    config.mathjax_path = "mathjax/tex-chtml.js"
 
 
 def _repository(app: "Sphinx") -> Repository:
@@ -212,8 +149,6 @@ def _profile() -> str:
 
 
 def _execute(app: "Sphinx") -> None:
-    from sphinx.errors import ExtensionError
-
     try:
         press(profile=_profile(), repository=_repository(app))
     except (ChapterError, ValueError) as error:
@@ -243,7 +178,7 @@ def _offer_notebook(
     context["script_files"] = [
         script
         for script in context["script_files"]
-        if "thebe" not in f"{script.filename} {script.attributes.get('body')}".lower()
+        if "thebe" not in f"{script.filename} {script.attributes}".lower()
     ]
 
 
@@ -252,22 +187,16 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
 
     And leave out the theme's preloading of fonts, an error in pages opened as files.
     """
-    import nbformat
-
     if exception or app.builder.format != "html":
         return
     folder, repository = Path(app.outdir), _repository(app)
     package = distribution("sphinx-mathjax-offline")
     mathjax = Path(str(package.locate_file("sphinx-mathjax-offline/static/mathjax")))
-    files = {
-        folder / "_static/mathjax" / file.relative_to(mathjax): file
-        for pattern in _MATHJAX
-        for file in mathjax.glob(pattern)
-        if file.name != "all-packages.js"
-    }
-    for target, file in files.items():
+    for file in (file for pattern in _MATHJAX for file in mathjax.glob(pattern)):
+        target = folder / "_static/mathjax" / file.relative_to(mathjax)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
+        if file.name != "all-packages.js":
+            shutil.copyfile(file, target)
     macros = app.config.mathjax3_config["tex"]["macros"]
     for page in select(repository):
         executed = nbformat.read(repository.notebook(page, _profile()), as_version=4)

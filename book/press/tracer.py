@@ -85,13 +85,8 @@ def compiled(node: ast.stmt) -> bool:
 
 def documented(node: ast.AST) -> bool:
     """Tell whether a definition begins with a docstring."""
-    return (
-        isinstance(node, Function | ast.ClassDef | ast.Module)
-        and bool(node.body)
-        and isinstance(node.body[0], ast.Expr)
-        and isinstance(node.body[0].value, ast.Constant)
-        and isinstance(node.body[0].value.value, str)
-    )
+    kinds = Function | ast.ClassDef | ast.Module
+    return isinstance(node, kinds) and ast.get_docstring(node, clean=False) is not None
 
 
 def _functions(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Function]]:
@@ -203,17 +198,13 @@ class Log:
         try:
             if event == self.data_event:
                 self.write(f"data {arguments[0]}")
-            else:
-                self._file(*arguments)
+            elif _reads(*arguments):
+                path = os.path.abspath(os.fsdecode(arguments[0]))
+                relative = self.below(path)
+                if relative and not os.path.isdir(path):
+                    self.write(f"file {self._hash(path)} {relative}")
         finally:
             self.inside.discard(get_ident())
-
-    def _file(self, path: object, mode: str | None, flags: int) -> None:
-        if _reads(path, mode, flags):
-            absolute = os.path.abspath(os.fsdecode(path))  # type: ignore
-            relative = self.below(absolute)
-            if relative and not os.path.isdir(absolute):
-                self.write(f"file {self._hash(absolute)} {relative}")
 
     def _hash(self, path: str) -> str:
         try:

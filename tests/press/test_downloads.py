@@ -1,7 +1,6 @@
 """What a reader takes home: tables of recorded results, a command, pictures to move."""
 
 import base64
-import io
 import json
 import re
 import shlex
@@ -12,14 +11,13 @@ from types import SimpleNamespace
 import nbformat
 from myst_nb.ext.glue import extract_glue_data_cell
 from nbformat import v4
-from sphinx.util.docutils import docutils_namespace
 
 import simlib
 from press import Repository, frames, provenance, read_chapter
 from press.confirmation import Standing, Status
 from press.downloads import WIDTH, command, links, record_files, run_it, standalone
 from press.references import chapters_by_import
-from press.sphinx_extension import Frames, _append_box, _finish
+from press.sphinx_extension import _append_box, _finish
 
 BOOK = Repository.here()
 HEAD = """---
@@ -181,7 +179,7 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     notebook.parent.mkdir(parents=True)
     nbformat.write(executed(), notebook)
     (tmp_path / "book").mkdir()
-    (tmp_path / "_toc.yml").write_text("root: book/core\n")
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/core\n")
     words = "Newer words, {glue:text}`error:.2f`.\n\n```{code-cell}\nglue(...)\n```\n"
     (tmp_path / "book/core.md").write_text(f"{HEAD}{words}")
     html = SimpleNamespace(format="html")
@@ -210,7 +208,8 @@ def test_functions_know_the_chapters_that_import_them(tmp_path):
     for name, code in chapters.items():
         text = f"```{{code-cell}} ipython3\n{code}\n```\n" if code else "Words.\n"
         (tmp_path / "book" / f"{name}.md").write_text(f"{HEAD}{text}", encoding="utf-8")
-    toc = "root: book/words\nchapters: [{file: book/one}, {file: book/two}]\n"
+    toc = "format: jb-book\nroot: book/words\n"
+    toc += "chapters: [{file: book/one}, {file: book/two}]\n"
     (tmp_path / "_toc.yml").write_text(toc, encoding="utf-8")
     assert chapters_by_import(Repository(tmp_path)) == {
         id(simlib.sicur): ["one", "two"],
@@ -236,36 +235,13 @@ def test_pictures_wait_under_a_slider_and_the_last_is_seen():
     assert frames(again, name="<landmarks>", alt='A "plain" square').data == page
 
 
-def built(folder, text):
-    """What Sphinx makes of a page with the directive `frames`, and what it warns of."""
-    from sphinx.application import Sphinx
-
-    pages = folder / "book"
-    pages.mkdir(parents=True)
-    (pages / "index.rst").write_text(f"A page\n======\n\n{text}", encoding="utf-8")
-    for name in ("10.webp", "9.webp", "other.png"):
-        (pages / "_static" / name).parent.mkdir(exist_ok=True)
-        (pages / "_static" / name).touch()
-    said = io.StringIO()
-    with docutils_namespace():
-        app = Sphinx(
-            folder, None, folder / "out", folder / "out", "html", status=None,
-            warning=said, confoverrides={"root_doc": "book/index"},
-        )  # fmt: skip
-        app.add_directive("frames", Frames, override=True)
-        app.build()
-    return (folder / "out/book/index.html").read_text(encoding="utf-8"), said.getvalue()
-
-
-def test_files_wait_under_a_slider_in_the_order_of_their_numbers(tmp_path):
-    page, said = built(
-        tmp_path, ".. frames:: *.webp\n   :slider: n\n   :alt: Dots\n\n   *Below.*\n"
-    )
-    assert said == ""
-    assert '<img src="../_static/10.webp" alt="Dots">' in page
-    assert '[["9", "../_static/9.webp"], ["10", "../_static/10.webp"]]' in page
-    assert "<em>Below.</em>" in page
-    _, said = built(
-        tmp_path / "again", ".. frames:: *.jpg\n   :slider: n\n   :alt: a\n"
-    )
-    assert "wants :slider:, :alt: and a pattern" in said
+def test_the_pictures_of_a_page_are_a_slider_that_needs_nothing_else():
+    """They are drawn by a script beside the book."""
+    page = (BOOK.book / "_static/landmarks.html").read_text(encoding="utf-8")
+    kept = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    labels, sources = zip(*json.loads(kept[1]), strict=True)
+    assert [*labels] == sorted(labels, key=int)
+    assert f'<img src="{sources[-1]}" alt="The Stanford bunny' in page
+    assert all(source.startswith("data:image/webp;base64,") for source in sources)
+    text = BOOK.source("geodesic_distances").read_text(encoding="utf-8")
+    assert ":file: _static/landmarks.html\n" in text

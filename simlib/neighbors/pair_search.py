@@ -34,7 +34,8 @@ from simlib.similarity.views import check_similarity
 __all__ = ["PairSearch"]
 
 START = 0.005  # of the pairs, at random and in whole columns at first, each,
-OF_LIMIT = 0.05  # or of the calls that are allowed, if that is less
+OF_LIMIT = 0.05  # or of the calls that are allowed, if that is less;
+COLUMN = 0.25  # of these: a companion is asked alone where a column takes more
 ROUND = 0.003  # of the pairs, in a round; at first and in a round at most
 EACH = 10  # for every item; but
 GROWTH = 0.1  # of those paid for, if that is more
@@ -131,7 +132,9 @@ class PairSearch:
 
     def reached(self, recall: float | None) -> bool:
         """Tell whether the search ended for another cause than the limit."""
-        return not self.spent if recall is None else self.promised() >= recall
+        if recall is None:
+            return not self.spent and (self.price <= self.paid.left or not self._left())
+        return self.promised() >= recall
 
     def _left(self) -> int:
         """Return how many pairs are not paid for."""
@@ -239,7 +242,9 @@ class PairSearch:
         n, paid = self.n, self.paid
         number = min(START * self.n_pairs, EACH * n, OF_LIMIT * paid.limit / self.price)
         number = max(20, int(number))
-        S = uniform(n, n, rng=self.rng)[: min(n, N_LANDMARKS, max(1, number // n))]
+        dear = self.cheap is not None and n * self.price > COLUMN * paid.limit
+        most = min(n, N_LANDMARKS, max(0 if dear else 1, number // n))
+        S = uniform(n, n, rng=self.rng)[:most]
         i, j = np.repeat(np.arange(n), S.size), np.tile(S, n)
         counts = paid.allowed(i, j)
         columns = merged(self.seen[:0], np.sort(self.numbers.of(i[counts], j[counts])))

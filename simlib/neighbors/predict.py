@@ -210,7 +210,7 @@ class PairPredictor(Predictor):
 class Strip(NamedTuple):
     """What is said of the candidates (b, w) of some items (b,)."""
 
-    rows: np.ndarray  # the items, consecutive ones
+    rows: np.ndarray  # the items
     columns: np.ndarray  # candidates
     itself: Any  # where an item is its own candidate
     paid: Any  # where it is paid for
@@ -257,8 +257,11 @@ class Listed:
         cheap = np.zeros((n, 0), np.int32)
         if companion is not None:
             cheap = companion.neighbors(m)
+        # Items with a candidate in common follow each other: what is said of it stays
+        # in the cache.
+        self._order = np.argsort(cheap.min(axis=1, initial=n), kind="stable")
         self._met, self._drawn = cheap.shape[1], cheap.shape[1] + met
-        self._rng = np.random.default_rng(0)
+        self._rng, self._turn = np.random.default_rng(0), 0
         size = (n, met + (m if companion is None else met))
         random = self._rng.integers(n, size=size, dtype=np.int32)
         self._columns = np.hstack([cheap, random], dtype=np.int32)
@@ -278,13 +281,14 @@ class Listed:
         w, (left, right) = self._columns.shape[1], predictor.factors()
         low, unit = predictor.unit()
         others = self._rng.permutation(paid.n)[:w]
-        for rows in strips(paid.n, w, CACHED):
+        self._turn += 1
+        for rows in (self._order[some] for some in strips(paid.n, w, CACHED)):
             best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
             self._draw(rows, others[best_of], known)
             met = self._columns[rows, self._met : self._drawn]
             met = products(left, right, rows, met)
             parts = (self._columns, self._met, met, graph, known)
-            shared, new = loops.meet(rows, *parts, left, right, unit, low)
+            shared, new = loops.meet(rows, *parts, left, right, unit, low, self._turn)
             a, places = new.nonzero()
             i, columns = rows[a], self._columns[rows]
             self._codes[i, places] = predictor.codes_at(i, columns[a, places])

@@ -116,15 +116,14 @@ def products(left, right, rows, columns):
 
 
 @compiled(fastmath=True)
-def meet(rows, columns, first, products, graph, paid, left, right, unit, low, turn):
+def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
     In rows of `columns` (n, w) some places from `first` on belong to the items that
     share most neighbours, among equals to those of large products of left (n, r) and
     right (n, r), less `low` times `unit`; those that stand there are given. Of the
-    graph and of what is paid for come the pointers and indices. Of those that share no
-    more than what stands there some are tried, others in every turn. Returns counts
-    (b, w), -1 of what is paid for or no candidate, and where a candidate is new.
+    graph and of what is paid for come the pointers and indices. Returns counts (b, w),
+    -1 of what is paid for or no candidate, and where a candidate is new.
     """
     n, w = columns.shape
     counts, touched = np.zeros(n, np.int32), np.empty(n, np.int32)
@@ -153,12 +152,8 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low, tu
                 if shared[a, c] >= 0:
                     scores[c - first] += unit * (products[a, c - first] - low)
         least = np.argmin(scores)
-        room = scores.size
-        for t in range(size):
-            q = touched[(t + turn * scores.size) % size]
-            more = counts[q] > max(0, scores[least])
-            if more or (counts[q] > 0 and room and counts[q] + 0.5 > scores[least]):
-                room -= not more
+        for q in touched[:size]:
+            if counts[q] > 0 and counts[q] + 0.5 > scores[least]:
                 total, other = np.float32(0), right[q]
                 if COMPILED:
                     for k in range(own.size):

@@ -261,7 +261,7 @@ class Listed:
         # in the cache.
         self._order = np.argsort(cheap.min(axis=1, initial=n), kind="stable")
         self._met, self._drawn = cheap.shape[1], cheap.shape[1] + met
-        self._rng, self._turn = np.random.default_rng(0), 0
+        self._rng = np.random.default_rng(0)
         size = (n, met + (m if companion is None else met))
         random = self._rng.integers(n, size=size, dtype=np.int32)
         self._columns = np.hstack([cheap, random], dtype=np.int32)
@@ -281,14 +281,13 @@ class Listed:
         w, (left, right) = self._columns.shape[1], predictor.factors()
         low, unit = predictor.unit()
         others = self._rng.permutation(paid.n)[:w]
-        self._turn += 1
         for rows in (self._order[some] for some in strips(paid.n, w, CACHED)):
             best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
             self._draw(rows, others[best_of], known)
             met = self._columns[rows, self._met : self._drawn]
             met = products(left, right, rows, met)
             parts = (self._columns, self._met, met, graph, known)
-            shared, new = loops.meet(rows, *parts, left, right, unit, low, self._turn)
+            shared, new = loops.meet(rows, *parts, left, right, unit, low)
             a, places = new.nonzero()
             i, columns = rows[a], self._columns[rows]
             self._codes[i, places] = predictor.codes_at(i, columns[a, places])

@@ -16,6 +16,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.approximation.tikhonov import tikhonov
+from simlib.landmarks import uniform
 from simlib.neighbors import loops
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.views import SimilarityMatrix
@@ -35,9 +36,8 @@ LEVELS = 2**16  # of the values that are told apart
 SAMPLE = 2**16  # pairs that tell the direction and the range
 ENTRIES_AT_ONCE = 2**22  # entries of the companion, or of a prediction
 N_LANDMARKS = 60  # of the companion's own approximation
-INDEXED = 15  # neighbours of each item in an index of pynndescent
-SELECTED, INDEX, SOUGHT = 45, 5e11, 2e6  # costs in multiplications: to rank an entry,
-# to compile and make an index, and of each item in it
+WHOLE = 20_000  # items, of which all are looked at for each
+SOUGHT, GROUP = 100, 250  # times m: among how many others; items in a group of these
 READ, TRIED = 64, 4  # values of a companion that are read for a candidate, and tried
 ENDS = 32  # items whose ends tell the direction
 
@@ -211,14 +211,12 @@ def strips(n: int, width: int, most: int = ENTRIES_AT_ONCE) -> Iterator[np.ndarr
 def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     """Return of each item about m others with the largest ``(z_i * signs) @ z_j``.
 
-    By blocks of all, or, where that takes longer, by an index of pynndescent.
+    Of few items by blocks of all, else those among the groups nearest to its own.
     """
     Z = np.asarray(Z, np.float32)
-    queries, (n, d) = Z * signs.astype(np.float32), Z.shape
-    if n * n * (d + SELECTED) > INDEX + n * SOUGHT:
-        found = _indexed(Z, queries, m + 1)
-        if found is not None:
-            return np.where(found < 0, np.arange(n)[:, None], found)
+    queries, n = Z * signs.astype(np.float32), len(Z)
+    if n > max(WHOLE, SOUGHT * m):
+        return _grouped(Z, queries, m)
     found = np.empty((n, m), np.int32)
     for rows in strips(n, n):
         found[rows] = _largest(queries[rows] @ Z.T, m, rows)
@@ -231,19 +229,49 @@ def _largest(values: np.ndarray, m: int, itself: np.ndarray) -> np.ndarray:
     return np.argpartition(values, -m, axis=1)[:, -m:]
 
 
-def _indexed(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray | None:
-    """Return neighbours by an index, on vectors of one length; None without one."""
-    try:
-        from pynndescent import NNDescent
-    except ImportError:
-        return None
-    squares = np.einsum("ij,ij->i", Z, Z)
+def _grouped(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray:
+    """Return neighbours among the groups whose centres are nearest to the query's.
+
+    On vectors of one length, so that the nearest are those of the largest products.
+    """
+    squares, n = np.einsum("ij,ij->i", Z, Z), len(Z)
+    length = np.sqrt(squares.max())
     last = np.sqrt(np.maximum(squares.max() - squares, 0))
     points = np.hstack([Z, last[:, None]])
-    queries = np.hstack([queries, np.zeros((len(Z), 1), np.float32)])
-    # A short list for each item in the index; a search for the length wanted.
-    index = NNDescent(points, n_neighbors=INDEXED, random_state=0)
-    return index.query(queries, k=m, epsilon=0.1)[0]
+    queries = np.hstack([queries, np.zeros((n, 1), np.float32)])
+    centres = points[uniform(n, n // GROUP, rng=0)]
+    for _ in range(2):  # steps of k-means
+        nearest, sums = _groups(points, centres), np.zeros_like(centres)
+        np.add.at(sums, nearest, points)
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        centres = length * sums / np.where(norms > 0, norms, 1)
+    members = _members(_groups(points, centres), len(centres))
+    sizes = np.array([some.size for some in members])
+    found = np.empty((n, m), np.int32)
+    for asking in _members(_groups(queries, centres), len(centres)):
+        if asking.size:
+            order = np.argsort(-(centres @ queries[asking].mean(axis=0)), kind="stable")
+            few = np.searchsorted(np.cumsum(sizes[order]), min(SOUGHT * m, n)) + 1
+            others = np.concatenate([members[group] for group in order[:few]])
+            others = others[: 2 * SOUGHT * m]  # of many equal items these will do
+            for part in strips(asking.size, others.size):
+                rows = asking[part]
+                values = queries[rows] @ points[others].T
+                values[rows[:, None] == others] = -np.inf
+                found[rows] = others[np.argpartition(values, -m, axis=1)[:, -m:]]
+    return found
+
+
+def _groups(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Return of each point the centre of the largest product."""
+    parts = strips(len(points), len(centres))
+    return np.concatenate([(points[k] @ centres.T).argmax(axis=1) for k in parts])
+
+
+def _members(groups: np.ndarray, number: int) -> list[np.ndarray]:
+    """Return who is in each of so many groups."""
+    order = np.argsort(groups, kind="stable")
+    return np.split(order, np.searchsorted(groups[order], np.arange(1, number)))
 
 
 def best(scores: np.ndarray, keep: int) -> np.ndarray:

@@ -33,7 +33,7 @@ def first(
     top = np.take_along_axis(scores, places, axis=1)
     rows, ranks = good.nonzero()
     if paid.size:
-        ranks = ranks + loops.overtaken(top, indptr - indptr[0], paid)[good]
+        ranks = ranks + loops.overtaken(top, indptr, paid)[good]
     return rows, places[good], ranks
 
 

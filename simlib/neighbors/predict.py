@@ -210,7 +210,7 @@ class PairPredictor(Predictor):
 class Strip(NamedTuple):
     """What is said of the candidates (b, w) of some items (b,)."""
 
-    rows: np.ndarray  # the items, consecutive ones
+    rows: np.ndarray  # the items
     columns: np.ndarray  # candidates
     itself: Any  # where an item is its own candidate
     paid: Any  # where it is paid for
@@ -257,6 +257,9 @@ class Listed:
         cheap = np.zeros((n, 0), np.int32)
         if companion is not None:
             cheap = companion.neighbors(m)
+        # Items with a candidate in common follow each other: what is said of it stays
+        # in the cache.
+        self._order = np.argsort(cheap.min(axis=1, initial=n), kind="stable")
         self._met, self._drawn = cheap.shape[1], cheap.shape[1] + met
         self._rng = np.random.default_rng(0)
         size = (n, met + (m if companion is None else met))
@@ -278,7 +281,7 @@ class Listed:
         w, (left, right) = self._columns.shape[1], predictor.factors()
         low, unit = predictor.unit()
         others = self._rng.permutation(paid.n)[:w]
-        for rows in strips(paid.n, w, CACHED):
+        for rows in (self._order[some] for some in strips(paid.n, w, CACHED)):
             best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
             self._draw(rows, others[best_of], known)
             met = self._columns[rows, self._met : self._drawn]

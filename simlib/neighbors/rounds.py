@@ -286,11 +286,9 @@ class Rounds:
         """Return the pairs of a strip that come first by one prediction."""
         score[strip.itself] = score[strip.paid] = -np.inf
         keep = min(ceil(4 * number / self.n) + 4, score.shape[1])
-        all_paid, rows = self.paid.numbers, strip.rows
-        lines = all_paid.indptr[rows[0] : rows[-1] + 2]
-        of_rows = all_paid.data[lines[0] : lines[-1]] - 1
-        scores = paid[of_rows] if paid.size else paid
-        a, places, ranks = first(score, keep, lines, scores)
+        rows, all_paid = strip.rows, self.paid.numbers[strip.rows]
+        scores = paid[all_paid.data - 1] if paid.size else paid
+        a, places, ranks = first(score, keep, all_paid.indptr, scores)
         i, j = rows[a], strip.columns[a, places].astype(np.int64)
         keys = np.minimum(i, j) * self.n + np.maximum(i, j)
         return keys, ranks, score[a, places]

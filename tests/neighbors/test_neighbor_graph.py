@@ -1,7 +1,5 @@
 """The nearest items of every item: graph, certain ones, contenders."""
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import kneighbors_graph
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
+from simlib.neighbors import cheap as companions
 from simlib.neighbors import loops, nearest, pairs_above, predict, rounds
 from simlib.neighbors.cheap import (
     Calibrated,
@@ -243,7 +242,6 @@ def paid_for(K, k, *, sign=1, share=0.2):
 @pytest.mark.parametrize("companion", [True, False])
 def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     """Where the lists hold all: the entries of every strip are those of the whole."""
-    monkeypatch.setitem(sys.modules, "pynndescent", None)
     monkeypatch.setattr(predict, "strips", lambda n, w, *_: strips(n, w, 60 * 7))
     X = points(60)
     cheap = None
@@ -317,20 +315,25 @@ def test_a_hundred_thousand_items():
     np.testing.assert_allclose(graph.values[rows], values, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "library", [pytest.param("pynndescent", marks=pytest.mark.slow), None]
-)
-def test_lists_of_candidates(library, monkeypatch):
-    if library is None:
-        monkeypatch.setitem(sys.modules, "pynndescent", None)
-    else:
-        pytest.importorskip(library)
-    Z, signs = points(300, 5), np.array([1, 1, -1, 1, 1])
-    lists = neighbor_lists(Z, signs, 20)
+@pytest.mark.parametrize("copies", [1, 40])
+@pytest.mark.parametrize("sought", [2, 10])
+def test_lists_of_candidates(sought, copies, monkeypatch):
+    """Of all, or among groups; where half are equal too."""
+    monkeypatch.setattr(companions, "WHOLE", 10)
+    monkeypatch.setattr(companions, "SOUGHT", sought)
+    monkeypatch.setattr(companions, "GROUP", 10)
+    Z, signs = points(400, 5), np.array([1, 1, -1, 1, 1])
+    Z[:copies] = Z[0]
+    n, m = len(Z), 20
+    lists = neighbor_lists(Z, signs, m)
+    assert lists.shape == (n, m)
+    assert all(np.unique(row).size == m for row in lists)
+    assert not (lists == np.arange(n)[:, None]).any()
     scores = (Z * signs) @ Z.T
-    best = np.argsort(-scores, axis=1)[:, :20]
-    hits = [np.isin(best[i], lists[i]).mean() for i in range(300)]
-    assert np.mean(hits) > 0.9
+    np.fill_diagonal(scores, -np.inf)
+    least = -np.sort(-scores, axis=1)[:, m - 1, None]
+    hits = (np.take_along_axis(scores, lists, axis=1) >= least - 1e-6).mean()
+    assert hits > (0.9 if sought == 10 else 0.4)
 
 
 def test_division_of_the_calls():

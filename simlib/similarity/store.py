@@ -16,6 +16,7 @@ import shutil
 import sqlite3
 import sys
 import warnings
+import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,9 +76,6 @@ class Store:
     StoreError says that, or that the file is none, in use, or of another format.
     """
 
-    _connection: sqlite3.Connection | None = None
-    _hold: Hold | None = None
-
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, str]):
         self.path = Path(os.path.realpath(path))  # a link stays one
         self.pending: list[Record] = []
@@ -88,9 +86,8 @@ class Store:
                 raise StoreError(
                     f"{place} is read-only: a store is opened for writing."
                 )
-        self._connection = opened(self.path)
+        self._open()
         try:
-            self._hold = Hold(self.path)
             with told(self.path):
                 if is_store(self._connection, self.path):
                     found = manifest_of(self._connection, self.path)
@@ -101,12 +98,16 @@ class Store:
             self._release()
             raise
 
-    def __del__(self) -> None:
-        """Let go of the file, which SQLite does not before garbage is collected."""
-        if self._connection is not None and self.is_open:
-            with contextlib.suppress(Exception):
-                self.flush()
-            self._release()
+    def _open(self) -> None:
+        """Open the file, until this object or the process ends."""
+        self._connection = connection = opened(self.path)
+        try:
+            self._hold = Hold(self.path)
+        except BaseException:
+            connection.close()
+            raise
+        rest = (self._hold, self.pending, self._dtype, self._process)
+        self._release = weakref.finalize(self, _release, connection, *rest)
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         return type(None), ()  # only the process that opened it writes
@@ -114,7 +115,7 @@ class Store:
     @property
     def is_open(self) -> bool:
         """Whether this is the process that opened the file, and has not closed it."""
-        return self._connection is not None and os.getpid() == self._process
+        return self._release.alive and os.getpid() == self._process
 
     def hand(self, record: Record) -> None:
         """Take a finished request, to be written by `flush`."""
@@ -127,21 +128,17 @@ class Store:
 
         Raises StoreError where the file cannot be written; what is pending stays so.
         """
-        if self.is_open and not (self._hold and self._hold.stands()):
+        if self.is_open and not self._hold.stands():
             raise StoreError(
                 f"{self.path} is gone, or is another file: it was moved, deleted or "
                 "replaced while it was open. Put it back, or hand what known() yields "
                 f"to tell() of a Similarity with another store. {self._kept()}"
             )
         while self.pending and self.is_open:
-            assert self._connection is not None
-            row = self._row(self.pending[0])
             try:
-                with self._connection as transaction:
-                    transaction.execute(INSERT, row)
+                _write(self._connection, self.pending, self._dtype)
             except sqlite3.Error as error:
                 raise self._unwritten(error) from error
-            del self.pending[0]
 
     def close(self) -> None:
         """Write what is pending, and let go of the file; on StoreError it stays."""
@@ -150,21 +147,12 @@ class Store:
         if self.is_open:
             self._release()
 
-    def _release(self) -> None:
-        """Close the file."""
-        if self._connection is not None:
-            self._connection.close()
-        if self._hold is not None:
-            self._hold.release()
-        self._connection = self._hold = None
-
     def records(self) -> list[Record]:
         """Return what the file holds, and mend it if it is damaged."""
         with told(self.path):
             return self._records()
 
     def _records(self) -> list[Record]:
-        assert self._connection is not None
         rows, lost, torn = rows_of(self._connection, self.path)
         records = [record_of(row, ID, self._dtype) for row in rows]
         whole = [record for record in records if record is not None]
@@ -184,7 +172,6 @@ class Store:
 
     def _rescue(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Put a new file with what can be read in the place of a damaged one."""
-        assert self._connection is not None
         manifest = manifest_of(self._connection, self.path)
         aside = _aside(self.path)
         fresh = self.path.with_name(self.path.name + ".rescued")
@@ -202,15 +189,7 @@ class Store:
             shutil.copyfile(self.path, aside)
         os.replace(fresh, self.path)
         self._release()
-        self._connection = opened(self.path)
-        self._hold = Hold(self.path)
-
-    def _row(self, record: Record) -> tuple[Any, ...]:
-        """Return a record as it stands in the file."""
-        i, j = (items.astype(ID).tobytes() for items in (record.i, record.j))
-        values = np.asarray(record.values, dtype=self._dtype).tobytes()
-        row = (int(record.grid), i, j, values)
-        return (*row, checksum_of(row))
+        self._open()
 
     def _unwritten(self, error: sqlite3.Error) -> StoreError:
         """Return the error for what could not be written."""
@@ -231,6 +210,35 @@ class Store:
             f"The last {count} values are finished and kept in memory; they are "
             "written with the next request that is asked, once that is possible."
         )
+
+
+def _write(
+    connection: sqlite3.Connection, pending: list[Record], dtype: np.dtype
+) -> None:
+    """Write the first of the requests that are pending."""
+    record = pending[0]
+    i, j = (items.astype(ID).tobytes() for items in (record.i, record.j))
+    values = np.asarray(record.values, dtype=dtype).tobytes()
+    row = (int(record.grid), i, j, values)
+    with connection as transaction:
+        transaction.execute(INSERT, (*row, checksum_of(row)))
+    del pending[0]
+
+
+def _release(
+    connection: sqlite3.Connection,
+    hold: Hold,
+    pending: list[Record],
+    dtype: np.dtype,
+    process: int,
+) -> None:
+    """Write what is pending, if that can be done, and let go of the file."""
+    if os.getpid() == process:
+        with contextlib.suppress(Exception):
+            while pending and hold.stands():
+                _write(connection, pending, dtype)
+        connection.close()
+        hold.release()
 
 
 def _cut(record: Record) -> list[Record]:

@@ -105,11 +105,10 @@ class Hold:
     process has on it, but not this one, of an open file description.
     """
 
-    _file: int | None = None
-
     def __init__(self, path: Path):
         self._path = path
         self._file = os.open(path, os.O_RDWR)
+        self.release = weakref.finalize(self, os.close, self._file)
         _holds.add(self)
         if OPEN_FILE_LOCK is not None:
             lock = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, HELD, 1, 0)
@@ -120,22 +119,12 @@ class Hold:
             except OSError:  # not every file system has such locks
                 pass
 
-    def __del__(self) -> None:
-        self.release()
-
     def stands(self) -> bool:
         """Tell whether the file is where it was opened."""
-        assert self._file is not None
         try:
             return os.path.samestat(os.stat(self._path), os.fstat(self._file))
         except OSError:
             return False
-
-    def release(self) -> None:
-        """Let go of the file, after SQLite, whose lock goes with it."""
-        if self._file is not None:
-            file, self._file = self._file, None
-            os.close(file)
 
 
 _holds: weakref.WeakSet[Hold] = weakref.WeakSet()

@@ -110,6 +110,16 @@ class Evaluator:
         share = LARGEST if workers == 1 else max(1, total // (8 * workers))
         return lambda: min(self.pace.size, share)
 
+    def _sent(self, request: Request, workers: int) -> tuple[Any, ...]:
+        """Return items and, where each is sent once to others, the places of pairs."""
+        if self.batch == "block":
+            return request.i, request.j, None
+        if workers == 1:
+            return *request.pairs(), None
+        sides = (np.unique(side, return_inverse=True) for side in request.pairs())
+        (i, a), (j, b) = sides
+        return i, j, (a.astype(np.uint32), b.astype(np.uint32))
+
     def run(
         self,
         requests: Callable[[int], Iterator[Request]],
@@ -136,12 +146,7 @@ class Evaluator:
             for number, request in enumerate(every()):
                 if failures:
                     return
-                i, j = (request.i, request.j) if grids else request.pairs()
-                places = None
-                if not grids and workers > 1:  # an item is sent once
-                    i, a = np.unique(i, return_inverse=True)
-                    j, b = np.unique(j, return_inverse=True)
-                    places = a.astype(np.uint32), b.astype(np.uint32)
+                i, j, places = self._sent(request, workers)
                 try:
                     xs, ys = fetch_x(i), fetch_y(j)
                 except Exception as error:  # raised here, joblib would wait for ever

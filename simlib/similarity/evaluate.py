@@ -74,7 +74,7 @@ class Evaluator:
         self.function, self.batch, self.batch_size = function, batch, batch_size
         self.n_jobs, self.progress = n_jobs, progress
         self.pace = Pace(1 if batch is None else 16)
-        self.symmetry = SymmetryCheck(check_symmetry and batch != "block")
+        self.symmetry = SymmetryCheck(check_symmetry, grids=batch == "block")
 
     def requests(self, block: Rectangle, total: int, workers: int) -> Iterator[Request]:
         """Cut what is missing of a block into requests."""
@@ -182,8 +182,8 @@ class Evaluator:
                         raise failure  # KeyboardInterrupt and the like
                     elif not grids:
                         self.pace.measured(request.size, seconds)
-                        if fetch is None:
-                            self.symmetry.see(request, values)
+                    if failure is None and fetch is None:
+                        self.symmetry.see(request, values)
                 finally:  # or their traceback would keep `out` alive
                     error = failure = None
         if failures:

@@ -90,8 +90,8 @@ class Similarity(SimilarityMatrix):
         many as take about a second. Not with ``batch="block"``.
     check_symmetry : bool, default=True
         Ask 1 in 50 of the pairs that were evaluated, 24 in all, in the other order too,
-        and warn where the two differ by more than 1 % of the largest; of blocks compare
-        the halves of the tiles on the diagonal.
+        and warn where the two differ by more than 1 % of the largest; of blocks those
+        of single lines, as searches ask, and the halves of tiles on the diagonal.
     store : str or path, optional
         An SQLite file, made if it is not there, that keeps each finished request for
         the next process. It knows items by hashes of them, in another order or number

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import Similarity
 from simlib.datasets import bundled_words
+from simlib.neighbors import nearest
 from support.functions import Mishap, Oracle, make, matrix
 
 
@@ -49,6 +50,18 @@ def test_a_function_that_is_not_symmetric_is_told(batch, n_jobs):
     assert columns[i, j] == matching(texts[i], texts[j])
     assert sim.calls == 80 * 81 / 2
     assert pairs_asked <= sim.checks <= 24
+
+
+def test_blocks_of_single_lines_are_asked_in_both_orders():
+    """As searches ask; a block on the diagonal is compared with its own transpose."""
+    K = matrix(80, symmetric=False)
+    sim = Similarity(range(80), lambda x, y: K[np.ix_(x, y)], batch="block")
+    with pytest.warns(UserWarning, match="asked in both orders 1 differ"):
+        sim.pairs(np.zeros(60, int), np.arange(10, 70))
+    assert (sim.calls, sim.checks) == (60, 1)
+    _, _, sim = make(80, batch="block")
+    nearest(sim, 3, limit=1500, rng=0)
+    assert 10 < sim.checks <= 24
 
 
 def test_checks_are_few_and_counted_apart():

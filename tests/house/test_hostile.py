@@ -532,7 +532,8 @@ def test_every_public_name_is_in_the_table_or_says_why_not():
         nothing_to_give = path.rpartition(".")[2].startswith("bundled_")
         if callable(value) and not (error or nothing_to_give):
             names.add(path.rpartition(".")[2])
-    assert not names - set(TABLE) - set(EXCLUDED)
+    missing = sorted(names - set(TABLE) - set(EXCLUDED))
+    assert not missing, f"no row in {__file__}: {missing}"
     assert not set(EXCLUDED) - names
 
 

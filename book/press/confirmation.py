@@ -154,10 +154,11 @@ def standing(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Standing
 def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> list[str]:
     """Return what has changed and decides in the full run, not in the short one.
 
-    These are changed units that ran in one of the two alone; units that did, under a
-    condition with a value that has changed, or with a name that a changed unit gives a
-    size to; and new blocks which the short run passes by, where a condition compares
-    sizes, and in the chapter whatever the condition is: parameters decide there.
+    These are changed units that ran in the full run alone; units that ran in one of the
+    two alone, under a condition with a value that has changed, or with a name that a
+    changed unit gives a size to; and new blocks which the short run passes by, where a
+    condition compares sizes, and in the chapter whatever the condition is: parameters
+    decide there.
     """
     changed = {
         (path, name): code[path][name]
@@ -167,10 +168,11 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     units = {unit: checkout.unit(*unit) or _GONE for unit in _ran(record) | _ran(probe)}
     values = {name for path, name in changed if units[path, name].is_value}
     values = values.union(*(units[unit].sizes for unit in changed))
+    alone = changed.keys() & (_ran(record) - _ran(probe))
     found = {
         unit
         for unit in _ran(record) ^ _ran(probe)
-        if (unit in changed and changed[unit] not in checkout.like(*unit))
+        if (unit in alone and changed[unit] not in checkout.like(*unit))
         or values & {name.removeprefix(".") for name in units[unit].decided}
     }
     both = [*_units(record), *_units(probe)]

@@ -74,7 +74,7 @@ class Evaluator:
         self.function, self.batch, self.batch_size = function, batch, batch_size
         self.n_jobs, self.progress = n_jobs, progress
         self.pace = Pace(1 if batch is None else 16)
-        self.symmetry = SymmetryCheck(check_symmetry, grids=batch == "block")
+        self.symmetry = SymmetryCheck(check_symmetry)
 
     def requests(self, block: Rectangle, total: int, workers: int) -> Iterator[Request]:
         """Cut what is missing of a block into requests."""
@@ -110,6 +110,17 @@ class Evaluator:
         share = LARGEST if workers == 1 else max(1, total // (8 * workers))
         return lambda: min(self.pace.size, share)
 
+    def _asked_back(self) -> Iterator[Request]:
+        """Yield pairs to be asked in the other order, of blocks each by itself."""
+        for pairs in self.symmetry.due():
+            assert pairs.known is not None
+            if self.batch != "block":
+                yield pairs
+                continue
+            for k in range(pairs.size):
+                i, j, known = (x[k : k + 1] for x in (pairs.i, pairs.j, pairs.known))
+                yield Request(i, j, (), grid=True, known=known)
+
     def _sent(self, request: Request, workers: int) -> tuple[Any, ...]:
         """Return items and, where each is sent once to others, the places of pairs."""
         if self.batch == "block":
@@ -140,7 +151,7 @@ class Evaluator:
         def every() -> Iterator[Request]:
             for request in requests(workers):
                 yield request
-                yield from self.symmetry.due() if fetch is None else ()
+                yield from self._asked_back() if fetch is None else ()
 
         def calls() -> Iterator[tuple[Any, ...]]:
             for number, request in enumerate(every()):
@@ -182,7 +193,8 @@ class Evaluator:
                         raise failure  # KeyboardInterrupt and the like
                     elif not grids:
                         self.pace.measured(request.size, seconds)
-                    if failure is None and fetch is None:
+                    # Tiles on the diagonal tell of the blocks that are no lines.
+                    if failure is fetch is None and (not grids or 1 in request.shape):
                         self.symmetry.see(request, values)
                 finally:  # or their traceback would keep `out` alive
                     error = failure = None

@@ -22,19 +22,14 @@ TOLERANCE = 0.01  # of the largest value, as between the halves of a block
 class SymmetryCheck:
     """Pairs to be asked in the other order, at most `left` more, after `calls`."""
 
-    def __init__(self, on: bool, *, grids: bool = False):
-        self.calls, self.left, self._grids = 0, MOST if on else 0, grids
+    def __init__(self, on: bool):
+        self.calls, self.left = 0, MOST if on else 0
         self._seen, self._told = 0, False
         self._due: list[Request] = []
         self._values = np.zeros((2, 0))  # in the one order and in the other
 
     def see(self, request: Request, values: np.ndarray) -> None:
-        """Choose some of the pairs that were evaluated.
-
-        Of blocks those of single lines: tiles on the diagonal tell of the others.
-        """
-        if self._grids and (request.halves or 1 not in request.shape):
-            return
+        """Choose some of the pairs that were evaluated."""
         self._seen += values.size
         number = min(self.left, self._seen // SHARE - (MOST - self.left))
         if number > 0:
@@ -44,18 +39,7 @@ class SymmetryCheck:
             self.left -= some.size
             if some.size:
                 known = values.ravel()[some]
-                self._due += self._asked_back(j[some], i[some], known)
-
-    def _asked_back(
-        self, i: np.ndarray, j: np.ndarray, known: np.ndarray
-    ) -> list[Request]:
-        """Return requests for pairs, each a block of its own where it has to be."""
-        if not self._grids:
-            return [Request(i, j, (), known=known)]
-        return [
-            Request(i[k : k + 1], j[k : k + 1], (), grid=True, known=known[k : k + 1])
-            for k in range(i.size)
-        ]
+                self._due.append(Request(j[some], i[some], (), known=known))
 
     def due(self) -> Iterator[Request]:
         """Yield what is to be asked now."""

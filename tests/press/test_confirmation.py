@@ -232,6 +232,16 @@ def test_what_only_the_full_run_reaches_is_not_confirmed(book, file, old, new, t
     assert found.told == f"only the full run reaches what changed in {place}"
 
 
+def test_what_the_short_run_alone_reaches_decides_nothing(book):
+    path = book.root / "tiny/study.py"
+    then = Source(path.read_bytes(), "tiny/study.py")
+    ran = {"tiny/study.py": then.hashes}
+    did_not = {"tiny/study.py": then.hashes | {"in_blocks": "-"}}
+    edit(path, "    return double(n)\n\n", "    return double(n) + 0\n\n")
+    assert unreached(did_not, ran, {}, Checkout(book)) == []
+    assert unreached(ran, did_not, {}, Checkout(book)) == ["tiny/study.py:in_blocks"]
+
+
 @pytest.mark.parametrize(
     ("switch", "old", "new"),
     [

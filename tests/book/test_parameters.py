@@ -52,10 +52,13 @@ def executed(page, values, folder):
     target = folder / f"{page}.ipynb"
     command = ["papermill", str(BOOK.source(page)), str(target), "--cwd", str(folder)]
     options = ["-y", json.dumps(values), "--execution-timeout", "120"]
-    run = subprocess.run(
-        [sys.executable, "-m", *command, *options, "--no-progress-bar"],
-        env=reader(folder), cwd=folder, timeout=300, capture_output=True, text=True,
-    )  # fmt: skip
+    for _ in range(3):  # kernels that start at once may choose the same ports
+        run = subprocess.run(
+            [sys.executable, "-m", *command, *options, "--no-progress-bar"],
+            env=reader(folder), cwd=folder, timeout=300, capture_output=True, text=True,
+        )  # fmt: skip
+        if "Kernel died before replying to kernel_info" not in run.stderr:
+            break
     if run.returncode:
         return plain(run.stderr)
     cells = code_cells(nbformat.read(target, as_version=4))

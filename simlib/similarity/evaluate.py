@@ -193,8 +193,9 @@ class Evaluator:
                         raise failure  # KeyboardInterrupt and the like
                     elif not grids:
                         self.pace.measured(request.size, seconds)
-                    # Tiles on the diagonal tell of the blocks that are no lines.
-                    if failure is fetch is None and (not grids or 1 in request.shape):
+                    # Blocks that are no lines have tiles on the diagonal to tell.
+                    told = not grids or 1 in request.shape
+                    if failure is None and fetch is None and told:
                         self.symmetry.see(request, values)
                 finally:  # or their traceback would keep `out` alive
                     error = failure = None

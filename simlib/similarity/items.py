@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Set, ValuesView
 from functools import partial
 from typing import Any
 
@@ -21,11 +21,9 @@ def indexable(items: Any) -> Any:
             "pass [x]. The name of a file is not read: pass what it holds."
         )
     sized = hasattr(items, "shape") or hasattr(items, "__len__")
-    if type(items) is type({}.values()):
-        raise TypeError("Values of a dict have no numbers. Pass list(items).")
-    if isinstance(items, Mapping | Set) or not sized:
-        mapping = isinstance(items, Mapping)
-        lacks = "no numbers" if mapping else "no order" if sized else "no len()"
+    if isinstance(items, Mapping | Set | ValuesView) or not sized:
+        mapping, unordered = isinstance(items, Mapping), isinstance(items, Set)
+        lacks = "no order" if unordered else "no numbers" if sized else "no len()"
         raise TypeError(
             f"Items are a sequence or an array; a {type(items).__name__} has {lacks}. "
             f"Pass list(items{'.values()' if mapping else ''})."

@@ -44,6 +44,14 @@ def soup(vertices, faces):
     return vertices[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3)
 
 
+def opened(mesh):
+    """Along a seam, into halves, and between all triangles."""
+    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
+    yield along_a_seam()
+    yield cut_open(mesh.vertices, mesh.faces, half)
+    yield soup(mesh.vertices, mesh.faces)
+
+
 @pytest.mark.parametrize(
     ("vertices", "faces", "kind", "message"),
     [
@@ -63,12 +71,7 @@ def test_what_is_no_mesh(use, vertices, faces, kind, message):
 @pytest.mark.parametrize("use", IN_USE)
 def test_meshes_that_are_cut_open_are_named(use):
     mesh = bumpy_sphere(2)
-    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
-    for vertices, faces in (
-        along_a_seam(),
-        cut_open(mesh.vertices, mesh.faces, half),
-        soup(mesh.vertices, mesh.faces),
-    ):
+    for vertices, faces in opened(mesh):
         places = len(np.unique(vertices, axis=0))
         message = rf"{len(vertices)} vertices are at {places} places.*merge_vertices"
         with pytest.raises(ValueError, match=message):
@@ -83,13 +86,7 @@ def test_meshes_that_are_cut_open_are_named(use):
 def test_seams_that_rounding_opens_are_named(use, dtype):
     """And are closed by the tolerance that the message names."""
     turn, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))
-    mesh = bumpy_sphere(2)
-    half = mesh.vertices[mesh.faces].mean(axis=1)[:, 2] > 0
-    for vertices, faces in (
-        along_a_seam(),
-        cut_open(mesh.vertices, mesh.faces, half),
-        soup(mesh.vertices, mesh.faces),
-    ):
+    for vertices, faces in opened(bumpy_sphere(2)):
         places = len(np.unique(vertices, axis=0))
         noise = np.random.default_rng(0).uniform(-1, 1, vertices.shape)
         turned = vertices @ turn * 7 + np.finfo(dtype).eps * noise

@@ -76,11 +76,26 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
     return index.astype(np.intp, copy=False)
 
 
+def from_device(values: Any) -> Any:
+    """Return what NumPy can read, of tensors on a graphics card or in bfloat16, too."""
+    if isinstance(values, list | tuple) and hasattr(next(iter(values), None), "detach"):
+        return [from_device(value) for value in values]
+    if hasattr(values, "detach"):  # PyTorch
+        values = values.detach().cpu()
+        short = values.is_floating_point() and values.element_size() < 4
+        return (values.float() if short else values).numpy()
+    if hasattr(values, "__cuda_array_interface__") and hasattr(values, "get"):  # CuPy
+        return values.get()
+    if getattr(getattr(values, "dtype", None), "name", "") == "bfloat16":  # JAX
+        return np.asarray(values).astype(np.float32)
+    return values
+
+
 def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
     """Return a dense array of finite numbers, real ones unless `kinds` has a c."""
     if scipy.sparse.issparse(values):
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
-    values = np.asarray(values)
+    values = np.asarray(from_device(values))
     if values.dtype.kind == "O":
         with suppress(TypeError, ValueError, OverflowError):
             values = values.astype(float)

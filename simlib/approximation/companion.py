@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from simlib._checks import a_pair
+from simlib._checks import a_pair, from_device
 from simlib.lowrank.tall import inner_products, is_symmetric
 from simlib.similarity import Similarity
 from simlib.similarity.known import Extent
@@ -69,7 +69,10 @@ def _factor(cheap: Any, n: int, others: int) -> Any:
     """Return a factor of cheap similarities as an array or csr array."""
     try:
         Z = check_array(
-            cheap, accept_sparse="csr", dtype=[float, np.float32], input_name="cheap"
+            from_device(cheap),
+            accept_sparse="csr",
+            dtype=[float, np.float32],
+            input_name="cheap",
         )
     except (TypeError, ValueError) as error:
         raise ValueError(

@@ -90,6 +90,10 @@ def _number(value: Any) -> float:
     """Return one value as a float, if it is a real number."""
     if isinstance(value, str | bytes | np.complexfloating | np.timedelta64):
         raise TypeError(f"{value!r}, of type {type(value).__name__}, is no real number")
+    if hasattr(value, "reshape"):
+        value = unmasked(value)
+        if value.size == 1:  # of a model that was given a list of one pair
+            value = value.reshape(())
     return float(value)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from simlib._checks import from_device
+
 
 def indexable(items: Any) -> Any:
     """Return items that can be fetched by number; raise for what is none."""
@@ -126,4 +128,4 @@ def unmasked(values: Any) -> np.ndarray:
     if np.ma.isMaskedArray(values) and values.dtype.kind in "fiub":
         dtype = values.dtype if values.dtype.kind == "f" else float
         return np.ma.filled(values.astype(dtype), np.nan)
-    return np.asarray(values)
+    return np.asarray(from_device(values))

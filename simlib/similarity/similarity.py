@@ -71,7 +71,8 @@ class Similarity(SimilarityMatrix):
     batch : None, "pairs" or "block", default=None
         None: ``function(x, y) -> float``. "pairs": ``function(xs, ys) -> (m,)``, one
         value for each of m pairs, the form of a cross-encoder. "block":
-        ``function(xs, ys) -> (len(xs), len(ys))``, one matrix product.
+        ``function(xs, ys) -> (len(xs), len(ys))``, one matrix product. Answers may be
+        tensors of PyTorch, CuPy or JAX, on a graphics card, too.
     dtype : float32 or float64, default=float64
         Type in which values are kept.
     n_jobs : int, optional

@@ -10,17 +10,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_array, column_or_1d
 
-from simlib._checks import one_of, whole_number
+from simlib._checks import numbers, one_of, shaped, whole_number
 
-__all__ = [
-    "accuracy",
-    "f1",
-    "out_of_fold_decisions",
-    "pearson",
-    "spearman",
-]
+__all__ = ["accuracy", "f1", "out_of_fold_decisions", "pearson", "spearman"]
 
 
 def pearson(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
@@ -160,8 +153,9 @@ def out_of_fold_decisions(
     True
     """
     one_of(metric, ("accuracy", "f1"), "metric")
-    rows, given = _checked(scores, labels)
-    truth = _decided(given)
+    rows, given = _paired(np.atleast_2d(scores), labels)
+    rows = shaped(numbers(rows, "scores"), ("d", "m"), "scores")
+    truth = _decided(numbers(given, "labels"))
     n_splits, positive = whole_number(n_splits, "n_splits"), int(truth.sum())
     if not 2 <= n_splits <= min(positive, truth.size - positive):
         raise ValueError(
@@ -189,13 +183,13 @@ def _paired(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarra
 
 def _numbers(values: ArrayLike) -> np.ndarray:
     """Return an array of real numbers; texts have an order too, but another."""
-    numbers = np.asarray(values)
-    if numbers.dtype == object and not any(isinstance(x, str) for x in numbers.flat):
+    found = np.asarray(values)
+    if found.dtype == object and not any(isinstance(x, str) for x in found.flat):
         with suppress(TypeError, ValueError):
-            numbers = numbers.astype(float)
-    if numbers.dtype.kind not in "biuf":
+            found = found.astype(float)
+    if found.dtype.kind not in "biuf":
         raise ValueError(f"Scores, decisions and labels are numbers; got {values!r}.")
-    return numbers
+    return found
 
 
 def _decided(values: np.ndarray) -> np.ndarray:
@@ -234,19 +228,3 @@ def _best_thresholds(rows: np.ndarray, labels: np.ndarray, metric: str) -> np.nd
     above, below = (np.take_along_axis(ranked, best + k, axis=1) for k in (0, 1))
     middle = above / 2 + below / 2
     return np.minimum(middle, np.nextafter(above, -np.inf))[:, 0]  # it may round up
-
-
-def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return scores in rows, of as many pairs as there are labels."""
-    truth = np.asarray(check_array(labels, ensure_2d=False, input_name="labels"))
-    truth = column_or_1d(truth)
-    rows = np.asarray(scores)
-    rows = rows[None] if rows.ndim == 1 else rows
-    rows = check_array(
-        rows, dtype=[float, np.float32, bool], input_name="scores", order="C"
-    )
-    if rows.shape[1] != truth.size:
-        raise ValueError(
-            f"{truth.size} labels need as many scores; got {rows.shape[1]}."
-        )
-    return rows, truth

@@ -14,7 +14,6 @@ triangle inequality it is smaller.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +27,7 @@ from sklearn.base import (
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from simlib._checks import inside, whole_number
 from simlib.text.bags import common_exponent
 from simlib.text.wmd import (
     as_word_vectors,
@@ -189,12 +189,9 @@ class WordMoversEmbedding(
         return csr_array((bags.data, words, bags.indptr), shape), vectors.array[used]
 
     def _check_options(self) -> None:
-        for name in ("n_components", "max_length"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
-                raise ValueError(f"{name} must be a positive integer; got {value!r}.")
-        if not isinstance(self.gamma, Real) or not 0 < self.gamma < np.inf:
-            raise ValueError(f"gamma must be a positive number; got {self.gamma!r}.")
+        whole_number(self.n_components, "n_components", 1)
+        whole_number(self.max_length, "max_length", 1)
+        inside(self.gamma, "gamma", 0)
 
     @property
     def _n_features_out(self) -> int:

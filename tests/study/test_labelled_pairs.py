@@ -96,7 +96,7 @@ def test_all_rows_are_decided_as_each_alone():
     [
         ({"metric": "recall"}, "metric is one of"),
         ({"scores": SCORES[:, 1:]}, "as many scores"),
-        ({"scores": SCORES * np.nan}, "NaN"),
+        ({"scores": SCORES * np.nan}, "finite numbers; got nan"),
         ({"labels": np.arange(M)}, "true or false"),
         ({"labels": np.arange(M) < 3}, "folds"),
         ({"n_splits": 1}, "folds"),

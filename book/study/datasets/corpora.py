@@ -89,11 +89,7 @@ class Corpus:
     def take(self, indices: Sequence[int] | np.ndarray) -> Corpus:
         """Return some documents, by numbers or by a mask, with the same `n_dropped`.
 
-        Raises
-        ------
-        ValueError, IndexError
-            A mask of another length, numbers that are no integers, or that no document
-            has.
+        Others raise ValueError or IndexError.
         """
         indices = selection(indices, len(self.train), "Documents")
         return Corpus(
@@ -141,7 +137,7 @@ def load_twitter(vocabulary: Container[str] | None = None) -> Corpus:
     """Load the 3115 tweets as lists of words, punctuation deleted ("i'm" is "im").
 
     Three classes. The source has no split: 30 % at random, with seed 0 and before any
-    are dropped, are the test part.
+    are dropped, are the test part. Errors are those of `find`.
 
     Parameters
     ----------
@@ -151,11 +147,6 @@ def load_twitter(vocabulary: Container[str] | None = None) -> Corpus:
     Returns
     -------
     Corpus
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError
-        As `find`.
 
     Examples
     --------

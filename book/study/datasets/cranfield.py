@@ -55,10 +55,7 @@ class JudgedCollection:
     def take(self, queries: ArrayLike, documents: ArrayLike) -> JudgedCollection:
         """Return some queries and some documents, by their numbers or by masks.
 
-        Raises
-        ------
-        ValueError, IndexError
-            Neither numbers nor a mask of all; a number that none has.
+        Others raise ValueError or IndexError.
         """
         rows = selection(queries, len(self.queries), "Queries")
         columns = selection(documents, len(self.documents), "Documents")

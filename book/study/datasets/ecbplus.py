@@ -84,7 +84,8 @@ class Mentions:
 def load_ecbplus(kind: str = "event", split: str = "test") -> Mentions:
     """Load the gold `Mentions` of ECB+ in its validated sentences.
 
-    Source: Cybulska and Vossen (2014).
+    Source: Cybulska and Vossen (2014). Errors are those of `find`, and ValueError for
+    another kind or part.
 
     Parameters
     ----------
@@ -93,11 +94,6 @@ def load_ecbplus(kind: str = "event", split: str = "test") -> Mentions:
     split : {"train", "dev", "test"}
         25, 8 and 10 topics: 3808, 1245 and 1780 mentions of events, 4758, 1476 and 2055
         of entities.
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError, ValueError
-        As `find`; no such kind or part.
 
     Examples
     --------

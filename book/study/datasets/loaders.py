@@ -78,6 +78,8 @@ class CrossEncoderData:
 def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
     """Load word vectors.
 
+    Errors are those of `find`, and ValueError for another name.
+
     Parameters
     ----------
     name : {"glove-twitter-25", "wordbridge-300"}
@@ -88,11 +90,6 @@ def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
     -------
     WordVectors
         Of float32, shape (11705, 25) or (26725, 300).
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError, ValueError
-        As `find`; no such vectors.
 
     Examples
     --------
@@ -110,6 +107,8 @@ def load_word_vectors(name: str = "glove-twitter-25") -> WordVectors:
 def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
     """Load a stored cross-encoder matrix with its sentences and labelled pairs.
 
+    Errors are those of `find`, and ValueError for another name.
+
     Parameters
     ----------
     name : {"stsb", "mrpc", "rte"}
@@ -117,15 +116,6 @@ def load_cross_encoder(name: str, *, logits: bool = False) -> CrossEncoderData:
     logits : bool
         MRPC and RTE are stored as log-odds and by default returned as probabilities
         1 / (1 + exp(-x)); True returns them as stored. STS-B is a similarity as it is.
-
-    Returns
-    -------
-    CrossEncoderData
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError, ValueError
-        As `find`; no such matrix.
 
     Examples
     --------
@@ -199,20 +189,13 @@ def load_words() -> list[str]:
 def load_cortex(name: str = "fiducial") -> Mesh:
     """Load the cortex of a right hemisphere: a closed surface of genus 0, in mm.
 
+    Errors are those of `find`, and ValueError for another name.
+
     Parameters
     ----------
     name : {"fiducial", "white", "full"}
         7502 vertices halfway between the grey matter's outer and inner surface; 7502 on
         the inner one; all 151487 of "fiducial" before its decimation.
-
-    Returns
-    -------
-    Mesh
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError, ValueError
-        As `find`; no such surface.
 
     Examples
     --------
@@ -254,6 +237,9 @@ def load_bunny() -> Mesh:
 def load_road_graph(name: str = "new-york", *, weighted: bool = False) -> csr_array:
     """Load the roads of New York City, or of a state of which SNAP has them.
 
+    Errors are those of `find`, and ValueError for another name, or for lengths of
+    SNAP's.
+
     Parameters
     ----------
     name : {"new-york", "roadnet-ca", "roadnet-pa", "roadnet-tx"}
@@ -268,11 +254,6 @@ def load_road_graph(name: str = "new-york", *, weighted: bool = False) -> csr_ar
     -------
     csr_array of float64, shape (n, n)
         Symmetric: each edge is stored in both directions.
-
-    Raises
-    ------
-    DataNotFoundError, CorruptDataError, ValueError
-        As `find`; no such graph, or lengths where there are none.
 
     Examples
     --------

@@ -68,10 +68,7 @@ class Records:
     def take(self, indices: ArrayLike) -> Records:
         """Return some of the records, by numbers or by a mask.
 
-        Raises
-        ------
-        ValueError, IndexError
-            Neither numbers nor a mask of n; a number that no record has.
+        Others raise ValueError or IndexError.
         """
         rows = selection(indices, len(self.tables), "Records")
         return Records(

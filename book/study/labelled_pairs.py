@@ -205,11 +205,7 @@ def _decided(values: np.ndarray) -> np.ndarray:
 
 def _of_size_one(rows: np.ndarray) -> np.ndarray:
     """Return rows in units of their largest entries: squares stay in range."""
-    rows = rows.astype(float)
-    if not np.isfinite(rows).all():
-        raise ValueError(
-            "Scores and labels must be finite: leave out those that are not."
-        )
+    rows = numbers(rows, "Scores and labels").astype(float)
     largest = np.abs(rows).max(axis=-1, keepdims=True)
     return np.divide(rows, largest, out=np.zeros(rows.shape), where=largest > 0)
 

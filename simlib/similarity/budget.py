@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 from simlib._checks import most_calls
+
+Bar: TypeAlias = AbstractContextManager[Callable[..., object]]
 
 
 class SimilarityError(ValueError):
@@ -70,9 +72,8 @@ class Budget:
     @property
     def remaining(self) -> float:
         """Evaluations that may still be made."""
-        if self.limit is None:
-            return inf
-        return max(self.limit - self.calls - self.failed, 0)
+        limit = inf if self.limit is None else self.limit
+        return max(limit - self.calls - self.failed, 0)
 
     def hand_over(self, size: int) -> None:
         """Count so many evaluations as lost, until they are answered."""
@@ -104,6 +105,11 @@ class Budget:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_bar": None}
+
+
+def no_bar() -> Bar:
+    """Return what takes the place of a progress bar where none is shown."""
+    return nullcontext(lambda **_: None)
 
 
 def check_budget(needed: int, budget: Any) -> None:

@@ -14,10 +14,22 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Entries", "Extent", "Known", "grid", "look", "others", "shape_of", "shared"]
+__all__ = [
+    "Entries",
+    "Extent",
+    "Known",
+    "Places",
+    "grid",
+    "look",
+    "others",
+    "shape_of",
+    "shared",
+]
 
 Extent: TypeAlias = int | tuple[int, int]
 """The number of items of one collection, or those of the rows and of the columns."""
+Places: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Rows and columns of entries."""
 _Run: TypeAlias = tuple[np.ndarray, np.ndarray]
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Rows, columns and values; of a grid its sides."""
@@ -348,7 +360,7 @@ class Known:
             i, j = np.minimum(i, j), np.maximum(i, j)
         return i.astype(np.int64) * self.shape[1] + j
 
-    def pairs_of(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def pairs_of(self, keys: np.ndarray) -> Places:
         """Return the pairs (i, j) of such numbers."""
         return np.divmod(keys, self.shape[1])
 
@@ -378,12 +390,12 @@ def others(n: int, items: np.ndarray) -> np.ndarray:
     return np.delete(np.arange(n), items)
 
 
-def grid(i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def grid(i: np.ndarray, j: np.ndarray) -> Places:
     """Return the pairs of the grid of i and j, row by row."""
     return np.repeat(i, j.size), np.tile(j, i.size)
 
 
-def _crossed(length: int, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _crossed(length: int, lines: np.ndarray) -> Iterator[Places]:
     """Yield the places of whole lines, some items of all of them at a time."""
     step = max(1, LISTED // max(1, lines.size))
     for k in range(0, length if lines.size else 0, step):
@@ -391,9 +403,7 @@ def _crossed(length: int, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.nd
         yield grid(items, lines)
 
 
-def shared(
-    rows: np.ndarray, columns: np.ndarray, n: int
-) -> tuple[np.ndarray, np.ndarray]:
+def shared(rows: np.ndarray, columns: np.ndarray, n: int) -> Places:
     """Return where items that are rows and columns stand in the two, sorted by item."""
     if rows.size == n:
         order = np.argsort(columns)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from math import inf
-from typing import Any, NoReturn, Self, TypeAlias
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from simlib._checks import indices, one_collection, same_length
-from simlib.similarity.budget import SimilarityError, check_budget
+from simlib.similarity.budget import Bar, SimilarityError, check_budget, no_bar
 from simlib.similarity.items import unmasked
 from simlib.similarity.known import Entries, Extent, Known, shape_of
 from simlib.similarity.price import evaluations
@@ -21,17 +20,10 @@ from simlib.similarity.source import Source
 
 __all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
 
-Bar: TypeAlias = AbstractContextManager[Callable[..., object]]
-
 ONE_SIDED = (
     "row_landmarks are for a similarity that is not symmetric: this one is the same "
     "from the landmarks as to them."
 )
-
-
-def no_bar() -> Bar:
-    """Return what takes the place of a progress bar where none is shown."""
-    return nullcontext(lambda **_: None)
 
 
 class SimilarityMatrix(Source):
@@ -80,9 +72,8 @@ class SimilarityMatrix(Source):
     @property
     def remaining(self) -> float:
         """Evaluations that `limit` leaves; infinity without one."""
-        return (
-            inf if self.limit is None else max(self.limit - self.calls - self.failed, 0)
-        )
+        limit = inf if self.limit is None else self.limit
+        return max(limit - self.calls - self.failed, 0)
 
     @abstractmethod
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
@@ -151,7 +142,10 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def blank(self) -> SimilarityMatrix:
-        """Return a similarity that knows nothing yet, on the same counter and limit."""
+        """Return a similarity that knows nothing yet, on the same counter and limit.
+
+        For passes over the matrix whose values are not worth their memory.
+        """
 
     @abstractmethod
     def fork(self, *, limit: float | None = None) -> SimilarityMatrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from math import inf
 from typing import Any, TypeAlias
@@ -39,12 +39,12 @@ class Lock:
 class Budget:
     """How many evaluations were made, how many were lost, and how many may be made."""
 
-    def __init__(self, limit: float | None):
+    def __init__(self, limit: float | None, *, progress: bool = False):
         # Requests begin in one thread, or more, and their answers come in another.
         self._lock = Lock()
         self._begun = 0
         self._got = (0, 0)  # values; evaluations that are no longer awaited or lost
-        self.limit = limit
+        self.limit, self.progress = limit, progress
         self._bar: Any = None
 
     @property
@@ -90,7 +90,10 @@ class Budget:
 
     @contextmanager
     def bar(self, total: float | None) -> Iterator[Callable[..., object]]:
-        """Show what is counted inside on one progress bar, the outermost."""
+        """Show what is counted inside on one progress bar, the outermost, if any."""
+        if not self.progress or total == 0:
+            yield lambda **_: None
+            return
         if (outer := self._bar) is not None:
             yield partial(outer.set_postfix, refresh=False)
             return
@@ -105,11 +108,6 @@ class Budget:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_bar": None}
-
-
-def no_bar() -> Bar:
-    """Return what takes the place of a progress bar where none is shown."""
-    return nullcontext(lambda **_: None)
 
 
 def check_budget(needed: int, budget: Any) -> None:

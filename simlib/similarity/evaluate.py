@@ -16,13 +16,7 @@ import joblib
 import numpy as np
 
 from simlib._checks import whole_number
-from simlib.similarity.budget import (
-    AsymmetryError,
-    Bar,
-    Budget,
-    SimilarityError,
-    no_bar,
-)
+from simlib.similarity.budget import AsymmetryError, Budget, SimilarityError
 from simlib.similarity.call import call, call_there, is_async
 from simlib.similarity.items import check_alike, some_of
 from simlib.similarity.requests import Rectangle, Request
@@ -72,7 +66,6 @@ class Evaluator:
         *,
         batch_size: int | None,
         n_jobs: int | None,
-        progress: bool,
         check_symmetry: bool,
     ):
         if batch_size is not None:
@@ -86,8 +79,7 @@ class Evaluator:
         self.form = "items {} and {}" if columns is None else "row {} and column {}"
         self.of_items = True  # of the matrix, both of a pair
         self.function, self.batch, self.batch_size = function, batch, batch_size
-        self.n_jobs, self.progress = n_jobs, progress
-        self.pace = Pace(1 if batch is None else 16)
+        self.n_jobs, self.pace = n_jobs, Pace(1 if batch is None else 16)
         self.symmetry = SymmetryCheck(check_symmetry, grids=batch == "block")
 
     def of_new(self, new_items: Any, side: int) -> Evaluator:
@@ -101,10 +93,6 @@ class Evaluator:
         new.collections[side] = new_items
         new.symmetry = SymmetryCheck(False, grids=False)
         return new
-
-    def bar(self, budget: Budget, total: float | None) -> Bar:
-        """Return the progress bar of a budget, if one is to be shown."""
-        return budget.bar(total) if self.progress else no_bar()
 
     def requests(self, block: Rectangle, total: int) -> Iterator[Request]:
         """Cut what is missing of a block into requests."""

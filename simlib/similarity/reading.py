@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib.similarity.budget import Budget, check_budget, no_bar
+from simlib.similarity.budget import Budget, check_budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.items import count
 from simlib.similarity.known import Lines, Places
@@ -37,7 +37,7 @@ class Reading(NamedTuple):
         grids = self.evaluator.batch == "block"
         needed = evaluations(self.memory.answers, blocks, pairs, grids=grids)
         check_budget(needed, self.budget)
-        with self.evaluator.bar(self.budget, needed) if needed else no_bar():
+        with self.budget.bar(needed):
             answers = [self._block(*block, needed) for block in blocks]
             if pairs is not None:
                 answers.append(self._scattered(*pairs))
@@ -70,7 +70,7 @@ class Reading(NamedTuple):
             answers.append((out.T if side else out, at))
             pairs, total = pairs + out.size, total + needed
         check_budget(total, self.budget)
-        with self.evaluator.bar(self.budget, total):
+        with self.budget.bar(total):
             for run in runs:
                 run()
         return np.hstack([np.take(out, at, axis=1) for out, at in answers]), pairs
@@ -145,7 +145,7 @@ class Reading(NamedTuple):
             check_budget(missing.size, self.budget)
             requests = self.evaluator.scattered(i, j, missing)
             target = Target(values, self.budget, memory.kept.put, self.ledger.names())
-            with self.evaluator.bar(self.budget, missing.size):
+            with self.budget.bar(missing.size):
                 self.evaluator.run(requests, target)
         self._note(i, j, values)
         return values[at]

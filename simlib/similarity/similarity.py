@@ -189,10 +189,9 @@ class Similarity(SimilarityMatrix):
             batch,
             batch_size=batch_size,
             n_jobs=n_jobs,
-            progress=progress,
             check_symmetry=check_symmetry and symmetric,
         )
-        self._budget = Budget(limit)
+        self._budget = Budget(limit, progress=progress)
         given = given_diagonal(diagonal, shape_of(extent)[0], np.dtype(dtype))
         known = partial(Known, extent, symmetric=bool(symmetric), dtype=np.dtype(dtype))
         self._memory = Memory(known(diagonal=given), shelf := known())
@@ -364,7 +363,7 @@ class Similarity(SimilarityMatrix):
     def fork(self, *, limit: float | None = None) -> Similarity:
         """Return a similarity that shares what is known, with a counter of its own."""
         fork = copy.copy(self)
-        fork._budget = Budget(limit)
+        fork._budget = Budget(limit, progress=self._budget.progress)
         return fork
 
     def blank(self) -> Similarity:
@@ -456,7 +455,7 @@ class Similarity(SimilarityMatrix):
 
     def progress_bar(self, total: float | None = None) -> Bar:
         """Show one bar if ``progress=True``, see ``SimilarityMatrix.progress_bar``."""
-        return self._evaluator.bar(self._budget, total)
+        return self._budget.bar(total)
 
 
 class Run(Similarity):

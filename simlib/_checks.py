@@ -116,19 +116,6 @@ def same_length(i: np.ndarray, j: np.ndarray, names: str = "`i` and `j`") -> Non
         raise ValueError(f"{names} must be as long; got {len(i)} and {len(j)}.")
 
 
-def selection(index: Any, n: int, what: str = "Items") -> np.ndarray:
-    """Return numbers from 0 to n - 1, given as such or as a mask of n booleans."""
-    index = np.asarray(index, dtype=None if np.size(index) else np.intp)
-    if index.dtype == bool and index.shape == (n,):
-        return np.flatnonzero(index)
-    if index.ndim != 1 or index.dtype.kind not in "iu":
-        raise ValueError(
-            f"{what} are chosen by integers or by a mask of {n} booleans; got "
-            f"{index.dtype} of shape {index.shape}."
-        )
-    return indices(index, n, what)
-
-
 def columns_like(y: Any, n: int, name: str) -> np.ndarray:
     """Return right-hand sides, of which a matrix with n rows has one or several."""
     y = numbers(y, name, "fiubc")

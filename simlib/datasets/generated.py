@@ -336,11 +336,8 @@ def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
     pixels = [(row, column) for row in range(8) for column in range(8)]
     names = np.array([f"{row},{column}" for row, column in pixels])
     documents = [names[image >= 8].tolist() for image in digits.data]
-    return (
-        documents,
-        WordVectors(tuple(names.tolist()), np.array(pixels, dtype=np.float32)),
-        digits.target,
-    )
+    vectors = WordVectors(tuple(names.tolist()), np.array(pixels, dtype=np.float32))
+    return documents, vectors, digits.target
 
 
 def _generator(n: int, rng: Seed) -> np.random.Generator:

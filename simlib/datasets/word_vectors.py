@@ -65,12 +65,8 @@ class WordVectors(Mapping):
                 f"{len(words)} words ({len(set(words))} distinct) need as many "
                 f"vectors, got {len(rows)} of an array of shape {array.shape}"
             )
-        for name, value in zip(
-            ("words", "array", "rows", "index"),
-            (words, array, rows, index),
-            strict=True,
-        ):
-            object.__setattr__(self, name, value)
+        # Frozen it is for others.
+        self.__dict__.update(words=words, array=array, rows=rows, index=index)
 
     def __repr__(self) -> str:
         n, d = len(self), self.array.shape[1]

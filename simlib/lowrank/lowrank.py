@@ -14,7 +14,6 @@ from simlib._checks import (
     columns_like,
     finite,
     indices,
-    numbers,
     same_length,
     square,
     whole_number,
@@ -22,6 +21,7 @@ from simlib._checks import (
 from simlib._scale import exponent as exponent_of
 from simlib._scale import norm
 from simlib._typing import Indices, MatrixLike
+from simlib.lowrank.embedded import Embedded
 from simlib.lowrank.saved import Saved
 from simlib.lowrank.solve import Orthogonal, solve
 from simlib.lowrank.tall import (
@@ -33,6 +33,7 @@ from simlib.lowrank.tall import (
     qr,
     read_only,
     row_blocks,
+    symmetric_part,
     times,
     transposed_times,
     triangle,
@@ -45,7 +46,7 @@ ENTRIES_OF_ROWS = 2**20  # computed at a time, for a norm
 SMALL = 64  # rows of a matrix whose eigenvalues are found from the array
 
 
-class LowRank(Saved, LinearOperator):
+class LowRank(Embedded, Saved, LinearOperator):
     r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and a residual E.
 
     The equation :eq:`eq:lowrank` of the book, as a SciPy linear operator. Nothing of
@@ -86,15 +87,10 @@ class LowRank(Saved, LinearOperator):
     array([ 9., 18.])
     """
 
-    left: np.ndarray | csr_array
-    core: np.ndarray
-    residual: csr_array | LinearOperator | None
     landmarks: np.ndarray | None
     row_landmarks: np.ndarray | None
     calls: int | None
     method: str | None
-    shape: tuple[int, int]
-    dtype: np.dtype
     T: LowRank
 
     def __init__(
@@ -232,13 +228,10 @@ class LowRank(Saved, LinearOperator):
 
     def diagonal(self) -> np.ndarray:
         """Return the diagonal, shape (min(n, m),), at O(l r) flops an entry."""
-        parts = row_blocks(min(self.shape), max(self.core.shape))
-        values = np.concatenate(
-            [
-                np.einsum("ka,ka->k", self.left[p] @ self.core, dense(self.right[p]))
-                for p in parts
-            ]
-        )
+        left, core, right = self.left, self.core, self.right
+        parts = row_blocks(min(self.shape), max(core.shape))
+        sums = (np.einsum("ka,ka->k", left[p] @ core, dense(right[p])) for p in parts)
+        values = np.concatenate(list(sums))
         return values if self.residual is None else values + self.residual.diagonal()
 
     def trace(self) -> float:
@@ -311,9 +304,9 @@ class LowRank(Saved, LinearOperator):
             )
         if self.residual is None:
             Q, R = qr(self.left, float)
-            values, vectors = np.linalg.eigh(_symmetric(R @ self.core @ R.T))
+            values, vectors = np.linalg.eigh(symmetric_part(R @ self.core @ R.T))
         elif small:
-            values, vectors = np.linalg.eigh(_symmetric(self.toarray()))
+            values, vectors = np.linalg.eigh(symmetric_part(self.toarray()))
         else:
             start = np.random.default_rng(0).standard_normal(n)
             values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
@@ -399,116 +392,6 @@ class LowRank(Saved, LinearOperator):
         other._orthogonal = self._orthogonal
         return other
 
-    def embedding(
-        self, *, out: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return features whose signed inner products are the symmetrised factor part.
-
-        Parameters
-        ----------
-        out : array of shape (n, d), optional
-            Where to write Z: a map of a file, say.
-
-        Returns
-        -------
-        Z : array of shape (n, d)
-            One row for each item; d is the rank, or l + r for separate factors.
-        signs : array of shape (d,)
-            +1 or -1: ``(Z * signs) @ Z.T`` equals the mean of ``L U R^T`` and its
-            transpose (the equation :eq:`eq:embedding` of the book), without a residual.
-
-        Raises
-        ------
-        ValueError
-            The matrix is not square, its residual is an operator, or `out` has another
-            shape or takes no such numbers.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from simlib import LowRank
-        >>> K = LowRank(np.array([[1.0], [2.0]]), np.array([[-4.0]]))
-        >>> Z, signs = K.embedding()
-        >>> abs(Z[:, 0]).tolist(), signs.tolist()
-        ([2.0, 4.0], [-1.0])
-        """
-        transform, signs = self.embedding_map()
-        shape = (self.shape[0], signs.size)
-        out = np.empty(shape, self.dtype) if out is None else out
-        if not (
-            isinstance(out, np.ndarray)
-            and out.shape == shape
-            and out.flags.writeable
-            and np.can_cast(self.dtype, out.dtype, "same_kind")
-        ):
-            raise ValueError(
-                f"`out` must be a writable array of shape {shape} for {self.dtype}; "
-                f"got {getattr(out, 'dtype', type(out).__name__)} of shape "
-                f"{np.shape(out)}."
-            )
-        for part in row_blocks(shape[0], max(transform.shape)):
-            rows = dense(self.left[part])
-            if not self.symmetric:
-                rows = np.hstack([rows, dense(self.right[part])])
-            np.matmul(rows, transform, out=np.asarray(out)[part])
-        return out, signs
-
-    def embedding_map(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what turns similarities to the landmarks into features.
-
-        Returns
-        -------
-        transform : array of shape (l, d), or (l + r, d)
-            ``Z = L @ transform``, or ``[L R] @ transform`` for separate factors.
-        signs : array of shape (d,)
-            As in `embedding`, and so are the errors.
-        """
-        square(self.shape, "embeds items")
-        self._refuse_operator("embed items", "which makes factors of the residual")
-        core = self.core.astype(float)  # G diag(e) G^T
-        if not self.symmetric:
-            blocks = scipy.sparse.block_array([[None, core / 2], [core.T / 2, None]])
-            core = blocks.toarray()
-        values, vectors = largest_first(*np.linalg.eigh(_symmetric(core)))
-        transform = vectors * np.sqrt(np.abs(values))
-        signs = np.where(values < 0, -1, 1)
-        return transform.astype(self.dtype), signs.astype(self.dtype)
-
-    def extend(self, columns: ArrayLike) -> np.ndarray:
-        """Embed new items from their similarities to the landmarks.
-
-        Parameters
-        ----------
-        columns : array of shape (m, l) or (m, l + r)
-            Similarities of m new items to `landmarks` in their order; for a matrix with
-            separate factors to `landmarks`, then `row_landmarks`, or to `landmarks`
-            alone.
-
-        Returns
-        -------
-        array of shape (m, d)
-            Rows to set beside the Z of `embedding`. From similarities to `landmarks`
-            alone of a matrix with separate factors, as that of two collections: rows Y
-            to set beside ``left @ core``; ``Y @ right.T`` are new rows of the matrix.
-
-        Raises
-        ------
-        ValueError
-            Another number of columns, factors that are no columns of the matrix (those
-            of `optimal`), or as in `embedding`.
-        """
-        columns = np.atleast_2d(numbers(columns, "columns"))
-        if not self.symmetric and columns.shape[1] == self.core.shape[0]:
-            self._refuse_operator("take in rows", "which makes factors of the residual")
-            return columns @ self.core
-        transform, _ = self.embedding_map()
-        if columns.shape[1] != transform.shape[0]:
-            raise ValueError(
-                f"Expected the similarities of each new item to {transform.shape[0]} "
-                f"landmarks; got {columns.shape[1]}."
-            )
-        return columns @ transform
-
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
             "The matrix stands for n x n numbers: K.toarray() makes all of them, "
@@ -536,16 +419,6 @@ class LowRank(Saved, LinearOperator):
         if self.residual is None:
             return result
         return result + self._residual_rows(np.arange(self.shape[0]))
-
-    def _has_operator(self) -> bool:
-        return not (self.residual is None or scipy.sparse.issparse(self.residual))
-
-    def _refuse_operator(self, what: str, hint: str) -> None:
-        if self._has_operator():
-            raise ValueError(
-                f"The residual is an operator, with which this matrix cannot {what}. "
-                f"Make it by anchored(..., base_rank=r), {hint}."
-            )
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_orthogonal": Orthogonal(self.left, self.right)}
@@ -603,7 +476,3 @@ def _fitting(values: np.ndarray, dtype: np.dtype, what: str) -> np.ndarray:
             "or make it of factors in float64."
         )
     return cast
-
-
-def _symmetric(A: np.ndarray) -> np.ndarray:
-    return (A + A.T) / 2

@@ -12,7 +12,6 @@ import os
 import pkgutil
 import shutil
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Self
@@ -65,7 +64,30 @@ class Saved:
         ...     LowRank.load(folder, mmap_mode="r")
         LowRank(mine: n=2, rank=1)
         """
-        _write(folder, type(self).__name__, self._parts())
+        parts = self._parts()
+        folder = Path(folder).resolve()  # where a link leads
+        _check_place(folder)
+        try:
+            with TemporaryDirectory(
+                dir=folder.parent, prefix=f".{folder.name}-", ignore_cleanup_errors=True
+            ) as beside:
+                old, new = Path(beside, "old"), Path(beside, "new")
+                new.mkdir()
+                _write_parts(new, type(self).__name__, parts)
+                try:
+                    if folder.exists():
+                        shutil.copymode(folder, new)
+                        folder.rename(old)
+                    new.rename(folder)
+                except BaseException:
+                    if old.exists() and not folder.exists():
+                        old.rename(folder)
+                    raise
+        except OSError as error:
+            reason = f"Nothing was saved in {folder}, as writing failed: {error}"
+            if error.errno is None:  # NumPy has lost it
+                raise OSError(f"{reason}. Is the disk full?") from error
+            raise OSError(error.errno, reason) from error
 
     @classmethod
     def load(
@@ -94,7 +116,23 @@ class Saved:
             A file is damaged, and named; it was saved by a newer simlib, or by a class
             that is unknown here; or `mmap_mode` is none of these.
         """
-        name, parts = _read(folder, mmap_mode)
+        if mmap_mode not in (None, "r", "c"):
+            raise ValueError(
+                'mmap_mode is None, "r" or "c": what is saved is not changed in place; '
+                f"got {mmap_mode!r}."
+            )
+        folder = Path(folder)
+        facts = _facts(folder)
+        parts: dict[str, Any] = {}
+        files: dict[str, Any] = {}
+        for part, value in facts["parts"].items():
+            if isinstance(value, dict):
+                mode, file = mmap_mode if part in MAPPED else None, value["file"]
+                if file not in files:
+                    files[file] = _read_array(folder, value, mode)
+                value = files[file]
+            parts[part] = value
+        name = facts["class"]
         if name != cls.__name__:
             for module in pkgutil.iter_modules(importlib.import_module(HOME).__path__):
                 importlib.import_module(f"{HOME}.{module.name}")
@@ -110,7 +148,7 @@ class Saved:
         try:
             return known[name]._of_parts(parts)
         except (TypeError, ValueError, KeyError, AttributeError) as error:
-            raise _damaged(Path(folder, FACTS), error) from error
+            raise _damaged(folder / FACTS, error) from error
 
     def _parts(self) -> dict[str, Any]:  # arrays, sparse arrays and plain values
         raise NotImplementedError
@@ -118,57 +156,6 @@ class Saved:
     @classmethod
     def _of_parts(cls, parts: dict[str, Any]) -> Self:
         return cls(**parts)
-
-
-def _write(folder: str | os.PathLike[str], kind: str, parts: Mapping[str, Any]) -> None:
-    """Write the parts of an answer of a kind: arrays, sparse arrays, plain values."""
-    folder = Path(folder).resolve()  # where a link leads
-    _check_place(folder)
-    try:
-        with TemporaryDirectory(
-            dir=folder.parent, prefix=f".{folder.name}-", ignore_cleanup_errors=True
-        ) as beside:
-            old, new = Path(beside, "old"), Path(beside, "new")
-            new.mkdir()
-            _write_parts(new, kind, parts)
-            try:
-                if folder.exists():
-                    shutil.copymode(folder, new)
-                    folder.rename(old)
-                new.rename(folder)
-            except BaseException:
-                if old.exists() and not folder.exists():
-                    old.rename(folder)
-                raise
-    except OSError as error:
-        reason = f"Nothing was saved in {folder}, as writing failed: {error}"
-        if error.errno is None:  # NumPy has lost it
-            raise OSError(f"{reason}. Is the disk full?") from error
-        raise OSError(error.errno, reason) from error
-
-
-def _read(
-    folder: str | os.PathLike[str], mmap_mode: str | None
-) -> tuple[str, dict[str, Any]]:
-    """Return the kind and the parts that were written."""
-    if mmap_mode not in (None, "r", "c"):
-        raise ValueError(
-            'mmap_mode is None, "r" or "c": what is saved is not changed in place; got '
-            f"{mmap_mode!r}."
-        )
-    folder = Path(folder)
-    facts = _facts(folder)
-    parts: dict[str, Any] = {}
-    files: dict[str, Any] = {}
-    for name, value in facts["parts"].items():
-        if isinstance(value, dict):
-            mode = mmap_mode if name in MAPPED else None
-            key = str(value.get("file"))
-            if key not in files:
-                files[key] = _read_array(folder, value, mode)
-            value = files[key]
-        parts[name] = value
-    return facts["class"], parts
 
 
 def _damaged(path: Path, why: object) -> ValueError:
@@ -202,7 +189,7 @@ def _check_place(folder: Path) -> None:
         )
 
 
-def _write_parts(folder: Path, kind: str, parts: Mapping[str, Any]) -> None:
+def _write_parts(folder: Path, kind: str, parts: dict[str, Any]) -> None:
     listed: dict[str, Any] = {}
     written: dict[int, dict[str, Any]] = {}  # by identity
     for name, value in parts.items():

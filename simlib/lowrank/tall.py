@@ -72,6 +72,11 @@ def is_symmetric(A: Any) -> bool:
     return not abs(A - A.T).max() > np.sqrt(np.finfo(A.dtype).eps) * abs(A).max()
 
 
+def symmetric_part(A: np.ndarray) -> np.ndarray:
+    """Return the mean of A and its transpose."""
+    return (A + A.T) / 2
+
+
 def read_only(matrix: Any) -> Any:
     """Return an array or csr array on the same memory that cannot be written."""
     if scipy.sparse.issparse(matrix):

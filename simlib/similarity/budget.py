@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, TypeAlias
 
 from simlib._checks import most_calls
+
+Bar: TypeAlias = AbstractContextManager[Callable[..., object]]
 
 
 class SimilarityError(ValueError):
@@ -37,12 +39,12 @@ class Lock:
 class Budget:
     """How many evaluations were made, how many were lost, and how many may be made."""
 
-    def __init__(self, limit: float | None):
+    def __init__(self, limit: float | None, *, progress: bool = False):
         # Requests begin in one thread, or more, and their answers come in another.
         self._lock = Lock()
         self._begun = 0
         self._got = (0, 0)  # values; evaluations that are no longer awaited or lost
-        self.limit = limit
+        self.limit, self.progress = limit, progress
         self._bar: Any = None
 
     @property
@@ -70,9 +72,8 @@ class Budget:
     @property
     def remaining(self) -> float:
         """Evaluations that may still be made."""
-        if self.limit is None:
-            return inf
-        return max(self.limit - self.calls - self.failed, 0)
+        limit = inf if self.limit is None else self.limit
+        return max(limit - self.calls - self.failed, 0)
 
     def hand_over(self, size: int) -> None:
         """Count so many evaluations as lost, until they are answered."""
@@ -89,7 +90,10 @@ class Budget:
 
     @contextmanager
     def bar(self, total: float | None) -> Iterator[Callable[..., object]]:
-        """Show what is counted inside on one progress bar, the outermost."""
+        """Show what is counted inside on one progress bar, the outermost, if any."""
+        if not self.progress or total == 0:
+            yield lambda **_: None
+            return
         if (outer := self._bar) is not None:
             yield partial(outer.set_postfix, refresh=False)
             return

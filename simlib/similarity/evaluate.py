@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import pickle
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from math import inf
@@ -14,9 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 import joblib
 import numpy as np
 
+from simlib._checks import whole_number
 from simlib.similarity.budget import AsymmetryError, Budget, SimilarityError
 from simlib.similarity.call import call, call_there, is_async
-from simlib.similarity.items import accessor
+from simlib.similarity.items import check_alike, some_of
 from simlib.similarity.requests import Rectangle, Request
 from simlib.similarity.store import Names, Record, StoreError
 from simlib.similarity.symmetry import SymmetryCheck
@@ -27,7 +29,6 @@ SECONDS = 1.0  # that a request should take where the function sees pairs
 LARGEST = 2**14  # pairs in such a request, at most
 FASTER = 4  # a request has at most as many times the pairs of those measured
 
-Fetch: TypeAlias = Callable[[np.ndarray], Any]
 Finished: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
@@ -38,7 +39,6 @@ class Target(NamedTuple):
     budget: Budget
     finished: Finished | None = None  # is given the items and values of each request
     store: Names | None = None  # keeps them
-    form: str | None = None  # how a pair is named, if one is not of the matrix
 
 
 class Pace:
@@ -66,29 +66,47 @@ class Evaluator:
         *,
         batch_size: int | None,
         n_jobs: int | None,
-        progress: bool,
         check_symmetry: bool,
     ):
-        self.fetch = accessor(items), accessor(items if columns is None else columns)
+        if batch_size is not None:
+            if batch == "block":
+                raise ValueError(
+                    'batch_size is for batch=None and "pairs"; the blocks of a '
+                    'function with batch="block" have fixed shapes.'
+                )
+            batch_size = whole_number(batch_size, "batch_size", least=1)
+        self.collections = [items, items if columns is None else columns]
         self.form = "items {} and {}" if columns is None else "row {} and column {}"
+        self.of_items = True  # of the matrix, both of a pair
         self.function, self.batch, self.batch_size = function, batch, batch_size
-        self.n_jobs, self.progress = n_jobs, progress
-        self.pace = Pace(1 if batch is None else 16)
-        self.symmetry = SymmetryCheck(check_symmetry)
+        self.n_jobs, self.pace = n_jobs, Pace(1 if batch is None else 16)
+        self.symmetry = SymmetryCheck(check_symmetry, grids=batch == "block")
 
-    def requests(self, block: Rectangle, total: int, workers: int) -> Iterator[Request]:
+    def of_new(self, new_items: Any, side: int) -> Evaluator:
+        """Return an evaluator of pairs of which the one on this side is a new item."""
+        check_alike(self.collections[side], new_items)
+        new, one = copy.copy(self), self.form.startswith("items")
+        names = ["item {}", "item {}"] if one else ["row {}", "column {}"]
+        names[side] = f"new {names[side]}"
+        new.form, new.of_items = " and ".join(names), False
+        new.collections = [*self.collections]
+        new.collections[side] = new_items
+        new.symmetry = SymmetryCheck(False, grids=False)
+        return new
+
+    def requests(self, block: Rectangle, total: int) -> Iterator[Request]:
         """Cut what is missing of a block into requests."""
         if self.batch == "block":
             return block.grids()
         exact = self.batch_size is not None
-        return block.pairwise(self._sizes(total, workers), exact=exact)
+        return block.pairwise(self._sizes(total), exact=exact)
 
     def scattered(
-        self, i: np.ndarray, j: np.ndarray, missing: np.ndarray, workers: int
+        self, i: np.ndarray, j: np.ndarray, missing: np.ndarray
     ) -> Iterator[Request]:
         """Cut the missing ones among given pairs into requests."""
         if self.batch != "block":
-            size = self._sizes(missing.size, workers)
+            size = self._sizes(missing.size)
             while missing.size:
                 m = size()
                 part, missing = missing[:m], missing[m:]
@@ -103,23 +121,13 @@ class Evaluator:
             else:
                 yield Request(i[part], j[part[:1]], (part[:, None],), grid=True)
 
-    def _sizes(self, total: int, workers: int) -> Callable[[], int]:
+    def _sizes(self, total: int) -> Callable[[], int]:
         """Return what tells the size of the next request of pairs."""
         if self.batch_size is not None:
             return itertools.repeat(self.batch_size).__next__
+        workers = joblib.effective_n_jobs(self.n_jobs)
         share = LARGEST if workers == 1 else max(1, total // (8 * workers))
         return lambda: min(self.pace.size, share)
-
-    def _asked_back(self) -> Iterator[Request]:
-        """Yield pairs to be asked in the other order, of blocks each by itself."""
-        for pairs in self.symmetry.due():
-            assert pairs.known is not None
-            if self.batch != "block":
-                yield pairs
-                continue
-            for k in range(pairs.size):
-                i, j, known = (x[k : k + 1] for x in (pairs.i, pairs.j, pairs.known))
-                yield Request(i, j, (), grid=True, known=known)
 
     def _sent(self, request: Request, workers: int) -> tuple[Any, ...]:
         """Return items and, where each is sent once to others, the places of pairs."""
@@ -131,27 +139,19 @@ class Evaluator:
         (i, a), (j, b) = sides
         return i, j, (a.astype(np.uint32), b.astype(np.uint32))
 
-    def run(
-        self,
-        requests: Callable[[int], Iterator[Request]],
-        target: Target,
-        fetch: Sequence[Fetch] | None = None,
-    ) -> None:
-        """Carry out the requests; after a failure finish what was begun.
-
-        `fetch` is for pairs of which one is no item: what fetches the two sides.
-        """
+    def run(self, requests: Iterator[Request], target: Target) -> None:
+        """Carry out the requests; after a failure finish what was begun."""
         if target.store is not None:
             target.store.flush()  # what could not be written: or nothing is evaluated
         begun: dict[int, Request] = {}
         failures: dict[int, SimilarityError | StoreError] = {}
         grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
-        fetch_x, fetch_y = fetch or self.fetch
+        x, y = self.collections
 
         def every() -> Iterator[Request]:
-            for request in requests(workers):
+            for request in requests:
                 yield request
-                yield from self._asked_back() if fetch is None else ()
+                yield from self.symmetry.due()
 
         def calls() -> Iterator[tuple[Any, ...]]:
             for number, request in enumerate(every()):
@@ -159,9 +159,9 @@ class Evaluator:
                     return
                 i, j, places = self._sent(request, workers)
                 try:
-                    xs, ys = fetch_x(i), fetch_y(j)
+                    xs, ys = some_of(x, i), some_of(y, j)
                 except Exception as error:  # raised here, joblib would wait for ever
-                    where = (target.form or self.form).format(*request.pair(0))
+                    where = self.form.format(*request.pair(0))
                     failures[number] = failure = SimilarityError(
                         f"The items themselves could not be read, {where} or later "
                         f"ones: {error!r}. `items` has to be a sequence or an array, "
@@ -195,7 +195,7 @@ class Evaluator:
                         self.pace.measured(request.size, seconds)
                     # Blocks that are no lines have tiles on the diagonal to tell.
                     told = not grids or 1 in request.shape
-                    if failure is None and fetch is None and told:
+                    if failure is None and told:
                         self.symmetry.see(request, values)
                 finally:  # or their traceback would keep `out` alive
                     error = failure = None
@@ -258,7 +258,7 @@ class Evaluator:
         target: Target,
     ) -> BaseException | None:
         """Keep what is good of an answer, count it and return what is wrong."""
-        out, form = target.out, target.form or self.form
+        out, form = target.out, self.form
         expected = request.shape if self.batch == "block" else (request.size,)
         if error is None and answer.shape != expected:
             return SimilarityError(
@@ -277,24 +277,22 @@ class Evaluator:
             before = out[request.target].ravel()
             values = np.where(np.isnan(before), values, before)
         finite = np.isfinite(values)
-        whole = values.size == request.size and bool(finite.all())
-        if not whole:
-            full = np.full(request.size, np.nan, dtype=out.dtype)
-            full[: values.size][finite] = values[finite]
+        every = np.full(request.size, np.nan, dtype=out.dtype)
+        np.copyto(every[: values.size], values, where=finite)
         try:
-            settled = request.settled(values if whole else full)
+            settled = request.settled(every)
         except AsymmetryError as asymmetry:
             count()
             return asymmetry
-        unwritten = _keep(request, settled, whole, target, count)
-        if whole and error is None:
+        unwritten = _keep(request, settled, target, count)
+        if error is None and finite.all():
             return unwritten
         if error is not None and not isinstance(error, Exception):
             return error
         keeps = (
-            "Nothing of a request for new items is kept"
-            if target.form and target.store is None
-            else "This Similarity keeps every finite value"
+            "This Similarity keeps every finite value"
+            if self.of_items or target.store is not None
+            else "Nothing of a request for new items is kept"
         )
         if not finite.all():
             k = int(np.argmin(finite))
@@ -314,16 +312,12 @@ class Evaluator:
 
 
 def _keep(
-    request: Request,
-    values: np.ndarray,
-    whole: bool,
-    target: Target,
-    count: Callable[[], None],
+    request: Request, values: np.ndarray, target: Target, count: Callable[[], None]
 ) -> StoreError | None:
     """Keep what is not NaN and count it; return why it could not be written."""
     out, store, finished = target.out, target.store, target.finished
     record = Record(request.i, request.j, values, request.grid)
-    got = ~np.isnan(values) if not whole or request.partly else np.ones(1, bool)
+    got = ~np.isnan(values)
     if request.partly:  # what was known is no answer of the function
         got &= np.isnan(out[request.target])
     if not got.all():

@@ -14,10 +14,22 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = ["Extent", "Known", "grid", "look", "others", "shape_of", "shared"]
+__all__ = [
+    "Entries",
+    "Extent",
+    "Known",
+    "Places",
+    "grid",
+    "look",
+    "others",
+    "shape_of",
+    "shared",
+]
 
 Extent: TypeAlias = int | tuple[int, int]
 """The number of items of one collection, or those of the rows and of the columns."""
+Places: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Rows and columns of entries."""
 _Run: TypeAlias = tuple[np.ndarray, np.ndarray]
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Rows, columns and values; of a grid its sides."""
@@ -348,7 +360,7 @@ class Known:
             i, j = np.minimum(i, j), np.maximum(i, j)
         return i.astype(np.int64) * self.shape[1] + j
 
-    def pairs_of(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def pairs_of(self, keys: np.ndarray) -> Places:
         """Return the pairs (i, j) of such numbers."""
         return np.divmod(keys, self.shape[1])
 
@@ -357,10 +369,13 @@ class Known:
         runs, recent = self._entries
         if not recent:
             return runs
-        new = _but(runs, *_sorted(recent))
-        runs = [*runs, new] if new[0].size else runs
+        keys, values = _joined(recent)
+        for known, _ in runs:
+            new = known.take(known.searchsorted(keys), mode="clip") != keys
+            keys, values = keys[new], values[new]
+        runs = [*runs, (keys, values)] if keys.size else runs
         while len(runs) > 1 and runs[-2][0].size < RATIO * runs[-1][0].size:
-            runs[-2:] = [_merged(*runs[-2:])]
+            runs[-2:] = [_joined(runs[-2:])]
         self._entries = _Entries(runs, [])
         return runs
 
@@ -375,12 +390,12 @@ def others(n: int, items: np.ndarray) -> np.ndarray:
     return np.delete(np.arange(n), items)
 
 
-def grid(i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def grid(i: np.ndarray, j: np.ndarray) -> Places:
     """Return the pairs of the grid of i and j, row by row."""
     return np.repeat(i, j.size), np.tile(j, i.size)
 
 
-def _crossed(length: int, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _crossed(length: int, lines: np.ndarray) -> Iterator[Places]:
     """Yield the places of whole lines, some items of all of them at a time."""
     step = max(1, LISTED // max(1, lines.size))
     for k in range(0, length if lines.size else 0, step):
@@ -388,9 +403,7 @@ def _crossed(length: int, lines: np.ndarray) -> Iterator[tuple[np.ndarray, np.nd
         yield grid(items, lines)
 
 
-def shared(
-    rows: np.ndarray, columns: np.ndarray, n: int
-) -> tuple[np.ndarray, np.ndarray]:
+def shared(rows: np.ndarray, columns: np.ndarray, n: int) -> Places:
     """Return where items that are rows and columns stand in the two, sorted by item."""
     if rows.size == n:
         order = np.argsort(columns)
@@ -411,42 +424,12 @@ def look(known: Sequence[Known], i: np.ndarray, j: np.ndarray) -> np.ndarray:
     return values
 
 
-def _sorted(parts: list[_Run]) -> _Run:
+def _joined(parts: list[_Run]) -> _Run:
     """Join arrays of keys, and their values, and sort; the first of equals stays."""
-    keys, values = parts[0]
-    if len(parts) > 1:
-        keys = np.concatenate([keys for keys, _ in parts])
-        values = np.concatenate([values for _, values in parts])
-    elif (keys[1:] > keys[:-1]).all():
-        return keys, values
-    order = np.argsort(keys, kind="stable")
-    return _once(keys[order], values[order])
-
-
-def _but(runs: list[_Run], keys: np.ndarray, values: np.ndarray) -> _Run:
-    """Return keys that are in none of the runs, and their values."""
-    for known, _ in runs:
-        again = known.take(known.searchsorted(keys), mode="clip") == keys
-        if np.count_nonzero(again):
-            keys, values = keys[~again], values[~again]
-    return keys, values
-
-
-def _merged(one: _Run, other: _Run) -> _Run:
-    """Join two sorted runs; the first of equals stays."""
-    at = one[0].searchsorted(other[0], side="right") + np.arange(other[0].size)
-    rest = np.ones(one[0].size + at.size, bool)
-    rest[at] = False
-    both = [np.empty(rest.size, part.dtype) for part in one]
-    for out, first, second in zip(both, one, other, strict=True):
-        out[rest], out[at] = first, second
-    return _once(*both)
-
-
-def _once(keys: np.ndarray, values: np.ndarray) -> _Run:
-    """Return sorted keys and their values, of equals the first."""
-    again = keys[1:] == keys[:-1]
-    if np.count_nonzero(again):
-        new = np.append(True, ~again)
-        return keys[new], values[new]
+    keys, values = (np.concatenate(side) for side in zip(*parts, strict=True))
+    if not (keys[1:] > keys[:-1]).all():
+        order = np.argsort(keys, kind="stable")
+        keys, values = keys[order], values[order]
+        new = np.append(True, keys[1:] != keys[:-1])
+        keys, values = keys[new], values[new]
     return keys, values

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from simlib._checks import whole_number
 from simlib.similarity.budget import Budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
-from simlib.similarity.known import Known, grid, look
+from simlib.similarity.known import Known, Places, grid, look
 from simlib.similarity.store import Names, Record, Store, StoreError, StoreWarning
 
-__all__ = ["Ledger", "evaluate_again"]
+__all__ = ["Ledger", "opened"]
 
 DIFFERENT = 0.01  # of the range of a store's values: another function
-
-Ids = tuple[np.ndarray, np.ndarray]
 
 
 class Ledger:
@@ -36,7 +35,7 @@ class Ledger:
         self.shelf, self.store, self.tables = shelf, store, tables
         self._others = Others(shelf.symmetric, shelf.dtype)
 
-    def names(self, ids: Ids | None = None) -> Names | None:
+    def names(self, ids: Places | None = None) -> Names | None:
         """Return the store, for requests of items of this matrix, or with such ids."""
         if self.store is None:
             return None
@@ -77,14 +76,12 @@ class Ledger:
                 stacklevel=4,
             )
 
-    def _places(
-        self, i: np.ndarray, j: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def _places(self, i: np.ndarray, j: np.ndarray) -> Iterator[Places]:
         """Yield the numbers of rows and columns of such ids, and which are here."""
         for table, ids in zip(self.tables, (i, j), strict=True):
             yield table.places(ids)
 
-    def ids_with(self, new_items: Any, side: int) -> Ids | None:
+    def ids_with(self, new_items: Any, side: int) -> Places | None:
         """Return ids of rows and columns, one side new, if these can be known again."""
         store = self.store
         if store is None or self.tables[side].by_name or not store.is_open:
@@ -95,7 +92,7 @@ class Ledger:
         new, inside = identities(new_items), self.tables[1 - side].ids
         return (inside, new) if side else (new, inside)
 
-    def keeper(self, ids: Ids) -> Finished:
+    def keeper(self, ids: Places) -> Finished:
         """Return what remembers values of items that go by these."""
         return lambda i, j, values: self._others.put(ids[0][i], ids[1][j], values)
 
@@ -144,7 +141,64 @@ class Others:
         return np.array(found, np.int64)[at]
 
 
-def evaluate_again(
+def opened(
+    path: str | os.PathLike[str] | None,
+    function_id: str | None,
+    items_id: Sequence[Any] | None,
+    verify: int,
+    shelf: Known,
+    evaluator: Evaluator,
+) -> tuple[Ledger, int]:
+    """Open the store, if one is named, and take to the shelf what it holds of items.
+
+    Returns how many pairs of it were evaluated again, too.
+    """
+    if path is None:
+        if function_id is not None or items_id is not None:
+            raise ValueError("function_id and items_id are for a store.")
+        return Ledger(shelf), 0
+    if not (isinstance(function_id, str) and function_id):
+        raise ValueError(
+            "A store needs function_id, a text that names the function and its "
+            "version: nothing else could tell that the function was changed; got "
+            f"{function_id!r}."
+        )
+    verify = whole_number(verify, "verify", least=0)
+    tables = _named(evaluator.collections, shelf, items_id)
+    manifest = {
+        "dtype": shelf.dtype.name,
+        "symmetric": str(shelf.symmetric),
+        "form": str(evaluator.batch),
+        "function_id": function_id,
+    }
+    store = Store(path, manifest)
+    ledger = Ledger(shelf, store, tables)
+    try:
+        every = store.records()
+        records = ledger.take(every)
+        ledger.warn_of_strangers(every)
+        return ledger, _evaluate_again(records, verify, shelf, evaluator, store.path)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _named(
+    collections: Sequence[Any], shelf: Known, items_id: Sequence[Any] | None
+) -> list[Table]:
+    """Return what the rows and the columns go by in the store."""
+    if not isinstance(shelf.extent, tuple):
+        return [Table(collections[0], shelf.extent, items_id)] * 2
+    both = items_id or (None, None)
+    if not (isinstance(both, tuple) and len(both) == 2):
+        raise ValueError(
+            "items_id names the rows and the columns of two collections: pass a "
+            "pair, of which one may be None."
+        )
+    return list(map(Table, collections, shelf.shape, both))
+
+
+def _evaluate_again(
     records: Sequence[Record],
     number: int,
     known: Known,
@@ -169,7 +223,7 @@ def evaluate_again(
     if i.size == 0:
         return 0
     again = np.full_like(before, np.nan)
-    requests = partial(evaluator.scattered, i, j, np.arange(i.size))
+    requests = evaluator.scattered(i, j, np.arange(i.size))
     evaluator.run(requests, Target(again, Budget(None)))
     low = min(float(record.values.min()) for record in records)
     high = max(float(record.values.max()) for record in records)

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib.similarity.known import Extent, Known, grid, look
-from simlib.similarity.requests import TILE, Block, Places, Sides, is_whole
+from simlib.similarity.known import Extent, Known, Places, grid, look
+from simlib.similarity.requests import TILE, Block, Sides, is_whole
 
 __all__ = ["Region", "evaluations"]
 
@@ -116,7 +116,7 @@ def _listed(block: Sides, shape: tuple[int, int]) -> Places:
     """Return the pairs of a block."""
     sides = zip(block, shape, strict=True)
     i, j = (np.arange(n) if side is None else side for side, n in sides)
-    return np.repeat(i, j.size), np.tile(j, i.size)
+    return grid(i, j)
 
 
 def _ints(side: ArrayLike | None) -> np.ndarray | None:

@@ -10,14 +10,13 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import indices, same_length
 from simlib.similarity.budget import AsymmetryError
-from simlib.similarity.known import Extent, grid, others, shape_of, shared
+from simlib.similarity.known import Extent, Places, grid, others, shape_of, shared
 
 Block: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
 """Rows and columns of a matrix; None stands for all of them."""
 Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
 """Rows and columns of single entries, as long."""
 Sides: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
-Places: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 STRIP = 2**18  # entries looked through at a time for those that are missing
 AREA = 2**17  # entries of a tile where the function sees blocks
@@ -51,6 +50,20 @@ def names(extent: Extent) -> tuple[str, str]:
     return ("Rows", "Columns") if isinstance(extent, tuple) else ("Items", "Items")
 
 
+def once(index: np.ndarray) -> Places:
+    """Return the distinct indices in their order, and where each one stands there."""
+    _, first, which = np.unique(index, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return index[first[order]], np.argsort(order)[which]
+
+
+def distinct(index: np.ndarray) -> Places:
+    """Return the distinct indices, sorted, and where each one stands there."""
+    if index.size == 1 or (index[1:] > index[:-1]).all():
+        return index, np.arange(index.size)
+    return np.unique(index, return_inverse=True)
+
+
 class Request(NamedTuple):
     """Items handed to the function in one go, and where the answer belongs.
 
@@ -79,11 +92,9 @@ class Request(NamedTuple):
         """How many values are asked for."""
         return self.i.size * self.j.size if self.grid else self.i.size
 
-    def pairs(self) -> tuple[np.ndarray, np.ndarray]:
+    def pairs(self) -> Places:
         """Return the items of each value, flat."""
-        if not self.grid:
-            return self.i, self.j
-        return grid(self.i, self.j)
+        return grid(self.i, self.j) if self.grid else (self.i, self.j)
 
     def pair(self, k: int) -> tuple[int, int]:
         """Return the items of the k-th value."""
@@ -267,7 +278,7 @@ def is_whole(mask: np.ndarray) -> bool:
     return bool(mask.any() and (mask | np.eye(len(mask), dtype=bool)).all())
 
 
-def _patterns(mask: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _patterns(mask: np.ndarray) -> Iterator[Places]:
     """Cut what is marked into grids (rows, columns): rows that are alike together."""
     if mask.all():
         yield np.arange(mask.shape[0]), np.arange(mask.shape[1])
@@ -292,7 +303,7 @@ def _index(a: np.ndarray, b: np.ndarray) -> tuple[Any, Any]:
     return rows, columns
 
 
-def _cut(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _cut(a: np.ndarray, b: np.ndarray) -> Iterator[Places]:
     """Cut the rectangle a x b into tiles of at most `AREA` entries."""
     width = max(1, min(b.size, WIDTH))
     height = max(1, AREA // width)

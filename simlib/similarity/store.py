@@ -78,6 +78,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, str]):
         self.path = Path(os.path.realpath(path))  # a link stays one
+        self._aside = self.path.with_name(self.path.name + ".damaged")
         self.pending: list[Record] = []
         self._process = os.getpid()
         self._dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
@@ -138,7 +139,11 @@ class Store:
             try:
                 _write(self._connection, self.pending, self._dtype)
             except sqlite3.Error as error:
-                raise self._unwritten(error) from error
+                full = getattr(error, "sqlite_errorcode", 0) & 0xFF in FULL
+                cause = "The disk is full, or the file may grow no larger: " * full
+                raise StoreError(
+                    f"{cause}{self.path} could not be written: {error}. {self._kept()}"
+                ) from error
 
     def close(self) -> None:
         """Write what is pending, and let go of the file; on StoreError it stays."""
@@ -150,30 +155,27 @@ class Store:
     def records(self) -> list[Record]:
         """Return what the file holds, and mend it if it is damaged."""
         with told(self.path):
-            return self._records()
-
-    def _records(self) -> list[Record]:
-        rows, lost, torn = rows_of(self._connection, self.path)
-        records = [record_of(row, ID, self._dtype) for row in rows]
-        whole = [record for record in records if record is not None]
-        lost += len(records) - len(whole)
+            rows, lost, torn = rows_of(self._connection, self.path)
+            records = [record_of(row, self._dtype) for row in rows]
+            whole = [record for record in records if record is not None]
+            lost += len(records) - len(whole)
+            if lost or torn:
+                both = zip(rows, records, strict=True)
+                self._rescue(row for row, record in both if record)
         if lost or torn:
-            good = (row for row, record in zip(rows, records, strict=True) if record)
-            self._rescue(good)
             warnings.warn(
                 f"{self.path} is damaged: {'at least ' if torn else ''}{lost} of its "
                 "blocks cannot be read and were dropped; their pairs are evaluated "
                 f"again where they are asked for. {len(whole)} blocks are whole. The "
-                f"damaged file is kept as {_aside(self.path)}.",
+                f"damaged file is kept as {self._aside}.",
                 StoreWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
         return whole
 
     def _rescue(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Put a new file with what can be read in the place of a damaged one."""
         manifest = manifest_of(self._connection, self.path)
-        aside = _aside(self.path)
         fresh = self.path.with_name(self.path.name + ".rescued")
         fresh.unlink(missing_ok=True)
         copy = opened(fresh)
@@ -182,24 +184,14 @@ class Store:
             transaction.executemany(INSERT, rows)
         copy.close()
         self._connection.close()
-        aside.unlink(missing_ok=True)
+        self._aside.unlink(missing_ok=True)
         try:
-            os.link(self.path, aside)
+            os.link(self.path, self._aside)
         except OSError:  # not every file system has links
-            shutil.copyfile(self.path, aside)
+            shutil.copyfile(self.path, self._aside)
         os.replace(fresh, self.path)
         self._release()
         self._open()
-
-    def _unwritten(self, error: sqlite3.Error) -> StoreError:
-        """Return the error for what could not be written."""
-        kept = self._kept()
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF in FULL:
-            return StoreError(
-                f"The disk is full, or the file may grow no larger: {self.path} could "
-                f"not be written ({error}). {kept}"
-            )
-        return StoreError(f"{self.path} could not be written: {error}. {kept}")
 
     def _kept(self) -> str:
         """Tell what became of what could not be written."""
@@ -243,17 +235,11 @@ def _release(
 
 def _cut(record: Record) -> list[Record]:
     """Cut a record into some of at most `LARGEST` values."""
-    i, j, values, grid = record
-    if values.size <= LARGEST:
+    if record.values.size <= LARGEST:
         return [record]
-    if not grid:
-        parts = [slice(k, k + LARGEST) for k in range(0, i.size, LARGEST)]
-        return [Record(i[part], j[part], values[part], False) for part in parts]
-    width = min(j.size, LARGEST)
-    height = LARGEST // width
-    rows = [slice(k, k + height) for k in range(0, i.size, height)]
-    columns = [slice(k, k + width) for k in range(0, j.size, width)]
-    return [Record(i[a], j[b], values[a, b], True) for a in rows for b in columns]
+    (i, j), values = record.pairs(), record.values.ravel()
+    parts = [slice(k, k + LARGEST) for k in range(0, i.size, LARGEST)]
+    return [Record(i[part], j[part], values[part], False) for part in parts]
 
 
 def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
@@ -268,10 +254,6 @@ def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
                 f"{path} is the store of another similarity: it has not the same {name}"
                 f"{values}.{two} Name another file, or pass what it was made with."
             )
-
-
-def _aside(path: Path) -> Path:
-    return path.with_name(path.name + ".damaged")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -312,13 +294,12 @@ def _look(verb: str, path: Path) -> int:
     if not path.is_file():
         raise StoreError(f"{path} is not there.")
     with told(path), contextlib.closing(opened(path)) as connection:
-        if not is_store(connection, path, oldest=1):
+        if not is_store(connection, path):
             raise StoreError(f"{path} is empty.")
         manifest = manifest_of(connection, path)
         rows, lost, torn = rows_of(connection, path)
-    small = int(manifest.get("n", 2**64)) <= 2**32  # items that are numbered
-    index, dtype = np.dtype("<u4") if small else ID, np.dtype(manifest["dtype"])
-    found = [record_of(row, index, dtype.newbyteorder("<")) for row in rows]
+    dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
+    found = [record_of(row, dtype) for row in rows]
     whole = [record for record in found if record is not None]
     lost += len(found) - len(whole)
     if verb == "export":

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simlib.similarity.identity import ID
 from simlib.similarity.known import grid
 
 try:
@@ -28,7 +29,7 @@ else:
     OPEN_FILE_LOCK = getattr(fcntl, "F_OFD_SETLK", None)  # of Linux
 
 HELD = 2**62  # byte of the file that is locked, beyond all of its contents
-FORMAT = 2  # before, items were numbered
+FORMAT = 2
 SMALLEST = 16  # bytes of such a row, at least
 APPLICATION = 0x53694D4C  # "SiML", in the header of the file
 TABLES = """
@@ -69,9 +70,7 @@ class Record(NamedTuple):
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the items of each value, flat."""
-        if not self.grid:
-            return self.i, self.j
-        return grid(self.i, self.j)
+        return grid(self.i, self.j) if self.grid else (self.i, self.j)
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -152,7 +151,7 @@ def begin(connection: sqlite3.Connection, manifest: dict[str, str]) -> None:
         transaction.execute(f"PRAGMA user_version = {FORMAT}")
 
 
-def is_store(connection: sqlite3.Connection, path: Path, oldest: int = FORMAT) -> bool:
+def is_store(connection: sqlite3.Connection, path: Path) -> bool:
     """Tell a store from an empty file; raise for anything else."""
     [application] = connection.execute("PRAGMA application_id").fetchone()
     [version] = connection.execute("PRAGMA user_version").fetchone()
@@ -167,13 +166,6 @@ def is_store(connection: sqlite3.Connection, path: Path, oldest: int = FORMAT) -
         raise StoreError(
             f"{path} has format {version}, and this simlib reads {FORMAT}: it was made "
             "by a newer one, which can read it."
-        )
-    if version < oldest:
-        raise StoreError(
-            f"{path} was made by an earlier simlib, which knew items by their places "
-            f"only. `python -m simlib.similarity.store export {path}` prints i, j and "
-            "the value of what it holds: name another file here, and hand them to "
-            "sim.tell."
         )
     return True
 
@@ -223,15 +215,14 @@ def rows_of(
     return rows, lost, True
 
 
-def record_of(row: tuple[Any, ...], index: np.dtype, dtype: np.dtype) -> Record | None:
+def record_of(row: tuple[Any, ...], dtype: np.dtype) -> Record | None:
     """Return a row of the file as a record, None if it is damaged."""
     *fields, checksum = row
     grid, *blobs = fields
-    if not all(isinstance(blob, bytes) for blob in blobs):
+    whole = all(isinstance(blob, bytes) for blob in blobs)
+    if not whole or checksum_of(tuple(fields)) != checksum:
         return None
-    if checksum_of(tuple(fields)) != checksum:
-        return None
-    i, j = (np.frombuffer(blob, index).astype(np.uint64) for blob in blobs[:2])
+    i, j = (np.frombuffer(blob, ID).astype(np.uint64) for blob in blobs[:2])
     values = np.frombuffer(blobs[2], dtype).astype(dtype.newbyteorder("="))
     return Record(i, j, values.reshape(i.size, -1) if grid else values, bool(grid))
 
@@ -259,6 +250,7 @@ def told(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # damage may reach messages
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        said = f"cannot be read ({error}). Restore a copy, or move it away."
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             said = IN_USE
         elif code == sqlite3.SQLITE_NOTADB:
@@ -266,13 +258,9 @@ def told(path: Path) -> Iterator[None]:
         elif code == sqlite3.SQLITE_CANTOPEN and path.is_dir():
             said = "is a folder: name a file in it."
         elif code == sqlite3.SQLITE_CANTOPEN:
-            said = (
-                f"cannot be opened: is there a folder {path.parent}, and a right to it?"
-            )
+            said = f"cannot be opened: is there a folder {path.parent}, open to you?"
         elif code == sqlite3.SQLITE_READONLY:
             said = "is read-only: a store is opened for writing."
         elif code in FULL:
             said = f"could not be written: the disk is full ({error})."
-        else:
-            said = f"cannot be read ({error}). Restore a copy, or move it away."
         raise StoreError(f"{path} {said}") from error

@@ -4,34 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from math import inf
-from typing import Any, NoReturn, Self, TypeAlias
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from simlib._checks import indices, one_collection, same_length
-from simlib.similarity.budget import SimilarityError, check_budget
+from simlib.similarity.budget import Bar, SimilarityError, check_budget
 from simlib.similarity.items import unmasked
-from simlib.similarity.known import Extent, Known, shape_of
+from simlib.similarity.known import Entries, Extent, Known, shape_of
 from simlib.similarity.price import evaluations
 from simlib.similarity.requests import Block, Pairs, checked, names
 from simlib.similarity.source import Source
 
 __all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
 
-Bar: TypeAlias = AbstractContextManager[Callable[..., object]]
-
 ONE_SIDED = (
     "row_landmarks are for a similarity that is not symmetric: this one is the same "
     "from the landmarks as to them."
 )
-
-
-def no_bar() -> Bar:
-    """Return what takes the place of a progress bar where none is shown."""
-    return nullcontext(lambda **_: None)
 
 
 class SimilarityMatrix(Source):
@@ -80,9 +73,8 @@ class SimilarityMatrix(Source):
     @property
     def remaining(self) -> float:
         """Evaluations that `limit` leaves; infinity without one."""
-        return (
-            inf if self.limit is None else max(self.limit - self.calls - self.failed, 0)
-        )
+        limit = inf if self.limit is None else self.limit
+        return max(limit - self.calls - self.failed, 0)
 
     @abstractmethod
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
@@ -151,7 +143,10 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def blank(self) -> SimilarityMatrix:
-        """Return a similarity that knows nothing yet, on the same counter and limit."""
+        """Return a similarity that knows nothing yet, on the same counter and limit.
+
+        For passes over the matrix whose values are not worth their memory.
+        """
 
     @abstractmethod
     def fork(self, *, limit: float | None = None) -> SimilarityMatrix:
@@ -231,115 +226,102 @@ class SimilarityMatrix(Source):
         )
 
 
+def _of_base(name: str, *otherwise: Any) -> Any:
+    """Return what is the base's, a value or a method, and can be set there."""
+
+    def get(view: Any) -> Any:
+        return getattr(view.base, name, *otherwise)
+
+    return property(get, lambda view, value: setattr(view.base, name, value))
+
+
 class View(SimilarityMatrix):
-    """A similarity matrix made of a `Source`, which keeps values, counter and limit."""
+    """A similarity matrix made of another, which keeps values, counter and limit."""
+
+    items = _of_base("items")
+    extent = _of_base("extent")
+    dtype = _of_base("dtype")
+    symmetric = _of_base("symmetric")
+    calls = _of_base("calls")
+    failed = _of_base("failed")
+    limit = _of_base("limit")
+    diagonal_known = _of_base("diagonal_known")
+    read = _of_base("read")
+    peek = _of_base("peek")
+    known = _of_base("known")
+    cost = _of_base("cost")
+    between = _of_base("between")
+    progress_bar = _of_base("progress_bar")
 
     def __init__(self, base: Source):
-        self.base = base
+        self.base: Any = base  # a SimilarityMatrix, but for an `Adapted`
 
     def on(self, base: Source) -> View:
         """Return the same view of another matrix."""
         return type(self)(base)
 
-    @property
-    def items(self) -> Any:
-        return self.base.items  # type: ignore[attr-defined]  # a Source need not tell
+    def blank(self) -> SimilarityMatrix:
+        return self.on(self.base.blank())
+
+    def fork(self, *, limit: float | None = None) -> SimilarityMatrix:
+        return self.on(self.base.fork(limit=limit))
+
+    def run(self, *, asked: bool = False) -> SimilarityMatrix:
+        return self.on(self.base.run(asked=asked))
+
+    def informed(self) -> SimilarityMatrix:
+        return self.on(self.base.informed())
+
+
+class Adapted(View):
+    """A `Source` that is no `SimilarityMatrix`: it has but twelve names."""
+
+    failed = _of_base("failed", 0)
+    diagonal_known = _of_base("diagonal_known", False)
 
     @property
     def extent(self) -> Extent:
         m, n = self.base.shape
         return getattr(self.base, "extent", m if m == n else (m, n))
 
-    @property
-    def dtype(self) -> np.dtype:
-        return self.base.dtype
-
-    @property
-    def symmetric(self) -> bool:
-        return self.base.symmetric
-
-    @property
-    def calls(self) -> int:
-        return self.base.calls
-
-    @property
-    def limit(self) -> float | None:
-        return self.base.limit
-
-    @limit.setter
-    def limit(self, value: float | None) -> None:
-        self.base.limit = value  # type: ignore[misc]  # a Source may refuse
-
-    @property
-    def failed(self) -> int:
-        return getattr(self.base, "failed", 0)
-
-    @property
-    def diagonal_known(self) -> bool:
-        return getattr(self.base, "diagonal_known", False)
-
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        if isinstance(self.base, SimilarityMatrix):
-            return self.base.read(*blocks, pairs=pairs)
         several = len(blocks) + (pairs is not None) > 1
         if several and self.limit is not None:  # of one request the base tells itself
             check_budget(self.cost(*blocks, pairs=pairs), self)
-        answers = [self._block(*block) for block in blocks]
+        answers = []
+        for rows, columns in blocks:
+            if rows is None:
+                every = range(self.shape[1])
+                answers.append(self.base.columns(every if columns is None else columns))
+            elif columns is None:
+                answers.append(self.base.rows(rows))
+            else:
+                answers.append(self.base.block(rows, columns))
         return answers if pairs is None else [*answers, self.base.pairs(*pairs)]
 
-    def _block(self, rows: ArrayLike | None, columns: ArrayLike | None) -> np.ndarray:
-        if rows is None:
-            every = range(self.shape[1])
-            return self.base.columns(every if columns is None else columns)
-        if columns is None:
-            return self.base.rows(rows)
-        return self.base.block(rows, columns)
-
-    def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        return self.base.peek(i, j)
-
-    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        return self.base.known()
-
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
-        if isinstance(self.base, SimilarityMatrix):
-            return self.base.cost(*blocks, pairs=pairs)
         known = Known(self.extent, symmetric=self.symmetric, dtype=self.dtype)
         for i, j, values in self.base.known():
             known.put(i, j, values)
         return evaluations([known], *checked(self.extent, blocks, pairs))
 
-    def between(self, *items: Any, **by_name: Any) -> np.ndarray:
-        return self._whole_base().between(*items, **by_name)
-
     def blank(self) -> SimilarityMatrix:
         blank = getattr(self.base, "blank", None)
-        return self if blank is None else self.on(blank())
-
-    def fork(self, *, limit: float | None = None) -> SimilarityMatrix:
-        return self.on(self._whole_base().fork(limit=limit))
+        return self if blank is None else Adapted(blank())
 
     def run(self, *, asked: bool = False) -> SimilarityMatrix:
-        if isinstance(self.base, SimilarityMatrix):
-            return self.on(self.base.run(asked=asked))
         return self
 
-    def informed(self) -> SimilarityMatrix:
-        return self.on(self._whole_base().informed())
-
     def progress_bar(self, total: float | None = None) -> Bar:
-        if isinstance(self.base, SimilarityMatrix):
-            return self.base.progress_bar(total)
-        return no_bar()
+        return nullcontext(lambda **_: None)
 
-    def _whole_base(self) -> SimilarityMatrix:
-        """Return the base, if it has more than the names of a `Source`."""
-        if isinstance(self.base, SimilarityMatrix):
-            return self.base
+    def _refused(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
             f"A {type(self.base).__name__} has no fork, between or informed; of the "
             "matrices in simlib those made by Similarity have."
         )
+
+    fork = between = informed = _refused
 
 
 class MappedSimilarity(View):
@@ -361,7 +343,7 @@ class MappedSimilarity(View):
         values[known] = self._apply(values[known])
         return values
 
-    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def known(self) -> Iterator[Entries]:
         for i, j, values in self.base.known():
             yield i, j, self._apply(values)
 
@@ -410,7 +392,7 @@ class SymmetrizedSimilarity(View):
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
         return _mean(self.base.peek(i, j), self.base.peek(j, i))
 
-    def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def known(self) -> Iterator[Entries]:
         for i, j, values in self.base.known():
             first = i <= j
             i, j = i[first], j[first]
@@ -470,7 +452,7 @@ def check_similarity(sim: Any) -> SimilarityMatrix:
     if isinstance(sim, SimilarityMatrix):
         return sim
     if isinstance(sim, Source):
-        return View(sim)
+        return Adapted(sim)
     raise TypeError(
         "A method reads a Similarity; for a matrix that you already have pass "
         f"Similarity.from_matrix(K). Got {type(sim).__name__}."

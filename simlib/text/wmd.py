@@ -278,10 +278,7 @@ def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
                 f"Vectors of words are as long as each other; that of {word!r} has "
                 f"shape {vector.shape}, that of {words[0]!r} {listed[0].shape}."
             )
-    array = np.array(listed)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"Vectors of words must be real; got {array.dtype}.")
-    return WordVectors(words, array)
+    return WordVectors(words, np.array(listed))
 
 
 def _bag(

@@ -55,7 +55,7 @@ def test_known_is_what_is_known_at_the_call():
     assert sum(values.size for _, _, values in known) == 2 + 9
 
 
-NAMES = "known requests items call budget evaluate similarity views"
+NAMES = "known memory reading requests items call budget evaluate similarity views"
 TRACED = [import_module(f"simlib.similarity.{name}") for name in NAMES.split()]
 
 

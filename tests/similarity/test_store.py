@@ -122,7 +122,7 @@ def test_columns_come_back_as_columns(tmp_path):
     sim.columns([4, 6, 8])
     sim.close()
     sim = opened(tmp_path / "s", "block")
-    assert sorted(sim._shelf.columns.kept) == [4, 6, 8]
+    assert sorted(sim._memory.shelf.columns.kept) == [4, 6, 8]
     sim.close()
 
 
@@ -594,36 +594,6 @@ def test_a_function_that_fails_when_a_store_is_opened(tmp_path):
     opened(tmp_path / "s").close()
 
 
-# A file of before
-
-
-def test_a_file_of_numbered_items(tmp_path, capsys):
-    path = tmp_path / "s"
-    manifest = {"n": "40", "dtype": "float64", "symmetric": "True", "items": "sha256 1"}
-    manifest |= {"form": "None", "function_id": "tanh 1"}
-    i, j, values = np.arange(5), np.arange(5) + 7, np.arange(5.0)
-    blobs = [side.astype("<u4").tobytes() for side in (i, j)] + [values.tobytes()]
-    with contextlib.closing(sqlite3.connect(path, isolation_level="IMMEDIATE")) as old:
-        store.begin(old, manifest)
-        row = (0, *blobs)
-        with old:
-            old.execute(store.INSERT, (*row, store.checksum_of(row)))
-        old.execute("PRAGMA user_version = 1")
-    with pytest.raises(
-        StoreError, match=r"by an earlier simlib, .* hand them to sim\.tell"
-    ):
-        opened(path)
-    assert main(["export", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == ["i,j,value", *(f"{k},{k + 7},{float(k)}" for k in range(5))]
-    a, b, told = np.loadtxt(lines[1:], delimiter=",", unpack=True)
-    with opened(tmp_path / "new") as sim:
-        sim.tell(a.astype(int), b.astype(int), told)
-    with opened(tmp_path / "new", verify=0) as sim:
-        np.testing.assert_array_equal(sim.pairs(j, i), values)
-        assert sim.calls == 0
-
-
 # Damage
 
 
@@ -897,7 +867,7 @@ def test_more_values_than_a_row_takes(tmp_path, monkeypatch):
         values, again = np.arange(1.0 * n * m).reshape(n, m), np.zeros((n, m))
         for part in store._cut(Record(np.arange(n), np.arange(m), values, True)):
             assert part.values.size <= 50
-            again[np.ix_(part.i, part.j)] = part.values
+            again[part.i, part.j] = part.values
         np.testing.assert_array_equal(again, values)
     sim = opened(tmp_path / "s", symmetric=False)
     np.testing.assert_array_equal(sim.rows(np.arange(20)), K[:20])

@@ -124,7 +124,7 @@ def test_large_blocks_are_priced_without_their_size():
     sim = Similarity(range(10**6), score, columns=range(2 * 10**6))
     some = np.arange(1000)
     assert sim.cost((some, None), (None, some)) == 1000 * 3 * 10**6 - 10**6
-    assert evaluations((sim._known,), [(None, None)]) == 2 * 10**12
+    assert evaluations((sim._memory.asked,), [(None, None)]) == 2 * 10**12
 
 
 def test_the_limit_and_a_failure_lose_nothing():

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simlib._checks import selection
 from study.datasets.registry import find
+from study.datasets.selection import selection
 
 SEED = 0  # of the split of a corpus whose source has none
 TEST_SHARE = 0.3

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib._checks import selection, whole_number
+from simlib._checks import whole_number
 from simlib.datasets.generated import bundled_words
 from study.datasets.registry import find
+from study.datasets.selection import selection
 
 __all__ = ["JudgedCollection", "load_cranfield", "planted_collection"]
 

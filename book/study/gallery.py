@@ -208,7 +208,7 @@ def _bounds(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
         documents, vectors = _digit_documents(n)
     bags = bags_of_words(documents, vectors)
     return {
-        f"{key} distance": _companion(bags, partial(function, points=vectors.array))
+        f"{key} distance": _blocks(bags, partial(function, points=vectors.array))
         for key, function in (
             ("centroid", bounds.centroid_distances),
             ("relaxed", bounds.relaxed_word_mover_distances),
@@ -219,11 +219,11 @@ def _bounds(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
 def _cosines(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     if name == "pairs":
         images = datasets.bundled_digit_pairs()[0][: n or 1000]
-        return {"pixel cosine": _companion(images, cosine_similarity)}
+        return {"pixel cosine": _blocks(images, cosine_similarity)}
     if name == "simulated" or not _present(name):
         return {}
     embeddings = datasets.load_cross_encoder(name).embeddings[:n].astype(float)
-    return {"bi-encoder cosine": _companion(embeddings, cosine_similarity)}
+    return {"bi-encoder cosine": _blocks(embeddings, cosine_similarity)}
 
 
 def _euclidean_distances(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
@@ -232,16 +232,16 @@ def _euclidean_distances(name: str, n: int | None) -> dict[str, SimilarityMatrix
     else:
         mesh, sources = _mesh(n)
         points = mesh.vertices[sources]
-    return {"Euclidean distance": _companion(points, cdist)}
+    return {"Euclidean distance": _blocks(points, cdist)}
 
 
 def _qgram_distances(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     normalized = name == "edit"
     distances = partial(bounds.qgram_distances, normalized=normalized)
-    return {"q-gram distance": _companion(_some_words(n), distances)}
+    return {"q-gram distance": _blocks(_some_words(n), distances)}
 
 
-def _companion(items: ArrayLike, function: Callable[..., np.ndarray]) -> Similarity:
+def _blocks(items: ArrayLike, function: Callable[..., np.ndarray]) -> Similarity:
     return Similarity(items, function, batch="block")
 
 
@@ -255,17 +255,14 @@ def _checked(name: str, n: int | None) -> int | None:
 _Parts = tuple[str, str, bool, SimilarityMatrix]
 
 
-def _psd(name: str, n: int | None, n_jobs: int | None) -> _Parts:
-    make = {"gaussian": gaussian_psd, "uniform": uniform_psd}[name]
+def _generated(name: str, n: int | None, n_jobs: int | None) -> _Parts:
+    make, how = {
+        "gaussian": (gaussian_psd, "Z Zᵀ with gaussian numbers"),
+        "uniform": (uniform_psd, "Z Zᵀ with uniform numbers"),
+        "sigmoid": (sigmoid_kernel, "tanh of inner products of normal vectors"),
+    }[name]
     K = make(n or 1000, rng=SEED)
-    source = f"generated: Z Zᵀ with {name} numbers"
-    return TITLES[name], source, False, Similarity.from_matrix(K)
-
-
-def _sigmoid(name: str, n: int | None, n_jobs: int | None) -> _Parts:
-    K = sigmoid_kernel(n or 1000, rng=SEED)
-    source = "generated: tanh of inner products of normal vectors"
-    return TITLES[name], source, False, Similarity.from_matrix(K)
+    return TITLES[name], f"generated: {how}", False, Similarity.from_matrix(K)
 
 
 # gamma and power of exp(-(gamma * distance)^power)
@@ -285,18 +282,19 @@ _DIGITS = {
 def _twitter(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     if real := _present("twitter", "glove-twitter-25"):
         gamma, power = _TWEETS[name]
-        title, distances = TITLES[name], _tweets(n, n_jobs)
+        title, documents = TITLES[name], _tweet_documents
         source = "tweets, GloVe-Twitter vectors of 25 dimensions"
     else:
         gamma, power = _DIGITS[name]
         title = TITLES[name].replace("Twitter, WMD", "Digits, earth mover's")
-        distances = _digits(n, n_jobs)
+        documents = _digit_documents
         source = "stand-in: scikit-learn's digit images as bags of pixels"
+    distances = _word_mover_distances(documents, n, n_jobs)
     return title, source, real, _kernel(distances, gamma, power)
 
 
 def _docstrings(name: str, n: int | None, n_jobs: int | None) -> _Parts:
-    distances = _word_mover_distances(*_docstring_documents(n), n_jobs)
+    distances = _word_mover_distances(_docstring_documents, n, n_jobs)
     source = "docstrings of NumPy, SciPy and scikit-learn, vectors from the same"
     return TITLES[name], source, True, _kernel(distances, 1)
 
@@ -305,16 +303,6 @@ def _kernel(
     distances: SimilarityMatrix, gamma: float, power: int = 1
 ) -> SimilarityMatrix:
     return distances.fork().map(lambda d: np.exp(-((gamma * d) ** power)))
-
-
-@cache
-def _tweets(n: int | None, n_jobs: int | None) -> SimilarityMatrix:
-    return _word_mover_distances(*_tweet_documents(n), n_jobs)
-
-
-@cache
-def _digits(n: int | None, n_jobs: int | None) -> SimilarityMatrix:
-    return _word_mover_distances(*_digit_documents(n), n_jobs)
 
 
 # Documents with vectors of their words.
@@ -336,11 +324,13 @@ def _docstring_documents(n: int | None) -> _Documents:
     return _some(documents, n or 1000), vectors
 
 
+@cache
 def _word_mover_distances(
-    documents: Sequence[list[str]], vectors: WordVectors, n_jobs: int | None
+    load_some: Callable[[int | None], _Documents], n: int | None, n_jobs: int | None
 ) -> Similarity:
     from simlib.text.wmd import WordMoverDistance
 
+    documents, vectors = load_some(n)
     return Similarity(documents, WordMoverDistance(vectors), n_jobs=n_jobs)
 
 
@@ -412,12 +402,7 @@ def _words(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     else:
         source = "stand-in: words of scikit-learn's data descriptions"
     function = {"edit": _edit_similarity, "edit_plain": _plain_edit_similarity}[name]
-    return (
-        TITLES[name],
-        source,
-        real,
-        Similarity(_some_words(n), function, batch="block"),
-    )
+    return TITLES[name], source, real, _blocks(_some_words(n), function)
 
 
 def _some_words(n: int | None) -> list[str]:
@@ -459,20 +444,13 @@ def _mean_of_both_orders(K: np.ndarray) -> Similarity:
 
 
 _MAKERS: dict[str, Callable[[str, int | None, int | None], _Parts]] = {
-    "gaussian": _psd,
-    "uniform": _psd,
-    "twitter": _twitter,
-    "twitter_narrow": _twitter,
-    "twitter_squared": _twitter,
+    **dict.fromkeys((*FAMILIES["psd"], *FAMILIES["sigmoid"]), _generated),
+    **dict.fromkeys(_TWEETS, _twitter),
+    **dict.fromkeys(("stsb", "mrpc", "rte"), _sentences),
+    **dict.fromkeys(FAMILIES["edit"], _words),
     "docstrings": _docstrings,
     "simulated": _simulated,
     "pairs": _pairs,
-    "stsb": _sentences,
-    "mrpc": _sentences,
-    "rte": _sentences,
     "swiss_roll": _swiss_roll,
     "cortex": _cortex,
-    "sigmoid": _sigmoid,
-    "edit": _words,
-    "edit_plain": _words,
 }

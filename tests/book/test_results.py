@@ -46,11 +46,10 @@ def test_the_size_of_a_record_is_told(chapter):
 
 
 def test_words_about_the_sizes_of_turek_and_huth():
-    """10 to 50 entries in a row, two kernels, 250 rows; from 10 landmarks to 2,000."""
-    kept = provenance("scale")["parameters"]["kept"]
-    assert (min(kept), max(kept)) == (10, 50)
-    assert provenance("scale")["parameters"]["kernels"] == 2
-    assert provenance("road_network")["parameters"]["rows"] == 250
+    """5 to 100 entries in a row, eight kernels thrice; from 10 landmarks to 2,000."""
+    made = provenance("scale")["parameters"]
+    assert (min(made["kept"]), max(made["kept"])) == (5, 100)
+    assert (made["kernels"], made["repeats"]) == (8, 3)
     landmarks = provenance("geodesic_distances")["parameters"]["sizes"]
     assert (min(landmarks), max(landmarks)) == (10, 2000)
 

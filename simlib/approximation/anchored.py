@@ -25,15 +25,12 @@ from simlib._typing import Indices
 from simlib.approximation.calibration import Interpolation, calibration_of
 from simlib.approximation.companion import CheapPart, as_companion
 from simlib.approximation.fit import COMMON, Problem, in_units
-from simlib.approximation.plan import Number, Plan, Reading, drawn, nominal
+from simlib.approximation.plan import Number, Plan, Reading, drawn
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
-from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-
-__all__ = ["Anchored", "anchored", "anchored_plan"]
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
 
@@ -131,12 +128,8 @@ def anchored(
     if base_rank is not None:
         base_rank = whole_number(base_rank, "base_rank", 1, min(sim.shape))
     rng = np.random.default_rng(rng)
-    plan = anchored_plan(
-        sim.extent,
-        n_landmarks,
-        oversampling,
-        draw=partial(drawn, landmarks=landmarks, rng=rng),
-    )
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = tikhonov_plan(sim.extent, n_landmarks, oversampling, draw=choose)
     _check_companion(cheap, plan, base_rank)
     problem = partial(Problem.of, S1=plan.landmarks, sim=sim)
     read = plan.read(sim)
@@ -173,18 +166,6 @@ def anchored(
         calibration=f,
         base_landmarks=base_landmarks,
     )
-
-
-def anchored_plan(
-    extent: Extent,
-    n_landmarks: Number,
-    oversampling: float = 2,
-    *,
-    draw: Any = nominal,
-    **_: object,
-) -> Plan:
-    """Return what `anchored` reads, of the cheap similarity too."""
-    return tikhonov_plan(extent, n_landmarks, oversampling, draw=draw)
 
 
 class Anchored(LowRank):
@@ -224,21 +205,16 @@ class Anchored(LowRank):
         ridge: float,
         calibration: Callable[[ArrayLike], np.ndarray],
         base_landmarks: np.ndarray,
+        method: str = "anchored",
         **options: Any,
     ):
-        super().__init__(left, core, right, method="anchored", **options)
+        super().__init__(left, core, right, method=method, **options)
         self.weight, self.ridge = weight, ridge
         self.calibration, self.base_landmarks = calibration, base_landmarks
 
     def _arguments(self) -> dict[str, Any]:
-        arguments = super()._arguments() | {
-            "weight": self.weight,
-            "ridge": self.ridge,
-            "calibration": self.calibration,
-            "base_landmarks": self.base_landmarks,
-        }
-        del arguments["method"]
-        return arguments
+        chosen = ("weight", "ridge", "calibration", "base_landmarks")
+        return super()._arguments() | {name: getattr(self, name) for name in chosen}
 
     def _parts(self) -> dict[str, Any]:
         knots, values = None, None
@@ -250,11 +226,11 @@ class Anchored(LowRank):
             )
         parts = super()._parts() | {"knots": knots, "values": values}
         del parts["calibration"]
-        return parts | {"method": self.method}
+        return parts
 
     @classmethod
     def _of_parts(cls, parts: dict[str, Any]) -> Self:
-        own = {name: parts.pop(name) for name in ("knots", "values", "method")}
+        own = {name: parts.pop(name) for name in ("knots", "values")}
         f: Callable[[ArrayLike], np.ndarray] = np.asarray
         if own["knots"] is not None:
             f = Interpolation(own["knots"], own["values"])

@@ -101,17 +101,16 @@ def rpcholesky(
     symmetric(sim, "rpcholesky")
     block_size = whole_number(block_size, "block_size", 1)
     tol = finite(tol, "tol", 0, 1)
-    plan = rpcholesky_plan(
-        sim.n, n_landmarks, draw=partial(drawn, landmarks=landmarks, rng=rng)
-    )
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = rpcholesky_plan(sim.n, n_landmarks, draw=choose)
     S = plan.columns
     if landmarks is not None:
         plan.check(sim)
     cholesky = _PartialCholesky(_Entries(sim, S.size), S.size, tol)
-    if landmarks is not None:
-        cholesky.add(S, np.zeros(S.size))
-    else:
+    if landmarks is None:
         cholesky.draw(block_size, rng)
+    else:
+        cholesky.add(S, np.zeros(S.size))
     if cholesky.rank == 0:
         cholesky.check_column(S[0])
     return _Factored(

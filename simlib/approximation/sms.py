@@ -107,13 +107,8 @@ def sms_nystrom(
         one_of(rescale, ("spectral", "frobenius"), "rescale")
     word_or_number(shift, ("submatrix", "exact"), "shift")
     finite(alpha, "alpha", 0)
-    plan = sms_plan(
-        sim.n,
-        n_landmarks,
-        oversampling,
-        shift=shift,
-        draw=partial(drawn, landmarks=landmarks, rng=rng),
-    )
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = sms_plan(sim.n, n_landmarks, oversampling, shift=shift, draw=choose)
     S1, (C, _, block, _) = plan.columns, plan.read(sim)
     W = C[S1].astype(float)
     e = _shift(block.astype(float), shift, alpha, np.finfo(sim.dtype).eps)

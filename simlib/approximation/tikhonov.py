@@ -129,18 +129,14 @@ def tikhonov(
         one_collection(sim, "have a diagonal to keep", " Leave `nugget` out.")
     if ridge != np.inf:
         word_or_number(ridge, ["cv"], "ridge", 0)
-    given, select = None, None
+    given: Any = landmarks
+    select = None
     if isinstance(landmarks, str):
         one_of(landmarks, ("uniform", *SELECTIONS), "landmarks, if no indices,")
-        select = SELECTIONS.get(landmarks)
-    else:
-        given = landmarks
+        given, select = None, SELECTIONS.get(landmarks)
+    choose = partial(drawn, landmarks=given, rng=rng)
     plan = tikhonov_plan(
-        sim.extent,
-        n_landmarks,
-        oversampling,
-        nugget=nugget,
-        draw=partial(drawn, landmarks=given, rng=rng),
+        sim.extent, n_landmarks, oversampling, nugget=nugget, draw=choose
     )
     if select:
         plan = _selected(sim, plan, select, rng)
@@ -152,17 +148,7 @@ def tikhonov(
         K, ridge = _choose_nugget(K, ridge)
     elif ridge == "cv":
         ridge, _ = K.cross_validate("cv")
-    C, U, R = K.factors(ridge)
-    answer = partial(
-        LowRank,
-        C,
-        U,
-        R,
-        landmarks=S1.columns,
-        row_landmarks=None if sim.symmetric else S1.rows,
-        calls=plan.calls(sim),
-        method="tikhonov",
-    )
+    answer = partial(plan.answer, sim, "tikhonov", *K.factors(ridge))
     plain = answer()
     residual = corrections(sim, plain, S2) if overlay else None
     if nugget:

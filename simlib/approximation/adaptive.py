@@ -31,8 +31,6 @@ from simlib.similarity.requests import Block, Pairs
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
-__all__ = ["AdaptiveResult", "approximate_to"]
-
 FIRST = 10  # landmarks at the start
 DECAY = 0.7  # error ~ s^-DECAY, until two errors tell better
 

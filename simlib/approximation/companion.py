@@ -18,8 +18,6 @@ from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
-__all__ = ["CheapPart", "InnerProducts", "as_companion"]
-
 COMPUTED = 2**19  # entries of the cheap part at a time
 
 

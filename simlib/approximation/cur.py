@@ -25,8 +25,6 @@ from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
-__all__ = ["sicur", "sicur_plan", "skeleton", "skeleton_plan", "stacur", "stacur_plan"]
-
 
 def skeleton(
     sim: Source,

@@ -30,8 +30,6 @@ from simlib.similarity.budget import SimilarityError
 from simlib.similarity.items import some_of
 from simlib.similarity.source import Source
 
-__all__ = ["SimilarityFeatures"]
-
 BASE_RANK = 1000  # features of a cheap kernel, unless told
 NO_FEATURES = {  # options that make the answer no function of an item, and why
     "variant": 'Features need variant="core": the other variants add to rows of the '

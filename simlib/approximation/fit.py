@@ -27,8 +27,6 @@ from simlib.lowrank.tall import svd
 from simlib.similarity.known import others
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["COMMON", "RIDGES", "Problem", "in_units", "smallest_inverted"]
-
 COMMON = 200  # binary orders of magnitude whose fourth powers are numbers
 N_FOLDS, LANDMARK_FOLDS = 5, 10
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B

@@ -19,8 +19,6 @@ from simlib.approximation.sms import sms_nystrom, sms_plan
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.similarity.known import Extent, shape_of
 
-__all__ = ["COMPANION_METHODS", "METHODS", "largest"]
-
 METHODS: dict[str, Method] = {
     "nystrom": Method(nystrom, nystrom_plan),
     "sms_nystrom": Method(sms_nystrom, sms_plan),

@@ -26,8 +26,6 @@ from simlib.lowrank.tall import svd
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
-__all__ = ["nystrom", "nystrom_plan"]
-
 CUTOFFS = np.logspace(-5, 0, 21)[:-1]  # times the largest eigenvalue of W
 OVERSAMPLING = 2  # items in the block that chooses, for each landmark
 

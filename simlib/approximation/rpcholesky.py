@@ -26,8 +26,6 @@ from simlib.lowrank import LowRank
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
-__all__ = ["rpcholesky", "rpcholesky_plan"]
-
 
 def rpcholesky(
     sim: Source,

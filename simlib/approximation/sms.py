@@ -26,8 +26,6 @@ from simlib.lowrank.lowrank import Closed
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
-__all__ = ["sms_nystrom", "sms_plan"]
-
 SHIFTED = 'some of its columns hold the shift besides; make it with variant="core".'
 
 

@@ -16,8 +16,6 @@ from simlib.landmarks import uniform
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
-__all__ = ["Spectrum", "estimate_spectrum", "negative_mass"]
-
 
 class Spectrum(NamedTuple):
     """Estimated eigenvalues, shape (s,), and `negative_mass`: see `estimate_spectrum`.

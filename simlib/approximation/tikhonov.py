@@ -31,8 +31,6 @@ from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
-__all__ = ["tikhonov", "tikhonov_plan"]
-
 NUGGETS = np.linspace(0, 1, 6)  # times the mean diagonal of A
 SELECTIONS = {"pivoted_qr": pivoted_qr, "adaptive": adaptive}
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["depths", "elimination_tree", "postorder"]
-
 
 @njit(nogil=True, cache=True)
 def elimination_tree(indptr, indices, place, order):

@@ -33,8 +33,6 @@ except ImportError as error:
         "measures from some nodes to all."
     ) from error
 
-__all__ = ["HubLabels"]
-
 FARTHEST = 2**15 - 1  # from a hub: the sum of two fits into two bytes
 TILE = 64  # nodes whose labels are compared with those of all sources
 NONE = 2**30  # the weight of no edge

@@ -34,8 +34,6 @@ from simlib.landmarks import draw
 if TYPE_CHECKING:
     from simlib.biharmonic.selected_solve import SelectedSolve
 
-__all__ = ["interpolation"]
-
 Solver = Literal["auto", "selected", "superlu"]
 SOLVED = 32  # columns at a time: they stay in the cache of the processor
 PART = 1024  # columns computed, and kept in a folder, together

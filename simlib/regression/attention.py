@@ -34,8 +34,6 @@ from simlib.regression.kernel import (
     solve_by_rows,
 )
 
-__all__ = ["AttentionKernelRegressor"]
-
 EPS = np.finfo(float).eps
 NO_DIGITS = 1e-6  # residual or rounding error above which there is no answer
 HALF = -np.log(EPS) / 2  # exponent that leaves half of the digits

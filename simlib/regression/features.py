@@ -34,8 +34,6 @@ from simlib._checks import generator, one_of, whole_number
 from simlib.lowrank.tall import dense
 from simlib.regression.sketch import PolynomialSketch
 
-__all__ = ["ExponentialFeatures"]
-
 Kind = Literal[
     "tensor_srht", "shared_tree", "taylor", "positive", "polynomial_count_sketch"
 ]

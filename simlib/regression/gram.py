@@ -22,8 +22,6 @@ from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import CACHED, blocks
 from simlib.regression.triangle import SMALL, condition_number
 
-__all__ = ["condition_of_rows", "gram_matrix", "gram_preconditioner"]
-
 UNIT = np.finfo(float).eps / 2
 SQUARES = 2.0**900  # beyond this and its inverse, squares of norms lose digits
 ILL = 1e-10  # reciprocal condition number of A^T A below which columns are scaled

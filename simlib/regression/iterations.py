@@ -25,8 +25,6 @@ from simlib.regression.preconditioner import (
 )
 from simlib.regression.rows import gap_and_back, multiply, multiply_transposed
 
-__all__ = ["Descent", "Iterated", "TooManySteps", "conjugate_gradients", "lsqr"]
-
 Linear = Callable[[np.ndarray], np.ndarray]
 
 MOST = 500  # steps of an iteration that does not converge

@@ -30,8 +30,6 @@ from simlib._scale import norms
 from simlib.landmarks import uniform
 from simlib.regression.iterations import Descent, Linear
 
-__all__ = ["GaussianKernel", "factor", "shifted_inverse", "solve_by_rows"]
-
 EPS = np.finfo(float).eps
 
 IN_CACHE = 2**17  # entries of K at a time: they stay in the cache of the processor

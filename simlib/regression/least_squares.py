@@ -35,8 +35,6 @@ from simlib.regression.preconditioner import ColumnScaling, Preconditioner
 from simlib.regression.rows import Rows, is_blocks, multiply_transposed
 from simlib.regression.systems import Chain, Problem, Solution, Solver, solve_in_turn
 
-__all__ = ["Method", "lstsq", "solve", "solve_gram"]
-
 Method = Literal["auto", "gram", "cholesky_qr", "lsqr"]
 UNIT = np.finfo(float).eps / 2
 WIDE = 2000  # columns from which iterations cost less than matrix products

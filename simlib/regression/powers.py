@@ -22,8 +22,6 @@ from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import Rows, as_rows, is_blocks, multiply
 from simlib.regression.systems import Solution
 
-__all__ = ["even_power", "odd_power"]
-
 
 def even_power(
     A: Rows,

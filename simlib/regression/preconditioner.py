@@ -40,8 +40,6 @@ from simlib.regression.triangle import (
     norm_of,
 )
 
-__all__ = ["ColumnScaling", "Preconditioner", "rounding_errors"]
-
 SketchName = Literal["sparse_sign", "srht", "gaussian", "count_sketch"]
 UNIT = np.finfo(float).eps / 2
 SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit

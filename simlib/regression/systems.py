@@ -30,8 +30,6 @@ from simlib.regression.preconditioner import (
 from simlib.regression.rows import as_rows, blocks, gap_and_back, is_blocks, multiply
 from simlib.regression.triangle import demand_tall
 
-__all__ = ["Chain", "Problem", "Solution", "solve_in_turn"]
-
 NO_DIGITS = 0.01  # relative error of x from which it is a warning
 TINY = np.finfo(float).tiny
 

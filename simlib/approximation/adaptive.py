@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from simlib._checks import inside
+from simlib._typing import Seed
 from simlib.approximation.error_estimate import (
     FEWEST,
     ErrorEstimate,
@@ -69,7 +70,7 @@ def approximate_to(
     *,
     method: str = "tikhonov",
     confidence: float = 0.95,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
     **options: Any,
 ) -> AdaptiveResult:
     r"""Approximate a matrix to a given relative Frobenius error.

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from simlib import _scale
 from simlib._checks import one_of, shaped, whole_number
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.calibration import Interpolation, calibration_of
 from simlib.approximation.companion import CheapPart, as_companion
 from simlib.approximation.fit import COMMON, Problem, in_units
@@ -47,7 +47,7 @@ def anchored(
     calibration: Literal["isotonic"] | None = "isotonic",
     base_rank: int | None = None,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Anchored:
     r"""Approximate a similarity matrix with the help of a cheap similarity.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from simlib import _scale
 from simlib._checks import finite, symmetric
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Number, Plan, drawn, nominal
@@ -32,7 +32,7 @@ def skeleton(
     *,
     rcond: float | None = None,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     """Approximate a matrix by s of its columns and s independently drawn rows.
 
@@ -85,7 +85,7 @@ def sicur(
     nested: bool = True,
     symmetrize: bool = False,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     """Approximate a matrix by columns and more rows ("Simple CUR").
 
@@ -167,7 +167,7 @@ def stacur(
     same_rows: bool = True,
     oversampling: float = 1,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     r"""Approximate a matrix by a sampled projection onto its columns ("Stable CUR").
 

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import inside, whole_number
 from simlib._scale import exponent
+from simlib._typing import Seed
 from simlib.approximation.error import check_approximation
 from simlib.approximation.sampling_design import Strata, contains, features, pool
 from simlib.lowrank import LowRank
@@ -74,7 +75,7 @@ def estimate_error(
     n_pairs: float | None = None,
     *,
     confidence: float = 0.95,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> ErrorEstimate:
     r"""Estimate the relative Frobenius error from few similarities.
 
@@ -167,11 +168,7 @@ class ValidationSample:
     """A stratified sample, with the parameters of `estimate_error`, evaluated."""
 
     def __init__(
-        self,
-        sim: SimilarityMatrix,
-        approximation: LowRank,
-        n_pairs: int,
-        rng: int | np.random.Generator | None,
+        self, sim: SimilarityMatrix, approximation: LowRank, n_pairs: int, rng: Seed
     ):
         check_approximation(approximation, sim.shape)
         rng = np.random.default_rng(rng)

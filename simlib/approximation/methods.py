@@ -29,7 +29,7 @@ METHODS: dict[str, Method] = {
     "tikhonov": Method(tikhonov, tikhonov_plan, two=True),
 }
 COMPANION_METHODS: dict[str, Method] = {
-    "anchored": Method(anchored, tikhonov_plan, two=True),
+    "anchored": Method(anchored, tikhonov_plan, two=True)
 }
 
 

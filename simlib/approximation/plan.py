@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from simlib._checks import a_pair
+from simlib._typing import Seed
 from simlib.landmarks import draw, sample_size
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
@@ -190,7 +191,7 @@ def drawn(
     *,
     nested: bool = True,
     landmarks: Any = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> tuple[Sides, Sides]:
     """Return S1 and S2 by `simlib.landmarks.draw`.
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from simlib import _scale
 from simlib._checks import finite, symmetric, whole_number
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.plan import Plan, Sides, drawn, nominal
 from simlib.lowrank import LowRank
 from simlib.similarity.source import Source
@@ -34,7 +34,7 @@ def rpcholesky(
     block_size: int = 64,
     tol: float = 1e-11,
     landmarks: Indices | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     r"""Approximate a positive semidefinite matrix by randomly pivoted Cholesky.
 

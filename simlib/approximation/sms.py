@@ -17,7 +17,7 @@ import scipy.linalg
 
 from simlib import _scale
 from simlib._checks import finite, one_of, symmetric, word_or_number
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Plan, Sides, drawn, nominal
@@ -39,7 +39,7 @@ def sms_nystrom(
     variant: Literal["core", "landmarks", "printed"] = "core",
     rescale: Literal[False, "spectral", "frobenius"] = False,
     landmarks: Indices | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     r"""Approximate an indefinite matrix by Nyström with a shifted core.
 

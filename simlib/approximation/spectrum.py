@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from simlib._checks import numbers, symmetric
+from simlib._typing import Seed
 from simlib.landmarks import uniform
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
@@ -34,9 +35,7 @@ class Spectrum(NamedTuple):
     negative_mass: float
 
 
-def estimate_spectrum(
-    sim: Source, n_sample: int, *, rng: int | np.random.Generator | None = None
-) -> Spectrum:
+def estimate_spectrum(sim: Source, n_sample: int, *, rng: Seed = None) -> Spectrum:
     """Estimate the spectrum of a symmetric similarity matrix from a sample of items.
 
     Parameters

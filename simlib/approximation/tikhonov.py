@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse
 
 from simlib._checks import one_collection, one_of, word_or_number
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.fit import Problem, in_units
 from simlib.approximation.overlay import corrections
 from simlib.approximation.plan import Number, Plan, Sides, drawn, nominal
@@ -46,7 +46,7 @@ def tikhonov(
     | tuple[Indices, Indices] = "uniform",
     nugget: bool = False,
     overlay: bool = False,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     r"""Approximate any similarity matrix from the entries that SMS-Nyström reads.
 

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
 from simlib._scale import norms
+from simlib._typing import Seed
 from simlib.landmarks import uniform
 from simlib.regression.iterations import Descent, Linear
 
@@ -131,10 +132,7 @@ class GaussianKernel:
 
 
 def factor(
-    kernel: GaussianKernel,
-    method: str,
-    rank: int,
-    rng: int | np.random.Generator | None = None,
+    kernel: GaussianKernel, method: str, rank: int, rng: Seed = None
 ) -> np.ndarray:
     """Return F of at most `rank` columns with F F^T about the kernel."""
     if method == "rpcholesky":

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import inside, one_of
 from simlib._scale import largest_ratio
+from simlib._typing import Seed
 from simlib.regression.gram import condition_of_rows, gram_preconditioner
 from simlib.regression.iterations import (
     Iterated,
@@ -52,7 +53,7 @@ def lstsq(
     tol: float = 1e-12,
     method: Method = "auto",
     preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Solution:
     """Solve min ||A x - b|| for a tall matrix of full rank, and return a `Solution`.
 
@@ -129,7 +130,7 @@ def solve_gram(
     tol: float = 1e-12,
     method: Method = "auto",
     preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Solution:
     """Solve A^T A x = y, and return a `Solution`: `simlib.even_power` with j = 1.
 
@@ -162,7 +163,7 @@ def solve(
     tol: float,
     method: str,
     preconditioner: Preconditioner | None,
-    rng: int | np.random.Generator | None,
+    rng: Seed,
 ) -> Solution:
     """Take the first method that arrives; all four names end here."""
     one_of(method, get_args(Method), "`method`")

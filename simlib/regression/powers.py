@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import numbers, shaped
 from simlib._scale import largest_ratio
+from simlib._typing import Seed
 from simlib.regression.least_squares import Method, solve
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import Rows, as_rows, is_blocks, multiply
@@ -31,7 +32,7 @@ def even_power(
     tol: float = 1e-12,
     method: Method = "auto",
     preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Solution:
     """Solve (A^T A)^j x = b, and return a `Solution`.
 
@@ -78,7 +79,7 @@ def odd_power(
     tol: float = 1e-12,
     method: Method = "auto",
     preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Solution:
     """Solve min ||A (A^T A)^j x - b||, and return a `Solution`.
 

@@ -28,6 +28,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import finite, one_of
 from simlib._scale import column_exponents, norms
+from simlib._typing import Seed
 from simlib.lowrank.tall import dense, read_only
 from simlib.regression import sketch as sketches
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
@@ -87,7 +88,7 @@ class Preconditioner:
         sketch: SketchName = "sparse_sign",
         oversampling: float = 4,
         refine: bool = True,
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
     ) -> Preconditioner:
         """Make the preconditioner of a matrix with more rows than columns.
 

@@ -24,7 +24,7 @@ from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import whole_number
-from simlib._typing import MatrixLike
+from simlib._typing import MatrixLike, Seed
 from simlib.lowrank.tall import dense
 
 __all__ = [
@@ -171,13 +171,7 @@ class HadamardSketch(Sketch):
         return result
 
 
-def sparse_sign(
-    m: int,
-    n: int,
-    *,
-    nnz_per_column: int = 8,
-    rng: int | np.random.Generator | None = None,
-) -> Sketch:
+def sparse_sign(m: int, n: int, *, nnz_per_column: int = 8, rng: Seed = None) -> Sketch:
     r"""Draw a `Sketch` with a few random signs in each column: the one to take.
 
     .. math::
@@ -225,9 +219,7 @@ def sparse_sign(
     )
 
 
-def count_sketch(
-    m: int, n: int, *, rng: int | np.random.Generator | None = None
-) -> Sketch:
+def count_sketch(m: int, n: int, *, rng: Seed = None) -> Sketch:
     """Draw a sketch with one random sign in each column, as `sparse_sign` with one.
 
     The fastest, and not safe: where A has d rows far longer than the others it loses
@@ -251,7 +243,7 @@ def count_sketch(
     return sparse_sign(m, n, nnz_per_column=1, rng=rng)
 
 
-def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Sketch:
+def srht(m: int, n: int, *, rng: Seed = None) -> Sketch:
     """Draw a subsampled randomised Hadamard transform.
 
     .. math::
@@ -292,7 +284,7 @@ def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Ske
     return HadamardSketch(_signs(n, rng), places, rows)
 
 
-def gaussian(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Sketch:
+def gaussian(m: int, n: int, *, rng: Seed = None) -> Sketch:
     """Draw a dense sketch with independent normal entries of variance 1 / m.
 
     m, n and rng are as in `sparse_sign`. 2 m n d flops, 8 m n bytes, far the slowest.
@@ -338,9 +330,7 @@ class TensorSRHT:
     (5, 100)
     """
 
-    def __init__(
-        self, m: int, d1: int, d2: int, *, rng: int | np.random.Generator | None = None
-    ):
+    def __init__(self, m: int, d1: int, d2: int, *, rng: Seed = None):
         m, d1, d2 = self.shape = _sizes(m=m, d1=d1, d2=d2)
         rng = np.random.default_rng(rng)
         self.signs = _signs(d1, rng), _signs(d2, rng)
@@ -411,13 +401,7 @@ class PolynomialSketch:
     """
 
     def __init__(
-        self,
-        m: int,
-        d: int,
-        degree: int,
-        *,
-        shared: bool = False,
-        rng: int | np.random.Generator | None = None,
+        self, m: int, d: int, degree: int, *, shared: bool = False, rng: Seed = None
     ):
         m, d = self.shape = _sizes(m=m, d=d)
         self.degree, self.shared = whole_number(degree, "degree", 0), shared

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simlib._checks import finite, generator, inside, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
+from simlib.lowrank.tall import dense
 from simlib.regression.kernel import (
     IN_CACHE,
     GaussianKernel,
@@ -203,13 +204,11 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             predictions = np.concatenate(
                 [image(points[rows]) for rows in gen_batches(len(points), step)]
             )
-        if not np.isfinite(predictions).all():
-            sums = predictions.reshape(len(points), -1).sum(1)
-            lost = np.flatnonzero(~np.isfinite(sums))
+        if not (good := np.isfinite(predictions)).all():
             raise ValueError(
-                f"The prediction for row {lost[0]} overflows: the row is too long for "
-                "the exponential of its products with the points of fit. Scale all "
-                "rows, in fit too."
+                f"The prediction for row {np.argwhere(~good)[0, 0]} overflows: the row "
+                "is too long for the exponential of its products with the points of "
+                "fit. Scale all rows, in fit too."
             )
         return predictions
 
@@ -233,11 +232,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             )
 
     def _factor(
-        self,
-        kernel: GaussianKernel,
-        X: np.ndarray,
-        y: np.ndarray,
-        rng: np.random.Generator,
+        self, kernel: GaussianKernel, X: Any, y: Any, rng: np.random.Generator
     ) -> np.ndarray:
         """Return F with F F^T about the Gaussian kernel matrix, shape (n, rank_)."""
         if self.preconditioner is None:
@@ -246,15 +241,14 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rank = min(int(self.rank), kernel.n)
             return factor(kernel, self.preconditioner, rank, rng)
         transformer = clone(self.preconditioner).fit(X, y)
-        Z = transformer.transform(X)
-        Z = Z.toarray() if scipy.sparse.issparse(Z) else np.asarray(Z)
+        Z = dense(transformer.transform(X))
         if Z.dtype.kind not in "fiub" or not np.isfinite(Z).all():
             raise ValueError(
                 f"The features that {type(transformer).__name__} makes are not real "
                 "and finite; for features of the exponential kernel, scale the rows "
                 "of X."
             )
-        return np.asarray(Z * np.exp(-row_norms(X, squared=True) / 2)[:, None])
+        return Z * np.exp(-row_norms(X, squared=True) / 2)[:, None]
 
     def _solve(
         self, kernel: GaussianKernel, F: np.ndarray, Y: np.ndarray

@@ -213,21 +213,17 @@ def _attempts(
 def _direct(problem: Problem, R: Preconditioner, name: str) -> Chain:
     """Solve with the triangle of A, and correct all answers by residuals with A."""
 
-    def solve(Y: np.ndarray) -> np.ndarray:
-        return R.solve(R.solve_transposed(Y))
+    def first(B: np.ndarray) -> tuple[np.ndarray, int]:
+        return then(multiply_transposed(problem.A, B))
 
-    chain = solve_in_turn(
-        problem,
-        R,
-        name,
-        lambda B: (solve(multiply_transposed(problem.A, B)), 0),
-        lambda Y: (solve(Y), 0),
-    )
+    def then(Y: np.ndarray) -> tuple[np.ndarray, int]:
+        return R.solve(R.solve_transposed(Y)), 0
+
+    chain = solve_in_turn(problem, R, name, first, then)
     before: list[np.ndarray] = []
     exact = not R.distortion and not problem.least_squares
     for _ in range(0 if exact else CORRECTIONS):
-        moves: list[np.ndarray] = []
-        lengths: list[np.ndarray] = []
+        moves, lengths = list[np.ndarray](), list[np.ndarray]()
         for k, back in enumerate(chain.gaps[1]):
             carried = np.ldexp(moves[-1], -chain.exponents[k]) if k else 0
             turned = R.solve_transposed(carried - back)
@@ -260,9 +256,8 @@ def _iterate(
         def solve(Y: np.ndarray) -> tuple[np.ndarray, int]:
             k = Y.shape[1]
             if isinstance(R, ColumnScaling) and not extremes:
-                Y = np.column_stack(
-                    [Y, np.random.default_rng(0).standard_normal(len(Y))]
-                )
+                probe = np.random.default_rng(0).standard_normal(len(Y))
+                Y = np.column_stack([Y, probe])
             found = iteration(problem.A, Y, R, target, most, impatient)
             extremes.append(found.extremes)
             return found.x[:, :k], found.steps

@@ -26,7 +26,7 @@ from simlib.lowrank.tall import read_only
 try:
     from numba import njit
 
-    from simlib.biharmonic.elimination_tree import depths, elimination_tree, postorder
+    from simlib.biharmonic.elimination_tree import depths, in_postorder
 except ImportError as error:
     raise ImportError(
         "Hub labels need numba: pip install simlib[mesh]. Without it, graph_distances "
@@ -94,11 +94,9 @@ class HubLabels:
         self.n = A.shape[0]
         demand_one_piece(A, "graph")
         factor = eliminate(csc_array(diags_array(A.sum(axis=0) + SHIFT) - A))
-        place, L = factor.place, factor.superlu.L
-        parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
-        rank = postorder(parent)
-        self._place = rank[place]  # of a node in the elimination, children first
-        self._parent, indptr, indices = _in_order(L.indptr, L.indices, parent, rank)
+        # The place of a node in the elimination, children first.
+        self._place, self._parent, L, _ = in_postorder(A, factor)
+        indptr, indices = L.indptr, L.indices
         del factor, L
         weights = _edges(indptr, indices, A.indptr, A.indices, self._place)
         self._depth = depths(self._parent)
@@ -231,27 +229,6 @@ class HubLabels:
     def _nodes(self, nodes: Indices) -> np.ndarray:
         nodes = np.asarray(nodes)
         return indices(nodes.ravel(), self.n, "Nodes").reshape(nodes.shape)
-
-
-@njit(nogil=True, cache=True)
-def _in_order(indptr, indices, parent, rank):
-    """Return parents and higher neighbours of each node by the new numbers."""
-    n = parent.size
-    new_parent, start = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
-    for q in range(n):
-        new_parent[rank[q]] = -1 if parent[q] == -1 else rank[parent[q]]
-        for e in range(indptr[q], indptr[q + 1]):
-            start[rank[q] + 1] += indices[e] > q
-    start = np.cumsum(start)
-    higher = np.empty(start[n], np.int32)
-    for q in range(n):
-        k = start[rank[q]]
-        for e in range(indptr[q], indptr[q + 1]):
-            if indices[e] > q:
-                higher[k] = rank[indices[e]]
-                k += 1
-        higher[start[rank[q]] : k].sort()
-    return new_parent, start, higher
 
 
 @njit(nogil=True, cache=True)

@@ -22,7 +22,7 @@ from simlib.biharmonic.operator import compact
 try:
     from numba import njit
 
-    from simlib.biharmonic.elimination_tree import elimination_tree, postorder
+    from simlib.biharmonic.elimination_tree import in_postorder
 except ImportError as error:
     raise ImportError(
         "The selected solve needs numba: pip install simlib[mesh]. Without it, solver="
@@ -78,17 +78,9 @@ class SelectedSolve:
                 "M without the landmarks is not positive definite, and not M_uu = L D "
                 'L^T. Take solver="superlu".'
             )
-        self.solve, place = factor.solve, factor.place
-        L, D = factor.superlu.L, factor.superlu.U.diagonal()
-        parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
-        rank = postorder(parent)
-        order = np.argsort(rank)
         # With subtrees side by side in memory, neighbours on the surface are too.
-        self.L, self.D, place = L[:, order], D[order], rank[place]
-        self.L.indices = rank[self.L.indices].astype(self.L.indices.dtype)
-        self.L.setdiag(0)  # what is left are the entries below the ones
-        self.L.eliminate_zeros()
-        self.parent = np.where(parent[order] < 0, -1, rank[parent[order]])
+        place, self.parent, self.L, order = in_postorder(A, factor)
+        self.solve, self.D = factor.solve, factor.superlu.U.diagonal()[order]
         self.node = np.full(n, -1, dtype=np.int64)  # an item's place in the elimination
         self.node[free] = place
         order = np.argsort(place)

@@ -160,13 +160,12 @@ class ExponentialFeatures(
         self.degree_ = len(self.budget_) - 1
         self.n_components_ = int(self.budget_.sum())
         self._parts = []
-        for p in np.flatnonzero(self.budget_).tolist():
-            if self.budget_[p] == counts[p] and (p < 2 or self.kind != "shared_tree"):
-                chosen = combinations_with_replacement(range(X.shape[1]), p)
-                part = partial(_monomials, chosen=np.array(list(chosen), dtype=int))
-            else:
-                part = self._sketch(X, p, int(self.budget_[p]), source)
-            self._parts.append(part)
+        for k, size in enumerate(self.budget_.tolist()):
+            if size == counts[k] and (k < 2 or self.kind != "shared_tree"):
+                chosen = list(combinations_with_replacement(range(X.shape[1]), k))
+                self._parts.append(partial(_monomials, chosen=np.array(chosen, int)))
+            elif size > 0:
+                self._parts.append(self._sketch(X, k, size, source))
         return self
 
     def transform(self, X: Any) -> np.ndarray:

@@ -32,7 +32,7 @@ from simlib.regression.iterations import (
     conjugate_gradients,
     lsqr,
 )
-from simlib.regression.preconditioner import ColumnScaling, Preconditioner
+from simlib.regression.preconditioner import ColumnScaling, Preconditioner, Triangle
 from simlib.regression.rows import Rows, is_blocks, multiply_transposed
 from simlib.regression.systems import Chain, Problem, Solution, Solver, solve_in_turn
 
@@ -242,7 +242,7 @@ def _direct(problem: Problem, R: Preconditioner, name: str) -> Chain:
 
 def _iterate(
     problem: Problem,
-    R: Preconditioner | ColumnScaling,
+    R: Triangle,
     tol: float,
     most: int | None = None,
     impatient: bool = False,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.linalg
@@ -291,9 +291,10 @@ class ColumnScaling:
         return self.solve(B)
 
 
-def rounding_errors(
-    R: Preconditioner | ColumnScaling, X: np.ndarray, left: np.ndarray
-) -> np.ndarray:
+Triangle: TypeAlias = Preconditioner | ColumnScaling
+
+
+def rounding_errors(R: Triangle, X: np.ndarray, left: np.ndarray) -> np.ndarray:
     """Return about the lengths of A dx for what rounding makes of solutions X.
 
     u (|D x| + s |left|), with D the lengths of the columns, s the largest standard

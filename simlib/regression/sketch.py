@@ -213,10 +213,8 @@ def sparse_sign(m: int, n: int, *, nnz_per_column: int = 8, rng: Seed = None) ->
     index = np.int32 if max(m, n * k) < 2**31 else np.int64
     rows = rng.integers(edges[:-1], edges[1:], size=(n, k), dtype=index)
     starts = np.arange(0, n * k + 1, k, dtype=index)
-    signs = _signs(n * k, rng)
-    return ExplicitSketch(
-        csc_array((signs, rows.ravel(), starts), shape=(m, n)), k**-0.5
-    )
+    signs = _signs(n * k, rng), rows.ravel(), starts
+    return ExplicitSketch(csc_array(signs, shape=(m, n)), k**-0.5)
 
 
 def count_sketch(m: int, n: int, *, rng: Seed = None) -> Sketch:
@@ -346,11 +344,10 @@ class TensorSRHT:
                 f"Expected as many rows in X as in Y, of lengths {widths}; got shapes "
                 f"{factors[0].shape} and {factors[1].shape}."
             )
+        sides = zip(factors, self.signs, self.rows, widths, strict=True)
         left, right = (
             _hadamard(factor.T * signs[:, None], slice(d), d)[rows]
-            for factor, signs, rows, d in zip(
-                factors, self.signs, self.rows, widths, strict=True
-            )
+            for factor, signs, rows, d in sides
         )
         return (left * right * m**-0.5).T
 
@@ -410,16 +407,13 @@ class PolynomialSketch:
         self.leaves: list[Sketch | None] = [
             sparse_sign(m, d, rng=rng) if d > m else None for _ in range(n_leaves)
         ]
-        self.nodes: list[TensorSRHT] = []
-        if shared:
-            levels = range(1, self.degree.bit_length())
-            self.nodes = [TensorSRHT(m, m, m, rng=rng) for _ in levels]
-        else:
-            widths = deque([min(d, m)] * self.degree)
-            while len(widths) > 1:
-                pair = widths.popleft(), widths.popleft()
-                self.nodes.append(TensorSRHT(m, *pair, rng=rng))
-                widths.append(m)
+        levels = range(1, self.degree.bit_length()) if shared else []
+        self.nodes = [TensorSRHT(m, m, m, rng=rng) for _ in levels]
+        widths = deque([min(d, m)] * n_leaves)
+        while len(widths) > 1:
+            pair = widths.popleft(), widths.popleft()
+            self.nodes.append(TensorSRHT(m, *pair, rng=rng))
+            widths.append(m)
 
     def __call__(self, X: MatrixLike) -> np.ndarray:
         """Sketch the powers of the rows of X, dense or sparse: (n, d) to (n, m)."""
@@ -431,11 +425,11 @@ class PolynomialSketch:
             return np.eye(1, m, dtype=rows.dtype).repeat(rows.shape[0], axis=0)
         rows = rows if d > m else dense(rows)
         powers = deque(rows if T is None else (T @ rows.T).T for T in self.leaves)
-        if self.shared:
-            return self._by_squaring(_padded(powers.pop(), m))
-        for S in self.nodes:
-            powers.append(S(powers.popleft(), powers.popleft()))
-        return _padded(powers.pop(), m)
+        if not self.shared:
+            for S in self.nodes:
+                powers.append(S(powers.popleft(), powers.popleft()))
+        product = np.pad(powers[0], ((0, 0), (0, m - powers[0].shape[1])))
+        return self._by_squaring(product) if self.shared else product
 
     def _by_squaring(self, power: np.ndarray) -> np.ndarray:
         """Multiply the squares of squares that make up the degree."""
@@ -479,11 +473,6 @@ def _hadamard(X: np.ndarray, where: Any, n: int) -> np.ndarray:
     padded = np.zeros((_power_of_two(n), X.shape[1]), X.dtype)
     padded[where] = X
     return hadamard_transform(padded)
-
-
-def _padded(X: np.ndarray, m: int) -> np.ndarray:
-    """Return a copy of X with columns of zeros, if need be, to have m."""
-    return np.pad(X, ((0, 0), (0, m - X.shape[1])))
 
 
 def _power_of_two(n: int) -> int:

@@ -23,8 +23,8 @@ from numpy.typing import ArrayLike
 from simlib._checks import numbers, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
 from simlib.regression.preconditioner import (
-    ColumnScaling,
     Preconditioner,
+    Triangle,
     rounding_errors,
 )
 from simlib.regression.rows import as_rows, blocks, gap_and_back, is_blocks, multiply
@@ -169,7 +169,7 @@ class Chain:
     """
 
     problem: Problem
-    R: Preconditioner | ColumnScaling
+    R: Triangle
     method: str
     right_hand_sides: list[np.ndarray] = field(default_factory=list)
     answers: list[np.ndarray] = field(default_factory=list)
@@ -312,11 +312,7 @@ class Chain:
 
 
 def solve_in_turn(
-    problem: Problem,
-    R: Preconditioner | ColumnScaling,
-    method: str,
-    first: Solver,
-    then: Solver,
+    problem: Problem, R: Triangle, method: str, first: Solver, then: Solver
 ) -> Chain:
     """Solve least squares by `first`, and each system with A^T A by `then`."""
     chain = Chain(problem, R, method)

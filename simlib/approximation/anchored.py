@@ -52,8 +52,7 @@ def anchored(
     r"""Approximate a similarity matrix with the help of a cheap similarity.
 
     A similarity that almost agrees, such as bi-encoder cosines beside a cross-encoder,
-    carries most of the matrix, and the evaluated entries are spent on the difference. A
-    harmful one is found out and left out.
+    carries most of the matrix; a harmful one is found out and left out.
 
     Parameters
     ----------
@@ -105,9 +104,9 @@ def anchored(
     Flops: some ten times those of `tikhonov`, and O(n s1 log(n s1)).
 
     Weight and ridge, an infinite one included, are chosen together by the squared error
-    on evaluated entries that a fit has not seen, :eq:`eq:two-kinds`: the folds of
-    `tikhonov`, and ten folds of the landmarks. Source: ours; residual corrections of a
-    cheap model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
+    on evaluated entries that a fit has not seen, :eq:`eq:two-kinds`. Source: ours;
+    residual corrections of a cheap model are known as multi-fidelity methods, see
+    Kennedy and O'Hagan (2000).
 
     Examples
     --------
@@ -263,12 +262,8 @@ class Anchored(LowRank):
         sides = 1 if self.symmetric or columns.shape[1] == n_dear else 2
         shaped(columns, ("m", sides * n_dear), "Similarities to `landmarks`")
         shaped(calibrated, ("m", sides * n_cheap), "Those to `base_landmarks`")
-        parts = zip(
-            np.split(columns, sides, axis=1),
-            np.split(calibrated, sides, axis=1),
-            strict=True,
-        )
-        joined = np.hstack([side for both in parts for side in both])
+        parts = [part.reshape(len(part), sides, -1) for part in (columns, calibrated)]
+        joined = np.concatenate(parts, axis=2).reshape(len(columns), -1)
         return super().extend(joined.astype(self.dtype))
 
 
@@ -286,7 +281,7 @@ def _check_companion(
 
 
 def _read(base: LowRank, plan: Plan) -> Reading:
-    """Return the same of an approximation."""
+    """Return what a plan reads, of an approximation."""
     S1, S2 = plan.landmarks, plan.block
     C, R = base.T.rows(S1.columns).T, base.rows(S1.rows).T
     return Reading(C=C, R=R, A=base.rows(S2.rows)[:, S2.columns], diagonal=None)
@@ -305,7 +300,7 @@ def _in_units_of(K: Problem, B: Problem) -> Problem:
 
 
 def _less(K: Problem, B: Problem, weight: float) -> Problem:
-    """Return the same of K - w B."""
+    """Return the problem of K - w B."""
     if weight == 0:
         return K
     dtype, R = K.C.dtype, None

@@ -239,14 +239,10 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
                 UserWarning,
                 stacklevel=3,
             )
-        calls = sim.calls
+        calls, n_landmarks = sim.calls, min(n_landmarks, sim.n)
+        options |= {"n_landmarks": n_landmarks, "rng": generator(self.random_state)}
         try:
-            answer = method(
-                sim,
-                n_landmarks=min(n_landmarks, sim.n),
-                rng=generator(self.random_state),
-                **options,
-            )
+            answer = method(sim, **options)
         except SimilarityError as error:
             if not isinstance(self.kernel, Source):
                 error.add_note(

@@ -5,9 +5,8 @@ r"""The Tikhonov core: a symmetric least-squares fit to a block that is paid for
     F = (B^\top B + \lambda I)^{-1} B^\top
 
 Equation :eq:`eq:tikhonov` of the book, with C = K[:, S1], B = K[S2, S1], A = K[S2, S2]
-and S1 in S2: the entries that SMS-Nyström reads, without its shift. What is known
-besides, the evaluated entries or the diagonal, can be kept as a sparse residual,
-:eq:`eq:overlay` and :eq:`eq:nugget`.
+and S1 in S2. What is known besides, the evaluated entries or the diagonal, can be kept
+as a sparse residual, :eq:`eq:overlay` and :eq:`eq:nugget`.
 """
 
 from __future__ import annotations
@@ -70,8 +69,7 @@ def tikhonov(
         appears from the columns are left out. Costs no similarity call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
         How to choose the landmarks, or their indices, of two collections a pair of
-        arrays. The second and third draw the
-        block first and pick the landmarks in it, at no further call: see
+        arrays. The second and third pick them in the block, at no further call: see
         `simlib.landmarks.pivoted_qr` and `simlib.landmarks.adaptive`.
     nugget : bool, default=False
         Keep the true diagonal, and fit the core to K - tau I, with the smallest of six

@@ -174,7 +174,6 @@ class Plan:
         return (every, every) if self.diagonal else None
 
     def _rows(self, symmetric: bool) -> np.ndarray | None:
-        """Return the items whose rows are read whole."""
         return self.landmarks.rows if self.rows is None and not symmetric else self.rows
 
     def _requests(self, symmetric: bool) -> list[Block]:
@@ -226,7 +225,6 @@ def nominal(
 
 
 def _numbers(n_landmarks: Any) -> tuple[Any, Any]:
-    """Return the numbers of landmarks of rows and columns."""
     if isinstance(n_landmarks, tuple | list):
         return a_pair(n_landmarks, "n_landmarks")
     return n_landmarks, n_landmarks

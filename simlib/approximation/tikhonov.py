@@ -193,12 +193,9 @@ def _selected(
     else:
         rows = columns = select(A, c, rng=rng)
     S1 = Sides(S2.rows[rows], S2.columns[columns])
-    return replace(plan, landmarks=S1, block=Sides(*map(_first, S1, S2)))
-
-
-def _first(S1: np.ndarray, S2: np.ndarray) -> np.ndarray:
-    """Return S2 with S1 at its beginning."""
-    return np.append(S1, S2[~np.isin(S2, S1)])
+    sides = zip(S1, S2, strict=True)  # the block begins with the landmarks
+    begun = Sides(*(np.append(s, t[~np.isin(t, s)]) for s, t in sides))
+    return replace(plan, landmarks=S1, block=begun)
 
 
 def _choose_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:

@@ -124,23 +124,21 @@ def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndar
 
     Vertices that a chain of steps up to `tol` joins are at one place.
     """
-    _, first, place = np.unique(
-        vertices + 0.0, axis=0, return_index=True, return_inverse=True
-    )  # where -0 is 0
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    first, index = first[order], rank[place.ravel()]
+    first, index = _groups(vertices + 0.0)  # where -0 is 0
     if tol == 0:
         return first, index
     unit, exponent = _scale.unit(vertices[first].astype(np.float64))
     near = KDTree(unit).query_pairs(np.ldexp(tol, -exponent), output_type="ndarray").T
     ones = np.ones(near.shape[1], bool)
     joined = coo_array((ones, tuple(near)), shape=(first.size, first.size))
-    _, piece = connected_components(joined, directed=False)
-    _, kept, place = np.unique(piece, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(kept))
-    return first[np.sort(kept)], rank[place][index]
+    kept, place = _groups(connected_components(joined, directed=False)[1])
+    return first[kept], place[index]
+
+
+def _groups(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first of each group, in order, and the group of each label."""
+    _, first, group = np.unique(labels, axis=0, return_index=True, return_inverse=True)
+    return np.sort(first), np.argsort(np.argsort(first))[group.ravel()]
 
 
 def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

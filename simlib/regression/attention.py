@@ -159,7 +159,16 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any) -> None:
         """Set the attributes of a model that has none."""
-        self._check_options()
+        finite(self.ridge, "ridge", 0)
+        whole_number(self.rank, "rank", 1)
+        whole_number(self.max_iter, "max_iter", 1)
+        inside(self.tol, "tol", 0, 1)
+        known = self.preconditioner is None or self.preconditioner in FACTORS
+        if not known and not hasattr(self.preconditioner, "transform"):
+            raise ValueError(
+                'preconditioner is "rpcholesky", "nystroem", None, or a transformer; '
+                f"got {self.preconditioner!r}."
+            )
         if scipy.sparse.issparse(y):
             raise ValueError("y is sparse, and its solution is not: pass y.toarray().")
         options = {"multi_output": True, "y_numeric": True, "copy": True}  # X is kept
@@ -218,18 +227,6 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         squares = row_norms(self.X_fit_, squared=True)
         scale = np.exp(-(squares + squares.min()) / 2)
         return (scale * self.gaussian_coef_.T).T
-
-    def _check_options(self) -> None:
-        finite(self.ridge, "ridge", 0)
-        whole_number(self.rank, "rank", 1)
-        whole_number(self.max_iter, "max_iter", 1)
-        inside(self.tol, "tol", 0, 1)
-        known = self.preconditioner is None or self.preconditioner in FACTORS
-        if not known and not hasattr(self.preconditioner, "transform"):
-            raise ValueError(
-                'preconditioner is "rpcholesky", "nystroem", None, or a transformer; '
-                f"got {self.preconditioner!r}."
-            )
 
     def _factor(
         self, kernel: GaussianKernel, X: Any, y: Any, rng: np.random.Generator

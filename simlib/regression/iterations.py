@@ -226,7 +226,6 @@ def _judge_pace(shares: list[float], target: float, most: int) -> None:
 
 
 def _products(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the inner products of columns."""
     return np.asarray((X * Y).sum(axis=0))
 
 

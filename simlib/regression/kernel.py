@@ -31,6 +31,8 @@ from simlib._typing import Seed
 from simlib.landmarks import uniform
 from simlib.regression.iterations import Descent, Linear
 
+__all__ = ["factor", "shifted_inverse", "solve_by_rows"]
+
 EPS = np.finfo(float).eps
 
 IN_CACHE = 2**17  # entries of K at a time: they stay in the cache of the processor
@@ -42,7 +44,7 @@ Part = tuple[int, int, np.ndarray]
 
 
 class GaussianKernel:
-    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, whose entries cost no calls."""
+    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, a `Source` that counts no calls."""
 
     symmetric = True
     dtype = np.dtype(np.float64)
@@ -60,24 +62,19 @@ class GaussianKernel:
         self.shape = (self.n, self.n)
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal, shape (n,)."""
         return np.ones(self.n)
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return the entries (i[k], j[k])."""
         difference = self.X[np.asarray(i)] - self.X[np.asarray(j)]
         return np.exp(-np.square(difference).sum(axis=1) / 2)
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return NaN for each entry: none is kept."""
         return np.full(np.size(i), np.nan)
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return nothing."""
         return iter(())
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        """Return the entries of some rows and columns."""
         block = self._left[np.asarray(rows)] @ self._right[np.asarray(columns)].T
         return np.exp(block, out=block)
 
@@ -91,11 +88,9 @@ class GaussianKernel:
         return exponents
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
-        """Return whole columns, shape (n, len(columns))."""
         return self.block(np.arange(self.n), columns)
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
-        """Return whole rows, shape (len(rows), n)."""
         return self.columns(rows).T
 
     def __matmul__(self, P: np.ndarray) -> np.ndarray:

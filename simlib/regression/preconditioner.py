@@ -41,6 +41,8 @@ from simlib.regression.triangle import (
     norm_of,
 )
 
+__all__ = ["Preconditioner", "rounding_errors"]
+
 SketchName = Literal["sparse_sign", "srht", "gaussian", "count_sketch"]
 UNIT = np.finfo(float).eps / 2
 SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
@@ -214,22 +216,18 @@ class Preconditioner:
 
     def as_linear_operator(self) -> LinearOperator:
         """Return R^-1 as an operator."""
-        return LinearOperator(
-            self.R.shape,
-            matvec=self.solve,
-            rmatvec=self.solve_transposed,
-            matmat=self.solve,
-            rmatmat=self.solve_transposed,
-            dtype=self.R.dtype,
-        )
+        one = {"matvec": self.solve, "rmatvec": self.solve_transposed}
+        many = {"matmat": self.solve, "rmatmat": self.solve_transposed}
+        return LinearOperator(self.R.shape, dtype=self.R.dtype, **one, **many)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnScaling:
     """The diagonal R that makes the columns of A R^-1 have length one.
 
-    Its methods are those of `Preconditioner`; `extremes` are the least and the largest
-    singular value of A R^-1, once an iteration has told.
+    Its methods are those of `Preconditioner`, numbers as large as they may be;
+    `extremes` are the least and the largest singular value of A R^-1, once an iteration
+    has told.
     """
 
     sizes: np.ndarray
@@ -260,17 +258,14 @@ class ColumnScaling:
 
     @property
     def norm(self) -> float:
-        """The largest singular value of A, at most."""
         return float(self.extremes[1] * self.sizes.max())
 
     @property
     def standard_errors(self) -> np.ndarray:
-        """Bounds of the norms of the rows of R^-1."""
         return 1 / (self.extremes[0] * self.sizes)
 
     @property
     def condition(self) -> float:
-        """The condition number of A, at most."""
         return self.norm / float(self.extremes[0] * self.sizes.min())
 
     @property
@@ -283,11 +278,9 @@ class ColumnScaling:
         return np.zeros((len(self.sizes), B.shape[1]))
 
     def solve(self, B: np.ndarray) -> np.ndarray:
-        """Return R^-1 B, for B of shape (d, k)."""
         return B / self.sizes[:, None]
 
     def solve_transposed(self, B: np.ndarray) -> np.ndarray:
-        """Return R^-T B, for B of shape (d, k)."""
         return self.solve(B)
 
 

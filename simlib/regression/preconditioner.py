@@ -108,7 +108,6 @@ class Preconditioner:
             Whether to make the second pass, which for sparse A costs as much as if A
             were dense.
         rng : int, Generator or None
-            Source of randomness.
 
         Raises
         ------

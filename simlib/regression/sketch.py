@@ -45,9 +45,8 @@ SIDE = 16  # of the Hadamard matrices multiplied with
 class Sketch(LinearOperator):
     """A sketch S of shape (m, n), a linear operator of SciPy.
 
-    Made by `sparse_sign`, `count_sketch`, `srht` and `gaussian`. ``S @ A`` is an array,
-    for an array or sparse array A of shape (n, d) or a vector, and so is ``S.T @ Y``.
-    float32 stays float32, integers become float64.
+    ``S @ A`` is an array, for an array or sparse array A of shape (n, d) or a vector,
+    and so is ``S.T @ Y``. float32 stays float32, integers become float64.
 
     Examples
     --------
@@ -186,7 +185,6 @@ def sparse_sign(m: int, n: int, *, nnz_per_column: int = 8, rng: Seed = None) ->
     nnz_per_column : int, default=8
         :math:`\zeta`, clipped at m; with 1 see `count_sketch`.
     rng : int, Generator or None
-        Source of randomness.
 
     Raises
     ------
@@ -260,8 +258,7 @@ def srht(m: int, n: int, *, rng: Seed = None) -> Sketch:
     Notes
     -----
     Flops: O(n d log n). Memory: a few padded columns of A at a time. Source: Ailon and
-    Chazelle (2009); Tropp (2011). Without E, long rows that follow each
-    other would meet no more than a few different rows of H.
+    Chazelle (2009); Tropp (2011).
 
     Examples
     --------
@@ -305,14 +302,13 @@ class TensorSRHT:
     .. math::
         S (x \otimes y)_k = m^{-1/2} (H D_1 x)_{i_k} (H D_2 y)_{j_k}
 
-    Inner products are kept in the mean. Nothing of size d1 d2 is formed.
+    Inner products are kept in the mean.
 
     Parameters
     ----------
     m, d1, d2 : int
         Lengths of a sketched product and of the factors, at least 1.
     rng : int, Generator or None
-        Source of randomness.
 
     Notes
     -----
@@ -362,7 +358,7 @@ class PolynomialSketch:
 
     A tree: in the leaves T, `sparse_sign` sketches of x, or x itself where d is at most
     m; in the nodes S, a `TensorSRHT` of what the two branches hold. Inner products are
-    :math:`\langle x, y \rangle^p` in the mean. Nothing of size d^p is formed.
+    :math:`\langle x, y \rangle^p` in the mean.
 
     Parameters
     ----------
@@ -373,10 +369,9 @@ class PolynomialSketch:
         with zeros to the length m.
     shared : bool, default=False
         Whether all leaves have the same T, and all nodes of a level the same S: fewer
-        products, and biased. The mean of :math:`\|\Pi^p x^{\otimes p}\|^2` exceeds
-        :math:`\|x\|^{2p}`.
+        products, and biased.
     rng : int, Generator or None
-        Source of randomness: with `shared`, of the same T and S for all degrees.
+        With `shared`, a seed gives the same T and S for all degrees.
 
     Notes
     -----

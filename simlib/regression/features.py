@@ -144,7 +144,10 @@ class ExponentialFeatures(
             self.budget_ = self.degree_ = None
             self.n_components_ = int(self.n_components)
             return self
-        squares, shares = _lengths(X)
+        # The squared norms of rows, to two decimals, and the share of each.
+        lengths = np.clip(row_norms(X, squared=True).astype(float), 1, REACH).round(2)
+        squares, numbers = np.unique(lengths, return_counts=True)
+        shares = numbers / len(lengths)
         degrees = np.arange(self._terms(squares, shares) + 1)
         counts = comb(X.shape[1] + degrees - 1, degrees)
         if self.kind == "taylor":
@@ -250,13 +253,6 @@ class ExponentialFeatures(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _lengths(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the squared norms of rows, to two decimals, and the share of each."""
-    squares = row_norms(X, squared=True).astype(float)
-    squares, counts = np.unique(np.clip(squares, 1, REACH).round(2), return_counts=True)
-    return squares, counts / counts.sum()
 
 
 def _first_exact(n_components: int, counts: np.ndarray) -> int:

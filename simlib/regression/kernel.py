@@ -96,7 +96,7 @@ class GaussianKernel:
     def __matmul__(self, P: np.ndarray) -> np.ndarray:
         """Return the product with an array of shape (n, k); half of K is evaluated."""
         out = np.zeros_like(P)
-        for start, stop, block in self._kept or self._parts(max(IN_CACHE, self.n)):
+        for start, stop, block in self._kept or self._parts():
             out[start:stop] += block @ P[start:]
             out[stop:] += block[:, stop - start :].T @ P[start:stop]
         return out
@@ -104,26 +104,15 @@ class GaussianKernel:
     @cached_property
     def _kept(self) -> list[Part]:
         """The parts of half of K, none if they are too large."""
-        size = sum((stop - start) * (self.n - start) for start, stop in self._ranges())
-        return list(self._parts(size)) if size <= LARGEST_CACHE else []
+        return list(self._parts()) if self.n**2 / 2 <= LARGEST_CACHE else []
 
-    def _parts(self, size: int) -> Iterator[Part]:
-        """Yield rows from the diagonal on, in a buffer that is filled anew."""
-        buffer, at = np.empty(size), 0
-        for start, stop in self._ranges():
-            shape = stop - start, self.n - start
-            at = at if at + shape[0] * shape[1] <= size else 0
-            block = buffer[at : at + shape[0] * shape[1]].reshape(shape)
-            at += block.size
-            np.matmul(self._left[start:stop], self._right[start:].T, out=block)
-            yield start, stop, np.exp(block, out=block)
-
-    def _ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows that have some IN_CACHE entries from the diagonal on."""
+    def _parts(self) -> Iterator[Part]:
+        """Yield rows from the diagonal on, some IN_CACHE entries at a time."""
         stop = 0
         while stop < self.n:
             start, stop = stop, min(self.n, stop + max(1, IN_CACHE // (self.n - stop)))
-            yield start, stop
+            block = self._left[start:stop] @ self._right[start:].T
+            yield start, stop, np.exp(block, out=block)
 
 
 def factor(

@@ -23,7 +23,6 @@ import scipy.sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
-from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import finite, one_of
@@ -237,12 +236,13 @@ class ColumnScaling:
         """Measure the columns of a sparse matrix; refuse those that are 0."""
         (A,) = blocks(A)
         with np.errstate(over="ignore"):
-            sizes = np.sqrt(_sums(A, A.data**2))
+            sizes = np.sqrt(np.bincount(A.indices, A.data**2, A.shape[1]))
         if not ((sizes > 1 / SQUARES) & (sizes < SQUARES)).all():
             largest = abs(A).max(axis=0).toarray()
             exponents = column_exponents(largest[None])
             squares = np.ldexp(A.data, -exponents[A.indices]) ** 2
-            sizes = np.ldexp(np.sqrt(_sums(A, squares)), exponents)
+            sums = np.bincount(A.indices, squares, A.shape[1])
+            sizes = np.ldexp(np.sqrt(sums), exponents)
         demand_in_range(sizes)
         return cls(sizes)
 
@@ -294,11 +294,6 @@ def rounding_errors(R: Triangle, X: np.ndarray, left: np.ndarray) -> np.ndarray:
     """
     spread = (R.sizes * R.standard_errors).max()
     return UNIT * (norms(R.sizes[:, None] * X) + spread * norms(left))
-
-
-def _sums(A: csr_array, values: np.ndarray) -> np.ndarray:
-    """Return the sums over columns of values in the places of the entries of A."""
-    return np.bincount(A.indices, weights=values, minlength=A.shape[1])
 
 
 def _sketch(

@@ -116,11 +116,8 @@ class Problem:
             )
         if scipy.sparse.issparse(A):
             (A,) = blocks(A)
-        if is_blocks(A):
-            shapes = [block.shape for block in blocks(A)]
-            n, d = sum(height for height, _ in shapes), shapes[0][1] if shapes else 0
-        else:
-            n, d = A.shape
+        shapes = [part.shape for part in blocks(A)] if is_blocks(A) else [A.shape]
+        n, d = sum(height for height, _ in shapes), shapes[0][1] if shapes else 0
         demand_tall(n, d)
         if preconditioner is not None:
             preconditioner.demand_width(d)

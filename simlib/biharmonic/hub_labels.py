@@ -153,19 +153,16 @@ class HubLabels:
 
         Parameters
         ----------
-        sources : array of int, shape (k,)
-            Nodes; one that does not exist is an IndexError.
-        targets : array of int, shape (m,), optional
-            Nodes; None means all.
+        sources, targets : arrays of int, shapes (k,) and (m,)
+            Nodes; one that does not exist is an IndexError. No targets mean all nodes.
 
         Returns
         -------
         array of uint16, shape (k, m)
         """
         first = self._place[self._nodes(sources).ravel()]
-        everything = np.arange(self.n)
-        nodes = everything if targets is None else self._nodes(targets).ravel()
-        places = self._place[nodes]
+        every = slice(None) if targets is None else self._nodes(targets).ravel()
+        places = self._place[every]
         order = np.argsort(places, kind="stable")
         return self._between(first, places[order], order)
 

@@ -22,9 +22,7 @@ def merge_vertices(
     """Return a triangle mesh with one vertex at each place, in O(n log n + m log m).
 
     Files for pictures store a vertex once for each texture or normal, or each triangle
-    with three vertices of its own. Nothing then joins the triangles on either side. A
-    scanner's double vertices may differ in their last digits: choose a `tol` far below
-    the lengths of edges.
+    with three vertices of its own: nothing then joins the triangles on either side.
 
     Parameters
     ----------
@@ -34,8 +32,8 @@ def merge_vertices(
         The vertices of each triangle.
     tol : float, default=0.0
         Vertices are merged that are no farther apart, or that a chain of such steps
-        joins; by default those equal to the last bit. Rounded coordinates are no
-        substitute: near vertices may round to different places.
+        joins; by default those equal to the last bit. A scanner's double vertices may
+        differ in their last digits: choose one far below the lengths of edges.
 
     Returns
     -------

@@ -3,11 +3,10 @@ r"""Columns of the interpolation operator, computed only around their landmarks.
 .. math::
     M_{uu} = L D L^\top , \qquad L z = -M_{ub} e_j , \qquad L^\top x = D^{-1} z
 
-Equation :eq:`eq:selected` of the book. In the elimination tree the parent of a node is
-the first row below the diagonal in its column of L, and all other rows of that column
-are ancestors. Hence z lives on the paths from the few entries of the right-hand side to
-the root, and x on a set S of nodes needs no more than x on S and the ancestors of S:
-exact values, at a cost that depends on S and the depth of the tree and not on n.
+Equation :eq:`eq:selected` of the book. In the elimination tree z lives on the paths
+from the few entries of the right-hand side to the root, and x on a set S of nodes needs
+no more than x on S and the ancestors of S: exact values, at a cost that depends on S
+and the depth of the tree and not on n.
 """
 
 from __future__ import annotations
@@ -175,8 +174,8 @@ def selected_columns(
     Notes
     -----
     Two triangular solves along the tree for each landmark, on the threads that
-    ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; the theory of the
-    elimination tree is in Davis (2006), chapters 3 and 4.
+    ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; Davis (2006), chapters
+    3 and 4, for the tree.
 
     Examples
     --------

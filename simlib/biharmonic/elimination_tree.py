@@ -24,7 +24,7 @@ def in_postorder(
     place, parent : arrays of int64, shape (m,)
         The number of each row of A, and the parent of each number.
     L : csc_array, shape (m, m)
-        The entries below the ones, sorted.
+        The entries below the ones, in a column in no order.
     order : array of int64, shape (m,)
         When each was eliminated.
     """
@@ -34,10 +34,9 @@ def in_postorder(
     order = np.argsort(rank)
     L = L[:, order]
     L.indices = rank[L.indices].astype(L.indices.dtype)
-    L.has_sorted_indices = False
-    L.sort_indices()
     L.setdiag(0)
     L.eliminate_zeros()
+    L.has_sorted_indices = False
     parent = np.where(parent[order] < 0, -1, rank[parent[order]])
     return rank[place], parent, L, order
 

@@ -96,6 +96,7 @@ class HubLabels:
         factor = eliminate(csc_array(diags_array(A.sum(axis=0) + SHIFT) - A))
         # The place of a node in the elimination, children first.
         self._place, self._parent, L, _ = in_postorder(A, factor)
+        L.sort_indices()
         indptr, indices = L.indptr, L.indices
         del factor, L
         weights = _edges(indptr, indices, A.indptr, A.indices, self._place)

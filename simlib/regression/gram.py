@@ -20,11 +20,12 @@ from simlib._scale import column_exponents, norms
 from simlib.lowrank.tall import dense
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import CACHED, blocks
-from simlib.regression.triangle import condition_number
+from simlib.regression.triangle import SMALL, condition_number
 
 UNIT = np.finfo(float).eps / 2
 SQUARES = 2.0**900  # beyond this and its inverse, squares of norms lose digits
 ILL = 1e-10  # reciprocal condition number of A^T A below which columns are scaled
+POWER_STEPS = 4  # which find the largest singular value to some percent
 NO_DIGITS = 1e-13  # quotient of singular values that rows may have by accident
 
 
@@ -54,12 +55,13 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
     sizes = np.sqrt(squares)
     gram /= sizes
     gram /= sizes[:, None]
+    norm = _norm_of_factor(gram, np.ldexp(sizes, exponents))
     try:
         triangle = scipy.linalg.cholesky(gram, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
     R = triangle * np.ldexp(sizes, exponents)
-    condition = condition_number(R)
+    condition = condition_number(R, norm)
     reciprocal = condition**-2
     if reciprocal < ILL:  # perhaps for the lengths of the columns alone
         lengths = np.linalg.norm(triangle, 1) * np.linalg.norm(triangle, np.inf)
@@ -67,7 +69,20 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
     if reciprocal < len(gram) * UNIT:
         return None
     distortion = min(UNIT / reciprocal, 0.5)
-    return Preconditioner(R, condition, distortion), reciprocal
+    return Preconditioner(R, condition, distortion, _norm=norm), reciprocal
+
+
+def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
+    """Return about the norm of A by power iterations; None for few columns."""
+    if len(gram) <= SMALL:
+        return None
+    scale = sizes.max()
+    sizes = sizes / scale
+    x, norm = np.random.default_rng(0).standard_normal(len(gram)), 1.0
+    for _ in range(POWER_STEPS):
+        x = sizes * (gram @ (sizes * (x / norm)))
+        norm = float(np.linalg.norm(x))
+    return float(scale * np.sqrt(norm))
 
 
 def condition_of_rows(A: np.ndarray, rng: np.random.Generator) -> float:

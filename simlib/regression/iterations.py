@@ -265,12 +265,15 @@ def _extremes_of_descent(
 
 def _extremes(diagonals: np.ndarray, beside: np.ndarray) -> tuple[float, float]:
     """Return the roots of the extreme eigenvalues of tridiagonal matrices."""
-    least, largest = np.inf, -np.inf
-    for diagonal, other in zip(diagonals.T, beside.T, strict=True):
-        count = int(np.argmin(np.append(diagonal, 0) > 0))  # up to the first 0
+    found = []
+    for k in range(diagonals.shape[1]):
+        some = diagonals[:, k]
+        count = int(np.argmin(some > 0)) if (some <= 0).any() else len(some)
         if count:
-            values = eigvalsh_tridiagonal(diagonal[:count], other[: count - 1])
-            least, largest = min(least, values[0]), max(largest, values[-1])
-    if largest < least:
+            values = eigvalsh_tridiagonal(some[:count], beside[: count - 1, k])
+            values = np.sqrt(np.maximum(values, 0))
+            found.append((values[0], values[-1]))
+    if not found:
         return np.nan, np.nan
-    return float(np.sqrt(max(least, 0))), float(np.sqrt(max(largest, 0)))
+    least, largest = zip(*found, strict=True)
+    return float(min(least)), float(max(largest))

@@ -76,6 +76,7 @@ class Preconditioner:
     condition: float
     distortion: float
     _start: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    _norm: float | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "R", read_only(self.R))
@@ -184,7 +185,7 @@ class Preconditioner:
     @cached_property
     def norm(self) -> float:
         """The largest singular value of R, which is that of A up to the distortion."""
-        return norm_of(self.R)
+        return norm_of(self.R) if self._norm is None else self._norm
 
     @cached_property
     def sizes(self) -> np.ndarray:

@@ -85,7 +85,7 @@ def sicur(
     nested: bool = True,
     symmetrize: bool = False,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
-    rng: Seed = None,
+    rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     """Approximate a matrix by columns and more rows ("Simple CUR").
 
@@ -139,8 +139,13 @@ def sicur(
     sim = check_similarity(sim)
     if symmetrize:
         symmetric(sim, "symmetrize=True")
-    choose = partial(drawn, landmarks=landmarks, rng=rng)
-    plan = sicur_plan(sim.extent, n_landmarks, oversampling, nested=nested, draw=choose)
+    plan = sicur_plan(
+        sim.extent,
+        n_landmarks,
+        oversampling,
+        nested=nested,
+        draw=partial(drawn, landmarks=landmarks, rng=rng),
+    )
     S1, S2, read = plan.columns, plan.rows, plan.read(sim)
     assert S2 is not None
     core = pinv(read.C[S2], symmetric=False)

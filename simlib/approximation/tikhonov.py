@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse
 
 from simlib._checks import one_collection, one_of, word_or_number
-from simlib._typing import Indices, Seed
+from simlib._typing import Indices
 from simlib.approximation.fit import Problem, in_units
 from simlib.approximation.overlay import corrections
 from simlib.approximation.plan import Number, Plan, Sides, drawn, nominal
@@ -45,7 +45,7 @@ def tikhonov(
     | tuple[Indices, Indices] = "uniform",
     nugget: bool = False,
     overlay: bool = False,
-    rng: Seed = None,
+    rng: int | np.random.Generator | None = None,
 ) -> LowRank:
     r"""Approximate any similarity matrix from the entries that SMS-Nyström reads.
 
@@ -125,14 +125,18 @@ def tikhonov(
         one_collection(sim, "have a diagonal to keep", " Leave `nugget` out.")
     if ridge != np.inf:
         word_or_number(ridge, ["cv"], "ridge", 0)
-    given: Any = landmarks
-    select = None
+    given, select = None, None
     if isinstance(landmarks, str):
         one_of(landmarks, ("uniform", *SELECTIONS), "landmarks, if no indices,")
-        given, select = None, SELECTIONS.get(landmarks)
-    choose = partial(drawn, landmarks=given, rng=rng)
+        select = SELECTIONS.get(landmarks)
+    else:
+        given = landmarks
     plan = tikhonov_plan(
-        sim.extent, n_landmarks, oversampling, nugget=nugget, draw=choose
+        sim.extent,
+        n_landmarks,
+        oversampling,
+        nugget=nugget,
+        draw=partial(drawn, landmarks=given, rng=rng),
     )
     if select:
         plan = _selected(sim, plan, select, rng)
@@ -144,7 +148,17 @@ def tikhonov(
         K, ridge = _choose_nugget(K, ridge)
     elif ridge == "cv":
         ridge, _ = K.cross_validate("cv")
-    answer = partial(plan.answer, sim, "tikhonov", *K.factors(ridge))
+    C, U, R = K.factors(ridge)
+    answer = partial(
+        LowRank,
+        C,
+        U,
+        R,
+        landmarks=S1.columns,
+        row_landmarks=None if sim.symmetric else S1.rows,
+        calls=plan.calls(sim),
+        method="tikhonov",
+    )
     plain = answer()
     residual = corrections(sim, plain, S2) if overlay else None
     if nugget:

@@ -22,7 +22,9 @@ def merge_vertices(
     """Return a triangle mesh with one vertex at each place, in O(n log n + m log m).
 
     Files for pictures store a vertex once for each texture or normal, or each triangle
-    with three vertices of its own: nothing then joins the triangles on either side.
+    with three vertices of its own. Nothing then joins the triangles on either side. A
+    scanner's double vertices may differ in their last digits: choose a `tol` far below
+    the lengths of edges.
 
     Parameters
     ----------
@@ -32,8 +34,8 @@ def merge_vertices(
         The vertices of each triangle.
     tol : float, default=0.0
         Vertices are merged that are no farther apart, or that a chain of such steps
-        joins; by default those equal to the last bit. A scanner's double vertices may
-        differ in their last digits: choose one far below the lengths of edges.
+        joins; by default those equal to the last bit. Rounded coordinates are no
+        substitute: near vertices may round to different places.
 
     Returns
     -------
@@ -122,21 +124,23 @@ def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndar
 
     Vertices that a chain of steps up to `tol` joins are at one place.
     """
-    first, index = _groups(vertices + 0.0)  # where -0 is 0
+    _, first, place = np.unique(
+        vertices + 0.0, axis=0, return_index=True, return_inverse=True
+    )  # where -0 is 0
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    first, index = first[order], rank[place.ravel()]
     if tol == 0:
         return first, index
     unit, exponent = _scale.unit(vertices[first].astype(np.float64))
     near = KDTree(unit).query_pairs(np.ldexp(tol, -exponent), output_type="ndarray").T
     ones = np.ones(near.shape[1], bool)
     joined = coo_array((ones, tuple(near)), shape=(first.size, first.size))
-    kept, place = _groups(connected_components(joined, directed=False)[1])
-    return first[kept], place[index]
-
-
-def _groups(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first of each group, in order, and the group of each label."""
-    _, first, group = np.unique(labels, axis=0, return_index=True, return_inverse=True)
-    return np.sort(first), np.argsort(np.argsort(first))[group.ravel()]
+    _, piece = connected_components(joined, directed=False)
+    _, kept, place = np.unique(piece, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(kept))
+    return first[np.sort(kept)], rank[place][index]
 
 
 def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

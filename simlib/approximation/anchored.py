@@ -204,10 +204,10 @@ class Anchored(LowRank):
         ridge: float,
         calibration: Callable[[ArrayLike], np.ndarray],
         base_landmarks: np.ndarray,
-        method: str = "anchored",
         **options: Any,
     ):
-        super().__init__(left, core, right, method=method, **options)
+        options.setdefault("method", "anchored")
+        super().__init__(left, core, right, **options)
         self.weight, self.ridge = weight, ridge
         self.calibration, self.base_landmarks = calibration, base_landmarks
 

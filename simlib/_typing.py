@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import sparray, spmatrix
 
-__all__ = ["Indices", "MatrixLike"]
+__all__ = ["Indices", "MatrixLike", "Seed"]
 
 
 class _Array(Protocol):
@@ -18,3 +18,4 @@ class _Array(Protocol):
 
 Indices: TypeAlias = Sequence[SupportsIndex] | _Array  # where a string means a choice
 MatrixLike: TypeAlias = ArrayLike | sparray | spmatrix
+Seed: TypeAlias = int | np.random.Generator | None

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from simlib._checks import inside
+from simlib._typing import Seed
 from simlib.approximation.error_estimate import (
     FEWEST,
     ErrorEstimate,
@@ -30,8 +31,6 @@ from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.requests import Block, Pairs
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, View, check_similarity
-
-__all__ = ["AdaptiveResult", "approximate_to"]
 
 FIRST = 10  # landmarks at the start
 DECAY = 0.7  # error ~ s^-DECAY, until two errors tell better
@@ -71,7 +70,7 @@ def approximate_to(
     *,
     method: str = "tikhonov",
     confidence: float = 0.95,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
     **options: Any,
 ) -> AdaptiveResult:
     r"""Approximate a matrix to a given relative Frobenius error.
@@ -79,8 +78,8 @@ def approximate_to(
     Parameters
     ----------
     sim : Similarity
-        The matrix, of one collection or of two. Its ``limit`` is heeded. What it knows
-        answers at no call, but decides nothing; with ``sim.informed()`` it does.
+        The matrix, of one collection or of two. What it knows answers at no call, but
+        decides nothing; with ``sim.informed()`` it does.
     target_error : float
         Relative error to be reached, above zero.
     method : str, default="tikhonov"
@@ -94,7 +93,6 @@ def approximate_to(
     Returns
     -------
     AdaptiveResult
-        ``approximation``, ``error``, ``reason``.
 
     Raises
     ------
@@ -104,8 +102,7 @@ def approximate_to(
     TypeError
         The method has no such option, or needs one that is missing.
     BudgetExceeded
-        The limit does not pay for one landmark and the smallest sample. What was
-        evaluated is kept.
+        The limit does not pay for one landmark and the smallest sample.
 
     Notes
     -----
@@ -133,10 +130,8 @@ def approximate_to(
         )
     inside(target_error, "target_error", 0)
     inside(confidence, "confidence", 0, 1)
-    chosen = named(method, options)
-    chosen = Method(
-        partial(chosen.function, **options), partial(chosen.plan, **options)
-    )
+    of = named(method, options)
+    chosen = Method(partial(of.function, **options), partial(of.plan, **options))
     search = _Search(sim, chosen, np.random.default_rng(rng))
     looks = []  # (landmarks, estimated error)
     while True:
@@ -158,10 +153,9 @@ def _landmarks_needed(
 ) -> int:
     """Return how many landmarks would bring the end of the interval to the target."""
     s, value = looks[-1]
-    decay = DECAY
-    others = [(size, other) for size, other in looks if size < s]
-    if others and value > 0:
-        size, other = others[-1]
+    decay, fewer = DECAY, [look for look in looks if look[0] < s]
+    if fewer and value > 0:
+        size, other = fewer[-1]
         decay = np.clip(np.log(other / value) / np.log(s / size), 0.25, 3)
     with np.errstate(over="ignore"):
         factor = np.float64(error.high / target) ** (1 / decay)

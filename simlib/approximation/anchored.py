@@ -21,19 +21,16 @@ from numpy.typing import ArrayLike
 
 from simlib import _scale
 from simlib._checks import one_of, shaped, whole_number
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.calibration import Interpolation, calibration_of
 from simlib.approximation.companion import CheapPart, as_companion
 from simlib.approximation.fit import COMMON, Problem, in_units
-from simlib.approximation.plan import Number, Plan, Reading, drawn, nominal
+from simlib.approximation.plan import Number, Plan, Reading, drawn
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
-from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-
-__all__ = ["Anchored", "anchored", "anchored_plan"]
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
 
@@ -50,13 +47,12 @@ def anchored(
     calibration: Literal["isotonic"] | None = "isotonic",
     base_rank: int | None = None,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Anchored:
     r"""Approximate a similarity matrix with the help of a cheap similarity.
 
     A similarity that almost agrees, such as bi-encoder cosines beside a cross-encoder,
-    carries most of the matrix, and the evaluated entries are spent on the difference. A
-    harmful one is found out and left out.
+    carries most of the matrix; a harmful one is found out and left out.
 
     Parameters
     ----------
@@ -108,9 +104,9 @@ def anchored(
     Flops: some ten times those of `tikhonov`, and O(n s1 log(n s1)).
 
     Weight and ridge, an infinite one included, are chosen together by the squared error
-    on evaluated entries that a fit has not seen, :eq:`eq:two-kinds`: the folds of
-    `tikhonov`, and ten folds of the landmarks. Source: ours; residual corrections of a
-    cheap model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
+    on evaluated entries that a fit has not seen, :eq:`eq:two-kinds`. Source: ours;
+    residual corrections of a cheap model are known as multi-fidelity methods, see
+    Kennedy and O'Hagan (2000).
 
     Examples
     --------
@@ -131,12 +127,8 @@ def anchored(
     if base_rank is not None:
         base_rank = whole_number(base_rank, "base_rank", 1, min(sim.shape))
     rng = np.random.default_rng(rng)
-    plan = anchored_plan(
-        sim.extent,
-        n_landmarks,
-        oversampling,
-        draw=partial(drawn, landmarks=landmarks, rng=rng),
-    )
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = tikhonov_plan(sim.extent, n_landmarks, oversampling, draw=choose)
     _check_companion(cheap, plan, base_rank)
     problem = partial(Problem.of, S1=plan.landmarks, sim=sim)
     read = plan.read(sim)
@@ -173,18 +165,6 @@ def anchored(
         calibration=f,
         base_landmarks=base_landmarks,
     )
-
-
-def anchored_plan(
-    extent: Extent,
-    n_landmarks: Number,
-    oversampling: float = 2,
-    *,
-    draw: Any = nominal,
-    **_: object,
-) -> Plan:
-    """Return what `anchored` reads, of the cheap similarity too."""
-    return tikhonov_plan(extent, n_landmarks, oversampling, draw=draw)
 
 
 class Anchored(LowRank):
@@ -226,19 +206,14 @@ class Anchored(LowRank):
         base_landmarks: np.ndarray,
         **options: Any,
     ):
-        super().__init__(left, core, right, method="anchored", **options)
+        options.setdefault("method", "anchored")
+        super().__init__(left, core, right, **options)
         self.weight, self.ridge = weight, ridge
         self.calibration, self.base_landmarks = calibration, base_landmarks
 
     def _arguments(self) -> dict[str, Any]:
-        arguments = super()._arguments() | {
-            "weight": self.weight,
-            "ridge": self.ridge,
-            "calibration": self.calibration,
-            "base_landmarks": self.base_landmarks,
-        }
-        del arguments["method"]
-        return arguments
+        chosen = ("weight", "ridge", "calibration", "base_landmarks")
+        return super()._arguments() | {name: getattr(self, name) for name in chosen}
 
     def _parts(self) -> dict[str, Any]:
         knots, values = None, None
@@ -250,11 +225,11 @@ class Anchored(LowRank):
             )
         parts = super()._parts() | {"knots": knots, "values": values}
         del parts["calibration"]
-        return parts | {"method": self.method}
+        return parts
 
     @classmethod
     def _of_parts(cls, parts: dict[str, Any]) -> Self:
-        own = {name: parts.pop(name) for name in ("knots", "values", "method")}
+        own = {name: parts.pop(name) for name in ("knots", "values")}
         f: Callable[[ArrayLike], np.ndarray] = np.asarray
         if own["knots"] is not None:
             f = Interpolation(own["knots"], own["values"])
@@ -287,12 +262,8 @@ class Anchored(LowRank):
         sides = 1 if self.symmetric or columns.shape[1] == n_dear else 2
         shaped(columns, ("m", sides * n_dear), "Similarities to `landmarks`")
         shaped(calibrated, ("m", sides * n_cheap), "Those to `base_landmarks`")
-        parts = zip(
-            np.split(columns, sides, axis=1),
-            np.split(calibrated, sides, axis=1),
-            strict=True,
-        )
-        joined = np.hstack([side for both in parts for side in both])
+        parts = [part.reshape(len(part), sides, -1) for part in (columns, calibrated)]
+        joined = np.concatenate(parts, axis=2).reshape(len(columns), -1)
         return super().extend(joined.astype(self.dtype))
 
 
@@ -310,7 +281,7 @@ def _check_companion(
 
 
 def _read(base: LowRank, plan: Plan) -> Reading:
-    """Return the same of an approximation."""
+    """Return what a plan reads, of an approximation."""
     S1, S2 = plan.landmarks, plan.block
     C, R = base.T.rows(S1.columns).T, base.rows(S1.rows).T
     return Reading(C=C, R=R, A=base.rows(S2.rows)[:, S2.columns], diagonal=None)
@@ -329,7 +300,7 @@ def _in_units_of(K: Problem, B: Problem) -> Problem:
 
 
 def _less(K: Problem, B: Problem, weight: float) -> Problem:
-    """Return the same of K - w B."""
+    """Return the problem of K - w B."""
     if weight == 0:
         return K
     dtype, R = K.C.dtype, None

@@ -18,8 +18,6 @@ from sklearn.isotonic import IsotonicRegression
 from simlib.approximation.plan import Plan, Reading
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Interpolation", "calibration_of"]
-
 MANTISSA = 20  # bits of a cheap similarity that count
 LEVELS = 2048  # of the values of a calibration that are told apart at least
 

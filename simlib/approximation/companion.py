@@ -18,7 +18,7 @@ from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
-__all__ = ["CheapPart", "InnerProducts", "as_companion"]
+__all__ = ["as_companion"]
 
 COMPUTED = 2**19  # entries of the cheap part at a time
 
@@ -94,8 +94,7 @@ class InnerProducts:
     r"""The matrix :math:`Z W^\top` as a `Source`, computed wherever it is read.
 
     W is Z, of one collection, unless it is given. An entry costs so little that it is
-    neither counted nor kept. Squared norms of rows that are no numbers, or all
-    underflow, are a ValueError.
+    neither counted nor kept.
     """
 
     calls, limit = 0, None
@@ -113,36 +112,29 @@ class InnerProducts:
         self.shape = self.n, columns = self.Z.shape[0], self.W.shape[0]
         self.extent: Extent = self.n if W is None else (self.n, columns)
         for factor in (self.Z, self.W):
-            self._check(factor)
-
-    def _check(self, factor: Any) -> None:
-        with np.errstate(over="ignore"):
-            squares = row_norms(factor, squared=True)
-        if not np.isfinite(squares).all():
-            raise ValueError(
-                "The rows of the cheap factor are so long that their inner products "
-                "are no numbers; divide it by its largest entry."
-            )
-        if (squares < np.finfo(factor.dtype).tiny).all() and (factor != 0).sum():
-            raise ValueError(
-                "The rows of the cheap factor are so short that their inner products "
-                "vanish; divide it by its largest entry."
-            )
+            with np.errstate(over="ignore"):
+                squares = row_norms(factor, squared=True)
+            if not np.isfinite(squares).all():
+                raise ValueError(
+                    "The rows of the cheap factor are so long that their inner "
+                    "products are no numbers; divide it by its largest entry."
+                )
+            if (squares < np.finfo(factor.dtype).tiny).all() and (factor != 0).sum():
+                raise ValueError(
+                    "The rows of the cheap factor are so short that their inner "
+                    "products vanish; divide it by its largest entry."
+                )
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the entries of some rows and columns."""
         return safe_sparse_dot(self.Z[rows], self.W[columns].T, dense_output=True)
 
     def columns(self, columns: np.ndarray) -> np.ndarray:
-        """Return whole columns, shape (m, len(columns))."""
         return safe_sparse_dot(self.Z, self.W[columns].T, dense_output=True)
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return whole rows, shape (len(rows), n)."""
         return safe_sparse_dot(self.W, self.Z[rows].T, dense_output=True).T
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the entries (i[k], j[k])."""
         if not scipy.sparse.issparse(self.Z):
             return inner_products(self.Z, i, self.W, j)
         parts = [slice(k, k + COMPUTED) for k in range(0, len(i), COMPUTED)]
@@ -151,42 +143,33 @@ class InnerProducts:
         return np.concatenate([np.zeros(0, self.dtype), *sums])
 
     def peek(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return NaN for each entry: none is kept."""
         return np.full(len(i), np.nan)
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return nothing."""
         return iter(())
 
 
 class CheapPart(LinearOperator):
     """A similarity as an operator, computed where it is asked for, and never kept."""
 
-    def __init__(
-        self, sim: SimilarityMatrix, dtype: np.dtype, *, transposed: bool = False
-    ):
+    def __init__(self, sim: SimilarityMatrix, dtype: Any, transposed: bool = False):
         super().__init__(dtype, sim.shape[:: -1 if transposed else 1])
         self.sim, self.transposed = sim, transposed
 
     def rows(self, i: np.ndarray) -> np.ndarray:
-        """Return whole rows, shape (len(i), n)."""
         return self._block(i, np.arange(self.shape[1]))
 
     def entries(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the entries (i[k], j[k])."""
         i, j = (j, i) if self.transposed else (i, j)
         return self.sim.blank().pairs(i, j).astype(self.dtype, copy=False)
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal, shape (n,)."""
         return self.sim.blank().diagonal().astype(self.dtype, copy=False)
 
     def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         sim = self.sim.blank()  # dies here, with all that it evaluates
-        if self.transposed:
-            block = sim.block(columns, rows).T
-        else:
-            block = sim.block(rows, columns)
+        turned = self.transposed
+        block = sim.block(columns, rows).T if turned else sim.block(rows, columns)
         return block.astype(self.dtype, copy=False)
 
     def _matmat(self, X: np.ndarray) -> np.ndarray:
@@ -209,6 +192,6 @@ class CheapPart(LinearOperator):
     def _transpose(self) -> CheapPart:
         if self.sim.symmetric:
             return self
-        return CheapPart(self.sim, self.dtype, transposed=not self.transposed)
+        return CheapPart(self.sim, self.dtype, not self.transposed)
 
     _adjoint = _transpose

@@ -16,7 +16,7 @@ import numpy as np
 
 from simlib import _scale
 from simlib._checks import finite, symmetric
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Number, Plan, drawn, nominal
@@ -25,8 +25,6 @@ from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
-__all__ = ["sicur", "sicur_plan", "skeleton", "skeleton_plan", "stacur", "stacur_plan"]
-
 
 def skeleton(
     sim: Source,
@@ -34,7 +32,7 @@ def skeleton(
     *,
     rcond: float | None = None,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     """Approximate a matrix by s of its columns and s independently drawn rows.
 
@@ -72,9 +70,8 @@ def skeleton(
     sim = check_similarity(sim)
     if rcond is not None:
         finite(rcond, "rcond", 0, 1)
-    plan = skeleton_plan(
-        sim.extent, n_landmarks, draw=partial(drawn, landmarks=landmarks, rng=rng)
-    )
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = skeleton_plan(sim.extent, n_landmarks, draw=choose)
     read = plan.read(sim)
     core = pinv(read.C[plan.rows], symmetric=False, rcond=rcond)
     return plan.answer(sim, "skeleton", read.C, core, read.R)
@@ -175,7 +172,7 @@ def stacur(
     same_rows: bool = True,
     oversampling: float = 1,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     r"""Approximate a matrix by a sampled projection onto its columns ("Stable CUR").
 
@@ -215,12 +212,9 @@ def stacur(
     LowRank(stacur: n=500, rank=40, calls=19220)
     """
     sim = check_similarity(sim)
-    plan = stacur_plan(
-        sim.extent,
-        n_landmarks,
-        same_rows=same_rows,
-        oversampling=oversampling,
-        draw=partial(drawn, landmarks=landmarks, rng=rng),
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = sicur_plan(
+        sim.extent, n_landmarks, oversampling, nested=same_rows, draw=choose
     )
     S2, read = plan.rows, plan.read(sim)
     assert S2 is not None
@@ -230,14 +224,6 @@ def stacur(
     # (C^T C)^+ K[S2,S1]^T is C^+ at the columns S2, whose condition is not squared.
     core = (sim.shape[0] / S2.size) * pinv(T, symmetric=False, rcond=rcond) @ Q[S2].T
     return plan.answer(sim, "stacur", read.C, np.ldexp(core, -unit), read.R)
-
-
-def skeleton_plan(
-    extent: Extent, n_landmarks: Number, *, draw: Any = nominal, **_: object
-) -> Plan:
-    """Return what `skeleton` reads."""
-    S1, S2 = draw(extent, n_landmarks, nested=False)
-    return Plan(extent, S1, rows=S2.rows)
 
 
 def sicur_plan(
@@ -260,9 +246,10 @@ def stacur_plan(
     *,
     same_rows: bool = True,
     oversampling: float = 1,
-    draw: Any = nominal,
-    **_: object,
+    **options: Any,
 ) -> Plan:
     """Return what `stacur` reads."""
-    S1, S2 = draw(extent, n_landmarks, oversampling, nested=same_rows)
-    return Plan(extent, S1, rows=S2.rows, oversampling=oversampling)
+    return sicur_plan(extent, n_landmarks, oversampling, nested=same_rows, **options)
+
+
+skeleton_plan = partial(sicur_plan, oversampling=1, nested=False)

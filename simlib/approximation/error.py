@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 
 from simlib.lowrank import LowRank
 
-__all__ = ["relative_error"]
-
 COMPARED = 2**22  # entries at a time
 
 

@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import inside, whole_number
 from simlib._scale import exponent
+from simlib._typing import Seed
 from simlib.approximation.error import check_approximation
 from simlib.approximation.sampling_design import Strata, contains, features, pool
 from simlib.lowrank import LowRank
@@ -74,7 +75,7 @@ def estimate_error(
     n_pairs: float | None = None,
     *,
     confidence: float = 0.95,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> ErrorEstimate:
     r"""Estimate the relative Frobenius error from few similarities.
 
@@ -100,7 +101,6 @@ def estimate_error(
     Returns
     -------
     ErrorEstimate
-        ``value``, ``low``, ``high``, ``off_diagonal``, ``diagonal``, ``heavy_tailed``.
 
     Raises
     ------
@@ -120,10 +120,9 @@ def estimate_error(
     O(n l^2) for factors of l columns, and O(l) for each of the unknown pairs, or of
     some 500,000 random ones where there are more.
 
-    No sample finds errors that nothing foretells: a few dozen pairs among a hundred
-    thousand may all be missed, and the interval is then too low. Source: ratio
-    estimation in stratified samples, Cochran (1977), chapter 6; Bankier (1988); degrees
-    of freedom after Satterthwaite (1946).
+    Errors in a few dozen pairs among a hundred thousand may all be missed, and the
+    interval is then too low. Source: ratio estimation in stratified samples, Cochran
+    (1977), chapter 6; Bankier (1988); degrees of freedom after Satterthwaite (1946).
 
     Examples
     --------
@@ -158,20 +157,11 @@ def default_size(shape: tuple[int, int]) -> int:
     return max(2000, sum(shape))
 
 
-def _nothing(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Tell of pairs that none of them was read."""
-    return np.zeros(i.shape, dtype=bool)
-
-
 class ValidationSample:
     """A stratified sample, with the parameters of `estimate_error`, evaluated."""
 
     def __init__(
-        self,
-        sim: SimilarityMatrix,
-        approximation: LowRank,
-        n_pairs: int,
-        rng: int | np.random.Generator | None,
+        self, sim: SimilarityMatrix, approximation: LowRank, n_pairs: int, rng: Seed
     ):
         check_approximation(approximation, sim.shape)
         rng = np.random.default_rng(rng)
@@ -211,10 +201,6 @@ class ValidationSample:
             i, j = np.minimum(i, j), np.maximum(i, j)
         return i * np.int64(self.sim.shape[1]) + j
 
-    def _on_diagonal(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Tell which pairs are of an item with itself."""
-        return np.zeros(i.shape, dtype=bool) if self.two else i == j
-
     def enlarge(self, n_pairs: int) -> None:
         """Add pairs off the diagonal until there are n_pairs, or all of them."""
         self._evaluate(self._strata.enlarged(n_pairs))
@@ -232,7 +218,7 @@ class ValidationSample:
         self,
         approximation: LowRank,
         confidence: float,
-        has_read: Callable[[np.ndarray, np.ndarray], np.ndarray] = _nothing,
+        has_read: Callable[..., np.ndarray] = lambda i, j: np.zeros(i.shape, bool),
     ) -> ErrorEstimate:
         """Estimate the error of an approximation, not only of the one drawn around.
 
@@ -243,9 +229,9 @@ class ValidationSample:
         for i, j, values in self.sim.known():
             seen = contains(self._known, self._keys(i, j)) | has_read(i, j)
             i, j, values = i[seen], j[seen], values[seen]
-            on = self._on_diagonal(i, j)
-            total.add(on, *self._squares(approximation, i, j, values))
-        on_diagonal = self._on_diagonal(self._i, self._j)
+            on_diagonal = (i == j) & (not self.two)
+            total.add(on_diagonal, *self._squares(approximation, i, j, values))
+        on_diagonal = (self._i == self._j) & (not self.two)
         error, norm = self._squares(approximation, self._i, self._j, self._values)
         weights = np.full(self._i.size, self._diagonal / max(self._on.size, 1))
         cells = self._strata.cell[self._chosen]
@@ -296,9 +282,9 @@ class ValidationSample:
     ) -> float:
         """Return the half of the interval of the total of the residuals."""
         off = self._chosen.size
-        parts = [self._strata.variance(self._chosen, residual[:off])]
-        parts.append(_simple_variance(residual[off:], self._diagonal))
-        variance, uncertainty = np.sum(parts, axis=0)
+        in_strata = self._strata.variance(self._chosen, residual[:off])
+        on_diagonal = _simple_variance(residual[off:], self._diagonal)
+        variance, uncertainty = np.add(in_strata, on_diagonal)
         if variance <= 0:
             return 0.0
         freedom = max(variance**2 / uncertainty, 1.0) if uncertainty > 0 else np.inf

@@ -30,8 +30,6 @@ from simlib.similarity.budget import SimilarityError
 from simlib.similarity.items import some_of
 from simlib.similarity.source import Source
 
-__all__ = ["SimilarityFeatures"]
-
 BASE_RANK = 1000  # features of a cheap kernel, unless told
 NO_FEATURES = {  # options that make the answer no function of an item, and why
     "variant": 'Features need variant="core": the other variants add to rows of the '
@@ -241,14 +239,10 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
                 UserWarning,
                 stacklevel=3,
             )
-        calls = sim.calls
+        calls, n_landmarks = sim.calls, min(n_landmarks, sim.n)
+        options |= {"n_landmarks": n_landmarks, "rng": generator(self.random_state)}
         try:
-            answer = method(
-                sim,
-                n_landmarks=min(n_landmarks, sim.n),
-                rng=generator(self.random_state),
-                **options,
-            )
+            answer = method(sim, **options)
         except SimilarityError as error:
             if not isinstance(self.kernel, Source):
                 error.add_note(

@@ -10,15 +10,8 @@ from inspect import signature
 from typing import Any
 
 from simlib._checks import TAKES_BOTH, one_of, whole_number
-from simlib.approximation.anchored import anchored, anchored_plan
-from simlib.approximation.cur import (
-    sicur,
-    sicur_plan,
-    skeleton,
-    skeleton_plan,
-    stacur,
-    stacur_plan,
-)
+from simlib.approximation import cur
+from simlib.approximation.anchored import anchored
 from simlib.approximation.nystrom import nystrom, nystrom_plan
 from simlib.approximation.plan import Method, last
 from simlib.approximation.rpcholesky import rpcholesky, rpcholesky_plan
@@ -26,19 +19,17 @@ from simlib.approximation.sms import sms_nystrom, sms_plan
 from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.similarity.known import Extent, shape_of
 
-__all__ = ["COMPANION_METHODS", "METHODS", "largest"]
-
 METHODS: dict[str, Method] = {
     "nystrom": Method(nystrom, nystrom_plan),
     "sms_nystrom": Method(sms_nystrom, sms_plan),
-    "skeleton": Method(skeleton, skeleton_plan, two=True),
-    "sicur": Method(sicur, sicur_plan, two=True),
-    "stacur": Method(stacur, stacur_plan, two=True),
+    "skeleton": Method(cur.skeleton, cur.skeleton_plan, two=True),
+    "sicur": Method(cur.sicur, cur.sicur_plan, two=True),
+    "stacur": Method(cur.stacur, cur.stacur_plan, two=True),
     "rpcholesky": Method(rpcholesky, rpcholesky_plan),
     "tikhonov": Method(tikhonov, tikhonov_plan, two=True),
 }
 COMPANION_METHODS: dict[str, Method] = {
-    "anchored": Method(anchored, anchored_plan, two=True),
+    "anchored": Method(anchored, tikhonov_plan, two=True)
 }
 
 

@@ -18,15 +18,13 @@ import scipy.linalg
 
 from simlib import _scale
 from simlib._checks import TAKES_BOTH, one_collection, word_or_number
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.fit import TOO_LARGE, Problem, smallest_inverted
 from simlib.approximation.plan import Plan, drawn, nominal
 from simlib.lowrank import LowRank
 from simlib.lowrank.tall import svd
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
-
-__all__ = ["nystrom", "nystrom_plan"]
 
 CUTOFFS = np.logspace(-5, 0, 21)[:-1]  # times the largest eigenvalue of W
 OVERSAMPLING = 2  # items in the block that chooses, for each landmark
@@ -38,7 +36,7 @@ def nystrom(
     *,
     rcond: Literal["cv"] | float | None = None,
     landmarks: Indices | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     """Approximate a similarity matrix from some of its columns.
 

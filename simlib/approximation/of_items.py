@@ -64,25 +64,20 @@ class OfItems(BaseEstimator):
 
     def _cheap_kernel(self) -> Any:
         """Return `cheap`, for numbers of items as a Source whatever it is."""
-        numbers = isinstance(self.kernel, Source)
-        if self.cheap is None:
-            return None
-        if isinstance(self.cheap, str | Source):
-            if isinstance(self.cheap, Source) != numbers:
-                raise ValueError(
-                    "Of `kernel` and `cheap` one is a Similarity, for which X is "
-                    "numbers of items: the other must be one too."
-                )
-            return self.cheap
-        if not numbers:
-            return self.cheap
-        return as_companion(self.cheap, check_similarity(self.kernel))
+        numbers, cheap = isinstance(self.kernel, Source), self.cheap
+        known = isinstance(cheap, str | Source)
+        if known and isinstance(cheap, Source) != numbers:
+            raise ValueError(
+                "Of `kernel` and `cheap` one is a Similarity, for which X is numbers "
+                "of items: the other must be one too."
+            )
+        if cheap is None or known or not numbers:
+            return cheap
+        return as_companion(cheap, check_similarity(self.kernel))
 
     def _cheap_items(self, items: Any) -> Any:
-        """Return the items as the cheap kernel takes them."""
-        if not isinstance(self.cheap, str):
-            return items
-        return check_array(items, accept_sparse="csr", dtype=FLOATS)
+        named = isinstance(self.cheap, str)
+        return check_array(items, accept_sparse="csr", dtype=FLOATS) if named else items
 
     def _similarity(self, items: Any, kernel: Kernel) -> SimilarityMatrix:
         """Return the similarity of the items to each other under a kernel."""
@@ -118,7 +113,6 @@ class OfItems(BaseEstimator):
         )
 
     def _between(self, items: Any, landmarks: Any, kernel: Kernel) -> np.ndarray:
-        """Return the similarities of items to landmarks under a kernel."""
         if isinstance(kernel, Source):
             return kernel.block(items, landmarks)
         sim = self._similarity(landmarks, kernel)
@@ -184,7 +178,6 @@ class Subset(View):
         return those, None if pairs is None else (inside(pairs[0]), inside(pairs[1]))
 
     def _of(self, places: ArrayLike) -> np.ndarray:
-        """Return the items at these places."""
         return self.subset[np.asarray(places)]
 
 

@@ -18,8 +18,6 @@ from simlib.lowrank.tall import largest_first, svd
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
-__all__ = ["optimal"]
-
 WHOLE = "its factors are singular vectors of all of K; tikhonov takes new items in."
 
 

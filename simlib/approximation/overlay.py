@@ -23,8 +23,6 @@ from simlib.similarity.known import grid
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
-__all__ = ["corrections", "overlay"]
-
 
 def overlay(
     sim: Source,

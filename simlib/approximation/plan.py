@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from simlib._checks import a_pair
+from simlib._typing import Seed
 from simlib.landmarks import draw, sample_size
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded
@@ -34,8 +36,7 @@ class Sides(NamedTuple):
         return cls(items, items)
 
 
-def _none() -> Sides:
-    return Sides.same(np.zeros(0, dtype=np.intp))
+NONE = Sides.same(np.zeros(0, dtype=np.intp))
 
 
 class Reading(NamedTuple):
@@ -67,9 +68,9 @@ class Plan:
     """
 
     extent: Extent
-    landmarks: Sides = field(default_factory=_none)
+    landmarks: Sides = NONE
     rows: np.ndarray | None = None
-    block: Sides = field(default_factory=_none)
+    block: Sides = NONE
     diagonal: bool = False
     oversampling: float = 1.0
 
@@ -81,14 +82,9 @@ class Plan:
     def cost(self, *, symmetric: bool = True, diagonal_known: bool = False) -> int:
         """Return the distinct pairs in it, unordered if symmetric."""
         symmetric = symmetric and not isinstance(self.extent, tuple)
-        region = Region(
-            self.extent,
-            self._requests(symmetric),
-            symmetric=symmetric,
-            diagonal=not diagonal_known,
-        )
-        n, _ = shape_of(self.extent)
-        apart = n - region.on_diagonal if self.diagonal else 0
+        requests, diagonal = self._requests(symmetric), not diagonal_known
+        region = Region(self.extent, requests, symmetric=symmetric, diagonal=diagonal)
+        apart = shape_of(self.extent)[0] - region.on_diagonal if self.diagonal else 0
         return len(region) + (0 if diagonal_known else apart)
 
     def calls(self, sim: SimilarityMatrix) -> int:
@@ -178,7 +174,6 @@ class Plan:
         return (every, every) if self.diagonal else None
 
     def _rows(self, symmetric: bool) -> np.ndarray | None:
-        """Return the items whose rows are read whole."""
         return self.landmarks.rows if self.rows is None and not symmetric else self.rows
 
     def _requests(self, symmetric: bool) -> list[Block]:
@@ -195,31 +190,20 @@ def drawn(
     *,
     nested: bool = True,
     landmarks: Any = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> tuple[Sides, Sides]:
     """Return S1 and S2 by `simlib.landmarks.draw`.
 
     Of two collections numbers and given landmarks are pairs, for rows and columns; one
     number is for both.
     """
+    choose = partial(draw, oversampling=oversampling, rng=np.random.default_rng(rng))
     if not isinstance(extent, tuple):
-        S1, S2 = draw(
-            extent,
-            n_landmarks,
-            oversampling,
-            nested=nested,
-            landmarks=landmarks,
-            rng=rng,
-        )
+        S1, S2 = choose(extent, n_landmarks, nested=nested, landmarks=landmarks)
         return Sides.same(S1), Sides.same(S2)
-    rng, given = np.random.default_rng(rng), (None, None)
-    if landmarks is not None:
-        given = a_pair(landmarks, "landmarks")
+    given = (None, None) if landmarks is None else a_pair(landmarks, "landmarks")
     sides = zip(extent, _numbers(n_landmarks), given, strict=True)
-    rows, columns = (
-        draw(n, number, oversampling, landmarks=items, rng=rng)
-        for n, number, items in sides
-    )
+    rows, columns = (choose(n, number, landmarks=items) for n, number, items in sides)
     return Sides(rows[0], columns[0]), Sides(rows[1], columns[1])
 
 
@@ -241,15 +225,9 @@ def nominal(
 
 
 def _numbers(n_landmarks: Any) -> tuple[Any, Any]:
-    """Return the numbers of landmarks of rows and columns."""
     if isinstance(n_landmarks, tuple | list):
         return a_pair(n_landmarks, "n_landmarks")
     return n_landmarks, n_landmarks
-
-
-def _overlapping(extent: Extent, n_landmarks: Number, *sizes: float, **_: Any) -> Any:
-    """Return S1 and S2 with as many items in common as can be."""
-    return nominal(extent, n_landmarks, *sizes)
 
 
 @dataclass(frozen=True)
@@ -275,13 +253,12 @@ class Method:
         **options: Any,
     ) -> int:
         """Return the distinct pairs that it reads for this many landmarks, at most."""
-        plans = [self.plan(extent, n_landmarks, **options)]
+        plan = partial(self.plan, extent, n_landmarks, **options)
+        plans = [plan()]
         if diagonal_known and not symmetric:  # the more in common the fewer known ones
-            plans.append(self.plan(extent, n_landmarks, draw=_overlapping, **options))
-        return max(
-            plan.cost(symmetric=symmetric, diagonal_known=diagonal_known)
-            for plan in plans
-        )
+            plans.append(plan(draw=lambda *sizes, **_: nominal(*sizes)))
+        known = {"symmetric": symmetric, "diagonal_known": diagonal_known}
+        return max(plan.cost(**known) for plan in plans)
 
 
 def last(low: int, high: int, fits: Callable[[int], bool]) -> int:

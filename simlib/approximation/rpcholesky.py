@@ -20,13 +20,11 @@ from numpy.typing import ArrayLike
 
 from simlib import _scale
 from simlib._checks import finite, symmetric, whole_number
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.plan import Plan, Sides, drawn, nominal
 from simlib.lowrank import LowRank
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-
-__all__ = ["rpcholesky", "rpcholesky_plan"]
 
 
 def rpcholesky(
@@ -36,7 +34,7 @@ def rpcholesky(
     block_size: int = 64,
     tol: float = 1e-11,
     landmarks: Indices | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     r"""Approximate a positive semidefinite matrix by randomly pivoted Cholesky.
 
@@ -101,17 +99,16 @@ def rpcholesky(
     symmetric(sim, "rpcholesky")
     block_size = whole_number(block_size, "block_size", 1)
     tol = finite(tol, "tol", 0, 1)
-    plan = rpcholesky_plan(
-        sim.n, n_landmarks, draw=partial(drawn, landmarks=landmarks, rng=rng)
-    )
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = rpcholesky_plan(sim.n, n_landmarks, draw=choose)
     S = plan.columns
     if landmarks is not None:
         plan.check(sim)
     cholesky = _PartialCholesky(_Entries(sim, S.size), S.size, tol)
-    if landmarks is not None:
-        cholesky.add(S, np.zeros(S.size))
-    else:
+    if landmarks is None:
         cholesky.draw(block_size, rng)
+    else:
+        cholesky.add(S, np.zeros(S.size))
     if cholesky.rank == 0:
         cholesky.check_column(S[0])
     return _Factored(

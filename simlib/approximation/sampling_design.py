@@ -19,8 +19,6 @@ from simlib.lowrank import LowRank
 from simlib.lowrank.tall import dense, triangle
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Strata", "contains", "features", "pool"]
-
 POOL = 2**19  # pairs that are sorted into strata where there are more
 STEP = 4.0  # ratio of the sizes of neighbouring strata in a tail
 LEAST = 4  # pairs evaluated of a stratum

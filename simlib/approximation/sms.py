@@ -17,7 +17,7 @@ import scipy.linalg
 
 from simlib import _scale
 from simlib._checks import finite, one_of, symmetric, word_or_number
-from simlib._typing import Indices
+from simlib._typing import Indices, Seed
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
 from simlib.approximation.plan import Plan, Sides, drawn, nominal
@@ -25,8 +25,6 @@ from simlib.lowrank import LowRank
 from simlib.lowrank.lowrank import Closed
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
-
-__all__ = ["sms_nystrom", "sms_plan"]
 
 SHIFTED = 'some of its columns hold the shift besides; make it with variant="core".'
 
@@ -41,7 +39,7 @@ def sms_nystrom(
     variant: Literal["core", "landmarks", "printed"] = "core",
     rescale: Literal[False, "spectral", "frobenius"] = False,
     landmarks: Indices | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> LowRank:
     r"""Approximate an indefinite matrix by Nyström with a shifted core.
 
@@ -107,13 +105,8 @@ def sms_nystrom(
         one_of(rescale, ("spectral", "frobenius"), "rescale")
     word_or_number(shift, ("submatrix", "exact"), "shift")
     finite(alpha, "alpha", 0)
-    plan = sms_plan(
-        sim.n,
-        n_landmarks,
-        oversampling,
-        shift=shift,
-        draw=partial(drawn, landmarks=landmarks, rng=rng),
-    )
+    choose = partial(drawn, landmarks=landmarks, rng=rng)
+    plan = sms_plan(sim.n, n_landmarks, oversampling, shift=shift, draw=choose)
     S1, (C, _, block, _) = plan.columns, plan.read(sim)
     W = C[S1].astype(float)
     e = _shift(block.astype(float), shift, alpha, np.finfo(sim.dtype).eps)

@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from simlib._checks import numbers, symmetric
+from simlib._typing import Seed
 from simlib.landmarks import uniform
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
-
-__all__ = ["Spectrum", "estimate_spectrum", "negative_mass"]
 
 
 class Spectrum(NamedTuple):
@@ -36,9 +35,7 @@ class Spectrum(NamedTuple):
     negative_mass: float
 
 
-def estimate_spectrum(
-    sim: Source, n_sample: int, *, rng: int | np.random.Generator | None = None
-) -> Spectrum:
+def estimate_spectrum(sim: Source, n_sample: int, *, rng: Seed = None) -> Spectrum:
     """Estimate the spectrum of a symmetric similarity matrix from a sample of items.
 
     Parameters

@@ -5,9 +5,8 @@ r"""The Tikhonov core: a symmetric least-squares fit to a block that is paid for
     F = (B^\top B + \lambda I)^{-1} B^\top
 
 Equation :eq:`eq:tikhonov` of the book, with C = K[:, S1], B = K[S2, S1], A = K[S2, S2]
-and S1 in S2: the entries that SMS-Nyström reads, without its shift. What is known
-besides, the evaluated entries or the diagonal, can be kept as a sparse residual,
-:eq:`eq:overlay` and :eq:`eq:nugget`.
+and S1 in S2. What is known besides, the evaluated entries or the diagonal, can be kept
+as a sparse residual, :eq:`eq:overlay` and :eq:`eq:nugget`.
 """
 
 from __future__ import annotations
@@ -30,8 +29,6 @@ from simlib.lowrank import LowRank
 from simlib.similarity.known import Extent
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-
-__all__ = ["tikhonov", "tikhonov_plan"]
 
 NUGGETS = np.linspace(0, 1, 6)  # times the mean diagonal of A
 SELECTIONS = {"pivoted_qr": pivoted_qr, "adaptive": adaptive}
@@ -72,8 +69,7 @@ def tikhonov(
         appears from the columns are left out. Costs no similarity call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
         How to choose the landmarks, or their indices, of two collections a pair of
-        arrays. The second and third draw the
-        block first and pick the landmarks in it, at no further call: see
+        arrays. The second and third pick them in the block, at no further call: see
         `simlib.landmarks.pivoted_qr` and `simlib.landmarks.adaptive`.
     nugget : bool, default=False
         Keep the true diagonal, and fit the core to K - tau I, with the smallest of six
@@ -211,12 +207,9 @@ def _selected(
     else:
         rows = columns = select(A, c, rng=rng)
     S1 = Sides(S2.rows[rows], S2.columns[columns])
-    return replace(plan, landmarks=S1, block=Sides(*map(_first, S1, S2)))
-
-
-def _first(S1: np.ndarray, S2: np.ndarray) -> np.ndarray:
-    """Return S2 with S1 at its beginning."""
-    return np.append(S1, S2[~np.isin(S2, S1)])
+    sides = zip(S1, S2, strict=True)  # the block begins with the landmarks
+    begun = Sides(*(np.append(s, t[~np.isin(t, s)]) for s, t in sides))
+    return replace(plan, landmarks=S1, block=begun)
 
 
 def _choose_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:

@@ -23,8 +23,6 @@ from simlib.lowrank.lowrank import Closed
 from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
-__all__ = ["biharmonic_approximation"]
-
 INTERPOLATED = "its factor P interpolates over these; make P of the new ones too."
 
 

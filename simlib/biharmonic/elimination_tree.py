@@ -9,8 +9,36 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+from scipy.sparse import csc_array
 
-__all__ = ["depths", "elimination_tree", "postorder"]
+from simlib.biharmonic.factorization import Factorization
+
+
+def in_postorder(
+    A: csc_array, factor: Factorization
+) -> tuple[np.ndarray, np.ndarray, csc_array, np.ndarray]:
+    """Return the tree and L, numbered so that subtrees lie side by side in memory.
+
+    Returns
+    -------
+    place, parent : arrays of int64, shape (m,)
+        The number of each row of A, and the parent of each number.
+    L : csc_array, shape (m, m)
+        The entries below the ones, in a column in no order.
+    order : array of int64, shape (m,)
+        When each was eliminated.
+    """
+    place, L = factor.place, factor.superlu.L
+    parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
+    rank = postorder(parent)
+    order = np.argsort(rank)
+    L = L[:, order]
+    L.indices = rank[L.indices].astype(L.indices.dtype)
+    L.setdiag(0)
+    L.eliminate_zeros()
+    L.has_sorted_indices = False
+    parent = np.where(parent[order] < 0, -1, rank[parent[order]])
+    return rank[place], parent, L, order
 
 
 @njit(nogil=True, cache=True)

@@ -21,8 +21,6 @@ try:
 except ImportError:
     pymetis = None  # type: ignore[assignment]
 
-__all__ = ["Factorization", "factorize"]
-
 SINGULAR = (
     "M without the landmarks is singular to rounding error. Parts of it are joined too "
     "weakly, or are too far from any landmark: add landmarks there."

@@ -25,8 +25,6 @@ from simlib._typing import MatrixLike
 from simlib.biharmonic.mesh import check_mesh, triangles
 from simlib.biharmonic.operator import as_square, demand_one_piece
 
-__all__ = ["exact_geodesics", "graph_distances", "heat_geodesics"]
-
 LONG = 0.06  # of the root of the area, the edges that heat is not trusted with
 ADDED = 10**5  # vertices at most, about
 # The parts of a triangle by how many sides are cut: corners 0 to 2, and middles 3 to 5

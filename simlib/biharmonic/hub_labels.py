@@ -26,14 +26,12 @@ from simlib.lowrank.tall import read_only
 try:
     from numba import njit
 
-    from simlib.biharmonic.elimination_tree import depths, elimination_tree, postorder
+    from simlib.biharmonic.elimination_tree import depths, in_postorder
 except ImportError as error:
     raise ImportError(
         "Hub labels need numba: pip install simlib[mesh]. Without it, graph_distances "
         "measures from some nodes to all."
     ) from error
-
-__all__ = ["HubLabels"]
 
 FARTHEST = 2**15 - 1  # from a hub: the sum of two fits into two bytes
 TILE = 64  # nodes whose labels are compared with those of all sources
@@ -96,11 +94,10 @@ class HubLabels:
         self.n = A.shape[0]
         demand_one_piece(A, "graph")
         factor = eliminate(csc_array(diags_array(A.sum(axis=0) + SHIFT) - A))
-        place, L = factor.place, factor.superlu.L
-        parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
-        rank = postorder(parent)
-        self._place = rank[place]  # of a node in the elimination, children first
-        self._parent, indptr, indices = _in_order(L.indptr, L.indices, parent, rank)
+        # The place of a node in the elimination, children first.
+        self._place, self._parent, L, _ = in_postorder(A, factor)
+        L.sort_indices()
+        indptr, indices = L.indptr, L.indices
         del factor, L
         weights = _edges(indptr, indices, A.indptr, A.indices, self._place)
         self._depth = depths(self._parent)
@@ -157,19 +154,16 @@ class HubLabels:
 
         Parameters
         ----------
-        sources : array of int, shape (k,)
-            Nodes; one that does not exist is an IndexError.
-        targets : array of int, shape (m,), optional
-            Nodes; None means all.
+        sources, targets : arrays of int, shapes (k,) and (m,)
+            Nodes; one that does not exist is an IndexError. No targets mean all nodes.
 
         Returns
         -------
         array of uint16, shape (k, m)
         """
         first = self._place[self._nodes(sources).ravel()]
-        everything = np.arange(self.n)
-        nodes = everything if targets is None else self._nodes(targets).ravel()
-        places = self._place[nodes]
+        every = slice(None) if targets is None else self._nodes(targets).ravel()
+        places = self._place[every]
         order = np.argsort(places, kind="stable")
         return self._between(first, places[order], order)
 
@@ -233,27 +227,6 @@ class HubLabels:
     def _nodes(self, nodes: Indices) -> np.ndarray:
         nodes = np.asarray(nodes)
         return indices(nodes.ravel(), self.n, "Nodes").reshape(nodes.shape)
-
-
-@njit(nogil=True, cache=True)
-def _in_order(indptr, indices, parent, rank):
-    """Return parents and higher neighbours of each node by the new numbers."""
-    n = parent.size
-    new_parent, start = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
-    for q in range(n):
-        new_parent[rank[q]] = -1 if parent[q] == -1 else rank[parent[q]]
-        for e in range(indptr[q], indptr[q + 1]):
-            start[rank[q] + 1] += indices[e] > q
-    start = np.cumsum(start)
-    higher = np.empty(start[n], np.int32)
-    for q in range(n):
-        k = start[rank[q]]
-        for e in range(indptr[q], indptr[q + 1]):
-            if indices[e] > q:
-                higher[k] = rank[indices[e]]
-                k += 1
-        higher[start[rank[q]] : k].sort()
-    return new_parent, start, higher
 
 
 @njit(nogil=True, cache=True)

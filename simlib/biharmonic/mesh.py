@@ -11,8 +11,6 @@ from scipy.spatial import KDTree
 from simlib import _scale
 from simlib._checks import finite, indices, numbers, shaped
 
-__all__ = ["check_mesh", "merge_vertices"]
-
 # Vertices are one by rounding that are no farther apart than so many units in the last
 # place of the largest coordinate, but not `FAR`, or else `NEAR`, of the mean edge.
 ULPS, FAR, NEAR = 4, 1e-3, 1e-9

@@ -19,8 +19,6 @@ from sklearn.neighbors import NearestNeighbors
 from simlib import _scale
 from simlib._checks import at_least, numbers, shaped, whole_number
 
-__all__ = ["neighbor_graph"]
-
 DIFFERENCES = 2**22  # coordinates of differences held at a time
 
 

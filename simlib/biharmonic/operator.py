@@ -199,7 +199,6 @@ def biharmonic_operator(
 
 
 def _masses(mass: Any, n: int) -> np.ndarray:
-    """Return the diagonal of D in float64."""
     if scipy.sparse.issparse(mass):
         shaped(mass, (n, n), "A sparse `mass`")
         if np.not_equal(*mass.nonzero()).any():

@@ -3,11 +3,10 @@ r"""Columns of the interpolation operator, computed only around their landmarks.
 .. math::
     M_{uu} = L D L^\top , \qquad L z = -M_{ub} e_j , \qquad L^\top x = D^{-1} z
 
-Equation :eq:`eq:selected` of the book. In the elimination tree the parent of a node is
-the first row below the diagonal in its column of L, and all other rows of that column
-are ancestors. Hence z lives on the paths from the few entries of the right-hand side to
-the root, and x on a set S of nodes needs no more than x on S and the ancestors of S:
-exact values, at a cost that depends on S and the depth of the tree and not on n.
+Equation :eq:`eq:selected` of the book. In the elimination tree z lives on the paths
+from the few entries of the right-hand side to the root, and x on a set S of nodes needs
+no more than x on S and the ancestors of S: exact values, at a cost that depends on S
+and the depth of the tree and not on n.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from simlib.biharmonic.operator import compact
 try:
     from numba import njit
 
-    from simlib.biharmonic.elimination_tree import elimination_tree, postorder
+    from simlib.biharmonic.elimination_tree import in_postorder
 except ImportError as error:
     raise ImportError(
         "The selected solve needs numba: pip install simlib[mesh]. Without it, solver="
@@ -78,17 +77,9 @@ class SelectedSolve:
                 "M without the landmarks is not positive definite, and not M_uu = L D "
                 'L^T. Take solver="superlu".'
             )
-        self.solve, place = factor.solve, factor.place
-        L, D = factor.superlu.L, factor.superlu.U.diagonal()
-        parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
-        rank = postorder(parent)
-        order = np.argsort(rank)
         # With subtrees side by side in memory, neighbours on the surface are too.
-        self.L, self.D, place = L[:, order], D[order], rank[place]
-        self.L.indices = rank[self.L.indices].astype(self.L.indices.dtype)
-        self.L.setdiag(0)  # what is left are the entries below the ones
-        self.L.eliminate_zeros()
-        self.parent = np.where(parent[order] < 0, -1, rank[parent[order]])
+        place, self.parent, self.L, order = in_postorder(A, factor)
+        self.solve, self.D = factor.solve, factor.superlu.U.diagonal()[order]
         self.node = np.full(n, -1, dtype=np.int64)  # an item's place in the elimination
         self.node[free] = place
         order = np.argsort(place)
@@ -183,8 +174,8 @@ def selected_columns(
     Notes
     -----
     Two triangular solves along the tree for each landmark, on the threads that
-    ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; the theory of the
-    elimination tree is in Davis (2006), chapters 3 and 4.
+    ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; Davis (2006), chapters
+    3 and 4, for the tree.
 
     Examples
     --------

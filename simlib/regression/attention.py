@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simlib._checks import finite, generator, inside, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
+from simlib.lowrank.tall import dense
 from simlib.regression.kernel import (
     IN_CACHE,
     GaussianKernel,
@@ -33,8 +34,6 @@ from simlib.regression.kernel import (
     shifted_inverse,
     solve_by_rows,
 )
-
-__all__ = ["AttentionKernelRegressor"]
 
 EPS = np.finfo(float).eps
 NO_DIGITS = 1e-6  # residual or rounding error above which there is no answer
@@ -57,16 +56,16 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The ridge, rho above; it is ``alpha`` in scikit-learn. 0 is allowed, and then
         a kernel matrix that is singular to rounding is refused.
     preconditioner : "rpcholesky", "nystroem", transformer or None
-        How to approximate the Gaussian kernel matrix by a factor: some of its columns,
-        drawn by randomly pivoted Cholesky or uniformly; or a transformer that makes
-        features of the attention kernel, of which a clone is fitted, such as
-        `simlib.regression.ExponentialFeatures`. None for the diagonal alone.
+        How to approximate the Gaussian kernel matrix: by some of its columns, drawn by
+        randomly pivoted Cholesky or uniformly; or a transformer that makes features of
+        the attention kernel, such as `simlib.regression.ExponentialFeatures`. None for
+        the diagonal alone.
     rank : int, default=256
         Number of columns, at most that of points.
     tol, max_iter : float, default=1e-10, and int, default=1000
         Relative residual asked for, see `residual_`, and most iterations.
     random_state : int, RandomState or None
-        Source of randomness of the columns. Transformers have their own.
+        Of the columns. Transformers have their own.
 
     Attributes
     ----------
@@ -75,20 +74,19 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     gaussian_coef_ : array of shape (n,) or (n, k)
         gamma, for f(x) as ``exp((|x|^2 - c) / 2)`` times the sum of the gamma_i
         ``exp(-|x - x_i|^2 / 2)``, where c is the smallest squared norm of a row in
-        `fit`. It is what `predict` takes, whatever the lengths of rows.
+        `fit`. It is what `predict` takes.
     X_fit_ : array of shape (n, d)
         The points.
     rank_ : int
         Columns of the preconditioning factor: fewer than `rank` where they explain the
-        kernel matrix to rounding error; 0 for ``preconditioner=None``.
+        kernel matrix to rounding error.
     n_iter_ : int
         Iterations.
     residual_ : float
         Norm of ``y - (G + ridge I) alpha``, relative to y; the largest of all targets.
     preconditioned_residual_ : float
-        The same of the scaled system in the norm of the inverse preconditioner. It
-        bounds the error of f in the norm of the system matrix, up to the quality of the
-        preconditioner.
+        The same of the scaled system in the norm of the inverse preconditioner: about a
+        bound of the error of f in the norm of the system matrix.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn.
 
@@ -160,7 +158,16 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any) -> None:
         """Set the attributes of a model that has none."""
-        self._check_options()
+        finite(self.ridge, "ridge", 0)
+        whole_number(self.rank, "rank", 1)
+        whole_number(self.max_iter, "max_iter", 1)
+        inside(self.tol, "tol", 0, 1)
+        known = self.preconditioner is None or self.preconditioner in FACTORS
+        if not known and not hasattr(self.preconditioner, "transform"):
+            raise ValueError(
+                'preconditioner is "rpcholesky", "nystroem", None, or a transformer; '
+                f"got {self.preconditioner!r}."
+            )
         if scipy.sparse.issparse(y):
             raise ValueError("y is sparse, and its solution is not: pass y.toarray().")
         options = {"multi_output": True, "y_numeric": True, "copy": True}  # X is kept
@@ -205,13 +212,11 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             predictions = np.concatenate(
                 [image(points[rows]) for rows in gen_batches(len(points), step)]
             )
-        if not np.isfinite(predictions).all():
-            sums = predictions.reshape(len(points), -1).sum(1)
-            lost = np.flatnonzero(~np.isfinite(sums))
+        if not (good := np.isfinite(predictions)).all():
             raise ValueError(
-                f"The prediction for row {lost[0]} overflows: the row is too long for "
-                "the exponential of its products with the points of fit. Scale all "
-                "rows, in fit too."
+                f"The prediction for row {np.argwhere(~good)[0, 0]} overflows: the row "
+                "is too long for the exponential of its products with the points of "
+                "fit. Scale all rows, in fit too."
             )
         return predictions
 
@@ -222,24 +227,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         scale = np.exp(-(squares + squares.min()) / 2)
         return (scale * self.gaussian_coef_.T).T
 
-    def _check_options(self) -> None:
-        finite(self.ridge, "ridge", 0)
-        whole_number(self.rank, "rank", 1)
-        whole_number(self.max_iter, "max_iter", 1)
-        inside(self.tol, "tol", 0, 1)
-        known = self.preconditioner is None or self.preconditioner in FACTORS
-        if not known and not hasattr(self.preconditioner, "transform"):
-            raise ValueError(
-                'preconditioner is "rpcholesky", "nystroem", None, or a transformer; '
-                f"got {self.preconditioner!r}."
-            )
-
     def _factor(
-        self,
-        kernel: GaussianKernel,
-        X: np.ndarray,
-        y: np.ndarray,
-        rng: np.random.Generator,
+        self, kernel: GaussianKernel, X: Any, y: Any, rng: np.random.Generator
     ) -> np.ndarray:
         """Return F with F F^T about the Gaussian kernel matrix, shape (n, rank_)."""
         if self.preconditioner is None:
@@ -248,15 +237,14 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rank = min(int(self.rank), kernel.n)
             return factor(kernel, self.preconditioner, rank, rng)
         transformer = clone(self.preconditioner).fit(X, y)
-        Z = transformer.transform(X)
-        Z = Z.toarray() if scipy.sparse.issparse(Z) else np.asarray(Z)
+        Z = dense(transformer.transform(X))
         if Z.dtype.kind not in "fiub" or not np.isfinite(Z).all():
             raise ValueError(
                 f"The features that {type(transformer).__name__} makes are not real "
                 "and finite; for features of the exponential kernel, scale the rows "
                 "of X."
             )
-        return np.asarray(Z * np.exp(-row_norms(X, squared=True) / 2)[:, None])
+        return Z * np.exp(-row_norms(X, squared=True) / 2)[:, None]
 
     def _solve(
         self, kernel: GaussianKernel, F: np.ndarray, Y: np.ndarray

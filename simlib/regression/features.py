@@ -34,8 +34,6 @@ from simlib._checks import generator, one_of, whole_number
 from simlib.lowrank.tall import dense
 from simlib.regression.sketch import PolynomialSketch
 
-__all__ = ["ExponentialFeatures"]
-
 Kind = Literal[
     "tensor_srht", "shared_tree", "taylor", "positive", "polynomial_count_sketch"
 ]
@@ -76,7 +74,7 @@ class ExponentialFeatures(
         mean over the rows, or below 1e-5 of it for "shared_tree". Ignored by
         "positive".
     random_state : int, RandomState or None
-        Source of randomness; "taylor" uses none.
+        "taylor" uses none.
 
     Attributes
     ----------
@@ -134,17 +132,22 @@ class ExponentialFeatures(
         ValueError or TypeError for an option out of range, or for "taylor" fewer
         `n_components` than monomials of `degree`, or of degree 1.
         """
-        self._check_options()
+        one_of(self.kind, get_args(Kind), "`kind`")
+        whole_number(self.n_components, "n_components", 1)
+        if self.degree != "auto":
+            whole_number(self.degree, 'degree, if not "auto",', 1)
         X = self._rows(X, reset=True)
-        source: int | np.random.Generator
-        source = rng = generator(self.random_state)
+        source: Any = (rng := generator(self.random_state))
         if self.kind == "positive":
             directions = rng.standard_normal((X.shape[1], int(self.n_components)))
             self._parts = [partial(_positive, directions=directions.astype(X.dtype))]
             self.budget_ = self.degree_ = None
             self.n_components_ = int(self.n_components)
             return self
-        squares, shares = _lengths(X)
+        # The squared norms of rows, to two decimals, and the share of each.
+        lengths = np.clip(row_norms(X, squared=True).astype(float), 1, REACH).round(2)
+        squares, numbers = np.unique(lengths, return_counts=True)
+        shares = numbers / len(lengths)
         degrees = np.arange(self._terms(squares, shares) + 1)
         counts = comb(X.shape[1] + degrees - 1, degrees)
         if self.kind == "taylor":
@@ -159,13 +162,13 @@ class ExponentialFeatures(
         self.budget_ = np.trim_zeros(budget.astype(int), "b")
         self.degree_ = len(self.budget_) - 1
         self.n_components_ = int(self.budget_.sum())
-        self._parts = [
-            partial(_monomials, chosen=_variables(X.shape[1], p))
-            if size == counts[p] and (p < 2 or self.kind != "shared_tree")
-            else self._sketch(X, p, int(size), source)
-            for p, size in enumerate(self.budget_)
-            if size > 0
-        ]
+        self._parts = []
+        for k, size in enumerate(self.budget_.tolist()):
+            if size == counts[k] and (k < 2 or self.kind != "shared_tree"):
+                chosen = list(combinations_with_replacement(range(X.shape[1]), k))
+                self._parts.append(partial(_monomials, chosen=np.array(chosen, int)))
+            elif size > 0:
+                self._parts.append(self._sketch(X, k, size, source))
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -186,12 +189,6 @@ class ExponentialFeatures(
         for rows in gen_batches(len(Z), max(1, FEATURES_AT_ONCE // self.n_components_)):
             Z[rows] = np.hstack([part(X[rows]) for part in self._parts])
         return Z
-
-    def _check_options(self) -> None:
-        one_of(self.kind, get_args(Kind), "`kind`")
-        whole_number(self.n_components, "n_components", 1)
-        if self.degree != "auto":
-            whole_number(self.degree, 'degree, if not "auto",', 1)
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
         return validate_data(
@@ -219,15 +216,13 @@ class ExponentialFeatures(
         return counts[fits]
 
     def _sketch(
-        self, X: Any, degree: int, size: int, rng: int | np.random.Generator
+        self, X: Any, degree: int, size: int, rng: Any
     ) -> Callable[[Any], np.ndarray]:
         """Return a map of rows to sketches of their powers over sqrt(degree!)."""
         if self.kind == "polynomial_count_sketch":
             seed = int(np.random.default_rng(rng).integers(2**31))
-            sketch = PolynomialCountSketch(
-                degree=degree, n_components=size, random_state=seed
-            )
-            sketch = sketch.fit(X[:1]).transform
+            options = {"degree": degree, "n_components": size, "random_state": seed}
+            sketch = PolynomialCountSketch(**options).fit(X[:1]).transform
         else:
             shared = self.kind == "shared_tree"
             sketch = PolynomialSketch(size, X.shape[1], degree, shared=shared, rng=rng)
@@ -258,13 +253,6 @@ class ExponentialFeatures(
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _lengths(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the squared norms of rows, to two decimals, and the share of each."""
-    squares = row_norms(X, squared=True).astype(float)
-    squares, counts = np.unique(np.clip(squares, 1, REACH).round(2), return_counts=True)
-    return squares, counts / counts.sum()
 
 
 def _first_exact(n_components: int, counts: np.ndarray) -> int:
@@ -300,11 +288,6 @@ def _weighted_budget(
     missing = 0 if exact.all() else int(left - sizes.sum())
     sizes[np.argsort(sizes - left * share, kind="stable")[:missing]] += 1
     return np.where(exact, counts, np.minimum(sizes, counts))
-
-
-def _variables(d: int, degree: int) -> np.ndarray:
-    """Return the variables of all monomials of a degree in d, shape (count, degree)."""
-    return np.array(list(combinations_with_replacement(range(d), degree)), dtype=int)
 
 
 def _monomials(X: Any, *, chosen: np.ndarray) -> np.ndarray:

@@ -18,14 +18,8 @@ import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
 from simlib._scale import norms
-from simlib.regression.preconditioner import (
-    ColumnScaling,
-    Preconditioner,
-    rounding_errors,
-)
+from simlib.regression.preconditioner import Triangle, rounding_errors
 from simlib.regression.rows import gap_and_back, multiply, multiply_transposed
-
-__all__ = ["Descent", "Iterated", "TooManySteps", "conjugate_gradients", "lsqr"]
 
 Linear = Callable[[np.ndarray], np.ndarray]
 
@@ -90,7 +84,7 @@ class Descent:
 def conjugate_gradients(
     A: Any,
     Y: np.ndarray,
-    preconditioner: Preconditioner | ColumnScaling,
+    R: Triangle,
     target: float,
     most: int | None = None,
     impatient: bool = False,
@@ -101,7 +95,6 @@ def conjugate_gradients(
     impatient, it raises `TooManySteps` as soon as their pace says that more will be
     needed, or for dependent columns, which otherwise are a `numpy.linalg.LinAlgError`.
     """
-    R = preconditioner
     X, steps, extremes = _normal_equations(A, Y, R, target, most or MOST, impatient)
     gap = Y - gap_and_back(A, X)[1]
     more, again, _ = _normal_equations(A, gap, R, RESTART, MOST, False)
@@ -109,12 +102,7 @@ def conjugate_gradients(
 
 
 def _normal_equations(
-    A: Any,
-    Y: np.ndarray,
-    R: Preconditioner | ColumnScaling,
-    target: float,
-    most: int,
-    impatient: bool,
+    A: Any, Y: np.ndarray, R: Triangle, target: float, most: int, impatient: bool
 ) -> Iterated:
     def image(Z: np.ndarray) -> np.ndarray:
         return R.solve_transposed(gap_and_back(A, R.solve(Z))[1])
@@ -151,7 +139,7 @@ def _normal_equations(
 def lsqr(
     A: Any,
     B: np.ndarray,
-    preconditioner: Preconditioner | ColumnScaling,
+    R: Triangle,
     target: float,
     most: int | None = None,
     impatient: bool = False,
@@ -163,7 +151,7 @@ def lsqr(
     halves it (Epperly, Meier, Nakatsukasa 2024). `most` as in `conjugate_gradients`;
     impatient, there is no restart.
     """
-    R, most = preconditioner, most or MOST
+    most = most or MOST
     (Z, steps, extremes), _ = _lsqr(A, B, R.start(A, B), R, target, most, impatient)
     before = np.full(B.shape[1], np.inf)
     while not impatient:
@@ -181,7 +169,7 @@ def _lsqr(
     A: Any,
     B: np.ndarray,
     Z: np.ndarray,
-    preconditioner: Preconditioner | ColumnScaling,
+    R: Triangle,
     target: float,
     most: int,
     impatient: bool,
@@ -190,10 +178,10 @@ def _lsqr(
     """Improve Z = R X, until the gap is a share `enough` of that at the start."""
 
     def image(Z: np.ndarray) -> np.ndarray:
-        return multiply(A, preconditioner.solve(Z))
+        return multiply(A, R.solve(Z))
 
     def back(U: np.ndarray) -> np.ndarray:
-        return preconditioner.solve_transposed(multiply_transposed(A, U))
+        return R.solve_transposed(multiply_transposed(A, U))
 
     U, beta = _normalized(B - image(Z) if Z.any() else B)
     V, alpha = _normalized(back(U))
@@ -238,7 +226,6 @@ def _judge_pace(shares: list[float], target: float, most: int) -> None:
 
 
 def _products(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the inner products of columns."""
     return np.asarray((X * Y).sum(axis=0))
 
 

@@ -27,10 +27,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.extmath import row_norms
 
 from simlib._scale import norms
+from simlib._typing import Seed
 from simlib.landmarks import uniform
 from simlib.regression.iterations import Descent, Linear
 
-__all__ = ["GaussianKernel", "factor", "shifted_inverse", "solve_by_rows"]
+__all__ = ["factor", "shifted_inverse", "solve_by_rows"]
 
 EPS = np.finfo(float).eps
 
@@ -43,7 +44,7 @@ Part = tuple[int, int, np.ndarray]
 
 
 class GaussianKernel:
-    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, whose entries cost no calls."""
+    """The matrix of ``exp(-|x_i - x_j|^2 / 2)``, a `Source` that counts no calls."""
 
     symmetric = True
     dtype = np.dtype(np.float64)
@@ -61,24 +62,19 @@ class GaussianKernel:
         self.shape = (self.n, self.n)
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal, shape (n,)."""
         return np.ones(self.n)
 
     def pairs(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return the entries (i[k], j[k])."""
         difference = self.X[np.asarray(i)] - self.X[np.asarray(j)]
         return np.exp(-np.square(difference).sum(axis=1) / 2)
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return NaN for each entry: none is kept."""
         return np.full(np.size(i), np.nan)
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Return nothing."""
         return iter(())
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
-        """Return the entries of some rows and columns."""
         block = self._left[np.asarray(rows)] @ self._right[np.asarray(columns)].T
         return np.exp(block, out=block)
 
@@ -92,17 +88,15 @@ class GaussianKernel:
         return exponents
 
     def columns(self, columns: ArrayLike) -> np.ndarray:
-        """Return whole columns, shape (n, len(columns))."""
         return self.block(np.arange(self.n), columns)
 
     def rows(self, rows: ArrayLike) -> np.ndarray:
-        """Return whole rows, shape (len(rows), n)."""
         return self.columns(rows).T
 
     def __matmul__(self, P: np.ndarray) -> np.ndarray:
         """Return the product with an array of shape (n, k); half of K is evaluated."""
         out = np.zeros_like(P)
-        for start, stop, block in self._kept or self._parts(max(IN_CACHE, self.n)):
+        for start, stop, block in self._kept or self._parts():
             out[start:stop] += block @ P[start:]
             out[stop:] += block[:, stop - start :].T @ P[start:stop]
         return out
@@ -110,33 +104,19 @@ class GaussianKernel:
     @cached_property
     def _kept(self) -> list[Part]:
         """The parts of half of K, none if they are too large."""
-        size = sum((stop - start) * (self.n - start) for start, stop in self._ranges())
-        return list(self._parts(size)) if size <= LARGEST_CACHE else []
+        return list(self._parts()) if self.n**2 / 2 <= LARGEST_CACHE else []
 
-    def _parts(self, size: int) -> Iterator[Part]:
-        """Yield rows from the diagonal on, in a buffer that is filled anew."""
-        buffer, at = np.empty(size), 0
-        for start, stop in self._ranges():
-            shape = stop - start, self.n - start
-            at = at if at + shape[0] * shape[1] <= size else 0
-            block = buffer[at : at + shape[0] * shape[1]].reshape(shape)
-            at += block.size
-            np.matmul(self._left[start:stop], self._right[start:].T, out=block)
-            yield start, stop, np.exp(block, out=block)
-
-    def _ranges(self) -> Iterator[tuple[int, int]]:
-        """Yield ranges of rows that have some IN_CACHE entries from the diagonal on."""
+    def _parts(self) -> Iterator[Part]:
+        """Yield rows from the diagonal on, some IN_CACHE entries at a time."""
         stop = 0
         while stop < self.n:
             start, stop = stop, min(self.n, stop + max(1, IN_CACHE // (self.n - stop)))
-            yield start, stop
+            block = self._left[start:stop] @ self._right[start:].T
+            yield start, stop, np.exp(block, out=block)
 
 
 def factor(
-    kernel: GaussianKernel,
-    method: str,
-    rank: int,
-    rng: int | np.random.Generator | None = None,
+    kernel: GaussianKernel, method: str, rank: int, rng: Seed = None
 ) -> np.ndarray:
     """Return F of at most `rank` columns with F F^T about the kernel."""
     if method == "rpcholesky":

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import inside, one_of
 from simlib._scale import largest_ratio
+from simlib._typing import Seed
 from simlib.regression.gram import condition_of_rows, gram_preconditioner
 from simlib.regression.iterations import (
     Iterated,
@@ -31,11 +32,9 @@ from simlib.regression.iterations import (
     conjugate_gradients,
     lsqr,
 )
-from simlib.regression.preconditioner import ColumnScaling, Preconditioner
+from simlib.regression.preconditioner import ColumnScaling, Preconditioner, Triangle
 from simlib.regression.rows import Rows, is_blocks, multiply_transposed
 from simlib.regression.systems import Chain, Problem, Solution, Solver, solve_in_turn
-
-__all__ = ["Method", "lstsq", "solve", "solve_gram"]
 
 Method = Literal["auto", "gram", "cholesky_qr", "lsqr"]
 UNIT = np.finfo(float).eps / 2
@@ -54,7 +53,7 @@ def lstsq(
     tol: float = 1e-12,
     method: Method = "auto",
     preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Solution:
     """Solve min ||A x - b|| for a tall matrix of full rank, and return a `Solution`.
 
@@ -83,14 +82,13 @@ def lstsq(
     preconditioner : Preconditioner, optional
         Of the same A, made before, for "cholesky_qr" and "lsqr".
     rng : int, Generator or None
-        Source of randomness for the sketch.
+        For the sketch.
 
     Raises
     ------
     ValueError, TypeError
         Shapes that do not match, NaN or an infinity, fewer rows than columns, an option
-        that does not exist, or a matrix or a solution beyond the range of
-        floating-point numbers.
+        out of range, or a matrix or a solution beyond that of floating-point numbers.
     numpy.linalg.LinAlgError
         Dependent columns, or by "gram" a Gram matrix that is not positive definite to
         rounding. LSQR on a sparse A need not notice dependent columns, and then gives
@@ -107,9 +105,8 @@ def lstsq(
     n d^2 flops for "gram" and 2 n d^2 and a sketch for "cholesky_qr"; then two products
     of A and A^T with vectors for each correction, mostly one. "lsqr": a sketch of 4 d
     rows, 8 d^3, and some 35 products with A and A^T. A sparse A is not made dense as a
-    whole, unless a sketch of it has no fewer rows. Sources: corrected seminormal
-    equations, Bjorck (1987); preconditioned Cholesky QR, Fan, Guo, Lin (2021); the
-    problem, Song, Yin and Zhang (2024), whose algorithms are in `study.as_printed`.
+    whole, unless a sketch of it has no fewer rows. Sources: Bjorck (1987), corrected
+    seminormal equations; Fan, Guo, Lin (2021); the problem, Song, Yin and Zhang (2024).
 
     Examples
     --------
@@ -131,7 +128,7 @@ def solve_gram(
     tol: float = 1e-12,
     method: Method = "auto",
     preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Solution:
     """Solve A^T A x = y, and return a `Solution`: `simlib.even_power` with j = 1.
 
@@ -164,7 +161,7 @@ def solve(
     tol: float,
     method: str,
     preconditioner: Preconditioner | None,
-    rng: int | np.random.Generator | None,
+    rng: Seed,
 ) -> Solution:
     """Take the first method that arrives; all four names end here."""
     one_of(method, get_args(Method), "`method`")
@@ -214,21 +211,17 @@ def _attempts(
 def _direct(problem: Problem, R: Preconditioner, name: str) -> Chain:
     """Solve with the triangle of A, and correct all answers by residuals with A."""
 
-    def solve(Y: np.ndarray) -> np.ndarray:
-        return R.solve(R.solve_transposed(Y))
+    def first(B: np.ndarray) -> tuple[np.ndarray, int]:
+        return then(multiply_transposed(problem.A, B))
 
-    chain = solve_in_turn(
-        problem,
-        R,
-        name,
-        lambda B: (solve(multiply_transposed(problem.A, B)), 0),
-        lambda Y: (solve(Y), 0),
-    )
+    def then(Y: np.ndarray) -> tuple[np.ndarray, int]:
+        return R.solve(R.solve_transposed(Y)), 0
+
+    chain = solve_in_turn(problem, R, name, first, then)
     before: list[np.ndarray] = []
     exact = not R.distortion and not problem.least_squares
     for _ in range(0 if exact else CORRECTIONS):
-        moves: list[np.ndarray] = []
-        lengths: list[np.ndarray] = []
+        moves, lengths = list[np.ndarray](), list[np.ndarray]()
         for k, back in enumerate(chain.gaps[1]):
             carried = np.ldexp(moves[-1], -chain.exponents[k]) if k else 0
             turned = R.solve_transposed(carried - back)
@@ -247,7 +240,7 @@ def _direct(problem: Problem, R: Preconditioner, name: str) -> Chain:
 
 def _iterate(
     problem: Problem,
-    R: Preconditioner | ColumnScaling,
+    R: Triangle,
     tol: float,
     most: int | None = None,
     impatient: bool = False,
@@ -261,9 +254,8 @@ def _iterate(
         def solve(Y: np.ndarray) -> tuple[np.ndarray, int]:
             k = Y.shape[1]
             if isinstance(R, ColumnScaling) and not extremes:
-                Y = np.column_stack(
-                    [Y, np.random.default_rng(0).standard_normal(len(Y))]
-                )
+                probe = np.random.default_rng(0).standard_normal(len(Y))
+                Y = np.column_stack([Y, probe])
             found = iteration(problem.A, Y, R, target, most, impatient)
             extremes.append(found.extremes)
             return found.x[:, :k], found.steps

@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import numbers, shaped
 from simlib._scale import largest_ratio
+from simlib._typing import Seed
 from simlib.regression.least_squares import Method, solve
 from simlib.regression.preconditioner import Preconditioner
 from simlib.regression.rows import Rows, as_rows, is_blocks, multiply
 from simlib.regression.systems import Solution
-
-__all__ = ["even_power", "odd_power"]
 
 
 def even_power(
@@ -33,7 +32,7 @@ def even_power(
     tol: float = 1e-12,
     method: Method = "auto",
     preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Solution:
     """Solve (A^T A)^j x = b, and return a `Solution`.
 
@@ -56,7 +55,7 @@ def even_power(
     -----
     The triangle is made once; a further power costs 2 d^2 flops and one column more in
     the products that correct and measure. Source of the problem: Song, Yin and Zhang
-    (2024); their Algorithms 1 and 7 are `study.as_printed.even_power`.
+    (2024), Algorithms 1 and 7, as in `study.as_printed.even_power`.
     `numpy.linalg.matrix_power` forms the power, at 2 j times the loss of digits.
 
     Examples
@@ -80,7 +79,7 @@ def odd_power(
     tol: float = 1e-12,
     method: Method = "auto",
     preconditioner: Preconditioner | None = None,
-    rng: int | np.random.Generator | None = None,
+    rng: Seed = None,
 ) -> Solution:
     """Solve min ||A (A^T A)^j x - b||, and return a `Solution`.
 
@@ -107,8 +106,7 @@ def odd_power(
     -----
     The cost of `simlib.lstsq`, and of j solves more; with a weight, of a dense A C
     besides, 2 n d^2 flops and n d numbers. Source of the problem: Song, Yin and Zhang
-    (2024); their Algorithms 2 and 6 are `study.as_printed.odd_power`, and their
-    Definitions A.5 and A.6 are equivalent for symmetric positive definite W only.
+    (2024), Algorithms 2 and 6, as in `study.as_printed.odd_power`.
 
     Examples
     --------

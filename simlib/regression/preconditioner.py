@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import scipy.linalg
@@ -23,11 +23,11 @@ import scipy.sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
-from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import finite, one_of
 from simlib._scale import column_exponents, norms
+from simlib._typing import Seed
 from simlib.lowrank.tall import dense, read_only
 from simlib.regression import sketch as sketches
 from simlib.regression.rows import Rows, as_rows, blocks, is_blocks, multiply_transposed
@@ -40,7 +40,7 @@ from simlib.regression.triangle import (
     norm_of,
 )
 
-__all__ = ["ColumnScaling", "Preconditioner", "rounding_errors"]
+__all__ = ["Preconditioner", "rounding_errors"]
 
 SketchName = Literal["sparse_sign", "srht", "gaussian", "count_sketch"]
 UNIT = np.finfo(float).eps / 2
@@ -89,7 +89,7 @@ class Preconditioner:
         sketch: SketchName = "sparse_sign",
         oversampling: float = 4,
         refine: bool = True,
-        rng: int | np.random.Generator | None = None,
+        rng: Seed = None,
     ) -> Preconditioner:
         """Make the preconditioner of a matrix with more rows than columns.
 
@@ -108,7 +108,6 @@ class Preconditioner:
             Whether to make the second pass, which for sparse A costs as much as if A
             were dense.
         rng : int, Generator or None
-            Source of randomness.
 
         Raises
         ------
@@ -216,22 +215,18 @@ class Preconditioner:
 
     def as_linear_operator(self) -> LinearOperator:
         """Return R^-1 as an operator."""
-        return LinearOperator(
-            self.R.shape,
-            matvec=self.solve,
-            rmatvec=self.solve_transposed,
-            matmat=self.solve,
-            rmatmat=self.solve_transposed,
-            dtype=self.R.dtype,
-        )
+        one = {"matvec": self.solve, "rmatvec": self.solve_transposed}
+        many = {"matmat": self.solve, "rmatmat": self.solve_transposed}
+        return LinearOperator(self.R.shape, dtype=self.R.dtype, **one, **many)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnScaling:
     """The diagonal R that makes the columns of A R^-1 have length one.
 
-    Its methods are those of `Preconditioner`; `extremes` are the least and the largest
-    singular value of A R^-1, once an iteration has told.
+    Its methods are those of `Preconditioner`, numbers as large as they may be;
+    `extremes` are the least and the largest singular value of A R^-1, once an iteration
+    has told.
     """
 
     sizes: np.ndarray
@@ -242,12 +237,13 @@ class ColumnScaling:
         """Measure the columns of a sparse matrix; refuse those that are 0."""
         (A,) = blocks(A)
         with np.errstate(over="ignore"):
-            sizes = np.sqrt(_sums(A, A.data**2))
+            sizes = np.sqrt(np.bincount(A.indices, A.data**2, A.shape[1]))
         if not ((sizes > 1 / SQUARES) & (sizes < SQUARES)).all():
             largest = abs(A).max(axis=0).toarray()
             exponents = column_exponents(largest[None])
             squares = np.ldexp(A.data, -exponents[A.indices]) ** 2
-            sizes = np.ldexp(np.sqrt(_sums(A, squares)), exponents)
+            sums = np.bincount(A.indices, squares, A.shape[1])
+            sizes = np.ldexp(np.sqrt(sums), exponents)
         demand_in_range(sizes)
         return cls(sizes)
 
@@ -262,17 +258,14 @@ class ColumnScaling:
 
     @property
     def norm(self) -> float:
-        """The largest singular value of A, at most."""
         return float(self.extremes[1] * self.sizes.max())
 
     @property
     def standard_errors(self) -> np.ndarray:
-        """Bounds of the norms of the rows of R^-1."""
         return 1 / (self.extremes[0] * self.sizes)
 
     @property
     def condition(self) -> float:
-        """The condition number of A, at most."""
         return self.norm / float(self.extremes[0] * self.sizes.min())
 
     @property
@@ -285,17 +278,16 @@ class ColumnScaling:
         return np.zeros((len(self.sizes), B.shape[1]))
 
     def solve(self, B: np.ndarray) -> np.ndarray:
-        """Return R^-1 B, for B of shape (d, k)."""
         return B / self.sizes[:, None]
 
     def solve_transposed(self, B: np.ndarray) -> np.ndarray:
-        """Return R^-T B, for B of shape (d, k)."""
         return self.solve(B)
 
 
-def rounding_errors(
-    R: Preconditioner | ColumnScaling, X: np.ndarray, left: np.ndarray
-) -> np.ndarray:
+Triangle: TypeAlias = Preconditioner | ColumnScaling
+
+
+def rounding_errors(R: Triangle, X: np.ndarray, left: np.ndarray) -> np.ndarray:
     """Return about the lengths of A dx for what rounding makes of solutions X.
 
     u (|D x| + s |left|), with D the lengths of the columns, s the largest standard
@@ -303,11 +295,6 @@ def rounding_errors(
     """
     spread = (R.sizes * R.standard_errors).max()
     return UNIT * (norms(R.sizes[:, None] * X) + spread * norms(left))
-
-
-def _sums(A: csr_array, values: np.ndarray) -> np.ndarray:
-    """Return the sums over columns of values in the places of the entries of A."""
-    return np.bincount(A.indices, weights=values, minlength=A.shape[1])
 
 
 def _sketch(

@@ -24,7 +24,7 @@ from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import whole_number
-from simlib._typing import MatrixLike
+from simlib._typing import MatrixLike, Seed
 from simlib.lowrank.tall import dense
 
 __all__ = [
@@ -45,9 +45,8 @@ SIDE = 16  # of the Hadamard matrices multiplied with
 class Sketch(LinearOperator):
     """A sketch S of shape (m, n), a linear operator of SciPy.
 
-    Made by `sparse_sign`, `count_sketch`, `srht` and `gaussian`. ``S @ A`` is an array,
-    for an array or sparse array A of shape (n, d) or a vector, and so is ``S.T @ Y``.
-    float32 stays float32, integers become float64.
+    ``S @ A`` is an array, for an array or sparse array A of shape (n, d) or a vector,
+    and so is ``S.T @ Y``. float32 stays float32, integers become float64.
 
     Examples
     --------
@@ -171,13 +170,7 @@ class HadamardSketch(Sketch):
         return result
 
 
-def sparse_sign(
-    m: int,
-    n: int,
-    *,
-    nnz_per_column: int = 8,
-    rng: int | np.random.Generator | None = None,
-) -> Sketch:
+def sparse_sign(m: int, n: int, *, nnz_per_column: int = 8, rng: Seed = None) -> Sketch:
     r"""Draw a `Sketch` with a few random signs in each column: the one to take.
 
     .. math::
@@ -192,7 +185,6 @@ def sparse_sign(
     nnz_per_column : int, default=8
         :math:`\zeta`, clipped at m; with 1 see `count_sketch`.
     rng : int, Generator or None
-        Source of randomness.
 
     Raises
     ------
@@ -219,15 +211,11 @@ def sparse_sign(
     index = np.int32 if max(m, n * k) < 2**31 else np.int64
     rows = rng.integers(edges[:-1], edges[1:], size=(n, k), dtype=index)
     starts = np.arange(0, n * k + 1, k, dtype=index)
-    signs = _signs(n * k, rng)
-    return ExplicitSketch(
-        csc_array((signs, rows.ravel(), starts), shape=(m, n)), k**-0.5
-    )
+    signs = _signs(n * k, rng), rows.ravel(), starts
+    return ExplicitSketch(csc_array(signs, shape=(m, n)), k**-0.5)
 
 
-def count_sketch(
-    m: int, n: int, *, rng: int | np.random.Generator | None = None
-) -> Sketch:
+def count_sketch(m: int, n: int, *, rng: Seed = None) -> Sketch:
     """Draw a sketch with one random sign in each column, as `sparse_sign` with one.
 
     The fastest, and not safe: where A has d rows far longer than the others it loses
@@ -251,7 +239,7 @@ def count_sketch(
     return sparse_sign(m, n, nnz_per_column=1, rng=rng)
 
 
-def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Sketch:
+def srht(m: int, n: int, *, rng: Seed = None) -> Sketch:
     """Draw a subsampled randomised Hadamard transform.
 
     .. math::
@@ -270,8 +258,7 @@ def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Ske
     Notes
     -----
     Flops: O(n d log n). Memory: a few padded columns of A at a time. Source: Ailon and
-    Chazelle (2009); Tropp (2011). Without E, long rows that follow each
-    other would meet no more than a few different rows of H.
+    Chazelle (2009); Tropp (2011).
 
     Examples
     --------
@@ -292,7 +279,7 @@ def srht(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Ske
     return HadamardSketch(_signs(n, rng), places, rows)
 
 
-def gaussian(m: int, n: int, *, rng: int | np.random.Generator | None = None) -> Sketch:
+def gaussian(m: int, n: int, *, rng: Seed = None) -> Sketch:
     """Draw a dense sketch with independent normal entries of variance 1 / m.
 
     m, n and rng are as in `sparse_sign`. 2 m n d flops, 8 m n bytes, far the slowest.
@@ -315,14 +302,13 @@ class TensorSRHT:
     .. math::
         S (x \otimes y)_k = m^{-1/2} (H D_1 x)_{i_k} (H D_2 y)_{j_k}
 
-    Inner products are kept in the mean. Nothing of size d1 d2 is formed.
+    Inner products are kept in the mean.
 
     Parameters
     ----------
     m, d1, d2 : int
         Lengths of a sketched product and of the factors, at least 1.
     rng : int, Generator or None
-        Source of randomness.
 
     Notes
     -----
@@ -338,9 +324,7 @@ class TensorSRHT:
     (5, 100)
     """
 
-    def __init__(
-        self, m: int, d1: int, d2: int, *, rng: int | np.random.Generator | None = None
-    ):
+    def __init__(self, m: int, d1: int, d2: int, *, rng: Seed = None):
         m, d1, d2 = self.shape = _sizes(m=m, d1=d1, d2=d2)
         rng = np.random.default_rng(rng)
         self.signs = _signs(d1, rng), _signs(d2, rng)
@@ -356,11 +340,10 @@ class TensorSRHT:
                 f"Expected as many rows in X as in Y, of lengths {widths}; got shapes "
                 f"{factors[0].shape} and {factors[1].shape}."
             )
+        sides = zip(factors, self.signs, self.rows, widths, strict=True)
         left, right = (
             _hadamard(factor.T * signs[:, None], slice(d), d)[rows]
-            for factor, signs, rows, d in zip(
-                factors, self.signs, self.rows, widths, strict=True
-            )
+            for factor, signs, rows, d in sides
         )
         return (left * right * m**-0.5).T
 
@@ -375,7 +358,7 @@ class PolynomialSketch:
 
     A tree: in the leaves T, `sparse_sign` sketches of x, or x itself where d is at most
     m; in the nodes S, a `TensorSRHT` of what the two branches hold. Inner products are
-    :math:`\langle x, y \rangle^p` in the mean. Nothing of size d^p is formed.
+    :math:`\langle x, y \rangle^p` in the mean.
 
     Parameters
     ----------
@@ -386,10 +369,9 @@ class PolynomialSketch:
         with zeros to the length m.
     shared : bool, default=False
         Whether all leaves have the same T, and all nodes of a level the same S: fewer
-        products, and biased. The mean of :math:`\|\Pi^p x^{\otimes p}\|^2` exceeds
-        :math:`\|x\|^{2p}`.
+        products, and biased.
     rng : int, Generator or None
-        Source of randomness: with `shared`, of the same T and S for all degrees.
+        With `shared`, a seed gives the same T and S for all degrees.
 
     Notes
     -----
@@ -411,13 +393,7 @@ class PolynomialSketch:
     """
 
     def __init__(
-        self,
-        m: int,
-        d: int,
-        degree: int,
-        *,
-        shared: bool = False,
-        rng: int | np.random.Generator | None = None,
+        self, m: int, d: int, degree: int, *, shared: bool = False, rng: Seed = None
     ):
         m, d = self.shape = _sizes(m=m, d=d)
         self.degree, self.shared = whole_number(degree, "degree", 0), shared
@@ -426,16 +402,13 @@ class PolynomialSketch:
         self.leaves: list[Sketch | None] = [
             sparse_sign(m, d, rng=rng) if d > m else None for _ in range(n_leaves)
         ]
-        self.nodes: list[TensorSRHT] = []
-        if shared:
-            levels = range(1, self.degree.bit_length())
-            self.nodes = [TensorSRHT(m, m, m, rng=rng) for _ in levels]
-        else:
-            widths = deque([min(d, m)] * self.degree)
-            while len(widths) > 1:
-                pair = widths.popleft(), widths.popleft()
-                self.nodes.append(TensorSRHT(m, *pair, rng=rng))
-                widths.append(m)
+        levels = range(1, self.degree.bit_length()) if shared else []
+        self.nodes = [TensorSRHT(m, m, m, rng=rng) for _ in levels]
+        widths = deque([min(d, m)] * n_leaves)
+        while len(widths) > 1:
+            pair = widths.popleft(), widths.popleft()
+            self.nodes.append(TensorSRHT(m, *pair, rng=rng))
+            widths.append(m)
 
     def __call__(self, X: MatrixLike) -> np.ndarray:
         """Sketch the powers of the rows of X, dense or sparse: (n, d) to (n, m)."""
@@ -447,11 +420,11 @@ class PolynomialSketch:
             return np.eye(1, m, dtype=rows.dtype).repeat(rows.shape[0], axis=0)
         rows = rows if d > m else dense(rows)
         powers = deque(rows if T is None else (T @ rows.T).T for T in self.leaves)
-        if self.shared:
-            return self._by_squaring(_padded(powers.pop(), m))
-        for S in self.nodes:
-            powers.append(S(powers.popleft(), powers.popleft()))
-        return _padded(powers.pop(), m)
+        if not self.shared:
+            for S in self.nodes:
+                powers.append(S(powers.popleft(), powers.popleft()))
+        product = np.pad(powers[0], ((0, 0), (0, m - powers[0].shape[1])))
+        return self._by_squaring(product) if self.shared else product
 
     def _by_squaring(self, power: np.ndarray) -> np.ndarray:
         """Multiply the squares of squares that make up the degree."""
@@ -495,11 +468,6 @@ def _hadamard(X: np.ndarray, where: Any, n: int) -> np.ndarray:
     padded = np.zeros((_power_of_two(n), X.shape[1]), X.dtype)
     padded[where] = X
     return hadamard_transform(padded)
-
-
-def _padded(X: np.ndarray, m: int) -> np.ndarray:
-    """Return a copy of X with columns of zeros, if need be, to have m."""
-    return np.pad(X, ((0, 0), (0, m - X.shape[1])))
 
 
 def _power_of_two(n: int) -> int:

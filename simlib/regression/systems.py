@@ -23,14 +23,12 @@ from numpy.typing import ArrayLike
 from simlib._checks import numbers, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
 from simlib.regression.preconditioner import (
-    ColumnScaling,
     Preconditioner,
+    Triangle,
     rounding_errors,
 )
 from simlib.regression.rows import as_rows, blocks, gap_and_back, is_blocks, multiply
 from simlib.regression.triangle import demand_tall
-
-__all__ = ["Chain", "Problem", "Solution", "solve_in_turn"]
 
 NO_DIGITS = 0.01  # relative error of x from which it is a warning
 TINY = np.finfo(float).tiny
@@ -51,9 +49,8 @@ class Solution:
         Norm of what is left of b, relative to b: of ``A x - b``, of
         ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns.
     preconditioned_residuals : tuple of float
-        For each solve with A^T A, ``R^-T (A^T A x - y)`` relative to ``R^-T y``: the
-        backward error in the norm in which it can be made small, whatever the
-        condition. For the least squares of an odd power, ``R^-T A^T (A x - b)`` over b.
+        For each solve with A^T A, ``R^-T (A^T A x - y)`` over ``R^-T y``; for the
+        least squares of an odd power, ``R^-T A^T (A x - b)`` over b.
     iterations : tuple of int
         Steps of each solve; 0 for direct ones.
     condition : float
@@ -119,11 +116,8 @@ class Problem:
             )
         if scipy.sparse.issparse(A):
             (A,) = blocks(A)
-        if is_blocks(A):
-            shapes = [block.shape for block in blocks(A)]
-            n, d = sum(height for height, _ in shapes), shapes[0][1] if shapes else 0
-        else:
-            n, d = A.shape
+        shapes = [part.shape for part in blocks(A)] if is_blocks(A) else [A.shape]
+        n, d = sum(height for height, _ in shapes), shapes[0][1] if shapes else 0
         demand_tall(n, d)
         if preconditioner is not None:
             preconditioner.demand_width(d)
@@ -171,7 +165,7 @@ class Chain:
     """
 
     problem: Problem
-    R: Preconditioner | ColumnScaling
+    R: Triangle
     method: str
     right_hand_sides: list[np.ndarray] = field(default_factory=list)
     answers: list[np.ndarray] = field(default_factory=list)
@@ -314,11 +308,7 @@ class Chain:
 
 
 def solve_in_turn(
-    problem: Problem,
-    R: Preconditioner | ColumnScaling,
-    method: str,
-    first: Solver,
-    then: Solver,
+    problem: Problem, R: Triangle, method: str, first: Solver, then: Solver
 ) -> Chain:
     """Solve least squares by `first`, and each system with A^T A by `then`."""
     chain = Chain(problem, R, method)

@@ -28,6 +28,7 @@ __all__ = [
     "best",
     "ends",
     "neighbor_lists",
+    "products",
     "rank_correlation",
     "strips",
 ]
@@ -98,6 +99,13 @@ class Calibrated:
         if self._codes is not None:
             return self._codes[i, j]
         return self.codes(self.pairs(i, j))
+
+    def entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the places in the table of columns (b, w) of some rows (b,)."""
+        if (Z := _factor(self.cheap)) is not None:
+            return self.codes(self.sign * asked(products, Z, Z, rows, columns))
+        i = np.repeat(rows, columns.shape[1])
+        return self.codes_at(i, columns.ravel()).reshape(columns.shape)
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the places in the table of a block of pairs."""
@@ -272,6 +280,15 @@ def _members(groups: np.ndarray, number: int) -> list[np.ndarray]:
     """Return who is in each of so many groups."""
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.searchsorted(groups[order], np.arange(1, number)))
+
+
+def products(
+    left: np.ndarray, right: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Return those of some rows (b,) of left with rows (b, w) of right."""
+    if loops.COMPILED:
+        return loops.products(left, right, rows, columns)
+    return np.einsum("ir,ijr->ij", left[rows], right[columns])
 
 
 def best(scores: np.ndarray, keep: int) -> np.ndarray:

@@ -119,9 +119,9 @@ def products(left, right, rows, columns):
 def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
-    In `columns` (b, w) of rows (b,) some places from `first` on belong to the items that
-    share most neighbours, among equals to those of large products of left (n, r) and
-    right (n, r), less `low` times `unit`; those that stand there are given. Of the
+    In `columns` (b, w) some places from `first` on belong to the items that share
+    most neighbours, among equals to those of large products of left (n, r) and right
+    (n, r), less `low` times `unit`; those that stand there are given. Of the
     graph and of what is paid for come the pointers and indices. Returns counts (b, w),
     -1 of what is paid for or no candidate, and where a candidate is new.
     """
@@ -178,7 +178,8 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
 def draw(rows, columns, first, predicted, others, values, paid):
     """Replace candidates of small predictions by others (b, t) of larger values.
 
-    Of `columns` (b, w) the candidates at places from `first` on. Returns where the others are now, else -1.
+    Of `columns` (b, w) those at places from `first` on. Returns where the others are
+    now, else -1.
     """
     places = np.full(others.shape, -1, np.int64)
     taken = np.zeros(paid[0].size - 1, np.bool_)

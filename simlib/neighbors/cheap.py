@@ -67,10 +67,10 @@ class Calibrated:
         """Keep all of it, two bytes an entry."""
         self.spread()
         n = self.cheap.n
-        every = np.arange(n)
-        self._codes = np.empty((n, n), np.uint16)
+        codes = np.empty((n, n), np.uint16)
         for rows in strips(n, n):
-            self._codes[rows] = self.block(rows, every)
+            codes[rows] = self.block(rows, np.arange(n))
+        self._codes = codes
 
     def spread(self) -> None:
         """Spread the table over random pairs, and items with themselves."""
@@ -107,14 +107,11 @@ class Calibrated:
         i = np.repeat(rows, columns.shape[1])
         return self.codes_at(i, columns.ravel()).reshape(columns.shape)
 
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the places in the table of a block of pairs."""
+    def block(self, rows: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
+        """Return the places in the table of a block of pairs; once read, of a slice."""
+        if self._codes is not None:
+            return self._codes[rows][:, columns]
         return self.codes(self.sign * asked(self.cheap.blank().block, rows, columns))
-
-    def rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return the places in the table of whole rows, once all was read."""
-        assert self._codes is not None
-        return self._codes[rows]
 
     def calibrate(self, codes: np.ndarray, nearness: np.ndarray) -> None:
         """Fit the table to what is paid for."""

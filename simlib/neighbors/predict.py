@@ -160,18 +160,10 @@ class PairPredictor(Predictor):
         self._learnt = paid.i.size
         self._left, self._right = np.hstack([A, self.V]) / 2, np.hstack([self.V, A])
 
-    def rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictions of whole rows, less the constant, and the codes."""
-        predicted = self._left[rows] @ self._right.T
-        if self.companion is None:
-            return predicted, np.zeros(predicted.shape, np.uint16)
-        codes = self.companion.rows(rows)
-        return self._plus_companion(predicted, codes), codes
-
     def block(
-        self, rows: np.ndarray, columns: np.ndarray
+        self, rows: np.ndarray, columns: np.ndarray | slice
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of some rows and columns, and the codes; none is kept."""
+        """Return those of rows and columns, less the constant, and the codes."""
         predicted = self._left[rows] @ self._right[columns].T
         if self.companion is None:
             return predicted, np.broadcast_to(np.uint16(0), predicted.shape)
@@ -236,7 +228,7 @@ class EveryPair:
         predictor, graph = self._predictor, self._predictor.paid.graph()
         n = predictor.paid.n
         for rows in strips(n, n):
-            predicted, codes = predictor.rows(rows)
+            predicted, codes = predictor.block(rows, slice(n))
             known = predictor.residuals[rows].tocoo()
             yield Strip(
                 rows,

@@ -37,6 +37,7 @@ __all__ = ["ALL_PAIRS", "Rounds", "checked", "price", "warn_of_direction"]
 
 ALL_PAIRS = 20_000  # items, most of which all pairs are kept
 N_ROUNDS = 16
+FALLING = 0.85  # times the calls of a round in the next, by a companion's lists
 TRIAL = 0.02  # of the calls, for random pairs that try the companion, and
 FEWEST, MOST = 100, 2000  # how many these are
 FEW = 32  # random pairs beside a companion, where columns are too dear
@@ -119,10 +120,12 @@ class Rounds:
         self._begin()
         warn_of_direction(self.sim, self.paid.nearness, self.distance)
         shares = divide((np.array(self.names) == self.names[0]).astype(float))
+        by_lists = self.cheap is not None and isinstance(self.candidates, Listed)
+        weights = (FALLING if by_lists else 1.0) ** np.arange(N_ROUNDS)
         for t in range(N_ROUNDS):
             if t == N_ROUNDS - 1:
                 self._fill()
-            budget = self.paid.left / (N_ROUNDS - t) / self.price
+            budget = self.paid.left * weights[t] / weights[t:].sum() / self.price
             chosen = self._choose(np.floor(shares * budget).astype(int))
             while (keys := np.concatenate(chosen)).size and not self._spares(keys):
                 chosen = [some[: some.size // 2] for some in chosen]

@@ -24,12 +24,14 @@ from simlib._scale import exponent
 from simlib.approximation.companion import InnerProducts
 from simlib.approximation.tikhonov import tikhonov
 from simlib.neighbors.cheap import (
+    FEWEST,
     N_LANDMARKS,
     Calibrated,
     as_companion,
     asked,
     rank_correlation,
     strips,
+    trial_size,
 )
 from simlib.neighbors.paid import affordable, among
 from simlib.neighbors.predict import OUTGROWN, Predictor, leading
@@ -38,8 +40,6 @@ from simlib.similarity.views import SimilarityMatrix
 __all__ = ["Across", "Index", "RowSearch", "TwoSided"]
 
 N_ROUNDS = 16
-TRIAL = 0.02  # of the calls, for random pairs that try the companion, and
-FEWEST, MOST = 100, 2000  # how many these are
 LINES = 0.08  # of the calls, for whole rows, and as much for whole columns, or
 FEW_LINES = 4  # one of each where the calls pay for so many
 CHANCE = 2  # standard deviations of a correlation of which nothing is believed
@@ -212,8 +212,7 @@ class Across(RowSearch):
         m, n, rng = self.m, self.n, self.rng
         spare, companion, share = self.limit - self._missing(), None, 1.0
         if self.cheap is not None:
-            number = min(int(spare / 10), MOST, max(FEWEST, int(TRIAL * spare)))
-            self._pay(rng.integers(m * n, size=number))
+            self._pay(rng.integers(m * n, size=trial_size(spare)))
             rows = rng.permutation(m)[: min(ENDS, int(spare / 20))]
             cheap = asked(self.cheap.blank().block, rows, np.arange(n))
             self._pay((rows * n + [cheap.argmax(axis=1), cheap.argmin(axis=1)]).ravel())

@@ -26,6 +26,7 @@ from simlib.neighbors.cheap import (
     ends,
     rank_correlation,
     strips,
+    trial_size,
 )
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
 from simlib.neighbors.paid import Paid, affordable, among
@@ -38,8 +39,6 @@ __all__ = ["ALL_PAIRS", "Rounds", "checked", "price", "warn_of_direction"]
 ALL_PAIRS = 20_000  # items, most of which all pairs are kept
 N_ROUNDS = 16
 FALLING = 0.85  # times the calls of a round in the next, by a companion's lists
-TRIAL = 0.02  # of the calls, for random pairs that try the companion, and
-FEWEST, MOST = 100, 2000  # how many these are
 FEW = 32  # random pairs beside a companion, where columns are too dear
 PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns, and
 ALONE, BESIDE = 1 / 4, 1 / 8  # the most for the first, alone and beside a companion
@@ -215,8 +214,7 @@ class Rounds:
         """Try the companion on random pairs; return 1 less its rank correlation."""
         assert self.cheap is not None
         paid, before = self.paid, self.paid.i.size
-        number = min(int(pairs / 10), MOST, max(FEWEST, int(TRIAL * pairs)))
-        self._pay(self._random(max(1, number)))
+        self._pay(self._random(max(1, trial_size(pairs))))
         values = asked(self.cheap.blank().pairs, paid.i[before:], paid.j[before:])
         return 1 - abs(rank_correlation(values, paid.nearness[before:]))
 

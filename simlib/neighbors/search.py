@@ -1,12 +1,12 @@
-r"""The nearest known items of new ones, in rounds.
+r"""The nearest known items of new ones, as the nearest columns of rows are found.
 
 .. math::
     \hat K_{qj} = B_{qj} + a_q^\top v_j , \qquad
     a_q = \operatorname*{argmin}_a \sum_{j \in P_q} (K_{qj} - B_{qj} - a^\top v_j)^2
     + \lambda \|a\|^2
 
-B is the calibrated companion, v_j are features of known items, P_q those to which the
-query was compared: first the same for all, then the most promising ones.
+v_j are features of known items, from whole columns among these, the index; P_q those to
+which the query was compared: first the same for all, then the most promising ones.
 """
 
 from __future__ import annotations
@@ -116,7 +116,8 @@ def search(
 
     Notes
     -----
-    Flops: O(n r) for a new item and round, r at most 30. Memory: some 40 m n bytes.
+    Flops: O(n r) for a new item and round, r at most 51, or 102 without columns; then
+    new items learn from each other. Memory: some 40 m n bytes.
     Very many new items go in parts, with the same `rng`: landmarks are then known.
     Source: ours; the linear fit for a query as in Yadav et al. (2024).
 

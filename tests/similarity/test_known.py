@@ -6,11 +6,43 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from simlib import Similarity, SimilarityError
 from simlib.similarity.known import Known
 from support.interrupts import Lines
+
+PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(PAIRS, max_size=8),
+    st.booleans(),
+    st.sampled_from([1, 2, 16]),
+    st.booleans(),
+)
+def test_scattered_entries_against_a_dictionary(parts, symmetric, ratio, again):
+    memory = Known(9, symmetric=symmetric, dtype=np.dtype(float))
+    expected = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simlib.similarity.known.RATIO", ratio)
+        for number, pairs in enumerate(parts):
+            i, j = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+            new = np.isnan(memory.get(i, j)) | again  # the first stays
+            memory.put(i[new], j[new], np.full(int(new.sum()), float(number)))
+            for a, b in pairs:
+                expected.setdefault(
+                    (min(a, b), max(a, b)) if symmetric else (a, b), number
+                )
+        i, j = np.indices((9, 9)).reshape(2, -1)
+        key = memory.keys(i, j)
+        table = {a * 9 + b: value for (a, b), value in expected.items()}
+        assert_array_equal(memory.get(i, j), [table.get(int(k), np.nan) for k in key])
+        listed = [p for part in memory.known() for p in zip(*part, strict=True)]
+        assert sorted(listed) == sorted((a, b, v) for (a, b), v in expected.items())
 
 
 def test_known_is_what_is_known_at_the_call():

@@ -42,11 +42,3 @@ def test_searches_keep_to_their_limit(method):
 
 def test_searches_are_those_of_the_book():
     assert set(SEARCHES) > {"nearest", "ANNCUR", "ADACUR", "NN-descent", "random"}
-
-
-def test_refusals():
-    K = rbf(10)
-    with pytest.raises(ValueError, match="k must be between 1 and the 2"):
-        recall(K, np.zeros((10, 2), int), 3)
-    with pytest.raises(ValueError, match="do not fit K"):
-        recall(K, np.zeros((9, 2), int))

@@ -621,7 +621,7 @@ def test_damage_anywhere_never_gives_a_wrong_value(tmp_path):
     K, path, seen = table(POINTS, POINTS), tmp_path / "s", ""
     filled(path, np.arange(20), batch_size=20)
     whole = path.read_bytes()
-    for place in range(0, len(whole), 397):
+    for place in [whole.index(b"tanh 1"), *range(0, len(whole), 397)]:
         path.write_bytes(whole)
         damaged(path, place)
         seen += told_of_damage(path, K)
@@ -629,10 +629,10 @@ def test_damage_anywhere_never_gives_a_wrong_value(tmp_path):
     for share in (0.1, 0.5, 0.9):
         path.write_bytes(whole[: int(share * len(whole))])
         said = told_of_damage(path, K)
-        assert any(told in said for told in DAMAGE)
+        assert any(told in said for told in DAMAGE[:2])
 
 
-DAMAGE = ["Restore a copy, or move it away", "is damaged"]
+DAMAGE = ["Restore a copy, or move it away", "is damaged", "Move the file away to"]
 
 
 def told_of_damage(path, K):

@@ -3,7 +3,11 @@
 import os
 
 import pytest
+from hypothesis import settings
 from threadpoolctl import threadpool_limits
+
+settings.register_profile("house", deadline=None)  # no test measures time
+settings.load_profile("house")
 
 
 @pytest.fixture(scope="session")

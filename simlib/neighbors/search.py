@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from simlib._checks import most_calls, shaped, whole_number
+from simlib._checks import from_device, most_calls, shaped, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
 from simlib.landmarks import uniform
@@ -250,12 +250,13 @@ def _cheap_rows(
             raise ValueError(
                 "`cheap` is a factor: pass its rows for the new items, cheap_new."
             )
+        new = from_device(cheap_new)
         rows = check_array(
-            cheap_new, accept_sparse="csr", dtype=float, input_name="cheap_new"
+            new, accept_sparse="csr", dtype=float, input_name="cheap_new"
         )
         shaped(rows, (m, base.Z.shape[1]), "`cheap_new`, rows of a factor,")
         return check_similarity(InnerProducts(rows, base.Z))
     if cheap_new is None:
         cheap_new = cheap.between(new_items, np.arange(cheap.n))
-    values = check_array(cheap_new, input_name="cheap_new", dtype=float)
+    values = check_array(from_device(cheap_new), input_name="cheap_new", dtype=float)
     return Similarity.from_matrix(shaped(values, (m, cheap.n), what), two=True)

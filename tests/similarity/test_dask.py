@@ -104,10 +104,9 @@ def test_a_killed_worker_changes_nothing(cluster, tmp_path, items, stored, run):
     assert 0 < again <= WORKERS * BATCH  # pairs of the requests in flight
     sim.close()
     if stored:
-        sim = Similarity(items, function, **options)
-        np.testing.assert_array_equal(sim.columns(np.arange(N)), expected)
-        assert sim.calls == 0
-        sim.close()
+        with Similarity(items, function, **options) as sim:
+            np.testing.assert_array_equal(sim.columns(np.arange(N)), expected)
+            assert sim.calls == 0
 
 
 def test_nothing_listens_but_on_this_machine(cluster):

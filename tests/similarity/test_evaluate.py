@@ -37,22 +37,25 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 @pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize("symmetric", [True, False])
-def test_two_workers(backend, batch, symmetric):
+@pytest.mark.parametrize(
+    "options",
+    [{"symmetric": True}, {"symmetric": False}, {"columns": np.arange(70.0)}],
+    ids=["symmetric", "asymmetric", "two"],
+)
+def test_two_workers(backend, batch, options):
     items = np.arange(70.0)
     table = np.multiply.outer(items, items)
-    sim = Similarity(
-        items, FUNCTIONS[batch], symmetric=symmetric, batch=batch, n_jobs=2
+    sim, alone = (
+        Similarity(items, FUNCTIONS[batch], batch=batch, n_jobs=n_jobs, **options)
+        for n_jobs in (2, None)
     )
-    alone = Similarity(items, FUNCTIONS[batch], symmetric=symmetric, batch=batch)
     with joblib.parallel_config(backend=backend):
         for one in (sim, alone):
             assert_array_equal(one.block(range(30), range(20, 50)), table[:30, 20:50])
             assert_array_equal(one.columns([69, 1, 25]), table[:, [69, 1, 25]])
             assert_array_equal(one.rows([4]), table[[4]])
-            assert_array_equal(
-                one.pairs(range(69), range(1, 70)), items[1:] * items[:-1]
-            )
+            pairs = one.pairs(range(69), range(1, 70))
+            assert_array_equal(pairs, items[1:] * items[:-1])
     assert sim.calls == alone.calls
 
 

@@ -12,34 +12,29 @@ SIDE = st.none() | st.lists(st.integers(0, 5), max_size=5)
 BLOCKS = st.lists(st.tuples(SIDE, SIDE), max_size=4)
 
 
-def mask(blocks, symmetric):
-    result = np.zeros((6, 6), dtype=bool)
-    for rows, columns in blocks:
-        one = np.zeros((6, 6), dtype=bool)
-        one[
-            np.ix_(*(range(6) if side is None else side for side in (rows, columns)))
-        ] = 1
+def mask(blocks, shape, symmetric):
+    result = np.zeros(shape, dtype=bool)
+    for block in blocks:
+        one = np.zeros(shape, dtype=bool)
+        ends = zip(block, shape, strict=True)
+        one[np.ix_(*(range(n) if side is None else side for side, n in ends))] = 1
         result |= one | one.T if symmetric else one
     return result
 
 
-def test_by_hand():
-    blocks = [(None, [0, 1]), ([0, 1, 2], [0, 1, 2])]
-    assert len(Region(5, blocks, symmetric=True)) == 5 + 4 + 1
-    assert len(Region(5, blocks, symmetric=False)) == 10 + 3
-    assert len(Region(5, blocks, symmetric=True, diagonal=False)) == 4 + 3
-    assert len(Region(5, [], symmetric=False)) == 0
-
-
 @settings(deadline=None)
-@given(BLOCKS, BLOCKS, st.booleans(), st.booleans())
-def test_against_masks(blocks, without, symmetric, diagonal):
-    region = Region(6, blocks, symmetric=symmetric, without=without, diagonal=diagonal)
-    inside = mask(blocks, symmetric) & ~mask(without, symmetric)
+@given(BLOCKS, BLOCKS, st.booleans(), st.booleans(), st.sampled_from([6, (6, 9)]))
+def test_against_masks(blocks, without, symmetric, diagonal, extent):
+    """Of one collection, or of two, which have no symmetry and no diagonal."""
+    two, shape = isinstance(extent, tuple), np.broadcast_to(extent, 2)
+    symmetric, diagonal = symmetric and not two, diagonal or two
+    options = {"symmetric": symmetric, "without": without, "diagonal": diagonal}
+    region = Region(extent, blocks, **options)
+    inside = mask(blocks, shape, symmetric) & ~mask(without, shape, symmetric)
+    assert region.on_diagonal == (0 if two else np.diag(inside).sum())
     if not diagonal:
         np.fill_diagonal(inside, False)
-    i, j = np.indices((6, 6))
-    assert np.array_equal(region.covers(i, j), inside)
+    assert np.array_equal(region.covers(*np.indices(shape)), inside)
     assert len(region) == (np.triu(inside) if symmetric else inside).sum()
 
 

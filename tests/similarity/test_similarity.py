@@ -75,12 +75,6 @@ def test_symmetrized_by_hand():
     mean = sim.symmetrized()
     assert_array_equal(mean.block([0], [1, 0]), [[16.5, 11]])
     assert (sim.calls, mean.calls, mean.symmetric) == (3, 3, True)
-    assert_array_equal(mean.pairs([1, 3], [0, 2]), [16.5, 38.5])
-    assert sim.calls == 5
-    assert_array_equal(mean.columns([0])[:, 0], [11, 16.5, 22, 27.5])
-    assert sim.calls == 9
-    assert_array_equal(mean.rows([0]), mean.columns([0]).T)
-    assert_array_equal(mean.diagonal(), [11, 22, 33, 44])
     assert mean.symmetrized() is mean
     symmetric = Similarity(WORDS, lengths)
     assert symmetric.symmetrized() is symmetric
@@ -243,67 +237,85 @@ REQUESTS = st.lists(
 )
 
 
+# Of one collection, and numbers of rows and columns of two.
+KINDS = st.sampled_from(["symmetric", "asymmetric", (5, 7), (1, 7), (5, 1), (6, 6)])
+
+
+def of_kind(kind, **options):
+    if kind in ("symmetric", "asymmetric"):
+        return make(7, symmetric=kind == "symmetric", **options)
+    return make(kind[0], columns=kind[1], **options)
+
+
 def viewed(sim, K, view):
     """Return a view, and the matrix for which it stands."""
-    return {
-        "itself": (sim, K),
-        "map": (sim.map(lambda values: 3 * values), 3 * K),
-        "symmetrized": (sim.symmetrized(), (K + K.T) / 2),
-    }[view]
+    if view == "symmetrized" and hasattr(sim, "n"):
+        return sim.symmetrized(), (K + K.T) / 2
+    return (sim, K) if view == "itself" else (sim.map(lambda v: 3 * v), 3 * K)
 
 
-def wanted(n, name, *indices):
-    """Return the pairs (i, j) of a request, in an array of the shape of the answer."""
-    grid = np.moveaxis(np.indices((n, n)), 0, -1)
+def wanted(shape, name, *indices):
+    """Return a request within a shape, as one to read, and its pairs (i, j).
+
+    The pairs are in an array of the shape of the answer.
+    """
+    m, n = shape
+    grid = np.moveaxis(np.indices(shape), 0, -1)
+    ends = {"columns": [n], "rows": [m], "diagonal": []}.get(name, [m, n])
+    sides = [np.array(x, int) % end for x, end in zip(indices, ends, strict=True)]
     if name == "block":
-        return grid[np.ix_(np.array(indices[0], int), np.array(indices[1], int))]
+        return sides, ([sides], {}), grid[np.ix_(*sides)]
     if name == "columns":
-        return grid[:, np.array(indices[0], int)]
+        return sides, ([(None, *sides)], {}), grid[:, sides[0]]
     if name == "rows":
-        return grid[np.array(indices[0], int)]
-    if name == "diagonal":
-        return grid[range(n), range(n)]
-    return np.array(indices, int).T.reshape(-1, 2)
+        return sides, ([(*sides, None)], {}), grid[sides[0]]
+    i, j = sides or 2 * [range(min(m, n))]
+    return sides, ([], {"pairs": (i, j)}), grid[i, j]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=400)
 @given(
     requests=REQUESTS,
     batch=st.sampled_from(BATCHES),
-    symmetric=st.booleans(),
+    kind=KINDS,
     view=st.sampled_from(["itself", "map", "symmetrized"]),
     limit=st.none() | st.integers(0, 60),
+    batch_size=st.sampled_from([None, 1, 3]),
 )
-def test_any_requests(requests, batch, symmetric, view, limit):
-    K, oracle, sim = make(7, symmetric=symmetric, batch=batch, limit=limit)
+def test_any_requests(requests, batch, kind, view, limit, batch_size):
+    """Of each exactly what is not known is evaluated, and priced so before."""
+    options = {} if batch == "block" else {"batch_size": batch_size}
+    K, oracle, sim = of_kind(kind, batch=batch, limit=limit, **options)
     asked, dense = viewed(sim, K, view)
     known = set()
     for name, *indices in requests:
-        pairs = wanted(7, name, *indices)
+        if name == "diagonal" and K.shape == kind:
+            continue  # two collections have none
+        sides, (blocks, some), pairs = wanted(K.shape, name, *indices)
         needed = {tuple(pair) for pair in pairs.reshape(-1, 2).tolist()}
-        if view == "symmetrized":
+        if asked.symmetric:
             needed |= {(j, i) for i, j in needed}
-        if symmetric:
+        if sim.symmetric:
             needed = {(min(pair), max(pair)) for pair in needed}
         calls, times = sim.calls, len(oracle.asked)
-        exact = batch != "block"  # or the diagonal may come again
-        fits = limit is None or calls + len(needed - known) <= limit
+        price = asked.cost(*blocks, **some)
+        assert sim.calls == calls
+        if batch != "block" or K.shape == kind:  # or the diagonal may come again
+            assert price == len(needed - known)
         try:
-            answer = getattr(asked, name)(*indices)
+            answer = getattr(asked, name)(*sides)
         except BudgetExceeded:
-            assert not fits or not exact
+            assert price > asked.remaining
             assert (sim.calls, len(oracle.asked)) == (calls, times)
             continue
-        assert fits
         known |= needed
         assert answer.shape == pairs.shape[:-1]
         assert_array_equal(answer, dense[pairs[..., 0], pairs[..., 1]])
-        if exact:
-            assert sim.calls == len(known)
-        elif not symmetric:
+        assert sim.calls == calls + price
+        if not sim.symmetric:
             assert len(known) <= sim.calls <= len(known) + 7
         assert limit is None or sim.calls <= limit
-    oracle.check(sim, symmetric=symmetric)
+    oracle.check(sim, symmetric=sim.symmetric)
 
 
 @settings(deadline=None, max_examples=200)
@@ -329,7 +341,7 @@ def test_nothing_finished_is_lost(requests, batch, symmetric, stumbles, trouble)
     K, oracle, sim = make(7, symmetric=symmetric, batch=batch, fail=fail)
     raised = SimilarityError if isinstance(trouble, Exception) else type(trouble)
     for name, *indices in requests:
-        pairs = wanted(7, name, *indices)
+        *_, pairs = wanted((7, 7), name, *indices)
         while True:
             before = len(left)
             try:
@@ -358,7 +370,7 @@ def test_only_what_was_nan_is_asked_again(requests, batch, symmetric, holes):
         if symmetric:
             K[pair[::-1]] = np.nan
     for name, *indices in requests:
-        pairs = wanted(7, name, *indices)
+        *_, pairs = wanted((7, 7), name, *indices)
         expected = K[pairs[..., 0], pairs[..., 1]]
         if np.isnan(expected).any():
             with pytest.raises(SimilarityError, match="returned nan for items"):
@@ -377,35 +389,37 @@ def test_only_what_was_nan_is_asked_again(requests, batch, symmetric, holes):
 # What is known.
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=250)
 @given(
     requests=REQUESTS,
     batch=st.sampled_from(BATCHES),
-    symmetric=st.booleans(),
+    kind=KINDS,
     view=st.sampled_from(["itself", "map", "symmetrized"]),
     stumbles=st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=6),
     chunk=st.sampled_from([1, 5, 2**20]),
 )
-def test_what_is_known_comes_once(requests, batch, symmetric, view, stumbles, chunk):
+def test_what_is_known_comes_once(requests, batch, kind, view, stumbles, chunk):
     """Also of columns that were begun and not finished."""
 
     def fail(x, y):
         return ValueError("no") if (x, y) in stumbles else None
 
-    K, oracle, sim = make(7, symmetric=symmetric, batch=batch, fail=fail)
+    K, oracle, sim = of_kind(kind, batch=batch, fail=fail)
     asked, dense = viewed(sim, K, view)
     for name, *indices in requests:
-        with suppress(SimilarityError):
-            getattr(asked, name)(*indices)
+        if name != "diagonal" or K.shape != kind:
+            sides, *_ = wanted(K.shape, name, *indices)
+            with suppress(SimilarityError):
+                getattr(asked, name)(*sides)
     known = set(oracle.pairs)
-    if symmetric:
+    if sim.symmetric:
         known |= {pair[::-1] for pair in known}
-    if view == "symmetrized":
+    if asked.symmetric:
         known &= {pair[::-1] for pair in known}
     calls = sim.calls
-    i, j = np.indices((7, 7))
-    mask = np.reshape([pair in known for pair in np.ndindex(7, 7)], (7, 7))
-    peeked = asked.peek(i.ravel(), j.ravel()).reshape(7, 7)
+    i, j = np.indices(K.shape)
+    mask = np.reshape([pair in known for pair in np.ndindex(K.shape)], K.shape)
+    peeked = asked.peek(i.ravel(), j.ravel()).reshape(K.shape)
     assert_array_equal(peeked, np.where(mask, dense, np.nan))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("simlib.similarity.known.LISTED", chunk)
@@ -812,6 +826,7 @@ def test_rows_of_a_data_frame():
     ("wrong", "message"),
     [
         ({"items": (word for word in WORDS)}, r"has no len\(\). Pass list\(items\)"),
+        ({"items": {1: "a", 2: "b"}.values()}, r"no numbers. Pass list\(items\)"),
         ({"items": {"a", "b"}}, "a set has no order"),
         ({"function": np.eye(4)}, r"callable.*from_matrix\(K\)"),
         ({"batch": "rows"}, "is one of pairs, block; got 'rows'"),
@@ -1000,8 +1015,3 @@ def test_no_answer_can_spoil_the_memory(batch, symmetric):
     sim.columns(indices)
     indices[:] = 0
     assert_array_equal(sim.block(range(9), range(9)), K)
-
-
-def test_the_values_of_a_dict_are_no_sequence():
-    with pytest.raises(TypeError, match=r"no numbers. Pass list\(items\)"):
-        Similarity({1: "a", 2: "b"}.values(), lambda x, y: 1.0)

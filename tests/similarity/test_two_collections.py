@@ -9,12 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
-from simlib.similarity.price import Region, evaluations
+from simlib.similarity.price import evaluations
 from simlib.similarity.store import StoreError
 from support.functions import BATCHES, Oracle, in_form, known_pairs
 
@@ -46,80 +44,6 @@ def test_by_hand():
     assert_array_equal(np.sqrt(table()), sim.map(np.sqrt).rows(range(3)))
 
 
-REQUEST = st.one_of(
-    st.tuples(st.just("rows"), st.lists(st.integers(0, 4), max_size=3)),
-    st.tuples(st.just("columns"), st.lists(st.integers(0, 6), max_size=3)),
-    st.tuples(
-        st.just("block"),
-        st.lists(st.integers(0, 4), max_size=5),
-        st.lists(st.integers(0, 6), max_size=7),
-    ),
-    st.tuples(
-        st.just("pairs"),
-        st.lists(st.tuples(st.integers(0, 4), st.integers(0, 6)), max_size=6),
-    ),
-)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(REQUEST, max_size=8),
-    st.sampled_from(BATCHES),
-    st.sampled_from([(5, 7), (1, 7), (5, 1), (1, 1), (6, 6)]),
-    st.sampled_from([None, 1, 3]),
-)
-def test_values_and_counts_against_a_set_of_pairs(requests, batch, shape, batch_size):
-    """Of each request exactly what is not known is evaluated, and priced so before."""
-    m, n = shape
-    K = np.random.default_rng(0).standard_normal(shape)
-    oracle = Oracle(K, batch)
-    options = {} if batch == "block" else {"batch_size": batch_size}
-    sim = Similarity(range(m), oracle, columns=range(n), batch=batch, **options)
-    known = set()
-    for kind, *sides in requests:
-        if kind == "pairs":
-            i, j = (np.array([p[a] for p in sides[0]], int) % shape[a] for a in (0, 1))
-            asked, expected = set(zip(i.tolist(), j.tolist(), strict=True)), K[i, j]
-            price, answer = sim.cost(pairs=(i, j)), lambda i=i, j=j: sim.pairs(i, j)
-        else:
-            rows = np.arange(m) if kind == "columns" else np.array(sides[0], int) % m
-            columns = np.arange(n) if kind == "rows" else np.array(sides[-1], int) % n
-            asked = set(itertools.product(rows.tolist(), columns.tolist()))
-            expected = K[np.ix_(rows, columns)]
-            ends = {"rows": (rows, None), "columns": (None, columns)}
-            request = ends.get(kind, (rows, columns))
-            price = sim.cost(request)
-            answer = lambda request=request: sim.read(request)[0]  # noqa: E731
-        assert price == len(asked - known)
-        assert_array_equal(answer(), expected)
-        known |= asked
-        assert sim.calls == len(known) == len(oracle.pairs) == len(set(oracle.pairs))
-    assert set(known_pairs(sim)) == known
-    if known:
-        i, j = np.array(sorted(known)).T
-        assert_array_equal(sim.peek(i, j), K[i, j])
-
-
-def test_regions_against_masks():
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        mask = np.zeros((6, 9), bool)
-        blocks, without = [], []
-        for kept in (blocks, without):
-            for _ in range(rng.integers(0, 4)):
-                i, j = rng.integers(6, size=2), rng.integers(9, size=3)
-                kept.append((None if rng.random() < 0.2 else i, j))
-        for chosen, value in ((blocks, True), (without, False)):
-            for i, j in chosen:
-                mask[np.ix_(np.arange(6) if i is None else i, j)] = value
-        region = Region((6, 9), blocks, symmetric=False, without=without)
-        assert len(region) == mask.sum()
-        assert region.on_diagonal == 0
-        assert_array_equal(
-            region.covers(*np.indices((6, 9)).reshape(2, -1)), mask.ravel()
-        )
-
-
 def test_large_blocks_are_priced_without_their_size():
     sim = Similarity(range(10**6), score, columns=range(2 * 10**6))
     some = np.arange(1000)
@@ -144,14 +68,6 @@ def test_the_limit_and_a_failure_lose_nothing():
     assert (sim.calls, sim.failed, sim.remaining) == (6, 1, 13)
     with pytest.raises(SimilarityError, match="row 0 and column 1"):
         Similarity([1, 2], lambda x, y: y / (y - 2), columns=[1, 2]).rows([0])
-
-
-def test_parallel_evaluation():
-    sim = Similarity(
-        QUERIES, in_form(score, "pairs"), columns=DOCUMENTS, batch="pairs", n_jobs=2
-    )
-    assert_array_equal(sim.columns(range(5)), table())
-    assert sim.calls == 15
 
 
 @pytest.mark.parametrize("batch", BATCHES)

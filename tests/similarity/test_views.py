@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from simlib import BudgetExceeded, Similarity, SimilarityError
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-from support.functions import BATCHES, in_form
+from support.functions import BATCHES, in_form, matrix
 
 
 class Table:
@@ -45,11 +45,6 @@ class Table:
     def known(self):
         i, j = np.nonzero(np.triu(self.read) if self.symmetric else self.read)
         yield i, j, self.K[i, j]
-
-
-def matrix(n, *, symmetric=True, seed=0):
-    K = np.random.default_rng(seed).standard_normal((n, n))
-    return K + K.T if symmetric else K
 
 
 def test_a_source_of_another_kind():
@@ -337,8 +332,8 @@ def test_between_obeys_the_limit_and_tells_what_failed():
 def test_none_names_no_items():
     """As the landmarks of an answer that has none; in requests to read it is all."""
     sim = Similarity.from_matrix(np.eye(50), symmetric=False)
-    for matrix in (sim, sim.map(abs), sim.symmetrized(), sim.run()):
-        for ask in (matrix.columns, matrix.rows, lambda i, m=matrix: m.block(i, [0])):
+    for view in (sim, sim.map(abs), sim.symmetrized(), sim.run()):
+        for ask in (view.columns, view.rows, lambda i, m=view: m.block(i, [0])):
             with pytest.raises(ValueError, match="one-dimensional array of integers"):
                 ask(None)
     assert sim.calls == 0

@@ -8,9 +8,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, make_swiss_roll
+from sklearn.datasets import make_swiss_roll
 from sklearn.neighbors import kneighbors_graph
-from sklearn.neural_network import MLPClassifier
 
 from simlib import Similarity, largest, sicur, sms_nystrom, tikhonov
 from simlib.biharmonic import graph_distances, heat_geodesics
@@ -90,25 +89,9 @@ def cross_encoder():
 
 @cache
 def digit_pairs():
-    """Scores of a network that was trained on pairs of other digits."""
-    X, labels = load_digits(return_X_y=True)
-    rng = np.random.default_rng(77)
-    order = rng.permutation(len(X))
-    X, labels = X[order] / 16, labels[order]
-
-    def features(a, b):
-        return np.hstack([a, b, a * b])
-
-    i, j = rng.integers(0, 300, (2, 20_000))
-    keep = (labels[i] == labels[j]) | (rng.random(i.size) < 0.15)
-    i, j = i[keep], j[keep]
-    network = MLPClassifier((64, 32), random_state=77, max_iter=400)
-    network.fit(features(X[i], X[j]), labels[i] == labels[j])
-    items = X[300:900]
-    K = np.empty((600, 600))
-    for k, x in enumerate(items):
-        rows = features(np.broadcast_to(x, items.shape), items)
-        K[k] = network.predict_proba(rows)[:, 1]
+    """Scores of the last images; chapters show the first thousand at most."""
+    images, scorer, _ = datasets.bundled_digit_pairs()
+    K = scorer(images[900:], images[900:])
     return ratios((K + K.T) / 2)
 
 
@@ -132,7 +115,6 @@ def test_scorers_with_later_sentences():
     check("scorer", ratios((K + K.T) / 2), cross_encoder(), digit_pairs())
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("data")
 def test_other_tweets_and_words():
     from rapidfuzz.distance import Levenshtein

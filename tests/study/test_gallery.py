@@ -22,6 +22,13 @@ def bare(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
+@pytest.fixture(params=["bare", "data"])
+def real(request):
+    """Tell whether there are data, in a test with and without."""
+    request.getfixturevalue(request.param)
+    return request.param == "data"
+
+
 @pytest.mark.usefixtures("bare")
 def test_edit_similarities():
     example, plain = gallery.load("edit", 30), gallery.load("edit_plain", 30)
@@ -69,14 +76,12 @@ def test_cortex_is_the_mean_of_both_orders():
 # Variants of the same distances
 
 
-@pytest.mark.parametrize(("fixture", "shrink"), [("bare", 4), ("data", 1)])
-def test_tweets_are_measured_once(fixture, shrink, request):
-    request.getfixturevalue(fixture)
+def test_tweets_are_measured_once(real):
     plain = gallery.load("twitter", 13)
     distances = -np.log(plain.matrix) / 0.3
     evaluated = plain.similarity.calls
     narrow, squared = (gallery.load(f"twitter_{k}", 13) for k in ("narrow", "squared"))
-    twice = 2 if shrink == 1 else 8
+    shrink, twice = (1, 2) if real else (4, 8)
     np.testing.assert_allclose(narrow.matrix, np.exp(-0.3 * twice * distances))
     expected = np.exp(-((0.3 * shrink * distances) ** 2))
     np.testing.assert_allclose(squared.matrix, expected, atol=1e-9)
@@ -107,23 +112,14 @@ def check(name, example):
 
 
 @everywhere
-@pytest.mark.usefixtures("bare")
-def test_stand_ins(name):
+def test_matrices(name, real):
     example = gallery.load(name, 25)
     check(name, example)
-    assert example.real == (name in ALWAYS_REAL)
-    assert ("stand-in" in example.source) == (name not in ALWAYS_REAL | GENERATED)
+    stands_in = not real and name not in ALWAYS_REAL | GENERATED
+    assert example.real == (name not in GENERATED and not stands_in)
+    assert ("stand-in" in example.source) == stands_in
     assert ("generated:" in example.source) == (name in GENERATED)
-
-
-@everywhere
-@pytest.mark.usefixtures("data")
-def test_real_matrices(name):
-    example = gallery.load(name, 25)
-    check(name, example)
-    assert example.real == (name not in GENERATED)
-    assert example.title == gallery.TITLES[name]
-    assert "stand-in" not in example.source
+    assert example.title == gallery.TITLES[name] or not real
 
 
 @everywhere
@@ -202,24 +198,9 @@ def family(name):
 
 
 @everywhere
-@pytest.mark.usefixtures("bare")
-def test_companions_of_stand_ins(name):
-    own = {"pixel cosine"} if name == "pairs" else set()
-    check_companions(name, COMPANIONS.get(family(name), own))
-
-
-@everywhere
-@pytest.mark.usefixtures("data")
-def test_companions_of_real_matrices(name):
-    own = {"stsb": "bi-encoder cosine", "pairs": "pixel cosine"}
-    own |= dict.fromkeys(("mrpc", "rte"), "bi-encoder cosine")
+def test_companions(name, real):
+    own = {"pairs": "pixel cosine"}
+    if real:
+        own |= dict.fromkeys(("stsb", "mrpc", "rte"), "bi-encoder cosine")
     own = {own[name]} if name in own else set()
     check_companions(name, COMPANIONS.get(family(name), own))
-
-
-@pytest.mark.parametrize("load", [gallery.load, gallery.companions])
-def test_what_is_not_there(load):
-    with pytest.raises(ValueError, match=r"is one of gaussian, .*; got 'tweets'"):
-        load("tweets")
-    with pytest.raises(ValueError, match="n must be at least 1; got 0"):
-        load("edit", 0)

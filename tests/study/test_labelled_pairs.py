@@ -39,25 +39,6 @@ def test_what_tells_nothing_has_no_agreement():
     assert f1(np.zeros(3, bool), np.zeros(3, bool)) == 0
 
 
-@pytest.mark.parametrize("measure", [pearson, spearman, accuracy, f1])
-@pytest.mark.parametrize(
-    ("scores", "labels"), [([1, 0, 1], [1]), ([[1], [0]], [1, 0]), ([1], [[1]])]
-)
-def test_scores_are_as_many_as_labels(measure, scores, labels):
-    with pytest.raises(ValueError, match="as many scores"):
-        measure(scores, labels)
-
-
-@pytest.mark.parametrize("measure", [pearson, spearman])
-def test_correlations_of_what_is_no_number_are_refused(measure):
-    for scores, labels in (([np.nan, 1, 2], [1, 2, 3]), ([1, 2, 3], [1, np.nan, 3])):
-        with pytest.raises(ValueError, match="finite"):
-            measure(scores, labels)
-    with pytest.raises(ValueError, match="finite"):
-        pearson([np.inf, 1, 2], [1, 2, 3])
-    assert spearman([np.inf, 1, 2], [1, 2, 3]) == pytest.approx(-0.5)  # ranks are
-
-
 @pytest.mark.parametrize("metric", ["accuracy", "f1"])
 def test_scores_that_are_neighbours_among_the_numbers_are_told_apart(metric):
     """Their middle is one of them, the upper one between these."""
@@ -91,37 +72,47 @@ def test_all_rows_are_decided_as_each_alone():
         np.testing.assert_array_equal(alone, decided)
 
 
+def test_infinite_scores_have_ranks():
+    assert spearman([np.inf, 1, 2], [1, 2, 3]) == pytest.approx(-0.5)
+
+
+CORRELATIONS, AGREEMENTS = [pearson, spearman], [accuracy, f1]
+WRONG = [
+    np.array(wrong, kind)
+    for wrong in (["9", "10", "11"], [1j, 2, 3])
+    for kind in (None, object)
+]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("measures", "message", "pairs"),
     [
-        ({"metric": "recall"}, "metric is one of"),
-        ({"scores": SCORES[:, 1:]}, "as many scores"),
-        ({"scores": SCORES * np.nan}, "finite numbers; got nan"),
-        ({"labels": np.arange(M)}, "true or false"),
-        ({"labels": np.arange(M) < 3}, "folds"),
-        ({"n_splits": 1}, "folds"),
+        (
+            [*CORRELATIONS, *AGREEMENTS],
+            "as many scores",
+            [([1, 0, 1], [1]), ([[1], [0]], [1, 0]), ([1], [[1]])],
+        ),
+        (
+            [*CORRELATIONS, *AGREEMENTS],
+            "are numbers",
+            [pair for w in WRONG for pair in ((w, [0, 1, 1]), ([0, 1, 1], w))],
+        ),
+        (CORRELATIONS, "finite", [([np.nan, 1], [1, 2]), ([1, 2], [1, np.nan])]),
+        ([pearson], "finite", [([np.inf, 1, 2], [1, 2, 3])]),
+        (
+            AGREEMENTS,
+            "true or false, 1 or 0",
+            [
+                ([1, -1], [1, 0]),
+                ([0.7, 0.2], [1, 0]),
+                ([np.nan, 1], [1, 1]),
+                ([1], [-1]),
+            ],
+        ),
     ],
 )
-def test_decisions_refuse_what_they_cannot_use(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        out_of_fold_decisions(**{"scores": SCORES, "labels": LABELS} | arguments)
-
-
-@pytest.mark.parametrize("metric", [f1, accuracy])
-@pytest.mark.parametrize(
-    ("said", "labels"),
-    [([1, 1, -1], [1, 0, 0]), ([0.7, 0.2], [1, 0]), ([np.nan, 1], [1, 1]), ([1], [-1])],
-)
-def test_decisions_are_true_or_false(metric, said, labels):
-    with pytest.raises(ValueError, match="true or false, 1 or 0"):
-        metric(said, labels)
-
-
-@pytest.mark.parametrize("measure", [pearson, spearman, accuracy, f1])
-@pytest.mark.parametrize("dtype", [None, object])
-@pytest.mark.parametrize("wrong", [["9", "10", "11"], [1j, 2, 3]])
-def test_what_is_no_number_is_not_ranked(measure, wrong, dtype):
-    wrong = np.array(wrong, dtype)
-    for arguments in ((wrong, [0, 1, 1]), ([0, 1, 1], wrong)):
-        with pytest.raises(ValueError, match="are numbers"):
-            measure(*arguments)
+def test_what_cannot_be_measured_is_refused(measures, message, pairs):
+    for scores, labels in pairs:
+        for measure in measures:
+            with pytest.raises(ValueError, match=message):
+                measure(scores, labels)

@@ -63,21 +63,6 @@ SNAP = b"""\
 """
 
 
-@pytest.mark.parametrize(
-    ("load", "names", "there_are"),
-    [
-        (load_cross_encoder, ["words"], "is one of stsb, mrpc, rte"),
-        (load_ecbplus, ["time"], "event, entity; got 'time'"),
-        (load_ecbplus, ["event", "x"], "train, dev, test"),
-        (load_cortex, ["pial"], "fiducial, white, full; got 'pial'"),
-        (load_road_graph, ["ohio"], "new-york, roadnet-ca"),
-    ],
-)
-def test_names_that_nothing_has(load, names, there_are):
-    with pytest.raises(ValueError, match=there_are):
-        load(*names)
-
-
 def banking77(vocabulary=None):
     """Load the questions without their vectors."""
     return load_banking77(vocabulary)[0]

@@ -74,12 +74,6 @@ def test_topics_have_matrices_of_their_mentions():
             clusters_of_topics(np.array(topics), matrices, [0.5])
 
 
-def test_methods_that_are_none_are_refused():
-    K = symmetric_scores(TEST)[0]
-    with pytest.raises(ValueError, match="got 'nystroem'"):
-        approximations(K, K, 0.2, threshold=0.5, methods=["nystrom", "nystroem"])
-
-
 def test_rescalings_are_those_of_the_formulas():
     K = symmetric_scores(TEST)[0]
     sim = Similarity.from_matrix(K)

@@ -57,17 +57,3 @@ def test_pairs_across_groups_are_not_looked_at():
     one = train_pair_network(points, labels, groups, **options)
     two = train_pair_network(points, labels + 100 * groups, groups, **options)
     np.testing.assert_array_equal(one.hidden, two.hidden)
-
-
-def test_what_it_refuses():
-    points, labels, groups = groups_of_points()
-    with pytest.raises(ValueError, match="240 vectors need as many"):
-        train_pair_network(points, labels[:-1], groups)
-    with pytest.raises(ValueError, match="nothing to tell"):
-        train_pair_network(points, np.zeros(240, int), groups)
-    with pytest.raises(ValueError, match="vectors of 5 entries"):
-        NETWORK(X, Y[:, :4])
-    with pytest.raises(ValueError, match="2D array"):
-        NETWORK(X[0], Y)
-    with pytest.raises(ValueError, match="epochs must be at least 1"):
-        train_pair_network(points, labels, groups, epochs=0)

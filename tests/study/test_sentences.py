@@ -95,14 +95,3 @@ def test_the_stand_in_has_one_pair_for_each_image():
     assert ((data.matrix[i, j] > 0.5) == same).mean() > 0.85
     assert not np.array_equal(data.matrix, data.matrix.T)
     np.testing.assert_allclose(np.linalg.norm(data.embeddings, axis=1), 1, rtol=1e-6)
-
-
-def test_unknown_forms_are_named():
-    with pytest.raises(ValueError, match="got 'nothing'"):
-        outcomes(scored(), {"nothing": 3})
-    with pytest.raises(ValueError, match="name of a form"):
-        equal_calls(100, 0.1, ["nothing"])
-    with pytest.raises(ValueError, match="share must be"):
-        equal_calls(100, 0)
-    with pytest.raises(ValueError, match="does not pay"):
-        equal_calls(100, 1e-4, ["tikhonov"])

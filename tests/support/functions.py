@@ -68,11 +68,16 @@ def matrix(n, *, symmetric=True, seed=0):
     return K + K.T if symmetric else K
 
 
-def make(n=9, *, symmetric=True, batch=None, **options):
-    K = matrix(n, symmetric=symmetric)
+def make(n=9, *, columns=None, symmetric=True, batch=None, **options):
+    """A matrix, its oracle and a similarity of n items, or of n rows and columns."""
+    K = matrix(max(n, columns or n), symmetric=symmetric and columns is None)
+    K = K[:n, : columns or n]
     oracle = Oracle(K, batch, options.pop("fail", lambda x, y: None))
-    sim = Similarity(np.arange(n), oracle, symmetric=symmetric, batch=batch, **options)
-    return K, oracle, sim
+    if columns is None:
+        options["symmetric"] = symmetric
+    else:
+        options["columns"] = np.arange(columns)
+    return K, oracle, Similarity(np.arange(n), oracle, batch=batch, **options)
 
 
 class Mishap(Exception):

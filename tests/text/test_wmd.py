@@ -80,9 +80,6 @@ def test_long_documents():
         assert found == pytest.approx(ot.emd2(*bags, gaps), rel=1e-10)
 
 
-# A metric on bags of words
-
-
 # Words without a vector
 
 

@@ -208,7 +208,7 @@ def _bounds(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
         documents, vectors = _digit_documents(n)
     bags = bags_of_words(documents, vectors)
     return {
-        f"{key} distance": _blocks(bags, partial(function, points=vectors.array))
+        f"{key} distance": _companion(bags, partial(function, points=vectors.array))
         for key, function in (
             ("centroid", bounds.centroid_distances),
             ("relaxed", bounds.relaxed_word_mover_distances),
@@ -219,11 +219,11 @@ def _bounds(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
 def _cosines(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     if name == "pairs":
         images = datasets.bundled_digit_pairs()[0][: n or 1000]
-        return {"pixel cosine": _blocks(images, cosine_similarity)}
+        return {"pixel cosine": _companion(images, cosine_similarity)}
     if name == "simulated" or not _present(name):
         return {}
     embeddings = datasets.load_cross_encoder(name).embeddings[:n].astype(float)
-    return {"bi-encoder cosine": _blocks(embeddings, cosine_similarity)}
+    return {"bi-encoder cosine": _companion(embeddings, cosine_similarity)}
 
 
 def _euclidean_distances(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
@@ -232,16 +232,16 @@ def _euclidean_distances(name: str, n: int | None) -> dict[str, SimilarityMatrix
     else:
         mesh, sources = _mesh(n)
         points = mesh.vertices[sources]
-    return {"Euclidean distance": _blocks(points, cdist)}
+    return {"Euclidean distance": _companion(points, cdist)}
 
 
 def _qgram_distances(name: str, n: int | None) -> dict[str, SimilarityMatrix]:
     normalized = name == "edit"
     distances = partial(bounds.qgram_distances, normalized=normalized)
-    return {"q-gram distance": _blocks(_some_words(n), distances)}
+    return {"q-gram distance": _companion(_some_words(n), distances)}
 
 
-def _blocks(items: ArrayLike, function: Callable[..., np.ndarray]) -> Similarity:
+def _companion(items: ArrayLike, function: Callable[..., np.ndarray]) -> Similarity:
     return Similarity(items, function, batch="block")
 
 
@@ -402,7 +402,7 @@ def _words(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     else:
         source = "stand-in: words of scikit-learn's data descriptions"
     function = {"edit": _edit_similarity, "edit_plain": _plain_edit_similarity}[name]
-    return TITLES[name], source, real, _blocks(_some_words(n), function)
+    return TITLES[name], source, real, _companion(_some_words(n), function)
 
 
 def _some_words(n: int | None) -> list[str]:

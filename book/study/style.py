@@ -114,19 +114,16 @@ def looks(names: Iterable[str], column: str = "method") -> dict[str, Any]:
 
 def legend_below(grid: Any, columns: int = 4) -> None:
     """Move the legend of a grid of seaborn's below the panels, without a title."""
-    import seaborn as sns  # type: ignore[import-untyped]
-
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
-    sns.move_legend(grid, **place, ncols=columns, title="")
-    entries = zip(grid.legend.legend_handles, grid.legend.texts, strict=True)
+    old = grid.legend
+    entries = zip(old.legend_handles, old.texts, strict=True)
     shown = [
         (mark, text.get_text())
         for mark, text in entries
         if mark.get_linewidth() or mark.get_marker() not in ("", "None")
     ]
-    if len(shown) < len(grid.legend.texts):  # without the names of hue and style
-        grid.legend.remove()
-        grid.figure.legend(*zip(*shown, strict=True), **place, ncols=columns)
+    old.remove()
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
+    grid.figure.legend(*zip(*shown, strict=True), **place, ncols=columns)
 
 
 def plain_log(ax: Any) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simlib.neighbors.cheap import factor, strips
+from simlib.approximation.companion import InnerProducts
+from simlib.neighbors.cheap import strips
 from simlib.neighbors.choice import divide
 from simlib.neighbors.paid import among
 from simlib.neighbors.pair_numbers import PairNumbers
@@ -142,7 +143,9 @@ class PairQueue:
 
 def _asks(cheap: SimilarityMatrix | None) -> bool:
     """Tell whether a companion is more than products of rows."""
-    return cheap is not None and factor(cheap) is None
+    base = getattr(cheap, "base", None)
+    product = isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray)
+    return cheap is not None and not product
 
 
 def _above(values: np.ndarray, place: int) -> float:

@@ -80,7 +80,7 @@ class Evaluator:
         self.of_items = True  # of the matrix, both of a pair
         self.function, self.batch, self.batch_size = function, batch, batch_size
         self.n_jobs, self.pace = n_jobs, Pace(1 if batch is None else 16)
-        self.symmetry = SymmetryCheck(check_symmetry, grids=batch == "block")
+        self.symmetry = SymmetryCheck(check_symmetry)
 
     def of_new(self, new_items: Any, side: int) -> Evaluator:
         """Return an evaluator of pairs of which the one on this side is a new item."""
@@ -91,7 +91,7 @@ class Evaluator:
         new.form, new.of_items = " and ".join(names), False
         new.collections = [*self.collections]
         new.collections[side] = new_items
-        new.symmetry = SymmetryCheck(False, grids=False)
+        new.symmetry = SymmetryCheck(False)
         return new
 
     def requests(self, block: Rectangle, total: int) -> Iterator[Request]:
@@ -129,6 +129,17 @@ class Evaluator:
         share = LARGEST if workers == 1 else max(1, total // (8 * workers))
         return lambda: min(self.pace.size, share)
 
+    def _asked_back(self) -> Iterator[Request]:
+        """Yield pairs to be asked in the other order, of blocks each by itself."""
+        for pairs in self.symmetry.due():
+            assert pairs.known is not None
+            if self.batch != "block":
+                yield pairs
+                continue
+            for k in range(pairs.size):
+                i, j, known = (x[k : k + 1] for x in (pairs.i, pairs.j, pairs.known))
+                yield Request(i, j, (), grid=True, known=known)
+
     def _sent(self, request: Request, workers: int) -> tuple[Any, ...]:
         """Return items and, where each is sent once to others, the places of pairs."""
         if self.batch == "block":
@@ -151,7 +162,7 @@ class Evaluator:
         def every() -> Iterator[Request]:
             for request in requests:
                 yield request
-                yield from self.symmetry.due()
+                yield from self._asked_back()
 
         def calls() -> Iterator[tuple[Any, ...]]:
             for number, request in enumerate(every()):

@@ -369,13 +369,10 @@ class Known:
         runs, recent = self._entries
         if not recent:
             return runs
-        keys, values = _joined(recent)
-        for known, _ in runs:
-            new = known.take(known.searchsorted(keys), mode="clip") != keys
-            keys, values = keys[new], values[new]
-        runs = [*runs, (keys, values)] if keys.size else runs
+        new = _but(runs, *_sorted(recent))
+        runs = [*runs, new] if new[0].size else runs
         while len(runs) > 1 and runs[-2][0].size < RATIO * runs[-1][0].size:
-            runs[-2:] = [_joined(runs[-2:])]
+            runs[-2:] = [_merged(*runs[-2:])]
         self._entries = _Entries(runs, [])
         return runs
 
@@ -424,12 +421,42 @@ def look(known: Sequence[Known], i: np.ndarray, j: np.ndarray) -> np.ndarray:
     return values
 
 
-def _joined(parts: list[_Run]) -> _Run:
+def _sorted(parts: list[_Run]) -> _Run:
     """Join arrays of keys, and their values, and sort; the first of equals stays."""
-    keys, values = (np.concatenate(side) for side in zip(*parts, strict=True))
-    if not (keys[1:] > keys[:-1]).all():
-        order = np.argsort(keys, kind="stable")
-        keys, values = keys[order], values[order]
-        new = np.append(True, keys[1:] != keys[:-1])
-        keys, values = keys[new], values[new]
+    keys, values = parts[0]
+    if len(parts) > 1:
+        keys = np.concatenate([keys for keys, _ in parts])
+        values = np.concatenate([values for _, values in parts])
+    elif (keys[1:] > keys[:-1]).all():
+        return keys, values
+    order = np.argsort(keys, kind="stable")
+    return _once(keys[order], values[order])
+
+
+def _but(runs: list[_Run], keys: np.ndarray, values: np.ndarray) -> _Run:
+    """Return keys that are in none of the runs, and their values."""
+    for known, _ in runs:
+        again = known.take(known.searchsorted(keys), mode="clip") == keys
+        if np.count_nonzero(again):
+            keys, values = keys[~again], values[~again]
+    return keys, values
+
+
+def _merged(one: _Run, other: _Run) -> _Run:
+    """Join two sorted runs; the first of equals stays."""
+    at = one[0].searchsorted(other[0], side="right") + np.arange(other[0].size)
+    rest = np.ones(one[0].size + at.size, bool)
+    rest[at] = False
+    both = [np.empty(rest.size, part.dtype) for part in one]
+    for out, first, second in zip(both, one, other, strict=True):
+        out[rest], out[at] = first, second
+    return _once(*both)
+
+
+def _once(keys: np.ndarray, values: np.ndarray) -> _Run:
+    """Return sorted keys and their values, of equals the first."""
+    again = keys[1:] == keys[:-1]
+    if np.count_nonzero(again):
+        new = np.append(True, ~again)
+        return keys[new], values[new]
     return keys, values

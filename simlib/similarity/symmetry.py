@@ -20,13 +20,9 @@ TOLERANCE = 0.01  # of the largest value, as between the halves of a block
 
 
 class SymmetryCheck:
-    """Pairs to be asked in the other order, at most `left` more, after `calls`.
+    """Pairs to be asked in the other order, at most `left` more, after `calls`."""
 
-    `grids`: of a function that sees blocks, which is asked for one at a time.
-    """
-
-    def __init__(self, on: bool, *, grids: bool):
-        self.grids = grids
+    def __init__(self, on: bool):
         self.calls, self.left = 0, MOST if on else 0
         self._seen, self._told = 0, False
         self._due: list[Request] = []
@@ -41,9 +37,9 @@ class SymmetryCheck:
             off = np.flatnonzero(i != j)
             some = np.random.default_rng(self._seen).permutation(off)[:number]
             self.left -= some.size
-            for k in some.reshape(-1, 1 if self.grids else max(some.size, 1)):
-                known = values.ravel()[k]
-                self._due.append(Request(j[k], i[k], (), self.grids, known=known))
+            if some.size:
+                known = values.ravel()[some]
+                self._due.append(Request(j[some], i[some], (), known=known))
 
     def due(self) -> Iterator[Request]:
         """Yield what is to be asked now."""

@@ -282,19 +282,18 @@ _DIGITS = {
 def _twitter(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     if real := _present("twitter", "glove-twitter-25"):
         gamma, power = _TWEETS[name]
-        title, documents = TITLES[name], _tweet_documents
+        title, distances = TITLES[name], _tweets(n, n_jobs)
         source = "tweets, GloVe-Twitter vectors of 25 dimensions"
     else:
         gamma, power = _DIGITS[name]
         title = TITLES[name].replace("Twitter, WMD", "Digits, earth mover's")
-        documents = _digit_documents
+        distances = _digits(n, n_jobs)
         source = "stand-in: scikit-learn's digit images as bags of pixels"
-    distances = _word_mover_distances(documents, n, n_jobs)
     return title, source, real, _kernel(distances, gamma, power)
 
 
 def _docstrings(name: str, n: int | None, n_jobs: int | None) -> _Parts:
-    distances = _word_mover_distances(_docstring_documents, n, n_jobs)
+    distances = _word_mover_distances(*_docstring_documents(n), n_jobs)
     source = "docstrings of NumPy, SciPy and scikit-learn, vectors from the same"
     return TITLES[name], source, True, _kernel(distances, 1)
 
@@ -303,6 +302,16 @@ def _kernel(
     distances: SimilarityMatrix, gamma: float, power: int = 1
 ) -> SimilarityMatrix:
     return distances.fork().map(lambda d: np.exp(-((gamma * d) ** power)))
+
+
+@cache
+def _tweets(n: int | None, n_jobs: int | None) -> SimilarityMatrix:
+    return _word_mover_distances(*_tweet_documents(n), n_jobs)
+
+
+@cache
+def _digits(n: int | None, n_jobs: int | None) -> SimilarityMatrix:
+    return _word_mover_distances(*_digit_documents(n), n_jobs)
 
 
 # Documents with vectors of their words.
@@ -324,13 +333,11 @@ def _docstring_documents(n: int | None) -> _Documents:
     return _some(documents, n or 1000), vectors
 
 
-@cache
 def _word_mover_distances(
-    load_some: Callable[[int | None], _Documents], n: int | None, n_jobs: int | None
+    documents: Sequence[list[str]], vectors: WordVectors, n_jobs: int | None
 ) -> Similarity:
     from simlib.text.wmd import WordMoverDistance
 
-    documents, vectors = load_some(n)
     return Similarity(documents, WordMoverDistance(vectors), n_jobs=n_jobs)
 
 
@@ -402,7 +409,12 @@ def _words(name: str, n: int | None, n_jobs: int | None) -> _Parts:
     else:
         source = "stand-in: words of scikit-learn's data descriptions"
     function = {"edit": _edit_similarity, "edit_plain": _plain_edit_similarity}[name]
-    return TITLES[name], source, real, _companion(_some_words(n), function)
+    return (
+        TITLES[name],
+        source,
+        real,
+        Similarity(_some_words(n), function, batch="block"),
+    )
 
 
 def _some_words(n: int | None) -> list[str]:

@@ -168,7 +168,8 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     """Cluster items by average linkage: merge while the mean similarity is high enough.
 
     `sklearn.cluster.AgglomerativeClustering` does so at one threshold,
-    `simlib.neighbors.SimilarPairs.clusters` from the pairs above it.
+    `simlib.neighbors.SimilarPairs.clusters` from the pairs above it. ValueError for
+    what is not finite, and for other shapes.
 
     Parameters
     ----------
@@ -182,11 +183,6 @@ def average_linkage(K: ArrayLike, threshold: ArrayLike) -> np.ndarray:
     -------
     ndarray of int, shape (n,) or (m, n)
         Labels from 1, for each threshold.
-
-    Raises
-    ------
-    ValueError
-        No finite square matrix of at least two items; thresholds that are not finite.
 
     Examples
     --------

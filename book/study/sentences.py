@@ -95,6 +95,8 @@ class Outcome:
 def equal_calls(n: int, share: float, forms: Iterable[str] = FORMS) -> dict[str, int]:
     """Return the landmarks of each form when all score the same share of the entries.
 
+    ValueError for another form, and a share not in (0, 1] or too small for a landmark.
+
     Parameters
     ----------
     n : int
@@ -103,11 +105,6 @@ def equal_calls(n: int, share: float, forms: Iterable[str] = FORMS) -> dict[str,
         Of the n^2 ordered pairs. What is symmetrised pays for both orders of a pair.
     forms : iterable of str
         Names in `FORMS`. "optimal" has no share: it gets the rank of "tikhonov".
-
-    Raises
-    ------
-    ValueError
-        No such form; a share not in (0, 1], or too small for one landmark.
 
     Examples
     --------
@@ -154,12 +151,7 @@ def outcomes(
         Form -> `Outcome`. With "tikhonov", "nugget" and "anchored" also the same with
         the evaluated entries kept, which takes no further call; and with "anchored"
         also "companion", the bi-encoder calibrated by the pairs that were evaluated,
-        and nothing else.
-
-    Raises
-    ------
-    ValueError
-        No such form, or a number of landmarks that it refuses.
+        and nothing else. ValueError for another form.
 
     Examples
     --------

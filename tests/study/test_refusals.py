@@ -76,7 +76,7 @@ train = partial(train_pair_network, K, [0, 0, 1, 1, 2, 2], np.zeros(6, int))
         (lambda: out_of_fold_decisions(ONES, ONES, 3), "metric is one of"),
         (lambda: out_of_fold_decisions(ONES, ONES, "recall"), "metric is one of"),
         (lambda: out_of_fold_decisions(K[:, 1:], ONES), "as many scores"),
-        (lambda: out_of_fold_decisions(np.nan * K, ONES), "NaN"),
+        (lambda: out_of_fold_decisions(np.nan * K, ONES), "got nan"),
         (lambda: out_of_fold_decisions(K, range(6)), "true or false"),
         (lambda: out_of_fold_decisions(K, np.arange(6) < 3), "folds"),
         (lambda: refined(SIM, SIM, 9, threshold=np.nan), "threshold must be"),

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from sklearn.utils import check_array
 from sklearn.utils.extmath import safe_sparse_dot
 
-from simlib._checks import most_calls, shaped, whole_number
+from simlib._checks import from_device, most_calls, shaped, whole_number
 from simlib._scale import exponent
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
@@ -281,7 +281,7 @@ def _cheap_rows(
     cheap: SimilarityMatrix, cheap_new: Any, new_items: Any, m: int
 ) -> np.ndarray:
     """Return the cheap similarities of m new items to the known ones."""
-    values = cheap_new
+    values = cheap_new = from_device(cheap_new)
     if isinstance(base := getattr(cheap, "base", None), InnerProducts):
         if cheap_new is None:
             raise ValueError(

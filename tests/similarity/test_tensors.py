@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simlib import Similarity, SimilarityError
-from simlib.neighbors import nearest
+from simlib.neighbors import nearest, search
 
 
 class Tensor:
@@ -120,3 +120,16 @@ def test_vectors(form):
 def test_a_matrix(form):
     K = 1 - np.abs(X - X[:, None])
     np.testing.assert_array_equal(Similarity.from_matrix(form(K)).rows([3]), K[[3]])
+
+
+@pytest.mark.parametrize("form", [Tensor, Cupy])
+def test_vectors_of_new_items(form):
+    vectors, new = np.column_stack([X, 1 - X]), np.array([[0.3, 0.7], [0.9, 0.1]])
+    graphs = [
+        search(
+            Similarity(X, lambda x, y: -abs(x - y)), new[:, 0], 2, limit=8,
+            cheap=vectors, cheap_new=rows, fit_limit=20, rng=0,
+        )
+        for rows in (new, form(new))
+    ]  # fmt: skip
+    np.testing.assert_array_equal(*[graph.indices for graph in graphs])

@@ -78,8 +78,8 @@ def approximate_to(
     Parameters
     ----------
     sim : Similarity
-        The matrix, of one collection or of two. What it knows answers at no call, but
-        decides nothing; with ``sim.informed()`` it does.
+        The matrix, of one collection or of two. Its ``limit`` is heeded. What it knows
+        answers at no call, but decides nothing; with ``sim.informed()`` it does.
     target_error : float
         Relative error to be reached, above zero.
     method : str, default="tikhonov"
@@ -93,6 +93,7 @@ def approximate_to(
     Returns
     -------
     AdaptiveResult
+        ``approximation``, ``error``, ``reason``.
 
     Raises
     ------
@@ -102,7 +103,8 @@ def approximate_to(
     TypeError
         The method has no such option, or needs one that is missing.
     BudgetExceeded
-        The limit does not pay for one landmark and the smallest sample.
+        The limit does not pay for one landmark and the smallest sample. What was
+        evaluated is kept.
 
     Notes
     -----

@@ -52,7 +52,8 @@ def anchored(
     r"""Approximate a similarity matrix with the help of a cheap similarity.
 
     A similarity that almost agrees, such as bi-encoder cosines beside a cross-encoder,
-    carries most of the matrix; a harmful one is found out and left out.
+    carries most of the matrix, and the evaluated entries are spent on the difference. A
+    harmful one is found out and left out.
 
     Parameters
     ----------
@@ -104,9 +105,9 @@ def anchored(
     Flops: some ten times those of `tikhonov`, and O(n s1 log(n s1)).
 
     Weight and ridge, an infinite one included, are chosen together by the squared error
-    on evaluated entries that a fit has not seen, :eq:`eq:two-kinds`. Source: ours;
-    residual corrections of a cheap model are known as multi-fidelity methods, see
-    Kennedy and O'Hagan (2000).
+    on evaluated entries that a fit has not seen, :eq:`eq:two-kinds`: the folds of
+    `tikhonov`, and ten folds of the landmarks. Source: ours; residual corrections of a
+    cheap model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
 
     Examples
     --------

@@ -94,7 +94,8 @@ class InnerProducts:
     r"""The matrix :math:`Z W^\top` as a `Source`, computed wherever it is read.
 
     W is Z, of one collection, unless it is given. An entry costs so little that it is
-    neither counted nor kept.
+    neither counted nor kept. Squared norms of rows that are no numbers, or all
+    underflow, are a ValueError.
     """
 
     calls, limit = 0, None

@@ -101,6 +101,7 @@ def estimate_error(
     Returns
     -------
     ErrorEstimate
+        ``value``, ``low``, ``high``, ``off_diagonal``, ``diagonal``, ``heavy_tailed``.
 
     Raises
     ------
@@ -120,9 +121,10 @@ def estimate_error(
     O(n l^2) for factors of l columns, and O(l) for each of the unknown pairs, or of
     some 500,000 random ones where there are more.
 
-    Errors in a few dozen pairs among a hundred thousand may all be missed, and the
-    interval is then too low. Source: ratio estimation in stratified samples, Cochran
-    (1977), chapter 6; Bankier (1988); degrees of freedom after Satterthwaite (1946).
+    No sample finds errors that nothing foretells: a few dozen pairs among a hundred
+    thousand may all be missed, and the interval is then too low. Source: ratio
+    estimation in stratified samples, Cochran (1977), chapter 6; Bankier (1988); degrees
+    of freedom after Satterthwaite (1946).
 
     Examples
     --------

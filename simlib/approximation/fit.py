@@ -6,7 +6,8 @@ r"""Ridge fits of a core to a block of a matrix, and their cross-validation.
 
 Equation :eq:`eq:tikhonov` of the book, with S1 in S2: what `tikhonov` fits to K and
 `anchored` to what a cheap similarity leaves of it. Where K is not symmetric the right F
-is built from K[S1, S2]^T. Cores are computed in float64.
+is built from K[S1, S2]^T; of two collections S1 and S2 are rows or columns, as they
+stand. Cores are computed in float64.
 """
 
 from __future__ import annotations

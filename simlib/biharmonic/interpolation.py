@@ -98,8 +98,7 @@ def interpolation(
     solver : {"auto", "selected", "superlu"}
         "selected" computes of each column only what is around its landmark, by
         `selected_columns`: see there what that can miss. "superlu" solves for whole
-        columns. "auto" takes the first where 32 columns show it to be faster, and to
-        miss at most a thousandth of the sum of squares.
+        columns. "auto" takes the first where it is faster and shown to miss little.
     memory : path or joblib.Memory, optional
         A folder that keeps the columns of a sparse P by column, a thousand at a time: a
         run that was stopped is taken up again from there, to the same P.
@@ -126,7 +125,10 @@ def interpolation(
     -----
     No similarity calls: one P serves any number of similarity functions. A sparse
     factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves
-    each; memory O(n l) dense, O(n (p_row + 32)) sparse.
+    each; memory O(n l) dense, O(n (p_row + 32)) sparse. "auto" tries 32 columns around
+    their landmarks; where they need more than two fifths of the elimination tree, or
+    what is out of reach has more than a thousandth of the sum of squares, whole columns
+    are solved for.
 
     Source: Turek and Huth (2022), eqs. (5) and (10), Algorithm 2 and appendix E. The
     renormalisation is ours; a row that keeps a sum below 1/4 is first replaced by the

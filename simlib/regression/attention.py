@@ -56,16 +56,16 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         The ridge, rho above; it is ``alpha`` in scikit-learn. 0 is allowed, and then
         a kernel matrix that is singular to rounding is refused.
     preconditioner : "rpcholesky", "nystroem", transformer or None
-        How to approximate the Gaussian kernel matrix: by some of its columns, drawn by
-        randomly pivoted Cholesky or uniformly; or a transformer that makes features of
-        the attention kernel, such as `simlib.regression.ExponentialFeatures`. None for
-        the diagonal alone.
+        How to approximate the Gaussian kernel matrix by a factor: some of its columns,
+        drawn by randomly pivoted Cholesky or uniformly; or a transformer that makes
+        features of the attention kernel, of which a clone is fitted, such as
+        `simlib.regression.ExponentialFeatures`. None for the diagonal alone.
     rank : int, default=256
         Number of columns, at most that of points.
     tol, max_iter : float, default=1e-10, and int, default=1000
         Relative residual asked for, see `residual_`, and most iterations.
     random_state : int, RandomState or None
-        Of the columns. Transformers have their own.
+        Source of randomness of the columns. Transformers have their own.
 
     Attributes
     ----------
@@ -74,19 +74,20 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     gaussian_coef_ : array of shape (n,) or (n, k)
         gamma, for f(x) as ``exp((|x|^2 - c) / 2)`` times the sum of the gamma_i
         ``exp(-|x - x_i|^2 / 2)``, where c is the smallest squared norm of a row in
-        `fit`. It is what `predict` takes.
+        `fit`. It is what `predict` takes, whatever the lengths of rows.
     X_fit_ : array of shape (n, d)
         The points.
     rank_ : int
         Columns of the preconditioning factor: fewer than `rank` where they explain the
-        kernel matrix to rounding error.
+        kernel matrix to rounding error; 0 for ``preconditioner=None``.
     n_iter_ : int
         Iterations.
     residual_ : float
         Norm of ``y - (G + ridge I) alpha``, relative to y; the largest of all targets.
     preconditioned_residual_ : float
-        The same of the scaled system in the norm of the inverse preconditioner: about a
-        bound of the error of f in the norm of the system matrix.
+        The same of the scaled system in the norm of the inverse preconditioner. It
+        bounds the error of f in the norm of the system matrix, up to the quality of the
+        preconditioner.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn.
 

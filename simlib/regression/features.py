@@ -74,7 +74,7 @@ class ExponentialFeatures(
         mean over the rows, or below 1e-5 of it for "shared_tree". Ignored by
         "positive".
     random_state : int, RandomState or None
-        "taylor" uses none.
+        Source of randomness; "taylor" uses none.
 
     Attributes
     ----------

@@ -82,13 +82,14 @@ def lstsq(
     preconditioner : Preconditioner, optional
         Of the same A, made before, for "cholesky_qr" and "lsqr".
     rng : int, Generator or None
-        For the sketch.
+        Source of randomness for the sketch.
 
     Raises
     ------
     ValueError, TypeError
         Shapes that do not match, NaN or an infinity, fewer rows than columns, an option
-        out of range, or a matrix or a solution beyond that of floating-point numbers.
+        that does not exist, or a matrix or a solution beyond the range of
+        floating-point numbers.
     numpy.linalg.LinAlgError
         Dependent columns, or by "gram" a Gram matrix that is not positive definite to
         rounding. LSQR on a sparse A need not notice dependent columns, and then gives
@@ -105,8 +106,9 @@ def lstsq(
     n d^2 flops for "gram" and 2 n d^2 and a sketch for "cholesky_qr"; then two products
     of A and A^T with vectors for each correction, mostly one. "lsqr": a sketch of 4 d
     rows, 8 d^3, and some 35 products with A and A^T. A sparse A is not made dense as a
-    whole, unless a sketch of it has no fewer rows. Sources: Bjorck (1987), corrected
-    seminormal equations; Fan, Guo, Lin (2021); the problem, Song, Yin and Zhang (2024).
+    whole, unless a sketch of it has no fewer rows. Sources: corrected seminormal
+    equations, Bjorck (1987); preconditioned Cholesky QR, Fan, Guo, Lin (2021); the
+    problem, Song, Yin and Zhang (2024), whose algorithms are in `study.as_printed`.
 
     Examples
     --------

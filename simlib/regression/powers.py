@@ -55,7 +55,7 @@ def even_power(
     -----
     The triangle is made once; a further power costs 2 d^2 flops and one column more in
     the products that correct and measure. Source of the problem: Song, Yin and Zhang
-    (2024), Algorithms 1 and 7, as in `study.as_printed.even_power`.
+    (2024); their Algorithms 1 and 7 are `study.as_printed.even_power`.
     `numpy.linalg.matrix_power` forms the power, at 2 j times the loss of digits.
 
     Examples
@@ -106,7 +106,8 @@ def odd_power(
     -----
     The cost of `simlib.lstsq`, and of j solves more; with a weight, of a dense A C
     besides, 2 n d^2 flops and n d numbers. Source of the problem: Song, Yin and Zhang
-    (2024), Algorithms 2 and 6, as in `study.as_printed.odd_power`.
+    (2024); their Algorithms 2 and 6 are `study.as_printed.odd_power`, and their
+    Definitions A.5 and A.6 are equivalent for symmetric positive definite W only.
 
     Examples
     --------

@@ -108,6 +108,7 @@ class Preconditioner:
             Whether to make the second pass, which for sparse A costs as much as if A
             were dense.
         rng : int, Generator or None
+            Source of randomness.
 
         Raises
         ------
@@ -224,9 +225,8 @@ class Preconditioner:
 class ColumnScaling:
     """The diagonal R that makes the columns of A R^-1 have length one.
 
-    Its methods are those of `Preconditioner`, numbers as large as they may be;
-    `extremes` are the least and the largest singular value of A R^-1, once an iteration
-    has told.
+    Its methods are those of `Preconditioner`; `extremes` are the least and the largest
+    singular value of A R^-1, once an iteration has told.
     """
 
     sizes: np.ndarray
@@ -258,14 +258,17 @@ class ColumnScaling:
 
     @property
     def norm(self) -> float:
+        """The largest singular value of A, at most."""
         return float(self.extremes[1] * self.sizes.max())
 
     @property
     def standard_errors(self) -> np.ndarray:
+        """Bounds of the norms of the rows of R^-1."""
         return 1 / (self.extremes[0] * self.sizes)
 
     @property
     def condition(self) -> float:
+        """The condition number of A, at most."""
         return self.norm / float(self.extremes[0] * self.sizes.min())
 
     @property
@@ -278,9 +281,11 @@ class ColumnScaling:
         return np.zeros((len(self.sizes), B.shape[1]))
 
     def solve(self, B: np.ndarray) -> np.ndarray:
+        """Return R^-1 B, for B of shape (d, k)."""
         return B / self.sizes[:, None]
 
     def solve_transposed(self, B: np.ndarray) -> np.ndarray:
+        """Return R^-T B, for B of shape (d, k)."""
         return self.solve(B)
 
 

@@ -45,8 +45,9 @@ SIDE = 16  # of the Hadamard matrices multiplied with
 class Sketch(LinearOperator):
     """A sketch S of shape (m, n), a linear operator of SciPy.
 
-    ``S @ A`` is an array, for an array or sparse array A of shape (n, d) or a vector,
-    and so is ``S.T @ Y``. float32 stays float32, integers become float64.
+    Made by `sparse_sign`, `count_sketch`, `srht` and `gaussian`. ``S @ A`` is an array,
+    for an array or sparse array A of shape (n, d) or a vector, and so is ``S.T @ Y``.
+    float32 stays float32, integers become float64.
 
     Examples
     --------
@@ -185,6 +186,7 @@ def sparse_sign(m: int, n: int, *, nnz_per_column: int = 8, rng: Seed = None) ->
     nnz_per_column : int, default=8
         :math:`\zeta`, clipped at m; with 1 see `count_sketch`.
     rng : int, Generator or None
+        Source of randomness.
 
     Raises
     ------
@@ -258,7 +260,8 @@ def srht(m: int, n: int, *, rng: Seed = None) -> Sketch:
     Notes
     -----
     Flops: O(n d log n). Memory: a few padded columns of A at a time. Source: Ailon and
-    Chazelle (2009); Tropp (2011).
+    Chazelle (2009); Tropp (2011). Without E, long rows that follow each
+    other would meet no more than a few different rows of H.
 
     Examples
     --------
@@ -302,13 +305,14 @@ class TensorSRHT:
     .. math::
         S (x \otimes y)_k = m^{-1/2} (H D_1 x)_{i_k} (H D_2 y)_{j_k}
 
-    Inner products are kept in the mean.
+    Inner products are kept in the mean. Nothing of size d1 d2 is formed.
 
     Parameters
     ----------
     m, d1, d2 : int
         Lengths of a sketched product and of the factors, at least 1.
     rng : int, Generator or None
+        Source of randomness.
 
     Notes
     -----
@@ -358,7 +362,7 @@ class PolynomialSketch:
 
     A tree: in the leaves T, `sparse_sign` sketches of x, or x itself where d is at most
     m; in the nodes S, a `TensorSRHT` of what the two branches hold. Inner products are
-    :math:`\langle x, y \rangle^p` in the mean.
+    :math:`\langle x, y \rangle^p` in the mean. Nothing of size d^p is formed.
 
     Parameters
     ----------
@@ -369,9 +373,10 @@ class PolynomialSketch:
         with zeros to the length m.
     shared : bool, default=False
         Whether all leaves have the same T, and all nodes of a level the same S: fewer
-        products, and biased.
+        products, and biased. The mean of :math:`\|\Pi^p x^{\otimes p}\|^2` exceeds
+        :math:`\|x\|^{2p}`.
     rng : int, Generator or None
-        With `shared`, a seed gives the same T and S for all degrees.
+        Source of randomness: with `shared`, of the same T and S for all degrees.
 
     Notes
     -----

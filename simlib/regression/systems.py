@@ -49,8 +49,9 @@ class Solution:
         Norm of what is left of b, relative to b: of ``A x - b``, of
         ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns.
     preconditioned_residuals : tuple of float
-        For each solve with A^T A, ``R^-T (A^T A x - y)`` over ``R^-T y``; for the
-        least squares of an odd power, ``R^-T A^T (A x - b)`` over b.
+        For each solve with A^T A, ``R^-T (A^T A x - y)`` relative to ``R^-T y``: the
+        backward error in the norm in which it can be made small, whatever the
+        condition. For the least squares of an odd power, ``R^-T A^T (A x - b)`` over b.
     iterations : tuple of int
         Steps of each solve; 0 for direct ones.
     condition : float

@@ -139,11 +139,10 @@ class Store:
             try:
                 _write(self._connection, self.pending, self._dtype)
             except sqlite3.Error as error:
-                full = getattr(error, "sqlite_errorcode", 0) & 0xFF in FULL
-                cause = "The disk is full, or the file may grow no larger: " * full
-                raise StoreError(
-                    f"{cause}{self.path} could not be written: {error}. {self._kept()}"
-                ) from error
+                cause = f"{self.path} could not be written: {error}."
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in FULL:
+                    cause = f"The disk is full, or the file may grow no larger: {cause}"
+                raise StoreError(f"{cause} {self._kept()}") from error
 
     def close(self) -> None:
         """Write what is pending, and let go of the file; on StoreError it stays."""
@@ -235,11 +234,17 @@ def _release(
 
 def _cut(record: Record) -> list[Record]:
     """Cut a record into some of at most `LARGEST` values."""
-    if record.values.size <= LARGEST:
+    i, j, values, grid = record
+    if values.size <= LARGEST:
         return [record]
-    (i, j), values = record.pairs(), record.values.ravel()
-    parts = [slice(k, k + LARGEST) for k in range(0, i.size, LARGEST)]
-    return [Record(i[part], j[part], values[part], False) for part in parts]
+    if not grid:
+        parts = [slice(k, k + LARGEST) for k in range(0, i.size, LARGEST)]
+        return [Record(i[part], j[part], values[part], False) for part in parts]
+    width = min(j.size, LARGEST)
+    height = LARGEST // width
+    rows = [slice(k, k + height) for k in range(0, i.size, height)]
+    columns = [slice(k, k + width) for k in range(0, j.size, width)]
+    return [Record(i[a], j[b], values[a, b], True) for a in rows for b in columns]
 
 
 def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:

@@ -162,10 +162,11 @@ def is_store(connection: sqlite3.Connection, path: Path) -> bool:
         raise StoreError(
             f"{path} is a database, but no store of similarities. Name another file."
         )
-    if version > FORMAT:
+    if version != FORMAT:
+        other = "a newer" if version > FORMAT else "an older"
         raise StoreError(
             f"{path} has format {version}, and this simlib reads {FORMAT}: it was made "
-            "by a newer one, which can read it."
+            f"by {other} one, which can read it."
         )
     return True
 

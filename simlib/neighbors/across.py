@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -24,22 +24,22 @@ from simlib._scale import exponent
 from simlib.approximation.companion import InnerProducts
 from simlib.approximation.tikhonov import tikhonov
 from simlib.neighbors.cheap import (
+    FEWEST,
     N_LANDMARKS,
     Calibrated,
     as_companion,
     asked,
     rank_correlation,
     strips,
+    trial_size,
 )
 from simlib.neighbors.paid import affordable, among
 from simlib.neighbors.predict import OUTGROWN, Predictor, leading
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Across"]
+__all__ = ["Across", "Index", "RowSearch", "TwoSided"]
 
 N_ROUNDS = 16
-TRIAL = 0.02  # of the calls, for random pairs that try the companion, and
-FEWEST, MOST = 100, 2000  # how many these are
 LINES = 0.08  # of the calls, for whole rows, and as much for whole columns, or
 FEW_LINES = 4  # one of each where the calls pay for so many
 CHANCE = 2  # standard deviations of a correlation of which nothing is believed
@@ -48,31 +48,35 @@ RANK = 50  # of the features of a side
 KEPT = 2**30  # entries of the companion that are kept, of two bytes each
 
 
-class Across:
-    """A search for the k nearest columns of every row, as `nearest` makes it.
+class RowSearch:
+    """A search for the k nearest columns of every row, with equal calls for each row.
 
     Pairs that are paid for are known by their sorted `keys`, i n + j.
     """
 
+    rounds = N_ROUNDS
+
     def __init__(
         self,
-        sim: SimilarityMatrix,
+        shape: tuple[int, int],
         k: int,
-        limit: float,
-        cheap: Any,
         distance: bool,
         rng: np.random.Generator,
-        check: int = 0,
     ):
-        self.sim, self.rng, (self.m, self.n) = sim, rng, sim.shape
+        self.rng, (self.m, self.n) = rng, shape
         self.k, self.sign = whole_number(k, "k", 1, self.n), -1 if distance else 1
-        self.cheap = None if cheap is None else as_companion(cheap, sim)
         self.keys, self.nearness, self.calls = np.zeros(0, np.int64), np.zeros(0), 0
-        for i, j, values in sim.known():
-            self._add(i * np.int64(self.n) + j, values)
-        self.limit = self._affordable(limit, check)
+        self.limit: float = 0
         self.history: list[dict[str, tuple[int, float]]] = []
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
+
+    def begin(self) -> TwoSided:
+        """Pay for the first pairs, and make what predicts."""
+        raise NotImplementedError
+
+    def evaluate(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the values of some pairs, and what they cost."""
+        raise NotImplementedError
 
     def run(self) -> None:
         """Spend the limit, evenly on all rows."""
@@ -80,24 +84,17 @@ class Across:
         if self.limit - self.calls >= m * n - self.keys.size:
             self._pay(np.arange(m * n))
             return
-        predictor = self._begin()
-        for t in range(N_ROUNDS):
-            numbers = self._wanted() / (N_ROUNDS - t)
-            numbers = (numbers + self.rng.random(m) * (t < N_ROUNDS - 1)).astype(int)
+        predictor = self.begin()
+        for t in range(self.rounds):
+            numbers = self._wanted() / (self.rounds - t)
+            numbers = numbers + self.rng.random(m) * (t < self.rounds - 1)
             predictor.update(self.keys, self.nearness)
-            new, kth = self._best(predictor, numbers), self._kth()
+            new, kth = self._best(predictor, numbers.astype(int)), self._kth()
             self._pay(new)
-            i, j = np.divmod(new, n)
-            near = self.sign * self.sim.peek(i, j).astype(float) > kth[i]
+            near = self.nearness[np.searchsorted(self.keys, new)] > kth[new // n]
             rate = float(near.mean()) if near.size else 0.0
             self.history.append({"residual": (new.size, rate)})
-            self.show(round=f"{t + 1}/{N_ROUNDS}", entered=f"{rate:.0%}")
-
-    def _affordable(self, limit: float, check: int) -> float:
-        """Return the limit less what is set aside; raise if it is too low."""
-        rows = f", and for the whole rows of {check}" if check else ""
-        what = f"{self.k} neighbours of each of {self.m} rows{rows}"
-        return affordable(self.sim, limit, self._missing(), check * self.n, what)
+            self.show(round=f"{t + 1}/{self.rounds}", entered=f"{rate:.0%}")
 
     # Paying
 
@@ -105,9 +102,9 @@ class Across:
         """Evaluate the pairs that are not paid for."""
         keys = np.unique(keys)
         keys = keys[~among(keys, self.keys)]
-        i, j = np.divmod(keys, self.n)
-        self.calls += self.sim.cost(pairs=(i, j))
-        self._add(keys, self.sim.pairs(i, j))
+        values, calls = self.evaluate(*np.divmod(keys, self.n))
+        self.calls += calls
+        self._add(keys, values)
 
     def _add(self, keys: np.ndarray, values: np.ndarray) -> None:
         keys = np.append(self.keys, keys)
@@ -136,34 +133,6 @@ class Across:
         return wanted
 
     # Rounds
-
-    def _begin(self) -> TwoSided:
-        """Pay for what tries the companion, and for whole lines."""
-        m, n, rng = self.m, self.n, self.rng
-        spare, companion, share = self.limit - self._missing(), None, 1.0
-        if self.cheap is not None:
-            number = min(int(spare / 10), MOST, max(FEWEST, int(TRIAL * spare)))
-            self._pay(rng.integers(m * n, size=number))
-            rows = rng.permutation(m)[: min(ENDS, int(spare / 20))]
-            cheap = asked(self.cheap.blank().block, rows, np.arange(n))
-            self._pay((rows * n + [cheap.argmax(axis=1), cheap.argmin(axis=1)]).ravel())
-            values = asked(self.cheap.blank().pairs, *np.divmod(self.keys, n))
-            known = values.size
-            correlation = rank_correlation(values, self.nearness) if known else 0.0
-            share = (1 - abs(correlation)) ** 2
-            if known < FEWEST or abs(correlation) > CHANCE / sqrt(known):
-                sign = 1 if correlation >= 0 else -1
-                companion = Calibrated(self.cheap, values, self.nearness, sign)
-        rows, columns = (
-            rng.permutation(size)[: max(int(share * LINES * spare / other), one)]
-            for size, other in ((m, n), (n, m))
-            for one in [int(FEW_LINES * other <= share * spare)]
-        )
-        self._pay((rows[:, None] * n + np.arange(n)).ravel())
-        self._pay((np.arange(m)[:, None] * n + columns).ravel())
-        if self.keys.size == 0:
-            self._pay(np.arange(m) * n + rng.integers(n, size=m))
-        return TwoSided(self, companion, rows, columns)
 
     def _best(self, predictor: TwoSided, numbers: np.ndarray) -> np.ndarray:
         """Return so many unpaid pairs of each row, those of the largest prediction."""
@@ -211,22 +180,92 @@ class Across:
         return i, j[order], self.nearness[order], rank
 
 
-class TwoSided:
-    """The prediction, from a companion and whole rows and columns of the search."""
+class Across(RowSearch):
+    """A search of two collections, as `nearest` makes it."""
 
     def __init__(
         self,
-        search: Across,
+        sim: SimilarityMatrix,
+        k: int,
+        limit: float,
+        cheap: Any,
+        distance: bool,
+        rng: np.random.Generator,
+        check: int = 0,
+    ):
+        super().__init__(sim.shape, k, distance, rng)
+        self.sim = sim
+        self.cheap = None if cheap is None else as_companion(cheap, sim)
+        for i, j, values in sim.known():
+            self._add(i * np.int64(self.n) + j, values)
+        rows = f", and for the whole rows of {check}" if check else ""
+        what = f"{self.k} neighbours of each of {self.m} rows{rows}"
+        self.limit = affordable(sim, limit, self._missing(), check * self.n, what)
+
+    def evaluate(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, int]:
+        """Ask the similarity."""
+        calls = self.sim.cost(pairs=(i, j))
+        return self.sim.pairs(i, j), calls
+
+    def begin(self) -> TwoSided:
+        """Pay for what tries the companion, and for whole lines."""
+        m, n, rng = self.m, self.n, self.rng
+        spare, companion, share = self.limit - self._missing(), None, 1.0
+        if self.cheap is not None:
+            self._pay(rng.integers(m * n, size=trial_size(spare)))
+            rows = rng.permutation(m)[: min(ENDS, int(spare / 20))]
+            cheap = asked(self.cheap.blank().block, rows, np.arange(n))
+            self._pay((rows * n + [cheap.argmax(axis=1), cheap.argmin(axis=1)]).ravel())
+            values = asked(self.cheap.blank().pairs, *np.divmod(self.keys, n))
+            known = values.size
+            correlation = rank_correlation(values, self.nearness) if known else 0.0
+            share = (1 - abs(correlation)) ** 2
+            if known < FEWEST or abs(correlation) > CHANCE / sqrt(known):
+                sign = 1 if correlation >= 0 else -1
+                companion = Calibrated(self.cheap, values, self.nearness, sign)
+        rows, columns = (
+            rng.permutation(size)[: max(int(share * LINES * spare / other), one)]
+            for size, other in ((m, n), (n, m))
+            for one in [int(FEW_LINES * other <= share * spare)]
+        )
+        self._pay((rows[:, None] * n + np.arange(n)).ravel())
+        self._pay((np.arange(m)[:, None] * n + columns).ravel())
+        if self.keys.size == 0:
+            self._pay(np.arange(m) * n + rng.integers(n, size=m))
+        return TwoSided(self, companion, rows, columns)
+
+
+class Index(NamedTuple):
+    """Whole columns (n, s) among the columns of a search, of which its rows learn."""
+
+    codes: np.ndarray  # what the companion says
+    nearness: np.ndarray
+    counts: np.ndarray  # all but items with themselves
+
+
+class TwoSided:
+    """The prediction, from a companion and whole rows and columns of the search.
+
+    Rows learn from each other, or from an index.
+    """
+
+    def __init__(
+        self,
+        search: RowSearch,
         companion: Calibrated | None,
         rows: np.ndarray,
         columns: np.ndarray,
+        index: Index | None = None,
     ):
         self.shape = search.m, search.n
         self._companion, self._codes = companion, None
         self._lines = rows, columns
+        none = np.zeros((search.n, 0))
+        self._index = index or Index(none.astype(np.uint16), none, none.astype(bool))
         self._vectors: Any = (None, None)
         if companion is not None:
-            self._vectors = _vectors(companion)
+            if index is None:
+                self._vectors = _vectors(companion)
             if search.m * search.n <= KEPT:
                 parts = (self._codes_of(rows) for rows in strips(*self.shape))
                 self._codes = np.vstack(list(parts))
@@ -234,22 +273,28 @@ class TwoSided:
         self._make_features(search.keys, search.nearness)
 
     def _make_features(self, keys: np.ndarray, nearness: np.ndarray) -> None:
-        self._exponent, self._seen = exponent(nearness), keys[:0]
+        index = self._index
+        self._exponent, self._seen = exponent(nearness, index.nearness), keys[:0]
         i, j = np.divmod(keys, self.shape[1])
         residuals = self._residuals(nearness, self._codes_at(i, j))
         K, (rows, columns) = csr_array((residuals, (i, j)), self.shape), self._lines
+        left = np.ldexp(index.nearness, -self._exponent)
+        left = np.where(index.counts, left - self._rows.explained(index.codes), 0)
         sides = zip((self._columns, self._rows), self._vectors, strict=True)
-        lines = K[:, columns], K[rows].T
-        for (side, Z), whole in zip(sides, lines, strict=True):
+        lines = K[:, columns].toarray(), np.hstack([K[rows].T.toarray(), left])
+        known = residuals, np.append(residuals, left[index.counts])
+        for (side, Z), whole, some in zip(sides, lines, known, strict=True):
             if Z is not None:
                 Z = Z - Z.mean(axis=0)
                 Z = leading(np.ldexp(Z, -exponent(Z)), RANK)
-            side.begin(residuals, leading(whole.toarray(), RANK), Z)
+            side.begin(some, leading(whole, RANK), Z)
 
     def _residuals(self, nearness: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Calibrate, and return what is left of what is paid for."""
-        nearness = np.ldexp(nearness, -self._exponent)
-        self._rows.calibrate(codes, nearness)
+        index, nearness = self._index, np.ldexp(nearness, -self._exponent)
+        known = np.ldexp(index.nearness[index.counts], -self._exponent)
+        places = np.append(codes, index.codes[index.counts])
+        self._rows.calibrate(places, np.append(nearness, known))
         return nearness - self._rows.explained(codes)
 
     def update(self, keys: np.ndarray, nearness: np.ndarray) -> None:
@@ -261,12 +306,15 @@ class TwoSided:
         new, V, U = ~among(keys, self._seen), self._rows.V, self._columns.V
         lines = np.searchsorted(i, np.arange(m + 1))
         A = self._rows.learn(csr_array((left, j, lines), shape=(m, n)), new)
+        self._left, self._right, self._seen = A, V, keys
+        if self._index.codes.size:
+            return
         left = left - np.einsum("kr,kr->k", A[i], V[j])
         order = np.argsort(j, kind="stable")
         lines = np.searchsorted(j[order], np.arange(n + 1))
         turned = csr_array((left[order], i[order], lines), shape=(n, m))
         B = self._columns.learn(turned, new[order])
-        self._left, self._right, self._seen = np.hstack([A, U]), np.hstack([V, B]), keys
+        self._left, self._right = np.hstack([A, U]), np.hstack([V, B])
 
     def predicted(self, rows: np.ndarray) -> np.ndarray:
         """Return the predictions of whole rows, less the constant."""

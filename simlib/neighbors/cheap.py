@@ -27,9 +27,12 @@ __all__ = [
     "asked",
     "best",
     "ends",
+    "factor",
     "neighbor_lists",
+    "products",
     "rank_correlation",
     "strips",
+    "trial_size",
 ]
 
 LEVELS = 2**16  # of the values that are told apart
@@ -40,6 +43,8 @@ WHOLE = 20_000  # items, of which all are looked at for each
 SOUGHT, GROUP = 100, 250  # times m: among how many others; items in a group of these
 READ, TRIED = 64, 4  # values of a companion that are read for a candidate, and tried
 ENDS = 32  # items whose ends tell the direction
+TRIAL = 0.02  # of the calls, for random pairs that try a companion, and
+FEWEST, MOST = 100, 2000  # how many these are
 
 
 class Calibrated:
@@ -66,10 +71,10 @@ class Calibrated:
         """Keep all of it, two bytes an entry."""
         self.spread()
         n = self.cheap.n
-        every = np.arange(n)
-        self._codes = np.empty((n, n), np.uint16)
+        codes = np.empty((n, n), np.uint16)
         for rows in strips(n, n):
-            self._codes[rows] = self.block(rows, every)
+            codes[rows] = self.block(rows, np.arange(n))
+        self._codes = codes
 
     def spread(self) -> None:
         """Spread the table over random pairs, and items with themselves."""
@@ -99,14 +104,18 @@ class Calibrated:
             return self._codes[i, j]
         return self.codes(self.pairs(i, j))
 
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the places in the table of a block of pairs."""
-        return self.codes(self.sign * asked(self.cheap.blank().block, rows, columns))
+    def entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return the places in the table of columns (b, w) of some rows (b,)."""
+        if (Z := factor(self.cheap)) is not None:
+            return self.codes(self.sign * asked(products, Z, Z, rows, columns))
+        i = np.repeat(rows, columns.shape[1])
+        return self.codes_at(i, columns.ravel()).reshape(columns.shape)
 
-    def rows(self, rows: np.ndarray) -> np.ndarray:
-        """Return the places in the table of whole rows, once all was read."""
-        assert self._codes is not None
-        return self._codes[rows]
+    def block(self, rows: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
+        """Return the places in the table of a block of pairs; once read, of a slice."""
+        if self._codes is not None:
+            return self._codes[rows][:, columns]
+        return self.codes(self.sign * asked(self.cheap.blank().block, rows, columns))
 
     def calibrate(self, codes: np.ndarray, nearness: np.ndarray) -> None:
         """Fit the table to what is paid for."""
@@ -121,8 +130,8 @@ class Calibrated:
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near the companion."""
-        if (factor := _factor(self.cheap)) is not None:
-            return factor, np.full(factor.shape[1], self.sign)
+        if (Z := factor(self.cheap)) is not None:
+            return Z, np.full(Z.shape[1], self.sign)
         answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.cheap.n), rng=0)
         Z, signs = answer.embedding()
         return np.asarray(Z), self.sign * signs
@@ -133,7 +142,7 @@ class Calibrated:
         Of a factor by its products. Else all values are read, or, where these are too
         many, those of some times m others, the nearest by its vectors.
         """
-        n, product = self.cheap.n, _factor(self.cheap) is not None
+        n, product = self.cheap.n, factor(self.cheap) is not None
         if not product and n <= READ * m:
             found = np.empty((n, m), np.int32)
             for rows in strips(n, n):
@@ -154,7 +163,7 @@ class Calibrated:
         return found
 
 
-def _factor(cheap: SimilarityMatrix) -> np.ndarray | None:
+def factor(cheap: SimilarityMatrix) -> np.ndarray | None:
     """Return the vectors of which the companion is the products, if there are such."""
     base = getattr(cheap, "base", None)
     if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
@@ -162,7 +171,7 @@ def _factor(cheap: SimilarityMatrix) -> np.ndarray | None:
     return None
 
 
-def asked(request: Any, *arguments: np.ndarray) -> np.ndarray:
+def asked(request: Any, *arguments: Any) -> np.ndarray:
     """Return what the companion answers, or say that it is the one that fails."""
     try:
         values = request(*arguments)
@@ -177,6 +186,11 @@ def asked(request: Any, *arguments: np.ndarray) -> np.ndarray:
     if not np.isfinite(values).all():
         raise SimilarityError("The cheap similarity holds NaN or an infinity.")
     return values
+
+
+def trial_size(calls: float) -> int:
+    """Return how many random pairs try a companion, a tenth of the calls at most."""
+    return min(int(calls / 10), MOST, max(FEWEST, int(TRIAL * calls)))
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
@@ -272,6 +286,15 @@ def _members(groups: np.ndarray, number: int) -> list[np.ndarray]:
     """Return who is in each of so many groups."""
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.searchsorted(groups[order], np.arange(1, number)))
+
+
+def products(
+    left: np.ndarray, right: np.ndarray, rows: np.ndarray, columns: np.ndarray
+) -> np.ndarray:
+    """Return those of some rows (b,) of left with rows (b, w) of right."""
+    if loops.COMPILED:
+        return loops.products(left, right, rows, columns)
+    return np.einsum("ir,ijr->ij", left[rows], right[columns])
 
 
 def best(scores: np.ndarray, keep: int) -> np.ndarray:

@@ -119,13 +119,13 @@ def products(left, right, rows, columns):
 def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
-    In rows of `columns` (n, w) some places from `first` on belong to the items that
-    share most neighbours, among equals to those of large products of left (n, r) and
-    right (n, r), less `low` times `unit`; those that stand there are given. Of the
+    In `columns` (b, w) some places from `first` on belong to the items that share
+    most neighbours, among equals to those of large products of left (n, r) and right
+    (n, r), less `low` times `unit`; those that stand there are given. Of the
     graph and of what is paid for come the pointers and indices. Returns counts (b, w),
     -1 of what is paid for or no candidate, and where a candidate is new.
     """
-    n, w = columns.shape
+    n, w = len(left), columns.shape[1]
     counts, touched = np.zeros(n, np.int32), np.empty(n, np.int32)
     shared = np.empty((rows.size, w), np.float32)
     new = np.zeros((rows.size, w), np.bool_)
@@ -144,7 +144,7 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
         counts[known] = -1
         counts[i] = -1
         for c in range(w):
-            q = columns[i, c]
+            q = columns[a, c]
             shared[a, c] = counts[q]
             counts[q] = -1
             if first <= c < last:
@@ -162,15 +162,15 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
                     total = np.dot(own, other)
                 score = counts[q] + unit * (total - low)
                 if score > scores[least]:
-                    counts[columns[i, first + least]] = 0
-                    columns[i, first + least], scores[least] = q, score
+                    counts[columns[a, first + least]] = 0
+                    columns[a, first + least], scores[least] = q, score
                     shared[a, first + least] = counts[q]
                     new[a, first + least] = True
                     least = np.argmin(scores)
             counts[q] = 0
         counts[known] = 0
         counts[i] = 0
-        counts[columns[i]] = 0
+        counts[columns[a]] = 0
     return shared, new
 
 
@@ -178,13 +178,14 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
 def draw(rows, columns, first, predicted, others, values, paid):
     """Replace candidates of small predictions by others (b, t) of larger values.
 
-    Candidates at places from `first` on. Returns where the others are now, else -1.
+    Of `columns` (b, w) those at places from `first` on. Returns where the others are
+    now, else -1.
     """
     places = np.full(others.shape, -1, np.int64)
-    taken = np.zeros(len(columns), np.bool_)
+    taken = np.zeros(paid[0].size - 1, np.bool_)
     for a in range(rows.size):
         i = rows[a]
-        own = columns[i]
+        own = columns[a]
         taken[paid[1][paid[0][i] : paid[0][i + 1]]] = taken[i] = True
         predicted[a][taken[own[first:]]] = -np.inf
         taken[own] = True

@@ -11,7 +11,7 @@ from scipy.sparse import coo_array, csr_array
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Paid", "affordable", "among"]
+__all__ = ["Paid", "affordable", "among", "payable"]
 
 
 def affordable(
@@ -29,6 +29,21 @@ def affordable(
             f"the Similarity, {sim.limit}, leaves. Nothing was evaluated."
         )
     return float(limit - aside)
+
+
+def payable(
+    sim: SimilarityMatrix, i: np.ndarray, j: np.ndarray, calls: float
+) -> tuple[int, int]:
+    """Return how many pairs, from the first on, so many calls pay for, and the cost."""
+
+    def cost(size: int) -> int:
+        return sim.cost(pairs=(i[:size], j[:size]))
+
+    size, price = i.size, cost(i.size)
+    if price > calls:
+        size = max(0, bisect_right(range(size), calls, key=cost) - 1)
+        price = cost(size)
+    return size, price
 
 
 class Paid:
@@ -78,17 +93,11 @@ class Paid:
     def pay(self, keys: np.ndarray) -> int:
         """Evaluate pairs that are not there, as far as the limit goes; say how many."""
         i, j = np.divmod(keys, self.n)
-
-        def cost(size: int) -> int:
-            return self.sim.cost(pairs=(i[:size], j[:size]))
-
-        size, price = i.size, cost(i.size)
-        if price > self.left:
-            size = max(0, bisect_right(range(size), self.left, key=cost) - 1)
-            price = cost(size)
-        values = self.sim.pairs(i[:size], j[:size])
+        size, price = payable(self.sim, i, j, self.left)
+        i, j = i[:size], j[:size]
+        values = self.sim.pairs(i, j)
         self.calls += price
-        self.add(i[:size], j[:size], values)
+        self.add(i, j, values)
         return size
 
     def pay_columns(self, S: np.ndarray) -> None:

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simlib.approximation.companion import InnerProducts
-from simlib.neighbors.cheap import strips
+from simlib.neighbors.cheap import factor, strips
 from simlib.neighbors.choice import divide
 from simlib.neighbors.paid import among
 from simlib.neighbors.pair_numbers import PairNumbers
@@ -143,9 +142,7 @@ class PairQueue:
 
 def _asks(cheap: SimilarityMatrix | None) -> bool:
     """Tell whether a companion is more than products of rows."""
-    base = getattr(cheap, "base", None)
-    product = isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray)
-    return cheap is not None and not product
+    return cheap is not None and factor(cheap) is None
 
 
 def _above(values: np.ndarray, place: int) -> float:

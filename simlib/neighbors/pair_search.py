@@ -10,7 +10,6 @@ earlier bound still holds, less what was found since.
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_right
 from math import inf, sqrt
 from typing import Any
 
@@ -21,7 +20,7 @@ from simlib._checks import inside, most_calls, shaped, share
 from simlib.landmarks import uniform
 from simlib.neighbors.cheap import Calibrated, as_companion, asked
 from simlib.neighbors.joined import Joined, joined_companion
-from simlib.neighbors.paid import Paid, among
+from simlib.neighbors.paid import Paid, among, payable
 from simlib.neighbors.pair_numbers import PairNumbers, merged
 from simlib.neighbors.pair_queue import PairQueue, is_listed
 from simlib.neighbors.predict import PairPredictor
@@ -209,13 +208,9 @@ class PairSearch:
         Return their nearness. Those that are as near as `least` teach the predictor.
         """
         i, j = self.numbers.pairs(numbers)
-
-        def cost(size: int) -> int:
-            return self.sim.cost(pairs=(i[:size], j[:size]))
-
         size, left, values = numbers.size, self.paid.left, None
-        if size * self.price > left and cost(size) > left:
-            size = max(0, bisect_right(range(size), left, key=cost) - 1)
+        if size * self.price > left:
+            size, _ = payable(self.sim, i, j, left)
         while values is None:
             keys = np.sort(i[:size] * self.n + j[:size])  # as they are quickly found
             pairs = np.divmod(keys, self.n)

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from simlib._scale import exponent
 from simlib.lowrank.tall import svd
 from simlib.neighbors import loops
-from simlib.neighbors.cheap import Calibrated, best, strips
+from simlib.neighbors.cheap import Calibrated, best, products, strips
 from simlib.neighbors.paid import Paid
 
 __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leading"]
@@ -50,6 +50,12 @@ class Predictor:
         if self.companion is None:
             return np.zeros(np.shape(i), np.uint16)
         return self.companion.codes_at(i, j)
+
+    def codes_of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return those of some columns (b, w) of each of some rows (b,)."""
+        if self.companion is None:
+            return np.zeros(columns.shape, np.uint16)
+        return self.companion.entries(rows, columns)
 
     def calibrate(self, codes: np.ndarray, nearness: np.ndarray) -> None:
         """Fit the table to what is paid for."""
@@ -154,18 +160,10 @@ class PairPredictor(Predictor):
         self._learnt = paid.i.size
         self._left, self._right = np.hstack([A, self.V]) / 2, np.hstack([self.V, A])
 
-    def rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the predictions of whole rows, less the constant, and the codes."""
-        predicted = self._left[rows] @ self._right.T
-        if self.companion is None:
-            return predicted, np.zeros(predicted.shape, np.uint16)
-        codes = self.companion.rows(rows)
-        return self._plus_companion(predicted, codes), codes
-
     def block(
-        self, rows: np.ndarray, columns: np.ndarray
+        self, rows: np.ndarray, columns: np.ndarray | slice
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of some rows and columns, and the codes; none is kept."""
+        """Return those of rows and columns, less the constant, and the codes."""
         predicted = self._left[rows] @ self._right[columns].T
         if self.companion is None:
             return predicted, np.broadcast_to(np.uint16(0), predicted.shape)
@@ -230,7 +228,7 @@ class EveryPair:
         predictor, graph = self._predictor, self._predictor.paid.graph()
         n = predictor.paid.n
         for rows in strips(n, n):
-            predicted, codes = predictor.rows(rows)
+            predicted, codes = predictor.block(rows, slice(n))
             known = predictor.residuals[rows].tocoo()
             yield Strip(
                 rows,
@@ -264,13 +262,11 @@ class Listed:
         self._rng = np.random.default_rng(0)
         size = (n, met + (m if companion is None else met))
         random = self._rng.integers(n, size=size, dtype=np.int32)
-        self._columns = np.hstack([cheap, random], dtype=np.int32)
+        self._columns = np.hstack([cheap, random], dtype=np.int32)[self._order]
         self._codes = np.zeros(self._columns.shape, np.uint16)
-        for rows in strips(n, self._columns.shape[1]):
-            columns = self._columns[rows]
-            i = np.repeat(rows, columns.shape[1])
-            codes = predictor.codes_at(i, columns.ravel())
-            self._codes[rows] = codes.reshape(columns.shape)
+        for some in strips(n, self._columns.shape[1]):
+            rows, columns = self._order[some], self._columns[some]
+            self._codes[some] = predictor.codes_of(rows, columns)
 
     def strips(self) -> Iterator[Strip]:
         """Predict some rows at a time, of what the items meet now."""
@@ -281,32 +277,46 @@ class Listed:
         w, (left, right) = self._columns.shape[1], predictor.factors()
         low, unit = predictor.unit()
         others = self._rng.permutation(paid.n)[:w]
-        for rows in (self._order[some] for some in strips(paid.n, w, CACHED)):
+        for some in strips(paid.n, w, CACHED):
+            part = slice(some[0], some[-1] + 1)
+            rows, columns, codes = (
+                a[part] for a in (self._order, self._columns, self._codes)
+            )
             best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
-            self._draw(rows, others[best_of], known)
-            met = self._columns[rows, self._met : self._drawn]
-            met = products(left, right, rows, met)
-            parts = (self._columns, self._met, met, graph, known)
-            shared, new = loops.meet(rows, *parts, left, right, unit, low)
+            drawn = self._draw(rows, columns, codes, others[best_of], known)
+            met = products(left, right, rows, columns[:, self._met : self._drawn])
+            lists = (columns, self._met, met, graph, known)
+            shared, new = loops.meet(rows, *lists, left, right, unit, low)
             a, places = new.nonzero()
-            i, columns = rows[a], self._columns[rows]
-            self._codes[i, places] = predictor.codes_at(i, columns[a, places])
-            codes, itself = self._codes[rows], columns == rows[:, None]
-            predicted = predictor.entries(rows, columns, codes)
+            found = predictor.codes_of(rows[a], columns[a, places, None])
+            codes[a, places] = found[:, 0]
+            old = slice(self._drawn)
+            predicted = predictor.entries(rows, columns[:, old], codes[:, old])
+            predicted = np.hstack([predicted, drawn])
+            itself = columns == rows[:, None]
             yield Strip(rows, columns, itself, shared < 0, shared, codes, predicted)
 
-    def _draw(self, rows: np.ndarray, others: np.ndarray, known: tuple) -> None:
-        """Take what was drawn in place of candidates of smaller predictions."""
+    def _draw(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        codes: np.ndarray,
+        others: np.ndarray,
+        known: tuple[np.ndarray, np.ndarray],
+    ) -> np.ndarray:
+        """Take what was drawn in place of candidates of smaller predictions.
+
+        Return the predictions of these candidates, -inf of what is paid for.
+        """
         predictor, drawn = self._predictor, slice(self._drawn, None)
-        i = np.repeat(rows, others.shape[1])
-        codes = predictor.codes_at(i, others.ravel()).reshape(others.shape)
-        values = predictor.entries(rows, others, codes)
-        old = self._columns[rows, drawn], self._codes[rows, drawn]
-        predicted = predictor.entries(rows, *old)
-        lists = (self._columns, self._drawn, predicted, others, values, known)
+        found = predictor.codes_of(rows, others)
+        values = predictor.entries(rows, others, found)
+        predicted = predictor.entries(rows, columns[:, drawn], codes[:, drawn])
+        lists = (columns, self._drawn, predicted, others, values, known)
         places = loops.draw(rows, *lists)
         a, t = (places >= 0).nonzero()
-        self._codes[rows[a], places[a, t]] = codes[a, t]
+        codes[a, places[a, t]] = found[a, t]
+        return predicted
 
 
 def narrowed(Z: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -318,25 +328,7 @@ def narrowed(Z: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (Z * signs).astype(np.float32), Z.astype(np.float32)
 
 
-def products(
-    left: np.ndarray, right: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> np.ndarray:
-    """Return those of some rows (b,) of left with rows (b, w) of right."""
-    if loops.COMPILED:
-        return loops.products(left, right, rows, columns)
-    return np.einsum("ir,ijr->ij", left[rows], right[columns])
-
-
 def leading(columns: np.ndarray, rank: int) -> np.ndarray:
     """Return the leading left singular vectors of columns, as large as entries."""
     U, sigma, _ = svd(columns)
     return U[:, :rank] * (sigma[:rank] / np.sqrt(max(1, columns.shape[1])))
-
-
-def mask(matrix: csr_array, rows: np.ndarray) -> np.ndarray:
-    """Return where some consecutive rows of a sparse matrix have entries."""
-    dense = np.zeros((rows.size, matrix.shape[1]), bool)
-    start, stop = matrix.indptr[rows[0]], matrix.indptr[rows[-1] + 1]
-    degree = np.diff(matrix.indptr[rows[0] : rows[-1] + 2])
-    dense[np.repeat(np.arange(rows.size), degree), matrix.indices[start:stop]] = True
-    return dense

@@ -26,6 +26,7 @@ from simlib.neighbors.cheap import (
     ends,
     rank_correlation,
     strips,
+    trial_size,
 )
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
 from simlib.neighbors.paid import Paid, affordable, among
@@ -37,8 +38,7 @@ __all__ = ["ALL_PAIRS", "Rounds", "checked", "price", "warn_of_direction"]
 
 ALL_PAIRS = 20_000  # items, most of which all pairs are kept
 N_ROUNDS = 16
-TRIAL = 0.02  # of the calls, for random pairs that try the companion, and
-FEWEST, MOST = 100, 2000  # how many these are
+FALLING = 0.85  # times the calls of a round in the next, by a companion's lists
 FEW = 32  # random pairs beside a companion, where columns are too dear
 PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns, and
 ALONE, BESIDE = 1 / 4, 1 / 8  # the most for the first, alone and beside a companion
@@ -119,10 +119,12 @@ class Rounds:
         self._begin()
         warn_of_direction(self.sim, self.paid.nearness, self.distance)
         shares = divide((np.array(self.names) == self.names[0]).astype(float))
+        by_lists = self.cheap is not None and isinstance(self.candidates, Listed)
+        weights = (FALLING if by_lists else 1.0) ** np.arange(N_ROUNDS)
         for t in range(N_ROUNDS):
             if t == N_ROUNDS - 1:
                 self._fill()
-            budget = self.paid.left / (N_ROUNDS - t) / self.price
+            budget = self.paid.left * weights[t] / weights[t:].sum() / self.price
             chosen = self._choose(np.floor(shares * budget).astype(int))
             while (keys := np.concatenate(chosen)).size and not self._spares(keys):
                 chosen = [some[: some.size // 2] for some in chosen]
@@ -212,8 +214,7 @@ class Rounds:
         """Try the companion on random pairs; return 1 less its rank correlation."""
         assert self.cheap is not None
         paid, before = self.paid, self.paid.i.size
-        number = min(int(pairs / 10), MOST, max(FEWEST, int(TRIAL * pairs)))
-        self._pay(self._random(max(1, number)))
+        self._pay(self._random(max(1, trial_size(pairs))))
         values = asked(self.cheap.blank().pairs, paid.i[before:], paid.j[before:])
         return 1 - abs(rank_correlation(values, paid.nearness[before:]))
 

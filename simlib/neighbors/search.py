@@ -1,46 +1,42 @@
-r"""The nearest known items of new ones, in rounds.
+r"""The nearest known items of new ones, as the nearest columns of rows are found.
 
 .. math::
     \hat K_{qj} = B_{qj} + a_q^\top v_j , \qquad
     a_q = \operatorname*{argmin}_a \sum_{j \in P_q} (K_{qj} - B_{qj} - a^\top v_j)^2
     + \lambda \|a\|^2
 
-B is the calibrated companion, v_j are features of known items, P_q those to which the
-query was compared: first the same for all, then the most promising ones.
+v_j are features of known items, from whole columns among these, the index; P_q those to
+which the query was compared: first the same for all, then the most promising ones.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
 from sklearn.utils import check_array
-from sklearn.utils.extmath import safe_sparse_dot
 
 from simlib._checks import from_device, most_calls, shaped, whole_number
-from simlib._scale import exponent
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
 from simlib.landmarks import uniform
-from simlib.neighbors.cheap import Calibrated, as_companion
-from simlib.neighbors.predict import Predictor, leading
+from simlib.neighbors.across import Index, RowSearch, TwoSided
+from simlib.neighbors.cheap import Calibrated, as_companion, asked
 from simlib.neighbors.rounds import checked, price, warn_of_direction
+from simlib.similarity import Similarity
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.items import accessor, count, indexable
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["SearchResult", "search"]
 
 N_LANDMARKS = 60  # columns among the known items, unless told
 FIRST = 0.25  # of the calls of a query: to items that are the same for all
 MOST_FIRST = 10
-RANK = 30
 N_ROUNDS = 6
 
 
@@ -120,7 +116,8 @@ def search(
 
     Notes
     -----
-    Flops: O(n r) for a new item and round, r at most 30. Memory: some 40 m n bytes.
+    Flops: O(n r) for a new item and round, r at most 51, or 102 without columns; then
+    new items learn from each other. Memory: some 40 m n bytes.
     Very many new items go in parts, with the same `rng`: landmarks are then known.
     Source: ours; the linear fit for a query as in Yadav et al. (2024).
 
@@ -165,105 +162,71 @@ def search(
     guess = None
     if cheap is not None:
         companion = as_companion(cheap, sim)
-        values = _cheap_rows(companion, cheap_new, new_items, m)
-        guess = companion, values, companion.blank().columns(S).astype(float)
-    number = min(MOST_FIRST, max(1, int(FIRST * limit)))
-    first = S[:number] if S.size else uniform(n, number, rng=rng)
+        rows = _cheap_rows(companion, cheap_new, new_items, m)
+        guess = rows, companion.blank().columns(S).astype(float)
     with sim.progress_bar(fit_calls + calls):
         sim.between(new_items, S[:0])  # raises, at no call, for what cannot be compared
-        queries = _Queries(sim, new_items, S, first, distance)
+        queries = Queries(sim, new_items, k, limit, distance, rng, S, guess)
         warn_of_direction(sim, queries.known(), distance, 3)
-        queries.begin(guess)
-        for t in range(N_ROUNDS):
-            number = ceil((limit - queries.met.shape[1]) / (N_ROUNDS - t))
-            if number > 0:
-                predicted = queries.predicted()
-                best = np.argpartition(-predicted, number - 1, axis=1)[:, :number]
-                queries.ask(best)
-    order = np.argsort(-queries.nearness, axis=1, kind="stable")[:, :k]
-    values = np.take_along_axis(queries.nearness, order, axis=1)
-    values = (-values if distance else values).astype(sim.dtype)
-    met = np.take_along_axis(queries.met, order, axis=1)
-    return SearchResult(met, values, calls, fit_calls)
+        queries.run()
+    found = queries.indices
+    places = np.searchsorted(queries.keys, np.arange(m)[:, None] * n + found)
+    values = (queries.sign * queries.nearness[places]).astype(sim.dtype)
+    return SearchResult(found, values, calls, fit_calls)
 
 
-class _Queries:
-    """New items, what they were compared to, and what is said of the others."""
+class Queries(RowSearch):
+    """A search for the nearest known items of new ones, from columns S of these."""
+
+    rounds = N_ROUNDS
 
     def __init__(
         self,
         sim: SimilarityMatrix,
         new_items: Any,
-        S: np.ndarray,
-        first: np.ndarray,
+        k: int,
+        limit: int,
         distance: bool,
+        rng: np.random.Generator,
+        S: np.ndarray,
+        guess: tuple[SimilarityMatrix, np.ndarray] | None,
     ):
-        self._sim, self._fetch, self._S = sim, accessor(new_items), S
-        self._sign, m = -1 if distance else 1, count(new_items)
-        self._columns = self._sign * np.array(sim.columns(S), dtype=float)
-        self._others = np.arange(sim.n)[:, None] != S  # no item with itself
-        self.met = np.tile(first, (m, 1))
-        self.nearness = self._sign * sim.between(new_items, first).astype(float)
+        super().__init__((count(new_items), sim.n), k, distance, rng)
+        self.limit, self._guess = self.m * limit, guess
+        self._sim, self._fetch = sim, accessor(new_items)
+        self._columns = self.sign * np.array(sim.columns(S), dtype=float)
+        self._others = np.arange(self.n)[:, None] != S  # no item with itself
+        number = min(MOST_FIRST, max(1, int(FIRST * limit)))
+        first = S[:number] if S.size else uniform(self.n, number, rng=rng)
+        self._first = np.sort(first)
+        keys = np.arange(self.m)[:, None] * self.n + self._first
+        self._add(keys.ravel(), sim.between(new_items, self._first).ravel())
+        self.calls = keys.size
 
-    def ask(self, columns: np.ndarray) -> None:
+    def evaluate(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, int]:
         """Compare each new item with its own ones."""
-        rows = [
-            self._sim.between(self._fetch(np.array([query])), some)
-            for query, some in enumerate(columns)
-        ]
-        self.met = np.hstack([self.met, columns])
-        new = self._sign * np.vstack(rows).astype(float)
-        self.nearness = np.hstack([self.nearness, new])
+        queries, starts = np.unique(i, return_index=True)
+        values = [np.zeros(0)]
+        for query, known in zip(queries, np.split(j, starts)[1:], strict=True):
+            values.append(self._sim.between(self._fetch(query[None]), known).ravel())
+        return np.concatenate(values), i.size
 
     def known(self) -> np.ndarray:
         """Return the nearness of all that is paid for."""
         return np.append(self._columns[self._others], self.nearness)
 
-    def begin(
-        self, guess: tuple[SimilarityMatrix, np.ndarray, np.ndarray] | None
-    ) -> None:
-        """Make what predicts, from a companion and what it says of new items and S."""
-        n, m, companion = self._sim.n, len(self.met), None
-        self._exponent, self._seen = exponent(self._columns, self.nearness), 0
-        self._codes = np.zeros((m, n), np.uint16)
-        self._codes_S = np.zeros(self._columns.shape, np.uint16)
-        if guess is not None:
-            cheap, values, among = guess
-            met = np.take_along_axis(values, self.met, axis=1)
+    def begin(self) -> TwoSided:
+        """Calibrate the companion to columns and first calls."""
+        companion, codes = None, np.zeros(self._columns.shape, np.uint16)
+        if self._guess is not None:
+            cheap, among = self._guess
+            met = asked(cheap.pairs, *np.divmod(self.keys, self.n))
             both = np.append(among[self._others], met)
             companion = Calibrated(cheap, both, self.known())
-            self._codes = companion.codes(companion.sign * values)
-            self._codes_S = companion.codes(companion.sign * among)
-        self._predictor = Predictor(companion)
-        self._residuals()
-        columns = np.ldexp(self._columns, -self._exponent)
-        left = columns - self._predictor.explained(self._codes_S)
-        left = np.where(self._others, left, 0)
-        directions = None
-        if companion is not None and self._S.size == 0:
-            directions = leading(companion.vectors()[0], RANK)
-        self._predictor.begin(left, leading(left, RANK), directions)
-
-    def _residuals(self) -> np.ndarray:
-        """Calibrate, and return what is left of what the new items were compared to."""
-        codes = np.take_along_axis(self._codes, self.met, axis=1)
-        known = np.ldexp(self.known(), -self._exponent)
-        self._predictor.calibrate(np.append(self._codes_S[self._others], codes), known)
-        nearness = np.ldexp(self.nearness, -self._exponent)
-        return nearness - self._predictor.explained(codes)
-
-    def predicted(self) -> np.ndarray:
-        """Return the nearness of each to all known items; -inf to those met."""
-        predictor, residuals, n = self._predictor, self._residuals(), self._sim.n
-        m, c = self.met.shape
-        lines = np.arange(0, m * c + 1, c)
-        entries = (residuals.ravel(), self.met.ravel(), lines)
-        new = np.tile(np.arange(c) >= self._seen, m)
-        A = predictor.learn(csr_array(entries, shape=(m, n)), new)
-        self._seen = c
-        predicted = predictor.explained(self._codes) + A @ predictor.V.T
-        np.put_along_axis(predicted, self.met, -np.inf, axis=1)
-        return predicted
+            codes = companion.codes(companion.sign * among)
+        index = Index(codes, self._columns, self._others) if codes.size else None
+        rows = np.zeros(0, np.int64)
+        return TwoSided(self, companion, rows, self._first, index)
 
 
 def _affordable(
@@ -279,20 +242,21 @@ def _affordable(
 
 def _cheap_rows(
     cheap: SimilarityMatrix, cheap_new: Any, new_items: Any, m: int
-) -> np.ndarray:
+) -> SimilarityMatrix:
     """Return the cheap similarities of m new items to the known ones."""
-    values = cheap_new = from_device(cheap_new)
+    what = "`cheap_new`, of new items and known ones,"
     if isinstance(base := getattr(cheap, "base", None), InnerProducts):
         if cheap_new is None:
             raise ValueError(
                 "`cheap` is a factor: pass its rows for the new items, cheap_new."
             )
+        new = from_device(cheap_new)
         rows = check_array(
-            cheap_new, accept_sparse="csr", dtype=float, input_name="cheap_new"
+            new, accept_sparse="csr", dtype=float, input_name="cheap_new"
         )
         shaped(rows, (m, base.Z.shape[1]), "`cheap_new`, rows of a factor,")
-        values = safe_sparse_dot(rows, base.Z.T, dense_output=True)
-    elif cheap_new is None:
-        values = cheap.between(new_items, np.arange(cheap.n))
-    values = check_array(values, input_name="cheap_new", dtype=float)
-    return shaped(values, (m, cheap.n), "`cheap_new`, of new items and known ones,")
+        return check_similarity(InnerProducts(rows, base.Z))
+    if cheap_new is None:
+        cheap_new = cheap.between(new_items, np.arange(cheap.n))
+    values = check_array(from_device(cheap_new), input_name="cheap_new", dtype=float)
+    return Similarity.from_matrix(shaped(values, (m, cheap.n), what), two=True)

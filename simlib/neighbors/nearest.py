@@ -104,11 +104,13 @@ def nearest(
     Examples
     --------
     >>> import numpy as np
+    >>> from scipy.spatial.distance import cdist
     >>> from simlib import Similarity
     >>> from simlib.neighbors import nearest
     >>> x = np.random.default_rng(0).standard_normal((300, 3))
     >>> sim = Similarity(x, lambda a, b: np.exp(-np.sum((a - b) ** 2)))
-    >>> graph = nearest(sim, 5, limit=4500, cheap=x, rng=0)  # a tenth of the pairs
+    >>> cheap = Similarity(x[:, :2], cdist, batch="block")
+    >>> graph = nearest(sim, 5, limit=4500, cheap=cheap, rng=0)  # a tenth of the pairs
     >>> graph.indices.shape, sim.calls <= 4500
     ((300, 5), True)
     """

@@ -140,7 +140,7 @@ class PairPredictor(Predictor):
         """Return the least nearness, and what makes half of one of the whole range."""
         nearness = self.nearness()
         low, high = float(nearness.min()), float(nearness.max())
-        return low, 0.5 / (high - low) if high > low else 0.0
+        return low, 0.5 / (high - low or 1.0)
 
     def _residuals(self) -> np.ndarray:
         """Calibrate, and return what is left of the pairs that are paid for."""

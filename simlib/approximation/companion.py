@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
+from scipy.spatial.distance import cdist
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
@@ -23,8 +26,14 @@ __all__ = ["as_companion"]
 COMPUTED = 2**19  # entries of the cheap part at a time
 
 
-def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
-    """Return the cheap similarity, as `anchored` takes it, of the items of another."""
+def as_companion(
+    cheap: Any, sim: SimilarityMatrix, *, distance: bool = False
+) -> SimilarityMatrix:
+    """Return the cheap similarity, as `anchored` takes it, of the items of another.
+
+    Of an array the inner products of its rows, or, of distances, these.
+    """
+    made = Distances if distance else InnerProducts
     two = isinstance(sim.extent, tuple)
     if not isinstance(cheap, Source) and callable(cheap):
         if not hasattr(sim, "items"):
@@ -43,9 +52,9 @@ def as_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
                 "factors, for rows and columns."
             )
         Z, W = a_pair(cheap, "`cheap`, if it is none of similarities,")
-        cheap = InnerProducts(_factor(Z, m, n), _factor(W, n, m))
+        cheap = made(_factor(Z, m, n, made), _factor(W, n, m, made))
     elif not isinstance(cheap, Source):
-        cheap = InnerProducts(_factor(cheap, *sim.shape))
+        cheap = made(_factor(cheap, *sim.shape, made))
     cheap = check_similarity(cheap)
     if cheap.extent != sim.extent:
         raise ValueError(
@@ -65,7 +74,7 @@ def _size(sim: SimilarityMatrix) -> str:
     return ("{} rows and {} columns" if two else "{} items").format(*sim.shape)
 
 
-def _factor(cheap: Any, n: int, others: int) -> Any:
+def _factor(cheap: Any, n: int, others: int, made: type[InnerProducts]) -> Any:
     """Return a factor of cheap similarities as an array or csr array."""
     try:
         Z = check_array(
@@ -78,14 +87,14 @@ def _factor(cheap: Any, n: int, others: int) -> Any:
         raise ValueError(
             "`cheap` is a Similarity of the same items, a function of two of them, or "
             "an array of shape (n, d), a row of numbers for each item, of which the "
-            f"inner products count. {error}"
+            f"{made.name} count. {error}"
         ) from error
     if n > 1 and Z.shape == (n, others) and n == others and is_symmetric(Z):
         raise ValueError(
             f"`cheap` has two meanings, as it is symmetric of shape {Z.shape}. If it "
             "holds the cheap similarities or distances pass "
             "Similarity.from_matrix(cheap); if its rows are features, of which the "
-            "inner products count, Similarity.from_matrix(cheap @ cheap.T)."
+            f"{made.name} count, Similarity.from_matrix({made.formula})."
         )
     return Z
 
@@ -99,6 +108,7 @@ class InnerProducts:
     """
 
     calls, limit = 0, None
+    name, formula = "inner products", "cheap @ cheap.T"
 
     def __init__(self, Z: Any, W: Any = None):
         if W is not None and scipy.sparse.issparse(Z) != scipy.sparse.issparse(W):
@@ -126,6 +136,15 @@ class InnerProducts:
                     "products vanish; divide it by its largest entry."
                 )
 
+    @cached_property
+    def factors(self) -> tuple[Any, Any, np.ndarray]:
+        """L, R and signs s, so that ``L @ R.T`` tells all and, of one, L is R s."""
+        return self.Z, self.W, np.ones(self.Z.shape[1])
+
+    def of_products(self, products: np.ndarray) -> np.ndarray:
+        """Return the entries of which these are the products of L and R."""
+        return products
+
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return safe_sparse_dot(self.Z[rows], self.W[columns].T, dense_output=True)
 
@@ -148,6 +167,63 @@ class InnerProducts:
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         return iter(())
+
+
+class Distances(InnerProducts):
+    r"""The Euclidean distances between rows of Z and of W.
+
+    These factor by
+
+    .. math::
+        \tfrac12 \|z - w\|^2 = - z^\top w
+        + \tfrac12 \left( \tfrac{p}{c} + c \right) \left( \tfrac{q}{c} + c \right)
+        - \tfrac12 \left( \tfrac{p}{c} - c \right) \left( \tfrac{q}{c} - c \right)
+
+    p and q are half the squared norms of z and w, which are centred; c^2 is their mean.
+    """
+
+    name, formula = "distances between them", "cdist(cheap, cheap)"
+
+    @cached_property
+    def factors(self) -> tuple[Any, Any, np.ndarray]:
+        d, centre = self.Z.shape[1], np.concatenate([self.Z, self.W]).mean(axis=0)
+        centred = self.Z - centre, self.W - centre
+        halves = [row_norms(factor, squared=True)[:, None] / 2 for factor in centred]
+        c = np.sqrt(np.concatenate(halves).mean()) or 1
+        Z, W = (
+            np.hstack([factor, (p / c + c) / sqrt(2), (p / c - c) / sqrt(2)])
+            for factor, p in zip(centred, halves, strict=True)
+        )
+        signs = np.repeat(Z.dtype.type([-1, 1, -1]), [d, 1, 1])
+        return Z * signs, W, signs
+
+    def of_products(self, products: np.ndarray) -> np.ndarray:
+        return np.sqrt(2 * np.maximum(products, 0))
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return _distances(self.Z[rows], self.W[columns])
+
+    def columns(self, columns: np.ndarray) -> np.ndarray:
+        return _distances(self.Z, self.W[columns])
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        return _distances(self.Z[rows], self.W)
+
+    def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        width = 1 if scipy.sparse.issparse(self.Z) else max(1, self.Z.shape[1] // 8)
+        step = max(1, COMPUTED // width)
+        parts = [slice(k, k + step) for k in range(0, len(i), step)]
+        found = [row_norms(self.Z[i[part]] - self.W[j[part]]) for part in parts]
+        return np.concatenate([np.zeros(0, self.dtype), *found])
+
+
+def _distances(Z: Any, W: Any) -> np.ndarray:
+    """Return those of all rows of Z and of W, which may both be sparse."""
+    if not scipy.sparse.issparse(Z):
+        return cdist(Z, W).astype(Z.dtype, copy=False)
+    p, q = (row_norms(factor, squared=True) for factor in (Z, W))
+    squares = p[:, None] + q - 2 * safe_sparse_dot(Z, W.T, dense_output=True)
+    return np.sqrt(np.maximum(squares, 0))
 
 
 class CheapPart(LinearOperator):

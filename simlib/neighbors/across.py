@@ -21,7 +21,6 @@ from scipy.sparse import csr_array
 
 from simlib._checks import whole_number
 from simlib._scale import exponent
-from simlib.approximation.companion import InnerProducts
 from simlib.approximation.tikhonov import tikhonov
 from simlib.neighbors.cheap import (
     FEWEST,
@@ -29,6 +28,7 @@ from simlib.neighbors.cheap import (
     Calibrated,
     as_companion,
     asked,
+    factored,
     rank_correlation,
     strips,
     trial_size,
@@ -195,7 +195,9 @@ class Across(RowSearch):
     ):
         super().__init__(sim.shape, k, distance, rng)
         self.sim = sim
-        self.cheap = None if cheap is None else as_companion(cheap, sim)
+        if cheap is not None:
+            cheap = as_companion(cheap, sim, distance=distance)
+        self.cheap = cheap
         for i, j, values in sim.known():
             self._add(i * np.int64(self.n) + j, values)
         rows = f", and for the whole rows of {check}" if check else ""
@@ -339,9 +341,8 @@ class TwoSided:
 
 def _vectors(companion: Calibrated) -> tuple[np.ndarray, np.ndarray]:
     """Return vectors of rows and of columns whose inner products are near it."""
-    base = getattr(companion.cheap, "base", None)
-    if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
-        return base.Z, np.asarray(base.W)
+    if (base := factored(companion.cheap)) is not None:
+        return base.factors[:2]
     sim = companion.cheap.blank()
     answer = tikhonov(sim, min(N_LANDMARKS, *sim.shape), rng=0)
     return np.asarray(answer.left @ answer.core), np.asarray(answer.right)

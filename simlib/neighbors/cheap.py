@@ -27,7 +27,7 @@ __all__ = [
     "asked",
     "best",
     "ends",
-    "factor",
+    "factored",
     "neighbor_lists",
     "products",
     "rank_correlation",
@@ -106,8 +106,9 @@ class Calibrated:
 
     def entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the places in the table of columns (b, w) of some rows (b,)."""
-        if (Z := factor(self.cheap)) is not None:
-            return self.codes(self.sign * asked(products, Z, Z, rows, columns))
+        if (base := factored(self.cheap)) is not None:
+            values = asked(products, *base.factors[:2], rows, columns)
+            return self.codes(self.sign * base.of_products(values))
         i = np.repeat(rows, columns.shape[1])
         return self.codes_at(i, columns.ravel()).reshape(columns.shape)
 
@@ -130,8 +131,9 @@ class Calibrated:
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near the companion."""
-        if (Z := factor(self.cheap)) is not None:
-            return Z, np.full(Z.shape[1], self.sign)
+        if (base := factored(self.cheap)) is not None:
+            _, Z, signs = base.factors
+            return Z, self.sign * signs
         answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.cheap.n), rng=0)
         Z, signs = answer.embedding()
         return np.asarray(Z), self.sign * signs
@@ -142,7 +144,7 @@ class Calibrated:
         Of a factor by its products. Else all values are read, or, where these are too
         many, those of some times m others, the nearest by its vectors.
         """
-        n, product = self.cheap.n, factor(self.cheap) is not None
+        n, product = self.cheap.n, factored(self.cheap) is not None
         if not product and n <= READ * m:
             found = np.empty((n, m), np.int32)
             for rows in strips(n, n):
@@ -163,11 +165,11 @@ class Calibrated:
         return found
 
 
-def factor(cheap: SimilarityMatrix) -> np.ndarray | None:
-    """Return the vectors of which the companion is the products, if there are such."""
+def factored(cheap: Any) -> InnerProducts | None:
+    """Return a companion of vectors, if it is one and these are dense."""
     base = getattr(cheap, "base", None)
     if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
-        return base.Z
+        return base
     return None
 
 

@@ -60,9 +60,9 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     cheap : str, callable, Similarity, or array or sparse array, optional
         A companion: a name or a function of two items where `kernel` is; a `Similarity`
         of the same items, or a function, where that is one. Or an array of shape (n, d)
-        with a row for each item, whose inner products are the cheap similarities (for
-        distances between the rows pass ``Similarity(Z, cdist, batch="block")``); new
-        items are then searched without.
+        with a row for each item, whose inner products are the cheap similarities, or
+        with ``distance=True`` the distances between them the cheap distances; new items
+        are then searched without.
     distance, random_state
         As in `nearest`, whose rng is the second: int, RandomState or None.
     batch : None, "pairs" or "block", default=None

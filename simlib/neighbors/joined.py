@@ -94,10 +94,12 @@ class Joined(View):
         return np.repeat(i, j.size), np.tile(j, i.size), (i.size, j.size)
 
 
-def joined_companion(cheap: Any, sim: SimilarityMatrix) -> SimilarityMatrix:
+def joined_companion(
+    cheap: Any, sim: SimilarityMatrix, distance: bool
+) -> SimilarityMatrix:
     """Return the companion of two collections for the items of both."""
-    cheap = as_companion(cheap, sim)
+    cheap = as_companion(cheap, sim, distance=distance)
     if isinstance(base := getattr(cheap, "base", None), InnerProducts):
         stack = scipy.sparse.vstack if scipy.sparse.issparse(base.Z) else np.vstack
-        return check_similarity(InnerProducts(stack([base.Z, base.W])))
+        return check_similarity(type(base)(stack([base.Z, base.W])))
     return Joined(cheap)

@@ -62,10 +62,9 @@ def nearest(
         many as it takes.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion, as in `simlib.anchored`: the same items under a cheap similarity or
-        distance, a function of two items, or the factor Z of similarities
-        :math:`Z Z^T`. For the distances between rows of Z pass
-        ``Similarity(Z, cdist, batch="block")``, with `scipy.spatial.distance.cdist`. Of
-        two collections a pair of factors (Z, W) for :math:`Z W^T`.
+        distance, a function of two items, or vectors Z of items, whose inner products
+        :math:`Z Z^T` count, or with ``distance=True`` their Euclidean distances. Of two
+        collections a pair of arrays (Z, W).
     distance : bool, default=False
         Whether small values mean near.
     exact : bool, default=False
@@ -156,7 +155,7 @@ def _exact(
     run = sim.run()
     paid = Paid(run, whole_number(k, "k", 1, sim.n - 1), -1)
     paid.limit = min(limit, run.remaining)
-    bound = as_companion(cheap, run)
+    bound = as_companion(cheap, run, distance=True)
     with run.progress_bar(None if paid.limit == np.inf else paid.limit):
         filter_and_refine(paid, bound)
     return _graph(sim, paid, None, [])

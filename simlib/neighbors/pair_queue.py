@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from simlib.neighbors.cheap import factor, strips
+from simlib.neighbors.cheap import factored, strips
 from simlib.neighbors.choice import divide
 from simlib.neighbors.paid import among
 from simlib.neighbors.pair_numbers import PairNumbers
@@ -142,7 +142,7 @@ class PairQueue:
 
 def _asks(cheap: SimilarityMatrix | None) -> bool:
     """Tell whether a companion is more than products of rows."""
-    return cheap is not None and factor(cheap) is None
+    return cheap is not None and factored(cheap) is None
 
 
 def _above(values: np.ndarray, place: int) -> float:

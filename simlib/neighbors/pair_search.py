@@ -67,7 +67,8 @@ class PairSearch:
             if groups is not None:
                 raise ValueError("Two collections are groups: leave `groups` out.")
             groups = np.repeat([0, 1], self.given.shape)
-            cheap = None if cheap is None else joined_companion(cheap, self.given)
+            if cheap is not None:
+                cheap = joined_companion(cheap, self.given, distance)
             self.given = Joined(self.given)
         checked(self.given)
         self.sim = sim = self.given.run()
@@ -80,7 +81,9 @@ class PairSearch:
         if self.n_pairs == 0:
             raise ValueError("All items are of one group: there are no pairs.")
         self.distance, self.rng, self.looks = distance, np.random.default_rng(rng), 0
-        self.cheap = None if cheap is None else as_companion(cheap, sim)
+        if cheap is not None:
+            cheap = as_companion(cheap, sim, distance=distance)
+        self.cheap = cheap
         k = NEIGHBORS if is_listed(self.n_pairs, self.cheap) else 1
         self.paid = Paid(sim, k, -1 if distance else 1, groups)
         self.paid.limit = min(limit, sim.remaining)

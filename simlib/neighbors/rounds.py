@@ -102,7 +102,9 @@ class Rounds:
         self.sim, self.n = sim, sim.n
         self.k = whole_number(k, "k", 1, self.n - 1)
         self.rng, self.distance = rng, distance
-        self.cheap = None if cheap is None else as_companion(cheap, sim)
+        if cheap is not None:
+            cheap = as_companion(cheap, sim, distance=distance)
+        self.cheap = cheap
         self.paid = Paid(sim, self.k, -1 if distance else 1)
         self.history: list[dict[str, tuple[int, float]]] = []
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar

@@ -104,8 +104,8 @@ def search(
         Most calls among the known items, for whole columns of landmarks, known before
         or not. None means those of 60 columns.
     cheap_new : array of shape (m, n) or (m, d), optional
-        The cheap similarities of the new items to the known ones; where `cheap` is a
-        factor its rows for them. Not needed where `cheap` is a function, or a
+        The cheap similarities of the new items to the known ones; where `cheap` has
+        vectors those of new items. Not needed where `cheap` is a function, or a
         Similarity of items of the same kind, which is then asked.
 
     Raises
@@ -161,7 +161,7 @@ def search(
         )
     guess = None
     if cheap is not None:
-        companion = as_companion(cheap, sim)
+        companion = as_companion(cheap, sim, distance=distance)
         rows = _cheap_rows(companion, cheap_new, new_items, m)
         guess = rows, companion.blank().columns(S).astype(float)
     with sim.progress_bar(fit_calls + calls):
@@ -248,14 +248,14 @@ def _cheap_rows(
     if isinstance(base := getattr(cheap, "base", None), InnerProducts):
         if cheap_new is None:
             raise ValueError(
-                "`cheap` is a factor: pass its rows for the new items, cheap_new."
+                "`cheap` has vectors: pass those of the new items, cheap_new."
             )
         new = from_device(cheap_new)
         rows = check_array(
             new, accept_sparse="csr", dtype=float, input_name="cheap_new"
         )
-        shaped(rows, (m, base.Z.shape[1]), "`cheap_new`, rows of a factor,")
-        return check_similarity(InnerProducts(rows, base.Z))
+        shaped(rows, (m, base.Z.shape[1]), "`cheap_new`, of vectors,")
+        return check_similarity(type(base)(rows, base.Z))
     if cheap_new is None:
         cheap_new = cheap.between(new_items, np.arange(cheap.n))
     values = check_array(from_device(cheap_new), input_name="cheap_new", dtype=float)

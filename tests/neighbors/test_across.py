@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
+from simlib.approximation.companion import InnerProducts
 from simlib.neighbors import SimilarityNeighbors, nearest
 from simlib.neighbors.across import Across, TwoSided
 from simlib.neighbors.cheap import Calibrated
@@ -112,9 +113,8 @@ def test_the_direction_of_the_companion_is_found():
         for cheap in ((X, Y), (-X, Y))
     )
     assert_array_equal(one.indices, other.indices)
-    turned = nearest(
-        Similarity.from_matrix(-K), 5, limit=1600, cheap=(X, Y), distance=True, rng=0
-    )
+    sim, cheap = Similarity.from_matrix(-K), InnerProducts(X, Y)
+    turned = nearest(sim, 5, limit=1600, cheap=cheap, distance=True, rng=0)
     assert_array_equal(one.indices, turned.indices)
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from simlib._checks import from_device
+
 __all__ = ["ID", "Table", "digest", "digests", "identities"]
 
 ID = np.dtype("<u8")
@@ -67,7 +69,7 @@ def digest(item: Any) -> int:
     True
     """
     hashed = hashlib.blake2b(digest_size=ID.itemsize)
-    for part in _parts(item):
+    for part in _parts(from_device(item)):
         hashed.update(part)
     return int.from_bytes(hashed.digest(), "little")
 
@@ -103,7 +105,7 @@ def _each(items: Any) -> Iterator[Any]:
         for k in range(0, items.shape[0], step):
             part = rows[k : k + step]
             if not scipy.sparse.issparse(part):
-                part = np.asarray(part)
+                part = np.asarray(from_device(part))
                 part = part.tolist() if part.ndim == 1 else part
             yield from part
 

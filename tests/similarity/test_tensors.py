@@ -6,9 +6,11 @@ graphics card refuses.
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from simlib import Similarity, SimilarityError
 from simlib.neighbors import nearest, search
+from simlib.similarity.identity import digests
 
 
 class Tensor:
@@ -26,6 +28,9 @@ class Tensor:
 
     def __len__(self):
         return len(self.values)
+
+    def __getitem__(self, rows):
+        return Tensor(self.values[rows], self.place, self.size)
 
     def reshape(self, shape):
         raise AssertionError("of a tensor on the card")
@@ -58,6 +63,9 @@ class Cupy:
 
     def __init__(self, values):
         self.values, self.shape = np.asarray(values), np.shape(values)
+
+    def __getitem__(self, rows):
+        return Cupy(self.values[rows])
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")
@@ -133,3 +141,21 @@ def test_vectors_of_new_items(form):
         for rows in (new, form(new))
     ]  # fmt: skip
     np.testing.assert_array_equal(*[graph.indices for graph in graphs])
+
+
+@pytest.mark.parametrize("form", [Tensor, Cupy, lambda values: [*map(Tensor, values)]])
+def test_a_store_knows_items_that_are_tensors(form, tmp_path):
+    """Of half precision what PyTorch has as float32."""
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    assert_array_equal(digests(form(x)), digests(x))
+    kept, i, j = {"store": tmp_path / "paid", "function_id": "taxi"}, [0, 1], [2, 3]
+
+    def distance(a, b):
+        return Tensor(np.abs(a.values - b.values).sum())
+
+    first = Similarity([*map(Tensor, x)], distance, **kept)
+    first.pairs(i, j)
+    first.close()
+    again = Similarity(form(x), distance, **kept)
+    assert_array_equal(again.pairs(i, j), [18, 18])
+    assert again.calls == 0

@@ -469,7 +469,7 @@ def placement(ray_reexamined):
         f"literally it is not: on STS-B {100 * right:.1f} % of the entries are right, "
         f"and the error is {typical(**stsb, rule='printed'):.2f} in place of "
         f"{typical(**stsb, rule=DEFAULT):.2f} with the core alone shifted, as in the "
-        "code."
+        "Python code."
     )
 
 
@@ -555,8 +555,8 @@ def gap(nystrom):
 
 @claim("Section 4.2", "Figure 3", "Table 5", kind="limit", chapter="ray")
 def error_rises(nystrom, ray_reexamined, paper):
-    """For larger samples the error of SMS-Nyström tends to shoot up, as the correction
-    overwhelms the approximation error."""
+    """For larger samples the error of SMS-Nyström tends to shoot up, as is suspected
+    because the correction overwhelms the approximation error."""
     errors = ray_reexamined.shift.groupby(["matrix", "rule", "share"]).error.median()
     core, printed = errors["stsb", DEFAULT], errors["stsb", "printed"]
     least = nystrom.shifts.groupby(["matrix", "share"]).larger.mean()["stsb"]
@@ -724,7 +724,7 @@ def alike(ray_reexamined):
     )
 
 
-@claim("Appendix B", "Figure 9", kind="holds", chapter="ray")
+@claim("Appendix B", "Figure 9", kind="limit", chapter="ray")
 def improves(ray_reexamined):
     """For α of at least 1 and z of at least 2 the error falls with more samples."""
     errors, _, _ = _grid(ray_reexamined)
@@ -732,7 +732,7 @@ def improves(ray_reexamined):
         bool(errors[m, f"z = {z}, alpha = {alpha}", 0.5] < few)
         for m in ("stsb", "mrpc")
         for z in (2, 3)
-        for alpha in (1.0, 1.5)
+        for alpha in (1.0, 1.5, 2.0)
         for few in [errors[m, f"z = {z}, alpha = {alpha}", 0.05]]
     ]
     mrpc, stsb = errors["mrpc", DEFAULT], errors["stsb", DEFAULT]
@@ -740,7 +740,9 @@ def improves(ray_reexamined):
         "With the core alone shifted. From 5 to 50 % of the items, at z = 2 and α = "
         f"1.5, it falls from {mrpc[0.05]:.3f} to {mrpc[0.5]:.3f} on MRPC, and on STS-B "
         f"no more than from {stsb[0.05]:.3f} to {stsb[0.5]:.3f}, where the shift grows "
-        "with the sample."
+        "with the sample; with z = 2 and α = 2 it goes there from "
+        f"{errors['stsb', 'z = 2, alpha = 2.0', 0.05]:.3f} to "
+        f"{errors['stsb', 'z = 2, alpha = 2.0', 0.5]:.3f}."
     )
 
 
@@ -759,56 +761,75 @@ def two_samples(ray_reexamined):
         "the core alone shifted, at the factor of 1.5 the second sample lowers the "
         "error on STS-B and avoids single draws that explode (worst "
         f"{worst['stsb', 'z = 1, alpha = 1.5']:.1f}). Yet with neither sample nor "
-        "factor, z = 1 and α = 1, the median error is at least as low: on STS-B, with "
-        f"a fifth of the items, {errors['stsb', 'z = 1, alpha = 1.0', 0.2]:.2f}, where "
-        f"z = 2 and α = 1.5 have {errors['stsb', DEFAULT, 0.2]:.2f}."
+        "factor, z = 1 and α = 1, where the pseudo-inverse leaves out the one "
+        "eigenvalue that becomes zero, the median error is at least as low: on STS-B, "
+        "with a fifth of the items, "
+        f"{errors['stsb', 'z = 1, alpha = 1.0', 0.2]:.2f}, where z = 2 and α = 1.5 "
+        f"have {errors['stsb', DEFAULT, 0.2]:.2f}."
     )
 
 
 @claim("Appendix B", "Figure 9", kind="limit", chapter="ray")
-def chosen_factors(ray_reexamined):
+def chosen_factors(core, ray_reexamined):
     """z = 2 and α = 1.5 work moderately well on STS-B and MRPC."""
     errors, _, rank_one = _grid(ray_reexamined)
-    cases = [
-        bool(errors[m, DEFAULT, share] < rank_one[m])
+    stsb, mrpc = (
+        [
+            at(core, m, "sms_nystrom", share) <= 2 * at(core, m, "tikhonov", share)
+            for share in PART
+        ]
         for m in ("stsb", "mrpc")
-        for share in (0.05, 0.2, 0.5)
-    ]
-    return cases, (
-        f"The mark is the error of the best matrix of rank one: {rank_one['stsb']:.2f} "
-        "on STS-B, where the choice has at least "
-        f"{errors['stsb', DEFAULT].min():.2f}, and {rank_one['mrpc']:.2f} on MRPC, "
-        f"where its error falls to {errors['mrpc', DEFAULT].min():.2f}."
+    )
+    return [stsb, mrpc], (
+        "The mark is that of *well* in Section 3, twice the median error of the "
+        "Tikhonov core for as many pairs. On STS-B it is met at "
+        f"{sum(stsb):d} of {len(stsb):d} numbers of pairs, the smaller ones. The best "
+        f"matrix of rank one has {rank_one['stsb']:.2f} there, the choice at "
+        f"least {errors['stsb', DEFAULT].min():.2f}; on MRPC it has "
+        f"{rank_one['mrpc']:.2f}, and the error of the choice falls to "
+        f"{errors['mrpc', DEFAULT].min():.2f}."
     )
 
 
-@claim("Appendix B", kind="limit", chapter="core")
+@claim("Appendix B", kind="holds", chapter="core")
 def hardest(core):
     """What works for STS-B and MRPC, with their large share of negative eigenvalues,
     should work for all other data sets."""
     cases = [
-        [
-            at(core, m, "sms_nystrom") <= 2 * at(core, m, "tikhonov")
-            for m in ("rte", "edit", "twitter")
-        ],
-        [
-            at(core, m, "sms_nystrom") <= 2 * at(core, m, "tikhonov")
-            for m in ("pairs", "sigmoid", "cortex")
-        ],
+        at(core, m, "sms_nystrom", share) <= 2 * at(core, m, "tikhonov", share)
+        for m in ("rte", "edit", "twitter")
+        for share in PART
     ]
     return cases, (
-        "To work is taken as at most twice the median error of the Tikhonov core at "
-        "the same 10 % of the pairs. It does on text. On distances along a cortex "
-        f"SMS-Nyström has {at(core, 'cortex', 'sms_nystrom'):.2f} where that core has "
-        f"{at(core, 'cortex', 'tikhonov'):.2f}, on the sigmoid kernel "
+        "Of texts, which the paper is about. To work is taken as at most twice the "
+        "median error of the Tikhonov core for as many pairs. Other matrices, of which "
+        "the paper has none, are harder: at 10 % of the pairs of distances along a "
+        f"cortex SMS-Nyström has {at(core, 'cortex', 'sms_nystrom'):.2f} where that "
+        f"core has {at(core, 'cortex', 'tikhonov'):.2f}, on the sigmoid kernel "
         f"{at(core, 'sigmoid', 'sms_nystrom'):.2f} and "
         f"{at(core, 'sigmoid', 'tikhonov'):.2f}, on pairs of digits "
         f"{at(core, 'pairs', 'sms_nystrom'):.2f} and "
-        f"{at(core, 'pairs', 'tikhonov'):.2f}; the paper has no such data."
+        f"{at(core, 'pairs', 'tikhonov'):.2f}."
     )
 
 
 # CUR
+
+
+@claim("Section 1.1", "Section 3", kind="holds", chapter="core")
+def joining(core):
+    """Different choices of the joining matrix yield very different performance."""
+
+    def ratio(m, share):
+        errors = [at(core, m, cur, share) for cur in ("skeleton", "sicur", "stacur")]
+        return max(errors) / min(errors)
+
+    ratios = [ratio(m, share) for m in MATRICES for share in PART]
+    return [value > 2 for value in ratios], (
+        "Very different is taken as more than twice the median error, for as many "
+        f"pairs. Of the skeleton, SiCUR and StaCUR the worst has {min(ratios):.1f} to "
+        f"{max(ratios):.0f} times the error of the best."
+    )
 
 
 @claim("Section 3", kind="misprint", chapter="ray")
@@ -1191,27 +1212,27 @@ def eight_points(documents, paper):
     )
 
 
-@claim("Section 4.1", "Table 2", kind="limit", chapter="ray")
+@claim("Section 4.1", "Table 2", kind="holds", chapter="ray")
 def near_exact(documents, paper):
     """The approximations are within 2 to 4 points of the exact kernel."""
     small, large = classified(documents), classified(documents, large=True)
-    wmd = paper("wmd_accuracy_small").wmd
-    sms_nystrom = paper("wmd_accuracy_small").sms_nystrom
-    behind = [small[c]["exact"] - small[c]["sms_nystrom"] for c in EXACT]
+    exact, first = paper("wmd_accuracy_small").wmd, paper("wmd_accuracy_small")
+
+    def behind(table, method):
+        return [exact[c][0] - table[method][c][0] for c in CORPORA]
+
+    best = paper("wmd_accuracy_large")
+    ours = [small[c]["exact"] - large[c]["sms_nystrom"] for c in EXACT]
     cases = [
-        [
-            wmd[c][0] - paper("wmd_accuracy_large").sms_nystrom[c][0] < 4
-            for c in CORPORA
-        ],
-        [wmd[c][0] - sms_nystrom[c][0] < 4 for c in CORPORA],
-        [gap < 4 for gap in behind],
+        [gap < 4 for gap in behind(best, "sms_nystrom")],
+        [gap < 4 for gap in ours],
     ]
-    left = [small[c]["exact"] - large[c]["sms_nystrom"] for c in EXACT]
     return cases, (
-        "SMS-Nyström, by the paper's own table, at large ranks; at small ones it is up "
-        f"to {max(wmd[c][0] - sms_nystrom[c][0] for c in CORPORA):.1f} points behind. "
-        f"Ours is at small ranks up to {max(behind):.1f} points behind on three "
-        f"corpora, at large ones {max(left):.1f}."
+        "SMS-Nyström at large ranks, in the paper's table and here, where it is up to "
+        f"{max(ours):.1f} points behind on three corpora. In the paper's table SiCUR "
+        f"is up to {max(behind(best, 'sicur')):.1f} points behind, StaCUR up to "
+        f"{max(behind(best, 'stacur')):.1f}, and SMS-Nyström at small ranks up to "
+        f"{max(behind(first, 'sms_nystrom')):.1f}."
     )
 
 
@@ -1237,21 +1258,29 @@ def near_optimal(documents, paper):
 @claim("Section 4.1", "Table 2", kind="limit", chapter="ray")
 def cap(documents, paper):
     """Optimal can be thought of as a cap on the performance."""
-    small = classified(documents)
-    ours = ("sms_nystrom", "stacur", "sicur", "tikhonov")
-    above = sum(small[c][m] > small[c]["optimal"] for c in EXACT for m in ours)
+    ours = [classified(documents, large) for large in (False, True)]
+    below = [
+        found[c][m] < found[c]["optimal"]
+        for found in ours
+        for c in EXACT
+        for m in METHODS
+    ]
     cases = [
         [
             paper(table).optimal[c][0] > max(paper(table)[m][c][0] for m in METHODS)
             for table in ACCURACIES
             for c in CORPORA
         ],
-        above == 0,
+        [
+            found[c]["optimal"] > max(found[c][m] for m in METHODS)
+            for found in ours
+            for c in EXACT
+        ],
     ]
     return cases, (
         "In the paper's table, everywhere. Yet the best approximation in the Frobenius "
-        f"norm need not classify best: {above:d} of {len(ours) * len(EXACT):d} means "
-        "of ours are ahead of it."
+        f"norm need not classify best: {len(below) - sum(below):d} of {len(below):d} "
+        "means of ours, at small and large ranks, are ahead of it."
     )
 
 
@@ -1325,25 +1354,54 @@ def fourteen(paper):
     )
     return cases, (
         f"In pairs, if the {paper('rank_recipe'):,} of Table 7 are the second sample, "
-        "as the appendix has it. If they are landmarks, as Algorithm 1 has it, it is "
-        "the share of columns, and "
+        "as the appendix has it. If they are landmarks, as in Algorithm 1 and the "
+        "authors' Python code, it is the share of columns, and "
         f"{200 * paper('rank_recipe') / paper('items_recipe'):.0f} % of the pairs are "
         "read. The text does not say which."
     )
 
 
+@claim("Section 4.1", kind="limit", chapter="ray")
+def space(paper):
+    """The space is reduced massively, especially on corpora like Recipe-L."""
+    n = paper("wmd_train")
+    small, large = (
+        {c: paper(table).sms_nystrom[c] / n[c] for c in CORPORA}
+        for table in ("wmd_ranks_small", "wmd_ranks_large")
+    )
+    cases = [[share[c] < 0.2 for c in CORPORA] for share in (small, large)]
+    return cases, (
+        "Massively is taken as to less than a fifth. By Tables 1 and 7 SMS-Nyström "
+        f"keeps s n numbers in place of n²: on Recipe-L {100 * small['recipes']:.0f} % "
+        f"at small rank and {100 * large['recipes']:.0f} % at large, on Twitter "
+        f"{100 * small['twitter']:.0f} and {100 * large['twitter']:.0f} %."
+    )
+
+
 @claim("Appendix A", "Table 6", kind="limit", chapter="ray")
-def wme_time(paper):
-    """SMS-Nyström at small ranks performs very close to WME at large ones, so that
-    their times may be compared."""
+def wme_time(documents, paper):
+    """SMS-Nyström at small ranks performs very close to WME at large ones, which
+    justifies its use: it takes less time."""
     wme = paper("wmd_accuracy_large").wme
     sms_nystrom = paper("wmd_accuracy_small").sms_nystrom
-    cases = [abs(sms_nystrom[c][0] - wme[c][0]) < 2 for c in CORPORA]
+    ahead = [sms_nystrom[c][0] - wme[c][0] for c in CORPORA]
+    small, large = classified(documents), classified(documents, large=True)
+    ours = [small[c]["sms_nystrom"] - large[c]["WME"] for c in CORPORA]
+    times = [
+        paper("wmd_seconds_small").sms_nystrom[c] / paper("wmd_seconds_large").wme[c]
+        for c in CORPORA
+    ]
+    cases = [
+        [[points > -2 for points in some] for some in (ahead, ours)],
+        [time < 1 for time in times],
+    ]
     return cases, (
-        "Very close is taken as less than two points; over the runs the deviations are "
-        f"up to {max(sms_nystrom[c][1] for c in CORPORA):.1f}. Apart by "
-        f"{min(sms_nystrom[c][0] - wme[c][0] for c in CORPORA):+.1f} to "
-        f"{max(sms_nystrom[c][0] - wme[c][0] for c in CORPORA):+.1f} points in Table 2."
+        "Very close is taken as less than two points behind; over the runs the "
+        f"deviations are up to {max(sms_nystrom[c][1] for c in CORPORA):.1f}. By Table "
+        f"2 it is {min(ahead):+.1f} to {max(ahead):+.1f} points ahead, by Table 6 it "
+        f"takes {min(times):.2f} to {max(times):.2f} of the time. Ours is "
+        f"{min(ours):+.1f} to {max(ours):+.1f} points ahead; the time is not compared, "
+        "as our large ranks end sooner."
     )
 
 
@@ -1357,25 +1415,35 @@ def wme_faster(documents):
     )
 
 
-@claim("Appendix A", kind="limit", chapter="ray")
+@claim("Appendix A", kind="holds", chapter="ray")
 def less_than_exact(paper):
     """Both SMS-Nyström and WME are faster than evaluating the true WMD."""
-    cases = [
-        [
-            2 * paper("wmd_ranks_small").sms_nystrom[c] < paper("wmd_train")[c]
-            for c in CORPORA
-        ],
-        [
-            2 * paper("wmd_ranks_large").sms_nystrom[c] < paper("wmd_train")[c]
-            for c in CORPORA
-        ],
+    tables = [paper("wmd_ranks_small"), paper("wmd_ranks_large")]
+    n, test = paper("wmd_train"), paper("wmd_test")
+    pairs = {c: n[c] * (n[c] + 1) / 2 for c in CORPORA}
+    every = {c: pairs[c] + n[c] * test[c] for c in CORPORA}
+
+    def nystroms(c, s):
+        return min(s * (n[c] + 1), pairs[c]) + s * test[c]
+
+    shares = [
+        [nystroms(c, ranks.sms_nystrom[c]) / every[c] for c in CORPORA]
+        for ranks in tables
     ]
+    wme = [
+        [ranks.wme[c] * (n[c] + test[c]) / every[c] for c in CORPORA]
+        for ranks in tables
+    ]
+    cases = [[share < 1 for share in row] for row in (*shares, *wme)]
     return cases, (
-        "Counted in calls, none of the times being given for the exact WMD. If the "
-        "ranks of Table 7 are landmarks, the second sample takes in all documents of "
-        f"Twitter ({paper('wmd_ranks_large').sms_nystrom.twitter:,} of "
-        f"{paper('wmd_train').twitter:,} at large rank) and of Ohsumed, and nothing is "
-        "saved in training."
+        "Counted in calls for the documents of training and test, no time being given "
+        "for the exact WMD. If the ranks of Table 7 are landmarks, as in the authors' "
+        f"Python code, SMS-Nyström takes {100 * min(shares[0]):.0f} to "
+        f"{100 * max(shares[0]):.0f} % of them at small ranks and up to "
+        f"{100 * max(shares[1]):.0f} % at large ones, where on Twitter "
+        f"({tables[1].sms_nystrom.twitter:,} of {n.twitter:,}) and on Ohsumed the "
+        "second sample takes in all documents for training and only those for the test "
+        "have fewer."
     )
 
 
@@ -1407,21 +1475,17 @@ def greater_ranks(documents, paper):
     ranks = preferred(documents)
     cases = [
         most(
-            paper("wmd_ranks_small")[m][c] > paper("wmd_ranks_small").wme[c]
-            for m in METHODS
-            for c in CORPORA
-        ),
-        most(
-            paper("wmd_ranks_large")[m][c] > paper("wmd_ranks_large").wme[c]
+            paper(table)[m][c] > paper(table).wme[c]
+            for table in ("wmd_ranks_small", "wmd_ranks_large")
             for m in METHODS
             for c in CORPORA
         ),
         most(ranks[c][m] > ranks[c]["WME"] for m in METHODS for c in CORPORA),
     ]
     return cases, (
-        "In the paper's table at small ranks; at large ones on Twitter. Ours are "
-        f"greater in {cases[2].met:d} of {cases[2].of:d} cases: those of WME, too, are "
-        "mostly the largest that was tried."
+        "In the paper's table all are at small ranks, and those on Twitter at large "
+        f"ones. Ours, at small ranks, are in {cases[1].met:d} of {cases[1].of:d} "
+        "cases: those of WME, too, are the largest that was tried."
     )
 
 
@@ -1521,6 +1585,7 @@ def metric(ray_reexamined, paper):
     """The score on MRPC is an accuracy (Datasets), an F1 (Evaluation)."""
     mrpc = ray_reexamined.sets.set_index("matrix").loc["mrpc"]
     return (
+        "The authors' script computes F1. "
         f"It matters: the best approximation has {paper('score_mrpc'):.1f}; who says "
         f"yes to every pair has an accuracy of {mrpc['accuracy of yes']:.1f} and an F1 "
         f"of {mrpc['F1 of yes']:.1f}."
@@ -1644,7 +1709,7 @@ def sms_stsb(sentences, paper):
         f"{score('sicur', 700):.2f}; the bi-encoder, for no call, "
         f"{known(sentences, 'stsb', 'bi-encoder'):.2f}, the network "
         f"{known(sentences, 'stsb', 'network'):.2f}. The paper's scores are far "
-        "better; its network is another."
+        "better; its network is another, and its matrix has twice the sentences."
     )
 
 
@@ -1665,8 +1730,8 @@ def sicur_mrpc(sentences, paper):
         ],
     ]
     return cases, (
-        "In the paper's Table 3. Ours, with thresholds chosen out of fold, are all "
-        "near what one answer for all has, "
+        "In the paper's Table 3. Ours, of probabilities in place of decisions, with "
+        "thresholds chosen out of fold, are all near what one answer for all has, "
         f"{100 * known(sentences, 'mrpc', 'one answer for all'):.1f}: at the second "
         f"rank SiCUR {100 * score('sicur', 250):.1f}, SMS-Nyström "
         f"{100 * score('sms_nystrom', 250):.1f}."
@@ -1737,9 +1802,10 @@ def baselines(ray_reexamined, sentences, paper):
         f"{ours['stsb']:.2f} on STS-B, where the network has "
         f"{known(sentences, 'stsb', 'network'):.2f}. On MRPC nine tenths say little: "
         f"of the nine scores in the paper's Table 3 {reach or 'none'} reaches that of "
-        f"one answer for all, {yes:.1f}, if they are F1, as the Evaluation says, and "
-        f"{others:d} reach {right:.1f}, if they are accuracies, as the Datasets say. "
-        "Neither that answer nor a bi-encoder is in the table."
+        f"one answer for all, {yes:.1f}, if they are F1, as the Evaluation and the "
+        f"authors' script have it, and {others:d} reach {right:.1f}, if they are "
+        "accuracies, as the Datasets say. Neither that answer nor a bi-encoder is in "
+        "the table."
     )
 
 
@@ -1849,7 +1915,8 @@ def table_5_order(sentences, paper):
         "SiCUR at the third rank, on MRPC "
         f"{error('mrpc', 'sms_nystrom', 500):.2f} and "
         f"{error('mrpc', 'sicur', 500):.2f}. Another network "
-        "has other negative eigenvalues."
+        "has other negative eigenvalues, and on MRPC and RTE ours are matrices of "
+        "probabilities, theirs of decisions."
     )
 
 
@@ -1904,13 +1971,14 @@ def coreference_order(coreference):
     cases = [
         [f1(k, "sicur", share) > 0.9 * from_all(coreference, k) for k, share in cells],
         [
-            error(kind, "sicur", share) < min(error(kind, m, share) for m in rivals)
-            for kind, share in cells
+            error(k, "sicur", share) <= 2 * error(k, "tikhonov", share)
+            for k, share in cells
         ],
     ]
     return cases, (
-        "Very well is taken as nine tenths of the F1 of all pairs, and as the least "
-        "error of the methods that the paper compares. Best of these in F1 it is with "
+        "Very well is taken as nine tenths of the F1 of all pairs, and as at most "
+        "twice the error of the Tikhonov core for as many pairs. Of the methods that "
+        "the paper compares it is best in F1 with "
         f"{sum(best('event', share) for share in SHARES):d} of 6 numbers of pairs on "
         "events, the larger ones, and with "
         f"{sum(best('entity', share) for share in SHARES) or 'none'} on entities; its "
@@ -1937,7 +2005,8 @@ def one_run(paper):
 
 @claim("Section 4.3", "Figure 6", kind="holds", chapter="coreference")
 def rescaling(coreference, paper):
-    """SMS-Nyström needs rescaling, after which it is quite competitive with StaCUR."""
+    """SMS-Nyström needs rescaling, likely as the threshold is sensitive, after which it
+    is quite competitive with StaCUR."""
     f1 = partial(from_pairs, coreference)
     half = partial(f1, "event", share=0.5)
     cells = [(kind, share) for kind in ("event", "entity") for share in (0.1, 0.3, 0.5)]
@@ -1957,8 +2026,8 @@ def rescaling(coreference, paper):
         f"{100 * half('frobenius'):.1f}, StaCUR {100 * half('stacur'):.1f}. On "
         f"entities {100 * f1('entity', 'sms_nystrom', 0.5):.1f} and "
         f"{100 * f1('entity', 'spectral', 0.5):.1f}, with StaCUR "
-        f"{100 * f1('entity', 'stacur', 0.5):.1f}. A threshold chosen for the "
-        "approximation does the same work."
+        f"{100 * f1('entity', 'stacur', 0.5):.1f}. As the paper supposes, a threshold "
+        "chosen for the approximation does the same work."
     )
 
 
@@ -2118,12 +2187,14 @@ def table_5(sentences, paper):
 def table_6(documents, paper):
     """Time to make features, SMS-Nyström over WME."""
     quotients = feature_times(documents)
-    wme = paper("wmd_seconds_small").wme
+    wme, large = paper("wmd_seconds_small").wme, paper("wmd_seconds_large").wme
     sms_nystrom = paper("wmd_seconds_small").sms_nystrom
     theirs = (
         f"{sms_nystrom.twitter / wme.twitter:.1f} on Twitter, "
         f"{sms_nystrom.newsgroups / wme.newsgroups:.1f} on 20 Newsgroups, each at its "
-        "best rank"
+        f"best small rank; {sms_nystrom.twitter / large.twitter:.1f} and "
+        f"{sms_nystrom.newsgroups / large.newsgroups:.1f} over WME at its best large "
+        "rank"
     )
     ours = f"{quotients.twitter:.1f} and {quotients.newsgroups:.1f} for one feature"
     return theirs, ours

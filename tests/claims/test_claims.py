@@ -12,6 +12,7 @@ import pytest
 from scipy.linalg import eigvalsh
 
 from claims import KINDS, PAPERS, Claim, Item, Records, read_claims, read_items, table
+from claims.ray2022 import DEFAULT, PART
 from claims.verdicts import Record, median, most, typical, where
 from press import Repository, provenance
 from simlib.regression import ExponentialFeatures
@@ -291,6 +292,30 @@ def test_no_score_of_ray_et_al_reaches_that_of_one_answer_for_all():
     above = {f for f in scores if max(scores[f]) > sets["accuracy of yes"].max()}
     assert above == {"scores_sicur"}
     assert min(scores["scores_sicur"]) > sets["accuracy of yes"].max()
+
+
+def test_what_the_page_of_ray_et_al_says_to_hold_does():
+    page = (BOOK / "ray_reexamined.md").read_text("utf-8")
+    assert "* **What holds**: similarity matrices of texts have relatively few" in page
+    of = {c.name: c for c in CLAIMS if c.paper == "ray2022"}
+    for name in ("few_negative", "sicur_good", "rectangular", "near_exact"):
+        assert of[name].verdict == "holds"
+    matched = of["sms_everywhere"].cases[: 3 * len(PART)]  # on what is nearly definite
+    assert all(matched)
+    few = Records()["ray_reexamined"].shift
+    few = where(few, rule=DEFAULT)
+    assert few[few.matrix.isin(["stsb", "mrpc"])].error.max() < 0.5
+
+
+def test_a_claim_of_ray_et_al_is_tested_on_what_it_is_about():
+    of = {c.name: c for c in CLAIMS if c.paper == "ray2022"}
+    assert "cortex" in of["hardest"].measured
+    assert len(of["hardest"].cases) == 3 * len(PART)  # texts alone
+    assert of["hardest"].verdict == "holds"
+    assert len(of["improves"].cases) == 12  # every factor of at least one
+    assert len(of["less_than_exact"].cases) == 16
+    assert "of 18 means of ours" in of["cap"].measured  # of the paper's methods
+    assert "0.23 to 0.84 of the time" in of["wme_time"].measured
 
 
 @pytest.mark.parametrize("draw", range(4))

@@ -381,8 +381,8 @@ def weight(song2024):
 def one_sketch():
     """Each call sketches anew, and takes its share of the failure probability."""
     return (
-        "R depends on A alone, so that one sketch serves all stages; the library's "
-        "`paper` functions make one."
+        "As we read it. R depends on A alone, so that one sketch serves all stages; "
+        "our functions make one."
     )
 
 
@@ -513,7 +513,8 @@ def preconditioner(attention_kernel, song2024):
         f"from {before.iloc[0]:.0f} to {after.iloc[0]:.1f} with "
         f"twice as many features as points, and from {before.iloc[1]:.0f} to "
         f"{after.iloc[1]:.1f} with 8 times. For the exact kernel, where it "
-        "would be of more use, the sketch of Algorithm 8 does not converge in "
+        "would be of more use and which the paper does not propose, the sketch of "
+        "Algorithm 8, with fewer features than points, does not converge in "
         f"{attention_kernel.steps.limit[0]:d} steps in "
         f"{failed.shared_tree:.0f} of 8 "
         "cases, where no preconditioner does; columns of the kernel converge in all "
@@ -586,12 +587,12 @@ def algorithm_2(song2024):
     chapter="attention",
     corrected=(
         "The solution of least norm, for which the sizes fit, and a ridge. Better, the "
-        "sketch as a preconditioner only."
+        "exact kernel, with columns of it for a preconditioner."
     ),
 )
 def algorithm_3(song2024):
     """Attention-kernel regression."""
-    theirs = "a residual of at most ε |y|"
+    theirs = "as we read it, a residual of at most ε |y|"
     ours = (
         f"with 256 points {left_over(song2024)[512]:.2f} |y| with 512 times as many "
         f"features as points, {left_over(song2024)[8]:.1f} with 8 times, "
@@ -607,7 +608,7 @@ def algorithm_3(song2024):
 )
 def algorithm_4():
     """Fast linear regression."""
-    theirs = "a hundred rows a column, for its distortion of 0.1"
+    theirs = "as we read it, a hundred rows a column, for a distortion of 0.1"
     ours = "heavy ball or LSQR with four to twelve rows a column"
     return theirs, ours
 

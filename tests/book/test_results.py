@@ -645,6 +645,7 @@ def test_words_about_geodesics():
     swept = {c: geodesics("bunny", "mean", "nystrom", c) for c in (1e-2, 1e-15)}
     assert (swept[1e-2].loc[500:] > known.loc[500:]).all()
     assert (swept[1e-15].loc[100:] > known.loc[100:]).all()
+    assert (geodesics("bunny", "mean", "nystrom") < known).all()
     for mesh in ("bunny", "cortex"):
         known = geodesics(mesh, "mean", "biharmonic")
         assert (geodesics(mesh, "mean", "nystrom").loc[100:] < known.loc[100:]).all()
@@ -654,7 +655,7 @@ def test_words_about_geodesics():
         name: geodesics("sphere", "exact", name) / geodesics("sphere", "mean", name)
         for name in ("biharmonic", "nystrom")
     }
-    assert 3.5 < ratios["biharmonic"].max() < 4.5
+    assert 4 < ratios["biharmonic"].iloc[-1] == ratios["biharmonic"].max() < 4.5
     assert ratios["nystrom"].max() > 3.5
     penalty = {
         mesh: geodesics(mesh, "mean", "from points")
@@ -667,7 +668,7 @@ def test_words_about_geodesics():
 
 
 def test_words_about_the_price_of_an_error_on_roads():
-    """Hundreds and tens of times the calls, a hundred times the landmarks."""
+    """Hundreds and tens of times, a hundred times the landmarks, smallest runs."""
     answers = recorded("road_network", "answers").query("problem == 'roads'")
     answers = answers[answers.kept.isna() | (answers.kept == answers.kept.min())]
     by = ["method", "landmarks"]
@@ -680,6 +681,8 @@ def test_words_about_the_price_of_an_error_on_roads():
     for target, times in ((1e-2, 200), (1e-3, 10)):
         calls = fewest(target, "calls")
         assert calls[["nystrom", "tikhonov"]].min() > times * calls.biharmonic
+    smallest = means.groupby("method").landmarks.min()
+    assert fewest(1e-2, "landmarks").equals(smallest)
     landmarks, calls = fewest(1e-4, "landmarks"), fewest(1e-4, "calls")
     assert landmarks.biharmonic == pytest.approx(100 * landmarks.tikhonov, rel=0.05)
     assert calls.biharmonic > calls.tikhonov

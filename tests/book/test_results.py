@@ -645,7 +645,6 @@ def test_words_about_geodesics():
     swept = {c: geodesics("bunny", "mean", "nystrom", c) for c in (1e-2, 1e-15)}
     assert (swept[1e-2].loc[500:] > known.loc[500:]).all()
     assert (swept[1e-15].loc[100:] > known.loc[100:]).all()
-    assert (geodesics("bunny", "mean", "nystrom") < known).all()
     for mesh in ("bunny", "cortex"):
         known = geodesics(mesh, "mean", "biharmonic")
         assert (geodesics(mesh, "mean", "nystrom").loc[100:] < known.loc[100:]).all()

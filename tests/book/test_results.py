@@ -654,7 +654,7 @@ def test_words_about_geodesics():
         name: geodesics("sphere", "exact", name) / geodesics("sphere", "mean", name)
         for name in ("biharmonic", "nystrom")
     }
-    assert 3.5 < ratios["biharmonic"].max() < 4.5
+    assert 4 < ratios["biharmonic"].iloc[-1] == ratios["biharmonic"].max() < 4.5
     assert ratios["nystrom"].max() > 3.5
     penalty = {
         mesh: geodesics(mesh, "mean", "from points")
@@ -667,7 +667,7 @@ def test_words_about_geodesics():
 
 
 def test_words_about_the_price_of_an_error_on_roads():
-    """Hundreds and tens of times the calls, a hundred times the landmarks."""
+    """Hundreds and tens of times, a hundred times the landmarks, smallest runs."""
     answers = recorded("road_network", "answers").query("problem == 'roads'")
     answers = answers[answers.kept.isna() | (answers.kept == answers.kept.min())]
     by = ["method", "landmarks"]
@@ -680,6 +680,8 @@ def test_words_about_the_price_of_an_error_on_roads():
     for target, times in ((1e-2, 200), (1e-3, 10)):
         calls = fewest(target, "calls")
         assert calls[["nystrom", "tikhonov"]].min() > times * calls.biharmonic
+    smallest = means.groupby("method").landmarks.min()
+    assert fewest(1e-2, "landmarks").equals(smallest)
     landmarks, calls = fewest(1e-4, "landmarks"), fewest(1e-4, "calls")
     assert landmarks.biharmonic == pytest.approx(100 * landmarks.tikhonov, rel=0.05)
     assert calls.biharmonic > calls.tikhonov

@@ -687,6 +687,15 @@ def test_words_about_the_price_of_an_error_on_roads():
     assert calls.biharmonic > calls.tikhonov
 
 
+def test_a_companion_helps_on_a_surface_while_landmarks_are_few():
+    answers = recorded("road_network", "answers").query("problem == 'surface'")
+    errors = answers.pivot_table("error", "landmarks", "method")
+    few = errors.index < 100
+    assert few.any()
+    assert (errors.anchored[few] < 0.95 * errors.tikhonov[few]).all()
+    assert (errors.anchored < 1.05 * errors.tikhonov).all()
+
+
 def test_powers_keep_the_digits_that_are_claimed():
     """For a condition of a million and the fourth power."""
     errors = recorded("powers", "errors").query("b == 'generic' and j == 4")

@@ -573,6 +573,13 @@ def test_similar_pairs_keep_their_promise():
     truths = results["truths"].set_index(["records", "by"])
     precision = truths.precision.sort_index().loc["products", "found"].item()
     assert 0.45 < precision < 0.55  # half are true matches
+    curves = results["truths"].query("records == 'products'").sort_values("recall")
+    wanted = [0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.8]  # two fifths, and more than half
+    free, paid = (
+        np.interp(wanted, part.recall, part.precision)
+        for part in (curves[curves.by == by] for by in ("cosine", "similarity"))
+    )
+    assert ((free > paid) == (np.array(wanted) < 0.5)).all()
     shown = results["reached"].pivot_table("recall", ["method", "measure"], "share")
     found = shown.xs("found", level="measure").iloc[:, 0]  # from one per cent
     assert abs(found["cosine"] - found["pairs_above"]) < 0.15

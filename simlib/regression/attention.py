@@ -1,7 +1,7 @@
 r"""Regression with the attention kernel, the entrywise exponential of X X^T.
 
 .. math::
-    (G + \rho I) \, \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle} , \qquad
+    (G + \lambda I) \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle} , \qquad
     f(x) = \sum_i \alpha_i \, e^{\langle x, x_i \rangle}
 
 Equation :eq:`eq:attention-kernel` of the book, solved as a system with the Gaussian
@@ -53,7 +53,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     ridge : float, default=1.0
-        The ridge, rho above; it is ``alpha`` in scikit-learn. 0 is allowed, and then
+        The ridge lambda; it is ``alpha`` in scikit-learn. 0 is allowed, and then
         a kernel matrix that is singular to rounding is refused.
     preconditioner : "rpcholesky", "nystroem", transformer or None
         How to approximate the Gaussian kernel matrix by a factor: some of its columns,
@@ -72,7 +72,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     dual_coef_ : array of shape (n,) or (n, k)
         alpha. Numbers below 1e-308 are 0, as they are for rows longer than 27.
     gaussian_coef_ : array of shape (n,) or (n, k)
-        gamma, for f(x) as ``exp((|x|^2 - c) / 2)`` times the sum of the gamma_i
+        beta, for f(x) as ``exp((|x|^2 - c) / 2)`` times the sum of the beta_i
         ``exp(-|x - x_i|^2 / 2)``, where c is the smallest squared norm of a row in
         `fit`. It is what `predict` takes, whatever the lengths of rows.
     X_fit_ : array of shape (n, d)

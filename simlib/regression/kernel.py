@@ -4,13 +4,13 @@ r"""The Gaussian kernel inside exp(X X^T), and conjugate gradients with it.
     G_{ij} = e^{\langle x_i, x_j \rangle} , \quad G = D K D , \quad
     K_{ij} = e^{-\|x_i - x_j\|^2 / 2} , \quad D = \operatorname{diag} e^{\|x_i\|^2 / 2}
     \qquad
-    (G + \rho I) \alpha = y \iff (K + \rho D^{-2}) \, D \alpha = D^{-1} y
+    (G + \lambda I) \alpha = y \iff (K + \lambda D^{-2}) \, D \alpha = D^{-1} y
 
 Equation :eq:`eq:attention-scaled` of the book. The preconditioner, equation
 :eq:`eq:kernel-preconditioner`, is
 
 .. math::
-    M = F F^\top + \mu I + \rho D^{-2} ,
+    P = F F^\top + \mu I + \lambda D^{-2} ,
 
 with a thin F, :math:`F F^\top \approx K`; mu is the mean of the diagonal of K that
 :math:`F F^\top` misses.
@@ -133,12 +133,12 @@ def factor(
 
 
 def shifted_inverse(F: np.ndarray, ridge: np.ndarray) -> Linear:
-    r"""Return the inverse of M by the inversion lemma, for the ridge of each row.
+    r"""Return the inverse of P by the inversion lemma, for the ridge of each row.
 
-    With the diagonal matrix :math:`S = \mu I + \rho D^{-2}` and :math:`W = S^{-1/2} F`,
+    With the diagonal :math:`S = \mu I + \lambda D^{-2}` and :math:`W = S^{-1/2} F`,
 
     .. math::
-        M^{-1} = S^{-1/2} \bigl( I - W (I + W^\top W)^{-1} W^\top \bigr) S^{-1/2} .
+        P^{-1} = S^{-1/2} \bigl( I - W (I + W^\top W)^{-1} W^\top \bigr) S^{-1/2} .
 
     mu is at least 1000 n rounding units: no jitter is needed for dependent columns.
     """

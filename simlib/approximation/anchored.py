@@ -30,7 +30,11 @@ from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix, check_similarity
+from simlib.similarity.views import (
+    MappedSimilarity,
+    SimilarityMatrix,
+    check_similarity,
+)
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
 
@@ -139,7 +143,10 @@ def anchored(
             f = calibration_of(plan, plan.read(cheap), read, sim)
         calibrated, base = cheap.map(f), None
         if base_rank is not None:
-            base = tikhonov(calibrated.blank(), base_rank, rng=rng)
+            # Factors for float64 are so large that rounding to float32 drowns them.
+            coarser = min(sim.dtype, cheap.dtype)
+            compressed = MappedSimilarity(cheap, f, coarser)
+            base = tikhonov(compressed.blank(), base_rank, rng=rng)
         guess = plan.read(calibrated) if base is None else _read(base, plan)
     except SimilarityError as error:
         raise SimilarityError(f"The cheap similarity failed. {error}") from error

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simlib import _scale
-from simlib._checks import one_of, shaped, whole_number
+from simlib._checks import numbers, one_of, same_length, shaped, whole_number
 from simlib._typing import Indices, Seed
 from simlib.approximation.calibration import Interpolation, calibration_of
 from simlib.approximation.companion import CheapPart, as_companion
@@ -263,8 +263,10 @@ class Anchored(LowRank):
                 "New items need their cheap similarities to `base_landmarks` too: pass "
                 "extend(columns, cheap_columns)."
             )
-        columns = np.atleast_2d(columns)
-        calibrated = self.calibration(np.atleast_2d(cheap_columns))
+        columns = np.atleast_2d(numbers(columns, "columns"))
+        cheap_columns = np.atleast_2d(numbers(cheap_columns, "cheap_columns"))
+        same_length(columns, cheap_columns, "columns and cheap_columns")
+        calibrated = self.calibration(cheap_columns)
         n_cheap = self.base_landmarks.size
         n_dear = self.left.shape[1] - n_cheap
         sides = 1 if self.symmetric or columns.shape[1] == n_dear else 2

@@ -347,6 +347,10 @@ def test_refusals_of_questions(rank_one):
         rank_one @ np.ones(3)
     with pytest.raises(ValueError, match="must be as long; got 2 and 1"):
         rank_one.entries([0, 1], [0])
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    for ask in (rank_one.extend, lambda y: rank_one.solve(y, 1)):
+        with pytest.raises(ValueError, match="some are masked"):
+            ask(masked)
     for sparse in ([[1.0]], [[1.0], [2.0]]):
         with pytest.raises(ValueError, match=r"sparse one: toarray\(\) it"):
             rank_one.extend(scipy.sparse.csr_array(sparse))

@@ -280,8 +280,8 @@ class LowRank(Embedded, Saved, LinearOperator):
         ----------
         k : int, optional
             At most the rank without a residual, at most n - 1 with one, or n up to 64.
-            None means the rank. Another k, a matrix that is not symmetric, and
-            eigenvalues beyond float32 are a ValueError.
+            None means the rank. Another k, a matrix that is not symmetric or holds
+            NaN, and eigenvalues beyond float32 are a ValueError.
 
         Returns
         -------

@@ -95,6 +95,8 @@ def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
     """Return a dense array of finite numbers, real ones unless `kinds` has a c."""
     if scipy.sparse.issparse(values):
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must be real and finite numbers; some are masked.")
     values = np.asarray(values)
     if values.dtype.kind == "O":
         with suppress(TypeError, ValueError, OverflowError):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simlib import _scale
-from simlib._checks import one_of, shaped, whole_number
+from simlib._checks import numbers, one_of, same_length, shaped, whole_number
 from simlib._typing import Indices, Seed
 from simlib.approximation.calibration import Interpolation, calibration_of
 from simlib.approximation.companion import CheapPart, as_companion
@@ -30,7 +30,11 @@ from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix, check_similarity
+from simlib.similarity.views import (
+    MappedSimilarity,
+    SimilarityMatrix,
+    check_similarity,
+)
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
 
@@ -139,7 +143,10 @@ def anchored(
             f = calibration_of(plan, plan.read(cheap), read, sim)
         calibrated, base = cheap.map(f), None
         if base_rank is not None:
-            base = tikhonov(calibrated.blank(), base_rank, rng=rng)
+            # Factors for float64 are so large that rounding to float32 drowns them.
+            coarser = min(sim.dtype, cheap.dtype)
+            compressed = MappedSimilarity(cheap, f, coarser)
+            base = tikhonov(compressed.blank(), base_rank, rng=rng)
         guess = plan.read(calibrated) if base is None else _read(base, plan)
     except SimilarityError as error:
         raise SimilarityError(f"The cheap similarity failed. {error}") from error
@@ -256,8 +263,10 @@ class Anchored(LowRank):
                 "New items need their cheap similarities to `base_landmarks` too: pass "
                 "extend(columns, cheap_columns)."
             )
-        columns = np.atleast_2d(columns)
-        calibrated = self.calibration(np.atleast_2d(cheap_columns))
+        columns = np.atleast_2d(numbers(columns, "columns"))
+        cheap_columns = np.atleast_2d(numbers(cheap_columns, "cheap_columns"))
+        same_length(columns, cheap_columns, "columns and cheap_columns")
+        calibrated = self.calibration(cheap_columns)
         n_cheap = self.base_landmarks.size
         n_dear = self.left.shape[1] - n_cheap
         sides = 1 if self.symmetric or columns.shape[1] == n_dear else 2

@@ -41,8 +41,8 @@ def relative_error(
     Raises
     ------
     ValueError, TypeError
-        The shapes differ, or K is zero, sparse, or not of finite real numbers; the
-        approximation is no LowRank.
+        The shapes differ, or K is zero, sparse, masked, or not of finite real numbers;
+        the approximation is no LowRank.
 
     Examples
     --------
@@ -57,6 +57,8 @@ def relative_error(
     K = np.asanyarray(K)
     if K.dtype.kind not in "fiub":
         raise ValueError(f"The matrix must be real; got dtype {K.dtype}.")
+    if np.ma.is_masked(K):
+        raise ValueError("The matrix has masked entries; give numbers for them.")
     check_approximation(approximation, K.shape, "matrix")
     missed = total = 0.0
     step = max(1, COMPARED // K.shape[1])

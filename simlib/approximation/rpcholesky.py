@@ -19,7 +19,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike
 
 from simlib import _scale
-from simlib._checks import finite, symmetric, whole_number
+from simlib._checks import finite, numbers, symmetric, whole_number
 from simlib._typing import Indices, Seed
 from simlib.approximation.plan import Plan, Sides, drawn, nominal
 from simlib.lowrank import LowRank
@@ -132,7 +132,8 @@ class _Factored(LowRank):
     """F F^T, where the rows of F at the landmarks are the triangle L."""
 
     def extend(self, columns: ArrayLike) -> np.ndarray:
-        columns, L = np.atleast_2d(columns), self.left[self.landmarks]
+        columns = np.atleast_2d(numbers(columns, "columns"))
+        L = self.left[self.landmarks]
         sides = 1 if self.symmetric else 2  # another core: to the landmarks, and from
         if columns.shape[1] == sides * self.rank:
             parts = np.split(columns, sides, axis=1)

@@ -15,6 +15,7 @@ import scipy.sparse
 import scipy.special
 import scipy.stats
 
+from simlib._scale import unit
 from simlib.lowrank import LowRank
 from simlib.lowrank.tall import dense, triangle
 from simlib.similarity.views import SimilarityMatrix
@@ -171,7 +172,7 @@ def _lengths(approximation: LowRank) -> list[np.ndarray]:
     lengths = []
     for K in (approximation, approximation.T):
         left, right = dense(K.left).astype(float), dense(K.right).astype(float)
-        half = left @ (K.core @ triangle(right).T)
+        half, _ = unit(left @ (K.core @ triangle(right).T))
         length = np.linalg.norm(half, axis=1)
         lengths.append(length / (length.max() or 1))
     return lengths

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator
 
-from simlib._checks import numbers, square
+from simlib._checks import numbers, shaped, square
 from simlib.lowrank.tall import dense, largest_first, row_blocks, symmetric_part
 
 __all__ = ["Embedded"]
@@ -136,6 +136,7 @@ class Embedded:
             of `optimal`), or as in `embedding`.
         """
         columns = np.atleast_2d(numbers(columns, "columns"))
+        shaped(columns, ("m", "l"), "columns")
         if not self.symmetric and columns.shape[1] == self.core.shape[0]:
             self._refuse_operator("take in rows", "which makes factors of the residual")
             return columns @ self.core

@@ -75,8 +75,8 @@ class LowRank(Embedded, Saved, LinearOperator):
     Raises
     ------
     ValueError
-        The shapes do not chain, a part is complex, `core` has NaN or infinities, or
-        `core` or `residual` is not symmetric although `right` is None.
+        The shapes do not chain, a part is complex or masked, `core` or `residual` has
+        NaN or infinities, or is not symmetric although `right` is None.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class LowRank(Embedded, Saved, LinearOperator):
         calls: int | None = None,
         method: str | None = None,
     ):
-        self.left, self.core = _part(left), _part(np.asarray(core))
+        self.left, self.core = _part(left), _core(core)
         self._right = self.left if right is left else None
         if right is not None and right is not left:
             self._right = _part(right)
@@ -146,6 +146,8 @@ class LowRank(Embedded, Saved, LinearOperator):
                 raise ValueError(
                     f"The residual has shape {residual.shape}, the matrix {n, m}."
                 )
+            if scipy.sparse.issparse(residual) and not np.isfinite(residual.data).all():
+                raise ValueError("The residual has entries that are NaN or infinite.")
         for name, part in (("core", self.core), ("residual", residual)):
             if self.symmetric and part is not None and not is_symmetric(part):
                 raise ValueError(
@@ -278,8 +280,8 @@ class LowRank(Embedded, Saved, LinearOperator):
         ----------
         k : int, optional
             At most the rank without a residual, at most n - 1 with one, or n up to 64.
-            None means the rank. Another k, a matrix that is not symmetric, and
-            eigenvalues beyond float32 are a ValueError.
+            None means the rank. Another k, a matrix that is not symmetric or holds
+            NaN, and eigenvalues beyond float32 are a ValueError.
 
         Returns
         -------
@@ -297,19 +299,18 @@ class LowRank(Embedded, Saved, LinearOperator):
         n, small = self.shape[0], self.shape[0] <= SMALL
         most = min(self.left.shape) if self.residual is None else n - (not small)
         k = min(self.rank, most) if k is None else whole_number(k, "k")
-        if not 1 <= k <= most:
+        if not (least := min(1, most)) <= k <= most:
             raise ValueError(
-                f"k must be between 1 and {most}; got {k}. "
+                f"k must be between {least} and {most}; got {k}. "
                 "numpy.linalg.eigh(K.toarray()) finds all."
             )
         if self.residual is None:
             Q, R = qr(self.left, float)
-            values, vectors = np.linalg.eigh(symmetric_part(R @ self.core @ R.T))
+            values, vectors = _eigh(R @ self.core @ R.T)
         elif small:
-            values, vectors = np.linalg.eigh(symmetric_part(self.toarray()))
+            values, vectors = _eigh(self.toarray())
         else:
-            start = np.random.default_rng(0).standard_normal(n)
-            values, vectors = eigsh(self, k=k, which="LM", v0=start.astype(self.dtype))
+            values, vectors = _eigsh(self, k)
         values, vectors = largest_first(values, vectors, k)
         if self.residual is None:
             vectors = assembled(Q(vectors), (n, k), self.dtype)
@@ -384,7 +385,7 @@ class LowRank(Embedded, Saved, LinearOperator):
         >>> K.with_core([[5.0]]).trace()
         25.0
         """
-        W, right = _part(np.asarray(core)), self._right
+        W, right = _core(core), self._right
         if right is None and W.shape == self.core.shape and not is_symmetric(W):
             right = self.left
         changed = {"core": W, "right": right, "calls": None}
@@ -464,6 +465,42 @@ def _part(part: Any) -> Any:
         part = part.copy()
         part.sum_duplicates()
     return read_only(part)
+
+
+def _core(core: Any) -> np.ndarray:
+    """Return a core, of any kind of matrix, as a part that is an array."""
+    return read_only(dense(_part(core)))
+
+
+def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all eigenvalues and eigenvectors of what is symmetric but for rounding."""
+    return np.linalg.eigh(symmetric_part(_of_numbers(A)))
+
+
+def _eigsh(K: LowRank, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return k eigenvalues, the largest, and vectors, from products with vectors.
+
+    ARPACK takes eigenvalues far below one for zero: it is given K over a power of two.
+    """
+    n = K.shape[0]
+    start = np.random.default_rng(0).standard_normal(n).astype(K.dtype)
+    product = _of_numbers(K @ start)
+    if not product.any():  # of a matrix of zeros, which ARPACK refuses
+        return np.zeros(k), np.eye(n, k, dtype=K.dtype)
+    e = exponent_of(product)
+    unit = LinearOperator(K.shape, lambda x: np.ldexp(K @ x, -e), dtype=K.dtype)
+    values, vectors = eigsh(unit, k=k, which="LM", v0=start)
+    return np.ldexp(values.astype(float), e), vectors
+
+
+def _of_numbers(made: np.ndarray) -> np.ndarray:
+    """Refuse what was made of the parts of a matrix, if it is none of numbers."""
+    if not np.isfinite(made).all():
+        raise ValueError(
+            "A factor holds NaN or an infinity, or they are so large that their "
+            "products overflow; multiply the matrix by a power of two then."
+        )
+    return made
 
 
 def _fitting(values: np.ndarray, dtype: np.dtype, what: str) -> np.ndarray:

@@ -118,6 +118,6 @@ def check_budget(needed: int, budget: Any) -> None:
             f"This request needs {needed} evaluations, and of the limit of "
             f"{budget.limit} only {budget.remaining} are left{failed}. "
             "Nothing was evaluated and everything known is kept: raise `limit` on "
-            "this Similarity, or ask for fewer landmarks (simlib.largest tells how "
-            "many a budget allows)."
+            "this Similarity, or ask for fewer pairs; of fewer landmarks "
+            "simlib.largest tells how many a budget allows."
         )

@@ -327,12 +327,21 @@ class Adapted(View):
 class MappedSimilarity(View):
     """The elementwise view that `SimilarityMatrix.map` returns."""
 
-    def __init__(self, base: Source, function: Callable[[np.ndarray], np.ndarray]):
+    def __init__(
+        self,
+        base: Source,
+        function: Callable[[np.ndarray], np.ndarray],
+        dtype: np.dtype | None = None,
+    ):
         super().__init__(base)
-        self.function = function
+        self.function, self._dtype = function, dtype
 
     def on(self, base: Source) -> View:
-        return MappedSimilarity(base, self.function)
+        return MappedSimilarity(base, self.function, self._dtype)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.base.dtype if self._dtype is None else self._dtype
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         return list(map(self._apply, super().read(*blocks, pairs=pairs)))

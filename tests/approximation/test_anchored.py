@@ -411,6 +411,26 @@ def test_float32_stays_float32(base_rank):
     np.testing.assert_allclose(single.toarray(), double.toarray(), atol=1e-3)
 
 
+def test_factors_in_single_precision_of_a_companion_in_double():
+    """Made for float64 they were so large that float32 left three times the norm."""
+    x = np.random.default_rng(0).standard_normal((300, 3))
+    G = np.exp(-cdist(x, x, "sqeuclidean") / 4)
+    sim = Similarity.from_matrix(G.astype(np.float32))
+    answers = [
+        anchored(
+            sim,
+            10,
+            Similarity.from_matrix(G.astype(dtype)),
+            base_rank=100,
+            calibration=None,
+            rng=0,
+        )
+        for dtype in (np.float32, np.float64)
+    ]
+    assert relative_error(G, answers[1]) < 0.01
+    np.testing.assert_array_equal(answers[1].toarray(), answers[0].toarray())
+
+
 def test_a_companion_that_gives_no_number():
     K = levels(20)
 
@@ -614,6 +634,11 @@ def test_new_items_take_each_of_the_two_widths():
     ]:
         with pytest.raises(ValueError, match=message):
             answer.extend(*(np.ones((3, width)) for width in widths))
+    with pytest.raises(ValueError, match="as long; got 1 and 2"):
+        answer.extend(np.ones((1, 10)), np.ones((2, 20)))
+    for bad in (scipy.sparse.csr_array((1, 20)), np.full((1, 20), 1j)):
+        with pytest.raises(ValueError, match=r"^cheap_columns must be"):
+            answer.extend(np.ones((1, 10)), bad)
     skew = K + np.random.default_rng(2).standard_normal(K.shape)
     answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
     with pytest.raises(ValueError, match=r"\(m, 30\); got \(3, 15\)"):

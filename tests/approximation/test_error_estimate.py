@@ -390,6 +390,16 @@ def test_the_unit_of_similarity_does_not_matter(scale, known):
     assert other == pytest.approx(one, rel=1e-6)
 
 
+@pytest.mark.parametrize("power", [-1000, 1000])
+def test_the_unit_of_two_collections_does_not_matter(power):
+    K, answers = cross_encoder_like(200, rng=0)[:, :120], []
+    for factor in (1.0, 2.0**power):
+        sim = Similarity.from_matrix(factor * K)
+        approximation = METHODS["sicur"].function(sim, 10, rng=0)
+        answers.append(estimate_error(sim, approximation, 2e3, rng=1))
+    assert answers[1] == pytest.approx(answers[0], rel=1e-6)
+
+
 def test_few_pairs_make_a_wide_interval():
     """Of thirty pairs the largest residuals decide: no more misses than promised."""
     misses = 0

@@ -3,6 +3,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -308,3 +309,5 @@ def test_another_core_embeds_new_items_too():
         other.extend(K[:, :3])
     with pytest.raises(ValueError, match=r"columns must be .*finite"):
         answer.extend([[1.0, np.nan]])
+    with pytest.raises(ValueError, match=r"toarray\(\) it"):
+        answer.extend(scipy.sparse.csr_array([[1.0, 0.0]]))

@@ -161,6 +161,45 @@ def test_eigenvectors_that_sum_to_zero_are_found():
     assert_allclose(K.eigh(1)[0], [20])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("power", [-100, -40, 0, 100])
+def test_eigenvalues_with_a_residual_have_no_scale(power, dtype):
+    """In single precision those of 1e-12 and less were other ones, silently."""
+    E = scipy.sparse.diags_array(np.ldexp(np.arange(100.0, 0, -1), power))
+    K = LowRank(np.zeros((100, 1), dtype), [[0.0]], residual=E.astype(dtype))
+    values, vectors = K.eigh(9)
+    assert_allclose(np.ldexp(values, -power), np.arange(100, 91, -1), rtol=1e-5)
+    assert_allclose(abs(vectors), np.eye(100, 9), atol=1e-3)
+    assert values.dtype == vectors.dtype == K.dtype
+
+
+def test_eigenvalues_of_nothing():
+    none = LowRank(np.zeros((3, 0)), np.zeros((0, 0)))
+    assert [part.shape for part in none.eigh()] == [(0,), (3, 0)]
+    zeros = LowRank(
+        np.zeros((80, 2)), np.eye(2), residual=scipy.sparse.csr_array((80, 80))
+    )
+    values, vectors = zeros.eigh(3)
+    assert_array_equal(values, [0, 0, 0])
+    assert_array_equal(vectors.T @ vectors, np.eye(3))
+
+
+@pytest.mark.parametrize(("n", "residual"), [(3, False), (3, True), (80, True)])
+def test_eigenvalues_of_what_is_no_number(n, residual):
+    left = np.ones((n, 1))
+    left[-1] = np.nan
+    E = scipy.sparse.eye_array(n) if residual else None
+    with pytest.raises(ValueError, match="A factor holds NaN"):
+        LowRank(left, [[1.0]], residual=E).eigh(1)
+
+
+def test_a_sparse_core_is_an_array(rank_one):
+    core = scipy.sparse.csr_array([[3.0]])
+    for K in (LowRank(rank_one.left, core), rank_one.with_core(core)):
+        assert isinstance(K.core, np.ndarray)
+        assert_array_equal(K.toarray(), rank_one.toarray())
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     n=st.integers(1, 6),
@@ -276,6 +315,8 @@ UPPER = scipy.sparse.csr_array(np.triu(np.ones((4, 4))))
         ((THIN, ONE), 1j * scipy.sparse.eye_array(4), "complex"),
         ((THIN, np.diag([1, np.nan])), None, "NaN or infinite"),
         ((np.ma.masked_array(THIN, mask=THIN), ONE), None, "masked"),
+        ((THIN, np.ma.masked_array(ONE, mask=ONE)), None, "masked"),
+        ((THIN, ONE), np.nan * scipy.sparse.eye_array(4), "residual.*NaN or infinite"),
     ],
 )
 def test_refusals_at_birth(parts, residual, message):
@@ -300,10 +341,16 @@ def test_refusals_of_questions(rank_one):
         large.eigh(65)
     with pytest.raises(ValueError, match="to 1 landmarks; got 2"):
         rank_one.extend([[1.0, 2.0]])
+    with pytest.raises(ValueError, match=r"shape \(m, l\); got \(1, 1, 1\)"):
+        rank_one.extend([[[1.0]]])
     with pytest.raises(ValueError, match=r"(?i)dimension mismatch"):
         rank_one @ np.ones(3)
     with pytest.raises(ValueError, match="must be as long; got 2 and 1"):
         rank_one.entries([0, 1], [0])
+    masked = np.ma.masked_array([1.0, 2.0], [True, False])
+    for ask in (rank_one.extend, lambda y: rank_one.solve(y, 1)):
+        with pytest.raises(ValueError, match="some are masked"):
+            ask(masked)
     for sparse in ([[1.0]], [[1.0], [2.0]]):
         with pytest.raises(ValueError, match=r"sparse one: toarray\(\) it"):
             rank_one.extend(scipy.sparse.csr_array(sparse))

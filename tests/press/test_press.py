@@ -541,6 +541,16 @@ def test_an_environment_within_the_root_is_no_source(tmp_path, prefix, read):
     assert noted == read
 
 
+def test_a_source_reached_through_a_link_counts(tmp_path):
+    """As where the path of Python goes through a home that is a link."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/a.py").write_text("def f():\n    return 1\n")
+    (tmp_path / "link").symlink_to("root")
+    code = "trace('root', 'log/log', 'data')\nsys.path.insert(0, 'link')\n"
+    _, noted = traced(tmp_path, f"{code}import a\n\na.f()")
+    assert noted == ["a.py", "a.py", "a.py"]  # read, imported, run
+
+
 def test_a_kernel_starts_without_personal_settings(tiny, tmp_path, monkeypatch):
     """A backend of one's own would swallow figures, a kernel of one's own run them."""
     for name in PERSONAL:

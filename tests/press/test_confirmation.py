@@ -472,6 +472,24 @@ def test_results_and_columns_are_compared_by_name(monkeypatch):
     assert compare({"e": then}, {"e": now}) == (1, 0.0, ["e.error.0: 0.5 -> 0.25"])
 
 
+def test_a_record_without_its_probe_is_not_confirmed(book, capsys):
+    """As after a recording that was killed."""
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert confirmed(book).verdict == "confirmed"
+    path = book.results("alpha") / "probe.json"
+    path.unlink()
+    assert main(["--confirm"], book) == 1
+    told = (
+        "code changed: tiny/lower.py:double; probe changed: probe.json, which is gone"
+    )
+    assert f"not confirmed: {told}" in capsys.readouterr().out
+    for part in (path, path.with_name("confirmation.json")):
+        part.write_text('{"entries": {}}')
+        assert main(["--confirm"], book) == 1
+        assert f"{part} is no part of a record: it has no" in capsys.readouterr().err
+        part.unlink()
+
+
 def test_a_module_that_moves_is_confirmed(book):
     (book.root / "tiny/study.py").rename(book.root / "tiny/studies.py")
     edit(book.source("alpha"), "tiny.study", "tiny.studies")

@@ -4,8 +4,8 @@ A module is cut into *units*: the blocks of its functions, as `press.tracer` nam
 its values, which are the assignments, classes and compiled functions at its top, by
 name; and the rest, ``.``, which is what it does besides when it is imported. Values are
 also what is imported under a name x, ``<x``, which methods a class C has, ``C~``, and
-``def``: which names the module defines again, and what the heads of functions call. Of
-the modules that a chapter imports these decide its numbers:
+``def``: which names, Python's among them, the module defines again, and what the heads
+of functions call. Of the modules that a chapter imports these decide its numbers:
 
 * the blocks that ran;
 * the values whose names occur in a unit that decides, or in the chapter;
@@ -17,6 +17,7 @@ text, so that every Python finds the same.
 """
 
 import ast
+import builtins
 import hashlib
 import io
 import tokenize
@@ -37,6 +38,9 @@ _Place = tuple[int, int]  # the line, counted from one, and the byte in it
 _LISTS = {"__all__", "_MODULES"}  # of names and where they are; what ran is noted
 _UNPACKED = ast.Tuple | ast.List | ast.expr_context
 _HOUSE = {"simlib", "study"}  # between which what is defined may move
+_PYTHON = {
+    n for n, v in vars(builtins).items() if callable(v) and v.__module__ == "builtins"
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Unit:
     switch: bool = False  # whether that compares sizes, and no error is raised there
     is_value: bool = False
     sizes: frozenset[str] = frozenset()  # what it gives a number to, neither 0 nor 1
+    alone: str = ""  # the hash of an import's name alone, as older records hold it
 
 
 class Source:
@@ -57,7 +62,7 @@ class Source:
     def __init__(self, content: bytes, path: str = ""):
         text = decode_source(content)
         tree = ast.parse(text)
-        self._path, self._text = path, _Text(text, tree)
+        self.path, self._text = path, _Text(text, tree)
         self.units: dict[str, Unit] = {}
         self.imports = {
             alias.asname or alias.name: (_origin(node, path), alias.name)
@@ -77,6 +82,7 @@ class Source:
             if not {*"./<"} & {*name}
             if f"<{name}" in values or (name in functions and "~" in name)
         )
+        again += sorted(n for n in functions | {*values} if n.lstrip("<") in _PYTHON)
         called = self._value(heads)
         values["def"] = replace(called, hash=_hash(f"{again} {called.hash}"))
         values["."] = replace(rest, names=rest.names | {"def"})
@@ -122,13 +128,16 @@ class Source:
                 if len(names) < len(targeted):
                     return False
             case ast.Import() | ast.ImportFrom():
-                for given, meant in _imported(node, self._path):
-                    values[f"<{given}"] = Unit(_hash(meant), is_value=True)
+                for given, meant, alone in _imported(node, self.path):
+                    unit = Unit(_hash(meant), is_value=True, alone=_hash(alone))
+                    values[f"<{given}"] = unit
                 return True
             case ast.If(test=ast.Name(id="TYPE_CHECKING"), orelse=[]):
                 return True
             case ast.Expr(value=ast.Constant()):
                 return True
+        if self.units.keys() & {*names}:  # a function that is replaced
+            return False
         for name in {*names} - _LISTS:
             unit, old = self._value([node]), values.get(name)
             if old:  # assigned again
@@ -136,6 +145,11 @@ class Source:
                 unit = replace(unit, hash=both, names=old.names | unit.names)
             values[name] = unit
         return bool(names)
+
+    def has(self, name: str, hash: str) -> bool:
+        """Tell whether a unit has a hash, as this or an older record holds it."""
+        unit = self.units.get(name)
+        return unit is not None and hash in (unit.hash, unit.alone)
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -147,7 +161,7 @@ class Cells(Source):
     """The blocks of a chapter's cells, each named by its hash, as it has no place."""
 
     def __init__(self, cells: Iterable[str]):
-        self.units, self.noted = {}, {}
+        self.path, self.units, self.noted, self.imports = "", {}, {}, {}
         for cell in cells:
             code = cell_code(cell) or ""
             tree = ast.parse(code)
@@ -312,16 +326,19 @@ def _origin(node: ast.ImportFrom, path: str) -> str:
 
 
 def _imported(node: ast.Import | ast.ImportFrom, path: str) -> Iterator[list[str]]:
-    """Yield the names that a statement gives, and what of: in the package, by name."""
+    """Yield the names that a statement gives, what they mean, and its name if near."""
     module = getattr(node, "module", None) or ""
     top = module.partition(".")[0]
     near = getattr(node, "level", 0) or top in _HOUSE or top in path.split("/")
     for alias in node.names:
         given = alias.asname or alias.name
         if isinstance(node, ast.Import):
-            yield [given.partition(".")[0], alias.name if alias.asname else ""]
+            meant = alias.name if alias.asname else ""
+            yield [given.partition(".")[0], meant, meant]
+        elif near:
+            yield [given, f"{_origin(node, path)}:{alias.name}", alias.name]
         else:
-            yield [given, alias.name if near else f"{module}.{alias.name}"]
+            yield [given, *2 * [f"{module}.{alias.name}"]]
 
 
 class _Text:

@@ -9,7 +9,7 @@ of the code that made the record. The record is then *confirmed*, or its values 
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import nbformat
@@ -24,6 +24,8 @@ from .results import Entries, collect, leaves, read_part, write_part
 RTOL = 1e-6  # up to which two values are the same, unless a chapter says more
 ATOL = 1e-12  # what is smaller is rounding
 _SHOWN = 8  # of the names in a message
+_INPUTS = [part.name for part in fields(Inputs)]  # that each part of a record has
+_OUTCOME = ["key", "moved", "unreached", "commit", "values", "deviation", "seconds"]
 _GONE = Unit("")
 
 
@@ -78,7 +80,8 @@ def status(
         job = Job(repository, chapter, profile)
         changed = job.changes(job.notebook, checkout)
         seconds = (stored_metadata(job.notebook) or {}).get("seconds")
-        made = read_part(repository.results(chapter), "provenance.json")
+        needed = ["commit", "executed", *_INPUTS]
+        made = read_part(repository.results(chapter), "provenance.json", needed)
         record = standing(checkout, chapter, made) if made else None
         found.append(Status(chapter, changed, seconds, record, made))
     return found
@@ -97,7 +100,7 @@ def confirm(
         row.chapter
         for row in before
         if row.record and row.record.verdict not in ("fresh", "data missing")
-        if not {"data", "parameters"} & row.record.changed.keys()
+        if not {"data", "parameters", "probe"} & row.record.changed.keys()
     ]
     failed: dict[str, Failure] = {}
     try:
@@ -138,15 +141,16 @@ def standing(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Standing
         del changed["versions"]
     if not changed:
         return Standing("fresh")
-    found = read_part(folder, "confirmation.json")
-    if found and found["key"] == _key(now) and "data" not in changed:
+    probe = read_part(folder, "probe.json", ["entries", *_INPUTS])
+    changed |= {} if probe else {"probe": ["probe.json, which is gone"]}
+    found = read_part(folder, "confirmation.json", [*_OUTCOME, *_INPUTS])
+    if found and found["key"] == _key(now) and not {"data", "probe"} & changed.keys():
         quick = Inputs.read(found)
         job = Job(checkout.repository, chapter, "quick")
         since = changes(quick, checkout.inputs(chapter, job.parameters, quick))
         if not since.keys() & {"code", "parameters"}:
             return Standing(*_outcome(found), changed)
-    data = read_part(folder, "probe.json").get("data", ())
-    missing = any(checkout.data.get(name) is None for name in data)
+    missing = any(checkout.data.get(name) is None for name in probe.get("data", ()))
     verdict = "data missing" if missing else "not confirmed"
     return Standing(verdict, describe(changed), changed)
 

@@ -8,6 +8,7 @@ and the style of the press, changes no number.
 
 import json
 import platform
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -33,6 +34,7 @@ from .repository import Repository
 
 LOCK = "requirements.lock"
 Hashes = dict[str, str | None]  # by name, None for what is absent
+_SKIPPED = "skip-execution"  # a tag of nbclient
 _DISPLAYED = ("book/results/", "book/papers.yml", "book/claims/", "book/press/")
 
 
@@ -85,7 +87,12 @@ class Checkout:
         """Return the present hashes of units, which may have moved elsewhere."""
         now: dict[str, Any] = {}
         for path, units in like.items():
-            now[path] = {n: self._present(path, n, then) for n, then in units.items()}
+            now[path] = {
+                n: self._imported(path, n, then, like)
+                if n.startswith("<")
+                else self._present(path, n, then)
+                for n, then in units.items()
+            }
         return now
 
     def unit(self, path: str, name: str) -> Unit | None:
@@ -102,8 +109,44 @@ class Checkout:
         here, hash = self.source(path).hashes, then.removeprefix("-")
         if name in here:
             return then.removesuffix(hash) + here[name]
-        moved = any(source.hashes.get(name) == hash for source in self._sources)
+        top = re.split("[./~]", name)[0]
+        if place := self._defined(path, top):
+            source, given = place
+            moved = source.hashes.get(given + name.removeprefix(top)) == hash
+        else:
+            moved = any(source.hashes.get(name) == hash for source in self._sources)
         return then if moved else None
+
+    def _imported(self, path: str, name: str, then: str, like: Code) -> Any:
+        """Return the hash of an import, as noted if what it gives has only moved."""
+        here = self.source(path)
+        if here.has(name, then):
+            return then
+        if place := self._defined(path, name[1:]):
+            source, given = place
+            noted = [
+                (old, units[given]) for old, units in like.items() if given in units
+            ]
+            moved = not noted or any(
+                hash.removeprefix("-") == source.hashes[given]
+                and given not in self.source(old).units
+                for old, hash in noted
+            )
+        else:
+            gone = name not in here.units
+            moved = gone and any(source.has(name, then) for source in self._sources)
+        return then if moved else here.hashes.get(name)
+
+    def _defined(self, path: str, name: str) -> tuple[Source, str] | None:
+        """Return where in the house a name of a module is defined, and as what."""
+        source = self.source(path)
+        for _ in self._sources:
+            if name in source.units or name not in source.imports:
+                break
+            module, name = source.imports[name]
+            ends = (s for s in self._sources if f"/{s.path}".endswith(f"/{module}"))
+            source = next(ends, Cells(()))
+        return (source, name) if name in source.units else None
 
     @cached_property
     def _sources(self) -> list[Source]:
@@ -193,7 +236,7 @@ def chapter_hash(path: Path) -> str:
             code = sorted(parameters(notebook)) + [cell_hash(rest)] * bool(rest)
             cells.append([code, [DECLARED]])
         else:
-            cells.append([cell_hash(cell.source), []])
+            cells.append([cell_hash(cell.source), [*{_SKIPPED} & {*tags(cell)}]])
     return content_hash(json.dumps(cells).encode())
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -161,13 +161,15 @@ def read_results(book: Path, chapter: str) -> dict[str, Any]:
     return {"values": values | read_part(folder, "values.json"), "provenance": made}
 
 
-def read_part(folder: Path, name: str) -> dict[str, Any]:
+def read_part(folder: Path, name: str, needs: Iterable[str] = ()) -> dict[str, Any]:
     """Return one of the JSON files of a record; empty if there is none."""
     path = folder / name
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
             raise ValueError("it holds no dictionary")
+        if missing := [key for key in needs if key not in content]:
+            raise ValueError(f"it has no {', '.join(missing)}")
     except FileNotFoundError:
         return {}
     except ValueError as error:

@@ -26,6 +26,7 @@ import sys
 from _thread import get_ident
 from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
+from itertools import product
 from types import CodeType
 
 # What lies below a root without being its source: environments, and what was built.
@@ -174,8 +175,9 @@ class Log:
 
     def below(self, path: str) -> str:
         """Return a path as seen from the root, or nothing if it does not count."""
-        path, environment = os.path.abspath(path), os.path.join(sys.prefix, "")
-        for root in self.roots:
+        environment = os.path.join(sys.prefix, "")
+        paths = os.path.abspath(path), os.path.realpath(path)  # through another link
+        for path, root in product(paths, self.roots):
             if path.startswith(root) and not (
                 sys.prefix.startswith(root) and path.startswith(environment)
             ):

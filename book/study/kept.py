@@ -12,7 +12,8 @@ import textwrap
 import warnings
 from _thread import get_ident
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial, update_wrapper
+from contextlib import suppress
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -122,7 +123,8 @@ class Kept:
         except Exception as error:
             warnings.warn(f"a result is not kept: {error}", stacklevel=3)
         finally:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink()
         return result
 
     def _what_ran(self, run: list[tuple[str, str]]) -> dict[str, Any]:
@@ -144,9 +146,15 @@ class Kept:
 def _imported(root: Path) -> Iterator[str]:
     """Yield the modules below a root that are imported."""
     for module in [*sys.modules.values()]:
-        path = Path(getattr(module, "__file__", None) or "/")
+        path = _real(getattr(module, "__file__", None) or "/")
         if path.is_relative_to(root) and "site-packages" not in path.parts:
             yield path.relative_to(root).as_posix()
+
+
+@cache
+def _real(path: str) -> Path:
+    """Return a path without links, as that of the repository is."""
+    return Path(path).resolve()
 
 
 def _inner(function: Any) -> Any:

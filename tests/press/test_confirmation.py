@@ -10,7 +10,7 @@ import pytest
 
 from press import confirm, recorded, status
 from press.cli import main
-from press.code import Source
+from press.code import Source, content_hash, unpacked
 from press.confirmation import compare, unreached
 from press.inputs import Checkout
 from press.results import (
@@ -142,6 +142,50 @@ def test_a_function_that_moves_stales_nothing(book):
     assert standing(book).verdict == "fresh"
     (book.root / "tiny/lowest.py").write_text(moved.replace("2 * n", "n + n"))
     assert standing(book).changed == {"code": ["tiny/lower.py:double"]}
+
+
+OTHER = "WIDE = 3\n\n\ndef double(n):\n    return 3 * n\n"
+LOWER, WIDE = "from tiny.lower import double", "WIDE = 2\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        (LOWER, "from tiny.three import double", "double"),
+        (LOWER, "from tiny.same import double", "double"),  # and not moved there
+        (LOWER, "from tiny import three as double", "double"),
+        (LOWER, "from math import sqrt as double", "double"),
+        (LOWER, "def double(n):\n    return 3 * n", "double"),
+        (WIDE, "from tiny.three import WIDE\n", "WIDE"),
+        (WIDE, "from tiny.same import WIDE\n", None),
+    ],
+)
+def test_a_name_means_what_it_meant(book, old, new, name):
+    """Whatever else has that name."""
+    (book.root / "tiny/three.py").write_text(OTHER)
+    (book.root / "tiny/same.py").write_text(OTHER.replace("3", "2"))
+    edit(book.root / "tiny/study.py", old, new)
+    changed = {"code": [f"tiny/study.py:{name}"]} if name else {}
+    assert standing(book).changed == changed
+
+
+def test_older_records_know_an_import_by_its_name_alone(book):
+    path = book.results("alpha") / "provenance.json"
+    new = unpacked(read_part(path.parent, path.name)["code"])["tiny/study.py"]
+    edit(path, new["<double"], content_hash(b"double")[:12])
+    edit(book.root / "tiny/study.py", LOWER, LOWER.replace("tiny", "."))
+    assert standing(book).verdict == "fresh"
+    edit(book.root / "tiny/study.py", "import double", "import unread as double")
+    assert standing(book).changed == {"code": ["tiny/study.py:double"]}
+
+
+def test_a_function_moves_with_its_imports(book):
+    (book.root / "tiny/lower.py").rename(book.root / "tiny/lowest.py")
+    (book.root / "tiny/lower.py").write_text("")
+    edit(book.root / "tiny/study.py", "tiny.lower", "tiny.lowest")
+    assert standing(book).verdict == "fresh"
+    edit(book.root / "tiny/lowest.py", "2 * n", "n + n")
+    assert standing(book).verdict == "not confirmed"
 
 
 def test_what_is_confirmed_names_its_commit_and_changes_nothing_else(book, capsys):
@@ -426,6 +470,24 @@ def test_results_and_columns_are_compared_by_name(monkeypatch):
     frames = [pd.DataFrame({"error": [e], "seconds": [e]}) for e in (0.5, 0.25)]
     then, now = (entry(monkeypatch, "e", f, volatile=("seconds",)) for f in frames)
     assert compare({"e": then}, {"e": now}) == (1, 0.0, ["e.error.0: 0.5 -> 0.25"])
+
+
+def test_a_record_without_its_probe_is_not_confirmed(book, capsys):
+    """As after a recording that was killed."""
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert confirmed(book).verdict == "confirmed"
+    path = book.results("alpha") / "probe.json"
+    path.unlink()
+    assert main(["--confirm"], book) == 1
+    told = (
+        "code changed: tiny/lower.py:double; probe changed: probe.json, which is gone"
+    )
+    assert f"not confirmed: {told}" in capsys.readouterr().out
+    for part in (path, path.with_name("confirmation.json")):
+        part.write_text('{"entries": {}}')
+        assert main(["--confirm"], book) == 1
+        assert f"{part} is no part of a record: it has no" in capsys.readouterr().err
+        part.unlink()
 
 
 def test_a_module_that_moves_is_confirmed(book):

@@ -156,7 +156,7 @@ def differing(before, after):
         ('        "a",  # é\n', '        "a",\n', set()),
         ('["scaled"]', '["scaled", "Box"]', set()),
         ("import one", "import two", {"<uno"}),
-        (".other", ".elsewhere", set()),
+        (".other", ".elsewhere", {"<uno"}),
         ("# no comment", "# no comments", {"UNUSED"}),
         ("WIDE = 2000", "WIDE = 1000", {"WIDE"}),
         ('"imported"', '"imports"', {"."}),
@@ -170,6 +170,9 @@ def differing(before, after):
         ("def blocked", "def blocks", {"blocked", "blocks"}),
         ("def blocked", "@noted(2)\ndef blocked", {"blocked", "def"}),
         ("def blocked", "def uno", {"blocked", "uno", "def"}),
+        ("def blocked", "scaled = sorted\n\n\ndef blocked", {"."}),
+        ("def blocked", "len = id\n\n\ndef blocked", {"len", "def"}),
+        ("as uno", "as len", {"<uno", "<len", "def"}),
         ("    @prop", "    def fill(self): 1\n\n    @prop", {"Box.fill", "Box~"}),
     ],
 )
@@ -305,6 +308,12 @@ def test_what_makes_a_notebook_stale(pressed):
         ("book/alpha.md", "# A chapter", "# The first chapter", {}),
         ("book/alpha.md", "# how many", "# the number", {}),
         ("book/alpha.md", ":tags: []", ":tags: [hide-input]", {}),
+        (
+            "book/alpha.md",
+            ":tags: []",
+            ":tags: [skip-execution]",
+            {"alpha": {"code": ["book/alpha.md"]}},
+        ),
         ("tiny/lower.py", "Twice n.", "Two times n.", {}),
         ("tiny/lower.py", "2 * n", "2 * n  # twice", {}),
         ("tiny/lower.py", "return BASE", "return 3", {}),
@@ -539,6 +548,16 @@ def test_an_environment_within_the_root_is_no_source(tmp_path, prefix, read):
     code += "for name in ('a', 'env/b'):\n    open(name).close()"
     _, noted = traced(tmp_path, code, tmp_path / prefix)
     assert noted == read
+
+
+def test_a_source_reached_through_a_link_counts(tmp_path):
+    """As where the path of Python goes through a home that is a link."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/a.py").write_text("def f():\n    return 1\n")
+    (tmp_path / "link").symlink_to("root")
+    code = "trace('root', 'log/log', 'data')\nsys.path.insert(0, 'link')\n"
+    _, noted = traced(tmp_path, f"{code}import a\n\na.f()")
+    assert noted == ["a.py", "a.py", "a.py"]  # read, imported, run
 
 
 def test_a_kernel_starts_without_personal_settings(tiny, tmp_path, monkeypatch):

@@ -55,6 +55,7 @@ def test_a_figure_stands_once_in_the_papers(tiny):
     [
         ("<<<<<<< HEAD", "/provenance.json is no part of a record: Expecting value"),
         ("[]", "/provenance.json is no part of a record: it holds no dictionary"),
+        ("{}", "/provenance.json is no part of a record: it has no commit, executed, "),
     ],
 )
 def test_a_damaged_record_is_named(tiny, text, told, capsys):

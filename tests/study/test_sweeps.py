@@ -2,6 +2,7 @@
 
 import os
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 from press import press
 from study import Kept, sweep
+from study.kept import _imported
 from support.books import HEAD, PARAMETERS, cell, edit, new_book
 
 
@@ -284,3 +286,18 @@ def test_in_a_chapter_the_code_that_ran_decides(tmp_path):
     assert made() == 5
     edit(book.root / "requirements.lock", "2", "3")
     assert made() == 5
+
+
+def test_a_folder_that_is_a_file_loses_no_result(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.warns(UserWarning, match="a result is not kept: "):
+        assert Kept(lambda n: 2 * n, tmp_path / "file")(3) == 6
+
+
+def test_a_module_that_is_reached_through_a_link_is_imported(tmp_path, monkeypatch):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root/reached_by_link.py").write_text("")
+    (tmp_path / "link").symlink_to("root")
+    monkeypatch.syspath_prepend(tmp_path / "link")
+    import_module("reached_by_link")
+    assert [*_imported(tmp_path / "root")] == ["reached_by_link.py"]

@@ -29,7 +29,7 @@ __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leadin
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
 JUDGED = 500  # rows by which the ridge is chosen
 DIRECTIONS = 20  # of the companion
-OUTGROWN = 30  # bits above what came first, from which features are made anew
+OUTGROWN = 30  # bits from what came first, and after zeros, to make features anew
 WIDTH = 64  # directions of the companion in its own products
 SAMPLE = 2**16  # pairs that tell how the companion's products are scaled
 CACHED = 2**17  # candidates at a time: what is said of them stays in the cache
@@ -153,7 +153,7 @@ class PairPredictor(Predictor):
     def update(self) -> None:
         """Learn from all that is paid for."""
         paid = self.paid
-        if exponent(paid.nearness) > self._exponent + OUTGROWN:
+        if abs(exponent(paid.nearness) - self._exponent) > OUTGROWN:
             self._make_features()
         self.residuals = paid.matrix(self._residuals())
         A = self.learn(self.residuals, paid.numbers.data > self._learnt)

@@ -301,7 +301,7 @@ class TwoSided:
 
     def update(self, keys: np.ndarray, nearness: np.ndarray) -> None:
         """Learn from all that is paid for."""
-        if exponent(nearness) > self._exponent + OUTGROWN:
+        if abs(exponent(nearness) - self._exponent) > OUTGROWN:
             self._make_features(keys, nearness)
         (m, n), (i, j) = self.shape, np.divmod(keys, self.shape[1])
         left = self._residuals(nearness, self._codes_at(i, j))

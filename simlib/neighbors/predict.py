@@ -29,7 +29,7 @@ __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leadin
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
 JUDGED = 500  # rows by which the ridge is chosen
 DIRECTIONS = 20  # of the companion
-OUTGROWN = 30  # bits above what came first, from which features are made anew
+OUTGROWN = 30  # bits from what came first, and after zeros, to make features anew
 WIDTH = 64  # directions of the companion in its own products
 SAMPLE = 2**16  # pairs that tell how the companion's products are scaled
 CACHED = 2**17  # candidates at a time: what is said of them stays in the cache
@@ -153,7 +153,7 @@ class PairPredictor(Predictor):
     def update(self) -> None:
         """Learn from all that is paid for."""
         paid = self.paid
-        if exponent(paid.nearness) > self._exponent + OUTGROWN:
+        if abs(exponent(paid.nearness) - self._exponent) > OUTGROWN:
             self._make_features()
         self.residuals = paid.matrix(self._residuals())
         A = self.learn(self.residuals, paid.numbers.data > self._learnt)
@@ -184,10 +184,10 @@ class PairPredictor(Predictor):
         codes = self.codes_at(i, j) if codes is None else codes
         return self.entries(i, j[:, None], codes[:, None]).ravel()
 
-    def factors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return L and R with L R^T near predictions: a line in place of the table."""
+    def factors(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return L, R, c: L R^T + c is near predictions, a line in place of a table."""
         if self.companion is None:
-            return self._left, self._right
+            return self._left, self._right, self.constant
         if self._narrow is None:
             self._narrow = narrowed(self._Z, self._signs)
         left, right = self._narrow
@@ -195,9 +195,12 @@ class PairPredictor(Predictor):
         i, j = self.paid.i[some], self.paid.j[some]
         x = products(left, right, i, j[:, None]).ravel().astype(float)
         y = self.explained(self.codes[some])
-        x, y = x - x.mean(), y - y.mean()
-        left = np.float32(x @ y / (x @ x or 1.0)) * left
-        return np.hstack([self._left, left]), np.hstack([self._right, right])
+        means = x.mean(), y.mean()
+        x, y = x - means[0], y - means[1]
+        slope = np.float32(x @ y / (x @ x or 1.0))
+        left = np.hstack([self._left, slope * left])
+        right = np.hstack([self._right, right])
+        return left, right, float(means[1] - slope * means[0])
 
     def _plus_companion(self, predicted: np.ndarray, codes: np.ndarray) -> np.ndarray:
         if self.companion is not None:
@@ -274,7 +277,7 @@ class Listed:
         most = ALONE if predictor.companion is None else BACKWARD
         graph, known = paid.graph(most * paid.k), predictor.residuals
         graph, known = (graph.indptr, graph.indices), (known.indptr, known.indices)
-        w, (left, right) = self._columns.shape[1], predictor.factors()
+        w, (left, right, constant) = self._columns.shape[1], predictor.factors()
         low, unit = predictor.unit()
         others = self._rng.permutation(paid.n)[:w]
         for some in strips(paid.n, w, CACHED):
@@ -286,7 +289,7 @@ class Listed:
             drawn = self._draw(rows, columns, codes, others[best_of], known)
             met = products(left, right, rows, columns[:, self._met : self._drawn])
             lists = (columns, self._met, met, graph, known)
-            shared, new = loops.meet(rows, *lists, left, right, unit, low)
+            shared, new = loops.meet(rows, *lists, left, right, unit, low - constant)
             a, places = new.nonzero()
             found = predictor.codes_of(rows[a], columns[a, places, None])
             codes[a, places] = found[:, 0]

@@ -335,6 +335,33 @@ def test_any_scale_whatever_came_first(exponent, known):
         assert sum(len(part) for part in graphs[0].history) > 11
 
 
+def test_any_scale_after_zeros():
+    """Most similarities are zero, and all of the first ones may be."""
+    X = 4 * np.random.default_rng(1).standard_normal((60, 2))
+    K = np.maximum(1 - cdist(X, X), 0)
+    for seed in range(6):
+        graphs = [
+            nearest(Similarity.from_matrix(K * scale), 3, limit=300, rng=seed)
+            for scale in (1.0, 2.0**-400)
+        ]
+        np.testing.assert_array_equal(graphs[0].indices, graphs[1].indices)
+
+
+@pytest.mark.parametrize("companion", [True, False])
+def test_any_shift_of_distances(companion, monkeypatch):
+    """Shared neighbours count the same wherever the distances are, far from zero."""
+    monkeypatch.setattr(rounds, "DEARER", 0)
+    monkeypatch.setattr(rounds, "LEAST", 40)
+    X = points(300, 4)
+    D = np.round(cdist(X, X) * 2**10) / 2**10
+    cheap = Similarity(X[:, :3], cdist, batch="block") if companion else None
+    options = {"limit": 4500, "cheap": cheap, "distance": True, "rng": 0}
+    graph, shifted = (
+        nearest(Similarity.from_matrix(D + shift), 5, **options) for shift in (0, 512)
+    )
+    np.testing.assert_array_equal(graph.indices, shifted.indices)
+
+
 def test_the_smallest_limit_is_enough():
     D = cdist(points(100), points(100))
     for n in (4, 5, 6, 8):

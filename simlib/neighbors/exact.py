@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from simlib._scale import exponent
-from simlib.neighbors.cheap import strips
+from simlib.neighbors.cheap import asked, strips
 from simlib.neighbors.paid import Paid
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.views import SimilarityMatrix
@@ -58,7 +58,7 @@ def _lower_bounds(bound: SimilarityMatrix) -> tuple[np.ndarray, float, int]:
     n, largest, power = bound.n, 0.0, 0
     low = np.empty((n, n), np.float32)
     for rows in strips(n, n):
-        block = bound.blank().block(rows, np.arange(n))
+        block = asked(bound.blank().block, rows, np.arange(n))
         power = power if largest else exponent(block)
         block = np.ldexp(block, -power)
         largest = max(largest, float(block.max()))

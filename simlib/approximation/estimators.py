@@ -51,7 +51,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         items in one of the three forms that `batch` tells; "precomputed", for a matrix
         that exists; or a symmetric `Similarity` over all items, those to be transformed
         later included. X then are the numbers of items, and all clones, as those of a
-        grid search, share what it knows, but in other processes.
+        grid search, share what it knows; but other processes do not, as those of
+        ``GridSearchCV(n_jobs=2)``, each of which pays by itself: give `Similarity`
+        the `n_jobs`.
     method : str, default="tikhonov"
         The function that makes the approximation: a name in `METHODS`.
     n_landmarks : int, default=100

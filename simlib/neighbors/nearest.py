@@ -74,8 +74,8 @@ def nearest(
         collections.
     check : int, default=0
         Items whose whole rows are evaluated afterwards, to estimate the recall: n calls
-        for each, twice that of a symmetrized similarity, taken from `limit` beforehand.
-        Not with `exact`.
+        for each, twice that of a symmetrized similarity, taken from `limit` beforehand:
+        raise it by as much, or the answer is the worse for it. Not with `exact`.
     rng : int, Generator or None
         Source of randomness.
 

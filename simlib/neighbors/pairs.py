@@ -98,7 +98,10 @@ class SimilarPairs(NamedTuple):
         return isinstance(self.sim.extent, tuple)
 
     def to_frame(self) -> Any:
-        """Return a ``pandas.DataFrame``: i, j, and similarity or distance."""
+        """Return a ``pandas.DataFrame``: i, j, and similarity or distance.
+
+        i and j are places, as ``frame.iloc[i]`` takes them, whatever the index.
+        """
         try:
             from pandas import DataFrame  # type: ignore[import-untyped]
         except ImportError as error:

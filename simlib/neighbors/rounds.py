@@ -57,7 +57,10 @@ def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
     """Return a symmetric similarity of so many items at least, or raise."""
     sim = check_similarity(sim)
     symmetric(
-        sim, "This search", " Of two take nearest, or pairs_above, and not exact=True."
+        sim,
+        "This search",
+        " Of two take nearest, of all rows and `sim.informed()` where some come later, "
+        "or pairs_above, and not exact=True.",
     )
     if sim.n < least:
         raise ValueError("A single item has no neighbours.")
@@ -72,10 +75,10 @@ def warn_of_direction(
     own = own[~np.isnan(own)] * (-1 if distance else 1)
     top, low = own.max(initial=-inf), nearness.min(initial=inf)
     if own.size and top <= low < nearness.max(initial=-inf):
-        one, other = ("similarities", "out") if distance else ("distances", "in")
+        one, way = ("similarities", "leave out") if distance else ("distances", "pass")
         warnings.warn(
             f"No item is as near to itself as any two are: {abs(top):.3g} for an item "
-            f"with itself. If these are {one}, leave {other} distance=True.",
+            f"with itself. If these are {one}, {way} distance=True.",
             UserWarning,
             stacklevel=stacklevel,
         )

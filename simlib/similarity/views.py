@@ -214,7 +214,7 @@ class SimilarityMatrix(Source):
         return self
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError(
+        raise ValueError(
             "A similarity matrix is evaluated only where asked: use block, columns, "
             "rows or pairs; sim.columns(range(sim.shape[1])) evaluates all of it."
         )

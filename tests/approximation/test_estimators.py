@@ -10,7 +10,7 @@ from rapidfuzz.distance import Levenshtein
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -614,3 +614,16 @@ def test_a_fit_forgets_the_one_before():
     for name in ("feature_names_in_", "n_features_in_", "calibration_"):
         assert not hasattr(model, name)
     assert not hasattr(model, "base_components_")
+
+
+def test_a_grid_search_over_kernels_that_are_similarities():
+    """They are compared as objects, and share what the distance knows."""
+    x = np.random.default_rng(0).standard_normal(90)
+    distance = Similarity(x, lambda a, b: abs(a - b), diagonal=0.0)
+    kernels = [distance.map(lambda t, q=q: np.exp(-q * t)) for q in (0.01, 2.0)]
+    model = make_pipeline(SimilarityFeatures(n_landmarks=20, random_state=0), Ridge())
+    grid = {"similarityfeatures__kernel": kernels}
+    search = GridSearchCV(model, grid, cv=3).fit(range(90), np.sin(3 * x))
+    assert search.best_index_ == 1
+    assert list(search.cv_results_["param_similarityfeatures__kernel"]) == kernels
+    assert distance.calls == kernels[1].calls <= 90 * 89 / 2

@@ -82,7 +82,7 @@ def test_a_matrix_that_is_not_one():
     sim = Similarity(range(5), lambda x, y: x * y)
     for view in (sim, sim.map(np.exp), sim.symmetrized()):
         assert isinstance(view, SimilarityMatrix)
-        with pytest.raises(TypeError, match="evaluated only where asked: use block"):
+        with pytest.raises(ValueError, match="evaluated only where asked: use block"):
             np.asarray(view)
         with pytest.raises(TypeError, match=r"no \[i, j\]: ask .* by pairs\(i, j\)"):
             view[0, 1]

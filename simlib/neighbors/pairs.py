@@ -69,11 +69,11 @@ class SimilarPairs(NamedTuple):
     sim: SimilarityMatrix
 
     def __repr__(self) -> str:
-        promise = "reached" if self.reached else "not reached"
-        return (
-            f"SimilarPairs({len(self.i)} pairs, recall at least {self.recall:.3f} "
-            f"({promise}), calls={self.calls})"
-        )
+        reached = "reached" if self.reached else "not reached"
+        promise = f"recall at least {self.recall:.3f} ({reached})"
+        if self.reached and self.recall == 0:
+            promise = "without a promise"
+        return f"SimilarPairs({len(self.i)} pairs, {promise}, calls={self.calls})"
 
     def to_csr(self, mode: Mode = "distance") -> csr_matrix:
         """Return the pairs as a sparse matrix (n, n), each in both orders.

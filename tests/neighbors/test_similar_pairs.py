@@ -402,6 +402,8 @@ def test_results_are_told_in_a_line():
     sim = Similarity(np.arange(5.0), lambda x, y: abs(x - y))
     pairs = pairs_above(sim, 1.0, distance=True, rng=0)
     assert "4 pairs, recall at least 1.000 (reached), calls=10" in repr(pairs)
+    told = repr(pairs._replace(recall=0.0))
+    assert told == "SimilarPairs(4 pairs, without a promise, calls=10)"
     found = search(sim, [1.2, 3.4], 1, limit=5, distance=True, rng=0)
     assert "1 nearest of 2 items, calls=10, fit_calls=15" in repr(found)
     assert sim.calls == 25  # ten pairs, the diagonal, and ten with new items

@@ -14,7 +14,7 @@ from simlib._checks import finite, indices, numbers, shaped
 # Vertices are one by rounding that are no farther apart than so many units in the last
 # place of the largest coordinate, in float32 as most files have it, but not `FAR` of
 # the mean edge.
-ULPS, FAR = 16, 1e-3
+ULPS, FAR = 64, 1e-3
 
 
 def merge_vertices(
@@ -83,14 +83,11 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
     """
     points, triples = _as_mesh(vertices, faces)
     n, ends = len(points), (triples.ravel(), np.roll(triples, 1, axis=1).ravel())
-    tol, most = _rounding(points, ends)
+    tol = _rounding(points, ends)
     first, index = _places(points, tol)
     still = index[ends[0]] == index[ends[1]]
     joined = coo_array((still[still], [i[still] for i in ends]), shape=(n, n))
     if connected_components(joined, directed=False)[0] > first.size:
-        while 10 * tol <= most and _places(points, 10 * tol)[0].size < first.size:
-            tol = float(f"{10 * tol:.0e}")  # or copies farther apart would be left
-            first, _ = _places(points, tol)
         exact = first.size == _places(points)[0].size
         raise ValueError(
             f"{n} vertices are at {first.size} places"
@@ -115,15 +112,12 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
     return points, triples
 
 
-def _rounding(
-    points: np.ndarray, ends: tuple[np.ndarray, np.ndarray]
-) -> tuple[float, float]:
-    """Return how far apart, in one digit, rounding leaves one vertex, and at most."""
+def _rounding(points: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> float:
+    """Return how far apart, in one digit, rounding leaves vertices meant to be one."""
     unit, exponent = _scale.unit(points.astype(np.float64))
     edge = np.linalg.norm(unit[ends[0]] - unit[ends[1]], axis=1).mean()
     rounding = min(ULPS * float(np.finfo(np.float32).eps), FAR * edge)
-    tol, most = np.ldexp([rounding, FAR * edge], exponent)
-    return float(f"{tol:.0e}"), float(most)
+    return float(f"{np.ldexp(rounding, exponent):.0e}")
 
 
 def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndarray]:

@@ -75,10 +75,10 @@ def warn_of_direction(
     own = own[~np.isnan(own)] * (-1 if distance else 1)
     top, low = own.max(initial=-inf), nearness.min(initial=inf)
     if own.size and top <= low < nearness.max(initial=-inf):
-        one, way = ("similarities", "leave out") if distance else ("distances", "pass")
+        one, other = ("similarities", "out") if distance else ("distances", "in")
         warnings.warn(
             f"No item is as near to itself as any two are: {abs(top):.3g} for an item "
-            f"with itself. If these are {one}, {way} distance=True.",
+            f"with itself. If these are {one}, leave {other} distance=True.",
             UserWarning,
             stacklevel=stacklevel,
         )

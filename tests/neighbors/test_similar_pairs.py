@@ -571,7 +571,7 @@ def test_distances_that_are_taken_for_similarities_are_told():
     for options in ({}, {"diagonal": 0}):  # met in whole columns, or given
         for ask in searches(D, range(4), **options):
             ask(True)
-            with pytest.warns(UserWarning, match="are distances, pass") as told:
+            with pytest.warns(UserWarning, match="are distances, leave in") as told:
                 ask(False)
             assert told[0].filename == __file__
     for ask in searches(np.exp(-D), range(4), diagonal=1):

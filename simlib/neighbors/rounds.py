@@ -57,10 +57,7 @@ def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
     """Return a symmetric similarity of so many items at least, or raise."""
     sim = check_similarity(sim)
     symmetric(
-        sim,
-        "This search",
-        " Of two take nearest, of all rows and `sim.informed()` where some come later, "
-        "or pairs_above, and not exact=True.",
+        sim, "This search", " Of two take nearest, or pairs_above, and not exact=True."
     )
     if sim.n < least:
         raise ValueError("A single item has no neighbours.")

@@ -26,6 +26,7 @@ from press.inputs import LOCK, Checkout, Trace, differing_units
 from press.repository import Repository
 
 _NOTHING = object()
+_real = cache(os.path.realpath)  # without links, as the repository's
 _NO_VALUE = ModuleType | FunctionType | BuiltinFunctionType | type
 
 # The file of a result, and the hashes of what the function reads in the notebook.
@@ -146,15 +147,9 @@ class Kept:
 def _imported(root: Path) -> Iterator[str]:
     """Yield the modules below a root that are imported."""
     for module in [*sys.modules.values()]:
-        path = _real(getattr(module, "__file__", None) or "/")
+        path = Path(_real(getattr(module, "__file__", None) or "/"))
         if path.is_relative_to(root) and "site-packages" not in path.parts:
             yield path.relative_to(root).as_posix()
-
-
-@cache
-def _real(path: str) -> Path:
-    """Return a path without links, as that of the repository is."""
-    return Path(path).resolve()
 
 
 def _inner(function: Any) -> Any:

@@ -19,13 +19,14 @@ from .code import Code, Unit, content_hash
 from .execution import ChapterError, Failure, Job, press, stored_metadata
 from .inputs import Checkout, Inputs, changes, differing_units, displayed, place
 from .repository import Repository
-from .results import Entries, collect, leaves, read_part, write_part
+from .results import Entries, collect, edited, leaves, read_part, write_part
 
 RTOL = 1e-6  # up to which two values are the same, unless a chapter says more
 ATOL = 1e-12  # what is smaller is rounding
 _SHOWN = 8  # of the names in a message
 _INPUTS = [part.name for part in fields(Inputs)]  # that each part of a record has
 _OUTCOME = ["key", "moved", "unreached", "commit", "values", "deviation", "seconds"]
+_BY_HAND = {"data", "probe", "results"}  # changes that no short run can judge
 _GONE = Unit("")
 
 
@@ -100,7 +101,7 @@ def confirm(
         row.chapter
         for row in before
         if row.record and row.record.verdict not in ("fresh", "data missing")
-        if not {"data", "parameters", "probe"} & row.record.changed.keys()
+        if not {"parameters", *_BY_HAND} & row.record.changed.keys()
     ]
     failed: dict[str, Failure] = {}
     try:
@@ -139,12 +140,13 @@ def standing(checkout: Checkout, chapter: str, made: dict[str, Any]) -> Standing
     changed |= {"data": known} if known else {}
     if changed.get("versions") == ["Python"]:
         del changed["versions"]
+    changed |= {"results": names} if (names := edited(folder, made)) else {}
     if not changed:
         return Standing("fresh")
     probe = read_part(folder, "probe.json", ["entries", *_INPUTS])
     changed |= {} if probe else {"probe": ["probe.json, which is gone"]}
     found = read_part(folder, "confirmation.json", [*_OUTCOME, *_INPUTS])
-    if found and found["key"] == _key(now) and not {"data", "probe"} & changed.keys():
+    if found and found["key"] == _key(now) and not _BY_HAND & changed.keys():
         quick = Inputs.read(found)
         job = Job(checkout.repository, chapter, "quick")
         since = changes(quick, checkout.inputs(chapter, job.parameters, quick))

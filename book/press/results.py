@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .code import content_hash
 from .repository import Repository, read_yaml, write_atomically
 
 if TYPE_CHECKING:
@@ -212,10 +213,22 @@ def write_results(folder: Path, entries: Entries, made: dict[str, Any]) -> None:
         files["values.json"] = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
     for name, text in files.items():
         write_atomically(folder / name, text)
-    write_part(folder, "provenance.json", {**made, "tables": types})
+    digests = {name: content_hash(text.encode()) for name, text in files.items()}
+    made = {**made, "tables": types, "digests": digests}
+    write_part(folder, "provenance.json", made)
     for path in [*folder.glob("*.csv"), folder / "values.json"]:
         if path.name not in files:
             path.unlink(missing_ok=True)
+
+
+def edited(folder: Path, made: dict[str, Any]) -> list[str]:
+    """Return the tables and values of a record that are not as they were written."""
+    return [
+        name
+        for name, digest in made.get("digests", {}).items()
+        for path in [folder / name]
+        if not path.exists() or content_hash(path.read_bytes()) != digest
+    ]
 
 
 def collect(notebook: "NotebookNode") -> Entries:

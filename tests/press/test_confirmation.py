@@ -490,6 +490,20 @@ def test_a_record_without_its_probe_is_not_confirmed(book, capsys):
         part.unlink()
 
 
+@pytest.mark.parametrize("name", ["errors.csv", "values.json"])
+def test_a_record_that_was_edited_by_hand_is_not_fresh(book, name, capsys):
+    path = book.results("alpha") / name
+    text = path.read_text()
+    path.write_text(text.replace("1", "2", 1))
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")  # no short run heals that
+    for _ in range(2):
+        assert main(["--confirm"], book) == 1
+        assert f"results changed: {name}" in capsys.readouterr().out
+        path.unlink(missing_ok=True)
+    path.write_text(text)
+    assert confirmed(book).verdict == "confirmed"
+
+
 def test_a_module_that_moves_is_confirmed(book):
     (book.root / "tiny/study.py").rename(book.root / "tiny/studies.py")
     edit(book.source("alpha"), "tiny.study", "tiny.studies")

@@ -295,7 +295,7 @@ def test_clouds_here_and_on_a_cluster(names, capsys):
     assert calls < N * (N - 1) / 2
     exact = Similarity(clouds, moved, diagonal=0.0).columns(np.arange(N))
     check(sim, lambda a, b: exact[a, b])
-    run("Clusters", names)
+    run("Clusters of clouds", names)
     assert (names["butina"] == butina(exact, 0.8)).all()
     every = map(list, combinations(range(N), 5))
     least = min(exact[:, chosen].min(axis=1).sum() for chosen in every)

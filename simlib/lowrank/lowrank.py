@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, sparray, spmatrix
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import (
     columns_like,
@@ -21,6 +21,7 @@ from simlib._checks import (
 from simlib._scale import exponent as exponent_of
 from simlib._scale import norm
 from simlib._typing import Indices, MatrixLike
+from simlib.lowrank.eigen import eigen_of_array, eigen_of_products
 from simlib.lowrank.embedded import Embedded
 from simlib.lowrank.saved import Saved
 from simlib.lowrank.solve import Orthogonal, solve
@@ -33,7 +34,6 @@ from simlib.lowrank.tall import (
     qr,
     read_only,
     row_blocks,
-    symmetric_part,
     times,
     transposed_times,
     triangle,
@@ -306,11 +306,11 @@ class LowRank(Embedded, Saved, LinearOperator):
             )
         if self.residual is None:
             Q, R = qr(self.left, float)
-            values, vectors = _eigh(R @ self.core @ R.T)
+            values, vectors = eigen_of_array(R @ self.core @ R.T)
         elif small:
-            values, vectors = _eigh(self.toarray())
+            values, vectors = eigen_of_array(self.toarray())
         else:
-            values, vectors = _eigsh(self, k)
+            values, vectors = eigen_of_products(self, k)
         values, vectors = largest_first(values, vectors, k)
         if self.residual is None:
             vectors = assembled(Q(vectors), (n, k), self.dtype)
@@ -470,37 +470,6 @@ def _part(part: Any) -> Any:
 def _core(core: Any) -> np.ndarray:
     """Return a core, of any kind of matrix, as a part that is an array."""
     return read_only(dense(_part(core)))
-
-
-def _eigh(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all eigenvalues and eigenvectors of what is symmetric but for rounding."""
-    return np.linalg.eigh(symmetric_part(_of_numbers(A)))
-
-
-def _eigsh(K: LowRank, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return k eigenvalues, the largest, and vectors, from products with vectors.
-
-    ARPACK takes eigenvalues far below one for zero: it is given K over a power of two.
-    """
-    n = K.shape[0]
-    start = np.random.default_rng(0).standard_normal(n).astype(K.dtype)
-    product = _of_numbers(K @ start)
-    if not product.any():  # of a matrix of zeros, which ARPACK refuses
-        return np.zeros(k), np.eye(n, k, dtype=K.dtype)
-    e = exponent_of(product)
-    unit = LinearOperator(K.shape, lambda x: np.ldexp(K @ x, -e), dtype=K.dtype)
-    values, vectors = eigsh(unit, k=k, which="LM", v0=start)
-    return np.ldexp(values.astype(float), e), vectors
-
-
-def _of_numbers(made: np.ndarray) -> np.ndarray:
-    """Refuse what was made of the parts of a matrix, if it is none of numbers."""
-    if not np.isfinite(made).all():
-        raise ValueError(
-            "A factor holds NaN or an infinity, or they are so large that their "
-            "products overflow; multiply the matrix by a power of two then."
-        )
-    return made
 
 
 def _fitting(values: np.ndarray, dtype: np.dtype, what: str) -> np.ndarray:

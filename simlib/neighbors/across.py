@@ -11,6 +11,7 @@ are leading directions of the companion, or of whole lines that are paid for.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable
 from math import sqrt
@@ -48,7 +49,7 @@ RANK = 50  # of the features of a side
 KEPT = 2**30  # entries of the companion that are kept, of two bytes each
 
 
-class RowSearch:
+class RowSearch(ABC):
     """A search for the k nearest columns of every row, with equal calls for each row.
 
     Pairs that are paid for are known by their sorted `keys`, i n + j.
@@ -70,13 +71,13 @@ class RowSearch:
         self.history: list[dict[str, tuple[int, float]]] = []
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
 
+    @abstractmethod
     def begin(self) -> TwoSided:
         """Pay for the first pairs, and make what predicts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def evaluate(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, int]:
         """Return the values of some pairs, and what they cost."""
-        raise NotImplementedError
 
     def run(self) -> None:
         """Spend the limit, evenly on all rows."""

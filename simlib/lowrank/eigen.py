@@ -1,0 +1,44 @@
+r"""Eigenvalues of a symmetric matrix, from an array or from products with vectors.
+
+.. math:: K v = \lambda v
+
+ARPACK takes eigenvalues far below one for zero: it is given K over a power of two.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from simlib._scale import exponent
+from simlib.lowrank.tall import symmetric_part
+
+__all__ = ["eigen_of_array", "eigen_of_products"]
+
+
+def eigen_of_array(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all eigenvalues and vectors of what is symmetric but for rounding."""
+    return np.linalg.eigh(symmetric_part(_of_numbers(A)))
+
+
+def eigen_of_products(K: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k eigenvalues of largest magnitude, and vectors."""
+    n = K.shape[0]
+    start = np.random.default_rng(0).standard_normal(n).astype(K.dtype)
+    product = _of_numbers(K @ start)
+    if not product.any():  # of a matrix of zeros, which ARPACK refuses
+        return np.zeros(k), np.eye(n, k, dtype=K.dtype)
+    e = exponent(product)
+    unit = LinearOperator(K.shape, lambda x: np.ldexp(K @ x, -e), dtype=K.dtype)
+    values, vectors = eigsh(unit, k=k, which="LM", v0=start)
+    return np.ldexp(values.astype(float), e), vectors
+
+
+def _of_numbers(made: np.ndarray) -> np.ndarray:
+    """Refuse what was made of the parts of a matrix, if it is none of numbers."""
+    if not np.isfinite(made).all():
+        raise ValueError(
+            "A factor holds NaN or an infinity, or they are so large that their "
+            "products overflow; multiply the matrix by a power of two then."
+        )
+    return made

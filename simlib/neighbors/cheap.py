@@ -7,7 +7,7 @@ by isotonic regression, as in `simlib.anchored`, of G in 65,535 levels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -203,16 +203,24 @@ def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
     return float(x @ y / size) if size > 0 else 0.0
 
 
-def ends(cheap: SimilarityMatrix, rng: np.random.Generator) -> np.ndarray:
+def ends(
+    cheap: SimilarityMatrix,
+    rng: np.random.Generator,
+    allowed: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.not_equal,
+    most: int = ENDS,
+) -> np.ndarray:
     """Return items and, of each, the others of the largest and the smallest value.
 
-    Shape (3, ENDS) at most, of some columns. There a companion is believed: which end
-    is near tells its direction, when over all pairs it may tell nothing.
+    Shape (3, most) at most, of some columns that are allowed. There a companion is
+    believed: which end is near tells its direction, when over all pairs it may tell
+    nothing.
     """
-    rows = rng.permutation(cheap.n)[:ENDS]
+    rows = rng.permutation(cheap.n)[:most]
     columns = rng.permutation(cheap.n)[: ENTRIES_AT_ONCE // ENDS]
     block = asked(cheap.blank().block, rows, columns).astype(float)
-    block[rows[:, None] == columns] = np.nan
+    counts = allowed(*np.broadcast_arrays(rows[:, None], columns))
+    block[~counts] = np.nan
+    rows, block = rows[counts.any(axis=1)], block[counts.any(axis=1)]
     high, low = np.nanargmax(block, axis=1), np.nanargmin(block, axis=1)
     return np.stack([rows, columns[high], columns[low]])
 

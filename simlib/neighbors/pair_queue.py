@@ -57,7 +57,8 @@ class PairQueue:
 
     def take(self, number: int, seen: np.ndarray, cut: float) -> np.ndarray:
         """Return some that are not among sorted ones: so many, or fewer."""
-        paid, (keys, scores, codes) = self._predictor.paid.i.size, self._queue
+        paid, left = self._predictor.paid.i.size, ~among(self._queue[0], seen)
+        keys, scores, codes = (part[left] for part in self._queue)
         short = keys.size < max(number, self._least)
         if short or paid >= RELEARNT * self._learnt:
             self._predictor.update()
@@ -69,12 +70,12 @@ class PairQueue:
         numbers = np.floor(number * self._shares(cut)).astype(int)
         numbers[0] += number - numbers.sum()
         left = np.ones(keys.size, bool)
-        for k, size in enumerate(numbers):
-            best = np.sort(_largest((scores, codes)[k], size))
-            self._taken[k], left[best] = keys[best], False
+        for k in np.argsort(-numbers, kind="stable"):
+            places = np.flatnonzero(left)
+            best = places[_largest((scores, codes)[k][places], numbers[k])]
+            self._taken[k], left[best] = np.sort(keys[best]), False
         self._queue = keys[left], scores[left], codes[left]
-        best = keys[~left]
-        return best[~among(best, seen)]
+        return keys[~left]
 
     def _shares(self, cut: float) -> np.ndarray:
         """Return the share of each of those who found hits in the last round."""
@@ -82,6 +83,8 @@ class PairQueue:
         for k, keys in enumerate(self._taken):
             values = paid.sim.peek(*self._numbers.pairs(keys)).astype(float)
             rates[k] = np.count_nonzero(paid.sign * values >= cut) / max(1, keys.size)
+        if not any(keys.size for keys in self._taken):
+            rates[-1] = 1
         return divide(rates)
 
     def _fill(self, number: int, seen: np.ndarray) -> Part:

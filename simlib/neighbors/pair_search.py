@@ -18,7 +18,14 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import inside, most_calls, shaped, share
 from simlib.landmarks import uniform
-from simlib.neighbors.cheap import Calibrated, as_companion, asked
+from simlib.neighbors.cheap import (
+    ENDS,
+    Calibrated,
+    as_companion,
+    asked,
+    ends,
+    rank_correlation,
+)
 from simlib.neighbors.joined import Joined, joined_companion
 from simlib.neighbors.paid import Paid, among, payable
 from simlib.neighbors.pair_numbers import PairNumbers, merged
@@ -34,7 +41,9 @@ __all__ = ["PairSearch"]
 
 START = 0.005  # of the pairs, at random and in whole columns at first, each,
 OF_LIMIT = 0.05  # or of the calls that are allowed, if that is less;
-COLUMN = 0.25  # of these: a companion is asked alone where a column takes more
+COLUMN = 0.25  # of these: a companion that tells nothing of random pairs is asked alone
+# where a column takes more
+AT_MOST = 0.125  # of these, in a round
 ROUND = 0.003  # of the pairs, in a round; at first and in a round at most
 EACH = 10  # for every item; but
 GROWTH = 0.1  # of those paid for, if that is more
@@ -239,26 +248,44 @@ class PairSearch:
         """Pay for some random pairs and columns, and make the features."""
         n, paid = self.n, self.paid
         number = min(START * self.n_pairs, EACH * n, OF_LIMIT * paid.limit / self.price)
-        number = max(20, int(number))
-        dear = self.cheap is not None and n * self.price > COLUMN * paid.limit
-        most = min(n, N_LANDMARKS, max(0 if dear else 1, number // n))
-        S = uniform(n, n, rng=self.rng)[:most]
+        number, before = max(20, int(number)), paid.i.size
+        self.first = self.pay(self.numbers.draw(self.rng, self.seen, number))
+        least, sign, companion = 1, 0, None
+        if self.cheap is not None and self.first.size:
+            values = self._cheap(before)
+            unexplained = 1 - abs(rank_correlation(values, paid.nearness[before:]))
+            dear = n * self.price > COLUMN * unexplained**2 * paid.limit
+            least, sign = int(not dear), self._direction(min(ENDS, number // 4))
+        S = uniform(n, n, rng=self.rng)[: min(n, N_LANDMARKS, max(least, number // n))]
         i, j = np.repeat(np.arange(n), S.size), np.tile(S, n)
         counts = paid.allowed(i, j)
         columns = merged(self.seen[:0], np.sort(self.numbers.of(i[counts], j[counts])))
         self.pay(columns[~among(columns, self.seen)])
-        self.first = self.pay(self.numbers.draw(self.rng, self.seen, number))
-        companion = None
         if self.cheap is not None and paid.i.size:
-            values = asked(self.cheap.blank().pairs, paid.i, paid.j)
-            companion = Calibrated(self.cheap, values, paid.nearness)
+            companion = Calibrated(self.cheap, self._cheap(), paid.nearness, sign)
             companion.spread()
         self.queue = PairQueue(PairPredictor(paid, companion, S, RANK), self.numbers)
+
+    def _cheap(self, first: int = 0) -> np.ndarray:
+        """Ask the companion for the pairs that are paid for, from one on."""
+        assert self.cheap is not None
+        return asked(self.cheap.blank().pairs, self.paid.i[first:], self.paid.j[first:])
+
+    def _direction(self, most: int) -> int:
+        """Pay for the two ends of some rows of the companion, which tell its sign."""
+        assert self.cheap is not None
+        rows, high, low = ends(self.cheap, self.rng, self.paid.allowed, most)
+        i, j = np.tile(rows, 2), np.append(high, low)
+        numbers = np.unique(self.numbers.of(i, j))
+        self.pay(numbers[~among(numbers, self.seen)])
+        near, far = self.paid.sign * self.sim.peek(i, j).astype(float).reshape(2, -1)
+        return int(np.sign(np.nansum(np.sign(near - far))))
 
     def _promising(self) -> np.ndarray:
         """Return the numbers of unpaid pairs of the largest prediction, for a round."""
         number = min(ROUND * self.n_pairs, EACH * self.n)
         number = max(100, number, GROWTH * self.seen.size)
+        number = min(number, max(100, AT_MOST * self.paid.limit / self.price))
         number = min(number, max(1, self.paid.left / self.price), self._left())
         return self.queue.take(int(number), self.seen, self.cut())
 

@@ -175,7 +175,8 @@ def pairs_above(
         ends when two rounds in a row, and as many calls as brought ten pairs before or
         twenty an item, have each added no more than a hundredth to the pairs found,
         when no candidate is left, or with the limit. A round is a tenth of the pairs
-        paid for or more, at first 0.3 % of all or ten an item.
+        paid for or more, at first 0.3 % of all or ten an item, and an eighth of the
+        limit at most.
     confidence : float, default=0.95
         Probability with which that is true where ``reached`` says so, of one call: who
         repeats a search, with other seeds, until it is satisfied errs more often.

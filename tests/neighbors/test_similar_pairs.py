@@ -11,7 +11,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster
-from scipy.spatial.distance import cdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.stats import chi2, hypergeom
 from sklearn.cluster import DBSCAN
 
@@ -614,6 +614,35 @@ def test_what_a_promise_costs_is_told_before_it_is_paid():
         pairs_above(similarity(), 0.3, recall=recall, rng=0)
 
 
+@pytest.mark.filterwarnings("ignore:A promised recall")
+@pytest.mark.parametrize("verb", [pairs_above, most_similar])
+def test_what_is_told_to_be_ahead_comes(verb, monkeypatch):
+    """By a poor companion, too: rounds go on while they spare calls of the look."""
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
+    rng = np.random.default_rng(0)
+    K = np.exp(-cdist(*2 * [rng.standard_normal((300, 5))], "sqeuclidean") / 4)
+    noise, each = rng.standard_normal((300, 300)), K[np.triu_indices(300, 1)]
+    cheap = Similarity.from_matrix(K + 0.4 * (noise + noise.T))
+    hits = np.quantile(each, 0.99) if verb is pairs_above else each.size // 100
+    off = []
+    for seed in range(3):
+        sim = Similarity(range(300), lambda i, j: K[i, j], batch="pairs", progress=True)
+        pairs = verb(sim, hits, recall=0.9, cheap=cheap, rng=seed)
+        bar = Bar.made.pop()
+        off += [(pairs.calls - n) / beside["ahead"] for n, beside in bar.told[1:]]
+    assert 0.5 < np.median(off) < 2
+    assert max(off) < 5
+
+
+def test_a_forecast_of_few_pairs():
+    """The last round may pay for all that is left."""
+    for seed in range(20):
+        x = np.random.default_rng(seed).standard_normal(9)
+        sim = Similarity(x, lambda a, b: -abs(a - b))
+        pairs = most_similar(sim, 9, rng=seed)
+        assert pairs.values.tolist() == np.sort(-pdist(x[:, None]))[:-10:-1].tolist()
+
+
 def test_a_hunt_without_a_promise_ends_by_itself():
     """When rounds find little, with the limit, or when nothing is left."""
     K, G = noisy(300)
@@ -713,7 +742,7 @@ class Bar:
     made: ClassVar[list] = []
 
     def __init__(self, total, **_):
-        self.total, self.n, self.beside = total, 0, []
+        self.total, self.n, self.beside, self.told = total, 0, [], []
         self.made.append(self)
 
     def __enter__(self):
@@ -728,6 +757,7 @@ class Bar:
     def set_postfix(self, *, refresh, **numbers):
         assert refresh is False
         self.beside.append(numbers)
+        self.told.append((self.n, numbers))
 
 
 def test_a_search_has_one_bar(monkeypatch):

@@ -104,7 +104,7 @@ class PairSearch:
                 before, cut = self._hits(), self.cut()
                 whole = recall == 1 and self._pays_for_all()
                 near = self.pay(self.seen[:0] if whole else self._promising())
-                found, rounds = self._hits(cut) - before, rounds + 1
+                found, rounds = self._new(near, cut), rounds + 1
                 if recall is None:
                     show(hits=self._hits())
                     new = found > LITTLE * before
@@ -160,7 +160,12 @@ class PairSearch:
 
     def _hits(self, cut: float | None = None) -> int:
         cut = self.cut() if cut is None else cut
-        return int(np.count_nonzero(self.paid.nearness >= cut))
+        hits = int(np.count_nonzero(self.paid.nearness >= cut))
+        return min(hits, self.m or hits)
+
+    def _new(self, near: np.ndarray, cut: float) -> int:
+        """Count the hits among new pairs; of m, equal to the m-th, one is as good."""
+        return int(np.count_nonzero(near > cut if self.m else near >= cut))
 
     def promised(self) -> float:
         """Return the lower bound of the recall."""
@@ -188,13 +193,13 @@ class PairSearch:
         if goal * U == 0:
             return U
         number: float = sample_size(U, 0, goal, alpha(self.looks + 1, self.confidence))
-        if self.cheap is None:
-            number = max(number, WITHOUT * self.n_pairs)
         missing = max(0, likely - self._hits(cut))
-        rate = max(np.count_nonzero(near >= cut) / max(1, near.size), missing / U)
+        rate = max(self._new(near, cut) / max(1, near.size), missing / U)
         last = goal**2 / (SPARED * U)
         if rate > last:
             number += max(missing / rate, FADES * self.seen.size) * log(rate / last)
+            if self.cheap is None:
+                number = max(number, WITHOUT * self.n_pairs)
         return min(U, number)
 
     def _warn(self, recall: float, ahead: int, every: int) -> None:
@@ -288,7 +293,7 @@ class PairSearch:
             while s < min(size, U) and not self.spent:
                 some = min(min(size, U) - s, AT_ONCE)
                 near = self.pay(self.numbers.draw(self.rng, self.seen, some), cut)
-                s, x = s + near.size, x + int(np.count_nonzero(near >= cut))
+                s, x = s + near.size, x + self._new(near, cut)
                 if goal == 0 < x:  # the first hits
                     return
             if s:

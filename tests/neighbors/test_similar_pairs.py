@@ -215,6 +215,20 @@ def test_the_most_similar():
     np.testing.assert_array_equal(whole.values, best[:7])
 
 
+@pytest.mark.filterwarnings("ignore:A promised recall")
+@pytest.mark.parametrize("recall", [0.9, None])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1])
+def test_of_equal_pairs_some_are_as_good_as_all(share, recall):
+    """A search for m of many that are as similar took nearly all pairs."""
+    K, each = noisy(200)[0], np.triu_indices(200, 1)
+    K = (np.quantile(K[each], 1 - share) <= K).astype(int)
+    sim = Similarity.from_matrix(K)
+    pairs = most_similar(sim, 400, recall=recall, rng=0)
+    assert pairs.values.tolist() == [1] * 400
+    assert pairs.reached
+    assert sim.calls < 0.25 * 19900
+
+
 @pytest.mark.parametrize(("U", "s"), [(50, 20), (400, 60), (30, 30)])
 def test_the_bound_is_the_largest_that_fits(U, s):
     for x in range(4):

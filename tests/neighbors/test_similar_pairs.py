@@ -386,6 +386,21 @@ def test_a_symmetrized_search_pays_twice():
         search(sim, range(30, 35), 3, limit=5)
 
 
+def test_new_rows_of_two_collections():
+    """As the refusal tells: a search of both learns from the old ones."""
+    rng = np.random.default_rng(0)
+    K = -cdist(rng.standard_normal((60, 6)), rng.standard_normal((400, 6)))
+    sim = Similarity(range(60), lambda i, j: K[i, j], columns=range(400), batch="pairs")
+    sim.rows(range(50))
+    with pytest.raises(ValueError, match=r"new rows nearest of sim.informed\(\)"):
+        search(sim, [1], 5, limit=60)
+    found = nearest(sim.informed(), 5, limit=600, rng=0).indices[50:]
+    assert sim.calls == 50 * 400 + 600
+    best = np.argsort(-K[50:], axis=1)[:, :5]
+    both = zip(found.tolist(), best.tolist(), strict=True)
+    assert np.mean([len(set(one) & set(other)) / 5 for one, other in both]) > 0.4
+
+
 def test_searches_are_refused_before_they_pay():
     sim, new, _, G = split(30, 4)
     square = Similarity.from_matrix(G[:30, :30])
@@ -435,6 +450,12 @@ def test_search_of_none_and_among_one():
     for nothing in ([], np.zeros((0, 4))):
         result = search(sim, nothing, 1, **options)
         assert result.indices.shape == result.values.shape == (0, 1)
+    sim = Similarity([1.0], lambda x, y: x - 2 * y, symmetric=False).symmetrized()
+    with pytest.raises(ValueError, match="give 2"):
+        search(sim, [2.0, 5.0], 1, **options)
+    found = search(sim, [2.0, 5.0], 1, **{**options, "limit": 2})
+    assert found.values.tolist() == [[-1.5], [-3.0]]
+    assert found.calls == sim.calls == 4
 
 
 # From pairs to clusters
@@ -585,7 +606,7 @@ def test_distances_that_are_taken_for_similarities_are_told():
     for options in ({}, {"diagonal": 0}):  # met in whole columns, or given
         for ask in searches(D, range(4), **options):
             ask(True)
-            with pytest.warns(UserWarning, match="are distances, leave in") as told:
+            with pytest.warns(UserWarning, match="are distances, pass dis") as told:
                 ask(False)
             assert told[0].filename == __file__
     for ask in searches(np.exp(-D), range(4), diagonal=1):

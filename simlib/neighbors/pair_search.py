@@ -10,7 +10,7 @@ earlier bound still holds, less what was found since.
 from __future__ import annotations
 
 import warnings
-from math import inf, sqrt
+from math import inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ SPARED = 64  # U / goal^2 calls that a sample is smaller by for each hit found b
 N_LANDMARKS = RANK = 20
 NEIGHBORS = 4  # whose neighbours are candidates, where these are listed
 AT_ONCE = 2**21  # pairs of a sample
+FADES = 0.5  # of those paid for: so many later a rate of hits falls to 1/e, or later
 WITHOUT = 0.92  # of the pairs: what a promise takes without a companion
 WORTH_A_WARNING = 10_000  # calls to come
 
@@ -112,7 +113,7 @@ class PairSearch:
                 before, cut = self._hits(), self.cut()
                 whole = recall == 1 and self._pays_for_all()
                 near = self.pay(self.seen[:0] if whole else self._promising())
-                found, rounds = self._hits(cut) - before, rounds + 1
+                found, rounds = self._new(near, cut), rounds + 1
                 if recall is None:
                     show(hits=self._hits())
                     new = found > LITTLE * before
@@ -168,7 +169,12 @@ class PairSearch:
 
     def _hits(self, cut: float | None = None) -> int:
         cut = self.cut() if cut is None else cut
-        return int(np.count_nonzero(self.paid.nearness >= cut))
+        hits = int(np.count_nonzero(self.paid.nearness >= cut))
+        return min(hits, self.m or hits)
+
+    def _new(self, near: np.ndarray, cut: float) -> int:
+        """Count the hits among new pairs; of m, equal to the m-th, one is as good."""
+        return int(np.count_nonzero(near > cut if self.m else near >= cut))
 
     def promised(self) -> float:
         """Return the lower bound of the recall."""
@@ -182,21 +188,27 @@ class PairSearch:
     def _ahead(self, recall: float, near: np.ndarray) -> float:
         """Estimate the pairs to come: to prove that few are missing, and to find them.
 
-        How many there are the first sample tells; the last round, what finds them.
+        How many there are the first sample tells. Rounds go on until a hit takes more
+        than it spares, and their rate falls as what is missing is found, but slowly.
         """
-        U, goal, cut = self._left(), self._goal(recall), self.threshold
-        doubt = alpha(self.looks + 1, self.confidence)
-        number: float = sample_size(U, 0, goal, doubt) if goal > 0 else U
-        if self.cheap is None:
-            number = max(number, WITHOUT * self.n_pairs)
-        x = np.count_nonzero(self.first >= cut)
-        likely: float = (x - sqrt(x)) * self.n_pairs / max(1, self.first.size)
+        U, cut = self._left(), self.threshold
         if self.m:
-            likely = self.m
+            likely, goal = float(self.m), self._goal(recall)
             cut = float(np.quantile(self.first, 1 - self.m / self.n_pairs))
-        if likely * recall > (hits := self._hits(cut)):
-            rate = np.count_nonzero(near >= cut) / max(1, near.size)
-            number += (likely * recall - hits) / max(rate, (likely - hits) / U)
+        else:
+            x = np.count_nonzero(self.first >= cut)
+            likely = (x - sqrt(x)) * self.n_pairs / max(1, self.first.size)
+            goal = max(likely, self._hits()) * (1 - recall) / recall
+        if goal * U == 0:
+            return U
+        number: float = sample_size(U, 0, goal, alpha(self.looks + 1, self.confidence))
+        missing = max(0, likely - self._hits(cut))
+        rate = max(self._new(near, cut) / max(1, near.size), missing / U)
+        last = goal**2 / (SPARED * U)
+        if rate > last:
+            number += max(missing / rate, FADES * self.seen.size) * log(rate / last)
+            if self.cheap is None:
+                number = max(number, WITHOUT * self.n_pairs)
         return min(U, number)
 
     def _warn(self, recall: float, ahead: int, every: int) -> None:
@@ -308,7 +320,7 @@ class PairSearch:
             while s < min(size, U) and not self.spent:
                 some = min(min(size, U) - s, AT_ONCE)
                 near = self.pay(self.numbers.draw(self.rng, self.seen, some), cut)
-                s, x = s + near.size, x + int(np.count_nonzero(near >= cut))
+                s, x = s + near.size, x + self._new(near, cut)
                 if goal == 0 < x:  # the first hits
                     return
             if s:

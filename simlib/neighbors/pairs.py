@@ -250,7 +250,7 @@ def most_similar(
         How many pairs, from 1 to all of them.
     sim, recall, confidence, limit, cheap, groups, distance, rng
         As in `pairs_above`, as are the errors; `recall` is the share of the m pairs
-        that are among the m most similar ones.
+        that are among the m most similar ones. Of equal ones it does not matter which.
 
     Examples
     --------

@@ -57,7 +57,10 @@ def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
     """Return a symmetric similarity of so many items at least, or raise."""
     sim = check_similarity(sim)
     symmetric(
-        sim, "This search", " Of two take nearest, or pairs_above, and not exact=True."
+        sim,
+        "This search",
+        " Of two take nearest, or pairs_above, and not exact=True; for new rows "
+        "nearest of sim.informed(), where sim has both and knows the old ones.",
     )
     if sim.n < least:
         raise ValueError("A single item has no neighbours.")
@@ -72,18 +75,18 @@ def warn_of_direction(
     own = own[~np.isnan(own)] * (-1 if distance else 1)
     top, low = own.max(initial=-inf), nearness.min(initial=inf)
     if own.size and top <= low < nearness.max(initial=-inf):
-        one, other = ("similarities", "out") if distance else ("distances", "in")
+        cause = "similarities, leave out" if distance else "distances, pass"
         warnings.warn(
             f"No item is as near to itself as any two are: {abs(top):.3g} for an item "
-            f"with itself. If these are {one}, leave {other} distance=True.",
+            f"with itself. If these are {cause} distance=True.",
             UserWarning,
             stacklevel=stacklevel,
         )
 
 
 def price(sim: SimilarityMatrix) -> int:
-    """Return the calls for a pair of which nothing is known."""
-    return max(1, sim.blank().cost(pairs=([0], [sim.n - 1])))
+    """Return the calls for a pair of which nothing is known, or for a new item."""
+    return max(sim.orders, sim.blank().cost(pairs=([0], [sim.n - 1])))
 
 
 class Rounds:

@@ -40,6 +40,8 @@ class SimilarityMatrix(Source):
     ([0.368, 1.0, 0.135], 3)
     """
 
+    orders = 1  # in which a pair of two items is asked
+
     @property
     @abstractmethod
     def extent(self) -> Extent:
@@ -242,6 +244,7 @@ class View(SimilarityMatrix):
     extent = _of_base("extent")
     dtype = _of_base("dtype")
     symmetric = _of_base("symmetric")
+    orders = _of_base("orders", 1)
     calls = _of_base("calls")
     failed = _of_base("failed")
     limit = _of_base("limit")
@@ -386,6 +389,8 @@ class MappedSimilarity(View):
 
 class SymmetrizedSimilarity(View):
     """The view (K + K.T)/2 that `SimilarityMatrix.symmetrized` returns."""
+
+    orders = 2
 
     @property
     def symmetric(self) -> bool:

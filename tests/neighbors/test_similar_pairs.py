@@ -11,7 +11,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import fcluster
-from scipy.spatial.distance import cdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.stats import chi2, hypergeom
 from sklearn.cluster import DBSCAN
 
@@ -215,6 +215,20 @@ def test_the_most_similar():
     np.testing.assert_array_equal(whole.values, best[:7])
 
 
+@pytest.mark.filterwarnings("ignore:A promised recall")
+@pytest.mark.parametrize("recall", [0.9, None])
+@pytest.mark.parametrize("share", [0.1, 0.5, 1])
+def test_of_equal_pairs_some_are_as_good_as_all(share, recall):
+    """A search for m of many that are as similar took nearly all pairs."""
+    K, each = noisy(200)[0], np.triu_indices(200, 1)
+    K = (np.quantile(K[each], 1 - share) <= K).astype(int)
+    sim = Similarity.from_matrix(K)
+    pairs = most_similar(sim, 400, recall=recall, rng=0)
+    assert pairs.values.tolist() == [1] * 400
+    assert pairs.reached
+    assert sim.calls < 0.25 * 19900
+
+
 @pytest.mark.parametrize(("U", "s"), [(50, 20), (400, 60), (30, 30)])
 def test_the_bound_is_the_largest_that_fits(U, s):
     for x in range(4):
@@ -372,6 +386,21 @@ def test_a_symmetrized_search_pays_twice():
         search(sim, range(30, 35), 3, limit=5)
 
 
+def test_new_rows_of_two_collections():
+    """As the refusal tells: a search of both learns from the old ones."""
+    rng = np.random.default_rng(0)
+    K = -cdist(rng.standard_normal((60, 6)), rng.standard_normal((400, 6)))
+    sim = Similarity(range(60), lambda i, j: K[i, j], columns=range(400), batch="pairs")
+    sim.rows(range(50))
+    with pytest.raises(ValueError, match=r"new rows nearest of sim.informed\(\)"):
+        search(sim, [1], 5, limit=60)
+    found = nearest(sim.informed(), 5, limit=600, rng=0).indices[50:]
+    assert sim.calls == 50 * 400 + 600
+    best = np.argsort(-K[50:], axis=1)[:, :5]
+    both = zip(found.tolist(), best.tolist(), strict=True)
+    assert np.mean([len(set(one) & set(other)) / 5 for one, other in both]) > 0.4
+
+
 def test_searches_are_refused_before_they_pay():
     sim, new, _, G = split(30, 4)
     square = Similarity.from_matrix(G[:30, :30])
@@ -421,6 +450,12 @@ def test_search_of_none_and_among_one():
     for nothing in ([], np.zeros((0, 4))):
         result = search(sim, nothing, 1, **options)
         assert result.indices.shape == result.values.shape == (0, 1)
+    sim = Similarity([1.0], lambda x, y: x - 2 * y, symmetric=False).symmetrized()
+    with pytest.raises(ValueError, match="give 2"):
+        search(sim, [2.0, 5.0], 1, **options)
+    found = search(sim, [2.0, 5.0], 1, **{**options, "limit": 2})
+    assert found.values.tolist() == [[-1.5], [-3.0]]
+    assert found.calls == sim.calls == 4
 
 
 # From pairs to clusters
@@ -571,7 +606,7 @@ def test_distances_that_are_taken_for_similarities_are_told():
     for options in ({}, {"diagonal": 0}):  # met in whole columns, or given
         for ask in searches(D, range(4), **options):
             ask(True)
-            with pytest.warns(UserWarning, match="are distances, leave in") as told:
+            with pytest.warns(UserWarning, match="are distances, pass dis") as told:
                 ask(False)
             assert told[0].filename == __file__
     for ask in searches(np.exp(-D), range(4), diagonal=1):
@@ -612,6 +647,35 @@ def test_what_a_promise_costs_is_told_before_it_is_paid():
     pairs_above(known, 0.3, rng=0)
     for recall in (1, None):  # says so itself, or none
         pairs_above(similarity(), 0.3, recall=recall, rng=0)
+
+
+@pytest.mark.filterwarnings("ignore:A promised recall")
+@pytest.mark.parametrize("verb", [pairs_above, most_similar])
+def test_what_is_told_to_be_ahead_comes(verb, monkeypatch):
+    """By a poor companion, too: rounds go on while they spare calls of the look."""
+    monkeypatch.setattr("tqdm.auto.tqdm", Bar)
+    rng = np.random.default_rng(0)
+    K = np.exp(-cdist(*2 * [rng.standard_normal((300, 5))], "sqeuclidean") / 4)
+    noise, each = rng.standard_normal((300, 300)), K[np.triu_indices(300, 1)]
+    cheap = Similarity.from_matrix(K + 0.4 * (noise + noise.T))
+    hits = np.quantile(each, 0.99) if verb is pairs_above else each.size // 100
+    off = []
+    for seed in range(3):
+        sim = Similarity(range(300), lambda i, j: K[i, j], batch="pairs", progress=True)
+        pairs = verb(sim, hits, recall=0.9, cheap=cheap, rng=seed)
+        bar = Bar.made.pop()
+        off += [(pairs.calls - n) / beside["ahead"] for n, beside in bar.told[1:]]
+    assert 0.5 < np.median(off) < 2
+    assert max(off) < 5
+
+
+def test_a_forecast_of_few_pairs():
+    """The last round may pay for all that is left."""
+    for seed in range(20):
+        x = np.random.default_rng(seed).standard_normal(9)
+        sim = Similarity(x, lambda a, b: -abs(a - b))
+        pairs = most_similar(sim, 9, rng=seed)
+        assert pairs.values.tolist() == np.sort(-pdist(x[:, None]))[:-10:-1].tolist()
 
 
 def test_a_hunt_without_a_promise_ends_by_itself():
@@ -738,7 +802,7 @@ class Bar:
     made: ClassVar[list] = []
 
     def __init__(self, total, **_):
-        self.total, self.n, self.beside = total, 0, []
+        self.total, self.n, self.beside, self.told = total, 0, [], []
         self.made.append(self)
 
     def __enter__(self):
@@ -753,6 +817,7 @@ class Bar:
     def set_postfix(self, *, refresh, **numbers):
         assert refresh is False
         self.beside.append(numbers)
+        self.told.append((self.n, numbers))
 
 
 def test_a_search_has_one_bar(monkeypatch):

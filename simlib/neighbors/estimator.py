@@ -10,7 +10,7 @@ What takes a precomputed sparse graph of distances takes this one's::
 
 with ``graph = estimator.fit_transform(items)`` and
 ``joined = estimator.graph_.to_csr(connected=True)``; t-SNE wants at least
-3 perplexity + 1 neighbours.
+3 perplexity + 1 neighbours, HDBSCAN its min_samples, which is 5 unless told.
 """
 
 from __future__ import annotations

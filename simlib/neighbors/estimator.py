@@ -10,7 +10,7 @@ What takes a precomputed sparse graph of distances takes this one's::
 
 with ``graph = estimator.fit_transform(items)`` and
 ``joined = estimator.graph_.to_csr(connected=True)``; t-SNE wants at least
-3 perplexity + 1 neighbours.
+3 perplexity + 1 neighbours, HDBSCAN its min_samples, which is 5 unless told.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib._checks import generator, one_of, whole_number
+from simlib._checks import from_device, generator, one_of, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.of_items import Kernel, OfItems
 from simlib.neighbors.nearest import nearest
@@ -133,6 +133,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
                 "X the numbers of its rows."
             )
         items = self._items(X, reset=True)
+        if hasattr(items, "copy") and not isinstance(items, np.memmap):
+            items = items.copy()  # X may change, and the graph does not
         sim = self._similarity(items, self.kernel)
         n, k = sim.n, whole_number(self.n_neighbors, "n_neighbors")
         if n < 2:
@@ -291,8 +293,9 @@ def _same(X: Any, Y: Any) -> bool:
             return False
         if hasattr(X, "nnz"):
             return (X != Y).nnz == 0
+        X, Y = (np.asarray(from_device(values)) for values in (X, Y))
         if X.dtype != object:
-            missing = X.dtype.kind in "fc" and Y.dtype.kind in "fc"
+            missing = X.dtype.kind in "fcmM" and Y.dtype.kind in "fcmM"
             return np.array_equal(X, Y, equal_nan=missing)
         X, Y = X.ravel().tolist(), Y.ravel().tolist()
     try:
@@ -307,4 +310,6 @@ def _alike(x: Any, y: Any) -> bool:
     """Tell whether two items are one, or equal, or both no number."""
     if isinstance(x, dict) and isinstance(y, dict):
         return list(x) == list(y) and all(map(_alike, x.values(), y.values()))
+    if hasattr(x, "shape") and hasattr(y, "shape"):
+        return _same(x, y)
     return x is y or bool(x == y) or bool(x != x and y != y)

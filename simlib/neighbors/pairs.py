@@ -116,7 +116,8 @@ class SimilarPairs(NamedTuple):
 
         Counted from 0 in the order of their first items; an item without a pair is one
         alone. Of two collections those of the rows, then of the columns, shape (m + n,)
-        and by single linkage. `sklearn.cluster.DBSCAN` takes `to_csr` instead.
+        and by single linkage. `sklearn.cluster.DBSCAN` takes `to_csr` instead: with
+        ``min_samples=2`` it finds those of single linkage, and items alone are noise.
 
         Parameters
         ----------

@@ -119,7 +119,8 @@ class Similarity(SimilarityMatrix):
         values, is in use, or is none; or, from any request, it could not be written:
         the values are written with the next one.
     StoreWarning
-        The store has lost something to damage, or knows none of the items.
+        The store has lost something to damage, knows none of the items, or gives values
+        that differ by up to 1 % of their range.
 
     Notes
     -----

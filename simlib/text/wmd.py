@@ -68,7 +68,8 @@ class WordMoverDistance:
     ------
     ValueError, TypeError
         Of a call: no word of a document has a vector, or a vector is not real and
-        finite, or too far off for a digit of the distance; a document is a string.
+        finite, or too far off for a digit of the distance; a document is a string, or
+        a mapping such as a Counter.
 
     Notes
     -----
@@ -86,7 +87,7 @@ class WordMoverDistance:
 
     def __init__(self, vectors: Mapping[str, ArrayLike]):
         self.vectors = as_word_vectors(vectors)
-        self._bags: dict[Sequence[str], tuple[np.ndarray, np.ndarray]] = {}
+        self._bags: dict[tuple[str, ...], tuple[np.ndarray, np.ndarray]] = {}
 
     def __call__(self, x: Sequence[str], y: Sequence[str]) -> float:
         """Return the distance between two documents."""
@@ -98,7 +99,7 @@ class WordMoverDistance:
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return what `_bag` does, computed once for each document."""
-        key = document if isinstance(document, str) else tuple(document)
+        key = _listed(document)
         if key not in self._bags:
             self._bags[key] = _bag(key, self.vectors)
         return self._bags[key]
@@ -285,12 +286,7 @@ def _bag(
     document: Iterable[str], vectors: WordVectors, name: str = "this document"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return rows of the vectors and their weights, which add up to one."""
-    if isinstance(document, str):
-        raise TypeError(
-            f"A document is a list of words; got the string {document[:40]!r}. Split "
-            "it into words."
-        )
-    document = tuple(document)
+    document = _listed(document)
     index = vectors.index
     counts = Counter(index[word] for word in document if word in index)
     first = ", ".join(map(repr, document[:10]))
@@ -306,6 +302,21 @@ def _bag(
             "words out of the vectors."
         )
     return rows, weights / weights.sum()
+
+
+def _listed(document: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of a document, or raise where they are not told one by one."""
+    if isinstance(document, str | bytes):
+        raise TypeError(
+            f"A document is a list of words; got the string {document[:40]!r}. Split "
+            "it into words."
+        )
+    if isinstance(document, Mapping):
+        raise TypeError(
+            "A document is a list of words, repeated as often as they occur; got a "
+            f"{type(document).__name__}. Of a Counter pass list(counter.elements())."
+        )
+    return tuple(document)
 
 
 def _block(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:

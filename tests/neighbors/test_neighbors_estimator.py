@@ -1,5 +1,7 @@
 """The neighbour graph as a scikit-learn transformer, and what takes it."""
 
+from copy import deepcopy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -143,6 +145,53 @@ def test_items_that_are_arrays(kind):
     assert model.transform(new).shape == (12, 12)
     again = model.transform(fitted[:])
     assert again.indices.reshape(12, 4)[:, 0].tolist() == list(range(12))
+
+
+NAT = np.array(["2020", "2022", "NaT", "2021"], "datetime64[Y]")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        list(np.arange(12.0).reshape(4, 3)),
+        [csr_array([[k, 1]]) for k in range(4)],
+        [pd.DataFrame({"a": [k]}) for k in range(4)],
+        [{"v": np.full(2, k)} for k in range(4)],
+        NAT,
+        list(NAT),
+    ],
+    ids=["arrays", "sparse", "frames", "records", "dates", "listed dates"],
+)
+def test_copies_of_what_was_fitted_cost_nothing(items):
+    asked = []
+
+    def near(x, y):
+        asked.append(1)
+        return 1.0
+
+    model = SimilarityNeighbors(near, 2, random_state=0)
+    graph, calls = model.fit_transform(items), len(asked)
+    assert (model.transform(deepcopy(items)) != graph).nnz == 0
+    assert len(asked) == calls
+    assert model.transform(items[::-1]).shape == (4, 4)
+    assert len(asked) > calls
+
+
+@pytest.mark.parametrize("form", [list, np.array, pd.Series])
+def test_what_was_fitted_may_change(form):
+    def near(x, y):
+        return -float(abs(x - y))
+
+    numbers = form([0.0, 1.0, 3.0, 7.0])
+    model = SimilarityNeighbors(near, 1, random_state=0).fit(numbers)
+    if form is list:
+        numbers.append(2.5)
+    numbers[0] = 6.0
+    assert model.kneighbors([0.2, 6.5], return_distance=False).tolist() == [[0], [3]]
+    nearest_of = model.kneighbors(numbers, return_distance=False).ravel().tolist()
+    assert nearest_of == [3, 1, 2, 3, 2][: len(numbers)]
+    again = model.transform(numbers)
+    assert again.indices[::2].tolist() == nearest_of
 
 
 def test_refusals(blobs):

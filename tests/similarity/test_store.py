@@ -541,6 +541,10 @@ def test_a_forgotten_function_id(tmp_path):
         assert sim.verified == 0
     with opened(path, function=other, items=POINTS[5:]) as sim:
         assert sim.verified == 0  # nothing is known of these items
+    little = {"function": lambda x, y: 0.999 * product(x, y), "verify": 3}
+    with pytest.warns(store.StoreWarning, match="of the 3 pairs.*verify=0") as warned:
+        opened(path, **little).close()
+    assert warned[0].filename == __file__
     for number in (-1, 0.5, None):
         with pytest.raises((TypeError, ValueError), match="verify"):
             opened(path, verify=number)

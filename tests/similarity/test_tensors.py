@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from simlib import Similarity, SimilarityError
-from simlib.neighbors import nearest, search
+from simlib.neighbors import SimilarityNeighbors, nearest, search
 from simlib.similarity.identity import digests
 
 
@@ -141,6 +141,20 @@ def test_vectors_of_new_items(form):
         for rows in (new, form(new))
     ]  # fmt: skip
     np.testing.assert_array_equal(*[graph.indices for graph in graphs])
+
+
+@pytest.mark.parametrize("form", [Tensor, Cupy, lambda values: [*map(Tensor, values)]])
+def test_items_of_an_estimator(form):
+    def near(x, y):
+        asked.append(1)
+        return -np.abs(x.values - y.values).sum()
+
+    asked, x = [], np.arange(12.0).reshape(4, 3)
+    model = SimilarityNeighbors(near, 1, random_state=0).fit(form(x))
+    calls = len(asked)
+    assert model.transform(form(x)).indices.tolist()[::2] == [0, 1, 2, 3]
+    assert len(asked) == calls
+    assert model.transform(form(x[::-1])).indices.tolist()[::2] == [3, 2, 1, 0]
 
 
 @pytest.mark.parametrize("form", [Tensor, Cupy, lambda values: [*map(Tensor, values)]])

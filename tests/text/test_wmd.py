@@ -1,5 +1,6 @@
 import math
 import pickle
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -113,6 +114,17 @@ def test_forms_of_a_word_are_one_word():
     apart = WordMoverDistance(forms)
     assert apart(["tomato"], ["tomatoes"]) == 0
     assert apart(["tomato", "salt"], ["tomatoes"]) == pytest.approx(0.5**0.5)
+
+
+def test_counts_and_bytes_are_no_list_of_words():
+    counted = Counter({"a": 1, "b": 3})
+    listed = list(counted.elements())
+    assert bags_of_words([listed], ARRAY)[[0], [0, 1]].tolist() == [0.25, 0.75]
+    for document in (counted, dict(counted), b"abbb"):
+        with pytest.raises(TypeError, match="A document is a list of words"):
+            distance(document, ["a"])
+        with pytest.raises(TypeError, match="A document is a list of words"):
+            bags_of_words([listed, document], ARRAY)
 
 
 # Many pairs at a time

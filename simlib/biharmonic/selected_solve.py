@@ -15,8 +15,11 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csc_array, csr_array
 
+from simlib._checks import whole_number
+from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
-from simlib.biharmonic.operator import compact
+from simlib.biharmonic.operator import as_symmetric, compact
+from simlib.landmarks import draw
 
 try:
     from numba import njit
@@ -140,13 +143,13 @@ class SelectedSolve:
 
 
 def selected_columns(
-    M: csr_array, landmarks: np.ndarray, nnz: int, *, reach: int | None = None
+    M: MatrixLike, landmarks: Indices, nnz: int, *, reach: int | None = None
 ) -> tuple[csc_array, np.ndarray]:
     r"""Return the `nnz` largest entries of each column of P_u, and what that took.
 
     Parameters
     ----------
-    M : csr_array, shape (n, n)
+    M : sparse or dense array, shape (n, n)
         The operator, symmetric, with a landmark in each piece.
     landmarks : array of int, shape (l,)
         Distinct items.
@@ -169,7 +172,9 @@ def selected_columns(
     ImportError
         From the module: numba is not installed.
     ValueError
-        M without the landmarks is singular to rounding error.
+        An M that is not square, real, finite and symmetric, or singular to rounding
+        error without the landmarks; landmarks that repeat or lie outside; a `nnz` below
+        1.
 
     Notes
     -----
@@ -188,6 +193,9 @@ def selected_columns(
     >>> columns.nnz
     16
     """
+    M = as_symmetric(M, "The operator M")
+    landmarks, _ = draw(M.shape[0], None, landmarks=landmarks, rng=0)
+    nnz = whole_number(nnz, "nnz", 1)
     n, n_landmarks = M.shape[0], landmarks.size
     if n_landmarks == n:
         return csc_array((n, n_landmarks)), np.zeros(n_landmarks, dtype=np.int64)

@@ -69,8 +69,9 @@ class SelectedSolve:
     """
 
     def __init__(self, M: csr_array, landmarks: np.ndarray, *, probes: int = 0):
-        self.M, self.landmarks = compact(csr_array(M)), landmarks
-        self.M.sort_indices()
+        M = csr_array(M, copy=not M.has_canonical_format)
+        M.sum_duplicates()
+        self.M, self.landmarks = compact(M), landmarks
         n = self.M.shape[0]
         free = np.setdiff1d(np.arange(n), landmarks)
         A = csc_array(self.M[free][:, free])

@@ -122,6 +122,9 @@ def test_an_operator_in_no_order_and_with_entries_twice():
     columns, _ = selected_columns(M, np.array([0, 3]), 2)
     exact = np.array([[0, 0], [2, 1], [1, 2], [0, 0]]) / 3
     np.testing.assert_allclose(columns.toarray(), exact, rtol=1e-14)
+    rows, values, *_ = SelectedSolve(M, np.array([0, 3])).largest(np.arange(2), 2)
+    found = coo_array((values.ravel(), (rows.ravel(), [0, 0, 1, 1])), (4, 2))
+    np.testing.assert_allclose(found.toarray(), exact, rtol=1e-14)
     assert (M.data.tolist(), M.indices.tolist()) == (data, indices)
 
 

@@ -76,14 +76,16 @@ class SelectedSolve:
         free = np.setdiff1d(np.arange(n), landmarks)
         A = csc_array(self.M[free][:, free])
         factor = factorize(A)
-        if not np.array_equal(factor.superlu.perm_r, factor.superlu.perm_c):
+        D, perm_r = factor.superlu.U.diagonal(), factor.superlu.perm_r
+        one_sign = (D > 0).all() or (D < 0).all()
+        if not (one_sign and np.array_equal(perm_r, factor.superlu.perm_c)):
             raise ValueError(
                 "M without the landmarks is not positive definite, and not M_uu = L D "
                 'L^T. Take solver="superlu".'
             )
         # With subtrees side by side in memory, neighbours on the surface are too.
         place, self.parent, self.L, order = in_postorder(A, factor)
-        self.solve, self.D = factor.solve, factor.superlu.U.diagonal()[order]
+        self.solve, self.D = factor.solve, D[order]
         self.node = np.full(n, -1, dtype=np.int64)  # an item's place in the elimination
         self.node[free] = place
         order = np.argsort(place)
@@ -173,9 +175,9 @@ def selected_columns(
     ImportError
         From the module: numba is not installed.
     ValueError
-        An M that is not square, real, finite and symmetric, or singular to rounding
-        error without the landmarks; landmarks that repeat or lie outside; a `nnz` below
-        1.
+        An M that is not square, real, finite and symmetric, or that without the
+        landmarks is not definite, or singular to rounding error; landmarks that repeat
+        or lie outside; a `nnz` below 1.
 
     Notes
     -----

@@ -303,8 +303,10 @@ def test_impossible_columns(M, landmarks, nnz, message):
         selected_columns(M, landmarks, nnz)
 
 
-def test_not_positive_definite():
-    M = np.array([[2.0, -1, -1], [-1, 0, 1], [-1, 1, 0]])
+@pytest.mark.parametrize("pivot", [0, -1])
+def test_not_positive_definite(pivot):
+    """Pivots of 0 and, of both signs, -1 and 3; by small ones digits would be lost."""
+    M = np.array([[2.0, -1, -1], [-1, pivot, 1 - pivot], [-1, 1 - pivot, pivot]])
     with pytest.raises(ValueError, match="not positive definite"):
         interpolation(M, [0], nnz_per_row=2, solver="selected")
     P = interpolation(M, [0], solver="superlu")

@@ -234,9 +234,13 @@ def _number(n: int, n_landmarks: float) -> int:
 def _valid(n: int, landmarks: Indices) -> np.ndarray:
     landmarks = np.asarray(landmarks)
     if landmarks.ndim != 1 or not np.issubdtype(landmarks.dtype, np.integer):
-        raise ValueError("landmarks must be a one-dimensional array of indices.")
+        raise ValueError(
+            "landmarks must be a one-dimensional array of indices; got "
+            f"{landmarks.dtype} of shape {landmarks.shape}."
+        )
     if landmarks.size == 0 or np.unique(landmarks).size < landmarks.size:
         raise ValueError("landmarks must name at least one item, and none twice.")
     if landmarks.min() < 0 or landmarks.max() >= n:
-        raise ValueError(f"landmarks must lie between 0 and {n - 1}.")
+        wrong = landmarks.min() if landmarks.min() < 0 else landmarks.max()
+        raise ValueError(f"landmarks must lie between 0 and {n - 1}; got {wrong}.")
     return landmarks.astype(np.intp)

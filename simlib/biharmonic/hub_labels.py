@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from scipy.sparse import csc_array, diags_array
+from scipy.sparse import coo_array, csc_array, csr_array, diags_array
 
 from simlib._checks import indices, whole_number
 from simlib._typing import Indices, MatrixLike
@@ -85,10 +85,10 @@ class HubLabels:
     """
 
     def __init__(self, adjacency: MatrixLike):
-        A = as_square(adjacency, "An adjacency matrix")
+        as_square(adjacency, "An adjacency matrix")  # or an error
+        A = csr_array(coo_array(adjacency, dtype=bool))  # where no values cancel
         A.setdiag(0)
         A.eliminate_zeros()
-        A.data[:] = 1  # or values of both directions may cancel
         A = csc_array(A + A.T)
         A.data = np.ones(A.nnz)
         self.n = A.shape[0]

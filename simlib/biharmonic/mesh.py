@@ -154,8 +154,8 @@ def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndar
         raise ValueError(f"`faces` are empty, and {n} vertices alone are no surface.")
     if triples.dtype.kind not in "iu":
         raise ValueError(f"`faces` must be integers; got {triples.dtype}.")
-    indices(triples.ravel(), n, "Vertices, by `faces`,")
-    return points, triples
+    corners = indices(triples.ravel(), n, "Vertices, by `faces`,")
+    return points, corners.reshape(-1, 3)
 
 
 def triangles(

@@ -235,7 +235,7 @@ def as_square(matrix: Any, name: str) -> csr_array:
             "counts, to_numpy_array(graph, weight=..., multigraph_weight=min)."
         )
     if not scipy.sparse.issparse(matrix):
-        matrix = np.asarray(matrix)
+        matrix = numbers(matrix, name)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         table = matrix.ndim == 2 and matrix.shape[1] in (2, 3)
         raise ValueError(
@@ -244,7 +244,7 @@ def as_square(matrix: Any, name: str) -> csr_array:
             "(i, j)), shape=(n, n))." * table
         )
     if matrix.dtype.kind in "fiubO":
-        A = csr_array(matrix, dtype=np.float64, copy=True)
+        A = csr_array(matrix.astype(np.float64, copy=False), copy=True)
         A.sum_duplicates()
         if np.isfinite(A.data).all():
             return A

@@ -15,8 +15,11 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import csc_array, csr_array
 
+from simlib._checks import whole_number
+from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
-from simlib.biharmonic.operator import compact
+from simlib.biharmonic.operator import as_symmetric, compact
+from simlib.landmarks import draw
 
 try:
     from numba import njit
@@ -66,20 +69,23 @@ class SelectedSolve:
     """
 
     def __init__(self, M: csr_array, landmarks: np.ndarray, *, probes: int = 0):
-        self.M, self.landmarks = compact(csr_array(M)), landmarks
-        self.M.sort_indices()
+        M = csr_array(M, copy=not M.has_canonical_format)
+        M.sum_duplicates()
+        self.M, self.landmarks = compact(M), landmarks
         n = self.M.shape[0]
         free = np.setdiff1d(np.arange(n), landmarks)
         A = csc_array(self.M[free][:, free])
         factor = factorize(A)
-        if not np.array_equal(factor.superlu.perm_r, factor.superlu.perm_c):
+        D, perm_r = factor.superlu.U.diagonal(), factor.superlu.perm_r
+        one_sign = (D > 0).all() or (D < 0).all()
+        if not (one_sign and np.array_equal(perm_r, factor.superlu.perm_c)):
             raise ValueError(
                 "M without the landmarks is not positive definite, and not M_uu = L D "
                 'L^T. Take solver="superlu".'
             )
         # With subtrees side by side in memory, neighbours on the surface are too.
         place, self.parent, self.L, order = in_postorder(A, factor)
-        self.solve, self.D = factor.solve, factor.superlu.U.diagonal()[order]
+        self.solve, self.D = factor.solve, D[order]
         self.node = np.full(n, -1, dtype=np.int64)  # an item's place in the elimination
         self.node[free] = place
         order = np.argsort(place)
@@ -140,13 +146,13 @@ class SelectedSolve:
 
 
 def selected_columns(
-    M: csr_array, landmarks: np.ndarray, nnz: int, *, reach: int | None = None
+    M: MatrixLike, landmarks: Indices, nnz: int, *, reach: int | None = None
 ) -> tuple[csc_array, np.ndarray]:
     r"""Return the `nnz` largest entries of each column of P_u, and what that took.
 
     Parameters
     ----------
-    M : csr_array, shape (n, n)
+    M : sparse or dense array, shape (n, n)
         The operator, symmetric, with a landmark in each piece.
     landmarks : array of int, shape (l,)
         Distinct items.
@@ -169,7 +175,9 @@ def selected_columns(
     ImportError
         From the module: numba is not installed.
     ValueError
-        M without the landmarks is singular to rounding error.
+        An M that is not square, real, finite and symmetric, or that without the
+        landmarks is not definite, or singular to rounding error; landmarks that repeat
+        or lie outside; a `nnz` below 1.
 
     Notes
     -----
@@ -188,6 +196,9 @@ def selected_columns(
     >>> columns.nnz
     16
     """
+    M = as_symmetric(M, "The operator M")
+    landmarks, _ = draw(M.shape[0], None, landmarks=landmarks, rng=0)
+    nnz = whole_number(nnz, "nnz", 1)
     n, n_landmarks = M.shape[0], landmarks.size
     if n_landmarks == n:
         return csc_array((n, n_landmarks)), np.zeros(n_landmarks, dtype=np.int64)

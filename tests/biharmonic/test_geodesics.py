@@ -101,6 +101,9 @@ def test_types_of_numbers(geodesics):
     vertices, faces = TETRAHEDRON
     D = geodesics(vertices.tolist(), faces.astype(np.uint32), range(4))
     assert D.dtype == np.float64
+    for kind in np.uint8, np.uint64:
+        same = geodesics(vertices, faces.astype(kind), range(4))
+        np.testing.assert_array_equal(same, D)
     single = geodesics(vertices.astype(np.float32), faces, [0, 1, 2, 3])
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, D, rtol=1e-6)

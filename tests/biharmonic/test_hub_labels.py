@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import coo_array, csr_array, random_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from simlib import Similarity
@@ -101,6 +101,17 @@ def test_an_edge_of_opposite_values():
     assert HubLabels(ring).distances(0, 9) == 1
     skew = csr_array(np.eye(5, k=1) - np.eye(5, k=-1))
     assert HubLabels(skew).distances(0, 4) == 4
+
+
+def test_values_of_one_edge_do_not_cancel():
+    """In a triangle of which one side is stored with 1 and with -1."""
+    sides = [0, 0, 0, 1], [1, 2, 2, 2]
+    for values in [1, 1, -1, 1], [1, 1, 0, 1], np.array([1, 128, 128, 1], np.uint8):
+        triangle = coo_array((values, sides), shape=(3, 3))
+        stored = csr_array((values, sides[1], [0, 3, 4, 4]), (3, 3))
+        for graph in triangle, stored:
+            D = HubLabels(graph).rows(range(3))
+            np.testing.assert_array_equal(D, 1 - np.eye(3))
 
 
 def test_little_asked_for():

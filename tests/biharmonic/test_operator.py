@@ -56,6 +56,22 @@ def test_diagonal_of_an_adjacency_cancels():
     np.testing.assert_array_equal(loops.toarray(), graph_laplacian(A).toarray())
 
 
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [
+        (np.full(4, 200, np.uint8), 400),
+        (np.ones(4, bool), 2),
+        (np.array([1, 2**-24, 2**-24, 1], np.float32), 1 + 2**-24),
+    ],
+)
+def test_what_is_stored_twice_is_added_in_float64(weights, expected):
+    """Small integers would overflow, and float32 round in the order of storage."""
+    twice = coo_array((weights, ([0, 0, 1, 1], [1, 1, 0, 0])), shape=(2, 2))
+    for A in twice, scipy.sparse.coo_matrix(twice):
+        L = graph_laplacian(A).toarray()
+        np.testing.assert_array_equal(L, [[expected, -expected], [-expected, expected]])
+
+
 def test_against_robust_laplacian():
     """On a mesh that is Delaunay already: the convex hull of points on a sphere."""
     points = np.random.default_rng(0).standard_normal((400, 3))
@@ -138,6 +154,8 @@ def test_meshes_without_a_laplacian(vertices, faces, message):
         (np.ones((2, 3)), r"square; got shape \(2, 3\)"),
         (csr_array(np.full((2, 2), 1j)), "real and finite; this one of complex128"),
         ([[0, 1], [0, 0]], "symmetric; got one that is not"),
+        (np.ma.masked_equal([[1, 2], [2, 1]], 2), "real and finite.* some are masked"),
+        ([[0, np.inf], [np.inf, 0]], r"real and finite.* got inf at \[0, 1\]"),
     ],
 )
 def test_impossible_matrices(matrix, message):

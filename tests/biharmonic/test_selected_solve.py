@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from simlib.biharmonic import (
@@ -112,6 +112,20 @@ def test_kept_on_the_sphere():
     assert check_kept(M, landmarks, 330) < 1e-6
     L, _ = mesh_laplacian(mesh.vertices, mesh.faces)
     assert check_kept(L, landmarks, 330) < 1e-6
+
+
+def test_an_operator_in_no_order_and_with_entries_twice():
+    """That of a path of four; the caller's arrays stay as they are."""
+    data = [-1, 1, -1, 1, 1, -1, -1, 1, 1, -1, 1, -0.5, -0.5]
+    indices, indptr = [1, 0, 2, 1, 1, 0, 3, 2, 2, 1, 3, 2, 2], [0, 2, 6, 10, 13]
+    M = csr_array((data, indices, indptr), (4, 4))
+    columns, _ = selected_columns(M, np.array([0, 3]), 2)
+    exact = np.array([[0, 0], [2, 1], [1, 2], [0, 0]]) / 3
+    np.testing.assert_allclose(columns.toarray(), exact, rtol=1e-14)
+    rows, values, *_ = SelectedSolve(M, np.array([0, 3])).largest(np.arange(2), 2)
+    found = coo_array((values.ravel(), (rows.ravel(), [0, 0, 1, 1])), (4, 2))
+    np.testing.assert_allclose(found.toarray(), exact, rtol=1e-14)
+    assert (M.data.tolist(), M.indices.tolist()) == (data, indices)
 
 
 def test_two_threads():
@@ -274,8 +288,25 @@ def test_columns_of_other_code_are_computed_again(tmp_path, monkeypatch):
 # What is refused
 
 
-def test_not_positive_definite():
-    M = np.array([[2.0, -1, -1], [-1, 0, 1], [-1, 1, 0]])
+@pytest.mark.parametrize(
+    ("M", "landmarks", "nnz", "message"),
+    [
+        (np.triu(np.ones((4, 4))), [0], 1, "operator M is symmetric"),
+        (np.eye(4), [0, -1], 1, "between 0 and 3"),
+        (np.eye(4), [0, 0], 1, "none twice"),
+        (np.eye(4), [True, False, False, True], 1, "array of indices"),
+        (np.eye(4), [0], 0, "nnz must be at least 1; got 0"),
+    ],
+)
+def test_impossible_columns(M, landmarks, nnz, message):
+    with pytest.raises(ValueError, match=message):
+        selected_columns(M, landmarks, nnz)
+
+
+@pytest.mark.parametrize("pivot", [0, -1])
+def test_not_positive_definite(pivot):
+    """Pivots of 0 and, of both signs, -1 and 3; by small ones digits would be lost."""
+    M = np.array([[2.0, -1, -1], [-1, pivot, 1 - pivot], [-1, 1 - pivot, pivot]])
     with pytest.raises(ValueError, match="not positive definite"):
         interpolation(M, [0], nnz_per_row=2, solver="selected")
     P = interpolation(M, [0], solver="superlu")

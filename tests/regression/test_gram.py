@@ -64,6 +64,15 @@ def test_columns_out_of_range_are_refused_by_name(power, method):
             lstsq(B, np.ones(40), method=method, rng=0)
 
 
+def test_what_is_masked_is_not_read():
+    A = np.ma.masked_equal(normal(40, 2), 0)
+    assert lstsq(A, np.ones(40), rng=0).method == "gram"
+    A[3, 1] = np.ma.masked
+    for B in A, [A[:2], A[2:]]:
+        with pytest.raises(ValueError, match="some are masked"):
+            lstsq(B, np.ones(40), rng=0)
+
+
 def test_the_norm_of_many_columns_is_estimated_from_below():
     for A in matrix(1600, 520, 1e4), normal(1600, 520):
         R, _ = gram_preconditioner(A)

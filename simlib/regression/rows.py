@@ -23,6 +23,8 @@ def as_rows(A: Any) -> Any:
     """Return a matrix as a real array or csr_array, an iterable of blocks as it is."""
     if is_blocks(A):
         return A
+    if np.ma.is_masked(A):
+        raise ValueError("A must be real and finite numbers; some are masked.")
     A = csr_array(A) if scipy.sparse.issparse(A) else np.asarray(A)
     if A.dtype == object:  # of a mixed frame, say
         with suppress(TypeError, ValueError, OverflowError):

@@ -56,12 +56,16 @@ class Solution:
         Steps of each solve; 0 for direct ones.
     condition : float
         The condition number of A, that of R or what the steps of iterations tell, at
-        most 1e100.
+        most 1e100. For more than 500 columns an estimate, by "gram" up to 12 % low.
     error_estimate : float
-        Estimate of the relative error of x, norm over norm. Seldom too small, often 30
-        times too large. The largest of all columns; one of exact zeros counts as exact.
+        Estimate of the relative error of x, norm over norm. Too small for one matrix in
+        a hundred, by up to 2 times, often 30 times too large. Where a few among 10,000
+        rows are longer by orders of magnitude, sums over rows lose more: up to 20 times
+        too small for least squares, 50 for powers, and 500 for those of a single
+        column. The largest of all right-hand sides; one whose solution is
+        exactly 0 counts as exact.
     coefficient_errors : ndarray of the shape of x
-        The same for each entry of x, not divided by it.
+        The same for each entry of x, not divided by it; up to 4 times too small.
     method : str
         What ran: "gram", "cholesky_qr", "lsqr", "cg", or "lsqr, cg" for odd powers.
 

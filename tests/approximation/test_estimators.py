@@ -6,6 +6,7 @@ import pandas
 import pytest
 import scipy.linalg
 import scipy.sparse
+import scipy.spatial
 from rapidfuzz.distance import Levenshtein
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -200,6 +201,24 @@ def test_one_matrix_given_in_every_way(method, options):
     for product in products[1:-1]:
         np.testing.assert_allclose(product, products[0], atol=1e-10)
     np.testing.assert_allclose(products[-1], products[0][np.ix_(few, few)], atol=1e-10)
+
+
+def test_rbf_of_rows_far_from_zero():
+    """Seconds since 1970, say; inner products would leave no digit of distances."""
+    X = 1.6e9 + np.round(100 * points(40), 2)
+    K = np.exp(-scipy.spatial.distance.cdist(X, X, "sqeuclidean") / 1e4)
+    estimator = features("rpcholesky", kernel_params={"gamma": 1e-4}, n_landmarks=40)
+    Z = estimator.fit_transform(X)
+    np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
+    np.testing.assert_allclose(estimator.transform(X), Z, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rbf_of_repeated_rows_is_positive_semidefinite(seed):
+    X = 150 + np.repeat(points(100, seed=seed), 2, axis=0)
+    options = {"kernel_params": {"gamma": 1.0}, "random_state": seed}
+    estimator = features("rpcholesky", n_landmarks=150, **options)
+    assert estimator.fit(X).transform(X).shape == (200, 100)
 
 
 @pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.coo_matrix])

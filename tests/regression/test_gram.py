@@ -54,6 +54,33 @@ def test_singular_to_rounding():
         assert gram_preconditioner(B) is None
 
 
+@pytest.mark.parametrize("method", ["auto", "gram", "cholesky_qr"])
+@pytest.mark.parametrize("power", [-1030, -1060, 1018])
+def test_columns_out_of_range_are_refused_by_name(power, method):
+    """Whose norms, or the inverses, are no numbers of full precision."""
+    A = np.random.default_rng(0).integers(1, 5, (40, 2)) * [1.0, np.ldexp(1.0, power)]
+    for B in A, [A[:10], A[10:]], csr_array(A):
+        with pytest.raises(ValueError, match=r"Column 1 of A has a norm of .*Divide A"):
+            lstsq(B, np.ones(40), method=method, rng=0)
+
+
+def test_what_is_masked_is_not_read():
+    A = np.ma.masked_equal(normal(40, 2), 0)
+    assert lstsq(A, np.ones(40), rng=0).method == "gram"
+    A[3, 1] = np.ma.masked
+    for B in A, [A[:2], A[2:]]:
+        with pytest.raises(ValueError, match="some are masked"):
+            lstsq(B, np.ones(40), rng=0)
+
+
+def test_the_norm_of_many_columns_is_estimated_from_below():
+    for A in matrix(1600, 520, 1e4), normal(1600, 520):
+        R, _ = gram_preconditioner(A)
+        values = scipy.linalg.svdvals(A)
+        assert 0.85 * values[0] < R.norm <= 1.001 * values[0]
+        assert R.condition / R.norm == pytest.approx(1 / values[-1], rel=0.1)
+
+
 def test_some_rows_hint_at_the_condition():
     rng = np.random.default_rng(0)
     for condition in (1e1, 1e8):

@@ -47,7 +47,8 @@ AT_MOST = 0.125  # of these, in a round
 ROUND = 0.003  # of the pairs, in a round; at first and in a round at most
 EACH = 10  # for every item; but
 GROWTH = 0.1  # of those paid for, if that is more
-LITTLE = 0.01  # of the hits: rounds without a promise that add no more are idle
+LITTLE = 0.01  # of the hits: rounds without a promise that add no more are idle, or as
+# much less as they are smaller
 IDLE, ENOUGH, MOST_IDLE = 2, 10, 20  # so many rounds in a row are the last ones, once
 # they paid for as many pairs as brought so many hits before, or so many for every item
 SPARED = 64  # U / goal^2 calls that a sample is smaller by for each hit found before
@@ -56,7 +57,8 @@ NEIGHBORS = 4  # whose neighbours are candidates, where these are listed
 AT_ONCE = 2**21  # pairs of a sample
 FADES = 0.5  # of those paid for: so many later a rate of hits falls to 1/e, or later
 WITHOUT = 0.92  # of the pairs: what a promise takes without a companion
-WORTH_A_WARNING = 10_000  # calls to come
+WORTH_A_WARNING = 10_000  # calls to come, and
+MOST, MANY = 0.5, 100  # of so many random pairs, which pass the threshold
 
 
 class PairSearch:
@@ -109,6 +111,7 @@ class PairSearch:
         with self.sim.progress_bar(min(self.paid.limit, every)) as show:
             self._begin()
             warn_of_direction(self.sim, self.paid.nearness, self.distance)
+            self._warn_of_hits()
             while not self.spent and self.promised() < wanted:
                 before, cut = self._hits(), self.cut()
                 whole = recall == 1 and self._pays_for_all()
@@ -116,7 +119,8 @@ class PairSearch:
                 found, rounds = self._new(near, cut), rounds + 1
                 if recall is None:
                     show(hits=self._hits())
-                    new = found > LITTLE * before
+                    size = min(1, near.size / (GROWTH * self.seen.size))
+                    new = found > LITTLE * size * before
                     idle, stale = (0, 0) if new else (idle + 1, stale + near.size)
                     if near.size == 0 or (idle >= IDLE and stale >= self._enough()):
                         break
@@ -210,6 +214,18 @@ class PairSearch:
             if self.cheap is None:
                 number = max(number, WITHOUT * self.n_pairs)
         return min(U, number)
+
+    def _warn_of_hits(self) -> None:
+        """Tell where most random pairs are hits, which is no search."""
+        size, near = self.first.size, np.count_nonzero(self.first >= self.threshold)
+        if near > MOST * max(size, MANY):
+            cause = "similarities, leave out" if self.distance else "distances, pass"
+            warnings.warn(
+                f"Of {size} random pairs {near} pass the threshold. If these are "
+                f"{cause} distance=True.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _warn(self, recall: float, ahead: int, every: int) -> None:
         """Tell what a promise costs, where that is most of all or more than allowed."""

@@ -174,10 +174,10 @@ def pairs_above(
         Share of these pairs to be found. 1 evaluates all pairs, or, if the limit does
         not pay for them, the most promising ones. None promises nothing: the search
         ends when two rounds in a row, and as many calls as brought ten pairs before or
-        twenty an item, have each added no more than a hundredth to the pairs found,
-        when no candidate is left, or with the limit. A round is a tenth of the pairs
-        paid for or more, at first 0.3 % of all or ten an item, and an eighth of the
-        limit at most.
+        twenty an item, have each added no more than a hundredth to the pairs found, or
+        as much less as they are shorter than a tenth of the pairs paid for; when no
+        candidate is left, or with the limit. A round is that tenth or more, at first
+        0.3 % of all or ten an item, and an eighth of the limit at most.
     confidence : float, default=0.95
         Probability with which that is true where ``reached`` says so, of one call: who
         repeats a search, with other seeds, until it is satisfied errs more often.
@@ -198,8 +198,9 @@ def pairs_above(
     -----
     UserWarning
         After the first rounds, if a promise is estimated to take more calls than are
-        left, or more than half of all, and 10,000 at least. A progress bar shows the
-        estimate as ``ahead``.
+        left, or more than half of all, and 10,000 at least; a progress bar shows the
+        estimate as ``ahead``. If most of the first, random pairs pass the threshold, as
+        distances do without `distance`.
 
     Notes
     -----

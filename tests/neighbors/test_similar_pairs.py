@@ -587,6 +587,17 @@ def test_a_frame_without_pandas(monkeypatch):
 # What is said before, and while it takes time
 
 
+def test_a_threshold_that_most_pairs_pass_is_told():
+    """Distances are, without distance=True: no diagonal has to tell."""
+    D = cdist(*[np.random.default_rng(0).random((300, 2))] * 2)
+    for K, level, way, cause in (D, 0.1, False, "pass"), (-D, -0.1, True, "leave out"):
+        options = {"distance": way, "recall": None, "limit": 3000, "rng": 0}
+        with pytest.warns(UserWarning, match=f"pass the thr.*{cause}") as told:
+            pairs_above(Similarity.from_matrix(K), level, **options)
+        assert told[0].filename == __file__
+        pairs_above(Similarity.from_matrix(K), level, **options | {"distance": not way})
+
+
 def test_distances_that_are_taken_for_similarities_are_told():
     """They gave the farthest items without a word."""
     x = np.random.default_rng(0).random((60, 2))

@@ -2,9 +2,9 @@ r"""The monotone function from cheap similarities to those that they stand for.
 
 .. math:: f = \operatorname{argmin} \sum_{(i, j) \text{ read}} (K_{ij} - f(G_{ij}))^2
 
-An isotonic regression, rising or falling, on what was evaluated of K and of G. Far
-beyond that, f goes on with the slope of the line of least squares: the largest entries
-of a heavy-tailed matrix are seldom among the evaluated ones.
+An isotonic regression, rising or falling, on what was evaluated of K and of G. Beyond
+that, f goes on with the slope of that half of the range, for some more of them: the
+largest entries of a heavy-tailed matrix are seldom among the evaluated ones.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from simlib.similarity.views import SimilarityMatrix
 
 MANTISSA = 20  # bits of a cheap similarity that count
 LEVELS = 2048  # of the values of a calibration that are told apart at least
-MARGIN = 1 / 8  # of the range of evaluated values: so far beyond it f is constant,
-BEYOND = 2.0**30  # and on a line up to so many times the range
+MARGIN = 1 / 4  # of half the range of evaluated values: beyond it f is constant so far,
+BEYOND = 32  # and on a line for so many halves
 
 
 def calibration_of(
@@ -42,7 +42,7 @@ def calibration_of(
     knots = met[fit.X_thresholds_.astype(int)]
     knots, values = _thinned(knots, fit.y_thresholds_)
     if knots[0] < knots[-1]:
-        knots, values = _continued(knots, values, x, y)
+        knots, values = _continued(knots, values)
     return Interpolation(knots, values)
 
 
@@ -75,22 +75,15 @@ def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     return knots[kept], values[kept]
 
 
-def _continued(
-    knots: np.ndarray, values: np.ndarray, x: np.ndarray, y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return more knots at both ends, with the slope of the line through all (x, y)."""
-    x, y = x - x.mean(), y - y.mean()
-    X, Y = abs(x).max(), abs(y).max() or 1.0
-    slope = (x / X) @ (y / Y) / np.square(x / X).sum()  # in units of Y / X
-    rising = values[0] <= values[-1]
-    slope = max(slope, 0.0) if rising else min(slope, 0.0)
-    width = knots[-1] - knots[0]
-    near, far = MARGIN * width, BEYOND * width
-    rise = slope * BEYOND * (width / X) * Y
-    knots = np.r_[knots[0] - near - far, knots[0] - near, knots]
-    knots = np.r_[knots, knots[-1] + near, knots[-1] + near + far]
-    values = np.r_[values[0] - rise, values[0], values]
-    return knots, np.r_[values, values[-1], values[-1] + rise]
+def _continued(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return more knots, at both ends, with the slopes of both halves of the range."""
+    low, high = knots[0], knots[-1]
+    middle, half = np.interp((low + high) / 2, knots, values), (high - low) / 2
+    near, far = MARGIN * half, (MARGIN + BEYOND) * half
+    below = values[0] + BEYOND * (values[0] - middle)
+    above = values[-1] + BEYOND * (values[-1] - middle)
+    knots = np.r_[low - far, low - near, knots, high + near, high + far]
+    return knots, np.r_[below, values[0], values, values[-1], above]
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def test_words_about_what_is_worth_its_pairs():
     assert (records["few"] > records["none"] + 0.02).all()
     assert (records["few"] > records["all"] - 0.002).all()
     few = worth[worth.task.isin(["products", "sites"]) & (worth.pairs == "few")]
-    assert (few.paid < 0.05).all()
+    assert (few.paid < 0.06).all()
     assert score["none"]["sentences"] > score["all"]["sentences"]
     known = recorded("coreference", "known").query("kind == 'event'").set_index("who")
     assert known.conll["cosines"] > known.conll["network"]

@@ -77,8 +77,8 @@ def anchored(
         around the landmarks.
     calibration : "isotonic" or None, default="isotonic"
         Turn cheap similarities into those of K by isotonic regression on the evaluated
-        entries, by six of their digits, and a line beyond them; None takes them as they
-        are, which is better where few entries are far larger than all others.
+        entries, by six of their digits, and a line beyond them. None takes them as they
+        are: better where they have the scale of K and few of it are far the largest.
     base_rank : int, optional
         Compress the cheap part to this rank, by `tikhonov`: the answer then consists of
         factors and embeds items, new ones too. None keeps the cheap part as an operator

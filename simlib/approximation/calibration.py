@@ -41,8 +41,10 @@ def calibration_of(
     fit = IsotonicRegression(increasing=bool(rising)).fit(place, y)
     knots = met[fit.X_thresholds_.astype(int)]
     knots, values = _thinned(knots, fit.y_thresholds_)
-    if knots[0] < knots[-1]:
-        knots, values = _continued(knots, values)
+    with np.errstate(over="ignore"):
+        longer = _continued(knots, values)
+    if knots[0] < knots[-1] and np.isfinite(longer).all():
+        knots, values = longer
     return Interpolation(knots, values)
 
 

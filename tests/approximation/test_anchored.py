@@ -82,6 +82,23 @@ def test_large_entries_that_were_not_evaluated(sign):
     assert error(np.tanh(K), anchored(sim, 20, cheap, rng=4)) < 0.001
 
 
+@pytest.mark.parametrize("power", [1000, 1018, -1000])
+def test_a_companion_of_any_size(power):
+    """Beyond the largest number no line goes on."""
+    x = np.random.default_rng(0).standard_normal((80, 3))
+    K = np.exp(x @ x.T / 4)
+
+    def off(e):
+        sim, cheap = both(K, np.ldexp(K, e))
+        return error(K, anchored(sim, 10, cheap, rng=0))
+
+    assert off(0) < 0.02
+    if power == 1018:
+        assert off(power) < 0.3
+    else:
+        assert off(power) == pytest.approx(off(0), rel=1e-9)
+
+
 @pytest.mark.parametrize("make", [indefinite, asymmetric])
 @pytest.mark.parametrize("base_rank", [None, 60])
 def test_cheap_plus_low_rank(make, base_rank):

@@ -1,7 +1,9 @@
-"""The queue of a search for pairs: those of the largest prediction, many at once.
+"""The queue of a search for pairs: the most promising, many at once.
 
-All pairs are predicted where that is cheap, in blocks that are not kept; else those of
-the neighbours under the companion, and of neighbours of neighbours.
+Three proposals: the largest predictions, the largest values of the companion, and of
+every item the nearest under the companion, then the second. All pairs are predicted
+where that is cheap, in blocks that are not kept; else those of the neighbours under the
+companion, and of neighbours of neighbours.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy as np
 from simlib.neighbors.cheap import factored, strips
 from simlib.neighbors.choice import divide
 from simlib.neighbors.paid import among
-from simlib.neighbors.pair_numbers import PairNumbers
+from simlib.neighbors.pair_numbers import PairNumbers, merged
 from simlib.neighbors.predict import Listed, PairPredictor
 from simlib.similarity.views import SimilarityMatrix
 
@@ -23,7 +25,8 @@ EVERY = 2**33  # pairs of which all are predicted, by a companion that multiplie
 ASKED = 32  # any other costs so much more
 PART, PART_ASKED = 1 / 512, 1 / 8  # of the pairs are queued, likewise,
 QUEUED = 64  # for every item at most, or as many as are paid for
-CANDIDATES = 48  # of every item under the companion, where candidates are listed
+CANDIDATES = 48  # of every item under the companion, where candidates are listed,
+NEAREST = 12  # of which so many are proposed by their rank
 RELEARNT = 1.25  # times as many paid pairs
 PREDICTED_AT_ONCE = 2**14  # pairs
 SAMPLE = 2**16  # pairs by which the cut of a queue is found
@@ -39,7 +42,7 @@ def is_listed(count: int, cheap: SimilarityMatrix | None) -> bool:
 
 
 class PairQueue:
-    """Unpaid pairs of the largest predictions and companions, by their numbers.
+    """Unpaid pairs of the largest predictions, companions and ranks, by their numbers.
 
     Each has a share of a round by the hits that it found in the last one.
     """
@@ -48,12 +51,13 @@ class PairQueue:
         self._predictor, self._numbers = predictor, numbers
         cheap = None if predictor.companion is None else predictor.companion.cheap
         self._part = PART_ASKED if _asks(cheap) else PART
-        self._lists = None
+        self._lists, most = None, min(predictor.paid.n - 1, CANDIDATES)
         if is_listed(numbers.count, cheap):
-            most = predictor.paid.n - 1
-            self._lists = Listed(predictor, min(most, CANDIDATES))
+            self._lists = Listed(predictor, most)
         self._queue, self._learnt, self._least = NOTHING, 0, 0
-        self._taken = [self._queue[0]] * (1 if cheap is None else 2)
+        self._taken, self._nearest = [NOTHING[0]], NOTHING[0]
+        if predictor.companion is not None:
+            self._taken, self._nearest = 3 * self._taken, self._ranked(most)
 
     def take(self, number: int, seen: np.ndarray, cut: float) -> np.ndarray:
         """Return some that are not among sorted ones: so many, or fewer."""
@@ -67,15 +71,20 @@ class PairQueue:
         if short:
             keys, scores, codes = self._fill(number, seen)
             self._least = keys.size // 2
+        self._queue = keys, scores, codes
+        self._nearest = self._nearest[~among(self._nearest, seen)]
+        ranked = self._nearest, -np.arange(self._nearest.size)
+        proposals = [(keys, scores), (keys, codes), ranked]
         numbers = np.floor(number * self._shares(cut)).astype(int)
         numbers[0] += number - numbers.sum()
-        left = np.ones(keys.size, bool)
+        chosen, owed = seen[:0], 0
         for k in np.argsort(-numbers, kind="stable"):
-            places = np.flatnonzero(left)
-            best = places[_largest((scores, codes)[k][places], numbers[k])]
-            self._taken[k], left[best] = np.sort(keys[best]), False
-        self._queue = keys[left], scores[left], codes[left]
-        return keys[~left]
+            keys, values = proposals[k]
+            new, owed = ~among(keys, chosen), owed + numbers[k]
+            self._taken[k] = np.sort(keys[new][_largest(values[new], owed)])
+            chosen = merged(chosen, self._taken[k])
+            owed -= self._taken[k].size
+        return chosen
 
     def _shares(self, cut: float) -> np.ndarray:
         """Return the share of each of those who found hits in the last round."""
@@ -84,8 +93,28 @@ class PairQueue:
             values = paid.sim.peek(*self._numbers.pairs(keys)).astype(float)
             rates[k] = np.count_nonzero(paid.sign * values >= cut) / max(1, keys.size)
         if not any(keys.size for keys in self._taken):
-            rates[-1] = 1
-        return divide(rates)
+            rates[1:] = 1
+        return divide(rates**2)  # hits are counted: more of the calls to the best
+
+    def _ranked(self, most: int) -> np.ndarray:
+        """Return the nearest of every item under the companion, from the first on."""
+        paid, companion = self._predictor.paid, self._predictor.companion
+        assert companion is not None
+        parts: list[Part] = []
+        lists = companion.neighbors(most)
+        for rows in strips(paid.n, most):
+            columns = lists[rows]
+            codes = companion.entries(rows, columns).astype(int)
+            codes[~paid.allowed(rows[:, None], columns)] = -1
+            order = np.argsort(-codes, axis=1, kind="stable")[:, :NEAREST]
+            columns, codes = (np.take_along_axis(a, order, 1) for a in (columns, codes))
+            a, ranks = (codes >= 0).nonzero()
+            keys = self._numbers.of(rows[a], columns[a, ranks])
+            parts.append((keys, ranks, codes[a, ranks]))
+        keys, ranks, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
+        keys = keys[np.lexsort((-codes, ranks))]
+        _, first = np.unique(keys, return_index=True)
+        return keys[np.sort(first)]
 
     def _fill(self, number: int, seen: np.ndarray) -> Part:
         """Predict all candidates, and return the best."""

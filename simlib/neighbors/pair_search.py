@@ -50,7 +50,8 @@ GROWTH = 0.1  # of those paid for, if that is more
 LITTLE = 0.01  # of the hits: rounds without a promise that add no more are idle, or as
 # much less as they are smaller
 IDLE, ENOUGH, MOST_IDLE = 2, 10, 20  # so many rounds in a row are the last ones, once
-# they paid for as many pairs as brought so many hits before, or so many for every item
+# they paid for as many pairs as brought so many hits before, or so many for every item,
+# and for as many as so many first rounds without a limit
 SPARED = 64  # U / goal^2 calls that a sample is smaller by for each hit found before
 N_LANDMARKS = RANK = 20
 NEIGHBORS = 4  # whose neighbours are candidates, where these are listed
@@ -100,6 +101,7 @@ class PairSearch:
         self.paid = Paid(sim, k, -1 if distance else 1, groups)
         self.paid.limit = min(limit, sim.remaining)
         self.seen = np.sort(self.numbers.of(self.paid.i, self.paid.j))
+        self._round = min(ROUND * self.n_pairs, EACH * n)
         self.price, self.spent = price(self.given), False
         self.threshold, self.m, self.bound = inf, 0, inf
 
@@ -144,7 +146,7 @@ class PairSearch:
     def _enough(self) -> float:
         """Return after how many idle pairs a search without a promise ends."""
         each = self.seen.size / max(1, self._hits())
-        return min(ENOUGH * each, MOST_IDLE * self.n)
+        return max(min(ENOUGH * each, MOST_IDLE * self.n), IDLE * self._round)
 
     def reached(self, recall: float | None) -> bool:
         """Tell whether the search ended for another cause than the limit."""
@@ -311,8 +313,7 @@ class PairSearch:
 
     def _promising(self) -> np.ndarray:
         """Return the numbers of unpaid pairs of the largest prediction, for a round."""
-        number = min(ROUND * self.n_pairs, EACH * self.n)
-        number = max(100, number, GROWTH * self.seen.size)
+        number = max(100, self._round, GROWTH * self.seen.size)
         number = min(number, max(100, AT_MOST * self.paid.limit / self.price))
         number = min(number, max(1, self.paid.left / self.price), self._left())
         return self.queue.take(int(number), self.seen, self.cut())

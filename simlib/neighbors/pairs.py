@@ -173,11 +173,12 @@ def pairs_above(
     recall : float or None, default=0.95
         Share of these pairs to be found. 1 evaluates all pairs, or, if the limit does
         not pay for them, the most promising ones. None promises nothing: the search
-        ends when two rounds in a row, and as many calls as brought ten pairs before or
-        twenty an item, have each added no more than a hundredth to the pairs found, or
-        as much less as they are shorter than a tenth of the pairs paid for; when no
-        candidate is left, or with the limit. A round is that tenth or more, at first
-        0.3 % of all or ten an item, and an eighth of the limit at most.
+        ends when two rounds in a row have each added no more than a hundredth to the
+        pairs found, or as much less as they are shorter than a tenth of the pairs paid
+        for, and took as many calls as brought ten pairs before or twenty an item, and
+        as two first rounds; when no candidate is left, or with the limit. A round is
+        that tenth or more, at first 0.3 % of all or ten an item, and an eighth of the
+        limit at most.
     confidence : float, default=0.95
         Probability with which that is true where ``reached`` says so, of one call: who
         repeats a search, with other seeds, until it is satisfied errs more often.

@@ -719,6 +719,25 @@ def test_a_hunt_that_ends_with_its_limit_says_so(limit):
     assert len(found(pairs)) > 0.9 * limit  # of 2379
 
 
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_pairs_of_every_item_before_many_of_a_few(share):
+    """Of a crowd the companion says most, and a share of it is true."""
+    n, crowd = 600, 120
+    rng = np.random.default_rng(0)
+    G = rng.uniform(0, 0.3, (n, n))
+    G[:crowd, :crowd] = rng.uniform(0.7, 0.9, (crowd, crowd))
+    twins = np.arange(crowd, n).reshape(-1, 2).T
+    G[tuple(twins)] = rng.uniform(0.5, 0.7, twins.shape[1])
+    K = np.zeros((n, n))
+    K[:crowd, :crowd] = rng.uniform(size=(crowd, crowd)) < share
+    K[tuple(twins)] = 1
+    K, G = (np.triu(A, 1) + np.triu(A, 1).T for A in (K, G))
+    sim, cheap = Similarity.from_matrix(K), Similarity.from_matrix(G)
+    pairs = pairs_above(sim, 0.5, recall=None, limit=3 * n, cheap=cheap, rng=0)
+    assert pairs.calls == 3 * n
+    assert np.isin(twins[0], pairs.i).mean() > 0.9
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_few_calls_are_spent_where_the_companion_is_sure(sign):
     """It finds the pairs, and goes the other way over all of them."""

@@ -26,6 +26,7 @@ __all__ = [
     "as_companion",
     "asked",
     "best",
+    "direction",
     "ends",
     "factored",
     "neighbor_lists",
@@ -40,7 +41,8 @@ SAMPLE = 2**16  # pairs that tell the direction and the range
 ENTRIES_AT_ONCE = 2**22  # entries of the companion, or of a prediction
 N_LANDMARKS = 60  # of the companion's own approximation
 WHOLE = 20_000  # items, of which all are looked at for each
-SOUGHT, GROUP = 100, 250  # times m: among how many others; items in a group of these
+PARTITIONS = 2  # into groups: who is at an edge in one is inside in another
+SOUGHT, GROUP = 50, 250  # times m: among how many others in each; items in a group
 READ, TRIED = 64, 4  # values of a companion that are read for a candidate, and tried
 ENDS = 32  # items whose ends tell the direction
 TRIAL = 0.02  # of the calls, for random pairs that try a companion, and
@@ -225,6 +227,11 @@ def ends(
     return np.stack([rows, columns[high], columns[low]])
 
 
+def direction(near: np.ndarray, far: np.ndarray) -> int:
+    """Return 1 where the first are nearer in most rows, -1 where the others, else 0."""
+    return int(np.sign(np.nansum(np.sign(near - far))))
+
+
 def strips(n: int, width: int, most: int = ENTRIES_AT_ONCE) -> Iterator[np.ndarray]:
     """Yield the numbers of n rows, of so many entries each, some at a time."""
     step = max(1, most // max(1, width))
@@ -239,7 +246,7 @@ def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     """
     Z = np.asarray(Z, np.float32)
     queries, n = Z * signs.astype(np.float32), len(Z)
-    if n > max(WHOLE, SOUGHT * m):
+    if n > max(WHOLE, PARTITIONS * SOUGHT * m):
         return _grouped(Z, queries, m)
     found = np.empty((n, m), np.int32)
     for rows in strips(n, n):
@@ -263,17 +270,13 @@ def _grouped(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray:
     last = np.sqrt(np.maximum(squares.max() - squares, 0))
     points = np.hstack([Z, last[:, None]])
     queries = np.hstack([queries, np.zeros((n, 1), np.float32)])
-    centres = points[uniform(n, n // GROUP, rng=0)]
-    for _ in range(2):  # steps of k-means
-        nearest, sums = _groups(points, centres), np.zeros_like(centres)
-        np.add.at(sums, nearest, points)
-        norms = np.linalg.norm(sums, axis=1, keepdims=True)
-        centres = length * sums / np.where(norms > 0, norms, 1)
-    members = _members(_groups(points, centres), len(centres))
-    sizes = np.array([some.size for some in members])
-    found = np.empty((n, m), np.int32)
-    for asking in _members(_groups(queries, centres), len(centres)):
-        if asking.size:
+    found, nearness = np.full((n, m), -1, "i4"), np.full((n, m), -np.inf, "f4")
+    for seed in range(PARTITIONS):
+        centres = _centres(points, length, seed)
+        members = _members(_groups(points, centres), len(centres))
+        sizes = np.array([some.size for some in members])
+        parts = _members(_groups(queries, centres), len(centres))
+        for asking in filter(np.size, parts):
             order = np.argsort(-(centres @ queries[asking].mean(axis=0)), kind="stable")
             few = np.searchsorted(np.cumsum(sizes[order]), min(SOUGHT * m, n)) + 1
             others = np.concatenate([members[group] for group in order[:few]])
@@ -282,8 +285,38 @@ def _grouped(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray:
                 rows = asking[part]
                 values = queries[rows] @ points[others].T
                 values[rows[:, None] == others] = -np.inf
-                found[rows] = others[np.argpartition(values, -m, axis=1)[:, -m:]]
+                columns, values = _top(np.broadcast_to(others, values.shape), values, m)
+                columns = np.hstack([found[rows], columns])
+                values = np.hstack([nearness[rows], values])
+                found[rows], nearness[rows] = _top(*_distinct(columns, values), m)
     return found
+
+
+def _centres(points: np.ndarray, length: float, seed: int) -> np.ndarray:
+    """Return centres of groups, by two steps of k-means on the sphere."""
+    centres = points[uniform(len(points), len(points) // GROUP, rng=seed)]
+    for _ in range(2):
+        nearest, sums = _groups(points, centres), np.zeros_like(centres)
+        np.add.at(sums, nearest, points)
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        centres = length * sums / np.where(norms > 0, norms, 1)
+    return centres
+
+
+def _top(
+    columns: np.ndarray, values: np.ndarray, m: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the m of the largest values of each row, and these."""
+    best = np.argpartition(values, -m, axis=1)[:, -m:]
+    return np.take_along_axis(columns, best, 1), np.take_along_axis(values, best, 1)
+
+
+def _distinct(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return them in the order of the columns, of equal ones all but one at -inf."""
+    order = np.argsort(columns, axis=1, kind="stable")
+    columns, values = (np.take_along_axis(a, order, 1) for a in (columns, values))
+    values[:, 1:][columns[:, 1:] == columns[:, :-1]] = -np.inf
+    return columns, values
 
 
 def _groups(points: np.ndarray, centres: np.ndarray) -> np.ndarray:

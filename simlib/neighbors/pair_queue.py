@@ -51,13 +51,13 @@ class PairQueue:
         self._predictor, self._numbers = predictor, numbers
         cheap = None if predictor.companion is None else predictor.companion.cheap
         self._part = PART_ASKED if _asks(cheap) else PART
-        self._lists, most = None, min(predictor.paid.n - 1, CANDIDATES)
+        self._lists = None
         if is_listed(numbers.count, cheap):
-            self._lists = Listed(predictor, most)
+            self._lists = Listed(predictor, min(predictor.paid.n - 1, CANDIDATES))
         self._queue, self._learnt, self._least = NOTHING, 0, 0
         self._taken, self._nearest = [NOTHING[0]], NOTHING[0]
         if predictor.companion is not None:
-            self._taken, self._nearest = 3 * self._taken, self._ranked(most)
+            self._taken, self._nearest = 3 * self._taken, self._ranked()
 
     def take(self, number: int, seen: np.ndarray, cut: float) -> np.ndarray:
         """Return some that are not among sorted ones: so many, or fewer."""
@@ -96,15 +96,18 @@ class PairQueue:
             rates[1:] = 1
         return divide(rates**2)  # hits are counted: more of the calls to the best
 
-    def _ranked(self, most: int) -> np.ndarray:
+    def _ranked(self) -> np.ndarray:
         """Return the nearest of every item under the companion, from the first on."""
-        paid, companion = self._predictor.paid, self._predictor.companion
+        paid, companion, parts = self._predictor.paid, self._predictor.companion, []
         assert companion is not None
-        parts: list[Part] = []
-        lists = companion.neighbors(most)
-        for rows in strips(paid.n, most):
-            columns = lists[rows]
-            codes = companion.entries(rows, columns).astype(int)
+        if self._lists is None:
+            lists = companion.neighbors(min(paid.n - 1, CANDIDATES))
+            items = np.arange(paid.n)
+            said = companion.entries(items, lists)
+        else:
+            items, lists, said = self._lists.nearest()
+        for part in strips(*lists.shape):
+            rows, columns, codes = items[part], lists[part], said[part].astype(int)
             codes[~paid.allowed(rows[:, None], columns)] = -1
             order = np.argsort(-codes, axis=1, kind="stable")[:, :NEAREST]
             columns, codes = (np.take_along_axis(a, order, 1) for a in (columns, codes))

@@ -23,6 +23,7 @@ from simlib.neighbors.cheap import (
     Calibrated,
     as_companion,
     asked,
+    direction,
     ends,
     rank_correlation,
 )
@@ -309,7 +310,7 @@ class PairSearch:
         numbers = np.unique(self.numbers.of(i, j))
         self.pay(numbers[~among(numbers, self.seen)])
         near, far = self.paid.sign * self.sim.peek(i, j).astype(float).reshape(2, -1)
-        return int(np.sign(np.nansum(np.sign(near - far))))
+        return direction(near, far)
 
     def _promising(self) -> np.ndarray:
         """Return the numbers of unpaid pairs of the largest prediction, for a round."""

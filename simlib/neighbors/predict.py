@@ -271,6 +271,11 @@ class Listed:
             rows, columns = self._order[some], self._columns[some]
             self._codes[some] = predictor.codes_of(rows, columns)
 
+    def nearest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the items, the nearest of each under the companion, and the codes."""
+        near = slice(self._met)
+        return self._order, self._columns[:, near], self._codes[:, near]
+
     def strips(self) -> Iterator[Strip]:
         """Predict some rows at a time, of what the items meet now."""
         predictor, paid = self._predictor, self._predictor.paid

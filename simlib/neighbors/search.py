@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
 from simlib.landmarks import uniform
 from simlib.neighbors.across import Index, RowSearch, TwoSided
-from simlib.neighbors.cheap import Calibrated, as_companion, asked
+from simlib.neighbors.cheap import Calibrated, as_companion, asked, direction
 from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity import Similarity
 from simlib.similarity.budget import BudgetExceeded
@@ -222,11 +223,18 @@ class Queries(RowSearch):
             cheap, among = self._guess
             met = asked(cheap.pairs, *np.divmod(self.keys, self.n))
             both = np.append(among[self._others], met)
-            companion = Calibrated(cheap, both, self.known())
+            companion = Calibrated(cheap, both, self.known(), self._direction(among))
             codes = companion.codes(companion.sign * among)
         index = Index(codes, self._columns, self._others) if codes.size else None
         rows = np.zeros(0, np.int64)
         return TwoSided(self, companion, rows, self._first, index)
+
+    def _direction(self, among: np.ndarray) -> int:
+        """Return which end of the companion is near in most columns, 0 of none."""
+        high = np.where(self._others, among, -inf).argmax(axis=0)
+        low = np.where(self._others, among, inf).argmin(axis=0)
+        columns = np.arange(high.size)
+        return direction(self._columns[high, columns], self._columns[low, columns])
 
 
 def _affordable(

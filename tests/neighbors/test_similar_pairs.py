@@ -671,13 +671,13 @@ def test_what_is_told_to_be_ahead_comes(verb, monkeypatch):
     cheap = Similarity.from_matrix(K + 0.4 * (noise + noise.T))
     hits = np.quantile(each, 0.99) if verb is pairs_above else each.size // 100
     off = []
-    for seed in range(3):
+    for seed in range(6):
         sim = Similarity(range(300), lambda i, j: K[i, j], batch="pairs", progress=True)
         pairs = verb(sim, hits, recall=0.9, cheap=cheap, rng=seed)
         bar = Bar.made.pop()
         off += [(pairs.calls - n) / beside["ahead"] for n, beside in bar.told[1:]]
     assert 0.5 < np.median(off) < 2
-    assert max(off) < 5
+    assert np.quantile(off, 0.95) < 4
 
 
 def test_a_forecast_of_few_pairs():
@@ -736,6 +736,25 @@ def test_pairs_of_every_item_before_many_of_a_few(share):
     pairs = pairs_above(sim, 0.5, recall=None, limit=3 * n, cheap=cheap, rng=0)
     assert pairs.calls == 3 * n
     assert np.isin(twins[0], pairs.i).mean() > 0.9
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_search_by_few_columns_knows_the_direction(sign):
+    """Of a companion that finds the neighbours, and goes the other way over all."""
+    _, G = noisy(400)
+    level = np.quantile(G, 0.95, axis=1, keepdims=True)
+    K = np.where(np.minimum(level, level.T) <= G, G, -G)
+    known, new = np.arange(40, 400), np.arange(40)
+    best = np.argsort(-K[:40, 40:], axis=1)[:, :5]
+    for seed in range(5):
+        sim = Similarity(known, lambda i, j: K[i, j], batch="pairs")
+        cheap = Similarity.from_matrix(sign * G[np.ix_(known, known)])
+        options = {"cheap": cheap, "cheap_new": sign * G[:40, 40:], "rng": seed}
+        result = search(sim, new, 5, limit=15, fit_limit=3 * 360, **options)
+        shared = [
+            np.isin(*pair).mean() for pair in zip(result.indices, best, strict=True)
+        ]
+        assert np.mean(shared) > 0.8
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -43,6 +43,7 @@ N_LANDMARKS = 60  # of the companion's own approximation
 WHOLE = 20_000  # items, of which all are looked at for each
 PARTITIONS = 2  # into groups: who is at an edge in one is inside in another
 SOUGHT, GROUP = 50, 250  # times m: among how many others in each; items in a group
+FEW_GROUPS = 8  # are told apart by their vectors
 READ, TRIED = 64, 4  # values of a companion that are read for a candidate, and tried
 ENDS = 32  # items whose ends tell the direction
 TRIAL = 0.02  # of the calls, for random pairs that try a companion, and
@@ -140,30 +141,32 @@ class Calibrated:
         Z, signs = answer.embedding()
         return np.asarray(Z), self.sign * signs
 
-    def neighbors(self, m: int) -> np.ndarray:
+    def neighbors(self, m: int, groups: np.ndarray | None = None) -> np.ndarray:
         """Return of each item about m others of the largest values, shape (n, m).
 
-        Of a factor by its products. Else all values are read, or, where these are too
-        many, those of some times m others, the nearest by its vectors.
+        Those of other groups are first, if groups are few. Of a factor by its products.
+        Else all values are read, or, where these are too many, those of some times m
+        others, the nearest by its vectors.
         """
         n, product = self.cheap.n, factored(self.cheap) is not None
+        groups = np.arange(n) if groups is None else groups
+        found = np.empty((n, m), np.int32)
         if not product and n <= READ * m:
-            found = np.empty((n, m), np.int32)
             for rows in strips(n, n):
-                block = asked(self.cheap.blank().block, rows, np.arange(n))
-                found[rows] = _largest(self.sign * block, m, rows)
+                block = self.sign * asked(self.cheap.blank().block, rows, np.arange(n))
+                block[groups[rows, None] == groups] = -np.inf
+                found[rows] = np.argpartition(block, -m, axis=1)[:, -m:]
             return found
-        Z, signs = self.vectors()
+        Z, signs = _apart(*self.vectors(), groups)
         if product:
             return neighbor_lists(Z, signs, m)
         lists = neighbor_lists(Z, signs, min(TRIED * m, n - 1))
-        found = np.empty((n, m), np.int32)
         for rows in strips(n, lists.shape[1]):
             some = lists[rows]
             values = self.pairs(np.repeat(rows, some.shape[1]), some.ravel())
             values = values.reshape(some.shape)
-            places = np.argpartition(values, -m, axis=1)[:, -m:]
-            found[rows] = np.take_along_axis(some, places, axis=1)
+            values[groups[rows, None] == groups[some]] = -np.inf
+            found[rows], _ = _top(some, values, m)
         return found
 
 
@@ -252,6 +255,18 @@ def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     for rows in strips(n, n):
         found[rows] = _largest(queries[rows] @ Z.T, m, rows)
     return found
+
+
+def _apart(
+    Z: np.ndarray, signs: np.ndarray, groups: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return vectors with the same products between few groups, and less within one."""
+    number = groups.max() + 1
+    if number > FEW_GROUPS:
+        return Z, signs
+    size = np.sqrt(2 * np.square(Z).sum(axis=1).max())
+    own = size * (groups[:, None] == np.arange(number))
+    return np.hstack([Z, own]), np.append(signs, -np.ones(number))
 
 
 def _largest(values: np.ndarray, m: int, itself: np.ndarray) -> np.ndarray:

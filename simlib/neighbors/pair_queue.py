@@ -101,7 +101,7 @@ class PairQueue:
         paid, companion, parts = self._predictor.paid, self._predictor.companion, []
         assert companion is not None
         if self._lists is None:
-            lists = companion.neighbors(min(paid.n - 1, CANDIDATES))
+            lists = companion.neighbors(min(paid.n - 1, CANDIDATES), paid.groups)
             items = np.arange(paid.n)
             said = companion.entries(items, lists)
         else:

@@ -257,7 +257,7 @@ class Listed:
         n, met, companion = paid.n, MET * paid.k, predictor.companion
         cheap = np.zeros((n, 0), np.int32)
         if companion is not None:
-            cheap = companion.neighbors(m)
+            cheap = companion.neighbors(m, paid.groups)
         # Items with a candidate in common follow each other: what is said of it stays
         # in the cache.
         self._order = np.argsort(cheap.min(axis=1, initial=n), kind="stable")

@@ -33,6 +33,31 @@ def counted(K):
     return asked, Similarity(range(m), function, columns=range(n))
 
 
+@pytest.mark.parametrize("companion", ["factors", "similarity"])
+@pytest.mark.parametrize("within", ["tables", "groups"])
+def test_listed_candidates_are_of_the_other_table(within, companion, monkeypatch):
+    """Though the nearest by the vectors, and by the companion, are of one's own."""
+    monkeypatch.setattr("simlib.neighbors.pair_queue.EVERY", 0)
+    monkeypatch.setattr("simlib.neighbors.cheap.READ", 4)
+    n, rng = 400, np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((n // 4, 6)), 4, axis=0)
+    X, Y = X + rng.standard_normal((2, n, 6)) / 9
+    K, ones = X @ Y.T, np.ones((n, 1))
+    Z = np.hstack([X, 9 * ones]), np.hstack([Y, -9 * ones])  # 81 less than within
+    level, options = np.quantile(K, 0.99), {"recall": None, "limit": 6 * n, "rng": 0}
+    if within == "tables":
+        sim = Similarity.from_matrix(K, two=True)
+        cheap = Z if companion == "factors" else Similarity.from_matrix(K, two=True)
+    else:
+        Z = np.vstack(Z)
+        sim, cheap = Similarity.from_matrix(Z @ Z.T), Z
+        options["groups"], level = np.repeat(["a", "b"], n), level - 81
+        if companion == "similarity":
+            cheap = Similarity.from_matrix(Z @ Z.T)
+    pairs = pairs_above(sim, level, cheap=cheap, **options)
+    assert pairs.i.size > 0.9 * 0.01 * n**2
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 8),

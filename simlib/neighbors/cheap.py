@@ -41,8 +41,10 @@ SAMPLE = 2**16  # pairs that tell the direction and the range
 ENTRIES_AT_ONCE = 2**22  # entries of the companion, or of a prediction
 N_LANDMARKS = 60  # of the companion's own approximation
 WHOLE = 20_000  # items, of which all are looked at for each
-PARTITIONS = 2  # into groups: who is at an edge in one is inside in another
-SOUGHT, GROUP = 50, 250  # times m: among how many others in each; items in a group
+PARTITIONS = 3  # into groups: who is at an edge in one is inside in another
+SOUGHT = 33  # times m: among how many others in each
+GROUP, GROUPS, FEW = 125, 4000, 16  # items in a group, groups at most, and items that
+# place one
 FEW_GROUPS = 8  # are told apart by their vectors
 READ, TRIED = 64, 4  # values of a companion that are read for a candidate, and tried
 ENDS = 32  # items whose ends tell the direction
@@ -250,7 +252,7 @@ def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     Z = np.asarray(Z, np.float32)
     queries, n = Z * signs.astype(np.float32), len(Z)
     if n > max(WHOLE, PARTITIONS * SOUGHT * m):
-        return _grouped(Z, queries, m)
+        return _grouped(Z, signs, m)
     found = np.empty((n, m), np.int32)
     for rows in strips(n, n):
         found[rows] = _largest(queries[rows] @ Z.T, m, rows)
@@ -275,8 +277,8 @@ def _largest(values: np.ndarray, m: int, itself: np.ndarray) -> np.ndarray:
     return np.argpartition(values, -m, axis=1)[:, -m:]
 
 
-def _grouped(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray:
-    """Return neighbours among the groups whose centres are nearest to the query's.
+def _grouped(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
+    """Return neighbours among the groups whose centres are nearest to those who ask.
 
     On vectors of one length, so that the nearest are those of the largest products.
     """
@@ -284,14 +286,13 @@ def _grouped(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray:
     length = np.sqrt(squares.max())
     last = np.sqrt(np.maximum(squares.max() - squares, 0))
     points = np.hstack([Z, last[:, None]])
-    queries = np.hstack([queries, np.zeros((n, 1), np.float32)])
+    queries = np.hstack([Z * signs.astype(np.float32), np.zeros((n, 1), np.float32)])
     found, nearness = np.full((n, m), -1, "i4"), np.full((n, m), -np.inf, "f4")
     for seed in range(PARTITIONS):
         centres = _centres(points, length, seed)
         members = _members(_groups(points, centres), len(centres))
         sizes = np.array([some.size for some in members])
-        parts = _members(_groups(queries, centres), len(centres))
-        for asking in filter(np.size, parts):
+        for asking in filter(np.size, members):
             order = np.argsort(-(centres @ queries[asking].mean(axis=0)), kind="stable")
             few = np.searchsorted(np.cumsum(sizes[order]), min(SOUGHT * m, n)) + 1
             others = np.concatenate([members[group] for group in order[:few]])
@@ -299,8 +300,9 @@ def _grouped(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray:
             for part in strips(asking.size, others.size):
                 rows = asking[part]
                 values = queries[rows] @ points[others].T
-                values[rows[:, None] == others] = -np.inf
-                columns, values = _top(np.broadcast_to(others, values.shape), values, m)
+                columns = np.broadcast_to(others, values.shape)
+                columns, values = _top(columns, values, m + 1)
+                values[columns == rows[:, None]] = -np.inf
                 columns = np.hstack([found[rows], columns])
                 values = np.hstack([nearness[rows], values])
                 found[rows], nearness[rows] = _top(*_distinct(columns, values), m)
@@ -308,8 +310,10 @@ def _grouped(Z: np.ndarray, queries: np.ndarray, m: int) -> np.ndarray:
 
 
 def _centres(points: np.ndarray, length: float, seed: int) -> np.ndarray:
-    """Return centres of groups, by two steps of k-means on the sphere."""
-    centres = points[uniform(len(points), len(points) // GROUP, rng=seed)]
+    """Return centres of groups, by two steps of k-means on the sphere, with a few."""
+    order = uniform(len(points), len(points), rng=seed)
+    number = min(len(points) // GROUP, GROUPS)
+    centres, points = points[order[:number]], points[order[: FEW * number]]
     for _ in range(2):
         nearest, sums = _groups(points, centres), np.zeros_like(centres)
         np.add.at(sums, nearest, points)

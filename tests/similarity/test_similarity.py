@@ -2,8 +2,6 @@
 
 import gc
 import operator
-import subprocess
-import sys
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +32,7 @@ from support.functions import (
     make,
     matrix,
 )
+from support.processes import python
 
 FORMATS = ["csr", "bsr", "dia", "coo"]
 
@@ -958,10 +957,7 @@ print(sim.calls, status("VmHWM") - before)
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_a_million_items_stay_below_one_gibibyte():
-    result = subprocess.run(
-        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
-    )
-    calls, kibibytes = map(int, result.stdout.split())
+    calls, kibibytes = map(int, python("-c", MEMORY, check=True).stdout.split())
     columns = 64 * 10**6 - 64 * 63 // 2
     assert columns < calls <= columns + 10**6
     assert kibibytes < 2**20

@@ -10,6 +10,7 @@ from simlib import BudgetExceeded, Similarity, SimilarityError
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 from support.functions import BATCHES, in_form, matrix
+from support.regression import peak
 
 
 class Table:
@@ -164,18 +165,13 @@ def test_cost_after_a_failure():
 
 
 def test_cost_of_many_items_takes_no_mask():
-    import tracemalloc
-
-    n = 10**6
+    n, S = 10**6, np.arange(1000)
     sim = Similarity(np.arange(n), np.add, batch="pairs")
-    S = np.arange(1000)
-    tracemalloc.start()
-    try:
+
+    def tell():
         assert sim.cost((None, S), (S, S)) == n * 1000 - 1000 * 999 // 2
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 64 * n
+
+    assert peak(tell) < 64 * n
 
 
 def test_remaining():

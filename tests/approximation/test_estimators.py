@@ -180,15 +180,8 @@ def test_one_matrix_given_in_every_way(method, options):
         (sim, None, None, np.arange(30), np.arange(30, 35)),
         (sim.map(np.square).map(np.sqrt), None, None, range(30), [[30], [34]]),
     ]:
-        estimator = features(
-            method,
-            kernel,
-            n_landmarks=6,
-            batch=batch,
-            kernel_params=params,
-            random_state=0,
-            **options,
-        )
+        given = {"batch": batch, "kernel_params": params, "random_state": 0}
+        estimator = features(method, kernel, n_landmarks=6, **given, **options)
         if isinstance(kernel, Similarity):
             assert clone(estimator).kernel is kernel
         Z = estimator.fit_transform(items)
@@ -447,6 +440,8 @@ def test_a_callable_on_data_frames(method):
 
 LINE = points(20)
 SQUARE = LINE @ LINE.T
+UNKNOWN = {"kernel_params": {"sigma": 1}}
+SHIFTED = {"method": "sms_nystrom", "variant": "landmarks"}
 
 
 @pytest.mark.parametrize(
@@ -458,23 +453,11 @@ SQUARE = LINE @ LINE.T
         ("precomputed", {}, asymmetric(20), ValueError, r"symmetric.*\(K \+ K.T\)/2"),
         (SQUARE, {}, LINE, TypeError, 'kernel="precomputed", and pass it as X'),
         (["rbf"], {}, LINE, TypeError, "a Similarity or a name; got list"),
-        (
-            gaussian,
-            {"kernel_params": {"sigma": 1}},
-            LINE,
-            SimilarityError,
-            "keyword argument 'sigma'",
-        ),
+        (gaussian, UNKNOWN, LINE, SimilarityError, "keyword argument 'sigma'"),
         ("rbf", {"method": "tikhonow"}, LINE, ValueError, "method is one of"),
         ("rbf", {"alpha": 1}, LINE, TypeError, "tikhonov has no option alpha"),
         ("rbf", {"nugget": True}, LINE, ValueError, "take no nugget"),
-        (
-            "rbf",
-            {"method": "sms_nystrom", "variant": "landmarks"},
-            LINE,
-            ValueError,
-            'need variant="core"',
-        ),
+        ("rbf", SHIFTED, LINE, ValueError, 'need variant="core"'),
         ("precomputed", {"cheap": "rbf"}, SQUARE, ValueError, "needs items, not a pre"),
         ("rbf", {"cheap": "precomputed"}, LINE, ValueError, "needs items, not a pre"),
         ("rbf", {"cheap": "linear", "ridge": 0.1}, LINE, TypeError, "no option ridge"),
@@ -544,13 +527,8 @@ def test_cheap_kernel(kind):
         "callable and name": (gaussian, "laplacian"),
     }[kind]
     X = words(80)[0] if kind == "callables" else points(80)
-    model = SimilarityFeatures(
-        kernel,
-        n_landmarks=8,
-        cheap=cheap,
-        method_params={"base_rank": 30},
-        random_state=0,
-    )
+    options = {"method_params": {"base_rank": 30}, "random_state": 0}
+    model = SimilarityFeatures(kernel, n_landmarks=8, cheap=cheap, **options)
     Z = model.fit_transform(X)
     K, G = (
         pairwise_kernels(X, metric=metric)

@@ -133,15 +133,8 @@ def test_the_same_after_loading(tmp_path, name, matrix, dtype, mode):
 
 
 def test_a_calibration_that_is_unknown(tmp_path):
-    strange = Anchored(
-        np.ones((3, 1)),
-        np.eye(1),
-        None,
-        weight=0.0,
-        ridge=0.0,
-        calibration=abs,
-        base_landmarks=np.zeros(0, int),
-    )
+    facts = {"weight": 0.0, "ridge": 0.0, "base_landmarks": np.zeros(0, int)}
+    strange = Anchored(np.ones((3, 1)), np.eye(1), None, calibration=abs, **facts)
     with pytest.raises(TypeError, match="calibration that `anchored` has not made"):
         strange.save(tmp_path / "strange")
 

@@ -168,15 +168,13 @@ def test_the_prediction_by_its_formula():
 
     def fits(R, seen, side):
         V = side.V.astype(float) * 2.0**predictor._exponent
-        ridge = (
-            side.ridge * side._variance * 4.0**predictor._exponent * np.eye(V.shape[1])
-        )
-        return V, np.array(
-            [
-                np.linalg.solve(V[s].T @ V[s] + ridge, V[s].T @ r[s])
-                for r, s in zip(R, seen, strict=True)
-            ]
-        )
+        ridge = side.ridge * side._variance * 4.0**predictor._exponent
+        ridge = ridge * np.eye(V.shape[1])
+        rows = [
+            np.linalg.solve(V[s].T @ V[s] + ridge, V[s].T @ r[s])
+            for r, s in zip(R, seen, strict=True)
+        ]
+        return V, np.array(rows)
 
     V, A = fits(K - B, known, rows)
     U, C = fits((K - B - A @ V.T).T, known.T, columns)

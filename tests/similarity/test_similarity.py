@@ -784,13 +784,8 @@ def test_all_lines_in_any_order(batch, order, lines, given_diagonal):
 def test_pandas_does_not_align_pairs(pack, n_jobs):
     """Labels of rows are those of a batch, whatever rows it has."""
     x = np.array([1.0, 2.0, 4.0, 8.0])
-    sim = Similarity(
-        pack(x),
-        lambda a, b: np.asarray(a - b).ravel(),
-        batch="pairs",
-        symmetric=False,
-        n_jobs=n_jobs,
-    )
+    options = {"batch": "pairs", "symmetric": False, "n_jobs": n_jobs}
+    sim = Similarity(pack(x), lambda a, b: np.asarray(a - b).ravel(), **options)
     with joblib.parallel_config("threading"):
         assert_array_equal(sim.pairs([0, 1, 3], [1, 0, 3]), [-1, 1, 0])
         assert_array_equal(sim.symmetrized().pairs([0, 2], [3, 3]), [0, 0])

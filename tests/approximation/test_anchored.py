@@ -476,27 +476,15 @@ def test_a_companion_that_gives_no_number():
 
 
 @pytest.mark.parametrize(
-    ("cheap", "message"),
-    [
-        (np.ones((19, 2)), "19 items, the other 20"),
-        (Similarity.from_matrix(asymmetric(20)), r"cheap\.symmetrized\(\)"),
-        (np.ones(20), "2D"),
-        (np.full((20, 2), 1e300), "so long.*by its largest entry"),
-        (np.full((20, 2), 1e-300), "so short.*by its largest entry"),
-        (scipy.sparse.csr_array(np.full((20, 2), 1e-160)), "so short"),
-        (np.full((20, 2), 2.0**-74, np.float32), "so short"),
-    ],
-)
-def test_impossible_companions(cheap, message):
-    sim = Similarity.from_matrix(levels(20))
-    with pytest.raises(ValueError, match=message):
-        anchored(sim, 4, cheap)
-    assert sim.calls == 0
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"cheap": np.ones((19, 2))}, "19 items, the other 20"),
+        ({"cheap": Similarity.from_matrix(asymmetric(20))}, r"cheap\.symmetrized\(\)"),
+        ({"cheap": np.ones(20)}, "2D"),
+        ({"cheap": np.full((20, 2), 1e300)}, "so long.*by its largest entry"),
+        ({"cheap": np.full((20, 2), 1e-300)}, "so short.*by its largest entry"),
+        ({"cheap": scipy.sparse.csr_array(np.full((20, 2), 1e-160))}, "so short"),
+        ({"cheap": np.full((20, 2), 2.0**-74, np.float32)}, "so short"),
         ({"calibration": "linear"}, "calibration, .* is one of isotonic"),
         ({"base_rank": 21}, "base_rank must be between 1 and 20; got 21"),
         ({"n_landmarks": None, "landmarks": [0, 0]}, "none twice"),

@@ -389,13 +389,9 @@ def test_fetch_downloads_checks_and_converts(folders, offer, capsys):
 def test_fetch_accepts_another_compression(offer, folders):
     """As where zlib is zlib-ng, or xz another."""
     there, here = (gzip.compress(TWEETS, level) for level in (9, 1))
-    offer(
-        TWEETS,
-        "a.gz",
-        sha256=sha256(there),
-        convert=functools.partial(gzip.compress, compresslevel=1),
-        content_sha256=sha256(TWEETS),
-    )
+    convert = functools.partial(gzip.compress, compresslevel=1)
+    known = {"sha256": sha256(there), "content_sha256": sha256(TWEETS)}
+    offer(TWEETS, "a.gz", convert=convert, **known)
     [path] = fetch("toy")
     assert path.read_bytes()[10:] == here[10:]  # the time stands before
     assert fetch("toy") == [path]

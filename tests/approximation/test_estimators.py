@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 import scipy.spatial
+from numpy.testing import assert_allclose, assert_array_equal
 from rapidfuzz.distance import Levenshtein
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -115,10 +116,8 @@ def test_signed_inner_products_are_the_approximation(method, kind):
     Z = estimator.fit_transform(K)
     expected = approximation(estimator, K)
     found = (Z * estimator.signs_) @ Z.T
-    np.testing.assert_allclose(
-        found, expected.toarray(), atol=1e-12 * np.linalg.norm(K)
-    )
-    np.testing.assert_array_equal(estimator.component_indices_, expected.landmarks)
+    assert_allclose(found, expected.toarray(), atol=1e-12 * np.linalg.norm(K))
+    assert_array_equal(estimator.component_indices_, expected.landmarks)
     if method == "tikhonov" and kind is indefinite:
         assert set(estimator.signs_) == {-1, 1}
     else:
@@ -146,8 +145,8 @@ def test_inner_products_of_cur(estimator, joining):
     C, B = K[:, answer.landmarks], K[np.ix_(answer.row_landmarks, answer.landmarks)]
     U = joining(C, B, 40)
     root = scipy.linalg.sqrtm(U @ U.T).real
-    np.testing.assert_allclose(Z @ Z.T, C @ root @ C.T, atol=1e-9)
-    np.testing.assert_allclose(C @ U @ K[answer.row_landmarks], answer @ np.eye(40))
+    assert_allclose(Z @ Z.T, C @ root @ C.T, atol=1e-9)
+    assert_allclose(C @ U @ K[answer.row_landmarks], answer @ np.eye(40))
     assert set(estimator.signs_) == {1}
     symmetrised = (answer.toarray() + answer.toarray().T) / 2
     assert np.linalg.norm(Z @ Z.T - symmetrised) > 0.5 * np.linalg.norm(symmetrised)
@@ -158,7 +157,7 @@ def test_new_items_of_a_matrix_of_low_rank():
     K = indefinite(60, rank=6)
     estimator = SimilarityFeatures("precomputed", n_landmarks=10, random_state=0)
     Z = estimator.fit(K[:40, :40]).transform(K[:, :40])
-    np.testing.assert_allclose((Z * estimator.signs_) @ Z.T, K, atol=1e-8)
+    assert_allclose((Z * estimator.signs_) @ Z.T, K, atol=1e-8)
 
 
 # Every way to give a similarity
@@ -180,27 +179,20 @@ def test_one_matrix_given_in_every_way(method, options):
         (sim, None, None, np.arange(30), np.arange(30, 35)),
         (sim.map(np.square).map(np.sqrt), None, None, range(30), [[30], [34]]),
     ]:
-        estimator = features(
-            method,
-            kernel,
-            n_landmarks=6,
-            batch=batch,
-            kernel_params=params,
-            random_state=0,
-            **options,
-        )
+        given = {"batch": batch, "kernel_params": params, "random_state": 0}
+        estimator = features(method, kernel, n_landmarks=6, **given, **options)
         if isinstance(kernel, Similarity):
             assert clone(estimator).kernel is kernel
         Z = estimator.fit_transform(items)
         assert Z.shape == (30, 6)
-        np.testing.assert_allclose(estimator.transform(items), Z, atol=1e-12)
-        np.testing.assert_allclose(estimator.fit(items).transform(items), Z, atol=1e-12)
+        assert_allclose(estimator.transform(items), Z, atol=1e-12)
+        assert_allclose(estimator.fit(items).transform(items), Z, atol=1e-12)
         Z = np.vstack([Z, estimator.transform(new_items)])
         products.append((Z * estimator.signs_) @ Z.T)
     few = np.append(np.arange(31), 34)
     for product in products[1:-1]:
-        np.testing.assert_allclose(product, products[0], atol=1e-10)
-    np.testing.assert_allclose(products[-1], products[0][np.ix_(few, few)], atol=1e-10)
+        assert_allclose(product, products[0], atol=1e-10)
+    assert_allclose(products[-1], products[0][np.ix_(few, few)], atol=1e-10)
 
 
 def test_rbf_of_rows_far_from_zero():
@@ -209,8 +201,8 @@ def test_rbf_of_rows_far_from_zero():
     K = np.exp(-scipy.spatial.distance.cdist(X, X, "sqeuclidean") / 1e4)
     estimator = features("rpcholesky", kernel_params={"gamma": 1e-4}, n_landmarks=40)
     Z = estimator.fit_transform(X)
-    np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
-    np.testing.assert_allclose(estimator.transform(X), Z, atol=1e-10)
+    assert_allclose(Z @ Z.T, K, atol=1e-10)
+    assert_allclose(estimator.transform(X), Z, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -227,10 +219,10 @@ def test_sparse_data(form):
     estimator = SimilarityFeatures(n_landmarks=5, random_state=0)
     Z = estimator.fit_transform(X)
     sparse = clone(estimator)
-    np.testing.assert_allclose(sparse.fit_transform(form(X)), Z, atol=1e-12)
-    np.testing.assert_allclose(sparse.transform(form(X)), Z, atol=1e-12)
+    assert_allclose(sparse.fit_transform(form(X)), Z, atol=1e-12)
+    assert_allclose(sparse.transform(form(X)), Z, atol=1e-12)
     assert scipy.sparse.issparse(sparse.components_)
-    np.testing.assert_array_equal(sparse.components_.toarray(), estimator.components_)
+    assert_array_equal(sparse.components_.toarray(), estimator.components_)
 
 
 @each
@@ -246,7 +238,7 @@ def test_single_precision(method, kernel):
         assert Z.dtype == np.float32
         expected = double.transform(X)
         product = (expected * double.signs_) @ expected.T
-        np.testing.assert_allclose(
+        assert_allclose(
             (Z * single.signs_) @ Z.T, product, atol=1e-4 * np.abs(product).max()
         )
     assert single.normalization_.dtype == single.signs_.dtype == np.float32
@@ -341,7 +333,7 @@ def test_precomputed_reads_what_a_callable_is_asked(method):
     unread = np.setdiff1d(np.arange(30), estimator.component_indices_)
     other = K.copy()
     other[:, unread] = 99.0
-    np.testing.assert_array_equal(estimator.transform(other), estimator.transform(K))
+    assert_array_equal(estimator.transform(other), estimator.transform(K))
 
 
 @each
@@ -356,9 +348,7 @@ def test_only_the_landmarks_are_kept(method):
     )
     X = points(50)
     estimator = features(method, n_landmarks=5, random_state=0).fit(X)
-    np.testing.assert_array_equal(
-        estimator.components_, X[estimator.component_indices_]
-    )
+    assert_array_equal(estimator.components_, X[estimator.component_indices_])
     assert estimator.components_.base is None
     estimator = features(method, "precomputed", n_landmarks=5).fit(X @ X.T)
     assert estimator.components_ is None
@@ -418,19 +408,19 @@ def test_a_callable_on_data_frames(method):
     frame = frame_of({"word": X, "length": [len(x) for x in X]})
     estimator = features(method, jaccard, n_landmarks=5, random_state=0)
     expected = estimator.fit_transform(X)
-    np.testing.assert_array_equal(estimator.fit_transform(frame["word"]), expected)
-    np.testing.assert_allclose(estimator.transform(frame["word"]), expected)
+    assert_array_equal(estimator.fit_transform(frame["word"]), expected)
+    assert_allclose(estimator.transform(frame["word"]), expected)
     assert not hasattr(estimator, "n_features_in_")
     for table in (frame[["word"]], frame[["word"]].to_numpy()):
-        np.testing.assert_array_equal(estimator.fit_transform(table), expected)
-        np.testing.assert_allclose(estimator.transform(table), expected)
+        assert_array_equal(estimator.fit_transform(table), expected)
+        assert_allclose(estimator.transform(table), expected)
         assert estimator.n_features_in_ == 1
     columns = ColumnTransformer([("words", estimator, ["word"])])
-    np.testing.assert_array_equal(columns.fit_transform(frame), expected)
+    assert_array_equal(columns.fit_transform(frame), expected)
 
     estimator.set_params(kernel=lambda x, y: jaccard(x["word"], y["word"]))
-    np.testing.assert_array_equal(estimator.fit_transform(frame), expected)
-    np.testing.assert_allclose(estimator.transform(frame), expected)
+    assert_array_equal(estimator.fit_transform(frame), expected)
+    assert_allclose(estimator.transform(frame), expected)
     assert estimator.n_features_in_ == 2
     assert list(estimator.feature_names_in_) == ["word", "length"]
     with pytest.raises(ValueError, match="feature names should match"):
@@ -438,8 +428,8 @@ def test_a_callable_on_data_frames(method):
     estimator.set_params(
         kernel=lambda xs, ys: list(map(jaccard, xs["word"], ys["word"])), batch="pairs"
     )
-    np.testing.assert_array_equal(estimator.fit_transform(frame), expected)
-    np.testing.assert_allclose(estimator.transform(frame), expected)
+    assert_array_equal(estimator.fit_transform(frame), expected)
+    assert_allclose(estimator.transform(frame), expected)
 
 
 # Choices by cross-validation
@@ -447,6 +437,8 @@ def test_a_callable_on_data_frames(method):
 
 LINE = points(20)
 SQUARE = LINE @ LINE.T
+UNKNOWN = {"kernel_params": {"sigma": 1}}
+SHIFTED = {"method": "sms_nystrom", "variant": "landmarks"}
 
 
 @pytest.mark.parametrize(
@@ -458,23 +450,11 @@ SQUARE = LINE @ LINE.T
         ("precomputed", {}, asymmetric(20), ValueError, r"symmetric.*\(K \+ K.T\)/2"),
         (SQUARE, {}, LINE, TypeError, 'kernel="precomputed", and pass it as X'),
         (["rbf"], {}, LINE, TypeError, "a Similarity or a name; got list"),
-        (
-            gaussian,
-            {"kernel_params": {"sigma": 1}},
-            LINE,
-            SimilarityError,
-            "keyword argument 'sigma'",
-        ),
+        (gaussian, UNKNOWN, LINE, SimilarityError, "keyword argument 'sigma'"),
         ("rbf", {"method": "tikhonow"}, LINE, ValueError, "method is one of"),
         ("rbf", {"alpha": 1}, LINE, TypeError, "tikhonov has no option alpha"),
         ("rbf", {"nugget": True}, LINE, ValueError, "take no nugget"),
-        (
-            "rbf",
-            {"method": "sms_nystrom", "variant": "landmarks"},
-            LINE,
-            ValueError,
-            'need variant="core"',
-        ),
+        ("rbf", SHIFTED, LINE, ValueError, 'need variant="core"'),
         ("precomputed", {"cheap": "rbf"}, SQUARE, ValueError, "needs items, not a pre"),
         ("rbf", {"cheap": "precomputed"}, LINE, ValueError, "needs items, not a pre"),
         ("rbf", {"cheap": "linear", "ridge": 0.1}, LINE, TypeError, "no option ridge"),
@@ -544,13 +524,8 @@ def test_cheap_kernel(kind):
         "callable and name": (gaussian, "laplacian"),
     }[kind]
     X = words(80)[0] if kind == "callables" else points(80)
-    model = SimilarityFeatures(
-        kernel,
-        n_landmarks=8,
-        cheap=cheap,
-        method_params={"base_rank": 30},
-        random_state=0,
-    )
+    options = {"method_params": {"base_rank": 30}, "random_state": 0}
+    model = SimilarityFeatures(kernel, n_landmarks=8, cheap=cheap, **options)
     Z = model.fit_transform(X)
     K, G = (
         pairwise_kernels(X, metric=metric)
@@ -564,12 +539,12 @@ def test_cheap_kernel(kind):
     assert expected.weight > 0
     assert Z.shape == (80, 38) == (80, len(model.get_feature_names_out()))
     assert (len(model.components_), len(model.base_components_)) == (8, 30)
-    np.testing.assert_allclose((Z * model.signs_) @ Z.T, expected.toarray(), atol=1e-8)
-    np.testing.assert_allclose(model.transform(X), Z, atol=1e-8)
+    assert_allclose((Z * model.signs_) @ Z.T, expected.toarray(), atol=1e-8)
+    assert_allclose(model.transform(X), Z, atol=1e-8)
     again = (
         pickle.loads(pickle.dumps(model)) if kind != "names" else clone(model).fit(X)
     )
-    np.testing.assert_allclose(again.transform(X[:5]), Z[:5], atol=1e-8)
+    assert_allclose(again.transform(X[:5]), Z[:5], atol=1e-8)
     if kind != "names":  # those of a named kernel count both halves of small tiles
         assert model.n_calls_ == expected.calls
 
@@ -582,7 +557,7 @@ def test_cheap_kernel_that_does_not_help():
     )
     assert len(model.base_components_) == 0
     assert model.transform(X[:7]).shape == (7, 20)
-    np.testing.assert_array_equal(model.component_indices_, plain.component_indices_)
+    assert_array_equal(model.component_indices_, plain.component_indices_)
 
 
 def noise(x, y):
@@ -602,7 +577,7 @@ def test_a_companion_of_numbers_of_items(form):
     other = SimilarityFeatures(sim, cheap=given, **options).fit(range(5, 30))
     assert model.base_components_.size == 9
     for numbers in (range(5, 30), range(30, 40)):
-        np.testing.assert_allclose(
+        assert_allclose(
             abs(model.transform(numbers)), abs(other.transform(numbers)), atol=1e-6
         )
 

@@ -55,32 +55,16 @@ def suited(name, n, **options):
     return (psd if name == "rpcholesky" else indefinite)(n, **options)
 
 
-def make(kind, n, seed=0):
-    """Return a matrix of one of the kinds that a method may meet."""
-    return {
-        "indefinite": lambda: indefinite(n, seed=seed),
-        "low rank": lambda: indefinite(n, seed=seed, rank=max(n // 4, 1)),
-        "psd": lambda: psd(n, seed=seed),
-        "smooth": lambda: rbf(n, seed=seed),
-        "repeated": lambda: np.kron(indefinite(n // 2, seed=seed), np.ones((2, 2))),
-        "constant": lambda: np.ones((n, n)),
-        "identity": lambda: np.eye(n),
-        "zero": lambda: np.zeros((n, n)),
-    }[kind]()
-
-
-KINDS = (
-    "indefinite",
-    "low rank",
-    "psd",
-    "smooth",
-    "repeated",
-    "constant",
-    "identity",
-    "zero",
-)
-
-
+KINDS = {  # of matrices that a method may meet
+    "indefinite": indefinite,
+    "low rank": lambda n, seed: indefinite(n, seed=seed, rank=max(n // 4, 1)),
+    "psd": psd,
+    "smooth": rbf,
+    "repeated": lambda n, seed: np.kron(indefinite(n // 2, seed=seed), np.ones((2, 2))),
+    "constant": lambda n, seed: np.ones((n, n)),
+    "identity": lambda n, seed: np.eye(n),
+    "zero": lambda n, seed: np.zeros((n, n)),
+}
 PSD_KINDS = ("psd", "smooth", "constant", "identity", "zero")
 
 
@@ -93,7 +77,7 @@ PSD_KINDS = ("psd", "smooth", "constant", "identity", "zero")
     ],
 )
 def test_all_landmarks_give_the_matrix(name, kind):
-    K = make(kind, 24)
+    K = KINDS[kind](24, seed=0)
     result = run(name, Similarity.from_matrix(K), 24, rng=0).toarray()
     np.testing.assert_allclose(result, K, atol=1e-9 * max(np.abs(K).max(), 1))
 
@@ -367,7 +351,7 @@ def test_one_seed_means_one_draw_for_all_methods():
 
 @given(
     st.sampled_from(sorted(METHODS)),
-    st.sampled_from(KINDS),
+    st.sampled_from(list(KINDS)),
     st.integers(2, 20),
     st.data(),
 )
@@ -378,7 +362,7 @@ def test_any_matrix_gets_a_finite_answer_and_never_too_many_calls(name, kind, n,
     seed = data.draw(st.integers(0, 1000))
     if name == "rpcholesky" and kind not in PSD_KINDS:
         kind = PSD_KINDS[seed % len(PSD_KINDS)]
-    K = make(kind, n, seed)
+    K = KINDS[kind](n, seed=seed)
     sim = Similarity.from_matrix(K)
     answer = run(name, sim, s, rng=seed)
     assert np.isfinite(answer.toarray()).all()

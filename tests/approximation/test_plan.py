@@ -94,13 +94,7 @@ def test_largest_by_trying_all(method, n, calls, options):
     ("method", "n", "options", "error", "message"),
     [
         ("nystroem", 10, {}, ValueError, r"method is one of .*got 'nystroem'"),
-        (
-            "sicur",
-            100,
-            {"oversamplng": 3},
-            TypeError,
-            "sicur has no option oversamplng",
-        ),
+        ("sicur", 9, {"oversamplng": 3}, TypeError, "sicur has no option oversamplng"),
         ("nystrom", 100, {"n_landmarks": 3}, TypeError, "n_landmarks cannot be an opt"),
     ],
 )

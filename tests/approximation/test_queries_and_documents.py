@@ -26,6 +26,7 @@ from simlib import (
 )
 from simlib.approximation.fit import Problem
 from simlib.approximation.plan import Sides
+from support.matrices import counted
 
 TWO = ["skeleton", "sicur", "stacur", "tikhonov"]
 ONE = ["nystrom", "sms_nystrom", "rpcholesky"]
@@ -36,18 +37,6 @@ def planted(m, n, rank=5, noise=0.0, seed=0):
     rng = np.random.default_rng(seed)
     X, Y = rng.standard_normal((m, rank)), rng.standard_normal((n, rank))
     return np.tanh(X @ Y.T / rank) + noise * rng.standard_normal((m, n)), (X, Y)
-
-
-def counted(K, **options):
-    """A similarity that writes down the pairs it is asked for."""
-    asked = []
-
-    def function(i, j):
-        asked.append((i, j))
-        return K[i, j]
-
-    m, n = K.shape
-    return asked, Similarity(range(m), function, columns=range(n), **options)
 
 
 def given_landmarks(m, n, r, c):

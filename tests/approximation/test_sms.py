@@ -48,21 +48,13 @@ def written_out(K, S1, e, variant, rescale):
 @pytest.mark.parametrize("shift", ["submatrix", "exact", 5.0])
 def test_formula(shift, variant, rescale):
     K = indefinite(40)
-    approximation = sms_nystrom(
-        Similarity.from_matrix(K),
-        10,
-        shift=shift,
-        variant=variant,
-        rescale=rescale,
-        alpha=1.3,
-        oversampling=2.5,
-        rng=4,
-    )
+    options = {"shift": shift, "variant": variant, "rescale": rescale, "alpha": 1.3}
+    sim = Similarity.from_matrix(K)
+    approximation = sms_nystrom(sim, 10, oversampling=2.5, rng=4, **options)
     S1, S2 = draw(40, 10, 2.5, rng=4)
     assert len(S2) == 25
-    e = {"submatrix": shift_of(K[np.ix_(S2, S2)], 1.3), "exact": shift_of(K, 1.0)}.get(
-        shift, shift
-    )
+    shifts = {"submatrix": shift_of(K[np.ix_(S2, S2)], 1.3), "exact": shift_of(K, 1.0)}
+    e = shifts.get(shift, shift)
     expected = written_out(K, S1, e, variant, rescale)
     np.testing.assert_allclose(approximation.toarray(), expected, atol=1e-9)
     np.testing.assert_array_equal(approximation.landmarks, S1)

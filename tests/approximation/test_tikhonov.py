@@ -2,6 +2,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import METHODS, Similarity, nystrom, tikhonov
 from simlib.approximation.fit import Problem
@@ -19,14 +20,12 @@ def test_without_oversampling_and_ridge_it_is_nystrom(make):
     K = make(40)
     sim = Similarity.from_matrix(K)
     ours = tikhonov(sim, 10, oversampling=1, rng=0)
-    np.testing.assert_allclose(
-        ours.toarray(), nystrom(sim, 10, rng=0).toarray(), atol=1e-7
-    )
+    assert_allclose(ours.toarray(), nystrom(sim, 10, rng=0).toarray(), atol=1e-7)
 
 
 def test_infinite_ridge_is_the_zero_matrix():
     approximation = tikhonov(Similarity.from_matrix(psd(20)), 5, ridge=np.inf)
-    np.testing.assert_array_equal(approximation.toarray(), np.zeros((20, 20)))
+    assert_array_equal(approximation.toarray(), np.zeros((20, 20)))
 
 
 # The formula and the cross-validation, by normal equations
@@ -68,11 +67,9 @@ def test_core_by_normal_equations(make, ridge):
     S1, S2 = draw(40, 8, 2, rng=0)
     U = core(K[np.ix_(S2, S2)], 8, ridge)
     scale = np.abs(U).max()
-    np.testing.assert_allclose(approximation.core, U, atol=1e-8 * scale)
+    assert_allclose(approximation.core, U, atol=1e-8 * scale)
     right = K[:, S1].T if approximation.symmetric else K[S1]
-    np.testing.assert_allclose(
-        approximation.toarray(), K[:, S1] @ U @ right, atol=1e-8 * scale
-    )
+    assert_allclose(approximation.toarray(), K[:, S1] @ U @ right, atol=1e-8 * scale)
 
 
 def skew(n, *, seed):
@@ -98,9 +95,7 @@ def test_cross_validation_by_brute_force(kind, s, oversampling):
     A = K[np.ix_(S2, S2)]
     ridge = chosen_ridge(A, s, K[:, S1], K[S1])
     expected = core(A, s, ridge)
-    np.testing.assert_allclose(
-        approximation.core, expected, atol=1e-7 * np.abs(expected).max()
-    )
+    assert_allclose(approximation.core, expected, atol=1e-7 * np.abs(expected).max())
     if len(S2) - len(S1) < 2:
         assert ridge == 0
 
@@ -114,7 +109,7 @@ def test_ridges_by_hand(size, left_out, symmetric):
     R = None if symmetric else column
     problem = Problem(A, column, R, Sides.same(np.array([0])), True)
     ridges = [0.0] + [10 ** (-10 + k / 2) for k in range(21)]
-    np.testing.assert_allclose(problem.ridges(), ridges[left_out:] or [np.inf])
+    assert_allclose(problem.ridges(), ridges[left_out:] or [np.inf])
 
 
 @pytest.mark.parametrize("seed", [48, 278, 776])
@@ -174,9 +169,7 @@ def test_picked_landmarks_answer_as_given_ones_do(landmarks):
     A = K[np.ix_(order, order)]
     S1 = answer.landmarks
     expected = core(A, 12, chosen_ridge(A, 12, K[:, S1], K[S1]))
-    np.testing.assert_allclose(
-        answer.core, expected, atol=1e-7 * np.abs(expected).max()
-    )
+    assert_allclose(answer.core, expected, atol=1e-7 * np.abs(expected).max())
 
 
 # The residual
@@ -219,7 +212,7 @@ def test_nugget_by_brute_force(seed, ridge):
     expected = shifted[:, S1] @ U @ shifted[S1]
     np.fill_diagonal(expected, np.diag(K))
     assert tau > 0
-    np.testing.assert_allclose(answer.toarray(), expected, atol=1e-8)
+    assert_allclose(answer.toarray(), expected, atol=1e-8)
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -230,7 +223,7 @@ def test_low_rank_plus_a_multiple_of_the_identity_is_exact(symmetric):
     sim = Similarity.from_matrix(K, symmetric=symmetric)
     assert error(K, tikhonov(sim, 12, rng=0)) > 0.3
     answer = tikhonov(sim, 12, nugget=True, rng=0)
-    np.testing.assert_allclose(answer.toarray(), K, atol=1e-9)
+    assert_allclose(answer.toarray(), K, atol=1e-9)
     assert answer.residual.nnz == 60
 
 
@@ -248,15 +241,15 @@ def test_overlay_returns_what_was_evaluated_and_changes_nothing_else(make, optio
     if options.get("nugget"):
         np.fill_diagonal(seen, True)
     expected = np.where(seen, K, plain.toarray())
-    np.testing.assert_allclose(laid.toarray(), expected, atol=1e-12)
+    assert_allclose(laid.toarray(), expected, atol=1e-12)
     assert laid.residual.nnz <= seen.sum()
     assert laid.calls == plain.calls
     assert laid.symmetric == plain.symmetric
     assert error(K, laid) < error(K, plain)
     i = np.array([0, S1[0], 7])
-    np.testing.assert_allclose(laid.rows(i), expected[i], atol=1e-12)
+    assert_allclose(laid.rows(i), expected[i], atol=1e-12)
     x = np.arange(40.0)
-    np.testing.assert_allclose(laid @ x, expected @ x, atol=1e-10)
+    assert_allclose(laid @ x, expected @ x, atol=1e-10)
 
 
 def test_new_items_of_a_matrix_with_a_nugget():
@@ -266,8 +259,8 @@ def test_new_items_of_a_matrix_with_a_nugget():
     Z, signs = answer.embedding()
     others = np.setdiff1d(np.arange(60), answer.landmarks)
     new = answer.extend(K[np.ix_(others, answer.landmarks)])
-    np.testing.assert_allclose(new, Z[others], atol=1e-12)
-    np.testing.assert_allclose(
+    assert_allclose(new, Z[others], atol=1e-12)
+    assert_allclose(
         (new * signs) @ Z.T + answer.residual.toarray()[others],
         answer.rows(others),
         atol=1e-12,
@@ -291,6 +284,6 @@ def test_held_out_errors_by_loops(make, s2):
     R = None if make is indefinite else K[:6].T
     problem = Problem(K[:s2, :s2], K[:, :6], R, Sides.same(np.arange(6)), True)
     ridges = np.array([0.1, 1.0, 10.0])
-    np.testing.assert_allclose(
+    assert_allclose(
         problem.held_out_errors(ridges), held_out_errors(K[:s2, :s2], 6, ridges)
     )

@@ -197,23 +197,6 @@ def test_distances_beyond_the_largest_number(dtype):
 
 
 @pytest.mark.parametrize(
-    ("sources", "kind", "message"),
-    [
-        ([[0]], ValueError, "one-dimensional array of integers"),
-        ([0.0], ValueError, "got float64"),
-        ([0, 4], IndexError, "numbered 0 to 3; got 4"),
-        ([-1], IndexError, "got -1"),
-    ],
-)
-def test_impossible_sources(sources, kind, message):
-    for geodesics in heat_geodesics, exact_geodesics:
-        with pytest.raises(kind, match=message):
-            geodesics(*TETRAHEDRON, sources)
-    with pytest.raises(kind, match=message):
-        graph_distances(np.ones((4, 4)), sources)
-
-
-@pytest.mark.parametrize(
     ("package", "geodesics"),
     [("potpourri3d", heat_geodesics), ("pygeodesic.geodesic", exact_geodesics)],
 )

@@ -72,14 +72,8 @@ def test_against_dense_algebra(n, n_landmarks, seed, harmonic):
 def test_against_brute_force_thresholding(n, n_landmarks, nnz_per_row, seed, by):
     M = biharmonic_operator(random_laplacian(n, seed))
     landmarks = uniform(n, min(n - 1, n_landmarks), rng=seed)
-    P = interpolation(
-        M,
-        landmarks,
-        nnz_per_row=nnz_per_row,
-        by=by,
-        renormalize=False,
-        solver="superlu",
-    )
+    options = {"by": by, "renormalize": False, "solver": "superlu"}
+    P = interpolation(M, landmarks, nnz_per_row=nnz_per_row, **options)
     whole = interpolation(M, landmarks, solver="superlu")
     exact = thresholded(whole, landmarks, nnz_per_row, by)
     np.testing.assert_allclose(P.toarray(), exact, atol=1e-9)

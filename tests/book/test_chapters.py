@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 from functools import cache
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from press import Repository, read_chapter
 from press.chapters import cell_code, code_cells, parameters, tags
 from press.repository import PROFILES, read_yaml
+from support.processes import python
 
 BOOK = Repository.here()
 PAGES = BOOK.pages()
@@ -170,6 +169,5 @@ def test_a_chapter_uses_nothing_that_it_does_not_show(page, tmp_path):
     path = tmp_path / "page.py"
     path.write_text("\n".join(cell_code(c.source) for c in cells), encoding="utf-8")
     check = "ruff check --isolated --select F821,F401,F811"
-    command = [sys.executable, "-m", *check.split(), str(path)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    run = python("-m", *check.split(), path)
     assert run.returncode == 0, run.stdout

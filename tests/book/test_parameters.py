@@ -12,7 +12,6 @@ all of them::
 import json
 import os
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +24,7 @@ from press import Repository, read_chapter
 from press.chapters import code_cells, parameters
 from press.execution import plain
 from press.kernel import PERSONAL
+from support.processes import python
 
 BOOK = Repository.here()
 SETS = yaml.safe_load(Path(__file__).with_name("parameters.yml").read_text("utf-8"))
@@ -53,10 +53,8 @@ def executed(page, values, folder):
     command = ["papermill", str(BOOK.source(page)), str(target), "--cwd", str(folder)]
     options = ["-y", json.dumps(values), "--execution-timeout", "120"]
     for _ in range(3):  # kernels that start at once may choose the same ports
-        run = subprocess.run(
-            [sys.executable, "-m", *command, *options, "--no-progress-bar"],
-            env=reader(folder), cwd=folder, timeout=300, capture_output=True, text=True,
-        )  # fmt: skip
+        outside = {"env": reader(folder), "cwd": folder, "timeout": 300}
+        run = python("-m", *command, *options, "--no-progress-bar", **outside)
         if "Kernel died before replying to kernel_info" not in run.stderr:
             break
     if run.returncode:

@@ -16,11 +16,7 @@ from press.results import read_part
 from simlib import METHODS
 from simlib.neighbors import pair_search
 from study import gallery
-from study.datasets import (
-    load_cross_encoder,
-    load_recipes,
-    load_word_vectors,
-)
+from study.datasets import load_cross_encoder, load_recipes, load_word_vectors
 
 BOOK = Repository.here()
 CHAPTERS = sorted(path.name for path in (BOOK.book / "results").glob("*"))

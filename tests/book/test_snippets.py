@@ -1,8 +1,6 @@
 """The Python that chapters show and do not execute, run as it stands."""
 
 import re
-import subprocess
-import sys
 import tempfile
 import warnings
 
@@ -13,6 +11,7 @@ from press import Repository
 from simlib import Similarity
 from simlib.datasets import bumpy_sphere, swiss_roll
 from support.examples import exercises, python_blocks, solutions
+from support.processes import python
 
 BOOK = Repository.here()
 TEXTS = {page: BOOK.source(page).read_text(encoding="utf-8") for page in BOOK.pages()}
@@ -175,8 +174,6 @@ def test_solutions_import_what_they_use_and_no_more(tmp_path):
         for k, text in enumerate(texts):
             [(code, _)] = python_blocks(text)
             (tmp_path / f"{page}_{k}.py").write_text(code, encoding="utf-8")
-    ruff = [sys.executable, "-m", "ruff"]
     for task in (["check", "--select", "E,F,W,B,SIM"], ["format", "--check", "--diff"]):
-        command = [*ruff, *task, "--isolated", str(tmp_path)]
-        made = subprocess.run(command, capture_output=True, text=True, check=False)
+        made = python("-m", "ruff", *task, "--isolated", tmp_path)
         assert made.returncode == 0, made.stdout

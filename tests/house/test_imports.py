@@ -1,9 +1,8 @@
 """What is loaded with what."""
 
-import subprocess
-import sys
-
 import pytest
+
+from support.processes import python
 
 LOADED = """
 import sys
@@ -24,9 +23,8 @@ print(*(name for name in sys.modules if name.partition(".")[0] == "simlib"))
     ],
 )
 def test_a_subpackage_loads_what_it_uses_and_not_its_siblings(statement, most, without):
-    command = [sys.executable, "-c", LOADED.format(statement=statement)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    names = done.stdout.split()
+    code = LOADED.format(statement=statement)
+    names = python("-c", code, check=True).stdout.split()
     assert len(names) <= most
     assert not {name.split(".")[1] for name in names[1:]} & set(without.split())
 
@@ -48,14 +46,10 @@ print(*{owner for name in names for owner in owners[name]})
 # What numpy, scipy, scikit-learn and joblib bring along, some of it where installed.
 BROUGHT = {"threadpoolctl", "narwhals", "cloudpickle", "loky", "psutil"}
 BROUGHT |= {"charset-normalizer", "pandas", "python-dateutil", "rich", "six"}
+BROUGHT |= {"setuptools", "distutils-precedence"}
 
 
 def test_simlib_imports_four_packages():
-    result = subprocess.run(
-        [sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True
-    )
-    found = set(result.stdout.split())
+    found = set(python("-c", IMPORTS, check=True).stdout.split())
     expected = {"simlib", "lazy-loader", "numpy", "scipy", "scikit-learn", "joblib"}
-    assert (
-        expected <= found <= expected | BROUGHT | {"setuptools", "distutils-precedence"}
-    )
+    assert expected <= found <= expected | BROUGHT

@@ -31,14 +31,9 @@ def read(name):
 
 def run(*command, folder):
     """Run a command; return what it says, and fail with that if it fails."""
-    result = subprocess.run(
-        list(map(str, command)),
-        cwd=folder,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    told = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    command = [*map(str, command)]
+    result = subprocess.run(command, cwd=folder, env=ENVIRONMENT, **told)
     assert result.returncode == 0, result.stdout
     return result.stdout
 
@@ -48,9 +43,7 @@ def run(*command, folder):
 
 def build(kind, source, target):
     """Build an sdist or a wheel as pip does, with the setuptools that is here."""
-    code = (
-        f"from setuptools import build_meta; build_meta.build_{kind}({str(target)!r})"
-    )
+    code = f"from setuptools.build_meta import *; build_{kind}({str(target)!r})"
     target.mkdir()
     run(sys.executable, "-c", code, folder=source)
     [file] = target.iterdir()

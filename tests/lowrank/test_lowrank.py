@@ -54,15 +54,8 @@ def test_by_hand(rank_one):
 
 
 def test_landmarks_change_sides_in_the_transpose():
-    K = LowRank(
-        np.ones((3, 1)),
-        [[1.0]],
-        np.ones((4, 1)),
-        landmarks=[5],
-        row_landmarks=[6],
-        calls=7,
-        method="cur",
-    )
+    facts = {"landmarks": [5], "row_landmarks": [6], "calls": 7, "method": "cur"}
+    K = LowRank(np.ones((3, 1)), [[1.0]], np.ones((4, 1)), **facts)
     assert (K.T.landmarks, K.T.row_landmarks) == ([6], [5])
     assert (K.T.shape, K.T.calls, K.T.method) == ((4, 3), 7, "cur")
 

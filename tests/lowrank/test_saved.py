@@ -3,8 +3,6 @@
 import json
 import os
 import pickle
-import subprocess
-import sys
 import textwrap
 from functools import partial
 from pathlib import Path
@@ -22,6 +20,7 @@ from simlib.lowrank.lowrank import Closed
 from support.interrupts import Lines
 from support.lowrank import Answers, interpolating
 from support.matrices import asymmetric, indefinite, psd
+from support.processes import python
 
 N = 30
 MODES = [None, "r", "c"]
@@ -134,15 +133,8 @@ def test_the_same_after_loading(tmp_path, name, matrix, dtype, mode):
 
 
 def test_a_calibration_that_is_unknown(tmp_path):
-    strange = Anchored(
-        np.ones((3, 1)),
-        np.eye(1),
-        None,
-        weight=0.0,
-        ridge=0.0,
-        calibration=abs,
-        base_landmarks=np.zeros(0, int),
-    )
+    facts = {"weight": 0.0, "ridge": 0.0, "base_landmarks": np.zeros(0, int)}
+    strange = Anchored(np.ones((3, 1)), np.eye(1), None, calibration=abs, **facts)
     with pytest.raises(TypeError, match="calibration that `anchored` has not made"):
         strange.save(tmp_path / "strange")
 
@@ -223,8 +215,7 @@ def test_a_new_process_finds_the_class(tmp_path):
 
 
 def run(code, *arguments):
-    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True)
+    return python("-c", textwrap.dedent(code), *arguments)
 
 
 def test_an_operator_residual_names_what_makes_factors_of_it(tmp_path):

@@ -11,6 +11,7 @@ from simlib.approximation.companion import InnerProducts
 from simlib.neighbors import SimilarityNeighbors, nearest
 from simlib.neighbors.across import Across, TwoSided
 from simlib.neighbors.cheap import Calibrated
+from support.matrices import counted
 
 
 def planted(m=40, n=300, rank=12, seed=0):
@@ -19,17 +20,6 @@ def planted(m=40, n=300, rank=12, seed=0):
     X, Y = rng.standard_normal((m, rank)), rng.standard_normal((n, rank))
     M = np.eye(rank) / 2 + rng.standard_normal((rank, rank)) / np.sqrt(rank)
     return X @ M @ Y.T + rng.standard_normal((m, n)) / 2, (X, Y)
-
-
-def counted(K, **options):
-    asked = []
-
-    def score(i, j):
-        asked.append((int(i), int(j)))
-        return K[i, j]
-
-    m, n = K.shape
-    return asked, Similarity(range(m), score, columns=range(n), **options)
 
 
 def recall(K, graph):
@@ -178,15 +168,13 @@ def test_the_prediction_by_its_formula():
 
     def fits(R, seen, side):
         V = side.V.astype(float) * 2.0**predictor._exponent
-        ridge = (
-            side.ridge * side._variance * 4.0**predictor._exponent * np.eye(V.shape[1])
-        )
-        return V, np.array(
-            [
-                np.linalg.solve(V[s].T @ V[s] + ridge, V[s].T @ r[s])
-                for r, s in zip(R, seen, strict=True)
-            ]
-        )
+        ridge = side.ridge * side._variance * 4.0**predictor._exponent
+        ridge = ridge * np.eye(V.shape[1])
+        rows = [
+            np.linalg.solve(V[s].T @ V[s] + ridge, V[s].T @ r[s])
+            for r, s in zip(R, seen, strict=True)
+        ]
+        return V, np.array(rows)
 
     V, A = fits(K - B, known, rows)
     U, C = fits((K - B - A @ V.T).T, known.T, columns)

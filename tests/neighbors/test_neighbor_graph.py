@@ -45,12 +45,7 @@ def brute(K, k, *, distance=False):
 # Exact answers
 
 
-@given(
-    st.integers(2, 100),
-    st.integers(1, 6),
-    st.floats(0, 1),
-    *[st.booleans()] * 3,
-)
+@given(st.integers(2, 100), st.integers(1, 6), st.floats(0, 1), *[st.booleans()] * 3)
 @example(30, 4, 1.0, True, False, False)
 @example(30, 4, 1.0, False, True, True)
 @settings(quick, max_examples=50)

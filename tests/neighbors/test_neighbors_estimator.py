@@ -5,6 +5,7 @@ from copy import deepcopy
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array, csr_matrix
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
@@ -47,14 +48,12 @@ def test_the_graph_of_scikit_learn(blobs):
     theirs = KNeighborsTransformer(n_neighbors=23).fit(X)
     for data in (X, new):
         A, B = ours.transform(data), theirs.transform(data)
-        np.testing.assert_allclose(A.toarray(), B.toarray(), atol=1e-12)
+        assert_allclose(A.toarray(), B.toarray(), atol=1e-12)
         assert A.indices.dtype == np.int32
         assert np.diff(A.indptr).tolist() == [24] * len(data)
-    np.testing.assert_allclose(ours.kneighbors()[0], theirs.kneighbors()[0])
+    assert_allclose(ours.kneighbors()[0], theirs.kneighbors()[0])
     graph = ours.kneighbors_graph(mode="distance")
-    np.testing.assert_allclose(
-        graph.toarray(), theirs.kneighbors_graph(mode="distance").toarray()
-    )
+    assert_allclose(graph.toarray(), theirs.kneighbors_graph(mode="distance").toarray())
     assert ours.n_calls_ == 90 * 89 // 2
     assert ours.kneighbors(n_neighbors=2, return_distance=False).shape == (90, 2)
 
@@ -110,8 +109,8 @@ def test_a_similarity_shares_its_counter(blobs):
     assert again.kernel is sim
     distances, indices = estimator.kneighbors(range(60, 64), 2)
     D = np.linalg.norm(X[60:64, None] - X[:60], axis=2)
-    np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :2])
-    np.testing.assert_array_equal(indices, np.argsort(D, axis=1)[:, :2])
+    assert_allclose(distances, np.sort(D, axis=1)[:, :2])
+    assert_array_equal(indices, np.argsort(D, axis=1)[:, :2])
 
 
 def test_fit_transform_pays_once():
@@ -231,10 +230,8 @@ def test_the_graph_of_some_items_answers_for_these():
     sim = Similarity(x, near, batch="pairs")
     fitted = SimilarityNeighbors(sim, n_neighbors=2, random_state=0)
     part = fitted.fit(np.arange(20, 50)).graph_.sim
-    np.testing.assert_array_equal(part.items, x[20:50])
-    np.testing.assert_allclose(
-        part.between(x[[20, 31]], [0, 11]), part.block([0, 11], [0, 11])
-    )
+    assert_array_equal(part.items, x[20:50])
+    assert_allclose(part.between(x[[20, 31]], [0, 11]), part.block([0, 11], [0, 11]))
     found = search(part, x[20:23], 1, limit=30, rng=0)
     assert found.indices.ravel().tolist() == [0, 1, 2]
 
@@ -258,12 +255,12 @@ def test_a_data_frame_of_texts_and_of_records():
         one = SimilarityNeighbors(kernel, n_neighbors=2, random_state=0)
         other = clone(one).fit(listed)
         graph, calls = one.fit_transform(table), len(asked)
-        np.testing.assert_array_equal(one.graph_.indices, other.graph_.indices)
-        np.testing.assert_array_equal(one.graph_.values, other.graph_.values)
+        assert_array_equal(one.graph_.indices, other.graph_.indices)
+        assert_array_equal(one.graph_.values, other.graph_.values)
         assert (one.transform(table.copy()) != graph).nnz == 0
         assert len(asked) == calls
         some = one.kneighbors(table[2:5])
-        np.testing.assert_array_equal(some, other.kneighbors(listed[2:5]))
+        assert_array_equal(some, other.kneighbors(listed[2:5]))
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix, csr_array])
@@ -280,14 +277,14 @@ def test_an_array_as_companion(form):
     graph = nearest(sim.fork(), 3, limit=900, cheap=Z, rng=0)
     for kernel, items in ((near, X), (Similarity(X, near), range(120))):
         model = SimilarityNeighbors(kernel, 3, cheap=Z, **options).fit(items)
-        np.testing.assert_array_equal(model.graph_.indices, graph.indices)
+        assert_array_equal(model.graph_.indices, graph.indices)
         assert clone(model).fit(items).n_calls_ <= 900
         assert model.transform(items[:4]).shape == (4, 120)
     numbers = np.arange(20, 100)
     model = SimilarityNeighbors(Similarity(X, near), 3, cheap=Z, **options)
     model.fit(numbers)
     part = nearest(Similarity(X[20:100], near), 3, limit=900, cheap=X[20:100], rng=0)
-    np.testing.assert_array_equal(model.graph_.indices, part.indices)
+    assert_array_equal(model.graph_.indices, part.indices)
     for kernel, items in ((near, X[:50]), (Similarity(X[:50], near), range(50))):
         with pytest.raises(ValueError, match="has 120 items, the other 50"):
             SimilarityNeighbors(kernel, 3, cheap=Z).fit(items)

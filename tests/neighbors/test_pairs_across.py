@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 from simlib import Similarity
 from simlib.neighbors import most_similar, pairs_above
 from simlib.neighbors.joined import Joined
+from support.matrices import counted
 
 
 def tables(m=60, n=90, seed=0):
@@ -20,17 +21,6 @@ def tables(m=60, n=90, seed=0):
     Y[: m // 3] = X[: m // 3] + rng.standard_normal((m // 3, 8)) / 4
     K = -np.linalg.norm(X[:, None] - Y, axis=2)
     return K, (X + rng.standard_normal(X.shape) / 5, Y)
-
-
-def counted(K):
-    asked = []
-
-    def function(i, j):
-        asked.append((i, j))
-        return K[i, j]
-
-    m, n = K.shape
-    return asked, Similarity(range(m), function, columns=range(n))
 
 
 @pytest.mark.parametrize("companion", ["factors", "similarity"])

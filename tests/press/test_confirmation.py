@@ -22,7 +22,7 @@ from press.results import (
     write_part,
     write_results,
 )
-from support.books import HEAD, PARAMETERS, cell, copied, edit, git, new_book
+from support.books import HEAD, PARAMETERS, cell, commit, copied, edit, git, new_book
 
 RECORD = ["alpha", "--profile", "full", "--record"]
 CODE = """from time import time
@@ -69,13 +69,9 @@ def recorded_once(tmp_path_factory):
     book = new_book(tmp_path_factory.mktemp("recorded"))
     (book.root / "tiny/study.py").write_text(STUDY)
     book.source("alpha").write_text(HEAD + PARAMETERS + cell(CODE))
-    (book.root / ".gitignore").write_text("executed/\n__pycache__/\n")
-    git(book, "init", "-q")
-    git(book, "add", ".")
-    git(book, "commit", "-q", "-m", "start")
+    commit(book, "start")
     assert main(RECORD, book) == 0
-    git(book, "add", ".")
-    git(book, "commit", "-q", "-m", "record")
+    commit(book, "record")
     return book
 
 
@@ -353,10 +349,9 @@ def test_a_chapter_that_fails_at_its_end_tells_what_moved(book, capsys):
 
 def test_a_new_record_forgets_the_confirmation(book):
     edit(book.root / "tiny/study.py", "scale = 1.5", "scale = 1.45")
-    git(book, "commit", "-a", "-q", "-m", "scale")
+    commit(book, "scale")
     assert confirmed(book).verdict == "moved"
-    git(book, "add", ".")
-    git(book, "commit", "-q", "-m", "moved")
+    commit(book, "moved")
     assert main(RECORD, book) == 0
     assert standing(book).verdict == "fresh"
     assert read_results(book.book, "alpha")["values"]["about"]["last"] == 6 / 1.45

@@ -18,15 +18,9 @@ from press.confirmation import Standing, Status
 from press.downloads import WIDTH, command, links, record_files, run_it, standalone
 from press.references import chapters_by_import
 from press.sphinx_extension import _append_box, _finish
+from support.books import HEAD
 
 BOOK = Repository.here()
-HEAD = """---
-jupytext:
-  text_representation: {extension: .md, format_name: myst}
-kernelspec: {name: python3, display_name: Python 3, language: python}
----
-
-"""
 
 
 def test_records_are_offered_as_files():
@@ -190,7 +184,7 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     _finish(app, None)
     assert path.read_text() == kept
     offered = nbformat.read(tmp_path / "out/_sources/book/core.ipynb", as_version=4)
-    assert offered.cells[0].source == "Newer words, 0.12."
+    assert offered.cells[0].source == "# A chapter\n\nNewer words, 0.12."
     shown = [mime for output in offered.cells[1].outputs for mime in output.data]
     assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
     nbformat.validate(offered)

@@ -4,7 +4,6 @@ import ast
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from press.inputs import Inputs, place
 from press.results import read_part
 from press.tracer import blocks
 from support.books import edit
+from support.processes import python
 
 ROOT = Path(__file__).parents[2]
 SMS = "simlib/approximation/sms.py"
@@ -31,14 +31,7 @@ class Copy:
 
     def run(self, code):
         """Return what some code prints with the press of the copy."""
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=self.root,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-        )
-        return done.stdout
+        return python("-c", code, cwd=self.root, env=self.environment).stdout
 
     def press(self, option):
         """Return what the press says of the record of one chapter."""
@@ -69,11 +62,7 @@ def test_edits_of_this_repository(tmp_path):
     as_it_is = copy.press("--confirm")
     assert as_it_is.startswith(("fresh", "confirmed"))
     for file, old, new in [
-        (
-            CUR,
-            "def sicur(\n",
-            "def unused():\n    return 1\n\n\ndef sicur(\n",
-        ),
+        (CUR, "def sicur(\n", "def unused():\n    return 1\n\n\ndef sicur(\n"),
         (CUR, "Parameters\n", "Arguments\n"),
         (CUR, "\n\ndef sicur(", "  # here\n\n\ndef sicur("),
     ]:

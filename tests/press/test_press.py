@@ -23,7 +23,18 @@ from press.kernel import PERSONAL, environment
 from press.repository import write_atomically
 from press.results import read_results
 from press.sphinx_extension import _row, merge
-from support.books import ALPHA, HEAD, PARAMETERS, cell, copied, edit, git, new_book
+from support.books import (
+    ALPHA,
+    HEAD,
+    PARAMETERS,
+    cell,
+    commit,
+    copied,
+    edit,
+    git,
+    new_book,
+)
+from support.processes import python
 
 
 @pytest.fixture
@@ -515,10 +526,7 @@ def traced(folder, code, *arguments):
     """Run code that is traced in a process of its own; return it, and the log."""
     (folder / "log").mkdir(exist_ok=True)
     code = f"import os, shutil, sys\n\nfrom press.tracer import trace\n\n{code}"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=folder, capture_output=True,
-        text=True,
-    )  # fmt: skip
+    done = python("-c", code, *arguments, cwd=folder)
     lines = (folder / "log/log").read_text().splitlines()
     return done, [line.split(" ", 2)[2] for line in lines]
 
@@ -700,29 +708,24 @@ def test_two_presses_wait_for_each_other(tiny, capsys, monkeypatch):
 
 
 RECORDS = "from press import record\n\nrecord('n', n)"
-
-
 RECORD = ["alpha", "--profile", "full", "--record"]
 
 
-def commit(book):
+def recording(book):
     """Put a book in a git repository; alpha records its parameter."""
     book.source("alpha").write_text(HEAD + PARAMETERS + cell(RECORDS))
-    (book.root / ".gitignore").write_text("executed/\n__pycache__/\n")
-    git(book, "init", "-q")
-    git(book, "add", ".")
-    git(book, "commit", "-q", "-m", "start")
+    commit(book, "start")
     return book
 
 
 @pytest.fixture
 def committed(tiny):
-    return commit(tiny)
+    return recording(tiny)
 
 
 @pytest.fixture(scope="module")
 def recorded_once(tmp_path_factory):
-    book = commit(new_book(tmp_path_factory.mktemp("recorded")))
+    book = recording(new_book(tmp_path_factory.mktemp("recorded")))
     assert main(RECORD, book) == 0
     return book
 
@@ -752,8 +755,7 @@ def test_what_changes_the_commit_during_a_run(committed, file, then, told, capsy
     """Nothing is recorded then, unless it is a record of another chapter."""
     meddle = cell(RECORDS) + cell(WRITE.format(file) + then)
     committed.source("alpha").write_text(HEAD + PARAMETERS + meddle)
-    git(committed, "commit", "-a", "-q", "-m", "meddle")
-    first = git(committed, "rev-parse", "HEAD")
+    first = commit(committed, "meddle")
     assert main(RECORD, committed) == bool(told)
     assert told in capsys.readouterr().err
     assert (git(committed, "rev-parse", "HEAD") == first) == (not then)
@@ -765,12 +767,11 @@ def test_a_notebook_is_recorded_with_the_commit_that_it_is_of(committed, capsys)
     """One made with uncommitted changes is executed again."""
     edit(committed.root / "tiny/other.py", "42", "43")
     press(["alpha"], "full", repository=committed)
-    git(committed, "commit", "-a", "-q", "-m", "43")
-    first = git(committed, "rev-parse", "HEAD")
+    first = commit(committed, "43")
     press(["alpha"], "full", committed=True, repository=committed)
     assert "[1/1] alpha: executing (full)" in capsys.readouterr().out.splitlines()[-5:]
     (committed.book / "index.md").write_text("# Other words\n")
-    git(committed, "commit", "-a", "-q", "-m", "words")
+    commit(committed, "words")
     assert main(RECORD, committed) == 0
     assert read_results(committed.book, "alpha")["provenance"]["commit"] == first
 
@@ -780,7 +781,7 @@ def test_a_chapter_is_recorded_beside_one_whose_record_it_shows(committed):
     shows += "from press.results import read_results\n\n"
     shows += "record('seen', len(read_results(Path('book'), 'alpha')))"
     committed.source("beta").write_text(HEAD + cell(shows))
-    git(committed, "commit", "-a", "-q", "-m", "beta")
+    commit(committed, "beta")
     assert main(RECORD[1:], committed) == 0
     assert read_results(committed.book, "alpha")["values"] == {"n": 3}
     assert read_results(committed.book, "beta")["values"] == {"seen": 0}
@@ -838,7 +839,4 @@ def test_chapters_load_nothing_heavy():
     code = "import sys\nfrom press import paper, record, recorded\n"
     code += "print([m for m in ('papermill', 'sphinx', 'jupytext', 'nbformat', "
     code += "'IPython') if m in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout.replace("'", '"')) == []
+    assert python("-c", code).stdout == "[]\n"

@@ -20,6 +20,7 @@ from support.regression import (
     problem,
     relative,
     right,
+    sketched,
     truth,
 )
 
@@ -54,6 +55,10 @@ def test_the_error_estimate_is_not_far_too_large(method):
                 assert error < found.error_estimate < 5000 * max(errors)
 
 
+EVERYDAY = ["line in years", "quadratic in years", "line in unix seconds"]
+EVERYDAY += ["integers near 2^32", "square metres and income"]
+
+
 def everyday(name, rng):
     """A and b of regressions whose columns differ in length by 3 to 7 orders."""
     years, days = np.arange(1960.0, 2021), 1.6e9 + 86400 * np.arange(365.0)
@@ -81,16 +86,7 @@ def true_errors(x, A, b, j=0):
 
 
 @pytest.mark.parametrize("method", ["auto", "cholesky_qr", "lsqr"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "line in years",
-        "quadratic in years",
-        "line in unix seconds",
-        "integers near 2^32",
-        "square metres and income",
-    ],
-)
+@pytest.mark.parametrize("name", EVERYDAY)
 def test_the_error_estimate_of_everyday_regressions(name, method):
     """Between the truth and a hundred times as much, for each coefficient too.
 
@@ -117,10 +113,8 @@ def test_the_error_estimate_does_not_depend_on_the_lengths_of_columns(method):
         A = matrix(600, 5, 10 ** rng.uniform(0, 6), seed=seed)
         if seed % 2 and method != "gram":
             A = np.round(A / abs(A).max(axis=0) * 2**10) + 2.0**30
-        b, scales = (
-            A @ normal(5, seed=seed) + normal(600, seed=seed),
-            2.0 ** rng.integers(-30, 30, 5),
-        )
+        b = A @ normal(5, seed=seed) + normal(600, seed=seed)
+        scales = 2.0 ** rng.integers(-30, 30, 5)
         found = lstsq(A, b, method=method, rng=seed)
         scaled = lstsq(A * scales, b, method=method, rng=seed)
         ratio = scaled.coefficient_errors * scales / found.coefficient_errors
@@ -254,10 +248,6 @@ def test_what_does_not_arrive_says_so():
 def test_rounding_is_no_failure_to_arrive(method):
     for condition in (1e8, 1e12):
         A = matrix(2000, 70, condition)
-        made = Preconditioner.from_matrix(
-            A, oversampling=20, refine=False, rng=0
-        ).refined(A)
-        found = odd_power(
-            A, normal(2000, seed=0), 2, method=method, preconditioner=made
-        )
+        made, b = sketched(A, 20).refined(A), normal(2000, seed=0)
+        found = odd_power(A, b, 2, method=method, preconditioner=made)
         assert max(found.iterations) <= 60

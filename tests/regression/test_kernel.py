@@ -97,6 +97,11 @@ def test_factors():
 # Conjugate gradients
 
 
+def solved(A, Y, **options):
+    """Without a preconditioner."""
+    return solve_by_rows(partial(np.matmul, A), Y, np.copy, **options)
+
+
 def test_columns_stop_when_they_are_done():
     A = np.diag(np.arange(1.0, 101))
     Y = np.stack([np.eye(100)[3], np.ones(100), np.zeros(100)], axis=1)
@@ -117,9 +122,7 @@ def test_columns_stop_when_they_are_done():
 def test_most_iterations():
     A = np.diag(np.geomspace(1, 1e6, 100))
     y = np.ones((100, 1))
-    X, R, steps = solve_by_rows(
-        partial(np.matmul, A), y, np.copy, tol=1e-10, max_iter=7
-    )
+    X, R, steps = solved(A, y, tol=1e-10, max_iter=7)
     assert steps == 7
     np.testing.assert_allclose(R, y - A @ X, atol=1e-10)
     energy = (X * (A @ X)).sum() / 2 - (X * y).sum()
@@ -131,9 +134,7 @@ def test_no_steps_beyond_stagnation():
     y = normal(200, 1)
     count = {}
     for tol in (1e-12, 1e-30):
-        _, R, count[tol] = solve_by_rows(
-            partial(np.matmul, A), y, np.copy, tol=tol, max_iter=10**5
-        )
+        _, R, count[tol] = solved(A, y, tol=tol, max_iter=10**5)
         assert np.linalg.norm(R) < 1e-11 * np.linalg.norm(y)
     assert count[1e-30] < 2 * count[1e-12]
 
@@ -144,17 +145,13 @@ def test_weighted_residuals():
     y, weights = np.geomspace(1, 1e-3, 100)[:, None], np.geomspace(1, 1e3, 100)
     residuals = []
     for given in (None, weights):
-        _, R, _ = solve_by_rows(
-            partial(np.matmul, A), y, np.copy, tol=1e-8, max_iter=1000, weights=given
-        )
+        _, R, _ = solved(A, y, tol=1e-8, max_iter=1000, weights=given)
         residuals.append(np.linalg.norm(weights * R[:, 0]) / 10)
     assert residuals[1] <= 1e-8 < residuals[0]
 
 
 def test_indefinite_matrix_ends():
     A = np.diag(np.append(np.ones(20), -1.0))
-    _, R, steps = solve_by_rows(
-        partial(np.matmul, A), np.ones((21, 1)), np.copy, tol=1e-10, max_iter=1000
-    )
+    _, R, steps = solved(A, np.ones((21, 1)), tol=1e-10, max_iter=1000)
     assert steps < 100
     assert np.isfinite(R).all()

@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import SimpleNamespace
 
@@ -18,21 +19,11 @@ from numpy.testing import assert_array_equal
 from simlib import Similarity, SimilarityError
 from simlib.similarity import call, evaluate, requests
 from simlib.similarity.budget import Budget
-from support.functions import (
-    BATCHES,
-    Mishap,
-    in_form,
-    listed,
-    matrix,
-)
+from support.functions import BATCHES, Mishap, in_form, listed, matrix
 
 # In parallel.
 
-FUNCTIONS = {
-    None: operator.mul,
-    "pairs": np.multiply,
-    "block": np.multiply.outer,
-}
+FUNCTIONS = {None: operator.mul, "pairs": np.multiply, "block": np.multiply.outer}
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -251,12 +242,8 @@ def test_threads_never_pay_twice():
         view = views[k % 3]
         found[k] = view.block(range(5 * k, 5 * k + 20), range(30)), view.columns([k])
 
-    threads = [threading.Thread(target=read, args=[k]) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(read, range(8)))
     assert len(set(asked)) == len(asked) == sim.calls + views[2].calls
     assert_array_equal(found[0][0], K[:20, :30])
     assert_array_equal(found[4][1], np.exp(K[:, [4]]))
@@ -341,14 +328,10 @@ class Slow(int):
 
 def test_threads_that_count_at_once():
     budget = Budget(None)
-    threads = [threading.Thread(target=budget.hand_over, args=[Slow(1)]) for _ in "abc"]
-    threads += [
-        threading.Thread(target=budget.answered, args=(0, Slow(1), 0)) for _ in "abc"
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as threads:
+        for _ in "abc":
+            threads.submit(budget.hand_over, Slow(1))
+            threads.submit(budget.answered, 0, Slow(1), 0)
     assert (budget.calls, budget.failed) == (3, 3)
 
 

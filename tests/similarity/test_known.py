@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 
 from simlib import Similarity, SimilarityError
 from simlib.similarity.known import Known
+from support.functions import Oracle
 from support.interrupts import Lines
 
 PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
@@ -83,18 +84,9 @@ def test_an_interrupt_before_any_line_loses_one_request_at_most(batch, symmetric
     places = np.indices((12, 12)).reshape(2, -1)
 
     def make():
-        asked = []
-
-        def function(x, y):
-            if batch == "block":
-                x, y = np.meshgrid(x, y, indexing="ij")
-            x_list, y_list = np.ravel(x).tolist(), np.ravel(y).tolist()
-            asked.append(list(zip(x_list, y_list, strict=True)))
-            return K[x, y]
-
-        size = None if batch == "block" else 4
+        oracle, size = Oracle(K, batch), None if batch == "block" else 4
         options = {"symmetric": symmetric, "batch": batch, "batch_size": size}
-        return asked, Similarity(np.arange(12), function, **options)
+        return oracle.asked, Similarity(np.arange(12), oracle, **options)
 
     def request(sim):
         sim.pairs([0, 1, 2, 3, 4, 5], [7, 7, 8, 9, 9, 9])

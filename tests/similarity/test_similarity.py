@@ -2,8 +2,6 @@
 
 import gc
 import operator
-import subprocess
-import sys
 import tracemalloc
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +32,7 @@ from support.functions import (
     make,
     matrix,
 )
+from support.processes import python
 
 FORMATS = ["csr", "bsr", "dia", "coo"]
 
@@ -785,13 +784,8 @@ def test_all_lines_in_any_order(batch, order, lines, given_diagonal):
 def test_pandas_does_not_align_pairs(pack, n_jobs):
     """Labels of rows are those of a batch, whatever rows it has."""
     x = np.array([1.0, 2.0, 4.0, 8.0])
-    sim = Similarity(
-        pack(x),
-        lambda a, b: np.asarray(a - b).ravel(),
-        batch="pairs",
-        symmetric=False,
-        n_jobs=n_jobs,
-    )
+    options = {"batch": "pairs", "symmetric": False, "n_jobs": n_jobs}
+    sim = Similarity(pack(x), lambda a, b: np.asarray(a - b).ravel(), **options)
     with joblib.parallel_config("threading"):
         assert_array_equal(sim.pairs([0, 1, 3], [1, 0, 3]), [-1, 1, 0])
         assert_array_equal(sim.symmetrized().pairs([0, 2], [3, 3]), [0, 0])
@@ -958,10 +952,7 @@ print(sim.calls, status("VmHWM") - before)
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_a_million_items_stay_below_one_gibibyte():
-    result = subprocess.run(
-        [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
-    )
-    calls, kibibytes = map(int, result.stdout.split())
+    calls, kibibytes = map(int, python("-c", MEMORY, check=True).stdout.split())
     columns = 64 * 10**6 - 64 * 63 // 2
     assert columns < calls <= columns + 10**6
     assert kibibytes < 2**20

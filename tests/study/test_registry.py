@@ -9,8 +9,6 @@ import json
 import lzma
 import os
 import re
-import subprocess
-import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -37,6 +35,7 @@ from study.datasets.__main__ import main
 from study.datasets.content import content_sha256
 from study.datasets.fetch import fetch
 from study.datasets.registry import cache_folder
+from support.processes import python, python_in_a_shell
 
 TWEETS = b'"positive"\tgood phone \n"neutral"\ta\ttab, "quoted"\n'
 
@@ -271,7 +270,8 @@ assert asked[0] == "bunny/bunny_14290.npz"
 assert {name.partition("/")[0] for name in asked[1:]} == {"word_lists"}
 assert set(asked) <= fingerprint().keys()
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
 
 
 def test_convert_twitter():
@@ -389,13 +389,9 @@ def test_fetch_downloads_checks_and_converts(folders, offer, capsys):
 def test_fetch_accepts_another_compression(offer, folders):
     """As where zlib is zlib-ng, or xz another."""
     there, here = (gzip.compress(TWEETS, level) for level in (9, 1))
-    offer(
-        TWEETS,
-        "a.gz",
-        sha256=sha256(there),
-        convert=functools.partial(gzip.compress, compresslevel=1),
-        content_sha256=sha256(TWEETS),
-    )
+    convert = functools.partial(gzip.compress, compresslevel=1)
+    known = {"sha256": sha256(there), "content_sha256": sha256(TWEETS)}
+    offer(TWEETS, "a.gz", convert=convert, **known)
     [path] = fetch("toy")
     assert path.read_bytes()[10:] == here[10:]  # the time stands before
     assert fetch("toy") == [path]
@@ -451,8 +447,7 @@ def test_list_tells_what_is_here(folders, register, capsys):
 
 
 def test_command_line_fails_without_a_traceback(folders):
-    command = [sys.executable, "-m", "study.datasets", "fetch"]
-    result = subprocess.run([*command, "words"], capture_output=True, text=True)
+    result = python("-m", "study.datasets", "fetch", "words")
     assert result.returncode == 1
     assert "inspect_word2vec" in result.stderr
     assert "Traceback" not in result.stderr
@@ -461,15 +456,13 @@ def test_command_line_fails_without_a_traceback(folders):
 
 
 def test_a_list_of_which_only_the_head_is_read():
-    command = f"{sys.executable} -m study.datasets list | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    done = python_in_a_shell("-m study.datasets list | head -1")
     assert done.stdout.startswith("twitter")
     assert not done.stderr
 
 
 def test_a_list_that_cannot_be_written():
-    command = f"{sys.executable} -m study.datasets list > /dev/full"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    done = python_in_a_shell("-m study.datasets list > /dev/full")
     assert done.returncode == 1
     assert done.stderr.startswith("[Errno 28]")
     assert done.stderr.count("\n") == 1

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 from sklearn.utils import estimator_checks
 
@@ -26,27 +27,20 @@ def embedding(n_components=8, vectors=VECTORS, **options):
     ).fit(TEXTS)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "check_estimator_cloneable",
-        "check_estimator_tags_renamed",
-        "check_valid_tag_types",
-        "check_estimator_repr",
-        "check_no_attributes_set_in_init",
-        "check_get_params_invariance",
-        "check_set_params",
-        "check_mixin_order",
-    ],
-)
+CHECKS = """estimator_cloneable estimator_tags_renamed valid_tag_types estimator_repr
+no_attributes_set_in_init get_params_invariance set_params mixin_order"""
+
+
+@pytest.mark.parametrize("name", CHECKS.split())
 def test_scikit_learn(name):
     """Of the checks those that feed no numbers: documents are lists of words."""
-    getattr(estimator_checks, name)(name, WordMoversEmbedding(VECTORS, 5))
+    check = getattr(estimator_checks, f"check_{name}")
+    check(name, WordMoversEmbedding(VECTORS, 5))
 
 
 def test_fit_transform_is_fit_and_transform():
     Z = WordMoversEmbedding(VECTORS, 8, random_state=0).fit_transform(TEXTS)
-    np.testing.assert_array_equal(Z, embedding().transform(TEXTS))
+    assert_array_equal(Z, embedding().transform(TEXTS))
     assert Z.shape == (30, 8)
     assert Z.dtype == np.float64
 
@@ -54,7 +48,7 @@ def test_fit_transform_is_fit_and_transform():
 def test_features_are_exponentials_of_the_distances():
     fitted = embedding(gamma=0.7)
     expected = np.exp(-0.7 * fitted.distances(TEXTS)) / np.sqrt(8)
-    np.testing.assert_array_equal(fitted.transform(TEXTS), expected)
+    assert_array_equal(fitted.transform(TEXTS), expected)
 
 
 def program(x, component):
@@ -80,7 +74,7 @@ def program(x, component):
 def test_linear_program(x, seed):
     fitted = embedding(3, max_length=6, random_state=seed)
     expected = [program(x, component) for component in fitted.components_]
-    np.testing.assert_allclose(fitted.distances([x])[0], expected, atol=1e-8)
+    assert_allclose(fitted.distances([x])[0], expected, atol=1e-8)
 
 
 def test_every_length_is_as_likely():
@@ -88,14 +82,14 @@ def test_every_length_is_as_likely():
         len(component) for component in embedding(3000, max_length=5).components_
     ]
     counts = np.bincount(lengths, minlength=6)[1:]
-    np.testing.assert_allclose(counts, 600, atol=5 * np.sqrt(600 * 0.8))
+    assert_allclose(counts, 600, atol=5 * np.sqrt(600 * 0.8))
 
 
 def test_more_features_keep_the_first():
     few, many = embedding(5), embedding(40)
     for one, other in zip(few.components_, many.components_[:5], strict=True):
-        np.testing.assert_array_equal(one, other)
-    np.testing.assert_allclose(
+        assert_array_equal(one, other)
+    assert_allclose(
         few.transform(TEXTS), many.transform(TEXTS)[:, :5] * np.sqrt(8), rtol=1e-12
     )
 
@@ -109,7 +103,7 @@ def test_random_vectors_point_where_the_words_lie():
     assert (points > 0).all()
     assert 0.5 <= slopes.min() < 0.6
     assert 1.8 < slopes.max() <= 2
-    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 5**0.5, rtol=1e-6)
+    assert_allclose(np.linalg.norm(points, axis=1), 5**0.5, rtol=1e-6)
 
 
 def test_fit_looks_at_vectors_of_the_documents_only():
@@ -118,24 +112,24 @@ def test_fit_looks_at_vectors_of_the_documents_only():
     few = WordVectors(("a", "b"), UNIT[:2])
     other = WordMoversEmbedding(few, 5, random_state=0).fit([["b"], ["a"]])
     for one, two in zip(fitted.components_, other.components_, strict=True):
-        np.testing.assert_array_equal(one, two)
+        assert_array_equal(one, two)
 
 
 def test_forms_of_a_word():
     forms = WordVectors(("a", "as", "b"), UNIT[:2], rows=[0, 0, 1])
     Z = WordMoversEmbedding(forms, 6).fit_transform([["a", "b"], ["as", "b"]])
-    np.testing.assert_array_equal(Z[0], Z[1])
+    assert_array_equal(Z[0], Z[1])
 
 
 def test_random_state():
     Z = embedding().transform(TEXTS)
-    np.testing.assert_array_equal(Z, embedding().transform(TEXTS))
+    assert_array_equal(Z, embedding().transform(TEXTS))
     assert not np.array_equal(Z, embedding(random_state=1).transform(TEXTS))
     state = np.random.RandomState(5)
     first = embedding(random_state=state).transform(TEXTS)
     second = embedding(random_state=state).transform(TEXTS)
     again = embedding(random_state=np.random.RandomState(5)).transform(TEXTS)
-    np.testing.assert_array_equal(first, again)
+    assert_array_equal(first, again)
     assert not np.array_equal(first, second)
 
 
@@ -144,9 +138,7 @@ def test_random_state():
 def test_two_processes(n_components):
     serial = embedding(n_components, max_length=2)
     parallel = embedding(n_components, max_length=2, n_jobs=2)
-    np.testing.assert_array_equal(
-        parallel.transform(TEXTS[:6]), serial.transform(TEXTS[:6])
-    )
+    assert_array_equal(parallel.transform(TEXTS[:6]), serial.transform(TEXTS[:6]))
 
 
 @pytest.mark.parametrize("exponent", [-1000, -530, 900])
@@ -159,7 +151,7 @@ def test_the_unit_of_the_vectors_does_not_matter(exponent):
         WordMoversEmbedding(given, 4, random_state=0).fit(texts).distances(texts)
         for given in (vectors, scaled)
     )
-    np.testing.assert_allclose(np.ldexp(other, -exponent), one, rtol=1e-12)
+    assert_allclose(np.ldexp(other, -exponent), one, rtol=1e-12)
 
 
 def test_vectors_that_are_all_zero():

@@ -76,3 +76,13 @@ def git(repository, *arguments):
     return subprocess.run(
         command, cwd=repository.root, check=True, capture_output=True, text=True
     ).stdout.strip()
+
+
+def commit(repository, message):
+    """Commit the whole book, in a git repository of its own; return the commit."""
+    if not (repository.root / ".git").exists():
+        (repository.root / ".gitignore").write_text("executed/\n__pycache__/\n")
+        git(repository, "init", "-q")
+    git(repository, "add", ".")
+    git(repository, "commit", "-q", "-m", message)
+    return git(repository, "rev-parse", "HEAD")

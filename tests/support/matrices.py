@@ -3,6 +3,8 @@
 import numpy as np
 from hypothesis import settings
 
+from simlib import Similarity
+
 quick = settings(deadline=None, max_examples=25, derandomize=True)
 
 
@@ -54,3 +56,9 @@ class Recorder:
     @property
     def unordered(self):
         return [tuple(sorted(pair)) for pair in self.asked]
+
+
+def counted(K, **options):
+    """The pairs that are asked for, in order, and a similarity of rows and columns."""
+    recorder, (m, n) = Recorder(K), K.shape
+    return recorder.asked, Similarity(range(m), recorder, columns=range(n), **options)

@@ -51,11 +51,9 @@ def distinct(found: list[Chosen], numbers: np.ndarray, summed: int) -> list[np.n
     chosen = [np.zeros(0, np.int64) for _ in found]
     taken = np.zeros(0, np.int64)
     for place in np.argsort(-numbers, kind="stable"):
-        keys, ranks, scores = found[place]
-        new = ~among(keys, taken)
         order = _by_both if place == summed else _by_one
-        keys = order(keys[new], ranks[new], scores[new], numbers[place])
-        chosen[place] = keys[: numbers[place]]
+        keys = order(*found[place], numbers[place] + taken.size)
+        chosen[place] = keys[~among(keys, taken)][: numbers[place]]
         taken = np.sort(np.append(taken, chosen[place]))
     return chosen
 
@@ -73,12 +71,15 @@ def _by_one(
 
 
 def _by_both(
-    keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, _: int
+    keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, number: int
 ) -> np.ndarray:
-    """Return distinct keys by the sum of 1 / (1 + rank) over both items."""
+    """Return so many distinct keys by the sum of 1 / (1 + rank) over both items."""
     keys, places, pair = np.unique(keys, return_index=True, return_inverse=True)
-    gain = np.bincount(pair, 1 / (1 + ranks))
-    return keys[np.lexsort((-scores[places], -gain))]
+    gain, scores = np.bincount(pair, 1 / (1 + ranks)), scores[places]
+    if number < keys.size:
+        some = gain >= np.partition(gain, -number - 1)[-number - 1]
+        keys, gain, scores = keys[some], gain[some], scores[some]
+    return keys[np.lexsort((-scores, -gain))]
 
 
 def divide(success: np.ndarray) -> np.ndarray:

@@ -98,16 +98,16 @@ class Predictor:
             indptr = np.append(0, np.cumsum(~new))[some.indptr]
             old = csr_array((some.data[~new], some.indices[~new], indptr), some.shape)
             errors = []
-            for ridge in RIDGES:
-                predicted = np.einsum("kr,kr->k", self._fits(old, ridge)[i], self.V[j])
+            for A in self._fits(old, RIDGES):
+                predicted = np.einsum("kr,kr->k", A[i], self.V[j])
                 errors.append(np.square(some.data[new] - predicted).sum())
             self.ridge = RIDGES[int(np.argmin(errors))]
-        return self._fits(residuals, self.ridge)
+        return self._fits(residuals, (self.ridge,))[0]
 
-    def _fits(self, data: csr_array, ridge: float) -> np.ndarray:
-        penalty = np.float32(ridge * self._variance)
+    def _fits(self, data: csr_array, ridges: tuple[float, ...]) -> np.ndarray:
+        penalties = (self._variance * np.array(ridges)).astype(np.float32)
         entries = data.data.astype(np.float32)
-        return loops.fits(data.indptr, data.indices, entries, self.V, penalty)
+        return loops.fits(data.indptr, data.indices, entries, self.V, penalties)
 
 
 class PairPredictor(Predictor):
@@ -213,9 +213,7 @@ class Strip(NamedTuple):
 
     rows: np.ndarray  # the items
     columns: np.ndarray  # candidates
-    itself: Any  # where an item is its own candidate
-    paid: Any  # where it is paid for
-    shared: np.ndarray  # how many neighbours they share
+    shared: np.ndarray  # how many neighbours they share; -inf: itself, or paid for
     codes: np.ndarray  # what the companion says
     predicted: np.ndarray
 
@@ -232,16 +230,11 @@ class EveryPair:
         n = predictor.paid.n
         for rows in strips(n, n):
             predicted, codes = predictor.block(rows, slice(n))
-            known = predictor.residuals[rows].tocoo()
-            yield Strip(
-                rows,
-                np.broadcast_to(np.arange(n), (rows.size, n)),
-                (np.arange(rows.size), rows),
-                known.coords,
-                (graph[rows] @ graph).toarray(),
-                codes,
-                predicted,
-            )
+            shared = (graph[rows] @ graph).toarray()
+            shared[predictor.residuals[rows].tocoo().coords] = -np.inf
+            shared[np.arange(rows.size), rows] = -np.inf
+            columns = np.broadcast_to(np.arange(n), (rows.size, n))
+            yield Strip(rows, columns, shared, codes, predicted)
 
 
 class Listed:
@@ -296,8 +289,7 @@ class Listed:
             old = slice(self._drawn)
             predicted = predictor.entries(rows, columns[:, old], codes[:, old])
             predicted = np.hstack([predicted, drawn])
-            itself = columns == rows[:, None]
-            yield Strip(rows, columns, itself, shared < 0, shared, codes, predicted)
+            yield Strip(rows, columns, shared, codes, predicted)
 
     def _draw(
         self,

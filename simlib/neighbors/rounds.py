@@ -275,29 +275,23 @@ class Rounds:
         }
         found: dict[str, list[Chosen]] = {name: [] for name in self.names}
         for strip in self.candidates.strips():
-            scores = {"residual": strip.predicted, "shared": strip.shared}
-            scores["shared"] += (strip.predicted - low) * unit
-            if "companion" in self.names:
-                scores["companion"] = strip.codes.astype(np.float32)
+            known = self.paid.numbers[strip.rows]
+            free = np.minimum(strip.shared, 0)  # else -inf
+            scores = {
+                "companion": strip.codes + free,
+                "residual": strip.predicted + free,
+                "shared": strip.shared + (strip.predicted - low) * unit,
+            }
             for name, number in zip(self.names, numbers, strict=True):
-                part = self._first(strip, scores[name], number, paid[name])
-                found[name].append(part)
+                others = paid[name][known.data - 1] if paid[name].size else paid[name]
+                keep = min(ceil(4 * number / self.n) + 4, strip.columns.shape[1])
+                a, places, ranks = first(scores[name], keep, known.indptr, others)
+                i, j = strip.rows[a], strip.columns[a, places].astype(np.int64)
+                keys = np.minimum(i, j) * self.n + np.maximum(i, j)
+                found[name].append((keys, ranks, scores[name][a, places]))
         proposals = [joined(found[name]) for name in self.names]
         summed = self.names.index("companion") if "companion" in self.names else -1
         return distinct(proposals, numbers, summed)
-
-    def _first(
-        self, strip: Strip, score: np.ndarray, number: int, paid: np.ndarray
-    ) -> Chosen:
-        """Return the pairs of a strip that come first by one prediction."""
-        score[strip.itself] = score[strip.paid] = -np.inf
-        keep = min(ceil(4 * number / self.n) + 4, score.shape[1])
-        rows, all_paid = strip.rows, self.paid.numbers[strip.rows]
-        scores = paid[all_paid.data - 1] if paid.size else paid
-        a, places, ranks = first(score, keep, all_paid.indptr, scores)
-        i, j = rows[a], strip.columns[a, places].astype(np.int64)
-        keys = np.minimum(i, j) * self.n + np.maximum(i, j)
-        return keys, ranks, score[a, places]
 
     def _success(self, chosen: list[np.ndarray], k: int) -> np.ndarray:
         """Return the share of the calls of each that entered a list of k nearest."""

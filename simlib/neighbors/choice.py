@@ -22,19 +22,18 @@ Chosen = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, ranks and scores of 
 
 def first(
     scores: np.ndarray, keep: int, indptr: np.ndarray, paid: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, places and ranks of the `keep` best finite entries of each row.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, places, ranks and scores of the `keep` best finite ones of each row.
 
     Of scores (b, w). They rank among the scores of what is paid for too: those of row a
     are ``paid[indptr[a] : indptr[a + 1]]``.
     """
-    places = best(scores, keep)
+    places, top = best(scores, keep)
     good = places >= 0
-    top = np.take_along_axis(scores, places, axis=1)
     rows, ranks = good.nonzero()
     if paid.size:
         ranks = ranks + loops.overtaken(top, indptr, paid)[good]
-    return rows, places[good], ranks
+    return rows, places[good], ranks, top[good]
 
 
 def joined(parts: list[Chosen]) -> Chosen:

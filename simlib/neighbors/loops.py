@@ -46,22 +46,21 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 def best(scores, keep):
     """Return places (b, keep) of the largest finite scores (b, w) of rows, else -1.
 
-    From the largest on, among equals the first ones.
+    From the largest on, among equals the first ones; and these scores, else -inf.
     """
     b, w = scores.shape
     places = np.full((b, keep), -1, np.int64)
-    values = np.empty(keep, scores.dtype)
+    values = np.full((b, keep), -np.inf, scores.dtype)
     for a in range(b):
-        row, at = scores[a], places[a]
-        values[:] = -np.inf
+        row, at, top = scores[a], places[a], values[a]
         for c in range(w):
-            if row[c] > values[keep - 1]:
+            if row[c] > top[keep - 1]:
                 k = keep - 1
-                while k > 0 and values[k - 1] < row[c]:
-                    values[k], at[k] = values[k - 1], at[k - 1]
+                while k > 0 and top[k - 1] < row[c]:
+                    top[k], at[k] = top[k - 1], at[k - 1]
                     k -= 1
-                values[k], at[k] = row[c], c
-    return places
+                top[k], at[k] = row[c], c
+    return places, values
 
 
 @compiled()

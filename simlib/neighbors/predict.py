@@ -263,6 +263,11 @@ class Listed:
         for some in strips(n, self._columns.shape[1]):
             rows, columns = self._order[some], self._columns[some]
             self._codes[some] = predictor.codes_of(rows, columns)
+        # Where the nearest come first, the best are found without others before them.
+        falling = np.argsort(~self._codes[:, : self._met], axis=1, kind="stable")
+        for lists in (self._columns, self._codes):
+            near = lists[:, : self._met]
+            near[:] = np.take_along_axis(near, falling, axis=1)
 
     def strips(self) -> Iterator[Strip]:
         """Predict some rows at a time, of what the items meet now."""
@@ -278,7 +283,8 @@ class Listed:
             rows, columns, codes = (
                 a[part] for a in (self._order, self._columns, self._codes)
             )
-            best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
+            values = left[rows] @ right[others].T
+            best_of, _ = best(values, min(TAKEN, others.size))
             drawn = self._draw(rows, columns, codes, others[best_of], known)
             met = products(left, right, rows, columns[:, self._met : self._drawn])
             lists = (columns, self._met, met, graph, known)

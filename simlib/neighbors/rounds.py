@@ -285,10 +285,11 @@ class Rounds:
             for name, number in zip(self.names, numbers, strict=True):
                 others = paid[name][known.data - 1] if paid[name].size else paid[name]
                 keep = min(ceil(4 * number / self.n) + 4, strip.columns.shape[1])
-                a, places, ranks = first(scores[name], keep, known.indptr, others)
+                own = scores[name], keep
+                a, places, ranks, top = first(*own, known.indptr, others)
                 i, j = strip.rows[a], strip.columns[a, places].astype(np.int64)
                 keys = np.minimum(i, j) * self.n + np.maximum(i, j)
-                found[name].append((keys, ranks, scores[name][a, places]))
+                found[name].append((keys, ranks, top))
         proposals = [joined(found[name]) for name in self.names]
         summed = self.names.index("companion") if "companion" in self.names else -1
         return distinct(proposals, numbers, summed)
@@ -341,7 +342,7 @@ class Rounds:
             scores = self.rng.random(i.size, np.float32)
         scores[(i == j) | among(keys, self.paid.keys)] = -np.inf
         scores = scores.reshape(items.size, -1)
-        places = best(scores, min(4 * self.k + 1, others.size))
+        places, scores = best(scores, min(4 * self.k + 1, others.size))
         rows, ranks = (places >= 0).nonzero()
-        places = places[rows, ranks]
-        return keys.reshape(scores.shape)[rows, places], scores[rows, places]
+        keys = keys.reshape(items.size, -1)[rows, places[rows, ranks]]
+        return keys, scores[rows, ranks]

@@ -50,8 +50,9 @@ def distinct(found: list[Chosen], numbers: np.ndarray, summed: int) -> list[np.n
     chosen = [np.zeros(0, np.int64) for _ in found]
     taken = np.zeros(0, np.int64)
     for place in np.argsort(-numbers, kind="stable"):
+        keys, ranks, scores = found[place]
         order = _by_both if place == summed else _by_one
-        keys = order(*found[place], numbers[place] + taken.size)
+        keys = order(keys, ranks, scores, numbers[place] + taken.size)
         chosen[place] = keys[~among(keys, taken)][: numbers[place]]
         taken = np.sort(np.append(taken, chosen[place]))
     return chosen

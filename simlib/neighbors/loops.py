@@ -76,7 +76,7 @@ def overtaken(scores, indptr, others):
 
 @compiled(fastmath={"contract", "reassoc"})
 def fits(indptr, indices, data, V, penalties):
-    """Return the ridge fits (p, m, r) of sparse rows to features V (n, r).
+    """Return the ridge fits (p, m, r), of p penalties, of sparse rows to V (n, r).
 
     The smaller of the two systems of equations, that of entries or that of features.
     """
@@ -91,13 +91,13 @@ def fits(indptr, indices, data, V, penalties):
             G, x = gram.copy(), moments.copy()
             for k in range(x.size):
                 G[k, k] += penalties[p]
-                if COMPILED:  # so few equations are eliminated sooner than by LAPACK
+            if COMPILED:  # what LAPACK does, without what it asks for each call
+                for k in range(x.size):
                     for j in range(k + 1, x.size):
                         factor = G[k, j] / G[k, k]
+                        x[j] -= factor * x[k]
                         for c in range(j, x.size):
                             G[j, c] -= factor * G[k, c]
-                        x[j] -= factor * x[k]
-            if COMPILED:
                 for k in range(x.size - 1, -1, -1):
                     for c in range(k + 1, x.size):
                         x[k] -= G[k, c] * x[c]

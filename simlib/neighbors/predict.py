@@ -13,7 +13,7 @@ the landmarks by their singular vectors, and the leading directions of the compa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -263,9 +263,8 @@ class Listed:
         for some in strips(n, self._columns.shape[1]):
             rows, columns = self._order[some], self._columns[some]
             self._codes[some] = predictor.codes_of(rows, columns)
-        # Where the nearest come first, the best are found without others before them.
         falling = np.argsort(~self._codes[:, : self._met], axis=1, kind="stable")
-        for lists in (self._columns, self._codes):
+        for lists in (self._columns, self._codes):  # so the best are found sooner
             near = lists[:, : self._met]
             near[:] = np.take_along_axis(near, falling, axis=1)
 
@@ -289,7 +288,7 @@ class Listed:
             met = products(left, right, rows, columns[:, self._met : self._drawn])
             lists = (columns, self._met, met, graph, known)
             shared, new = loops.meet(rows, *lists, left, right, unit, low - constant)
-            a, places = new.nonzero()
+            a, places = np.divmod(np.flatnonzero(new), w)
             found = predictor.codes_of(rows[a], columns[a, places, None])
             codes[a, places] = found[:, 0]
             old = slice(self._drawn)

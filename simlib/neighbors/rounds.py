@@ -30,7 +30,7 @@ from simlib.neighbors.cheap import (
 )
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
 from simlib.neighbors.paid import Paid, affordable, among
-from simlib.neighbors.predict import EveryPair, Listed, PairPredictor, Strip
+from simlib.neighbors.predict import EveryPair, Listed, PairPredictor
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 

@@ -359,15 +359,15 @@ def products(
     return np.einsum("ir,ijr->ij", left[rows], right[columns])
 
 
-def best(scores: np.ndarray, keep: int) -> np.ndarray:
+def best(scores: np.ndarray, keep: int) -> tuple[np.ndarray, np.ndarray]:
     """Return places (b, keep) of the largest finite scores (b, w) of rows, else -1.
 
-    From the largest on, among equals the first ones.
+    From the largest on, among equals the first ones; and these scores, else -inf.
     """
     if loops.COMPILED:
         return loops.best(scores, keep)
     b, w = scores.shape
-    places = np.full((b, keep), -1)
+    places, values = np.full((b, keep), -1), np.full((b, keep), -np.inf, scores.dtype)
     width = min(keep, w)
     least = np.partition(scores, w - width, axis=1)[:, w - width, None]
     above, equal = scores > least, (scores == least) & np.isfinite(scores)
@@ -376,5 +376,6 @@ def best(scores: np.ndarray, keep: int) -> np.ndarray:
     rows, columns = above.nonzero()
     order = np.lexsort((-scores[rows, columns], rows))
     rows, columns = rows[order], columns[order]
-    places[rows, np.arange(rows.size) - np.searchsorted(rows, rows)] = columns
-    return places
+    ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
+    places[rows, ranks], values[rows, ranks] = columns, scores[rows, columns]
+    return places, values

@@ -22,19 +22,18 @@ Chosen = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, ranks and scores of 
 
 def first(
     scores: np.ndarray, keep: int, indptr: np.ndarray, paid: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, places and ranks of the `keep` best finite entries of each row.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows, places, ranks and scores of the `keep` best finite ones of each row.
 
     Of scores (b, w). They rank among the scores of what is paid for too: those of row a
     are ``paid[indptr[a] : indptr[a + 1]]``.
     """
-    places = best(scores, keep)
+    places, top = best(scores, keep)
     good = places >= 0
-    top = np.take_along_axis(scores, places, axis=1)
     rows, ranks = good.nonzero()
     if paid.size:
         ranks = ranks + loops.overtaken(top, indptr, paid)[good]
-    return rows, places[good], ranks
+    return rows, places[good], ranks, top[good]
 
 
 def joined(parts: list[Chosen]) -> Chosen:
@@ -52,10 +51,9 @@ def distinct(found: list[Chosen], numbers: np.ndarray, summed: int) -> list[np.n
     taken = np.zeros(0, np.int64)
     for place in np.argsort(-numbers, kind="stable"):
         keys, ranks, scores = found[place]
-        new = ~among(keys, taken)
         order = _by_both if place == summed else _by_one
-        keys = order(keys[new], ranks[new], scores[new], numbers[place])
-        chosen[place] = keys[: numbers[place]]
+        keys = order(keys, ranks, scores, numbers[place] + taken.size)
+        chosen[place] = keys[~among(keys, taken)][: numbers[place]]
         taken = np.sort(np.append(taken, chosen[place]))
     return chosen
 
@@ -73,12 +71,15 @@ def _by_one(
 
 
 def _by_both(
-    keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, _: int
+    keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, number: int
 ) -> np.ndarray:
-    """Return distinct keys by the sum of 1 / (1 + rank) over both items."""
+    """Return so many distinct keys by the sum of 1 / (1 + rank) over both items."""
     keys, places, pair = np.unique(keys, return_index=True, return_inverse=True)
-    gain = np.bincount(pair, 1 / (1 + ranks))
-    return keys[np.lexsort((-scores[places], -gain))]
+    gain, scores = np.bincount(pair, 1 / (1 + ranks)), scores[places]
+    if number < keys.size:
+        some = gain >= np.partition(gain, -number - 1)[-number - 1]
+        keys, gain, scores = keys[some], gain[some], scores[some]
+    return keys[np.lexsort((-scores, -gain))]
 
 
 def divide(success: np.ndarray) -> np.ndarray:

@@ -46,22 +46,21 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 def best(scores, keep):
     """Return places (b, keep) of the largest finite scores (b, w) of rows, else -1.
 
-    From the largest on, among equals the first ones.
+    From the largest on, among equals the first ones; and these scores, else -inf.
     """
     b, w = scores.shape
     places = np.full((b, keep), -1, np.int64)
-    values = np.empty(keep, scores.dtype)
+    values = np.full((b, keep), -np.inf, scores.dtype)
     for a in range(b):
-        row, at = scores[a], places[a]
-        values[:] = -np.inf
+        row, at, top = scores[a], places[a], values[a]
         for c in range(w):
-            if row[c] > values[keep - 1]:
+            if row[c] > top[keep - 1]:
                 k = keep - 1
-                while k > 0 and values[k - 1] < row[c]:
-                    values[k], at[k] = values[k - 1], at[k - 1]
+                while k > 0 and top[k - 1] < row[c]:
+                    top[k], at[k] = top[k - 1], at[k - 1]
                     k -= 1
-                values[k], at[k] = row[c], c
-    return places
+                top[k], at[k] = row[c], c
+    return places, values
 
 
 @compiled()
@@ -75,27 +74,37 @@ def overtaken(scores, indptr, others):
     return counts
 
 
-@compiled()
-def fits(indptr, indices, data, V, penalty):
-    """Return the ridge fits (m, r) of sparse rows to features V (n, r).
+@compiled(fastmath={"contract", "reassoc"})
+def fits(indptr, indices, data, V, penalties):
+    """Return the ridge fits (p, m, r), of p penalties, of sparse rows to V (n, r).
 
     The smaller of the two systems of equations, that of entries or that of features.
     """
     r = V.shape[1]
-    A = np.zeros((indptr.size - 1, r), V.dtype)
-    for a in range(len(A)):
+    A = np.zeros((len(penalties), indptr.size - 1, r), V.dtype)
+    for a in range(indptr.size - 1):
         start, stop = indptr[a], indptr[a + 1]
         F, y = V[indices[start:stop]], data[start:stop]
-        if 0 < y.size < r:
-            gram = F @ F.T
-            for k in range(y.size):
-                gram[k, k] += penalty
-            A[a] = np.linalg.solve(gram, y) @ F
-        elif y.size:
-            gram = F.T @ F
-            for k in range(r):
-                gram[k, k] += penalty
-            A[a] = np.linalg.solve(gram, y @ F)
+        few = y.size < r
+        gram, moments = (F @ F.T, y) if few else (F.T @ F, y @ F)
+        for p in range(len(penalties)):
+            G, x = gram.copy(), moments.copy()
+            for k in range(x.size):
+                G[k, k] += penalties[p]
+            if COMPILED:  # what LAPACK does, without what it asks for each call
+                for k in range(x.size):
+                    for j in range(k + 1, x.size):
+                        factor = G[k, j] / G[k, k]
+                        x[j] -= factor * x[k]
+                        for c in range(j, x.size):
+                            G[j, c] -= factor * G[k, c]
+                for k in range(x.size - 1, -1, -1):
+                    for c in range(k + 1, x.size):
+                        x[k] -= G[k, c] * x[c]
+                    x[k] /= G[k, k]
+            else:
+                x = np.linalg.solve(G, x)
+            A[p, a] = x @ F if few else x
     return A
 
 
@@ -115,7 +124,7 @@ def products(left, right, rows, columns):
     return out
 
 
-@compiled(fastmath=True)
+@compiled(fastmath={"contract", "reassoc"})
 def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
@@ -123,54 +132,52 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     most neighbours, among equals to those of large products of left (n, r) and right
     (n, r), less `low` times `unit`; those that stand there are given. Of the
     graph and of what is paid for come the pointers and indices. Returns counts (b, w),
-    -1 of what is paid for or no candidate, and where a candidate is new.
+    -inf of what is paid for or no candidate, and where a candidate is new.
     """
     n, w = len(left), columns.shape[1]
-    counts, touched = np.zeros(n, np.int32), np.empty(n, np.int32)
+    counts, touched = np.zeros(n, np.int32), np.empty(n + 1, np.int32)
+    tried, values = touched.copy(), np.empty(n, np.float32)
     shared = np.empty((rows.size, w), np.float32)
     new = np.zeros((rows.size, w), np.bool_)
     scores = np.empty(products.shape[1], np.float32)
     last = first + scores.size
     for a in range(rows.size):
-        i, size = rows[a], 0
-        own = left[i]
+        i, size, some = rows[a], 0, 0
         for p in graph[1][graph[0][i] : graph[0][i + 1]]:
             for q in graph[1][graph[0][p] : graph[0][p + 1]]:
-                if counts[q] == 0:
-                    touched[size] = q
-                    size += 1
+                touched[size] = q
+                size += counts[q] == 0
                 counts[q] += 1
         known = paid[1][paid[0][i] : paid[0][i + 1]]
-        counts[known] = -1
-        counts[i] = -1
+        counts[known] = counts[i] = -1
         for c in range(w):
             q = columns[a, c]
-            shared[a, c] = counts[q]
+            shared[a, c] = counts[q] if counts[q] >= 0 else -np.inf
             counts[q] = -1
             if first <= c < last:
-                scores[c - first] = shared[a, c]
-                if shared[a, c] >= 0:
-                    scores[c - first] += unit * (products[a, c - first] - low)
+                scores[c - first] = shared[a, c] + unit * (products[a, c - first] - low)
         least = np.argmin(scores)
         for q in touched[:size]:
-            if counts[q] > 0 and counts[q] + 0.5 > scores[least]:
-                total, other = np.float32(0), right[q]
-                if COMPILED:
-                    for k in range(own.size):
-                        total += own[k] * other[k]
-                else:
-                    total = np.dot(own, other)
-                score = counts[q] + unit * (total - low)
-                if score > scores[least]:
-                    counts[columns[a, first + least]] = 0
-                    columns[a, first + least], scores[least] = q, score
-                    shared[a, first + least] = counts[q]
-                    new[a, first + least] = True
-                    least = np.argmin(scores)
-            counts[q] = 0
-        counts[known] = 0
-        counts[i] = 0
-        counts[columns[a]] = 0
+            tried[some] = q
+            some += counts[q] > max(0, scores[least] - 0.5)
+        own = left[i]
+        for t in range(some):
+            other, total = right[tried[t]], np.float32(0)
+            if COMPILED:
+                for k in range(own.size):
+                    total += own[k] * other[k]
+            else:
+                total = np.dot(own, other)
+            values[t] = counts[tried[t]] + unit * (total - low)
+        for t in range(some):
+            if values[t] > scores[least]:
+                q = tried[t]
+                counts[columns[a, first + least]] = 0
+                columns[a, first + least], scores[least] = q, values[t]
+                shared[a, first + least] = counts[q]
+                new[a, first + least] = True
+                least = np.argmin(scores)
+        counts[touched[:size]] = counts[known] = counts[columns[a]] = counts[i] = 0
     return shared, new
 
 

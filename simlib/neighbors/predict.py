@@ -13,7 +13,7 @@ the landmarks by their singular vectors, and the leading directions of the compa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -98,16 +98,16 @@ class Predictor:
             indptr = np.append(0, np.cumsum(~new))[some.indptr]
             old = csr_array((some.data[~new], some.indices[~new], indptr), some.shape)
             errors = []
-            for ridge in RIDGES:
-                predicted = np.einsum("kr,kr->k", self._fits(old, ridge)[i], self.V[j])
+            for A in self._fits(old, RIDGES):
+                predicted = np.einsum("kr,kr->k", A[i], self.V[j])
                 errors.append(np.square(some.data[new] - predicted).sum())
             self.ridge = RIDGES[int(np.argmin(errors))]
-        return self._fits(residuals, self.ridge)
+        return self._fits(residuals, (self.ridge,))[0]
 
-    def _fits(self, data: csr_array, ridge: float) -> np.ndarray:
-        penalty = np.float32(ridge * self._variance)
+    def _fits(self, data: csr_array, ridges: tuple[float, ...]) -> np.ndarray:
+        penalties = (self._variance * np.array(ridges)).astype(np.float32)
         entries = data.data.astype(np.float32)
-        return loops.fits(data.indptr, data.indices, entries, self.V, penalty)
+        return loops.fits(data.indptr, data.indices, entries, self.V, penalties)
 
 
 class PairPredictor(Predictor):
@@ -213,9 +213,7 @@ class Strip(NamedTuple):
 
     rows: np.ndarray  # the items
     columns: np.ndarray  # candidates
-    itself: Any  # where an item is its own candidate
-    paid: Any  # where it is paid for
-    shared: np.ndarray  # how many neighbours they share
+    shared: np.ndarray  # how many neighbours they share; -inf: itself, or paid for
     codes: np.ndarray  # what the companion says
     predicted: np.ndarray
 
@@ -232,16 +230,11 @@ class EveryPair:
         n = predictor.paid.n
         for rows in strips(n, n):
             predicted, codes = predictor.block(rows, slice(n))
-            known = predictor.residuals[rows].tocoo()
-            yield Strip(
-                rows,
-                np.broadcast_to(np.arange(n), (rows.size, n)),
-                (np.arange(rows.size), rows),
-                known.coords,
-                (graph[rows] @ graph).toarray(),
-                codes,
-                predicted,
-            )
+            shared = (graph[rows] @ graph).toarray()
+            shared[predictor.residuals[rows].tocoo().coords] = -np.inf
+            shared[np.arange(rows.size), rows] = -np.inf
+            columns = np.broadcast_to(np.arange(n), (rows.size, n))
+            yield Strip(rows, columns, shared, codes, predicted)
 
 
 class Listed:
@@ -270,6 +263,10 @@ class Listed:
         for some in strips(n, self._columns.shape[1]):
             rows, columns = self._order[some], self._columns[some]
             self._codes[some] = predictor.codes_of(rows, columns)
+        falling = np.argsort(~self._codes[:, : self._met], axis=1, kind="stable")
+        for lists in (self._columns, self._codes):  # so the best are found sooner
+            near = lists[:, : self._met]
+            near[:] = np.take_along_axis(near, falling, axis=1)
 
     def nearest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the items, the nearest of each under the companion, and the codes."""
@@ -290,19 +287,19 @@ class Listed:
             rows, columns, codes = (
                 a[part] for a in (self._order, self._columns, self._codes)
             )
-            best_of = best(left[rows] @ right[others].T, min(TAKEN, others.size))
+            values = left[rows] @ right[others].T
+            best_of, _ = best(values, min(TAKEN, others.size))
             drawn = self._draw(rows, columns, codes, others[best_of], known)
             met = products(left, right, rows, columns[:, self._met : self._drawn])
             lists = (columns, self._met, met, graph, known)
             shared, new = loops.meet(rows, *lists, left, right, unit, low - constant)
-            a, places = new.nonzero()
+            a, places = np.divmod(np.flatnonzero(new), w)
             found = predictor.codes_of(rows[a], columns[a, places, None])
             codes[a, places] = found[:, 0]
             old = slice(self._drawn)
             predicted = predictor.entries(rows, columns[:, old], codes[:, old])
             predicted = np.hstack([predicted, drawn])
-            itself = columns == rows[:, None]
-            yield Strip(rows, columns, itself, shared < 0, shared, codes, predicted)
+            yield Strip(rows, columns, shared, codes, predicted)
 
     def _draw(
         self,

@@ -30,7 +30,7 @@ from simlib.neighbors.cheap import (
 )
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
 from simlib.neighbors.paid import Paid, affordable, among
-from simlib.neighbors.predict import EveryPair, Listed, PairPredictor, Strip
+from simlib.neighbors.predict import EveryPair, Listed, PairPredictor
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -275,29 +275,24 @@ class Rounds:
         }
         found: dict[str, list[Chosen]] = {name: [] for name in self.names}
         for strip in self.candidates.strips():
-            scores = {"residual": strip.predicted, "shared": strip.shared}
-            scores["shared"] += (strip.predicted - low) * unit
-            if "companion" in self.names:
-                scores["companion"] = strip.codes.astype(np.float32)
+            known = self.paid.numbers[strip.rows]
+            free = np.minimum(strip.shared, 0)  # else -inf
+            scores = {
+                "companion": strip.codes + free,
+                "residual": strip.predicted + free,
+                "shared": strip.shared + (strip.predicted - low) * unit,
+            }
             for name, number in zip(self.names, numbers, strict=True):
-                part = self._first(strip, scores[name], number, paid[name])
-                found[name].append(part)
+                others = paid[name][known.data - 1] if paid[name].size else paid[name]
+                keep = min(ceil(4 * number / self.n) + 4, strip.columns.shape[1])
+                own = scores[name], keep
+                a, places, ranks, top = first(*own, known.indptr, others)
+                i, j = strip.rows[a], strip.columns[a, places].astype(np.int64)
+                keys = np.minimum(i, j) * self.n + np.maximum(i, j)
+                found[name].append((keys, ranks, top))
         proposals = [joined(found[name]) for name in self.names]
         summed = self.names.index("companion") if "companion" in self.names else -1
         return distinct(proposals, numbers, summed)
-
-    def _first(
-        self, strip: Strip, score: np.ndarray, number: int, paid: np.ndarray
-    ) -> Chosen:
-        """Return the pairs of a strip that come first by one prediction."""
-        score[strip.itself] = score[strip.paid] = -np.inf
-        keep = min(ceil(4 * number / self.n) + 4, score.shape[1])
-        rows, all_paid = strip.rows, self.paid.numbers[strip.rows]
-        scores = paid[all_paid.data - 1] if paid.size else paid
-        a, places, ranks = first(score, keep, all_paid.indptr, scores)
-        i, j = rows[a], strip.columns[a, places].astype(np.int64)
-        keys = np.minimum(i, j) * self.n + np.maximum(i, j)
-        return keys, ranks, score[a, places]
 
     def _success(self, chosen: list[np.ndarray], k: int) -> np.ndarray:
         """Return the share of the calls of each that entered a list of k nearest."""
@@ -347,7 +342,7 @@ class Rounds:
             scores = self.rng.random(i.size, np.float32)
         scores[(i == j) | among(keys, self.paid.keys)] = -np.inf
         scores = scores.reshape(items.size, -1)
-        places = best(scores, min(4 * self.k + 1, others.size))
+        places, scores = best(scores, min(4 * self.k + 1, others.size))
         rows, ranks = (places >= 0).nonzero()
-        places = places[rows, ranks]
-        return keys.reshape(scores.shape)[rows, places], scores[rows, places]
+        keys = keys.reshape(items.size, -1)[rows, places[rows, ranks]]
+        return keys, scores[rows, ranks]

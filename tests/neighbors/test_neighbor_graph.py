@@ -194,10 +194,33 @@ def test_ends_tell_the_direction_where_a_correlation_does_not():
 def test_the_best_of_rows():
     scores = np.random.default_rng(0).integers(5, size=(40, 30)).astype(np.float32)
     scores[:5, 2:] = -np.inf
-    places = best(scores, 6)
+    places, values = best(scores, 6)
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :6]
     expected[:5, 2:] = -1
     np.testing.assert_array_equal(places, expected)
+    np.testing.assert_array_equal(values, -np.sort(-scores, axis=1)[:, :6])
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_ridge_fits_by_their_formula(compiled, monkeypatch):
+    """Of rows without entries, with fewer than features, and with more."""
+    if not compiled:
+        without_numba(monkeypatch)
+    rng = np.random.default_rng(0)
+    V, y = rng.standard_normal((30, 6)), rng.standard_normal((9, 30))
+    seen = np.arange(30) < np.array([0, 1, 4, 5, 6, 7, 12, 20, 30])[:, None]
+    found = loops.fits(
+        np.append(0, np.cumsum(seen.sum(axis=1))),
+        seen.nonzero()[1],
+        y[seen].astype(np.float32),
+        V.astype(np.float32),
+        np.array([0.1, 10], np.float32),
+    )
+    for fits, penalty in zip(found, [0.1, 10], strict=True):
+        for fit, row, values in zip(fits, seen, y, strict=True):
+            gram = V[row].T @ V[row] + penalty * np.eye(6)
+            expected = np.linalg.solve(gram, V[row].T @ values[row])
+            np.testing.assert_allclose(fit, expected, rtol=1e-4, atol=1e-5)
 
 
 def paid_for(K, k, *, sign=1, share=0.2):
@@ -227,9 +250,10 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     assert len(every) > 5
     known = np.zeros((60, 60), bool)
     for strip in every:
-        known[strip.rows[strip.paid[0]], strip.paid[1]] = True
-    assert (known.sum(axis=1) == paid.degree).all()
-    whole = [np.vstack(part) for part in zip(*(e[4:] for e in every), strict=True)]
+        known[strip.rows] = strip.shared < 0
+    assert known.diagonal().all()
+    assert (known.sum(axis=1) == paid.degree + 1).all()
+    whole = [np.vstack(part) for part in zip(*(e[2:] for e in every), strict=True)]
     i, j = paid.i, paid.j
     np.testing.assert_allclose(predictor.pairs(i, j), whole[2][i, j], atol=1e-6)
     np.testing.assert_allclose(
@@ -239,12 +263,11 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     for _ in range(2):  # in the second round lists hold what items met
         for strip in lists.strips():
             places = np.broadcast_arrays(strip.rows[:, None], strip.columns)
-            assert (strip.itself == np.equal(*places)).all()
-            free = ~strip.paid
+            free = strip.shared >= 0
             assert not (known[*places] & free).any()
             for row, some in zip(strip.columns, free, strict=True):
                 assert np.unique(row[some]).size == some.sum()
-            for entries, expected in zip(strip[4:], whole, strict=True):
+            for entries, expected in zip(strip[2:], whole, strict=True):
                 got, expected = entries[free], expected[*places][free]
                 np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
 

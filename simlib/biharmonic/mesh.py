@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from simlib import _scale
-from simlib._checks import finite, indices, numbers, shaped
+from simlib._checks import finite, indices, numbers, readable, shaped
 
 # Vertices are one by rounding that are no farther apart than so many units in the last
 # place of the largest coordinate, in float32 as most files have it, but not `FAR` of
@@ -149,7 +149,8 @@ def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndar
     points = shaped(numbers(vertices, "`vertices`"), ("n", 3), "`vertices`")
     if points.dtype != np.float32:
         points = points.astype(np.float64)
-    triples, n = shaped(np.asarray(faces), ("m", 3), "`faces`"), len(points)
+    triples = np.asarray(readable(faces, "`faces`"))
+    triples, n = shaped(triples, ("m", 3), "`faces`"), len(points)
     if not triples.size:
         raise ValueError(f"`faces` are empty, and {n} vertices alone are no surface.")
     if triples.dtype.kind not in "iu":

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from simlib._checks import from_device, most_calls, shaped, whole_number
+from simlib._checks import most_calls, readable, shaped, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
 from simlib.landmarks import uniform
@@ -250,7 +250,7 @@ def _cheap_rows(
             raise ValueError(
                 "`cheap` has vectors: pass those of the new items, cheap_new."
             )
-        new = from_device(cheap_new)
+        new = readable(cheap_new, "cheap_new")
         rows = check_array(
             new, accept_sparse="csr", dtype=float, input_name="cheap_new"
         )
@@ -258,5 +258,6 @@ def _cheap_rows(
         return check_similarity(type(base)(rows, base.Z))
     if cheap_new is None:
         cheap_new = cheap.between(new_items, np.arange(cheap.n))
-    values = check_array(from_device(cheap_new), input_name="cheap_new", dtype=float)
+    values = readable(cheap_new, "cheap_new")
+    values = check_array(values, input_name="cheap_new", dtype=float)
     return Similarity.from_matrix(shaped(values, (m, cheap.n), what), two=True)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
+from simlib._checks import readable
 from simlib._scale import exponent
 
 __all__ = [
@@ -27,7 +28,7 @@ SQUARED = 400  # powers of two of which sums of squares are numbers
 def as_bags(bags: Any) -> csr_array:
     """Return bags of words in float64, without weights of zero; refuse what is none."""
     if not scipy.sparse.issparse(bags):
-        bags = np.asarray(bags)
+        bags = np.asarray(readable(bags, "Bags of words"))
     if bags.ndim != 2 or bags.dtype.kind not in "fiub":
         raise ValueError(
             "Bags of words are a real sparse array of shape (n, m), such as rows of "
@@ -42,7 +43,7 @@ def as_bags(bags: Any) -> csr_array:
 
 def as_points(points: ArrayLike) -> np.ndarray:
     """Return vectors of words as an array, or raise if they are no table."""
-    points = np.asanyarray(points)
+    points = np.asanyarray(readable(points, "Vectors of words"))
     if points.ndim != 2:
         raise ValueError(
             "Vectors of words are an array of shape (m, d); got "

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, sparray
 
+from simlib._checks import readable
 from simlib._scale import exponent
 from simlib.datasets import WordVectors
 from simlib.text.bags import (
@@ -272,7 +273,7 @@ def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
             f"WordVectors; got {type(vectors).__name__}."
         )
     words = tuple(vectors)
-    listed = [np.asarray(vectors[word]) for word in words]
+    listed = [np.asarray(readable(vectors[word], "Vectors of words")) for word in words]
     for word, vector in zip(words, listed, strict=True):
         if vector.shape != listed[0].shape:
             raise ValueError(

@@ -32,6 +32,7 @@ from support.hostile import (
     UNBOUNDED,
     K,
     equivalents,
+    masked,
     numbers,
     on_purpose,
 )
@@ -550,6 +551,12 @@ OF_ARRAYS = [
     for case in CASES
     if kind_of(case.values[1], case.values[0].good[case.values[1]]) == "array"
 ]
+NUMERIC = [
+    case
+    for case in CASES
+    if kind_of(case.values[1], case.values[0].good[case.values[1]])
+    in ("array", "indices", "vectors", "bags", "blocks")
+]
 
 
 @pytest.mark.parametrize(("entry", "argument"), CASES)
@@ -588,6 +595,12 @@ def is_close(found, expected):
     return found.shape == expected.shape and np.allclose(
         found, expected, atol=1e-6 * scale
     )
+
+
+@pytest.mark.parametrize(("entry", "argument"), NUMERIC)
+def test_nothing_is_read_under_a_mask(entry, argument):
+    with pytest.raises(ERRORS, match=r"masked|holds nan|holds NaN"):
+        entry.call(**entry.good | {argument: masked(entry.good[argument])})
 
 
 @pytest.mark.parametrize(("entry", "argument"), OF_ARRAYS)

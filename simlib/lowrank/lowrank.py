@@ -69,7 +69,8 @@ class LowRank(Embedded, Saved, LinearOperator):
     landmarks, row_landmarks : array of int, optional
         Items whose columns `left` (rows, for `right`) holds.
     calls : int, optional
-        Distinct pairs of which the method asked the similarity, known before or not.
+        Calls for the distinct pairs of which the method asked, known before or not:
+        one each, and two of a symmetrized similarity.
     method : str, optional
         Name of the method that made this.
 

@@ -14,7 +14,7 @@ from simlib._checks import a_pair
 from simlib._typing import Seed
 from simlib.landmarks import draw, sample_size
 from simlib.lowrank import LowRank
-from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.known import Extent, shape_of
 from simlib.similarity.price import Region
 from simlib.similarity.requests import Block, Pairs
@@ -121,12 +121,9 @@ class Plan:
         if low:
             r, s = (side.size for side in self.first(low).landmarks)
             fitting = f"{s if r == s else (r, s)} would fit"
-        failed = f" ({sim.failed} failed)" if sim.failed else ""
         return BudgetExceeded(
-            f"This takes up to {needed} evaluations, and of the limit of {sim.limit} "
-            f"only {sim.remaining} are left{failed}. Nothing was evaluated for it, and "
-            "everything known is kept: raise `limit` on this Similarity, or ask for "
-            f"fewer landmarks, of which {fitting}."
+            f"This takes up to {needed} evaluations, and {left(sim)}: raise `limit` on "
+            f"this Similarity, or ask for fewer landmarks, of which {fitting}."
         )
 
     def first(self, n_landmarks: int) -> Plan:

@@ -27,7 +27,7 @@ from simlib.neighbors.across import Index, RowSearch, TwoSided
 from simlib.neighbors.cheap import Calibrated, as_companion, asked
 from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity import Similarity
-from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.items import accessor, count, indexable
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
@@ -49,7 +49,7 @@ class SearchResult(NamedTuple):
         Numbers of known items, from the nearest on, and their similarities or
         distances.
     calls, fit_calls : int
-        Pairs that were asked for, known before or not: of new items, of known ones.
+        Calls for pairs of new items and of known ones, known before or not.
 
     Examples
     --------
@@ -156,8 +156,8 @@ def search(
     needed = whole.cost((None, S)) + calls
     if whole.remaining < needed:
         raise BudgetExceeded(
-            f"This takes up to {needed} evaluations, and only {whole.remaining} are "
-            "left. Nothing was evaluated."
+            f"This takes up to {needed} evaluations, and {left(whole)}: raise `limit` "
+            "on this Similarity, or give this search a lower one."
         )
     guess = None
     if cheap is not None:

@@ -19,6 +19,7 @@ __all__ = [
     "checked",
     "common_exponent",
     "distances_between",
+    "in_range",
 ]
 
 TOLERANCE = 1e-6  # of the sum of a row of bags, which may be of float32
@@ -108,3 +109,12 @@ def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     roots = [np.hypot.reduce(row - y, axis=1) for row in x]
     with np.errstate(over="ignore"):
         return np.ldexp(np.array(roots).reshape(len(x), len(y)), 2)
+
+
+def in_range(distances: Any) -> Any:
+    """Return distances, or raise if one is beyond the largest number."""
+    if np.max(distances, initial=0) == np.inf:
+        raise ValueError(
+            "Distances of words are beyond the largest number: divide the vectors."
+        )
+    return distances

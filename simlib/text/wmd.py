@@ -29,6 +29,7 @@ from simlib.text.bags import (
     checked,
     common_exponent,
     distances_between,
+    in_range,
 )
 
 try:
@@ -355,11 +356,7 @@ def _distances(points: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.
 
 def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
     """Return the cost of moving the weights p to q."""
-    largest = costs.max()
-    if largest == np.inf:
-        raise ValueError(
-            "Distances of words are beyond the largest number: divide the vectors."
-        )
+    largest = in_range(costs.max())
     power = exponent(largest)
     if abs(power) <= 30:  # beyond, POT takes what is tiny for zero
         power = 0

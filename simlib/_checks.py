@@ -62,7 +62,7 @@ def one_of(value: Any, choices: Iterable[str], name: str) -> Any:
 
 def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
     """Return a one-dimensional array of integers from 0 to n - 1."""
-    index = np.atleast_1d(index)
+    index = np.atleast_1d(readable(index, what))
     if index.size == 0:
         return index.astype(np.intp)  # an empty list is an array of floats
     if index.ndim != 1 or index.dtype.kind not in "iu":
@@ -74,6 +74,15 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
         wrong = index.min() if index.min() < 0 else index.max()
         raise IndexError(f"{what} are numbered 0 to {n - 1}; got {wrong}.")
     return index.astype(np.intp, copy=False)
+
+
+def readable(values: Any, name: str) -> Any:
+    """Return what NumPy can read, from a device too; refuse what is masked."""
+    some = values if isinstance(values, list | tuple) else [values]
+    arrays = isinstance(next(iter(some), None), np.ndarray)
+    if arrays and any(map(np.ma.is_masked, some)):
+        raise ValueError(f"{name} must be real and finite numbers; some are masked.")
+    return from_device(values)
 
 
 def from_device(values: Any) -> Any:
@@ -95,9 +104,7 @@ def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
     """Return a dense array of finite numbers, real ones unless `kinds` has a c."""
     if scipy.sparse.issparse(values):
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} must be real and finite numbers; some are masked.")
-    values = np.asarray(values)
+    values = np.asarray(readable(values, name))
     if values.dtype.kind == "O":
         with suppress(TypeError, ValueError, OverflowError):
             values = values.astype(float)

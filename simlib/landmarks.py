@@ -14,7 +14,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib._checks import at_least, whole_number
+from simlib._checks import at_least, readable, whole_number
 from simlib._scale import unit
 from simlib._typing import Indices
 
@@ -215,6 +215,7 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
 
 def _columns(block: Any, principal: bool) -> np.ndarray:
     """Return one column for each item of a principal block, or of another's columns."""
+    block = readable(block, "A principal block")
     block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
     if block.ndim != 2 or (principal and block.shape[0] != block.shape[1]):
         raise ValueError(f"A principal block is square; got shape {block.shape}.")
@@ -232,7 +233,7 @@ def _number(n: int, n_landmarks: float) -> int:
 
 
 def _valid(n: int, landmarks: Indices) -> np.ndarray:
-    landmarks = np.asarray(landmarks)
+    landmarks = np.asarray(readable(landmarks, "landmarks"))
     if landmarks.ndim != 1 or not np.issubdtype(landmarks.dtype, np.integer):
         raise ValueError(
             "landmarks must be a one-dimensional array of indices; got "

@@ -38,6 +38,12 @@ _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/*", "input/tex/extension
 
 _PRELOAD = re.compile(r' *<link rel="preload" as="font"[^>]*>\n')
 
+# On what opens and closes folded parameters, in place of "Show the source".
+_PROMPTS = {
+    "code_prompt_show": "Show the parameters",
+    "code_prompt_hide": "Hide the parameters",
+}
+
 # The page that Sphinx is reading; myst-nb hands its reader the text alone.
 _page: Path | None = None
 
@@ -109,9 +115,9 @@ def read_page(text: str) -> "NotebookNode":
 def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
     """Give the cells of a chapter the outputs of its executed notebook.
 
-    The cell with a profile's parameters is put in place, folded as the chapter's own;
-    recorded values, which are for the press alone, are left out; what is glued and is
-    no figure is in the text alone.
+    The cell with a profile's parameters is put in place, folded as the chapter's own,
+    and the words on the folds say what is in them; recorded values, which are for the
+    press alone, are left out; what is glued and is no figure is in the text alone.
     """
     for cell, done in zip(code_cells(notebook), code_cells(executed), strict=True):
         cell.execution_count = done.execution_count
@@ -124,6 +130,9 @@ def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
         notebook.cells.insert(place + 1, injected)
         lines = notebook.metadata.source_map
         lines.insert(place + 1, lines[place])
+    for cell in notebook.cells:
+        if {DECLARED, INJECTED} & set(tags(cell)):
+            cell.metadata["mystnb"] = _PROMPTS
 
 
 def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) -> None:

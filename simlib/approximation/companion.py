@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_array
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from simlib._checks import a_pair, from_device
+from simlib._checks import a_pair, readable
 from simlib.lowrank.tall import inner_products, is_symmetric
 from simlib.similarity import Similarity
 from simlib.similarity.known import Extent
@@ -78,7 +78,7 @@ def _factor(cheap: Any, n: int, others: int, made: type[InnerProducts]) -> Any:
     """Return a factor of cheap similarities as an array or csr array."""
     try:
         Z = check_array(
-            from_device(cheap),
+            readable(cheap, "These"),
             accept_sparse="csr",
             dtype=[float, np.float32],
             input_name="cheap",

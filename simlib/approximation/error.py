@@ -12,6 +12,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
+from simlib._checks import readable
 from simlib.lowrank import LowRank
 
 COMPARED = 2**22  # entries at a time
@@ -54,11 +55,9 @@ def relative_error(
     """
     if scipy.sparse.issparse(K):
         raise ValueError("The matrix is sparse: pass K.toarray().")
-    K = np.asanyarray(K)
+    K = np.asanyarray(readable(K, "The entries of the matrix"))
     if K.dtype.kind not in "fiub":
         raise ValueError(f"The matrix must be real; got dtype {K.dtype}.")
-    if np.ma.is_masked(K):
-        raise ValueError("The matrix has masked entries; give numbers for them.")
     check_approximation(approximation, K.shape, "matrix")
     missed = total = 0.0
     step = max(1, COMPARED // K.shape[1])

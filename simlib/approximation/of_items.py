@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from simlib._checks import one_collection, one_of, square
+from simlib._checks import one_collection, one_of, readable, square
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity import Similarity
@@ -52,6 +52,7 @@ class OfItems(BaseEstimator):
             return _numbers(X)
         if not callable(self.kernel):
             sparse = "csr" if self.kernel != "precomputed" else False
+            X = readable(X, "X")
             return validate_data(
                 self, X, accept_sparse=sparse, dtype=FLOATS, reset=reset
             )
@@ -77,8 +78,10 @@ class OfItems(BaseEstimator):
         return as_companion(cheap, check_similarity(self.kernel))
 
     def _cheap_items(self, items: Any) -> Any:
-        named = isinstance(self.cheap, str)
-        return check_array(items, accept_sparse="csr", dtype=FLOATS) if named else items
+        if not isinstance(self.cheap, str):
+            return items
+        items = readable(items, "X")
+        return check_array(items, accept_sparse="csr", dtype=FLOATS)
 
     def _similarity(self, items: Any, kernel: Kernel) -> SimilarityMatrix:
         """Return the similarity of the items to each other under a kernel."""
@@ -196,7 +199,7 @@ class Subset(View):
 
 def _numbers(X: Any) -> np.ndarray:
     """Return the numbers of items, from a sequence or a single column."""
-    numbers = np.asarray(X)
+    numbers = np.asarray(readable(X, "X"))
     if numbers.ndim == 2 and numbers.shape[1] == 1:
         numbers = numbers[:, 0]
     if numbers.ndim != 1 or numbers.size == 0 or numbers.dtype.kind not in "iu":

@@ -14,7 +14,7 @@ from simlib._checks import a_pair
 from simlib._typing import Seed
 from simlib.landmarks import draw, sample_size
 from simlib.lowrank import LowRank
-from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.known import Extent, shape_of
 from simlib.similarity.price import Region
 from simlib.similarity.requests import Block, Pairs
@@ -79,17 +79,25 @@ class Plan:
         """The items whose columns are read whole."""
         return self.landmarks.columns
 
-    def cost(self, *, symmetric: bool = True, diagonal_known: bool = False) -> int:
-        """Return the distinct pairs in it, unordered if symmetric."""
+    def cost(
+        self, *, symmetric: bool = True, diagonal_known: bool = False, orders: int = 1
+    ) -> int:
+        """Return the distinct pairs in it, unordered if symmetric.
+
+        Those off the diagonal times the `orders` in which one is asked.
+        """
         symmetric = symmetric and not isinstance(self.extent, tuple)
-        requests, diagonal = self._requests(symmetric), not diagonal_known
-        region = Region(self.extent, requests, symmetric=symmetric, diagonal=diagonal)
-        apart = shape_of(self.extent)[0] - region.on_diagonal if self.diagonal else 0
-        return len(region) + (0 if diagonal_known else apart)
+        requests = self._requests(symmetric)
+        off = Region(self.extent, requests, symmetric=symmetric, diagonal=False)
+        on = shape_of(self.extent)[0] if self.diagonal else off.on_diagonal
+        return orders * len(off) + (0 if diagonal_known else on)
 
     def calls(self, sim: SimilarityMatrix) -> int:
-        """Return the distinct pairs of a matrix in it, known before or not."""
-        return self.cost(symmetric=sim.symmetric, diagonal_known=sim.diagonal_known)
+        """Return the calls for the distinct pairs in it, known before or not."""
+        diagonal_known, orders = sim.diagonal_known, sim.orders
+        return self.cost(
+            symmetric=sim.symmetric, diagonal_known=diagonal_known, orders=orders
+        )
 
     def price(self, sim: SimilarityMatrix) -> int:
         """Return the evaluations that `read` would make, less what is known."""
@@ -113,12 +121,9 @@ class Plan:
         if low:
             r, s = (side.size for side in self.first(low).landmarks)
             fitting = f"{s if r == s else (r, s)} would fit"
-        failed = f" ({sim.failed} failed)" if sim.failed else ""
         return BudgetExceeded(
-            f"This takes up to {needed} evaluations, and of the limit of {sim.limit} "
-            f"only {sim.remaining} are left{failed}. Nothing was evaluated for it, and "
-            "everything known is kept: raise `limit` on this Similarity, or ask for "
-            f"fewer landmarks, of which {fitting}."
+            f"This takes up to {needed} evaluations, and {left(sim)}: raise `limit` on "
+            f"this Similarity, or ask for fewer landmarks, of which {fitting}."
         )
 
     def first(self, n_landmarks: int) -> Plan:

@@ -14,7 +14,7 @@ import scipy.sparse
 from scipy.sparse import csr_array
 from sklearn.utils import check_array
 
-from simlib._checks import one_collection, shaped
+from simlib._checks import one_collection, readable, shaped
 from simlib._typing import Indices
 from simlib.approximation.plan import Plan, Sides
 from simlib.landmarks import draw
@@ -76,7 +76,10 @@ def biharmonic_approximation(
     n = one_collection(sim, "are interpolated")
     landmarks, _ = draw(n, None, landmarks=landmarks, rng=0)
     P = check_array(
-        P, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="P"
+        readable(P, "P"),
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        input_name="P",
     )
     shaped(P, (n, landmarks.size), "P, items by landmarks,")
     off = abs(P[landmarks] - scipy.sparse.eye_array(landmarks.size)).max()

@@ -17,7 +17,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from scipy.sparse import coo_array, csc_array, csr_array, diags_array
 
-from simlib._checks import indices, whole_number
+from simlib._checks import indices, readable, whole_number
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import eliminate
 from simlib.biharmonic.operator import as_square, demand_one_piece
@@ -225,7 +225,7 @@ class HubLabels:
         return found
 
     def _nodes(self, nodes: Indices) -> np.ndarray:
-        nodes = np.asarray(nodes)
+        nodes = np.asarray(readable(nodes, "Nodes"))
         return indices(nodes.ravel(), self.n, "Nodes").reshape(nodes.shape)
 
 

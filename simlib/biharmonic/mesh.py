@@ -9,12 +9,15 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from simlib import _scale
-from simlib._checks import finite, indices, numbers, shaped
+from simlib._checks import finite, indices, numbers, readable, shaped
 
 # Vertices are one by rounding that are no farther apart than so many units in the last
 # place of the largest coordinate, in float32 as most files have it, but not `FAR` of
 # the mean edge.
 ULPS, FAR = 64, 1e-3
+
+# Near pairs of vertices, twice, of which there may be so many by a sample's numbers.
+PAIRS, SAMPLE = 2**26, 2**10
 
 
 def merge_vertices(
@@ -52,7 +55,8 @@ def merge_vertices(
     ------
     ValueError, IndexError
         Arrays of another shape or kind, coordinates that are not finite, no face, also
-        after a merge; a negative `tol`; a face that names no vertex.
+        after a merge; a `tol` that is negative, or so far above the lengths of edges
+        that its near pairs are too many; a face that names no vertex.
 
     Examples
     --------
@@ -135,7 +139,15 @@ def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndar
     if tol == 0:
         return first, index
     unit, exponent = _scale.unit(vertices[first].astype(np.float64))
-    near = KDTree(unit).query_pairs(np.ldexp(tol, -exponent), output_type="ndarray").T
+    tree, reach = KDTree(unit), np.ldexp(tol, -exponent)
+    some = unit[:: first.size // SAMPLE + 1]
+    others = tree.query_ball_point(some, reach, return_length=True).mean() - 1
+    if others * first.size > PAIRS:
+        raise ValueError(
+            f"`tol` {tol} reaches from each of {first.size} vertices to about "
+            f"{others:.0f} others: choose it far below the lengths of edges."
+        )
+    near = tree.query_pairs(reach, output_type="ndarray").T
     ones = np.ones(near.shape[1], bool)
     joined = coo_array((ones, tuple(near)), shape=(first.size, first.size))
     _, piece = connected_components(joined, directed=False)
@@ -149,7 +161,8 @@ def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndar
     points = shaped(numbers(vertices, "`vertices`"), ("n", 3), "`vertices`")
     if points.dtype != np.float32:
         points = points.astype(np.float64)
-    triples, n = shaped(np.asarray(faces), ("m", 3), "`faces`"), len(points)
+    triples = np.asarray(readable(faces, "`faces`"))
+    triples, n = shaped(triples, ("m", 3), "`faces`"), len(points)
     if not triples.size:
         raise ValueError(f"`faces` are empty, and {n} vertices alone are no surface.")
     if triples.dtype.kind not in "iu":

@@ -53,8 +53,10 @@ def neighbor_graph(
     Notes
     -----
     The neighbours as those of `sklearn.neighbors.kneighbors_graph`, O(d n t log n) in
-    few dimensions; the bandwidths by bisection, O(n t) a step. Source: Turek and Huth
-    (2022), eq. (9); Hinton and Roweis (2002).
+    few dimensions; the bandwidths by bisection, O(n t) a step. Above 15 dimensions the
+    search subtracts squares of lengths: in clusters 1e7 times as far apart as wide it
+    takes others for some of the nearest, and farther apart for many. Source: Turek and
+    Huth (2022), eq. (9); Hinton and Roweis (2002).
 
     Examples
     --------

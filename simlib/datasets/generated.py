@@ -40,7 +40,8 @@ def gaussian_psd(n: int, *, rng: Seed = None) -> np.ndarray:
     >>> gaussian_psd(100, rng=0).shape
     (100, 100)
     """
-    z = _generator(n, rng).standard_normal((n, n))
+    n, rng = _drawn(n, rng)
+    z = rng.standard_normal((n, n))
     return z @ z.T
 
 
@@ -60,7 +61,8 @@ def uniform_psd(n: int, *, rng: Seed = None) -> np.ndarray:
     >>> uniform_psd(100, rng=0).shape
     (100, 100)
     """
-    z = _generator(n, rng).random((n, n))
+    n, rng = _drawn(n, rng)
+    z = rng.random((n, n))
     return z @ z.T
 
 
@@ -92,7 +94,7 @@ def point_clouds(n: int, *, rng: Seed = None) -> dict[str, np.ndarray]:
     clusters, d = 64, r = 2 (100, 64)
     subspace of dimension 3, r = 1 (100, 64)
     """
-    rng = _generator(n, rng)
+    n, rng = _drawn(n, rng)
     unit, wide = (rng.standard_normal((n, 16)) for _ in range(2))
     centres = rng.standard_normal((20, 64))[rng.integers(20, size=n)]
     clusters = centres + 0.3 * rng.standard_normal((n, 64))
@@ -129,7 +131,7 @@ def cross_encoder_like(n: int, *, rng: Seed = None) -> np.ndarray:
     >>> cross_encoder_like(300, rng=0).shape
     (300, 300)
     """
-    rng = _generator(n, rng)
+    n, rng = _drawn(n, rng)
     columns = rng.standard_normal((n, min(n, 60)))
     columns[:, 0] = 1 + 0.1 * columns[:, 0]
     q = np.linalg.qr(columns)[0]
@@ -159,7 +161,8 @@ def sigmoid_kernel(n: int, *, rng: Seed = None) -> np.ndarray:
     >>> sigmoid_kernel(300, rng=0).shape
     (300, 300)
     """
-    x = _generator(n, rng).standard_normal((n, 20))
+    n, rng = _drawn(n, rng)
+    x = rng.standard_normal((n, 20))
     return np.tanh(0.1 * (x @ x.T) - 0.5)
 
 
@@ -236,7 +239,8 @@ def swiss_roll(n: int = 5000, *, rng: Seed = None) -> tuple[np.ndarray, np.ndarr
     """
     from sklearn.datasets import make_swiss_roll
 
-    seed = int(np.random.default_rng(rng).integers(2**32))
+    n, rng = _drawn(n, rng)
+    seed = int(rng.integers(2**32))
     return make_swiss_roll(n, random_state=seed)
 
 
@@ -340,6 +344,6 @@ def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
     return documents, vectors, digits.target
 
 
-def _generator(n: int, rng: Seed) -> np.random.Generator:
-    whole_number(n, "n", 1)
-    return np.random.default_rng(rng)
+def _drawn(n: int, rng: Seed) -> tuple[int, np.random.Generator]:
+    """Return how many are drawn, and of what."""
+    return whole_number(n, "n", 1), np.random.default_rng(rng)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simlib._checks import indices
+from simlib._checks import indices, readable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,7 +48,8 @@ class WordVectors(Mapping):
     index: dict[str, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        words, given = tuple(self.words), np.asanyarray(self.array)
+        words = tuple(self.words)
+        given = np.asanyarray(readable(self.array, "Vectors of words"))
         if given.dtype.kind not in "fiub":
             raise ValueError(f"Vectors of words must be real; got {given.dtype}.")
         single = given.dtype in (np.float16, np.float32)

@@ -14,6 +14,7 @@ from simlib._checks import (
     columns_like,
     finite,
     indices,
+    readable,
     same_length,
     square,
     whole_number,
@@ -68,7 +69,8 @@ class LowRank(Embedded, Saved, LinearOperator):
     landmarks, row_landmarks : array of int, optional
         Items whose columns `left` (rows, for `right`) holds.
     calls : int, optional
-        Distinct pairs of which the method asked the similarity, known before or not.
+        Calls for the distinct pairs of which the method asked, known before or not:
+        one each, and two of a symmetrized similarity.
     method : str, optional
         Name of the method that made this.
 
@@ -181,6 +183,10 @@ class LowRank(Embedded, Saved, LinearOperator):
             parts.append(f"residual {f'nnz={self.residual.nnz}' if sparse else kind}")
         name = "" if self.method is None else f"{self.method}: "
         return f"LowRank({name}{', '.join(parts)})"
+
+    def dot(self, x: Any) -> Any:
+        """Return the matrix times x, of which nothing is masked."""
+        return super().dot(readable(x, "x"))
 
     def _matmat(self, X: np.ndarray) -> np.ndarray:
         result = times(self.left, self.core @ transposed_times(self.right, X))
@@ -451,9 +457,7 @@ class Closed(LowRank):
 
 def _part(part: Any) -> Any:
     """Return a part in float32 or float64, by rows if sparse, and read-only."""
-    sparse = scipy.sparse.issparse(part)
-    if np.ma.is_masked(part):
-        raise ValueError("A factor has masked entries; give numbers for them.")
+    sparse, part = scipy.sparse.issparse(part), readable(part, "A factor")
     part = csr_array(part) if sparse else np.asanyarray(part)
     if part.ndim != 2:
         raise ValueError(f"Factors are two-dimensional; got shape {part.shape}.")

@@ -31,7 +31,7 @@ class RecallEstimate(NamedTuple):
         The interval of 95 % confidence: Student's, of the rows and of one more in which
         nothing was found, since the rows that miss most may be few.
     calls : int
-        Pairs of the sample, beyond those of the graph.
+        Those of the sample, beyond those of the graph.
 
     Examples
     --------
@@ -61,7 +61,8 @@ class NeighborGraph:
     values : array of shape (n, k)
         Their similarities or distances, as `sim` has them. Read-only.
     calls, distance : int, bool
-        Pairs that were asked for, known before or not; whether small values mean near.
+        Calls for the pairs that were asked for, known before or not; whether small
+        values mean near.
     recall : RecallEstimate or None
         What share of the true neighbours these are, if it was asked for.
     history : list of dict

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Paid", "affordable", "among", "payable"]
@@ -25,8 +25,8 @@ def affordable(
         )
     if limit > sim.remaining:
         raise BudgetExceeded(
-            f"limit={limit} is more than the {sim.remaining} calls that the limit of "
-            f"the Similarity, {sim.limit}, leaves. Nothing was evaluated."
+            f"With limit={limit} this takes as many evaluations, and {left(sim)}: "
+            "raise `limit` on this Similarity, or give this search a lower one."
         )
     return float(limit - aside)
 

@@ -38,7 +38,7 @@ class SimilarPairs(NamedTuple):
         Whether that is the recall that was asked for, or, if it was None, rounds found
         little; if not, the limit was too low.
     calls : int
-        Pairs that were asked for, known before or not.
+        Calls for the pairs that were asked for, known before or not.
     threshold : float
         The least similarity, or largest distance, of a pair.
     distance : bool

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from simlib._checks import from_device, most_calls, shaped, whole_number
+from simlib._checks import most_calls, readable, shaped, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts
 from simlib.landmarks import uniform
@@ -28,7 +28,7 @@ from simlib.neighbors.across import Index, RowSearch, TwoSided
 from simlib.neighbors.cheap import Calibrated, as_companion, asked, direction
 from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity import Similarity
-from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.items import accessor, count, indexable
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
@@ -50,7 +50,7 @@ class SearchResult(NamedTuple):
         Numbers of known items, from the nearest on, and their similarities or
         distances.
     calls, fit_calls : int
-        Pairs that were asked for, known before or not: of new items, of known ones.
+        Calls for pairs of new items and of known ones, known before or not.
 
     Examples
     --------
@@ -157,8 +157,8 @@ def search(
     needed = whole.cost((None, S)) + calls
     if whole.remaining < needed:
         raise BudgetExceeded(
-            f"This takes up to {needed} evaluations, and only {whole.remaining} are "
-            "left. Nothing was evaluated."
+            f"This takes up to {needed} evaluations, and {left(whole)}: raise `limit` "
+            "on this Similarity, or give this search a lower one."
         )
     guess = None
     if cheap is not None:
@@ -258,7 +258,7 @@ def _cheap_rows(
             raise ValueError(
                 "`cheap` has vectors: pass those of the new items, cheap_new."
             )
-        new = from_device(cheap_new)
+        new = readable(cheap_new, "cheap_new")
         rows = check_array(
             new, accept_sparse="csr", dtype=float, input_name="cheap_new"
         )
@@ -266,5 +266,6 @@ def _cheap_rows(
         return check_similarity(type(base)(rows, base.Z))
     if cheap_new is None:
         cheap_new = cheap.between(new_items, np.arange(cheap.n))
-    values = check_array(from_device(cheap_new), input_name="cheap_new", dtype=float)
+    values = readable(cheap_new, "cheap_new")
+    values = check_array(values, input_name="cheap_new", dtype=float)
     return Similarity.from_matrix(shaped(values, (m, cheap.n), what), two=True)

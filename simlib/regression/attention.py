@@ -24,7 +24,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simlib._checks import finite, generator, inside, whole_number
+from simlib._checks import finite, generator, inside, readable, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
 from simlib.lowrank.tall import dense
 from simlib.regression.kernel import (
@@ -172,6 +172,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if scipy.sparse.issparse(y):
             raise ValueError("y is sparse, and its solution is not: pass y.toarray().")
         options = {"multi_output": True, "y_numeric": True, "copy": True}  # X is kept
+        X, y = readable(X, "X"), readable(y, "y")
         X, y = validate_data(self, X, y, dtype=np.float64, **options)
         Y, scale = unit_columns(y.astype(np.float64).reshape(len(y), -1))
         rng = generator(self.random_state)
@@ -196,6 +197,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         so long that its prediction overflows.
         """
         check_is_fitted(self)
+        X = readable(X, "X")
         points = validate_data(self, X, dtype=np.float64, reset=False)
         kernel, step = GaussianKernel(self.X_fit_), max(1, IN_CACHE // len(self.X_fit_))
         centre, least = kernel.centre, row_norms(self.X_fit_, squared=True).min()

@@ -30,7 +30,7 @@ from sklearn.utils import Tags, gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simlib._checks import generator, one_of, whole_number
+from simlib._checks import generator, one_of, readable, whole_number
 from simlib.lowrank.tall import dense
 from simlib.regression.sketch import PolynomialSketch
 
@@ -191,6 +191,7 @@ class ExponentialFeatures(
         return Z
 
     def _rows(self, X: Any, *, reset: bool) -> Any:
+        X = readable(X, "X")
         return validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
         )

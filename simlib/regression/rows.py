@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse import csr_array
 
+from simlib._checks import readable
 from simlib._typing import MatrixLike
 
 Rows: TypeAlias = MatrixLike | Iterable[MatrixLike]  # one matrix, or its blocks
@@ -23,8 +24,7 @@ def as_rows(A: Any) -> Any:
     """Return a matrix as a real array or csr_array, an iterable of blocks as it is."""
     if is_blocks(A):
         return A
-    if np.ma.is_masked(A):
-        raise ValueError("A must be real and finite numbers; some are masked.")
+    A = readable(A, "A")
     A = csr_array(A) if scipy.sparse.issparse(A) else np.asarray(A)
     if A.dtype == object:  # of a mixed frame, say
         with suppress(TypeError, ValueError, OverflowError):

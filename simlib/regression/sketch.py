@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csc_array, issparse
 from scipy.sparse.linalg import LinearOperator
 
-from simlib._checks import whole_number
+from simlib._checks import readable, whole_number
 from simlib._typing import MatrixLike, Seed
 from simlib.lowrank.tall import dense
 
@@ -65,6 +65,10 @@ class Sketch(LinearOperator):
 
     def __init__(self, m: int, n: int):
         super().__init__(np.dtype(np.float64), (m, n))
+
+    def dot(self, x: Any) -> Any:
+        """Return S @ x, of which nothing is masked."""
+        return super().dot(readable(x, "A sketched matrix"))
 
     def matvec(self, x: Any) -> np.ndarray:
         """Return S @ x for a vector, or one column that may be sparse."""
@@ -453,7 +457,7 @@ def hadamard_transform(X: ArrayLike) -> np.ndarray:
     >>> hadamard_transform([1.0, 2.0, 3.0, 4.0]).tolist()
     [10.0, -2.0, -4.0, 0.0]
     """
-    Y = np.asarray(X)
+    Y = np.asarray(readable(X, "X"))
     if not Y.ndim or len(Y) != _power_of_two(len(Y)):
         raise ValueError(
             f"The number of rows must be a power of 2; got shape {Y.shape}. Add rows "
@@ -499,7 +503,7 @@ def _inexact(A: Any) -> Any:
 
 def _matrix(A: Any) -> Any:
     """Return a matrix, dense or sparse; refuse arrays of other dimensions."""
-    A = A if issparse(A) else np.asarray(A)
+    A = A if issparse(A) else np.asarray(readable(A, "A sketched matrix"))
     if A.ndim != 2:
         raise ValueError(f"Expected a matrix; got an array of shape {A.shape}.")
     return A

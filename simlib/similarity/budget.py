@@ -113,11 +113,17 @@ class Budget:
 def check_budget(needed: int, budget: Any) -> None:
     """Raise `BudgetExceeded` if a request needs more evaluations than remain."""
     if needed > budget.remaining:
-        failed = f" ({budget.failed} failed)" if budget.failed else ""
         raise BudgetExceeded(
-            f"This request needs {needed} evaluations, and of the limit of "
-            f"{budget.limit} only {budget.remaining} are left{failed}. "
-            "Nothing was evaluated and everything known is kept: raise `limit` on "
-            "this Similarity, or ask for fewer pairs; of fewer landmarks "
+            f"This request needs {needed} evaluations, and {left(budget)}: raise "
+            "`limit` on this Similarity, or ask for fewer pairs; of fewer landmarks "
             "simlib.largest tells how many a budget allows."
         )
+
+
+def left(budget: Any) -> str:
+    """Say what a limit leaves to a request that needs more."""
+    failed = f" ({budget.failed} failed)" if budget.failed else ""
+    return (
+        f"of the limit of {budget.limit} only {budget.remaining} are left{failed}. "
+        "Nothing was evaluated for it, and everything known is kept"
+    )

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
+from simlib._checks import readable
 from simlib._scale import exponent
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "checked",
     "common_exponent",
     "distances_between",
+    "in_range",
 ]
 
 TOLERANCE = 1e-6  # of the sum of a row of bags, which may be of float32
@@ -27,7 +29,7 @@ SQUARED = 400  # powers of two of which sums of squares are numbers
 def as_bags(bags: Any) -> csr_array:
     """Return bags of words in float64, without weights of zero; refuse what is none."""
     if not scipy.sparse.issparse(bags):
-        bags = np.asarray(bags)
+        bags = np.asarray(readable(bags, "Bags of words"))
     if bags.ndim != 2 or bags.dtype.kind not in "fiub":
         raise ValueError(
             "Bags of words are a real sparse array of shape (n, m), such as rows of "
@@ -42,7 +44,7 @@ def as_bags(bags: Any) -> csr_array:
 
 def as_points(points: ArrayLike) -> np.ndarray:
     """Return vectors of words as an array, or raise if they are no table."""
-    points = np.asanyarray(points)
+    points = np.asanyarray(readable(points, "Vectors of words"))
     if points.ndim != 2:
         raise ValueError(
             "Vectors of words are an array of shape (m, d); got "
@@ -107,3 +109,12 @@ def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     roots = [np.hypot.reduce(row - y, axis=1) for row in x]
     with np.errstate(over="ignore"):
         return np.ldexp(np.array(roots).reshape(len(x), len(y)), 2)
+
+
+def in_range(distances: Any) -> Any:
+    """Return distances, or raise if one is beyond the largest number."""
+    if np.max(distances, initial=0) == np.inf:
+        raise ValueError(
+            "Distances of words are beyond the largest number: divide the vectors."
+        )
+    return distances

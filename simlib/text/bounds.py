@@ -23,7 +23,7 @@ from scipy.spatial.distance import cdist
 
 from simlib._checks import whole_number
 from simlib.similarity.items import as_items
-from simlib.text.bags import checked, common_exponent, distances_between
+from simlib.text.bags import checked, common_exponent, distances_between, in_range
 
 __all__ = ["centroid_distances", "qgram_distances", "relaxed_word_mover_distances"]
 
@@ -46,7 +46,8 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     ------
     ValueError
         What does not fit each other, an empty bag, weights that are negative or do not
-        add up to 1, the vector of a word that is not real and finite.
+        add up to 1, the vector of a word that is not real and finite, a distance that
+        is no number.
 
     Notes
     -----
@@ -66,7 +67,8 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     X, Y, points = _of_words_used(X, Y, points)
     power = common_exponent(points)  # or sums overflow
     points = np.ldexp(points, -power)
-    return np.ldexp(cdist(X @ points, Y @ points), power)
+    with np.errstate(over="ignore"):
+        return in_range(np.ldexp(cdist(X @ points, Y @ points), power))
 
 
 def relaxed_word_mover_distances(
@@ -94,7 +96,8 @@ def relaxed_word_mover_distances(
     [0.0, 1.5, 3.0]
     """
     X, Y, points = _of_words_used(X, Y, points)
-    return np.maximum(_to_nearest(X, Y, points), _to_nearest(Y, X, points).T)
+    there, back = _to_nearest(X, Y, points), _to_nearest(Y, X, points).T
+    return in_range(np.maximum(there, back))
 
 
 def qgram_distances(

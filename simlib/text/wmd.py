@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, sparray
 
+from simlib._checks import readable
 from simlib._scale import exponent
 from simlib.datasets import WordVectors
 from simlib.text.bags import (
@@ -28,6 +29,7 @@ from simlib.text.bags import (
     checked,
     common_exponent,
     distances_between,
+    in_range,
 )
 
 try:
@@ -272,7 +274,7 @@ def as_word_vectors(vectors: Mapping[str, ArrayLike]) -> WordVectors:
             f"WordVectors; got {type(vectors).__name__}."
         )
     words = tuple(vectors)
-    listed = [np.asarray(vectors[word]) for word in words]
+    listed = [np.asarray(readable(vectors[word], "Vectors of words")) for word in words]
     for word, vector in zip(words, listed, strict=True):
         if vector.shape != listed[0].shape:
             raise ValueError(
@@ -354,11 +356,7 @@ def _distances(points: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.
 
 def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
     """Return the cost of moving the weights p to q."""
-    largest = costs.max()
-    if largest == np.inf:
-        raise ValueError(
-            "Distances of words are beyond the largest number: divide the vectors."
-        )
+    largest = in_range(costs.max())
     power = exponent(largest)
     if abs(power) <= 30:  # beyond, POT takes what is tiny for zero
         power = 0

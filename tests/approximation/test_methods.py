@@ -165,6 +165,17 @@ def test_calls_are_the_formula_and_no_pair_is_asked_twice(name, options, s):
     assert sim.calls == answer.calls
 
 
+@everywhere
+@pytest.mark.parametrize("known", [False, True])
+def test_a_pair_of_a_symmetrized_similarity_is_two_calls(name, options, known):
+    K = suited(name, 15)
+    recorder, diagonal = Recorder(K), np.diag(K) if known else None
+    sim = Similarity(range(15), recorder, symmetric=False, diagonal=diagonal)
+    answer = run(name, sim.symmetrized(), 4, rng=0, **options)
+    asked = recorder.asked
+    assert len(asked) == len(set(asked)) == sim.calls == answer.calls
+
+
 @two_sided
 @pytest.mark.parametrize("s", [1, 4, 15])
 def test_calls_of_an_asymmetric_matrix(name, options, s):

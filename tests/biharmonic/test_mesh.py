@@ -134,6 +134,13 @@ def test_merging():
     assert (faces.tolist(), index.tolist()) == ([[0, 1, 2]], [0, 1, 2, 0])
 
 
+def test_a_tolerance_far_above_the_edges_is_named():
+    grid = np.indices((200, 200, 1)).reshape(3, -1).T / 200  # all within 2 of all
+    message = "`tol` 2.0 reaches from each of 40000 vertices to about 39999 others"
+    with pytest.raises(ValueError, match=message):
+        merge_vertices(grid, [[0, 1, 200]], tol=2)
+
+
 def test_merging_within_a_tolerance():
     mesh = bumpy_sphere(3)
     exact, faces = soup(mesh.vertices, mesh.faces)

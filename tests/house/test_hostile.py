@@ -32,6 +32,7 @@ from support.hostile import (
     UNBOUNDED,
     K,
     equivalents,
+    masked,
     numbers,
     on_purpose,
 )
@@ -545,11 +546,20 @@ CASES = [
     for k, entry in enumerate(entries if isinstance(entries, list) else [entries])
     for argument in entry.good
 ]
-OF_ARRAYS = [
-    case
-    for case in CASES
-    if kind_of(case.values[1], case.values[0].good[case.values[1]]) == "array"
-]
+
+
+def of_kinds(*kinds):
+    """Return the cases in which the argument is of one of these kinds."""
+    return [
+        case
+        for case in CASES
+        if kind_of(case.values[1], case.values[0].good[case.values[1]]) in kinds
+    ]
+
+
+OF_ARRAYS = of_kinds("array")
+OF_NUMBERS = of_kinds("array", "indices", "vectors", "bags", "blocks")
+OF_SIZES = of_kinds("size", "count")
 
 
 @pytest.mark.parametrize(("entry", "argument"), CASES)
@@ -587,6 +597,20 @@ def is_close(found, expected):
     scale = np.abs(expected).max(initial=0) or 1.0
     return found.shape == expected.shape and np.allclose(
         found, expected, atol=1e-6 * scale
+    )
+
+
+@pytest.mark.parametrize(("entry", "argument"), OF_NUMBERS)
+def test_nothing_is_read_under_a_mask(entry, argument):
+    with pytest.raises(ERRORS, match=r"masked|holds nan|holds NaN"):
+        entry.call(**entry.good | {argument: masked(entry.good[argument])})
+
+
+@pytest.mark.parametrize(("entry", "argument"), OF_SIZES)
+def test_a_whole_float_is_a_whole_number(entry, argument):
+    whole = {argument: float(entry.good[argument])}
+    np.testing.assert_array_equal(
+        numbers(entry.call(**entry.good | whole)), numbers(entry.call(**entry.good))
     )
 
 

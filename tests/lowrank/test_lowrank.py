@@ -341,7 +341,7 @@ def test_refusals_of_questions(rank_one):
     with pytest.raises(ValueError, match="must be as long; got 2 and 1"):
         rank_one.entries([0, 1], [0])
     masked = np.ma.masked_array([1.0, 2.0], [True, False])
-    for ask in (rank_one.extend, lambda y: rank_one.solve(y, 1)):
+    for ask in (rank_one.extend, lambda y: rank_one.solve(y, 1), rank_one.dot):
         with pytest.raises(ValueError, match="some are masked"):
             ask(masked)
     for sparse in ([[1.0]], [[1.0], [2.0]]):

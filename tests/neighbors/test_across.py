@@ -211,6 +211,29 @@ def test_an_interrupted_search_goes_on_to_the_same_end(tmp_path):
         assert sim.calls == 0
 
 
+def test_what_failed_counts_and_the_refusal_says_how_to_go_on():
+    K, cheap = planted()
+    whole = nearest(counted(K)[1], 5, limit=1600, cheap=cheap, rng=0)
+    calls = []
+
+    def score(i, j):
+        calls.append((i, j))
+        if len(calls) == 900:
+            raise OSError("no route to host")
+        return K[i, j]
+
+    sim = Similarity(range(40), score, columns=range(300), limit=1600)
+    with pytest.raises(SimilarityError, match="no route to host"):
+        nearest(sim, 5, limit=1600, cheap=cheap, rng=0)
+    with pytest.raises(BudgetExceeded, match=r"1599 are left \(1 failed\).* raise"):
+        nearest(sim, 5, limit=1600, cheap=cheap, rng=0)
+    assert len(calls) == 900
+    sim.limit += sim.failed
+    again = nearest(sim, 5, limit=1600, cheap=cheap, rng=0)
+    assert_array_equal(again.indices, whole.indices)
+    assert len(calls) == sim.calls + 1 == whole.calls + 1
+
+
 def test_what_is_known_is_used_where_it_is_asked_for():
     K, cheap = planted()
     asked, sim = counted(K)
@@ -243,7 +266,7 @@ def test_what_is_refused():
         ({"k": 10, "limit": 54}, ValueError, "k"),
         ({"k": 3, "limit": 17}, ValueError, "neighbours of each of 6 rows.* least 18"),
         ({"k": 3, "limit": 20, "check": 1}, ValueError, "at least 27"),
-        ({"k": 3, "limit": 31}, BudgetExceeded, "leaves. Nothing was"),
+        ({"k": 3, "limit": 31}, BudgetExceeded, "only 30 are left. Nothing was"),
         ({"k": 3, "limit": 20, "cheap": X}, ValueError, r"a pair.*of shape \(6, \d+\)"),
         ({"k": 3, "limit": 20, "cheap": X @ Y.T}, ValueError, "two=True"),
         ({"k": 3, "limit": 20, "cheap": (Y, X)}, ValueError, "same items"),

@@ -138,6 +138,16 @@ def test_prices_of_the_joined_items():
         assert Joined(sim).cost((None, None)) == 54 - len(known)
 
 
+def test_of_two_items_of_one_collection_nothing_is_known():
+    K = np.arange(6.0).reshape(2, 3)
+    both = Joined(Similarity.from_matrix(K, two=True))
+    i, j = np.divmod(np.arange(25), 5)
+    expected = np.full((5, 5), np.nan)
+    expected[:2, 2:], expected[2:, :2] = K, K.T
+    both.read((None, None))
+    assert_array_equal(both.peek(i, j), expected.ravel())
+
+
 def test_what_is_refused():
     K, (X, Y) = tables(6, 9)
     _, sim = counted(K)

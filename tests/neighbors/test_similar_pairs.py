@@ -135,6 +135,17 @@ def test_it_pays_for_few_in_few_looks():
     assert made.looks <= 15
 
 
+def test_what_is_found_is_missing_no_longer():
+    """Of five that may be missing, two are paid for; of one, two: it was wrong."""
+    K = np.full((6, 6), 0.1)
+    K[0, 1:3] = K[1:3, 0] = 0.9  # the pairs numbered 0 and 1
+    for bound, left, recall in [(5, 3, 2 / 5), (1, np.inf, 0)]:
+        search = PairSearch(Similarity.from_matrix(K), 0.95, None, None, None, False, 0)
+        search.threshold, search.bound = 0.5, bound
+        search.pay(np.arange(4))
+        assert (search.bound, search.promised()) == (left, recall)
+
+
 @pytest.mark.parametrize("groups", [False, True])
 def test_every_pair_has_a_number(groups):
     """Of different groups only; those with two are far apart."""

@@ -66,6 +66,11 @@ def test_overrides_are_injected_and_equal_work_is_shared(tiny):
         "# Parameters\nn = 1\n",
     ]
     assert len(notebook.metadata.source_map) == len(notebook.cells)
+    prompts = [cell.metadata.get("mystnb") for cell in notebook.cells[1:3]]
+    assert [words["code_prompt_show"] for words in prompts] == 2 * [
+        "Show the parameters"
+    ]
+    assert "mystnb" not in notebook.cells[3].metadata
 
 
 @pytest.mark.slow

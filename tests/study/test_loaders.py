@@ -340,7 +340,7 @@ def test_records_and_their_matches(load, tables, n_entities, pairs, between):
 
 
 def test_matches_are_all_pairs_of_equal_numbers():
-    records = datasets.planted_records(40, rng=1)
+    records = datasets.planted_records(40.0, rng=1)  # whole floats are whole numbers
     equal = np.triu(records.entities[:, None] == records.entities, 1)
     for between in (False, True):
         if between:

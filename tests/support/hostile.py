@@ -238,6 +238,18 @@ ATTACKS = {
 }
 
 
+def masked(good):
+    """Return numbers, in the form in which they came, of which one is masked."""
+    if isinstance(good, Mapping):
+        return {name: masked(array) for name, array in good.items()}
+    if scipy.sparse.issparse(good):
+        return masked(good.toarray())
+    if isinstance(good, list) and isinstance(good[0], np.ndarray):
+        return [masked(array) for array in good]
+    good = np.asarray(good)
+    return np.ma.masked_array(good, np.arange(good.size).reshape(good.shape) == 1)
+
+
 def equivalents(good):
     """Return the same numbers in other forms; of whole numbers in more of them."""
     good = np.asarray(good)

@@ -90,6 +90,15 @@ def test_qgrams_by_loops_and_below_the_edit_distance(xs, ys, q):
     assert (qgram_distances(xs, ys, q=q) <= np.array(edit) + 1e-12).all()
 
 
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_distance_beyond_the_largest_number_is_refused(bound):
+    bags = csr_array(np.eye(2))
+    near, far = np.array([[1e308], [0.5e308]]), np.array([[1e308], [-1e308]])
+    assert bound(bags, bags, near).tolist() == [[0, 0.5e308], [0.5e308, 0]]
+    with pytest.raises(ValueError, match="beyond the largest number: divide"):
+        bound(bags, bags, far)
+
+
 def test_qgrams_by_hand():
     distances = qgram_distances(["abab", ""], ["ab", "ba"], normalized=False)
     np.testing.assert_allclose(distances, [[0.5, 1.5], [1.0, 1.0]])

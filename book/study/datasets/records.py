@@ -183,7 +183,7 @@ def planted_records(
     >>> len(records.texts), len(records.matches(between=True)[0])
     (200, 100)
     """
-    whole_number(n_entities, "n_entities", 2)
+    n_entities = whole_number(n_entities, "n_entities", 2)
     rng = np.random.default_rng(rng)
     words = bundled_words()
     names = [

@@ -55,7 +55,8 @@ def relative_error(
     """
     if scipy.sparse.issparse(K):
         raise ValueError("The matrix is sparse: pass K.toarray().")
-    K = np.asanyarray(readable(K, "The entries of the matrix"))
+    K = readable(K, "The entries of the matrix")
+    K = np.asanyarray(K)
     if K.dtype.kind not in "fiub":
         raise ValueError(f"The matrix must be real; got dtype {K.dtype}.")
     check_approximation(approximation, K.shape, "matrix")

@@ -44,7 +44,8 @@ def as_bags(bags: Any) -> csr_array:
 
 def as_points(points: ArrayLike) -> np.ndarray:
     """Return vectors of words as an array, or raise if they are no table."""
-    points = np.asanyarray(readable(points, "Vectors of words"))
+    points = readable(points, "Vectors of words")
+    points = np.asanyarray(points)
     if points.ndim != 2:
         raise ValueError(
             "Vectors of words are an array of shape (m, d); got "

@@ -277,11 +277,11 @@ class Rounds:
         for strip in self.candidates.strips():
             known = self.paid.numbers[strip.rows]
             free = np.minimum(strip.shared, 0)  # else -inf
-            scores = {
-                "companion": strip.codes + free,
-                "residual": strip.predicted + free,
-                "shared": strip.shared + (strip.predicted - low) * unit,
-            }
+            scores = {"residual": strip.predicted, "shared": strip.shared}
+            scores["shared"] += (strip.predicted - low) * unit
+            scores["residual"] += free
+            if "companion" in self.names:
+                scores["companion"] = np.add(strip.codes, free, out=free)
             for name, number in zip(self.names, numbers, strict=True):
                 others = paid[name][known.data - 1] if paid[name].size else paid[name]
                 keep = min(ceil(4 * number / self.n) + 4, strip.columns.shape[1])

@@ -185,17 +185,23 @@ def test_the_prediction_by_its_formula():
 # Going on.
 
 
-def test_an_interrupted_search_goes_on_to_the_same_end(tmp_path):
-    K, cheap = planted()
-    whole = nearest(counted(K)[1], 5, limit=1600, cheap=cheap, rng=0)
+def failing(K, error):
+    """Return what raises once, at the 900th call, and its calls."""
     calls = []
 
     def score(i, j):
         calls.append((i, j))
         if len(calls) == 900:
-            raise KeyboardInterrupt
+            raise error
         return K[i, j]
 
+    return score, calls
+
+
+def test_an_interrupted_search_goes_on_to_the_same_end(tmp_path):
+    K, cheap = planted()
+    whole = nearest(counted(K)[1], 5, limit=1600, cheap=cheap, rng=0)
+    score, _ = failing(K, KeyboardInterrupt)
     options = {"columns": range(300), "store": tmp_path / "s", "function_id": "1"}
     with (
         Similarity(range(40), score, **options) as sim,
@@ -214,14 +220,7 @@ def test_an_interrupted_search_goes_on_to_the_same_end(tmp_path):
 def test_what_failed_counts_and_the_refusal_says_how_to_go_on():
     K, cheap = planted()
     whole = nearest(counted(K)[1], 5, limit=1600, cheap=cheap, rng=0)
-    calls = []
-
-    def score(i, j):
-        calls.append((i, j))
-        if len(calls) == 900:
-            raise OSError("no route to host")
-        return K[i, j]
-
+    score, calls = failing(K, OSError("no route to host"))
     sim = Similarity(range(40), score, columns=range(300), limit=1600)
     with pytest.raises(SimilarityError, match="no route to host"):
         nearest(sim, 5, limit=1600, cheap=cheap, rng=0)

@@ -195,8 +195,9 @@ class PairSearch:
     def _ahead(self, recall: float, near: np.ndarray) -> float:
         """Estimate the pairs to come: to prove that few are missing, and to find them.
 
-        How many there are the first sample tells. Rounds go on until a hit takes more
-        than it spares, and their rate falls as what is missing is found, but slowly.
+        How many there are the first sample tells, less a standard deviation, or two if
+        the last round found none. Rounds go on until a hit takes more than it spares,
+        and their rate falls as what is missing is found, but slowly.
         """
         U, cut = self._left(), self.threshold
         if self.m:
@@ -204,7 +205,8 @@ class PairSearch:
             cut = float(np.quantile(self.first, 1 - self.m / self.n_pairs))
         else:
             x = np.count_nonzero(self.first >= cut)
-            likely = (x - sqrt(x)) * self.n_pairs / max(1, self.first.size)
+            sure = x - (1 if self._new(near, cut) else 2) * sqrt(x)
+            likely = sure * self.n_pairs / max(1, self.first.size)
             goal = max(likely, self._hits()) * (1 - recall) / recall
         if goal * U == 0:
             return U

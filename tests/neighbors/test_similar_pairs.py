@@ -691,6 +691,22 @@ def test_what_is_told_to_be_ahead_comes(verb, monkeypatch):
     assert np.quantile(off, 0.95) < 4
 
 
+def test_a_promise_that_is_near_is_not_told_to_be_far():
+    """Where the first sample has more of the pairs than there are, by chance."""
+    n, hits = 600, 211
+    i, j = np.triu_indices(n, 1)
+    rng = np.random.default_rng(0)
+    K, some = np.zeros((n, n)), rng.permutation(i.size)[:hits]
+    K[i[some], j[some]] = K[j[some], i[some]] = 1
+    noise = rng.random((n, n)) / 4
+    for seed in (28, 58, 79):  # a warning is an error
+        cheap = Similarity.from_matrix(K + noise + noise.T)
+        sim = Similarity.from_matrix(K)
+        pairs = pairs_above(sim, 1, recall=0.9, cheap=cheap, rng=seed)
+        assert pairs.reached
+        assert pairs.calls < 0.2 * i.size
+
+
 def test_a_forecast_of_few_pairs():
     """The last round may pay for all that is left."""
     for seed in range(20):

@@ -53,6 +53,12 @@ class Entries:
         return self.K[int(np.squeeze(i)), int(np.squeeze(j))]
 
 
+def asked(entries, limit):
+    """A similarity of those items, every call for an entry of its own."""
+    items = np.arange(len(entries.K))
+    return Similarity(items, entries, limit=limit, check_symmetry=False)
+
+
 def sklearn_nystroem(entries, budget, seed):
     """Nystroem with a callable on X = 0, 1, ..., n - 1, as large as the budget pays."""
     n = len(entries.K)
@@ -69,7 +75,7 @@ def cross_approximation(entries, budget, seed):
     The next column is where the row is largest, the next row where the column is. Its
     entries pass through a Similarity, so it pays once for a pair that it meets twice.
     """
-    sim = Similarity(np.arange(len(entries.K)), entries, limit=budget)
+    sim = asked(entries, budget)
     rng = np.random.default_rng(seed)
     unused = np.ones(sim.n, dtype=bool)
     left, right = np.zeros((2, sim.n, 0))
@@ -92,9 +98,8 @@ def cross_approximation(entries, budget, seed):
 
 def simlib_method(name):
     def run(entries, budget, seed):
-        n = len(entries.K)
-        sim = Similarity(np.arange(n), entries, limit=budget)
-        return METHODS[name].function(sim, largest(name, n, budget), rng=seed)
+        sim = asked(entries, budget)
+        return METHODS[name].function(sim, largest(name, sim.n, budget), rng=seed)
 
     return run
 

@@ -4,12 +4,14 @@ r"""Certified nearest neighbours by a lower bound of the distance: filter and re
     \underline d(i, j) \ge d_k(i) \implies
     j \text{ is no nearer to } i \text{ than the } k \text{ found}
 
-d_k(i) is the k-th smallest distance of i found so far, and only falls.
+d_k(i) is the k-th smallest distance of i found so far, and only falls. A similarity
+with an upper bound counts as a distance with a lower one, both with the other sign.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from simlib._scale import exponent
 from simlib.neighbors.cheap import asked, strips
@@ -17,7 +19,12 @@ from simlib.neighbors.paid import Paid
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["filter_and_refine"]
+__all__ = ["A_BOUND", "check_bounds", "filter_and_refine", "rounding"]
+
+A_BOUND = (
+    "as `cheap` a similarity that is never smaller, or with distance=True a distance "
+    "that is never larger, such as those of simlib.text.bounds"
+)
 
 PARTS = 4  # in which an item asks for what is not excluded
 SORTED_AT_ONCE = 2**22  # bounds
@@ -30,7 +37,7 @@ def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
     rounds, at most a third more than one after the other would need.
     """
     n, sim = paid.n, paid.sim
-    low, largest, power = _lower_bounds(bound)
+    low, largest, power = _lower_bounds(bound, paid.sign)
     low[np.arange(n), np.arange(n)] = np.inf
     low[paid.i, paid.j] = low[paid.j, paid.i] = np.inf  # these need no asking
     active = np.arange(n)
@@ -48,20 +55,21 @@ def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
             )
         values = sim.pairs(i, j)
         paid.calls += cost
-        _check_bounds(low, largest, power, i, j, values.astype(float))
+        scaled = np.ldexp(paid.sign * values.astype(float), -power)
+        check_bounds(i, j, scaled, -low[i, j], largest, paid.sign, power)
         paid.add(i, j, values)
         low[i, j] = low[j, i] = np.inf
 
 
-def _lower_bounds(bound: SimilarityMatrix) -> tuple[np.ndarray, float, int]:
+def _lower_bounds(bound: SimilarityMatrix, sign: int) -> tuple[np.ndarray, float, int]:
     """Return the bounds and the largest of them, both over a power of two, and this."""
     n, largest, power = bound.n, 0.0, 0
     low = np.empty((n, n), np.float32)
     for rows in strips(n, n):
-        block = asked(bound.blank().block, rows, np.arange(n))
+        block = -sign * asked(bound.blank().block, rows, np.arange(n))
         power = power if largest else exponent(block)
         block = np.ldexp(block, -power)
-        largest = max(largest, float(block.max()))
+        largest = max(largest, float(np.abs(block).max()))
         low[rows] = block
         down = np.nextafter(low[rows], np.float32(-np.inf))
         low[rows] = np.where(low[rows] > block, down, low[rows])
@@ -86,22 +94,30 @@ def _not_excluded(
     return items[count > 0], np.minimum(i, j) * n + np.maximum(i, j)
 
 
-def _check_bounds(
-    low: np.ndarray,
-    largest: float,
-    power: int,
+def check_bounds(
     i: np.ndarray,
     j: np.ndarray,
-    values: np.ndarray,
+    nearness: np.ndarray,
+    bounds: np.ndarray,
+    largest: float,
+    sign: int,
+    power: int = 0,
 ) -> None:
-    """Refuse bounds that are larger than distances by more than rounding."""
-    scaled = np.ldexp(values, -power)
-    rounding = 1e-6 * np.abs(scaled) + 1e-9 * largest  # equal items may differ
-    wrong = scaled + rounding < low[i, j]
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise ValueError(
-            f"The companion is no lower bound: items {i[at]} and {j[at]} have the "
-            f"distance {values[at]:.6g}, less than "
-            f"{np.ldexp(float(low[i[at], j[at]]), power):.6g}."
-        )
+    """Refuse bounds that nearness exceeds by more than rounding, both over 2^power."""
+    wrong = nearness > bounds + rounding(nearness, largest)
+    if not wrong.any():
+        return
+    at = int(np.argmax(wrong))
+    value, bound = np.ldexp([sign * nearness[at], sign * bounds[at]], power).tolist()
+    if sign < 0:
+        side, told = "lower", f"distance {value:.6g}, less than {bound:.6g}"
+    else:
+        side, told = "upper", f"similarity {value:.6g}, more than {bound:.6g}"
+    raise ValueError(
+        f"The companion is no {side} bound: items {i[at]} and {j[at]} have the {told}."
+    )
+
+
+def rounding(values: ArrayLike, largest: float) -> np.ndarray:
+    """Return how far rounding may move bounds: those of equal items may differ."""
+    return 1e-6 * np.abs(values) + 1e-9 * largest

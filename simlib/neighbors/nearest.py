@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from simlib._checks import most_calls, whole_number
 from simlib.neighbors.across import Across
 from simlib.neighbors.cheap import as_companion
-from simlib.neighbors.exact import filter_and_refine
+from simlib.neighbors.exact import A_BOUND, filter_and_refine
 from simlib.neighbors.graph import NeighborGraph, RecallEstimate
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.rounds import ALL_PAIRS, Rounds, checked
@@ -68,10 +68,10 @@ def nearest(
     distance : bool, default=False
         Whether small values mean near.
     exact : bool, default=False
-        With ``distance=True`` and a companion that is never larger than the distance,
-        such as those of `simlib.text.bounds`: pay for all that this bound does not
-        exclude. The neighbours are then certain (Seidl and Kriegel 1998). Not of two
-        collections.
+        With a companion that is never smaller than the similarity, or never larger than
+        the distance, such as those of `simlib.text.bounds`: pay for all that this bound
+        does not exclude. The neighbours are then certain (Seidl and Kriegel 1998). Not
+        of two collections.
     check : int, default=0
         Items whose whole rows are evaluated afterwards, to estimate the recall: n calls
         for each, twice that of a symmetrized similarity, taken from `limit` beforehand:
@@ -142,20 +142,17 @@ def nearest(
 def _exact(
     sim: SimilarityMatrix, k: int, limit: float, cheap: Any, distance: bool
 ) -> NeighborGraph:
-    if cheap is None or not distance:
-        raise ValueError(
-            "Exact neighbours need distance=True and, as `cheap`, a distance that is "
-            "never larger, such as those of simlib.text.bounds."
-        )
+    if cheap is None:
+        raise ValueError(f"Exact neighbours need {A_BOUND}.")
     if sim.n > ALL_PAIRS:
         raise ValueError(
             f"The bounds of all pairs are kept, of {ALL_PAIRS} items at most; these "
             f"are {sim.n}."
         )
     run = sim.run()
-    paid = Paid(run, whole_number(k, "k", 1, sim.n - 1), -1)
+    paid = Paid(run, whole_number(k, "k", 1, sim.n - 1), -1 if distance else 1)
     paid.limit = min(limit, run.remaining)
-    bound = as_companion(cheap, run, distance=True)
+    bound = as_companion(cheap, run, distance=distance)
     with run.progress_bar(None if paid.limit == np.inf else paid.limit):
         filter_and_refine(paid, bound)
     return _graph(sim, paid, None, [])

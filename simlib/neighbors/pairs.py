@@ -160,6 +160,7 @@ def pairs_above(
     cheap: Source | Callable[[Any, Any], float] | ArrayLike | None = None,
     groups: ArrayLike | None = None,
     distance: bool = False,
+    exact: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> SimilarPairs:
     """Find all `SimilarPairs` at least so similar: duplicates, links of two tables.
@@ -188,6 +189,11 @@ def pairs_above(
     groups : array of shape (n,), optional
         Of one collection: only pairs of different groups count. Two tables to be linked
         are two collections.
+    exact : bool, default=False
+        With a companion that is never smaller than the similarity, or never larger than
+        the distance, such as those of `simlib.text.bounds`: pay for all pairs that this
+        bound does not exclude, and no other. The recall is then 1, whatever `recall`
+        and `confidence` are; with a lower limit what is certain of the most promising.
 
     Raises
     ------
@@ -229,8 +235,11 @@ def pairs_above(
     with np.errstate(over="ignore"):
         threshold = float(search.sim.dtype.type(threshold))  # as values are rounded
     search.threshold = -threshold if distance else threshold
-    search.run(recall)
-    return _result(search, recall)
+    if exact:
+        search.run_exact()
+    else:
+        search.run(recall)
+    return _result(search, 1.0 if exact else recall)
 
 
 def most_similar(

@@ -504,15 +504,16 @@ def test_the_sample_of_the_recall_is_in_the_limit():
 # Certain neighbours
 
 
+@pytest.mark.parametrize("distance", [True, False])
 @pytest.mark.parametrize(("n", "known"), [(2, 0), (40, 0), (60, 3), (150, 0)])
-def test_certain_neighbours(n, known):
-    X = points(n, 6)
+def test_certain_neighbours(n, known, distance):
+    X, sign = points(n, 6), 1 if distance else -1
     D, low = cdist(X, X), cdist(X[:, :4], X[:, :4])
-    sim, k = Similarity.from_matrix(D), min(5, n - 1)
+    sim, k = Similarity.from_matrix(sign * D), min(5, n - 1)
     sim.columns(range(known))
-    options = {"cheap": Similarity.from_matrix(low), "distance": True, "exact": True}
-    graph = nearest(sim.informed(), k, limit=None, **options)
-    np.testing.assert_array_equal(graph.values, brute(D, k, distance=True))
+    options = {"distance": distance, "cheap": Similarity.from_matrix(sign * low)}
+    graph = nearest(sim.informed(), k, limit=None, exact=True, **options)
+    np.testing.assert_array_equal(sign * graph.values, brute(D, k, distance=True))
     if n == 150:
         needed = low < brute(D, k, distance=True)[:, -1:]
         needed = np.triu(needed | needed.T, 1).sum()
@@ -552,7 +553,8 @@ def test_certainty_is_refused():
     good, bad = (Similarity.from_matrix(c * cdist(X, X)) for c in (0.9, 1.1))
     for error, cause, options in [
         (ValueError, "no lower bound", {"cheap": bad}),
-        (ValueError, "never larger", {"distance": False}),
+        (ValueError, "never larger", {"cheap": None}),
+        (ValueError, "no upper bound", {"distance": False}),
         (ValueError, "leave out check=10", {"check": 10}),
         (ValueError, "limit is a number", {"limit": np.nan}),
         (ValueError, "limit is a number", {"limit": "9"}),

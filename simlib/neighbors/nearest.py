@@ -57,9 +57,9 @@ def nearest(
     k : int
         How many neighbours, 1 to n - 1, or to n of two collections.
     limit : int
-        Most calls, known before or not: a few per cent of the n (n - 1) / 2 pairs. Of
-        two collections each row has an equal share of them. With `exact` None means as
-        many as it takes.
+        Most calls, known before or not: a few per cent of the n (n - 1) / 2 pairs; of
+        ``sim.informed()`` new calls alone. Of two collections each row has an equal
+        share of them. With `exact` None means as many as it takes.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion, as in `simlib.anchored`: the same items under a cheap similarity or
         distance, a function of two items, or vectors Z of items, whose inner products

@@ -15,7 +15,18 @@ Bar: TypeAlias = AbstractContextManager[Callable[..., object]]
 
 
 class SimilarityError(ValueError):
-    """The similarity function failed, or answered with something that is no number."""
+    """The similarity function failed, or answered with something that is no number.
+
+    Attributes
+    ----------
+    pair : tuple of two ints, or None
+        The row and the column where it failed first, if that is known. With a batch of
+        pairs it may have been a later one.
+    """
+
+    def __init__(self, message: str = "", pair: tuple[int, int] | None = None):
+        super().__init__(message)
+        self.pair = pair
 
 
 class AsymmetryError(SimilarityError):

@@ -305,18 +305,22 @@ class Evaluator:
             if self.of_items or target.store is not None
             else "Nothing of a request for new items is kept"
         )
+        mend = "mend the function, leave the item out"
+        mend += ", or `tell` the value of the pair" if self.of_items else ""
         if not finite.all():
             k = int(np.argmin(finite))
+            pair = request.pair(k)
             return SimilarityError(
                 f"The similarity function returned {values[k]} for "
-                f"{form.format(*request.pair(k))}. {keeps}; mend the function or leave "
-                "the item out, and ask it again."
+                f"{form.format(*pair)}. {keeps}; {mend}, and ask it again.",
+                pair,
             )
         later = "" if self.batch is None else ", or later ones of its batch"
-        where = form.format(*request.pair(values.size))
+        pair = request.pair(values.size)
         failure = SimilarityError(
-            f"The similarity function raised {error!r} on {where}{later}. "
-            f"{keeps}; mend the function and ask it again. {_lost(lost)}"
+            f"The similarity function raised {error!r} on {form.format(*pair)}{later}. "
+            f"{keeps}; {mend}, and ask it again. {_lost(lost)}",
+            pair,
         )
         failure.__cause__ = error
         return failure

@@ -17,7 +17,7 @@ from simlib.similarity.ledger import Ledger
 from simlib.similarity.memory import Memory
 from simlib.similarity.price import evaluations
 from simlib.similarity.requests import Rectangle, Sides, checked, distinct, once
-from simlib.similarity.views import ONE_SIDED, SimilarityMatrix
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Reading", "compared_with"]
 
@@ -169,8 +169,8 @@ def compared_with(
             )
     elif columns is None:
         raise ValueError("Name the landmarks, items of the matrix.")
-    elif sim.symmetric and rows is not None:
-        raise ValueError(ONE_SIDED)
+    elif sim.symmetric and rows is not None:  # the same from them as to them
+        columns, rows = np.append(columns, rows), None
     elif not sim.symmetric and rows is None:
         rows = columns
     return columns, rows

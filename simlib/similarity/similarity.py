@@ -284,7 +284,6 @@ class Similarity(SimilarityMatrix):
         return self._memory.asked.diagonal is not None
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        """Return blocks and then pairs, see ``SimilarityMatrix.read``."""
         asked, scattered = checked(self.extent, blocks, pairs)
         with self._lock.held:
             return self._reading().read(asked, scattered)
@@ -308,7 +307,6 @@ class Similarity(SimilarityMatrix):
             return self._memory.known()
 
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
-        """Return the price of requests, see ``SimilarityMatrix.cost``."""
         asked, scattered = checked(self.extent, blocks, pairs)
         with self._lock.held:
             grids = self.batch == "block"
@@ -332,15 +330,16 @@ class Similarity(SimilarityMatrix):
         landmarks : array of int, shape (l,)
             Items of the matrix; of two collections columns, to new rows.
         row_landmarks : array of int, shape (r,), optional
-            Where the similarity is not symmetric: items of the matrix whose
-            similarities *to* the new ones are wanted. By default `landmarks`; of two
-            collections rows, to new columns, in place of `landmarks`.
+            Items of the matrix whose similarities *to* the new ones are wanted. By
+            default `landmarks` where the similarity is not symmetric, and none where it
+            is; of two collections rows, to new columns, in place of `landmarks`.
 
         Returns
         -------
         array of shape (m, l), (m, l + r) or (m, r)
-            ``function(new, landmark)``, and where the similarity is not symmetric, then
-            ``function(row_landmark, new)``: what ``LowRank.extend`` takes.
+            ``function(new, landmark)``, then ``function(row_landmark, new)``. An answer
+            ``K`` of one collection embeds new items by
+            ``K.extend(sim.between(new, K.landmarks, K.row_landmarks))``.
 
         Raises
         ------
@@ -363,20 +362,17 @@ class Similarity(SimilarityMatrix):
         """Note so many pairs of new items, known or not."""
 
     def fork(self, *, limit: float | None = None) -> Similarity:
-        """Return a similarity that shares what is known, with a counter of its own."""
         fork = copy.copy(self)
         fork._budget = Budget(limit, progress=self._budget.progress)
         return fork
 
     def blank(self) -> Similarity:
-        """Return what knows nothing yet, see ``SimilarityMatrix.blank``."""
         blank = copy.copy(self)
         blank._memory = self._memory.blank()
         blank._ledger = Ledger(blank._memory.shelf)
         return blank
 
     def run(self, *, asked: bool = False) -> Similarity:
-        """Return what knows only what is asked of it, see ``SimilarityMatrix.run``."""
         if self._informed:
             return self
         run = object.__new__(Run)
@@ -391,7 +387,6 @@ class Similarity(SimilarityMatrix):
         return run
 
     def informed(self) -> Similarity:
-        """Return one whose runs know all, see ``SimilarityMatrix.informed``."""
         informed = copy.copy(self)
         informed._informed = True
         return informed
@@ -456,7 +451,6 @@ class Similarity(SimilarityMatrix):
         self.close()
 
     def progress_bar(self, total: float | None = None) -> Bar:
-        """Show one bar if ``progress=True``, see ``SimilarityMatrix.progress_bar``."""
         return self._budget.bar(total)
 
 

@@ -19,12 +19,7 @@ from simlib.similarity.price import evaluations
 from simlib.similarity.requests import Block, Pairs, checked, names
 from simlib.similarity.source import Source
 
-__all__ = ["ONE_SIDED", "SimilarityMatrix", "check_similarity"]
-
-ONE_SIDED = (
-    "row_landmarks are for a similarity that is not symmetric: this one is the same "
-    "from the landmarks as to them."
-)
+__all__ = ["SimilarityMatrix", "check_similarity"]
 
 
 class SimilarityMatrix(Source):
@@ -171,7 +166,12 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def informed(self) -> SimilarityMatrix:
-        """Return a similarity whose runs know all that is known, of a store too."""
+        """Return a similarity whose runs know all that is known, of a store too.
+
+        For searches where items were added, or by what other methods paid for. A search
+        of it starts from what is known, and its `limit` and `calls` are of new calls
+        alone.
+        """
 
     @abstractmethod
     def progress_bar(self, total: float | None = None) -> Bar:
@@ -424,8 +424,9 @@ class SymmetrizedSimilarity(View):
         landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
-        if row_landmarks is not None:
-            raise ValueError(ONE_SIDED)
+        if landmarks is not None and row_landmarks is not None:
+            sides = self._columns(landmarks), self._rows(row_landmarks)
+            landmarks = np.concatenate(sides)
         both = super().between(new_items, landmarks, landmarks)
         return _mean(*np.hsplit(both, 2))
 

@@ -61,8 +61,9 @@ def test_a_failure_among_workers_names_the_pair(backend):
     sim = Similarity(np.arange(100), stumble, symmetric=False)
     with joblib.parallel_config(backend=backend, n_jobs=2):
         message = r"raised .*Mishap\('stumbled at 60'\).* on items 60 and 1\b"
-        with pytest.raises(SimilarityError, match=message):
+        with pytest.raises(SimilarityError, match=message) as failure:
             sim.columns([1])
+        assert pickle.loads(pickle.dumps(failure.value)).pair == (60, 1)
         known = sim.calls
         assert known < 100
         assert_array_equal(sim.pairs([0, 1], [1, 1]), [1, 2])  # finished before
@@ -72,6 +73,9 @@ def test_a_failure_among_workers_names_the_pair(backend):
         assert sim.calls == 99
         with pytest.raises(SimilarityError, match=message):
             sim.columns([1])
+    assert sim.calls == 99
+    sim.tell([60], [1], [61.0])
+    assert_array_equal(sim.columns([1])[:, 0], np.arange(100) + 1)
     assert sim.calls == 99
 
 

@@ -6,6 +6,7 @@ A check returns its argument, in the type that is computed with.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from contextlib import suppress
 from math import inf
@@ -25,7 +26,7 @@ def whole_number(
     """Return a number that is an integer or a whole float, such as 2e3."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not (real and value % 1 == 0):  # infinity and NaN leave a NaN
-        raise TypeError(f"{name} must be an integer; got {value!r}.")
+        raise TypeError(f"{name} must be an integer; got {_told(value)}.")
     if not least <= value <= most:
         bounds = f"at least {least}" if most == inf else f"between {least} and {most}"
         raise ValueError(f"{name} must be {bounds}; got {value}.")
@@ -41,14 +42,14 @@ def finite(value: float, name: str, least: float = -inf, below: float = inf) -> 
         bounds = [f"at least {least}"] if least > -inf else []
         bounds += [f"below {below}"] if below < inf else []
         wanted = " of " + " and ".join(bounds) if bounds else ""
-        raise ValueError(f"{name} must be a finite number{wanted}; got {value!r}.")
+        raise ValueError(f"{name} must be a finite number{wanted}; got {_told(value)}.")
     return float(value)
 
 
 def at_least(value: float, name: str, least: float) -> float:
     """Return a number from `least` on, which may be infinite."""
     if not isinstance(value, Real) or isinstance(value, bool) or not value >= least:
-        raise ValueError(f"{name} must be at least {least}; got {value!r}.")
+        raise ValueError(f"{name} must be at least {least}; got {_told(value)}.")
     return float(value)
 
 
@@ -56,7 +57,7 @@ def one_of(value: Any, choices: Iterable[str], name: str) -> Any:
     """Return a name that is among those there are."""
     choices = list(choices)
     if not (isinstance(value, str) and value in choices):
-        raise ValueError(f"{name} is one of {', '.join(choices)}; got {value!r}.")
+        raise ValueError(f"{name} is one of {', '.join(choices)}; got {_told(value)}.")
     return value
 
 
@@ -180,7 +181,7 @@ def inside(value: float, name: str, above: float, below: float = inf) -> float:
         range_ = f"lie between {above} and {below}"
         if below == inf:
             range_ = f"be a number above {above}"
-        raise ValueError(f"{name} must {range_}; got {value!r}.")
+        raise ValueError(f"{name} must {range_}; got {_told(value)}.")
     return float(value)
 
 
@@ -194,14 +195,14 @@ def generator(random_state: Any) -> np.random.Generator:
 def most_calls(value: float | None, name: str) -> float:
     """Return a number of calls, which may be infinite."""
     if not isinstance(value, Real) or isinstance(value, bool) or not value >= 0:
-        raise ValueError(f"{name} is a number of calls, from 0 on; got {value!r}.")
+        raise ValueError(f"{name} is a number of calls, from 0 on; got {_told(value)}.")
     return value
 
 
 def share(value: float, name: str) -> float:
     """Return a number above 0 and at most 1."""
     if not (isinstance(value, Real) and 0 < value <= 1):
-        raise ValueError(f"{name} must be above 0 and at most 1; got {value!r}.")
+        raise ValueError(f"{name} must be above 0 and at most 1; got {_told(value)}.")
     return float(value)
 
 
@@ -222,10 +223,15 @@ def one_collection(matrix: Any, what: str, instead: str = "") -> int:
 def a_pair(value: Any, name: str) -> tuple[Any, Any]:
     """Return what is told of the rows and of the columns of two collections."""
     if not isinstance(value, tuple | list) or len(value) != 2:
-        got = repr(value)
-        if (shape := getattr(value, "shape", None)) is not None:
-            got = f"one of shape {shape}"
         raise ValueError(
-            f"{name} of two collections is a pair, for rows and columns; got {got}."
+            f"{name} of two collections is a pair, for rows and columns; got "
+            f"{_told(value)}."
         )
     return value[0], value[1]
+
+
+def _told(value: Any) -> str:
+    """Return what a value is in a few words: of an array its shape."""
+    if (shape := getattr(value, "shape", None)) is not None and shape != ():
+        return f"{type(value).__name__} of shape {shape}"
+    return reprlib.repr(value)

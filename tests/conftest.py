@@ -2,6 +2,7 @@
 
 import os
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
@@ -22,3 +23,13 @@ def _one_blas_thread():
     """On a busy machine the threads of small products wait for each other."""
     with threadpool_limits(1):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _same_floating_point_errors():
+    """What NumPy warns of is left as it was, or later tests would hide warnings."""
+    before = np.geterr()
+    yield
+    after = np.geterr()
+    np.seterr(**before)
+    assert after == before

@@ -118,7 +118,8 @@ def _small_inverse(system: np.ndarray, ridge: float) -> Solver:
             "are so large, or the ridge so small, that their products overflow."
         )
     lu, pivots = dgetrf(system)[:2]
-    size = float(np.linalg.norm(system, 1))
+    with np.errstate(over="ignore"):  # infinity is refused below
+        size = float(np.linalg.norm(system, 1))
     smallest = dgecon(lu, size)[0] * size  # 1 / |system^-1|, estimated
     if not min(smallest, 1) >= EPS * max(size, 1):  # NaN is no number either
         raise _singular(ridge)

@@ -2,6 +2,8 @@
 
 import sys
 
+import numpy as np
+
 
 class Lines:
     """Writes down the lines that run, or stops before the one after `stop` of them."""
@@ -22,9 +24,10 @@ class Lines:
         return self
 
     def __enter__(self):
-        self.before = sys.gettrace()
+        self.before, self.errors = sys.gettrace(), np.geterr()
         sys.settrace(self)
         return self
 
     def __exit__(self, *_):
         sys.settrace(self.before)
+        np.seterr(**self.errors)  # NumPy's own block may have been cut off

@@ -508,9 +508,10 @@ def complexities():
     O(n l f + l³) and O(n l + l²); sparse columns add no cost, and thresholding by rows
     takes O(n log p), almost the same as by columns."""
     return (
-        "Counts of operations, not tested; right, but for the neighbours, of which a "
-        "tree finds t in O(t log n) and not in O(t log t). What M has in practice, and "
-        "what a solve takes, are claims of their own."
+        "For t neighbours, T iterations of the solver, a similarity of cost f, and p "
+        "entries kept in a row. Counts of operations, not tested; right, but for the "
+        "neighbours, of which a tree finds t in O(t log n) and not in O(t log t). What "
+        "M has in practice, and what a solve takes, are claims of their own."
     )
 
 

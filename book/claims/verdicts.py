@@ -4,10 +4,11 @@ A claim is a function. Its docstring is what the paper says, its arguments are t
 recorded results of chapters, by name, and ``paper``, which gives a figure of
 ``book/papers.yml`` for its key. It returns what would have to be true, and what was
 found: the verdict is what comes of it, and nobody writes a verdict down. What fails is
-*wrong in print* if a counterexample or the paper's own numbers refute it, a *misprint*
-if text, tables or code of the paper show what was meant, and otherwise *does not hold
-here*. What became of a table, a figure, an algorithm or a theorem follows from the
-verdicts on the claims that name it.
+*wrong in print* (*wrong as we read it*, where our text of the paper lacks a formula) if
+a counterexample or the paper's own numbers refute it, a *misprint* if text, tables or
+code of the paper show what was meant, and otherwise *does not hold here*. What became
+of a table, a figure, an algorithm or a theorem follows from the verdicts on the claims
+that name it.
 """
 
 from __future__ import annotations
@@ -242,6 +243,8 @@ class Claim:
             return "not tested"
         if all(self.cases):
             return "holds"
+        if self.kind == "error" and self.measured.startswith("As we read it"):
+            return "wrong as we read it"
         if self.kind in FAILED:
             return FAILED[self.kind]
         return "holds in part" if any(self.cases) else "does not hold here"
@@ -283,6 +286,8 @@ class Item:
         What is mended in the book's counterpart.
     absent : str
         Why there is no counterpart.
+    partly : bool
+        Whether the book has but a part of it.
     claims : tuple of Claim
         Those that name it.
     records : Records
@@ -294,6 +299,7 @@ class Item:
     chapter: str
     corrected: str = ""
     absent: str = ""
+    partly: bool = False
     claims: tuple[Claim, ...] = ()
     records: Records = field(default_factory=Records)
 
@@ -315,7 +321,7 @@ class Item:
         if self.corrected:
             return "corrected"
         verdicts = {claim.verdict for claim in self.claims} - {"remark", "not tested"}
-        if verdicts == {"holds"}:
+        if verdicts == {"holds"} and not self.partly:
             return "reproduced"
         if verdicts and not verdicts & {"holds", "holds in part"}:
             return verdicts.pop() if len(verdicts) == 1 else "does not hold here"
@@ -359,12 +365,17 @@ def claim(*where: str, kind: str, chapter: str) -> Callable[[_F], _F]:
 
 
 def item(
-    number: str, *, chapter: str, corrected: str = "", absent: str = ""
+    number: str,
+    *,
+    chapter: str,
+    corrected: str = "",
+    absent: str = "",
+    partly: bool = False,
 ) -> Callable[[_F], _F]:
     """Enter the function that follows as an `Item`."""
 
     def entered(function: _F) -> _F:
-        ITEMS.append(Item(function, number, chapter, corrected, absent))
+        ITEMS.append(Item(function, number, chapter, corrected, absent, partly))
         return function
 
     return entered

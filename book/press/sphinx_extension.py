@@ -44,6 +44,9 @@ _PROMPTS = {
     "code_prompt_hide": "Hide the parameters",
 }
 
+# Several attributes under one description, which napoleon would take for one.
+_JOINED = re.compile(r"(?P<indent> *)(?P<names>\w+(, \w+)+) :(?P<kind>.*)")
+
 # The page that Sphinx is reading; myst-nb hands its reader the text alone.
 _page: Path | None = None
 
@@ -54,6 +57,7 @@ def setup(app: "Sphinx") -> dict[str, Any]:
     app.add_directive("recorded-results", RecordedResults)
     app.connect("builder-inited", _execute)
     app.connect("source-read", _note_page)
+    app.connect("autodoc-process-docstring", _split_attributes, priority=400)
     app.connect("doctree-resolved", typeset_page)
     app.connect("html-page-context", _offer_notebook)
     app.connect("build-finished", _finish)
@@ -162,6 +166,27 @@ def _execute(app: "Sphinx") -> None:
         press(profile=_profile(), repository=_repository(app))
     except (ChapterError, ValueError) as error:
         raise ExtensionError(f"chapters failed\n\n{error}") from None
+
+
+def _split_attributes(
+    app: "Sphinx", what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Describe each attribute of a class by itself, also where they share a text."""
+    if what not in ("class", "exception") or "Attributes" not in map(str.strip, lines):
+        return
+    start = [line.strip() for line in lines].index("Attributes")
+    whole, lines[start:] = lines[start:], []
+    while whole:
+        line, text = whole.pop(0), []
+        if not (joined := _JOINED.fullmatch(line)):
+            lines.append(line)
+            continue
+        while whole and (
+            not whole[0].strip() or whole[0].startswith(joined["indent"] + " ")
+        ):
+            text.append(whole.pop(0))
+        for each in joined["names"].split(", "):
+            lines += [f"{joined['indent']}{each} :{joined['kind']}", *text]
 
 
 def _note_page(app: "Sphinx", docname: str, source: list[str]) -> None:

@@ -128,12 +128,12 @@ def pivoted_qr(
     Parameters
     ----------
     block : array of shape (m, m) or (m, n)
-        A principal block of the matrix, square, or it is a ValueError. If it is not
-        symmetric an item counts with its column and its row.
+        A principal block of the matrix; one that is not square is a ValueError. If it
+        is not symmetric, an item counts with its column and its row.
     n_landmarks : int
-        How many to pick, 1 to m; more are a ValueError.
+        How many columns to pick, 1 to all of them; more are a ValueError.
     principal : bool, default=True
-        False: rows and columns are of two collections; one of the n columns is picked.
+        False: rows and columns are of two collections, and the n columns are picked.
     rng : ignored
 
     Returns
@@ -214,7 +214,7 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
 
 
 def _columns(block: Any, principal: bool) -> np.ndarray:
-    """Return one column for each item of a principal block, or of another's columns."""
+    """Return one column for each item of a principal block, or the block's columns."""
     block = readable(block, "A principal block")
     block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
     if block.ndim != 2 or (principal and block.shape[0] != block.shape[1]):

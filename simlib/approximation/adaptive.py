@@ -4,9 +4,9 @@ r"""Growth of the landmark set until the error is small enough.
     \hat T(z) = \sum_{p \in R_t} z_p + \sum_h \frac{N_h}{n_h}
     \sum_{p \in s_h \setminus R_t} z_p , \qquad R_1 \subset R_2 \subset \dots
 
-Equation :eq:`eq:adaptive` of the book: the error is estimated as in `estimate_error`,
-from what the method has read, R_t, and from those pairs of one validation sample, the
-s_h, that it has not.
+Equation :eq:`eq:adaptive` of the book. The error is estimated as in `estimate_error`:
+R_t are the pairs that the method has read after t steps, and s_h the pairs of one
+validation sample in stratum h.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, View, check_similarity
 
 FIRST = 10  # landmarks at the start
-DECAY = 0.7  # error ~ s^-DECAY, until two errors tell better
+DECAY = 0.7  # error ~ s^-DECAY, until two estimated errors give a better exponent
 
 
 class AdaptiveResult(NamedTuple):
@@ -42,9 +42,9 @@ class AdaptiveResult(NamedTuple):
     Attributes
     ----------
     approximation : LowRank
-        The last answer, with the most landmarks.
+        The last answer, which has the most landmarks.
     error : ErrorEstimate
-        Of that answer.
+        The error of that answer.
     reason : "target", "limit" or "items"
         The upper end of the interval is at most the target; the next step would pass
         the limit of the similarity; every item is a landmark.
@@ -78,14 +78,14 @@ def approximate_to(
     Parameters
     ----------
     sim : Similarity
-        The matrix, of one collection or of two. Its ``limit`` is heeded. What it knows
-        answers at no call, but decides nothing; with ``sim.informed()`` it does.
+        The matrix, of one collection or of two. Its ``limit`` is heeded. Known entries
+        cost no call, but do not change the choices, unless it is ``sim.informed()``.
     target_error : float
-        Relative error to be reached, above zero.
+        The relative error to reach, above zero.
     method : str, default="tikhonov"
         A name in `METHODS`, or "anchored" with the option ``cheap``.
     confidence : float, default=0.95
-        Of the interval whose upper end has to reach the target.
+        Confidence of the interval whose upper end has to reach the target.
     rng : int, Generator or None
     **options
         Options of the method.
@@ -98,8 +98,8 @@ def approximate_to(
     Raises
     ------
     ValueError
-        No such method, a target or a confidence out of range, or what the method
-        refuses.
+        No such method, a target or a confidence out of range, or an error of the
+        method.
     TypeError
         The method has no such option, or needs one that is missing.
     BudgetExceeded
@@ -108,10 +108,10 @@ def approximate_to(
 
     Notes
     -----
-    No pair is evaluated twice: a larger set of landmarks contains the smaller, unless
-    it is chosen anew (``landmarks="adaptive"`` or "pivoted_qr"). The validation sample
-    costs ``max(2000, m + n)`` calls, less where the limit is short of that, more where
-    a narrower interval is cheaper than more landmarks. Source: ours.
+    No pair is evaluated twice. A larger set of landmarks contains the smaller one, but
+    not for ``landmarks="adaptive"`` or "pivoted_qr", which choose anew. The validation
+    sample costs ``max(2000, m + n)`` calls, fewer if the limit leaves fewer, and more
+    where a narrower interval is cheaper than more landmarks. Source: ours.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def _landmarks_needed(
 
 
 def _pairs_needed(n_pairs: int, error: ErrorEstimate, target: float) -> float:
-    """Return the size of the sample for which the interval would end at the target."""
+    """Return the sample size for which the interval would end at the target."""
     if not 0 < error.value < target:
         return np.inf
     shrink = np.log(error.high / error.value) / np.log(target / error.value)
@@ -177,15 +177,15 @@ class _Search:
 
     answer: LowRank
     sample: ValidationSample
-    refusal: BudgetExceeded | None  # the last, of the matrix or of a cheap one beside
+    refusal: BudgetExceeded | None  # the last, by the matrix or a cheap similarity
 
     def __init__(self, sim: SimilarityMatrix, method: Method, rng: np.random.Generator):
         self.sim, self.reader = sim, _Reader(sim)
         self.method, self.seed = method, int(rng.integers(2**62))
         self.n_landmarks, self.refusal = 0, None
         last_one = [sim.shape[1] - 1]
-        pair = sim.blank().cost(pairs=([0], last_one))  # of which nothing is known
-        self.price = max(pair, 1.0 if sim.symmetric else 2.0)  # for one in formulas
+        pair = sim.blank().cost(pairs=([0], last_one))  # for an unknown pair
+        self.price = max(pair, 1.0 if sim.symmetric else 2.0)  # calls / counted pairs
         calls = sim.calls
         first = self.grow(FIRST, share=0.5)
         if not (first or (self.pays_for_all() and self.grow(FIRST))):
@@ -195,7 +195,7 @@ class _Search:
         n_pairs = min(default_size(sim.shape), sim.remaining / self.price)
         if n_pairs < FEWEST and self.pays_for_all():
             n_pairs = FEWEST
-        while n_pairs >= FEWEST:  # pairs may cost more than the method lets expect
+        while n_pairs >= FEWEST:  # pairs may cost more than `price` says
             try:
                 self.sample = ValidationSample(sim, self.answer, int(n_pairs), rng)
                 return
@@ -216,13 +216,13 @@ class _Search:
         return plan.price(self.sim)
 
     def cost(self, n_landmarks: int) -> float:
-        """Return the calls for this many landmarks, none for none."""
+        """Return the calls for this many landmarks, by the formula of the method."""
         if n_landmarks == 0:
             return 0.0
         return self.price * self.method.calls(self.sim.extent, n_landmarks)
 
     def further_cost(self, n_landmarks: int) -> float:
-        """Return the calls that they take beyond those of the answer."""
+        """Return the calls for this many landmarks, less those of the answer so far."""
         return self.cost(n_landmarks) - self.cost(self.n_landmarks)
 
     def grow(self, wanted: int, share: float = 1) -> bool:
@@ -236,7 +236,7 @@ class _Search:
         while most > self.n_landmarks:
             try:
                 self.answer = self.method.function(self.reader, most, rng=self.seed)
-            except BudgetExceeded as error:  # may cost more than its formula
+            except BudgetExceeded as error:  # a method may cost more than its formula
                 self.refusal, most = error, (self.n_landmarks + most) // 2
             else:
                 self.refusal, self.n_landmarks = None, most
@@ -259,7 +259,7 @@ class _Search:
     def _too_little(self) -> BudgetExceeded:
         least = min(self.cost(1), self.unknown(1)) + self.price * FEWEST
         if self.refusal is not None and least <= self.sim.remaining:
-            return self.refusal  # by the cheap similarity
+            return self.refusal  # of the cheap similarity
         return BudgetExceeded(
             f"The limit of {self.sim.limit} calls, of which {self.sim.calls} are made, "
             f"does not pay for a landmark and a sample to judge it by: that takes some "
@@ -268,7 +268,7 @@ class _Search:
 
 
 class _Reader(View):
-    """Passes requests on, and remembers of which pairs they were."""
+    """Passes requests on, and remembers their pairs."""
 
     def __init__(self, base: Source):
         super().__init__(base)
@@ -288,7 +288,7 @@ class _Reader(View):
         return answers
 
     def has_read(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Tell of pairs which of them were asked for, in either order if symmetric."""
+        """Tell which of the pairs were asked for, in either order if symmetric."""
         read = np.zeros(i.shape, dtype=bool)
         for a, b in [(i, j), (j, i)] if self.symmetric else [(i, j)]:
             for rows, columns in self._blocks:

@@ -36,7 +36,7 @@ from simlib.similarity.views import (
     check_similarity,
 )
 
-WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; among equals the first
+WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; of equally good ones the first is taken
 
 
 def anchored(
@@ -55,38 +55,38 @@ def anchored(
 ) -> Anchored:
     r"""Approximate a similarity matrix with the help of a cheap similarity.
 
-    A similarity that almost agrees, such as bi-encoder cosines beside a cross-encoder,
-    carries most of the matrix, and the evaluated entries are spent on the difference. A
-    harmful one is found out and left out.
+    A cheap similarity that nearly agrees with K, such as bi-encoder cosines beside a
+    cross-encoder, carries most of the matrix, and the evaluated entries are spent on
+    the difference. A cheap similarity that does not help gets the weight 0.
 
     Parameters
     ----------
     sim : Similarity
         The n x n matrix K, symmetric or not, or the m x n matrix of two collections.
     n_landmarks : int or pair
-        Number s1 of landmarks, 1 to n, as of `tikhonov`; None where `landmarks` are
-        given.
+        Number s1 of landmarks, 1 to n, as in `tikhonov`; None if `landmarks` are given.
     cheap : Similarity, function, or array or sparse array of shape (n, d)
-        The same items under the cheap similarity or a distance; a function of two
-        items; or the factor Z of similarities :math:`Z Z^\top`. The matrix itself is
-        ``Similarity.from_matrix(G)``: a symmetric array of shape (n, n) is refused. Of
-        two collections a pair of factors (Z, W) for :math:`Z W^\top`. Its calls are
-        counted on itself.
+        The same items under a cheap similarity or distance; a function of two items; or
+        the factor Z of similarities :math:`Z Z^\top`, for two collections a pair (Z, W)
+        for :math:`Z W^\top`. Pass a matrix G of cheap similarities as
+        ``Similarity.from_matrix(G)``: a symmetric array of shape (n, n) is refused.
+        Calls of `cheap` are counted by `cheap` alone.
     oversampling : float, default=2
         The core is fitted to the block of ``min(oversampling * n_landmarks, n)`` items
         around the landmarks.
     calibration : "isotonic" or None, default="isotonic"
-        Turn cheap similarities into those of K by isotonic regression on the evaluated
-        entries, by six of their digits, and a line beyond them. None takes them as they
-        are: better where they have the scale of K and few of it are far the largest.
+        Map cheap similarities, rounded to six digits, to entries of K by isotonic
+        regression on the evaluated entries, and by a line beyond their range. None
+        takes cheap similarities as they are: better if they have the scale of K and a
+        few entries of K are far larger than the others.
     base_rank : int, optional
         Compress the cheap part to this rank, by `tikhonov`: the answer then consists of
-        factors and embeds items, new ones too. None keeps the cheap part as an operator
-        that computes what it is asked for, and keeps nothing.
+        factors, and embeds items and new items. None keeps the cheap part as an
+        operator, which computes entries when they are asked for and keeps none.
     landmarks : array of int, optional
-        Indices to use in place of a draw; of two collections a pair of arrays.
+        Indices to use in place of a draw; for two collections a pair of arrays.
     rng : int, Generator or None
-        One seed means the landmarks of `tikhonov`.
+        With the same seed `tikhonov` draws the same landmarks.
 
     Returns
     -------
@@ -97,22 +97,22 @@ def anchored(
     Raises
     ------
     ValueError
-        An option out of range, or a cheap similarity of other items, asymmetric beside
-        a symmetric K, or of which it is not clear what it means.
+        An option out of range; a cheap similarity of other items, or one that is not
+        symmetric for a symmetric K, or an array with two possible meanings.
     BudgetExceeded, SimilarityError
         As for any request to `sim` or `cheap`.
 
     Notes
     -----
     Calls: those of `tikhonov`, ``n s1 - s1 (s1 - 1) / 2 + (s2 - s1)(s2 - s1 + 1) / 2``
-    with s2 = min(z s1, n), and as many of the cheap similarity; with `base_rank` those
-    of `tikhonov` for r landmarks besides, without it n^2 / 2 in a product with vectors.
-    Flops: some ten times those of `tikhonov`, and O(n s1 log(n s1)).
+    with s2 = min(z s1, n). As many calls of the cheap similarity; with `base_rank` also
+    those of `tikhonov` for r landmarks; without it n^2 / 2 in each product with
+    vectors. Flops: some ten times those of `tikhonov`, and O(n s1 log(n s1)).
 
-    Weight and ridge, an infinite one included, are chosen together by the squared error
-    on evaluated entries that a fit has not seen, :eq:`eq:two-kinds`: the folds of
-    `tikhonov`, and ten folds of the landmarks. Source: ours; residual corrections of a
-    cheap model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
+    Weight and ridge, which may be infinite, are chosen together by the squared error on
+    evaluated entries that a fit has not seen, :eq:`eq:two-kinds`, in the folds of
+    `tikhonov` and in ten folds of the landmarks. Source: ours; residual corrections of
+    a cheap model are known as multi-fidelity methods, see Kennedy and O'Hagan (2000).
 
     Examples
     --------
@@ -144,7 +144,7 @@ def anchored(
             f = calibration_of(plan, plan.read(cheap), read, sim)
         calibrated, base = cheap.map(f), None
         if base_rank is not None:
-            # Factors for float64 are so large that rounding to float32 drowns them.
+            # Factors made for float64 have large entries that cancel: not in float32.
             coarser = min(sim.dtype, cheap.dtype)
             compressed = MappedSimilarity(cheap, f, coarser)
             base = tikhonov(compressed.blank(), base_rank, rng=rng)
@@ -177,17 +177,17 @@ def anchored(
 
 
 class Anchored(LowRank):
-    r"""The answer of `anchored`: a `LowRank` that knows what was chosen for it.
+    r"""The answer of `anchored`: a `LowRank` with the parameters that were chosen.
 
     Attributes
     ----------
     weight : float
-        Of the cheap part: 0, 0.5 or 1. Zero means that the cheap similarity was no
-        help.
+        The weight w of the cheap part: 0, 0.5 or 1. Zero means that the cheap
+        similarity did not help.
     ridge : float
         The regularisation of the core; infinity means that the core is zero.
     calibration : callable
-        The function f from cheap similarities to those they stand for.
+        The function f from cheap similarities to predicted entries of K.
     base_landmarks : array of int
         With ``base_rank``, the items whose calibrated cheap similarities are the later
         columns of `left`; empty if the weight is zero.
@@ -247,15 +247,16 @@ class Anchored(LowRank):
     def extend(
         self, columns: ArrayLike, cheap_columns: ArrayLike | None = None
     ) -> np.ndarray:
-        """Embed new items from both of their similarities, each to its own landmarks.
+        """Embed new items from their similarities and their cheap similarities.
 
         Parameters
         ----------
         columns : array of shape (m, l)
-            Those to `landmarks`, as in `LowRank.extend`, and so are answer and errors.
+            Similarities to `landmarks`, as in `LowRank.extend`. The answer and the
+            errors are the same.
         cheap_columns : array of shape (m, r), optional
-            Cheap similarities to `base_landmarks`, as they come, in the same manner.
-            Not needed where `base_landmarks` is empty.
+            Cheap similarities to `base_landmarks`, not calibrated. Not needed if
+            `base_landmarks` is empty.
         """
         if self.base_landmarks.size == 0:
             return super().extend(columns)
@@ -281,7 +282,7 @@ class Anchored(LowRank):
 def _check_companion(
     cheap: SimilarityMatrix, plan: Plan, base_rank: int | None
 ) -> None:
-    """Check its budget, with what compressing it takes besides."""
+    """Raise if the limit of `cheap` does not pay for the plan and for `base_rank`."""
     besides = 0
     if base_rank is not None:
         besides = tikhonov_plan(cheap.extent, base_rank).price(cheap.blank())
@@ -292,7 +293,7 @@ def _check_companion(
 
 
 def _read(base: LowRank, plan: Plan) -> Reading:
-    """Return what a plan reads, of an approximation."""
+    """Return the entries of a plan, computed from an approximation."""
     S1, S2 = plan.landmarks, plan.block
     C, R = base.T.rows(S1.columns).T, base.rows(S1.rows).T
     return Reading(C=C, R=R, A=base.rows(S2.rows)[:, S2.columns], diagonal=None)
@@ -322,13 +323,13 @@ def _less(K: Problem, B: Problem, weight: float) -> Problem:
 
 
 def _choose(K: Problem, B: Problem) -> tuple[float, float]:
-    """Return the weight of B and the ridge that predict unseen entries best."""
+    """Return the weight of B and the ridge that best predict unseen entries."""
     shape = len(K.C), len(K.C if K.R is None else K.R)
     if np.equal(K.s1, shape).any():  # nothing is unseen
         return 0.0, 0.0
     eps = np.finfo(K.C.dtype).eps
     sizes = (np.linalg.norm(part.astype(float, copy=False)) for part in (K.A, K.C))
-    negligible = eps * sum(size**2 for size in sizes)  # beyond float32, it may be
+    negligible = eps * sum(size**2 for size in sizes)  # float64: float32 may overflow
     table = []
     for weight in WEIGHTS:
         problem = _less(K, B, weight)
@@ -344,7 +345,7 @@ def _choose(K: Problem, B: Problem) -> tuple[float, float]:
 def _joined(
     K: Problem, core: np.ndarray, base: LowRank, weight: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the factors of w P M Q^T + C U R^T, where C and R are rest of K."""
+    """Return the factors of w P M Q^T + C U R^T, with C and R of K - w P M Q^T."""
     K, S1, dtype = K.divided(-K.exponent), K.S1, K.C.dtype
     M, (r, c) = weight * base.core, K.s1
     from_left = np.vstack([np.eye(c), -M @ base.right[S1.columns].T])

@@ -1,10 +1,10 @@
-r"""The monotone function from cheap similarities to those that they stand for.
+r"""The monotone function from cheap similarities to entries of K.
 
 .. math:: f = \operatorname{argmin} \sum_{(i, j) \text{ read}} (K_{ij} - f(G_{ij}))^2
 
-An isotonic regression, rising or falling, on what was evaluated of K and of G. Beyond
-that, f goes on with the slope of that half of the range, for some more of them: the
-largest entries of a heavy-tailed matrix are seldom among the evaluated ones.
+An isotonic regression, rising or falling, on the evaluated entries of K and of G.
+Beyond their range f goes on along a line, with the mean slope of the nearer half of the
+range: the largest entries of a heavy-tailed matrix are seldom among the evaluated ones.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from simlib.approximation.plan import Plan, Reading
 from simlib.similarity.views import SimilarityMatrix
 
 MANTISSA = 20  # bits of a cheap similarity that count
-LEVELS = 2048  # of the values of a calibration that are told apart at least
-MARGIN = 1 / 4  # of half the range of evaluated values: beyond it f is constant so far,
-BEYOND = 32  # and on a line for so many halves
+LEVELS = 2048  # between the least and the largest value of f, if there are many knots
+MARGIN = 1 / 4  # beyond the range f is constant for this part of half the range,
+BEYOND = 32  # and then goes along a line for so many halves
 
 
 def calibration_of(
@@ -31,7 +31,7 @@ def calibration_of(
 ) -> Callable[[ArrayLike], np.ndarray]:
     """Return the isotonic regression of K on G, as a function."""
     x, y = (_off_diagonal(plan, read, sim) for read in (cheap, dear))
-    x = _rounded(x)  # what rounding tells apart, as cosines with itself, is equal
+    x = _rounded(x)  # values that differ by rounding errors are equal
     x_rank, y_rank = rankdata(x), rankdata(y)
     rising = not x.size or (x_rank - x_rank.mean()) @ (y_rank - y_rank.mean()) >= 0
     if not isinstance(sim.extent, tuple):
@@ -68,7 +68,7 @@ def _off_diagonal(plan: Plan, read: Reading, sim: SimilarityMatrix) -> np.ndarra
 
 
 def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return every jump of a monotone function, and the ends of what is nearly even."""
+    """Return fewer knots: the ends of the stretches on which f stays in one level."""
     if knots.size <= 2 * LEVELS:
         return knots, values
     low, high = values.min(), values.max()
@@ -78,7 +78,7 @@ def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _continued(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return more knots, at both ends, with the slopes of both halves of the range."""
+    """Return knots with two more at each end, by the slope of the nearer half."""
     low, high = knots[0], knots[-1]
     middle, half = np.interp((low + high) / 2, knots, values), (high - low) / 2
     near, far = MARGIN * half, (MARGIN + BEYOND) * half
@@ -90,7 +90,7 @@ def _continued(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
 
 @dataclass(frozen=True)
 class Interpolation:
-    """The monotone function that goes through the knots."""
+    """The piecewise linear function through the knots, constant beyond them."""
 
     knots: np.ndarray
     values: np.ndarray
@@ -101,7 +101,7 @@ class Interpolation:
 
 
 def _rounded(x: ArrayLike) -> np.ndarray:
-    """Return numbers to six digits: a mantissa of 20 bits, of halves the even one."""
+    """Return numbers rounded to a mantissa of `MANTISSA` bits, six digits."""
     x = np.asarray(x, dtype=float)
     unit = np.spacing(x) * 2.0 ** (53 - MANTISSA)
     return np.rint(x / unit) * unit

@@ -1,4 +1,4 @@
-"""Cheap similarities beside those of a matrix, and one of them as a linear operator."""
+"""Cheap similarities of the items of a matrix, also as a linear operator."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ COMPUTED = 2**19  # entries of the cheap part at a time
 def as_companion(
     cheap: Any, sim: SimilarityMatrix, *, distance: bool = False
 ) -> SimilarityMatrix:
-    """Return the cheap similarity, as `anchored` takes it, of the items of another.
+    """Return the `cheap` of `anchored` as a similarity of the items of `sim`.
 
-    Of an array the inner products of its rows, or, of distances, these.
+    An array stands for the inner products of its rows, with `distance` for the
+    Euclidean distances between them.
     """
     made = Distances if distance else InnerProducts
     two = isinstance(sim.extent, tuple)
@@ -100,11 +101,10 @@ def _factor(cheap: Any, n: int, others: int, made: type[InnerProducts]) -> Any:
 
 
 class InnerProducts:
-    r"""The matrix :math:`Z W^\top` as a `Source`, computed wherever it is read.
+    r"""The matrix :math:`Z W^\top` as a `Source`, computed where it is read.
 
-    W is Z, of one collection, unless it is given. An entry costs so little that it is
-    neither counted nor kept. Squared norms of rows that are no numbers, or all
-    underflow, are a ValueError.
+    For one collection W is Z. An entry costs so little that it is neither counted nor
+    kept. ValueError: the squared norm of a row overflows, or all of them underflow.
     """
 
     calls, limit = 0, None
@@ -138,11 +138,14 @@ class InnerProducts:
 
     @cached_property
     def factors(self) -> tuple[Any, Any, np.ndarray]:
-        """L, R and signs s, so that ``L @ R.T`` tells all and, of one, L is R s."""
+        """L, R and signs s, with the entries `of_products` of L R^T.
+
+        For one collection L is R s.
+        """
         return self.Z, self.W, np.ones(self.Z.shape[1])
 
     def of_products(self, products: np.ndarray) -> np.ndarray:
-        """Return the entries of which these are the products of L and R."""
+        """Return the entries that belong to these entries of L R^T."""
         return products
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -172,14 +175,15 @@ class InnerProducts:
 class Distances(InnerProducts):
     r"""The Euclidean distances between rows of Z and of W.
 
-    These factor by
+    The squares of the distances are products of factors,
 
     .. math::
         \tfrac12 \|z - w\|^2 = - z^\top w
         + \tfrac12 \left( \tfrac{p}{c} + c \right) \left( \tfrac{q}{c} + c \right)
         - \tfrac12 \left( \tfrac{p}{c} - c \right) \left( \tfrac{q}{c} - c \right)
 
-    p and q are half the squared norms of z and w, which are centred; c^2 is their mean.
+    where z and w are centred, p and q are half their squared norms, and c^2 is the mean
+    of all p and q.
     """
 
     name, formula = "distances between them", "cdist(cheap, cheap)"
@@ -218,7 +222,7 @@ class Distances(InnerProducts):
 
 
 def _distances(Z: Any, W: Any) -> np.ndarray:
-    """Return those of all rows of Z and of W, which may both be sparse."""
+    """Return the distances of all rows of Z to all rows of W; both may be sparse."""
     if not scipy.sparse.issparse(Z):
         return cdist(Z, W).astype(Z.dtype, copy=False)
     p, q = (row_norms(factor, squared=True) for factor in (Z, W))
@@ -227,7 +231,7 @@ def _distances(Z: Any, W: Any) -> np.ndarray:
 
 
 class CheapPart(LinearOperator):
-    """A similarity as an operator, computed where it is asked for, and never kept."""
+    """A similarity as a linear operator, whose entries are computed and not kept."""
 
     def __init__(self, sim: SimilarityMatrix, dtype: Any, transposed: bool = False):
         super().__init__(dtype, sim.shape[:: -1 if transposed else 1])
@@ -244,7 +248,7 @@ class CheapPart(LinearOperator):
         return self.sim.blank().diagonal().astype(self.dtype, copy=False)
 
     def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        sim = self.sim.blank()  # dies here, with all that it evaluates
+        sim = self.sim.blank()  # is freed on return, with the entries it evaluates
         turned = self.transposed
         block = sim.block(columns, rows).T if turned else sim.block(rows, columns)
         return block.astype(self.dtype, copy=False)
@@ -255,7 +259,7 @@ class CheapPart(LinearOperator):
         result = np.zeros((m, X.shape[1]), np.result_type(self.dtype, X.dtype))
         for k in range(0, m, step):
             strip = rows[k : k + step]
-            first = k if symmetric else 0  # what is left of it was met as a column
+            first = k if symmetric else 0  # earlier columns were used by symmetry
             block = self._block(strip, columns[first:])
             result[strip] += block @ X[first:]
             if symmetric:

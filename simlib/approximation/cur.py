@@ -36,17 +36,17 @@ def skeleton(
 ) -> LowRank:
     """Approximate a matrix by s of its columns and s independently drawn rows.
 
-    One small singular value of the block ruins the result: `sicur` is the repair, which
-    tells of parameters and errors that are not here.
+    One small singular value of the block ruins the result; `sicur` repairs this. The
+    parameters and errors that are not listed here are those of `sicur`.
 
     Parameters
     ----------
     n_landmarks : int or pair
-        Number s of columns, and of rows; of two collections a pair tells the rows and
-        the columns apart.
+        Number s of columns, and of rows; for two collections also a pair, the numbers
+        of rows and of columns.
     rcond : float, optional
         Singular values of the block below `rcond` times the largest count as zero. None
-        is that of `nystrom`.
+        means the square root of the machine epsilon.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def skeleton(
 
     Notes
     -----
-    Calls: ``n u - u (u - 1) / 2`` where u counts the items in either draw; asymmetric
+    Calls: ``n u - u (u - 1) / 2`` with u the number of items in either draw; asymmetric
     ``2 n s - s^2``. Flops: O(s^3). Source: Goreinov et al. (1997); Ray et al. (2022),
     section 3.
 
@@ -94,38 +94,38 @@ def sicur(
     sim : Similarity
         The n x n matrix, symmetric or not, or the m x n matrix of two collections.
     n_landmarks : int or pair
-        Number s1 of columns, 1 to n. The paper counts the rows, s2. Of two collections
-        s1 is for rows and columns, before the oversampling, or a pair tells them apart.
+        Number s1 of columns, 1 to n. The paper counts the rows, s2. For two collections
+        s1 rows and columns, before the oversampling, or a pair of numbers for them.
     oversampling : float, default=2
         z: min(z s1, n) rows are used, or min(z s1, m).
     nested : bool, default=True
-        Draw the rows around the columns, so that a symmetric matrix is asked for
-        nothing but the rows. False draws the two independently, as those of two
-        collections always are.
+        Draw rows that contain the columns, so that for a symmetric matrix only rows are
+        evaluated. False draws rows and columns independently, as is always done for two
+        collections.
     symmetrize : bool, default=False
         Return the mean of the result and its transpose, which for a symmetric matrix is
         never worse.
     landmarks : array of int, optional
-        The columns, in place of a uniform draw; of two collections a pair, rows (the
-        first of them) and columns.
+        The columns, in place of a uniform draw; for two collections a pair, the first
+        rows and the columns.
     rng : int, Generator or None
 
     Returns
     -------
     LowRank
-        Of rank at most s1; symmetrised, at most 2 s1, in factors of one column for each
-        item in either draw.
+        Of rank at most s1. Symmetrised it has rank at most 2 s1, and its factor one
+        column for each item in either draw.
 
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        More landmarks than items, or `symmetrize` with an asymmetric similarity; as for
-        any request to `sim`.
+        More landmarks than items, or `symmetrize` with an asymmetric similarity; any
+        error of a request to `sim`.
 
     Notes
     -----
     Calls, with s2 = min(z s1, n): ``n s2 - s2 (s2 - 1) / 2``; not nested, the same with
-    the number of items in either draw; asymmetric, or of two collections,
+    the number of items in either draw for s2; asymmetric, or for two collections,
     ``m s1 + n s2 - s1 s2``. Flops: O(s1^2 s2). Source: Ray et al. (2022), section 3.
 
     Examples
@@ -177,20 +177,20 @@ def stacur(
     r"""Approximate a matrix by a sampled projection onto its columns ("Stable CUR").
 
     The projection :math:`C (C^\top C)^{+} C^\top K` of K on the span of C reads all of
-    K; StaCUR estimates :math:`C^\top K` from s2 of its n terms, scaled by n / s2. What
-    is not told here of parameters and errors is as of `sicur`.
+    K; StaCUR estimates :math:`C^\top K` from s2 of its n terms, scaled by n / s2. The
+    parameters and errors that are not listed here are those of `sicur`.
 
     Parameters
     ----------
     n_landmarks : int
         Number s of columns, 1 to n.
     same_rows : bool, default=True
-        Sample the rows of the landmarks themselves, StaCUR(s): no further call, but a
-        bias, as their diagonal entries count n / s times. False draws the rows
+        Sample the rows of the landmarks, StaCUR(s): no further call, but a bias,
+        because their diagonal entries count n / s times. False draws the rows
         independently, StaCUR(d).
     oversampling : float, default=1
-        Rows for each column. With `same_rows` the further rows are drawn around the
-        landmarks.
+        Number of rows for each column. With `same_rows` the first s rows are those of
+        the landmarks.
 
     Returns
     -------
@@ -200,7 +200,8 @@ def stacur(
     Notes
     -----
     Calls: ``n s2 - s2 (s2 - 1) / 2`` with the same rows; otherwise the same with the
-    number of items in either draw; asymmetric ``n (s + s2) - s s2``. Flops: O(n s^2).
+    number of items in either draw for s2; asymmetric ``n (s + s2) - s s2``. Flops:
+    O(n s^2).
     Source: Drineas et al. (2006); Ray et al. (2022), section 3.
 
     Examples

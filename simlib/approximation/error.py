@@ -23,7 +23,7 @@ def relative_error(
 ) -> float:
     """Return the relative Frobenius error of an approximation.
 
-    2 n m l flops for factors of l columns, and the memory of some rows.
+    2 n m l flops for factors of l columns; memory for some rows of K.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def relative_error(
     approximation : LowRank
         Of the same shape.
     squared : bool, default=False
-        Return the square, the share of the squared norm that is missed.
+        Return the square: the share of the squared norm of K that is missed.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def relative_error(
 def check_approximation(
     approximation: LowRank, shape: tuple[int, ...], what: str = "similarity"
 ) -> None:
-    """Refuse what is no `LowRank`, such as the sum of two, or is of another shape."""
+    """Raise if the approximation is not a `LowRank` or has another shape."""
     if not hasattr(approximation, "rows"):
         raise TypeError(
             f"The approximation is a LowRank; got {type(approximation).__name__}. "
@@ -93,5 +93,5 @@ def check_approximation(
 
 
 def _norm(A: np.ndarray) -> float:
-    """Return the Frobenius norm by BLAS, which neither over- nor underflows."""
+    """Return the Frobenius norm, by a BLAS function that does not overflow."""
     return scipy.linalg.norm(A.ravel(), check_finite=False)

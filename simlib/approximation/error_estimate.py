@@ -1,4 +1,4 @@
-r"""Estimates of the error of an approximation, from few further entries.
+r"""Estimates of the error of an approximation, from few more entries.
 
 .. math::
     \hat\varepsilon^2 = \frac{\hat T(e^2)}{\hat T(k^2)}, \qquad
@@ -7,8 +7,9 @@ r"""Estimates of the error of an approximation, from few further entries.
     \frac{\sqrt{V(e^2 - \hat\varepsilon^2 k^2)}}{\hat T(e^2)} \Big)
 
 Equation :eq:`eq:error-estimate` of the book: e is the error and k the similarity of a
-pair p, stratum h has N_h unknown pairs of which the sample s_h of n_h is evaluated, V
-is the variance of the total of a sampled quantity, t a quantile of Student's law.
+pair p. Stratum h has N_h unknown pairs, of which a sample s_h of n_h pairs is
+evaluated. V is the variance of an estimated total, t a quantile of Student's
+distribution.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["ErrorEstimate", "estimate_error"]
 
-FEWEST = 16  # pairs evaluated in all
-FEW = 100  # pairs, of which the largest few decide how wide the interval is
+FEWEST = 16  # pairs in a sample, at least
+FEW = 100  # in a sample of fewer pairs a few large residuals decide the interval
 BINS_PER_OCTAVE, OCTAVES = 8, 2200
 
 
@@ -47,9 +48,9 @@ class ErrorEstimate(NamedTuple):
     off_diagonal, diagonal : float
         The parts off the diagonal and on it: their squares add up to that of `value`.
     heavy_tailed : bool
-        Of the pairs off the diagonal, the thousandth with the largest errors carries
-        over a tenth of their squared error: few pairs decide, and a sample that is not
-        directed at them would miss them.
+        Whether the thousandth of the pairs off the diagonal that has the largest errors
+        carries over a tenth of the squared error off the diagonal. Few pairs then
+        decide the error, and a uniform sample would miss them.
 
     Examples
     --------
@@ -79,23 +80,24 @@ def estimate_error(
 ) -> ErrorEstimate:
     r"""Estimate the relative Frobenius error from few similarities.
 
-    Everything that `sim` was asked for, by the method say, counts as it is. Of the rest
-    a sample is evaluated, drawn now.
+    The entries that `sim` was asked for, by the method for example, count with their
+    known errors. A sample of the other entries is drawn and evaluated.
 
     Parameters
     ----------
     sim : Similarity
-        The matrix, symmetric or not, or of two collections. What only its store, a
-        search or another estimate knows answers at no call, but counts as unknown,
+        The matrix, symmetric or not, or of two collections. Entries known only to its
+        store, to a search or to another estimate cost no call, but count as unknown,
         unless it is ``sim.informed()``.
     approximation : LowRank
-        Of that matrix, by any method.
+        An approximation of that matrix, by any method.
     n_pairs : int, optional
-        How many pairs to evaluate; unordered ones if `sim` is symmetric. The diagonal
-        takes at most half of them. None means the larger of 2000 and m + n. If no more
-        than that are unknown, all are evaluated and the answer is exact.
+        How many pairs to evaluate; unordered pairs if `sim` is symmetric. The diagonal
+        takes at most half of them, and more only if fewer other pairs are unknown. None
+        means the larger of 2000 and m + n. If no more pairs than `n_pairs` are unknown,
+        all are evaluated and the answer is exact.
     confidence : float, default=0.95
-        Of the interval.
+        Confidence of the interval.
     rng : int, Generator or None
 
     Returns
@@ -106,9 +108,9 @@ def estimate_error(
     Raises
     ------
     ValueError, TypeError
-        The shapes differ, n_pairs is below 16 and below what is unknown, or every
-        similarity seen is zero or nothing beside the approximation; or that is not a
-        LowRank.
+        The shapes differ, or `approximation` is not a LowRank; `n_pairs` is below 16
+        and below the number of unknown pairs; every similarity seen is zero, or
+        negligible beside the approximation.
     BudgetExceeded
         The limit does not pay for the sample; nothing was evaluated.
     UserWarning
@@ -116,15 +118,15 @@ def estimate_error(
 
     Notes
     -----
-    Calls: `n_pairs` at most; twice that for ``symmetrized()``, whose pairs cost two.
-    Made again with the same `rng`, by the same steps, an estimate costs nothing. Flops:
-    O(n l^2) for factors of l columns, and O(l) for each of the unknown pairs, or of
-    some 500,000 random ones where there are more.
+    Calls: at most `n_pairs`; twice as many for ``symmetrized()``, whose pairs cost two
+    calls. The same steps with the same `rng` cost nothing a second time. Flops: O(n
+    l^2) for factors of l columns, and O(l) for each unknown pair, or for some 500,000
+    random pairs if more are unknown.
 
-    No sample finds errors that nothing foretells: a few dozen pairs among a hundred
-    thousand may all be missed, and the interval is then too low. Source: ratio
-    estimation in stratified samples, Cochran (1977), chapter 6; Bankier (1988); degrees
-    of freedom after Satterthwaite (1946).
+    A sample misses errors that the approximation does not predict: if a few dozen pairs
+    among a hundred thousand carry the error, all may be missed, and the interval is
+    then too low. Source: ratio estimation in stratified samples, Cochran (1977),
+    chapter 6; Bankier (1988); degrees of freedom after Satterthwaite (1946).
 
     Examples
     --------
@@ -155,12 +157,12 @@ def estimate_error(
 
 
 def default_size(shape: tuple[int, int]) -> int:
-    """Return how many pairs are evaluated unless told."""
+    """Return how many pairs are evaluated by default."""
     return max(2000, sum(shape))
 
 
 class ValidationSample:
-    """A stratified sample, with the parameters of `estimate_error`, evaluated."""
+    """An evaluated stratified sample; the parameters are those of `estimate_error`."""
 
     def __init__(
         self, sim: SimilarityMatrix, approximation: LowRank, n_pairs: int, rng: Seed
@@ -174,7 +176,7 @@ class ValidationSample:
         for i, j, values in sim.known():
             known.append(self._keys(i, j))
             self._largest = max(self._largest, np.abs(values).max(initial=0))
-        # What other threads evaluate later stays unknown here: the sample stands for it
+        # Pairs that other threads evaluate from now on count as unknown.
         self._known = np.sort(np.concatenate(known))
         diagonal = items[~contains(self._known, self._keys(items, items))]
         unknown = self.all_off - (self._known.size - (items.size - diagonal.size))
@@ -198,7 +200,7 @@ class ValidationSample:
         return int(self._strata.numbers.sum())
 
     def _keys(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return numbers of pairs, of which symmetric ones have one order."""
+        """Return one number for each pair, the same for both orders if symmetric."""
         if self.sim.symmetric:
             i, j = np.minimum(i, j), np.maximum(i, j)
         return i * np.int64(self.sim.shape[1]) + j
@@ -208,7 +210,7 @@ class ValidationSample:
         self._evaluate(self._strata.enlarged(n_pairs))
 
     def _evaluate(self, strata: Strata) -> None:
-        """Draw the sample, which contains the one before, and evaluate it."""
+        """Draw the sample, which contains the sample before, and evaluate it."""
         chosen = strata.draw(np.random.default_rng(self._seed))
         i, j = (np.append(part[chosen], self._on) for part in self._pool)
         values = self.sim.pairs(i, j)
@@ -222,10 +224,10 @@ class ValidationSample:
         confidence: float,
         has_read: Callable[..., np.ndarray] = lambda i, j: np.zeros(i.shape, bool),
     ) -> ErrorEstimate:
-        """Estimate the error of an approximation, not only of the one drawn around.
+        """Estimate the error of this or of another approximation.
 
         `has_read` tells which pairs (i, j) the method has read since the sample was
-        drawn: they stand for themselves alone.
+        drawn: such a pair has the weight one.
         """
         fresh, total = ~has_read(self._i, self._j), _Total()
         for i, j, values in self.sim.known():
@@ -260,7 +262,7 @@ class ValidationSample:
     def _squares(
         self, approximation: LowRank, i: np.ndarray, j: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return what pairs add to the squares of the norms of K - K~ and of K."""
+        """Return the terms of pairs in the squared norms of K - K~ and of K."""
         unit, symmetric = -exponent(self._largest), self.sim.symmetric
         values = values.astype(float)
         both = 1 + (symmetric & (i != j))
@@ -282,7 +284,7 @@ class ValidationSample:
     def _deviation(
         self, residual: np.ndarray, weights: np.ndarray, confidence: float
     ) -> float:
-        """Return the half of the interval of the total of the residuals."""
+        """Return half the width of the interval for the total of the residuals."""
         off = self._chosen.size
         in_strata = self._strata.variance(self._chosen, residual[:off])
         on_diagonal = _simple_variance(residual[off:], self._diagonal)
@@ -290,7 +292,7 @@ class ValidationSample:
         if variance <= 0:
             return 0.0
         freedom = max(variance**2 / uncertainty, 1.0) if uncertainty > 0 else np.inf
-        if residual.size < FEW:  # at most the effective number of those that matter
+        if residual.size < FEW:  # at most the effective number of large residuals
             shares = np.abs(weights * residual)
             shares = np.square(shares / shares.max())
             effective = shares.sum() ** 2 / np.square(shares).sum()
@@ -300,7 +302,7 @@ class ValidationSample:
 
 
 class _Total:
-    """Sums over pairs, and how the squared error is spread over them."""
+    """Weighted sums over pairs, and a histogram of their squared errors."""
 
     def __init__(self) -> None:
         self.error, self.norm = np.zeros((2, 2))  # off the diagonal, on it
@@ -313,7 +315,7 @@ class _Total:
         norm: np.ndarray,
         weights: ArrayLike = 1.0,
     ) -> None:
-        """Count pairs with their weights."""
+        """Add pairs with their weights."""
         weights = np.broadcast_to(weights, error.shape)
         for sums, part in ((self.error, error), (self.norm, norm)):
             sums += np.bincount(on_diagonal, weights * part, minlength=2)
@@ -324,7 +326,7 @@ class _Total:
             row += np.bincount(bins, weights[large] * values, row.size)
 
     def share_of_largest(self, n_pairs: float) -> float:
-        """Return the share of the squared error off the diagonal in its largest."""
+        """Return the share of the largest errors in the squared error, off diagonal."""
         pairs, error = np.cumsum(self._spread[:, ::-1], axis=1)
         if error[-1] == 0:
             return 0.0
@@ -332,7 +334,10 @@ class _Total:
 
 
 def _simple_variance(values: np.ndarray, size: int) -> tuple[float, float]:
-    """Return the same for a simple random sample of `size` numbers."""
+    """Return the variance of a total estimated from a sample, and the variance of it.
+
+    The values are a simple random sample of `size` numbers.
+    """
     if values.size == size:
         return 0.0, 0.0
     variance = size**2 / values.size * (1 - values.size / size) * values.var(ddof=1)

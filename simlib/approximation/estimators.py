@@ -2,10 +2,10 @@ r"""The methods as a scikit-learn transformer: items of any kind become feature 
 
 .. math:: Z = K(X, X_{S_1}) \, T, \qquad T T^\top = (U U^\top)^{1/2}
 
-T is made of the joining matrix U that a method found. A symmetric
+T is made of the joining matrix U of a method. A symmetric
 :math:`U = G \operatorname{diag}(e) G^\top` gives
 :math:`T = G \, |\!\operatorname{diag}(e)|^{1/2}`, equation :eq:`eq:embedding` of the
-book; that of CUR, :math:`U = P \Sigma Q^\top`, gives :math:`T = P \Sigma^{1/2}`.
+book; the matrix :math:`U = P \Sigma Q^\top` of CUR gives :math:`T = P \Sigma^{1/2}`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from simlib.similarity.budget import SimilarityError
 from simlib.similarity.items import some_of
 from simlib.similarity.source import Source
 
-BASE_RANK = 1000  # features of a cheap kernel, unless told
+BASE_RANK = 1000  # features of a cheap kernel, by default
 NO_FEATURES = {  # options that make the answer no function of an item, and why
     "variant": 'Features need variant="core": the other variants add to rows of the '
     "fitted matrix, which is no function of an item.",
@@ -49,74 +49,76 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
     kernel : str, callable or Similarity, default="rbf"
         A name for `sklearn.metrics.pairwise.pairwise_kernels`; a symmetric function of
         items in one of the three forms that `batch` tells; "precomputed", for a matrix
-        that exists; or a symmetric `Similarity` over all items, those to be transformed
-        later included. X then are the numbers of items, and all clones, as those of a
-        grid search, share what it knows; but other processes do not, as those of
-        ``GridSearchCV(n_jobs=2)``, each of which pays by itself: give `Similarity`
-        the `n_jobs`.
+        that exists; or a symmetric `Similarity` over all items, including those to be
+        transformed later. X then holds the numbers of items. All clones, such as those
+        of a grid search, share what the `Similarity` knows. Processes do not share it:
+        each process of ``GridSearchCV(n_jobs=2)`` evaluates by itself, so give `n_jobs`
+        to the `Similarity` instead.
     method : str, default="tikhonov"
         The function that makes the approximation: a name in `METHODS`.
     n_landmarks : int, default=100
-        Number of landmarks. Where it exceeds the number of items, a warning says so and
-        every item is a landmark.
+        Number of landmarks. If it exceeds the number of items, every item becomes a
+        landmark, with a warning.
     cheap : str, callable, Similarity, or array or sparse array, optional
         A kernel that costs little and nearly agrees: the features are then those of
-        `anchored`, in place of `tikhonov`. A name or a function of two items where
-        `kernel` is; where `kernel` is a `Similarity`, what `anchored` takes for all its
-        items. Where it does not help the features are those of the kernel alone.
+        `anchored`, in place of `tikhonov`. A name or a function of two items if
+        `kernel` is a name or a function; if `kernel` is a `Similarity`, any `cheap` of
+        `anchored` for all its items. If it does not help, the features are those of the
+        kernel alone.
     batch : None, "pairs" or "block", default=None
         Form of a callable kernel, as in `Similarity`.
     kernel_params : dict, optional
         Keyword arguments of the kernel, named or callable.
     method_params : dict, optional
-        Options of the method, such as ``{"oversampling": 3}``; with `cheap` those of
-        `anchored`, whose ``base_rank`` is then 1000 unless told.
+        Options of the method, such as ``{"oversampling": 3}``; with `cheap` options of
+        `anchored`, whose ``base_rank`` is then 1000 by default.
     random_state : int, RandomState or None
-        An integer draws what the function draws for that ``rng``.
+        An integer gives the draws of the function for that ``rng``.
     n_jobs : int, optional
         Parallel evaluation through joblib, as in `Similarity`.
 
     Attributes
     ----------
     components_ : list or array of l items
-        The landmarks; nothing else of the data is kept. None where precomputed, numbers
-        of items where the kernel is a `Similarity`.
+        The landmarks; no other data are kept. None for a precomputed matrix, numbers of
+        items if the kernel is a `Similarity`.
     component_indices_ : array of int, shape (l,)
-        Their places in the data.
+        The places of the landmarks in the data.
     base_components_ : list or array of r items
-        With `cheap`, its own landmarks; none where it does not help.
+        With `cheap`, the landmarks of the cheap kernel; empty if it does not help.
     calibration_ : callable
-        With `cheap`, the function that turns its values into those of the kernel.
+        With `cheap`, the function from values of the cheap kernel to predicted values
+        of the kernel.
     normalization_ : array of shape (l, d)
         T: ``transform(X)`` is ``kernel(X, components_) @ normalization_``. With `cheap`
-        there are further rows and columns, for
+        it has more rows and columns, for
         ``calibration_(cheap(X, base_components_))``.
     signs_ : array of shape (d,)
         +1 or -1: with ``Z = fit_transform(X)``, ``(Z * signs_) @ Z.T`` is the
-        approximation, but for CUR. A linear model needs no signs.
+        approximation, except for CUR. A linear model needs no signs.
     n_calls_ : int
         Evaluations of the kernel in `fit`, or entries of a precomputed matrix read.
     n_features_in_, feature_names_in_
-        As in all estimators of scikit-learn, where the data is a table.
+        As in all estimators of scikit-learn, if the data are a table.
 
     See Also
     --------
     sklearn.kernel_approximation.Nystroem : for positive semidefinite kernels of arrays;
-        takes no strings, and evaluates pairs of landmarks again to transform them.
+        takes no strings, and evaluates pairs of landmarks again in ``transform``.
 
     Notes
     -----
-    `fit` costs the calls of the method, a new item one for each landmark, and one of
-    `cheap` for each of ``base_components_``. In a pipeline every fold of a
-    cross-validation draws and pays for landmarks of its own: to draw them once, make a
-    `Similarity` the kernel and cross-validate on ``fit_transform(range(sim.n))``.
+    `fit` costs the calls of the method. A new item costs one call for each landmark,
+    and one call of `cheap` for each of ``base_components_``. In a pipeline every fold
+    of a cross-validation draws and pays for its own landmarks: to draw them once, take
+    a `Similarity` as kernel and cross-validate on ``fit_transform(range(sim.n))``.
 
-    A data frame of numbers reaches a callable as rows of arrays. Float32 data gives
-    float32 features of a named kernel or precomputed matrix.
+    A callable receives the rows of a data frame of numbers as arrays. For a named
+    kernel or a precomputed matrix, float32 data give float32 features.
 
-    Of "sicur", "stacur" and "skeleton" the features are those of the paper: their inner
+    The features of "sicur", "stacur" and "skeleton" are those of the paper: their inner
     products are :math:`C (U U^\top)^{1/2} C^\top`, positive semidefinite, and not the
-    approximation :math:`C U R`, which "sicur" gives with ``{"symmetrize": True}``.
+    approximation :math:`C U R`. "sicur" gives that with ``{"symmetrize": True}``.
     Source: Ray et al. (2022), section 4.1.
 
     Examples
@@ -174,9 +176,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         ------
         ValueError, TypeError
             No such kernel, method or option, data that the kernel cannot take, a matrix
-            that is not square or not symmetric, or what the method refuses.
+            that is not square or not symmetric, or an error of the method.
         SimilarityError
-            The callable raised, or returned something that is no number.
+            The callable raised, or returned something that is not a number.
         """
         self._fit(X)
         return self
@@ -194,7 +196,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         Parameters
         ----------
         X : array of shape (m, d), or a sequence of m items
-            Of the kind that was fitted; for "precomputed" the similarities to all
+            Items of the kind that was fitted; for "precomputed" the similarities to all
             fitted items, shape (m, n), of which the columns of the landmarks are read.
 
         Returns
@@ -204,7 +206,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         Raises
         ------
         sklearn.exceptions.NotFittedError, ValueError, TypeError, SimilarityError
-            Before `fit`; other columns than in it, or as there.
+            `fit` was not called; other columns than in `fit`; or an error of `fit`.
         """
         check_is_fitted(self, "normalization_")
         items = self._items(X, reset=False)
@@ -266,7 +268,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
         return answer
 
     def _method(self) -> tuple[Callable[..., LowRank], dict[str, Any]]:
-        """Return the function, and its options but those that depend on the data."""
+        """Return the function, and its options that do not depend on the data."""
         cheap = self._cheap_kernel()
         for kernel in (self.kernel, "" if cheap is None else cheap):
             if not (isinstance(kernel, str | Source) or callable(kernel)):

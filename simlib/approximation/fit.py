@@ -4,10 +4,10 @@ r"""Ridge fits of a core to a block of a matrix, and their cross-validation.
     U = F A F^\top, \qquad F = (B^\top B + \lambda I)^{-1} B^\top, \qquad
     B = K_{S_2,S_1}, \; A = K_{S_2,S_2}
 
-Equation :eq:`eq:tikhonov` of the book, with S1 in S2: what `tikhonov` fits to K and
-`anchored` to what a cheap similarity leaves of it. Where K is not symmetric the right F
-is built from K[S1, S2]^T; of two collections S1 and S2 are rows or columns, as they
-stand. Cores are computed in float64.
+Equation :eq:`eq:tikhonov` of the book, with S1 in S2. `tikhonov` fits a core to K,
+`anchored` to the difference of K and a cheap similarity. If K is not symmetric, the
+right F is built from K[S1, S2]^T; for two collections S1 and S2 name rows on the left
+of the comma and columns on the right. Cores are computed in float64.
 """
 
 from __future__ import annotations
@@ -27,26 +27,30 @@ from simlib.lowrank.tall import svd
 from simlib.similarity.known import others
 from simlib.similarity.views import SimilarityMatrix
 
-COMMON = 200  # binary orders of magnitude whose fourth powers are numbers
+COMMON = 200  # fourth powers of numbers up to 2^COMMON do not overflow
 N_FOLDS, LANDMARK_FOLDS = 5, 10
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
 TOO_LARGE = 2.0  # times the norm that K appears to have
-STACKED = 2**22  # entries of the matrices that are held for several ridges
+STACKED = 2**22  # entries of the matrices that are held for several ridges at a time
 
 
 def smallest_inverted(dtype: np.dtype) -> float:
-    """Return the least share t of the norm to invert: that costs eps / t, none t."""
+    """Return the smallest singular value to invert, as a share of the largest.
+
+    Inverting a share t has an error of eps / t, leaving it out one of t: the root of
+    eps balances them.
+    """
     return float(np.sqrt(np.finfo(dtype).eps))
 
 
 def in_units(ridge: float, exponent: int) -> float:
-    """Return a ridge in units of 2^exponent K, infinity or 0 beyond the numbers."""
+    """Return the ridge for K / 2^exponent; infinity or 0 where it is out of range."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.ldexp(float(ridge), -2 * exponent))
 
 
 class _Factor(NamedTuple):
-    """Singular value decomposition of a tall block, cut where inverses drown."""
+    """Singular value decomposition of a tall block, without its smallest values."""
 
     P: np.ndarray
     sigma: np.ndarray
@@ -64,9 +68,9 @@ class _Factor(NamedTuple):
 
 
 class _Fit:
-    """The fits for any ridges to the block A = K[S2, S2], which begins with S1.
+    """The fits for any ridges to the block A = K[S2, S2].
 
-    Of S1 it has some rows and some columns.
+    Its first ``s1[0]`` rows and its first ``s1[1]`` columns are those of the landmarks.
     """
 
     def __init__(
@@ -78,28 +82,28 @@ class _Fit:
         self.symmetric = symmetric
 
     def core(self, ridges: ArrayLike) -> np.ndarray:
-        """Return U, for many ridges a stack."""
+        """Return U, for several ridges a stack of matrices."""
         U = self.predict(self.left.Q, self.right.Q, ridges)
         return (U + np.swapaxes(U, -1, -2)) / 2 if self.symmetric else U
 
     def predict(
         self, left: np.ndarray, right: np.ndarray, ridges: ArrayLike
     ) -> np.ndarray:
-        """Return C U R^T, given left = C Q and right = R Q for their own Q."""
+        """Return C U R^T, given ``C @ self.left.Q`` and ``R @ self.right.Q``."""
         return left @ self.filtered(ridges) @ right.T
 
     def filtered(self, ridges: ArrayLike) -> np.ndarray:
-        """Return U in the bases Q, for many ridges a stack."""
+        """Return U in the bases Q, for several ridges a stack of matrices."""
         middle = self.left.filter(ridges)[..., :, None] * self.middle
         return middle * self.right.filter(ridges)[..., None, :]
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What was evaluated: A = K[S2, S2], which begins with S1, and whole columns C.
+    """The evaluated entries: A = K[S2, S2], which begins with S1, and whole columns C.
 
-    R is the transpose of the rows S1, or None where K is symmetric. All are divided by
-    2^exponent, which is 1 but where squares may be no numbers.
+    R is the transpose of the rows S1, or None if K is symmetric. All are divided by
+    2^exponent; the exponent is 0 unless squares might overflow or underflow.
     """
 
     A: np.ndarray
@@ -111,7 +115,7 @@ class Problem:
 
     @classmethod
     def of(cls, read: Reading, S1: Sides, sim: SimilarityMatrix) -> Problem:
-        """Return what was read, of landmarks S1 with which the block begins."""
+        """Return the problem of a reading whose block begins with the landmarks S1."""
         R = None if sim.symmetric else read.C if read.R is None else read.R
         one = not isinstance(sim.extent, tuple)
         problem = cls(read.A.astype(float), read.C, R, S1, one)
@@ -166,7 +170,7 @@ class Problem:
         return _Fit(self.A[np.ix_(*kept)], s1, self.R is None, self.C.dtype)
 
     def _grams(self, but: Sides | None = None) -> list[np.ndarray]:
-        """Return C^T C without some rows, and where there is R, R^T R of columns."""
+        """Return C^T C, and R^T R if there is R, without the rows and columns `but`."""
         sides = [self.C] if self.R is None else [self.C, self.R]
         if but is not None:
             pairs = zip(sides, but, strict=False)
@@ -177,8 +181,9 @@ class Problem:
     def ridges(self) -> np.ndarray:
         """Return the ridges to choose from, without those whose answer is too large.
 
-        P K P is never larger than K, whose norm the columns tell roughly. Where all are
-        too large the ridge is infinite.
+        An answer is compared with the norm of K, which is estimated from the columns
+        (a projection P K P is never larger than K). If every answer is too large, the
+        only ridge is infinite.
         """
         fit, grams = self.fit, self._grams()
         sides = fit.left, fit.right
@@ -200,7 +205,7 @@ class Problem:
         return ridges[good] if good.any() else np.array([np.inf])
 
     def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
-        """Return the best ridge, and for each fold its squared error on the rest."""
+        """Return the best ridge, and its squared error on each fold."""
         unseen = np.subtract(self.A.shape, self.s1).min()
         if unseen < (2 if self.has_diagonal else 1):
             return 0.0 if ridge == "cv" else float(ridge), np.zeros(1)
@@ -210,9 +215,10 @@ class Problem:
         return float(ridges[best]), errors[:, best]
 
     def held_out_errors(self, ridges: np.ndarray) -> np.ndarray:
-        """Return the squared error of each fold and ridge on the rest of the block.
+        """Return the squared errors of fits without a fold, for each fold and ridge.
 
-        That is K[S2 - S1, S2 - S1] off the diagonal: entries with an item of the fold.
+        They are errors on the entries of K[S2 - S1, S2 - S1] off the diagonal that have
+        an item in the fold.
         """
         A, (r, c) = self.A, self.s1
         held_out, folds = Sides(*map(np.arange, self.s1, A.shape)), self._folds()
@@ -232,10 +238,10 @@ class Problem:
         return errors
 
     def _folds(self) -> list[Sides]:
-        """Cut the rows and the columns of the block that are no landmarks."""
+        """Return folds of the rows and columns of the block that are no landmarks."""
         rows, columns = map(np.arange, self.s1, self.A.shape)
         if self.has_diagonal and rows.size < 2 * N_FOLDS:
-            pairs = combinations(rows, 2)  # a pair off the diagonal in each
+            pairs = combinations(rows, 2)  # each fold has a pair off the diagonal
             return [Sides.same(np.array(pair)) for pair in pairs]
         number = min(N_FOLDS, max(rows.size, columns.size))
         sides = (np.array_split(side, number) for side in (rows, columns))
@@ -251,9 +257,10 @@ class Problem:
         return np.einsum("kij,kij->k", errors, errors)
 
     def landmark_errors(self, ridges: np.ndarray) -> np.ndarray:
-        """Return the squared error of each fold of landmarks and ridge in its columns.
+        """Return the squared errors of fits without a fold of landmarks.
 
-        The fit does without the fold: with Y = U B^T ``|C_fold - C_kept Y|^2``.
+        For each fold and ridge the error is that of the columns of the fold,
+        ``|C_fold - C_kept Y|^2`` with Y = U B^T.
         """
         A, grams = self.A, self._grams(but=self.S1)
         number = min(LANDMARK_FOLDS, max(self.s1))

@@ -1,7 +1,7 @@
-"""The sublinear methods by name, with what they cost: experiments iterate over them.
+"""The sublinear methods by name, with their costs: experiments iterate over them.
 
-`METHODS` need the similarity alone, `COMPANION_METHODS` take a cheap one besides, as
-the option ``cheap``.
+`METHODS` need only the similarity; `COMPANION_METHODS` also take a cheap similarity,
+as the option ``cheap``.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ def largest(
     method : str
         A name in `METHODS` or `COMPANION_METHODS`.
     n : int or tuple of two
-        Number of items, or of the rows and columns of two collections.
+        Number of items, or numbers of rows and of columns of two collections.
     calls : int
         Budget of similarity calls.
     symmetric : bool, default=True
-        Whether the similarity is; otherwise, and for ``symmetrized()``, a pair counts
-        in both orders.
+        Whether the similarity is symmetric. Pass False for ``symmetrized()`` too: a
+        pair then counts in both orders.
     diagonal_known : bool, default=False
         Whether the diagonal was given, ``Similarity(..., diagonal=1.0)``.
     **options
-        Options of the method; those that change its cost are heeded.
+        Options of the method; only those that change its cost matter.
 
     Returns
     -------
     int
-        Between 1 and n, of either side where there are two. Methods with two
-        independent draws make at most `calls` calls, the others at most that and as
-        close as a whole landmark allows.
+        Between 1 and n; for two collections the number on each side. The method then
+        makes at most `calls` calls. It makes as many as a whole number of landmarks
+        allows, or fewer if it draws rows and columns independently.
 
     Raises
     ------

@@ -2,10 +2,10 @@ r"""The Nyström approximation.
 
 .. math:: \tilde K = C W^{+} C^\top, \qquad C = K_{:,S}, \; W = K_{S,S}
 
-Equation :eq:`eq:nystrom` of the book. For an asymmetric similarity the right factor is
-the rows, :math:`\tilde K = C W^{+} K_{S,:}`. The eigenvalues that the pseudo-inverse
-counts as zero decide over the error of an indefinite matrix; a block of items beside
-the landmarks tells which they should be.
+Equation :eq:`eq:nystrom` of the book. For an asymmetric similarity the right factor
+holds rows, :math:`\tilde K = C W^{+} K_{S,:}`. The error for an indefinite matrix
+depends on which eigenvalues the pseudo-inverse counts as zero; the cut-off can be
+chosen on a block of further items.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from simlib.similarity.source import Source
 from simlib.similarity.views import check_similarity
 
 CUTOFFS = np.logspace(-5, 0, 21)[:-1]  # times the largest eigenvalue of W
-OVERSAMPLING = 2  # items in the block that chooses, for each landmark
+OVERSAMPLING = 2  # items in the block that chooses the cut-off, for each landmark
 
 
 def nystrom(
@@ -40,9 +40,9 @@ def nystrom(
 ) -> LowRank:
     """Approximate a similarity matrix from some of its columns.
 
-    The method of choice where the matrix is positive semidefinite. On an indefinite one
-    W may have eigenvalues close to zero that the pseudo-inverse blows up, and then the
-    error is unbounded: cut them with ``rcond="cv"``, or see `tikhonov`.
+    The method of choice for a positive semidefinite matrix. For an indefinite matrix W
+    may have eigenvalues close to zero, whose inverses make the error arbitrarily large:
+    cut them off with ``rcond="cv"``, or see `tikhonov`.
 
     Parameters
     ----------
@@ -51,11 +51,12 @@ def nystrom(
     n_landmarks : int
         Number s of landmarks, 1 to n.
     rcond : "cv" or float, optional
-        Eigenvalues of W below `rcond` times the largest in magnitude count as zero.
-        None means the square root of the machine epsilon. "cv" chooses among None and
-        20 values from 1e-5 to 0.56 by the similarities of min(s, n - s) further items
-        among each other, which are the entries that `tikhonov` reads. Values that make
-        the answer more than twice as large as K appears from the columns are left out.
+        Eigenvalues of W (singular values if asymmetric) below `rcond` times the largest
+        in magnitude count as zero. None means the square root of the machine epsilon.
+        "cv" chooses among None and 20 values from 1e-5 to 0.56, by the similarities of
+        min(s, n - s) further items among each other; these are the entries that
+        `tikhonov` reads. Values that make the norm of the answer more than twice the
+        norm of K, as estimated from the columns, are left out.
     landmarks : array of int, optional
         Indices to use in place of a uniform draw.
     rng : int, Generator or None
@@ -63,12 +64,14 @@ def nystrom(
     Returns
     -------
     LowRank
-        Of rank at most s, symmetric if `sim` is; its ``left`` shares the columns.
+        Of rank at most s, symmetric if `sim` is; ``left`` shares the memory of the
+        columns.
 
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        More landmarks than items, or an invalid cut-off; as for any request to `sim`.
+        More landmarks than items, an invalid cut-off, or any error of a request to
+        `sim`.
 
     See Also
     --------
@@ -78,12 +81,12 @@ def nystrom(
     Notes
     -----
     Calls: ``n s - s (s - 1) / 2``; asymmetric ``2 n s - s^2``. With ``rcond="cv"`` and
-    t = min(s, n - s) besides ``t (t + 1) / 2``; asymmetric ``t^2``. Flops: O(s^3)
-    beyond them, some 20 times and O(n s^2) for the choice.
+    t = min(s, n - s), ``t (t + 1) / 2`` more; asymmetric ``t^2`` more. Flops: O(s^3);
+    the choice of `rcond` takes some 20 times as many, and O(n s^2).
 
     Source: Williams and Seeger (2001); Ray et al. (2022), section 2.1, which writes an
-    inverse where a pseudo-inverse is needed as soon as an item is repeated. The choice
-    of the cut-off is ours.
+    inverse; a repeated item needs the pseudo-inverse. The choice of the cut-off is
+    ours.
 
     Examples
     --------
@@ -149,10 +152,10 @@ def _cross_validated(problem: Problem) -> float:
 
 
 def pinv(W: np.ndarray, *, symmetric: bool, rcond: float | None = None) -> np.ndarray:
-    """Return the pseudo-inverse in float64; `rcond` None goes by the type of W."""
+    """Return the pseudo-inverse in float64; by default `rcond` depends on W.dtype."""
     if rcond is None:
         rcond = smallest_inverted(W.dtype)
-    W, exponent = _scale.unit(W.astype(float))  # or sums of entries may be no numbers
+    W, exponent = _scale.unit(W.astype(float))  # or sums of entries may overflow
     if symmetric:  # as scipy.linalg.pinvh, by a faster eigensolver
         values, vectors = scipy.linalg.eigh(W, driver="evd")
         size = np.abs(values)

@@ -1,4 +1,4 @@
-"""The common base of the estimators on items of any kind: kernels, numbers of items."""
+"""The base class of the estimators on items of any kind, and views of some items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FLOATS = [np.float64, np.float32]
 
 
 class OfItems(BaseEstimator):
-    """An estimator on items of any kind: what `kernel`, `cheap` and `batch` may be."""
+    """An estimator on items of any kind, which checks `kernel`, `cheap` and `batch`."""
 
     kernel: Kernel
     cheap: Kernel | MatrixLike | None
@@ -43,7 +43,7 @@ class OfItems(BaseEstimator):
         """Check X as far as its kind allows."""
         if self.batch is not None:
             one_of(self.batch, ("pairs", "block"), "batch")
-        if reset:  # a kind of items without columns leaves none of an earlier fit
+        if reset:  # drop the columns of an earlier fit
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
         if isinstance(X, str | bytes):
@@ -65,7 +65,7 @@ class OfItems(BaseEstimator):
         return X.to_numpy() if hasattr(X, "to_numpy") else X
 
     def _cheap_kernel(self) -> Any:
-        """Return `cheap`, for numbers of items as a Source whatever it is."""
+        """Return `cheap`, as a Source if X holds numbers of items."""
         numbers, cheap = isinstance(self.kernel, Source), self.cheap
         known = isinstance(cheap, str | Source)
         if known and isinstance(cheap, Source) != numbers:
@@ -126,8 +126,8 @@ class OfItems(BaseEstimator):
 def _named(X: Any, Y: Any, *, metric: str, **params: Any) -> Any:
     """Return a block of a kernel of scikit-learn.
 
-    Its "rbf" makes distances of inner products, which costs digits far from 0: rows
-    are moved there first.
+    Its "rbf" computes distances from inner products, which lose digits for rows far
+    from 0: the rows are centred first.
     """
     if metric == "rbf" and not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Y)):
         centre = Y.mean(axis=0)
@@ -136,11 +136,11 @@ def _named(X: Any, Y: Any, *, metric: str, **params: Any) -> Any:
 
 
 class Subset(View):
-    """The similarities of some items, by their places among these."""
+    """The similarities of some items, numbered by their places in `subset`."""
 
     def __init__(self, base: SimilarityMatrix, items: np.ndarray):
         super().__init__(base)
-        base.peek(items, items)  # raises for numbers that are none of an item
+        base.peek(items, items)  # raises for numbers that are out of range
         self.subset = items
 
     def on(self, base: Source) -> View:
@@ -185,7 +185,7 @@ class Subset(View):
     def _inside(
         self, blocks: Iterable[Block], pairs: Pairs | None
     ) -> tuple[list[Block], Pairs | None]:
-        """Return requests by the items of the base."""
+        """Return the requests in the numbers of the base."""
 
         def inside(side: ArrayLike | None) -> np.ndarray:
             return self.subset if side is None else self._of(side)

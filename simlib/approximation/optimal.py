@@ -24,8 +24,8 @@ WHOLE = "its factors are singular vectors of all of K; tikhonov takes new items 
 def optimal(sim: Source, rank: int) -> LowRank:
     """Return the best approximation of rank `rank` in the Frobenius norm.
 
-    Calls: ``n (n + 1) / 2``; asymmetric ``m n``. Flops: O(m n min(m, n)), of
-    ``scipy.linalg.eigh`` where K is symmetric, else ``scipy.linalg.svd``.
+    Calls: ``n (n + 1) / 2``; asymmetric ``m n``. Flops: O(m n min(m, n)), by
+    `numpy.linalg.eigh` if K is symmetric, else `numpy.linalg.svd`.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def optimal(sim: Source, rank: int) -> LowRank:
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        The rank is out of range; as for any request to `sim`.
+        The rank is out of range; any error of a request to `sim`.
 
     Examples
     --------

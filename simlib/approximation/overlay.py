@@ -1,4 +1,4 @@
-r"""A sparse correction of an approximation by what was evaluated.
+r"""A sparse correction of an approximation by the evaluated entries.
 
 .. math::
     \tilde K + E, \qquad
@@ -29,21 +29,21 @@ def overlay(
     approximation: LowRank,
     sample: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
 ) -> scipy.sparse.csr_array:
-    """Return the residual that corrects an approximation where it looked.
+    """Return the residual that corrects an approximation at the evaluated entries.
 
-    Never harmful: the squared error loses the terms of the evaluated entries and keeps
-    the others. `tikhonov` does it by itself, with ``overlay=True``. Flops: O(n l^2).
+    The squared error loses the terms of these entries and keeps the others, so it never
+    grows. ``tikhonov(..., overlay=True)`` does the same. Flops: O(n l^2).
 
     Parameters
     ----------
     sim : Similarity
-        The matrix; the columns and rows of the landmarks and the block of `sample` are
-        asked for, which costs nothing where a method has read them.
+        The matrix. The columns and rows of the landmarks and the block of `sample` are
+        read, at no cost if a method has read them before.
     approximation : LowRank
-        Without a residual, with its landmarks.
+        An approximation that has landmarks and no residual.
     sample : array of int, optional
-        Items whose principal block was read besides: S2 of `sms_nystrom` and
-        `tikhonov`. Of two collections a pair, rows and columns.
+        Items whose principal block was read too: S2 of `sms_nystrom` and `tikhonov`.
+        For two collections a pair, rows and columns.
 
     Returns
     -------
@@ -54,8 +54,8 @@ def overlay(
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        The shapes differ, or the approximation has a residual or does not tell its
-        landmarks; as for any request to `sim`.
+        The shapes differ, the approximation has a residual or has no landmarks; any
+        error of a request to `sim`.
 
     Examples
     --------

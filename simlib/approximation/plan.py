@@ -1,4 +1,4 @@
-"""Plans: what a method reads of a similarity matrix, its price, and the reading."""
+"""Plans: the entries that a method reads, their price, and the reading of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from simlib.similarity.requests import Block, Pairs
 from simlib.similarity.views import SimilarityMatrix
 
 Number: TypeAlias = int | tuple[int, int] | None
-"""Landmarks of one collection, or of both; or those of the rows and of the columns."""
+"""A number of landmarks, also for each of two collections; or a number for each."""
 
 
 class Sides(NamedTuple):
-    """Items among the rows and among the columns: the same ones of one collection."""
+    """Some rows and some columns; for one collection they are the same items."""
 
     rows: np.ndarray
     columns: np.ndarray
@@ -40,7 +40,7 @@ NONE = Sides.same(np.zeros(0, dtype=np.intp))
 
 
 class Reading(NamedTuple):
-    """What was read: of a plan all that it holds."""
+    """The entries of a plan, after they were read."""
 
     C: np.ndarray  # columns, (m, s1)
     R: np.ndarray | None  # transposed rows, (n, s2)
@@ -50,21 +50,21 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a method reads of a matrix: it is told, priced and read here alone.
+    """The entries that a method reads, with their price.
 
     Parameters
     ----------
     landmarks : Sides
-        S1: the items whose columns are read whole, and those for rows.
+        S1: items whose columns are read whole, and items that stand for rows.
     rows : array of int, optional
-        S2 of the CUR family: items whose rows are read whole. None means none where the
-        matrix is symmetric, and the rows of the landmarks where it is not.
+        S2 of the CUR family: items whose rows are read whole. None means no rows for a
+        symmetric matrix, and the rows of the landmarks for any other.
     block : Sides
         S2 of the other methods: items whose similarities among each other are read.
     diagonal : bool
         Whether the diagonal is read.
     oversampling : float
-        Items in S2 for each landmark; of a smaller plan too.
+        Items in S2 for each landmark, also for a smaller plan made by `first`.
     """
 
     extent: Extent
@@ -82,9 +82,9 @@ class Plan:
     def cost(
         self, *, symmetric: bool = True, diagonal_known: bool = False, orders: int = 1
     ) -> int:
-        """Return the distinct pairs in it, unordered if symmetric.
+        """Return the number of distinct pairs in the plan, unordered if symmetric.
 
-        Those off the diagonal times the `orders` in which one is asked.
+        A pair off the diagonal counts once for each of the `orders` it is asked in.
         """
         symmetric = symmetric and not isinstance(self.extent, tuple)
         requests = self._requests(symmetric)
@@ -93,18 +93,18 @@ class Plan:
         return orders * len(off) + (0 if diagonal_known else on)
 
     def calls(self, sim: SimilarityMatrix) -> int:
-        """Return the calls for the distinct pairs in it, known before or not."""
+        """Return the calls for the distinct pairs in the plan, known before or not."""
         diagonal_known, orders = sim.diagonal_known, sim.orders
         return self.cost(
             symmetric=sim.symmetric, diagonal_known=diagonal_known, orders=orders
         )
 
     def price(self, sim: SimilarityMatrix) -> int:
-        """Return the evaluations that `read` would make, less what is known."""
+        """Return the evaluations that `read` would make; known entries cost none."""
         return sim.cost(*self._requests(sim.symmetric), pairs=self._pairs())
 
     def check(self, sim: SimilarityMatrix, besides: int = 0) -> int:
-        """Return the price; where it passes the limit, raise with what would fit."""
+        """Return the price; if it passes the limit, raise, and say what would fit."""
         needed = self.price(sim) + besides
         if needed <= sim.remaining:
             return needed
@@ -127,7 +127,7 @@ class Plan:
         )
 
     def first(self, n_landmarks: int) -> Plan:
-        """Return the plan of the first landmarks alone, so many of the columns."""
+        """Return the plan of the first landmarks only, `n_landmarks` on the columns."""
         rows, columns = self.landmarks
         s1 = ceil(n_landmarks * rows.size / max(columns.size, 1)), n_landmarks
         s2 = [
@@ -142,11 +142,11 @@ class Plan:
         )
 
     def read(self, sim: SimilarityMatrix) -> Reading:
-        """Read all of it; the budget is checked before the first evaluation."""
+        """Read all entries; the budget is checked before the first evaluation."""
         try:
             answers = sim.read(*self._requests(sim.symmetric), pairs=self._pairs())
         except BudgetExceeded:
-            self.check(sim)  # says how many landmarks would fit
+            self.check(sim)  # raises an error that says how many landmarks would fit
             raise
         diagonal = answers.pop() if self.diagonal else None
         *R, C, A = answers
@@ -162,7 +162,7 @@ class Plan:
         kind: Callable[..., LowRank] = LowRank,
         **options: Any,
     ) -> LowRank:
-        """Return C core R^T as what a method made of what was read."""
+        """Return C core R^T as the answer of a method."""
         return kind(
             C,
             core.astype(sim.dtype),
@@ -182,7 +182,7 @@ class Plan:
         return self.landmarks.rows if self.rows is None and not symmetric else self.rows
 
     def _requests(self, symmetric: bool) -> list[Block]:
-        """Return what is asked for, in the order in which it is."""
+        """Return the blocks that are read, in the order in which they are read."""
         rows = self._rows(symmetric)
         lines: list[Block] = [] if rows is None else [(rows, None)]
         return [*lines, (None, self.columns), self.block]
@@ -199,8 +199,8 @@ def drawn(
 ) -> tuple[Sides, Sides]:
     """Return S1 and S2 by `simlib.landmarks.draw`.
 
-    Of two collections numbers and given landmarks are pairs, for rows and columns; one
-    number is for both.
+    For two collections `n_landmarks` and `landmarks` are pairs, for rows and columns;
+    one number is for both.
     """
     choose = partial(draw, oversampling=oversampling, rng=np.random.default_rng(rng))
     if not isinstance(extent, tuple):
@@ -215,10 +215,10 @@ def drawn(
 def nominal(
     extent: Extent, n_landmarks: Number, oversampling: float = 1, *, nested: bool = True
 ) -> tuple[Sides, Sides]:
-    """Return S1 and S2 as `drawn` does, but the same ones always.
+    """Return S1 and S2 of the sizes that `drawn` gives, without a draw.
 
-    Those drawn independently have as few items in common as can be: the dearest draw,
-    unless the matrix is not symmetric and its diagonal known.
+    If not nested, S1 and S2 have as few items in common as possible. That is the most
+    expensive draw, except for an asymmetric matrix with a known diagonal.
     """
     numbers = _numbers(n_landmarks)
     S1 = Sides(*map(np.arange, numbers))
@@ -239,9 +239,9 @@ def _numbers(n_landmarks: Any) -> tuple[Any, Any]:
 class Method:
     """A method, ``function(sim, n_landmarks, *, rng, **options)``, and what it reads.
 
-    ``plan(extent, n_landmarks, *, draw=nominal, **options)``, with n of one collection
-    or (m, n) of two, is the largest that the method may need; it ignores options that
-    do not matter.
+    ``plan(extent, n_landmarks, *, draw=nominal, **options)`` returns the largest plan
+    that the method may need; it ignores options that do not matter. `extent` is n for
+    one collection, (m, n) for two.
     """
 
     function: Callable[..., LowRank]
@@ -257,10 +257,10 @@ class Method:
         diagonal_known: bool = False,
         **options: Any,
     ) -> int:
-        """Return the distinct pairs that it reads for this many landmarks, at most."""
+        """Return how many distinct pairs the method reads at most."""
         plan = partial(self.plan, extent, n_landmarks, **options)
         plans = [plan()]
-        if diagonal_known and not symmetric:  # the more in common the fewer known ones
+        if diagonal_known and not symmetric:  # nested draws may read more unknown pairs
             plans.append(plan(draw=lambda *sizes, **_: nominal(*sizes)))
         known = {"symmetric": symmetric, "diagonal_known": diagonal_known}
         return max(plan.cost(**known) for plan in plans)

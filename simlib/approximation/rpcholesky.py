@@ -5,8 +5,8 @@ r"""Randomly pivoted Cholesky.
     \Pr(s_{k+1} = j) \propto (K - \tilde K_k)_{jj}
 
 Equation :eq:`eq:rpcholesky` of the book, with C = K[:, S], W = K[S, S] and
-:math:`\tilde K_k` from the first k landmarks: each is drawn where the diagonal is
-explained worst so far.
+:math:`\tilde K_k` from the first k landmarks: a landmark is drawn with a probability
+proportional to the diagonal of what is not yet explained.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def rpcholesky(
     r"""Approximate a positive semidefinite matrix by randomly pivoted Cholesky.
 
     The method of choice for kernels with outliers or small clusters, which a uniform
-    draw misses, and for smooth kernels, on which it keeps digits that `nystrom` loses.
+    draw misses, and for smooth kernels, where it keeps digits that `nystrom` loses.
 
     Parameters
     ----------
@@ -48,16 +48,16 @@ def rpcholesky(
     n_landmarks : int
         Number s of landmarks, 1 to n.
     block_size : int, default=64
-        How many landmarks are proposed, and their columns evaluated, at a time. Neither
-        the law of the landmarks nor the calls depend on it.
+        How many landmarks are proposed, and their columns evaluated, at a time. The
+        distribution of the landmarks and the number of calls do not depend on it.
     tol : float, default=1e-11
         Stop drawing, with fewer landmarks, once the trace of the residual is at most
         `tol` times the trace of K. Residuals that are negative by at most `tol` times
-        the largest diagonal entry pass for rounding: raise it where the similarities
-        are known to fewer digits.
+        the largest diagonal entry count as rounding errors: raise `tol` if the
+        similarities have fewer digits.
     landmarks : array of int, optional
-        Indices to use in place of the draw. Those that the ones before them explain to
-        rounding error, such as repeated items, are left out.
+        Indices to use in place of the draw. A landmark that earlier landmarks explain
+        to rounding error, such as a repeated item, is left out.
     rng : int, Generator or None
 
     Returns
@@ -71,8 +71,8 @@ def rpcholesky(
     ValueError
         `sim` is not symmetric (use ``sim.symmetrized()``), or an option out of range.
     numpy.linalg.LinAlgError
-        A residual diagonal entry is negative beyond rounding, so K is indefinite. What
-        was evaluated is kept by `sim`, and `tikhonov` goes on from there.
+        A residual diagonal entry is negative beyond rounding, so K is indefinite. `sim`
+        keeps the evaluated entries, and `tikhonov` can use them.
     BudgetExceeded, SimilarityError
         As for any request to `sim`.
 
@@ -81,7 +81,7 @@ def rpcholesky(
     Calls: ``n r - r (r - 1) / 2`` for the r columns of the answer plus ``n - r`` for
     the rest of the diagonal. Flops: O(n r^2). A residual below 100 rounding units of
     the largest diagonal entry counts as zero. ``scipy.linalg.lapack.dpstrf`` takes the
-    largest residual, and reads the whole matrix.
+    item of largest residual in each step, and reads the whole matrix.
 
     Source: Chen, Epperly, Tropp and Webber (2025), Algorithm 1, with the rejection of
     Epperly, Tropp and Webber (2024).
@@ -123,7 +123,7 @@ def rpcholesky(
 def rpcholesky_plan(
     n: int, n_landmarks: int | None, *, draw: Any = nominal, **_: object
 ) -> Plan:
-    """Return what `rpcholesky` reads; it is less where it stops early."""
+    """Return what `rpcholesky` reads at most; it reads less if it stops early."""
     S, _ = draw(n, n_landmarks)
     return Plan(n, S, diagonal=True)
 
@@ -134,7 +134,7 @@ class _Factored(LowRank):
     def extend(self, columns: ArrayLike) -> np.ndarray:
         columns = np.atleast_2d(numbers(columns, "columns"))
         L = self.left[self.landmarks]
-        sides = 1 if self.symmetric else 2  # another core: to the landmarks, and from
+        sides = 1 if self.symmetric else 2  # 2: an asymmetric core of `with_core`
         if columns.shape[1] == sides * self.rank:
             parts = np.split(columns, sides, axis=1)
             columns = np.hstack([_divide(part, L) for part in parts])
@@ -204,12 +204,12 @@ class _PartialCholesky:
 
     @property
     def _unit(self) -> float:
-        """A hundred rounding units of the largest diagonal entry."""
+        """The rounding error of the largest diagonal entry, a hundred units of it."""
         return float(100 * self.entries.eps * self.largest)
 
     @property
     def _rounding(self) -> float:
-        """What a residual has to exceed."""
+        """The bound that the residual of a landmark has to exceed."""
         return max(self._unit, 10 * self._noise)
 
     @property
@@ -232,7 +232,7 @@ class _PartialCholesky:
         L = np.zeros((rows.shape[1], rows.shape[1]))
         L[:known, :known] = self.F[self.landmarks, :known]
         L[known:] = rows[taken]
-        # Large where landmarks nearly depend on each other: rounding errors times that.
+        # Rounding errors grow by this factor: large if landmarks are nearly dependent.
         inner = scipy.linalg.solve_triangular(L, rows[worst], trans="T", lower=True)
         explained = self._unit * (1 + np.square(inner).sum())
         if residual[worst] < -explained:
@@ -242,7 +242,7 @@ class _PartialCholesky:
         self._noise = max(self._noise, -float(residual[worst]))
 
     def check_column(self, j: int) -> None:
-        """Raise where K[i, j]^2 > K[i, i] K[j, j], for an item j of no residual."""
+        """Raise where K[i, j]^2 > K[i, i] K[j, j], with K[j, j] about 0."""
         column = self.entries.columns(self.landmarks, [j])[:, 0].astype(float)
         worst = np.argmax(np.abs(column))
         bound = np.sqrt(self.largest) * np.sqrt(self._allowed)
@@ -254,16 +254,16 @@ class _PartialCholesky:
 
 
 class _Entries:
-    """Entries of K, of which none is evaluated before it is clear that all can be."""
+    """Entries of K, after a check that the budget pays for the whole answer."""
 
     def __init__(self, sim: SimilarityMatrix, most: int):
         self.sim, self.most = sim, most
         self._affordable = sim.remaining == np.inf
-        self._single, self._fine = True, False  # as far as the values tell
+        self._single, self._fine = True, False  # all fit float32; some use all its bits
 
     @property
     def eps(self) -> float:
-        """The rounding unit of the values: of float32, if that holds all of them."""
+        """The rounding unit of the values: that of float32 if all values fit in it."""
         single = self._single and self._fine
         return float(np.finfo(np.float32 if single else self.sim.dtype).eps)
 
@@ -273,7 +273,7 @@ class _Entries:
         return self.sim.diagonal().astype(float)
 
     def columns(self, landmarks: np.ndarray, new: ArrayLike) -> np.ndarray:
-        """Return new columns beside those of the landmarks."""
+        """Return the columns `new`, where those of the landmarks are already read."""
         self._afford(np.append(landmarks, new))
         return self._seen(self.sim.columns(new))
 
@@ -291,7 +291,7 @@ class _Entries:
         return values
 
     def _afford(self, landmarks: ArrayLike) -> None:
-        """Check the budget for these landmarks, and as many as may follow."""
+        """Check the budget for these landmarks and for all that may follow."""
         if self._affordable:
             return
         sim, n = self.sim, self.sim.n
@@ -313,7 +313,7 @@ class _Entries:
 
 
 def _divide(columns: np.ndarray, L: np.ndarray) -> np.ndarray:
-    """Return columns L^-T; nothing above the diagonal of L is looked at."""
+    """Return columns L^-T; entries above the diagonal of L are not used."""
     return scipy.linalg.solve_triangular(L, columns.T, lower=True, check_finite=False).T
 
 

@@ -1,7 +1,7 @@
 r"""Stratified samples of the unknown pairs.
 
-A pair belongs to a stratum by two numbers that cost nothing, the predicted similarity
-and the likeness of the two items to all landmarks.
+Two numbers that need no call assign a pair to a stratum: its predicted similarity, and
+how alike the rows of the two items in the factors are.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from simlib.lowrank import LowRank
 from simlib.lowrank.tall import dense, triangle
 from simlib.similarity.views import SimilarityMatrix
 
-POOL = 2**19  # pairs that are sorted into strata where there are more
+POOL = 2**19  # pairs that are sorted into strata, a random sample if more are unknown
 STEP = 4.0  # ratio of the sizes of neighbouring strata in a tail
-LEAST = 4  # pairs evaluated of a stratum
+LEAST = 4  # pairs that are evaluated in a stratum, at least
 WINDOW = np.ones((3, 5))  # strata that share their variance: likeness x prediction
 
 
 class Strata(NamedTuple):
-    """The pairs of a pool in a grid of cells, likeness by prediction."""
+    """The pairs of a pool in a grid of cells: likeness by predicted similarity."""
 
-    cell: np.ndarray  # of each pair of the pool
-    shape: tuple[int, int]
-    sizes: np.ndarray  # pairs in each cell
-    numbers: np.ndarray  # of them to be evaluated
-    unknown: int  # pairs for which the pool stands
+    cell: np.ndarray  # the cell of each pair of the pool
+    shape: tuple[int, int]  # of the grid
+    sizes: np.ndarray  # number of pairs in each cell
+    numbers: np.ndarray  # number of pairs to evaluate in each cell
+    unknown: int  # number of unknown pairs, of which the pool may be a sample
 
     @classmethod
     def of(
@@ -45,13 +45,13 @@ class Strata(NamedTuple):
         lower = tail[: depth // 2][::-1]
         a, rows = _levels(likeness, 1 - tail)
         b, columns = _levels(prediction, np.concatenate([lower, 1 - tail[:-1]]))
-        cell = (a * columns + b).astype(np.int16)  # some hundreds, sorted by their bits
+        cell = (a * columns + b).astype(np.int16)  # some hundreds; int16 sorts fast
         sizes = np.bincount(cell, minlength=rows * columns)
         numbers = _allocation(sizes, n_pairs)
         return cls(cell, (rows, columns), sizes, numbers, unknown)
 
     def enlarged(self, n_pairs: int) -> Strata:
-        """Return the same with `n_pairs` to be evaluated, or more."""
+        """Return the same strata with at least `n_pairs` pairs to evaluate."""
         numbers = np.maximum(_allocation(self.sizes, n_pairs), self.numbers)
         return self._replace(numbers=numbers)
 
@@ -66,12 +66,12 @@ class Strata(NamedTuple):
 
     @property
     def weights(self) -> np.ndarray:
-        """How many pairs one that is evaluated stands for, by cell."""
+        """The number of unknown pairs for each evaluated pair, by cell."""
         scale = self.unknown / max(self.cell.size, 1)
         return scale * self.sizes / np.maximum(self.numbers, 1)
 
     def variance(self, chosen: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-        """Return the variance of the estimated total, and the variance of that."""
+        """Return the variance of the estimated total, and the variance of it."""
         cell, number = self.cell[chosen], np.maximum(self.numbers, 1)
         mean, square = (
             np.bincount(cell, v, self.sizes.size) / number for v in (values, values**2)
@@ -98,7 +98,7 @@ class Strata(NamedTuple):
 
 
 def contains(keys: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Tell which of the asked are among the sorted keys."""
+    """Tell which of the keys `asked` are among the sorted `keys`."""
     if keys.size == 0:
         return np.zeros(asked.shape, dtype=bool)
     return keys[np.minimum(np.searchsorted(keys, asked), keys.size - 1)] == asked
@@ -111,9 +111,9 @@ def pool(
     n_pairs: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the unknown pairs off the diagonal, or random ones to choose from.
+    """Return the unknown pairs off the diagonal, or a random sample of them.
 
-    `known` are the sorted numbers i n + j of the others, i <= j if symmetric.
+    `known` are the sorted numbers i n + j of the known pairs, i <= j if symmetric.
     """
     size, (m, n) = max(POOL, 8 * n_pairs), sim.shape
     if unknown <= 4 * size:
@@ -154,7 +154,7 @@ def features(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the likeness and the predicted similarity of pairs.
 
-    Of two collections in place of the likeness how large row and column are.
+    For two collections the likeness is the product of the norms of row and column.
     """
     if two:
         rows, columns = _lengths(approximation)
@@ -168,7 +168,7 @@ def features(
 
 
 def _lengths(approximation: LowRank) -> list[np.ndarray]:
-    """Return the norms of the rows and of the columns of the factor part, over one."""
+    """Return the norms of rows and columns of the factor part, scaled to at most 1."""
     lengths = []
     for K in (approximation, approximation.T):
         left, right = dense(K.left).astype(float), dense(K.right).astype(float)
@@ -193,7 +193,7 @@ def _profiles(approximation: LowRank) -> np.ndarray:
 
 
 def _levels(values: np.ndarray, quantiles: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the level of each value, cut at quantiles, and how many there are."""
+    """Return the level of each value between quantiles, and the number of levels."""
     if quantiles.size == 0:
         return np.zeros(values.size, dtype=int), 1
     edges = np.quantile(values, quantiles)
@@ -201,7 +201,7 @@ def _levels(values: np.ndarray, quantiles: np.ndarray) -> tuple[np.ndarray, int]
 
 
 def _allocation(sizes: np.ndarray, total: int) -> np.ndarray:
-    """Return numbers proportional to the roots of the sizes, as far as these allow."""
+    """Return sample sizes, in proportion to the roots of the sizes where possible."""
     if total >= sizes.sum():
         return sizes
     least = np.minimum(sizes, min(LEAST, total // int(np.count_nonzero(sizes))))

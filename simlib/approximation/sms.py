@@ -44,7 +44,8 @@ def sms_nystrom(
     r"""Approximate an indefinite matrix by Nyström with a shifted core.
 
     The result is positive semidefinite, so its error is never below the negative mass
-    of the matrix (see `estimate_spectrum`); `tikhonov` errs less from the same reads.
+    of the matrix (see `estimate_spectrum`); `tikhonov` has a smaller error from the
+    same entries.
 
     Parameters
     ----------
@@ -53,14 +54,14 @@ def sms_nystrom(
     n_landmarks : int
         Number s1 of landmarks, 1 to n.
     oversampling : float, default=2
-        z: the shift is read off a principal block of min(z s1, n) items that contains
-        the landmarks.
+        z: the shift is computed from a principal block of min(z s1, n) items that
+        contains the landmarks.
     alpha : float, default=1.5
-        Safety factor on the sampled eigenvalue; below 1 the core may be indefinite. It
-        does not apply to the other shifts.
+        Safety factor on the eigenvalue for "submatrix"; below 1 the core may be
+        indefinite. The other shifts do not use it.
     shift : "submatrix", "exact" or float, default="submatrix"
-        "exact" uses the smallest eigenvalue of the whole matrix, which reads all of it.
-        A number is used as it is, and no block is read; where it is too small to make
+        "exact" uses the smallest eigenvalue of the whole matrix, and reads all of it.
+        A number is used as it is, and no block is read; if it is too small to make
         W + e I positive semidefinite, the result is indefinite.
     variant : "core", "landmarks" or "printed", default="core"
         Where the shift goes. "core": W alone, as in the code published with the paper.
@@ -81,14 +82,14 @@ def sms_nystrom(
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        `sim` is not symmetric (use ``sim.symmetrized()``), or an option out of range;
-        as for any request to `sim`.
+        `sim` is not symmetric (use ``sim.symmetrized()``), or an option is out of
+        range; any error of a request to `sim`.
 
     Notes
     -----
     Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
     ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block. Flops: O(s2^3). Source:
-    Ray et al. (2022), Algorithm 1, with a maximum with zero that it lacks.
+    Ray et al. (2022), Algorithm 1, which lacks the maximum with zero.
 
     Examples
     --------
@@ -114,7 +115,7 @@ def sms_nystrom(
     core = pinv(shifted, symmetric=True, rcond=smallest_inverted(sim.dtype))
     if rescale and W.any():
         order: Literal[2, "fro"] = 2 if rescale == "spectral" else "fro"
-        scale = -_scale.exponent(W)  # squares of any are numbers
+        scale = -_scale.exponent(W)  # or squares may overflow
         norm, larger = (np.linalg.norm(np.ldexp(A, scale), order) for A in (W, shifted))
         core = core * (larger / norm)
     if variant != "core":

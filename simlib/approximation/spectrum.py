@@ -1,4 +1,4 @@
-r"""A look at the spectrum from a random principal block.
+r"""An estimate of the spectrum from a random principal block.
 
 .. math:: \hat\lambda_k = \tfrac{n}{s} \lambda_k(K_{S,S})
 
@@ -49,15 +49,16 @@ def estimate_spectrum(sim: Source, n_sample: int, *, rng: Seed = None) -> Spectr
     Returns
     -------
     Spectrum
-        ``eigenvalues``, shape (s,), decreasing: those of the block times n / s. Those
-        of K that are large beside n / sqrt(s) times its largest entry are met, the many
-        small ones not. ``negative_mass``: see `negative_mass`.
+        ``eigenvalues``, shape (s,), decreasing: those of the block times n / s. They
+        estimate the eigenvalues of K that are large beside n / sqrt(s) times the
+        largest entry of K, and not the many small ones. ``negative_mass``: see
+        `negative_mass`.
 
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
         `sim` is not symmetric (use ``sim.symmetrized()``), or the sample is larger than
-        the matrix; as for any request to `sim`.
+        the matrix; any error of a request to `sim`.
 
     Notes
     -----
@@ -92,7 +93,7 @@ def negative_mass(eigenvalues: np.ndarray) -> float:
     Parameters
     ----------
     eigenvalues : array of shape (n,)
-        All of them, in any order; one that is not real and finite is a ValueError.
+        All eigenvalues, in any order; one that is not real and finite is a ValueError.
 
     Returns
     -------

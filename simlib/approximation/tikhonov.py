@@ -1,12 +1,12 @@
-r"""The Tikhonov core: a symmetric least-squares fit to a block that is paid for.
+r"""The Tikhonov core: a symmetric least-squares fit to an evaluated block.
 
 .. math::
     \tilde K = C U C^\top, \qquad U = F A F^\top, \qquad
     F = (B^\top B + \lambda I)^{-1} B^\top
 
 Equation :eq:`eq:tikhonov` of the book, with C = K[:, S1], B = K[S2, S1], A = K[S2, S2]
-and S1 in S2. What is known besides, the evaluated entries or the diagonal, can be kept
-as a sparse residual, :eq:`eq:overlay` and :eq:`eq:nugget`.
+and S1 in S2. The evaluated entries or the diagonal can be kept exactly, as a sparse
+residual, :eq:`eq:overlay` and :eq:`eq:nugget`.
 """
 
 from __future__ import annotations
@@ -50,61 +50,61 @@ def tikhonov(
     r"""Approximate any similarity matrix from the entries that SMS-Nyström reads.
 
     The method to start with: it needs neither positive semidefiniteness nor symmetry,
-    and has, besides the number of landmarks, no parameter to be tuned.
+    and only the number of landmarks has to be chosen.
 
     Parameters
     ----------
     sim : Similarity
         The n x n matrix, symmetric or not, or the m x n matrix of two collections.
     n_landmarks : int or pair
-        Number s1 of landmarks, 1 to n; may be left out where `landmarks` are indices.
-        Of two collections the number of rows and of columns, or a pair of numbers.
+        Number s1 of landmarks, 1 to n; not needed if `landmarks` are indices. For two
+        collections the number of rows and of columns, or a pair of numbers.
     oversampling : float, default=2
-        z: the core is fitted to the block of min(z s1, n) items around the landmarks,
-        of either side.
+        z: the core is fitted to a block of min(z s1, n) items that contains the
+        landmarks; for two collections so on each side.
     ridge : "cv" or float, default="cv"
         The regularisation lambda. "cv" chooses among zero and 21 values from 1e-10 to 1
         times the squared spectral norm of B, by five folds over the items of the block
-        that are no landmarks. Values that make the answer more than twice as large as K
-        appears from the columns are left out. Costs no similarity call.
+        that are no landmarks. Values that make the norm of the answer more than twice
+        the norm of K, as estimated from the columns, are left out. Costs no call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
-        How to choose the landmarks, or their indices, of two collections a pair of
-        arrays. The second and third pick them in the block, at no further call: see
-        `simlib.landmarks.pivoted_qr` and `simlib.landmarks.adaptive`.
+        How to choose the landmarks, or their indices; for two collections a pair of
+        arrays. "pivoted_qr" and "adaptive" pick landmarks in the block, at no further
+        call: see `simlib.landmarks.pivoted_qr` and `simlib.landmarks.adaptive`.
     nugget : bool, default=False
-        Keep the true diagonal, and fit the core to K - tau I, with the smallest of six
-        tau up to the mean diagonal of the block whose cross-validated error is within a
-        standard error of the best. For items that resemble themselves far more than
-        anything else; not of two collections.
+        Keep the true diagonal, and fit the core to K - tau I. Among six values of tau
+        from 0 to the mean diagonal of the block, the smallest is taken whose
+        cross-validated error is within a standard error of the best. For items that
+        are far more similar to themselves than to others; not for two collections.
     overlay : bool, default=False
-        Return the evaluated entries as they are, not as the core fits them.
+        Keep the evaluated entries exactly, by a sparse residual.
     rng : int, Generator or None
 
     Returns
     -------
     LowRank
-        Of rank at most s1, symmetric if `sim` is; with `nugget` or `overlay` plus a
-        sparse residual of n or about 2 n s1 + s2^2 entries.
+        Of rank at most s1, symmetric if `sim` is. A sparse residual is added by
+        `nugget`, with n entries, and by `overlay`, with about 2 n s1 + s2^2 entries.
 
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        An option out of range; as for any request to `sim`.
+        An option out of range; any error of a request to `sim`.
 
     See Also
     --------
-    anchored : with a cheap similarity beside.
-    nystrom : an answer that is positive semidefinite, of such a matrix.
+    anchored : uses a cheap similarity too.
+    nystrom : for a positive semidefinite matrix the answer is positive semidefinite.
 
     Notes
     -----
     Calls, with s2 = min(z s1, n): ``n s1 - s1 (s1 - 1) / 2`` for the columns plus
     ``(s2 - s1)(s2 - s1 + 1) / 2`` for the rest of the block, plus ``n - s2`` for the
-    rest of the diagonal with `nugget`. Flops: O(s2^2 s1 + n s1^2), the first
-    term some 25 times for the cross-validation, all six times with `nugget`.
+    rest of the diagonal with `nugget`. Flops: O(s2^2 s1 + n s1^2); the cross-validation
+    takes the first term some 25 times, `nugget` all of it six times.
 
-    For an asymmetric matrix F acts on the columns, and the same built from K[S1, S2] on
-    the rows; of two collections, with r and c landmarks, the calls are
+    For an asymmetric matrix F acts on the columns, and an F built from K[S1, S2] acts
+    on the rows. For two collections with r and c landmarks the calls are
     ``m c + n r - r c + (min(z r, m) - r) (min(z c, n) - c)``. Source: ours; with
     lambda = 0 the core is that of Wang, Zhang and Zhang (2016, section 4).
 
@@ -190,7 +190,7 @@ def _selected(
     select: Callable[..., np.ndarray],
     rng: np.random.Generator,
 ) -> Plan:
-    """Return the plan with landmarks that are selected in its block, which is read."""
+    """Read the block of a plan, and return the plan with landmarks selected in it."""
     S2, blank = plan.block, sim.blank()
     block = Plan(sim.extent, block=S2)
 
@@ -213,7 +213,7 @@ def _selected(
 
 
 def _choose_nugget(K: Problem, ridge: Literal["cv"] | float) -> tuple[Problem, float]:
-    """Return the problem less the smallest shift that is good enough, and its ridge."""
+    """Return the problem for the smallest tau that is good enough, and its ridge."""
     shifts = np.unique(NUGGETS * np.diag(K.A).mean())
     shifts = shifts[np.argsort(np.abs(shifts))]
     problems = [K.without(tau) for tau in shifts]

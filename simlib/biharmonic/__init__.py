@@ -1,7 +1,7 @@
 """Matrices that vary smoothly over a surface, a graph or a cloud of points.
 
-vertices, graph or points -> Laplacian -> biharmonic operator M -> P, once
--> a `LowRank` for each similarity function.
+Once: vertices, graph or points -> Laplacian -> biharmonic operator M -> P.
+For each similarity function: P -> a `LowRank`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@ r"""Biharmonic matrix approximation.
 .. math::
     \tilde K = P W P^\top , \qquad W = K[b, b]
 
-Equation :eq:`eq:bha` of the book: P W interpolates the columns of the landmarks, and
-P^T then the rows.
+Equation :eq:`eq:bha` of the book, with b the landmarks. P interpolates W along the
+columns, P^T along the rows.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ def biharmonic_approximation(
 ) -> LowRank:
     """Approximate a matrix that varies smoothly over a manifold.
 
-    The method of choice where similarities are dear and the manifold is known: it asks
-    for no similarity outside the landmarks.
+    The method of choice if similarities are expensive and the manifold is known: it
+    evaluates only similarities between landmarks.
 
     Parameters
     ----------
     sim : Similarity
-        The n x n matrix. It may be asymmetric, and then so is the approximation.
+        The n x n matrix. The approximation is symmetric if the matrix is.
     P : ndarray or sparse array, shape (n, l)
-        The operator of `interpolation`, which is not copied and may serve again.
+        The operator of `interpolation`. It is not copied, and can be used again.
     landmarks : array of int, shape (l,)
         The landmarks of P, in the same order.
 
     Returns
     -------
     LowRank
-        ``left = right = P``, ``core = W``. It gives W back on the landmarks, and is
-        exact for a constant matrix.
+        ``left = right = P``, ``core = W``. It equals W on the landmarks, and is exact
+        for a constant matrix.
 
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        A P of another shape, or of other landmarks; as for any request to `sim`.
+        P has another shape or other landmarks; any error of a request to `sim`.
 
     Notes
     -----

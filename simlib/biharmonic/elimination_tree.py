@@ -1,8 +1,8 @@
-"""The elimination tree of a symmetric matrix, numbered so that subtrees lie together.
+"""The elimination tree of a symmetric matrix, numbered so that subtrees are contiguous.
 
-In the tree the parent of a node is the first row below the diagonal in its column of
-the factor L, and all other rows of that column are ancestors. See Davis (2006),
-chapter 4. A tree is an array of parents, -1 at a root, each larger than its children.
+The parent of node j is the first row below the diagonal in column j of the factor L;
+all other rows of that column are ancestors of j. See Davis (2006), chapter 4. A tree is
+an array of parents, -1 for a root; a parent is larger than its children.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from simlib.biharmonic.factorization import Factorization
 def in_postorder(
     A: csc_array, factor: Factorization
 ) -> tuple[np.ndarray, np.ndarray, csc_array, np.ndarray]:
-    """Return the tree and L, numbered so that subtrees lie side by side in memory.
+    """Return the tree and L, numbered so that subtrees are contiguous in memory.
 
     Returns
     -------
     place, parent : arrays of int64, shape (m,)
         The number of each row of A, and the parent of each number.
     L : csc_array, shape (m, m)
-        The entries below the ones, in a column in no order.
+        The entries below the unit diagonal, not sorted within columns.
     order : array of int64, shape (m,)
-        When each was eliminated.
+        The place of each number in the elimination.
     """
     place, L = factor.place, factor.superlu.L
     parent = elimination_tree(A.indptr, A.indices, place, np.argsort(place))
@@ -45,8 +45,9 @@ def in_postorder(
 def elimination_tree(indptr, indices, place, order):
     """Return the parents of the nodes, shape (m,), from the pattern of the matrix.
 
-    `place` and `order` tell when each row is eliminated, and which row when. Liu's
-    algorithm with path compression: nearly as many steps as there are entries.
+    ``place[i]`` is the place of row i in the elimination, and `order` the inverse of
+    `place`. Liu's algorithm with path compression: its steps are nearly proportional to
+    the number of entries.
     """
     m = order.size
     parent, ancestor = np.full(m, -1, np.int64), np.full(m, -1, np.int64)
@@ -64,7 +65,7 @@ def elimination_tree(indptr, indices, place, order):
 
 @njit(nogil=True, cache=True)
 def postorder(parent):
-    """Return new numbers, by which the nodes below any one come just before it."""
+    """Return new numbers, in which the descendants of a node come just before it."""
     m = parent.size
     below = np.zeros(m, np.int64)
     for q in range(m):

@@ -3,9 +3,9 @@ r"""Factorisation of a sparse symmetric positive definite matrix.
 .. math::
     A = L D L^\top
 
-with rows and columns in an order in which L has few entries. Nested dissection takes
-the graph of A apart by small sets of nodes and eliminates those last; minimum degree
-eliminates a node with the fewest neighbours next.
+with rows and columns in an order in which L has few entries. Nested dissection cuts the
+graph of A by small sets of nodes, and eliminates these last. Minimum degree always
+eliminates a node with the fewest neighbours.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SINGULAR = (
 class Factorization:
     """Factors of A with rows and columns in another order.
 
-    ``superlu`` factorises ``A[order][:, order]``; where A is positive definite both its
-    permutations are the same, and its ``U`` is D L^T.
+    ``superlu`` factorises ``A[order][:, order]``. If A is positive definite, the row
+    and the column permutation of ``superlu`` are the same, and ``superlu.U`` is D L^T.
     """
 
     superlu: SuperLU
@@ -55,7 +55,7 @@ class Factorization:
 def eliminate(A: csc_array) -> Factorization:
     """Factorise A in the order of METIS, or SuperLU; RuntimeError if it is singular."""
     order, permc_spec = np.arange(A.shape[0]), "MMD_AT_PLUS_A"
-    graph = csc_array(A + A.T)  # of two numbers that are the same but for rounding
+    graph = csc_array(A + A.T)  # symmetric, also where A is so only to rounding
     graph.setdiag(0)
     graph.eliminate_zeros()
     if pymetis is not None and graph.nnz:

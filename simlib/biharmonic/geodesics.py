@@ -4,9 +4,10 @@ r"""Distances along a surface or a graph, from some sources to everywhere.
     (D + t L) \, u = e_s , \qquad X = -\frac{\nabla u}{\|\nabla u\|} , \qquad
     L \, \phi = -\nabla \cdot X
 
-The heat method: D and L are mass and stiffness matrix of the mesh, t the squared mean
-edge length, and phi is shifted to be 0 at s. Exact distances unfold the triangles that
-the shortest paths cross; on a graph they are those of Dijkstra's algorithm.
+The heat method: D and L are the mass and the stiffness matrix of the mesh, t is the
+squared mean edge length, and phi is shifted to be 0 at s. The exact method unfolds the
+triangles that the shortest paths cross. Distances in a graph are found by Dijkstra's
+algorithm.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from simlib._typing import MatrixLike
 from simlib.biharmonic.mesh import check_mesh, triangles
 from simlib.biharmonic.operator import as_square, demand_one_piece
 
-LONG = 0.06  # of the root of the area, the edges that heat is not trusted with
-ADDED = 10**5  # vertices at most, about
-# The parts of a triangle by how many sides are cut: corners 0 to 2, and middles 3 to 5
-# of the sides after them. The first side is the one that is cut alone, or not.
+LONG = 0.06  # times the root of the area: longer edges make the heat method inaccurate
+ADDED = 10**5  # vertices that are added, about, at most
+# The parts of a triangle by the number of its sides that are cut. Corners are 0 to 2;
+# middle 3 + k is that of the side from corner k to the next. The side from corner 0 is
+# the only one that is cut, or the only one that is not.
 PARTS: list[list[list[int]]] = [
     [[0, 1, 2]],
     [[0, 3, 2], [3, 1, 2]],
@@ -45,11 +47,11 @@ def heat_geodesics(
     Parameters
     ----------
     vertices : array of shape (n, 3)
-        Coordinates. float32 gives distances in float32.
+        Coordinates. For float32 the distances are float32.
     faces : array of int, shape (m, 3)
         The vertices of each triangle; the mesh is in one piece.
     sources : array of int, shape (k,)
-        Vertices to measure from.
+        Vertices from which to measure.
 
     Returns
     -------
@@ -60,20 +62,20 @@ def heat_geodesics(
     Raises
     ------
     ValueError, IndexError
-        No mesh, vertices that to rounding coincide along a cut, a triangle that is
-        there twice (`merge_vertices` mends both), a mesh in several pieces, or a vertex
-        all of whose triangles have no area. Distances beyond the largest number. A
-        source or a corner that is no vertex.
+        The arrays are no mesh; vertices coincide to rounding along a cut, or a triangle
+        occurs twice (`merge_vertices` repairs both); the mesh has several pieces; all
+        triangles of a vertex have no area; a distance overflows; a source or a corner
+        is no vertex.
     ImportError
         potpourri3d is not installed.
 
     Notes
     -----
-    Distances are off by 1 to 4 percent in the median; those within five edges of the
-    source may be off by a half: where that matters take `exact_geodesics`. Two sparse
-    factorisations, then two solves a source. Edges longer than 0.06 times the root of
-    the area are halved before. Source: Crane, Weischedel and Wardetzky (2013), in the
-    package potpourri3d, on the Laplacian of Sharp and Crane (2020).
+    The median error is 1 to 4 percent. Within five edges of the source it may be a
+    half: take `exact_geodesics` if that matters. Two sparse factorisations, then two
+    solves for each source. Edges longer than 0.06 times the root of the area are halved
+    first. Source: Crane, Weischedel and Wardetzky (2013), in the package potpourri3d,
+    with the Laplacian of Sharp and Crane (2020).
 
     Examples
     --------
@@ -138,27 +140,29 @@ def exact_geodesics(
     Parameters
     ----------
     vertices, faces, sources : arrays
-        As of `heat_geodesics`; the mesh is a surface, with or without boundary.
+        As in `heat_geodesics`; the mesh is a surface, with or without boundary.
 
     Returns
     -------
     ndarray, shape (n, k)
         Column j holds the lengths of the shortest paths over the triangles from
-        sources[j]. They are symmetric to rounding; where a triangle's height is below
-        1e-4 of its longest side, to some 1e-6.
+        sources[j]. They are symmetric to rounding; to about 1e-6 if the height of a
+        triangle is below 1e-4 of its longest side.
 
     Raises
     ------
     ValueError, IndexError
-        As in `heat_geodesics`; or an edge of three triangles, parts that only a vertex
-        joins, or a triangle whose height is at most 1e-5 of its longest side.
+        As in `heat_geodesics`; or three triangles share an edge, parts of the mesh
+        share only a vertex, or the height of a triangle is at most 1e-5 of its longest
+        side.
     ImportError
         pygeodesic is not installed.
 
     Notes
     -----
-    A source takes some 25 ms on 2562 vertices, 0.2 s on 10242. Source: Mitchell, Mount
-    and Papadimitriou (1987), the code of Kirsanov in the package pygeodesic.
+    A source vertex takes about 25 ms on 2562 vertices, 0.2 s on 10242. Source:
+    Mitchell, Mount and Papadimitriou (1987), by the code of Kirsanov in the package
+    pygeodesic.
 
     Examples
     --------
@@ -186,16 +190,16 @@ def exact_geodesics(
 def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     """Return the lengths of shortest paths from some nodes of an undirected graph.
 
-    `scipy.sparse.csgraph.dijkstra` does the work, O(k (n log n + edges)).
+    `scipy.sparse.csgraph.dijkstra` computes them, O(k (n log n + edges)).
 
     Parameters
     ----------
     adjacency : sparse or dense array, shape (n, n)
-        Lengths of the edges, not negative. An edge stored in one direction goes both
-        ways; of several lengths the smallest counts. A 0 means no edge in a dense
-        array; one that a sparse array stores is an edge of length 0.
+        Lengths of the edges, not negative. An edge that is stored in one direction
+        counts in both; of several lengths the smallest counts. In a dense array 0 means
+        no edge; in a sparse array a stored 0 is an edge of length 0.
     sources : array of int, shape (k,)
-        Nodes to measure from; one that does not exist is an IndexError.
+        Nodes from which to measure; one that does not exist is an IndexError.
 
     Returns
     -------
@@ -205,8 +209,8 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        A matrix that is not square, real and finite, lengths that are negative, or a
-        graph in several pieces. Distances beyond the largest number.
+        The matrix is not square, real and finite, a length is negative, the graph has
+        several pieces, or a distance overflows.
 
     Examples
     --------
@@ -224,7 +228,7 @@ def graph_distances(adjacency: MatrixLike, sources: ArrayLike) -> np.ndarray:
 
 
 def _shortest(adjacency: Any) -> Any:
-    """Return a graph with the least of the lengths in one place."""
+    """Return a graph without repeated entries: the least length of each edge counts."""
     if not issparse(adjacency) or adjacency.ndim != 2:
         return adjacency
     graph = coo_array(adjacency)
@@ -236,12 +240,12 @@ def _shortest(adjacency: Any) -> Any:
 
 
 def _mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return both, and the power of 2 by which the vertices were divided."""
+    """Return vertices, faces, and the power of 2 that divided the vertices."""
     points, faces = check_mesh(vertices, faces)
     if (points == points[0]).all():
         raise ValueError("All vertices coincide: they are no surface.")
     i, j = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]]]).T
-    points, largest = _scale.unit(points)  # whose squares are numbers
+    points, largest = _scale.unit(points)  # or squares may overflow
     mean = _scale.exponent(np.linalg.norm(points[i] - points[j], axis=1).mean())
     edges = coo_array((np.ones(len(i)), (i, j)), shape=(len(points),) * 2)
     demand_one_piece(edges, "mesh")
@@ -271,7 +275,7 @@ def _finite(distances: np.ndarray) -> np.ndarray:
 
 
 def _demand_area(vertices: np.ndarray, faces: np.ndarray) -> None:
-    """Refuse where a vertex has no mass, as on a mesh collapsed to a line."""
+    """Raise if a vertex has no mass, as in a mesh that is collapsed to a line."""
     _, double, longest = triangles(vertices, faces)
     without = np.setdiff1d(np.arange(len(vertices)), faces[double > 1e-14 * longest])
     if without.size:
@@ -283,7 +287,7 @@ def _demand_area(vertices: np.ndarray, faces: np.ndarray) -> None:
 
 
 def _demand_surface(vertices: np.ndarray, faces: np.ndarray) -> None:
-    """Refuse where pygeodesic crashes or leaves out distances."""
+    """Raise for meshes on which pygeodesic crashes or leaves out distances."""
     _, double, longest = triangles(vertices, faces)
     thin = double <= 1e-5 * longest
     if thin.any():

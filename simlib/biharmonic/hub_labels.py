@@ -3,10 +3,10 @@ r"""Hop distances of a graph, by labels on an elimination tree.
 .. math::
     d(s, t) = \min_{a \,\in\, A(s) \cap A(t)} d(s, a) + d(a, t)
 
-Equation :eq:`eq:hub_labels` of the book. Nodes are eliminated one by one, and the
-neighbours that a node leaves behind joined by edges as long as the way through it: a
-shortest path runs through a common ancestor in the elimination tree, the hub. The label
-of a node holds its distances to its ancestors A.
+Equation :eq:`eq:hub_labels` of the book. Nodes are eliminated one by one. When a node
+is eliminated, its remaining neighbours are joined by edges as long as the path through
+it. Every shortest path then passes a common ancestor of its ends in the elimination
+tree, the hub. The label of node s holds the distances from s to its ancestors A(s).
 """
 
 from __future__ import annotations
@@ -33,47 +33,47 @@ except ImportError as error:
         "measures from some nodes to all."
     ) from error
 
-FARTHEST = 2**15 - 1  # from a hub: the sum of two fits into two bytes
-TILE = 64  # nodes whose labels are compared with those of all sources
-NONE = 2**30  # the weight of no edge
-SHIFT = 1e-9  # makes a Laplacian definite; with more, entries of its factor underflow
+FARTHEST = 2**15 - 1  # largest distance to a hub: the sum of two fits into two bytes
+TILE = 64  # targets whose labels are compared with all sources at a time
+NONE = 2**30  # the weight that means no edge
+SHIFT = 1e-9  # makes a Laplacian definite; a larger one makes entries of L underflow
 
 
 class HubLabels:
-    """The number of edges between any two nodes of a graph, from an index.
+    """The number of edges on a shortest path between any two nodes of a graph.
 
     Parameters
     ----------
     adjacency : sparse or dense array, shape (n, n)
-        What is not 0 is an edge, in both directions. Its value and the diagonal do not
-        count: for edges of different lengths take `simlib.biharmonic.graph_distances`.
-        In one piece.
+        An entry that is not 0 is an edge, in both directions. Values of entries and the
+        diagonal do not matter: for edges of different lengths take
+        `simlib.biharmonic.graph_distances`. The graph is in one piece.
 
     Attributes
     ----------
     n : int
         Number of nodes.
     depth : int
-        The depth of the elimination tree, in nodes: no label is longer.
+        The depth of the elimination tree in nodes, the length of the longest label.
     nbytes : int
         Size of the index.
 
     Raises
     ------
     ValueError
-        A matrix that is not square, real and finite, a graph without nodes or in
-        several pieces, or one with a node more than 32,767 edges away from a hub.
+        The matrix is not square, real and finite; the graph has no nodes or several
+        pieces, or a node more than 32,767 edges away from a hub.
     ImportError
         From the module: numba is not installed.
 
     Notes
     -----
-    The order of elimination is METIS's nested dissection; without pymetis SuperLU's
-    minimum degree, whose labels are longer. The index takes two bytes for each node and
-    ancestor, and d times as many steps, for d neighbours that are eliminated later. On
-    a graph that no small sets of nodes take apart the depth approaches n. Source:
-    Abraham et al. (2012); Dibbelt, Strasser and Wagner (2016). In SciPy:
-    ``csgraph.breadth_first_order``, one node after another.
+    The order of elimination is the nested dissection of METIS; without pymetis the
+    minimum degree of SuperLU, which makes longer labels. The index takes two bytes for
+    each pair of a node and an ancestor, and d times as many steps, for d neighbours
+    that are eliminated later. If no small sets of nodes separate the graph, the depth
+    approaches n. Source: Abraham et al. (2012); Dibbelt, Strasser and Wagner (2016). In
+    SciPy: ``csgraph.breadth_first_order``, from one node at a time.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class HubLabels:
 
     @property
     def nbytes(self) -> int:
-        """The size of the index."""
+        """The size of the index in bytes."""
         return sum(part.nbytes for part in (*self._index, self._place))
 
     def __repr__(self) -> str:
@@ -131,7 +131,7 @@ class HubLabels:
         """Return the distances of pairs of nodes, each in about a microsecond.
 
         ``Similarity(np.arange(n), labels.distances, batch="pairs", dtype=np.float32)``
-        is the matrix of them.
+        is the matrix of all distances.
 
         Parameters
         ----------
@@ -150,12 +150,12 @@ class HubLabels:
     def rows(self, sources: Indices, targets: Indices | None = None) -> np.ndarray:
         """Return the distances from some nodes to others.
 
-        On the threads that ``joblib.parallel_config(n_jobs=...)`` allows.
+        It uses the threads that ``joblib.parallel_config(n_jobs=...)`` allows.
 
         Parameters
         ----------
         sources, targets : arrays of int, shapes (k,) and (m,)
-            Nodes; one that does not exist is an IndexError. No targets mean all nodes.
+            Nodes; one that does not exist is an IndexError. None means all nodes.
 
         Returns
         -------
@@ -182,8 +182,8 @@ class HubLabels:
         Yields
         ------
         rows, columns : arrays of int, shapes (k,) and (m,)
-            Places among the landmarks, read-only; the columns are these rows, and all
-            that come later.
+            Places among the landmarks, read-only. The columns are these rows, and all
+            rows of later blocks.
         block : array of uint16, shape (k, m)
             ``block[a, b]`` is the distance from ``landmarks[rows[a]]`` to
             ``landmarks[columns[b]]``.
@@ -210,7 +210,10 @@ class HubLabels:
     def _between(
         self, sources: np.ndarray, targets: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
-        """Compare places with others in ascending order, which fill these columns."""
+        """Return the distances from places `sources` to ascending places `targets`.
+
+        Target k fills column ``columns[k]``.
+        """
         found = np.empty((sources.size, targets.size), dtype=np.uint16)
         shared = _shared(self._depth, self._parent, targets)
         n_chunks = max(1, min(4 * effective_n_jobs(), sources.size))
@@ -231,7 +234,7 @@ class HubLabels:
 
 @njit(nogil=True, cache=True)
 def _edges(indptr, indices, A_indptr, A_indices, place):
-    """Return the weights of the higher neighbours: 1 for those of the graph."""
+    """Return the weights of the entries of L: 1 for edges of the graph, else `NONE`."""
     weights = np.full(indices.size, NONE, np.int32)
     for i in range(place.size):
         q = place[i]
@@ -246,7 +249,7 @@ def _edges(indptr, indices, A_indptr, A_indices, place):
 
 @njit(nogil=True, cache=True)
 def _contract(indptr, indices, weights):
-    """Join what a node leaves behind; return whether there was a place for all."""
+    """Add the edges of the elimination; return whether L has a place for each."""
     for q in range(indptr.size - 1):
         last = indptr[q + 1]
         for e in range(indptr[q], last):
@@ -265,7 +268,7 @@ def _contract(indptr, indices, weights):
 
 @njit(nogil=True, cache=True)
 def _label(indptr, indices, weights, depth, start, labels):
-    """Fill in the distances to ancestors, from the root; return whether all fit."""
+    """Fill in the labels, from the root on; return whether all distances fit."""
     chain = np.empty(depth.max() + 1, np.int64)  # the ancestors of a node, by depth
     found = np.empty(depth.max() + 1, np.int32)
     for q in range(depth.size - 1, -1, -1):
@@ -303,7 +306,7 @@ def _meeting(depth, parent, p, q):
 
 @njit(nogil=True, cache=True)
 def _shortest(one, other):
-    """Return the least sum of two labels, as far as they share ancestors."""
+    """Return the least sum of two labels, cut to their common ancestors."""
     best = np.uint16(2 * FARTHEST)
     for k in range(one.size):
         best = min(best, np.uint16(one[k] + other[k]))
@@ -322,7 +325,10 @@ def _pairs(labels, start, depth, parent, i, j):
 
 @njit(nogil=True, cache=True)
 def _shared(depth, parent, places):
-    """Return the depth at which each place, in ascending order, meets the next."""
+    """Return the depth of the last common ancestor of each place and the next.
+
+    The places are in ascending order.
+    """
     shared = np.empty(max(places.size - 1, 0), np.int64)
     for k in range(shared.size):
         shared[k] = _meeting(depth, parent, places[k], places[k + 1])
@@ -331,7 +337,7 @@ def _shared(depth, parent, places):
 
 @njit(nogil=True, cache=True)
 def _rows(labels, start, depth, parent, sources, targets, shared, columns, out):
-    """Fill in distances to targets in ascending order, a tile of them at a time."""
+    """Fill in distances to targets in ascending order, a tile of targets at a time."""
     n = targets.size
     middle = np.searchsorted(targets, sources)
     common = np.empty(sources.size, np.int64)

@@ -3,10 +3,10 @@ r"""The operator that interpolates from landmarks to all items.
 .. math::
     P_b = I , \qquad M_{uu} P_u = -M_{ub}
 
-Equation :eq:`eq:interpolation` of the book: b are the landmarks, u the rest. Column j
-is the smoothest function (of least biharmonic energy) that is 1 at landmark j and 0 at
-the others. Most of it is nearly 0, and a sparse P keeps what is large,
-:eq:`eq:threshold`, as it is or renormalised, :eq:`eq:renormalized`.
+Equation :eq:`eq:interpolation` of the book: b are the landmarks, u the other items.
+Column j is the smoothest function (of least biharmonic energy) that is 1 at landmark j
+and 0 at the other landmarks. Most of its values are nearly 0. A sparse P keeps the
+large ones, :eq:`eq:threshold`, and may be renormalised, :eq:`eq:renormalized`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from simlib.biharmonic.selected_solve import SelectedSolve
 
 Solver = Literal["auto", "selected", "superlu"]
-SOLVED = 32  # columns at a time: they stay in the cache of the processor
-PART = 1024  # columns computed, and kept in a folder, together
-TOUCHED = 0.4  # of all nodes: with more, whole columns are faster
-OUT_OF_REACH = 1e-3  # of the sum of squares of what is kept of a column
-SMALLEST_SUM = 0.25  # of a row that is divided by its sum as it is
+SOLVED = 32  # columns that are solved for at a time, in the cache of the processor
+PART = 1024  # columns that are computed, and kept in a folder, together
+TOUCHED = 0.4  # share of the nodes above which whole columns are faster
+OUT_OF_REACH = 1e-3  # sum of squares that may be missed, over that of kept entries
+SMALLEST_SUM = 0.25  # a row with a smaller sum is computed again
 
 
 class _Options(TypedDict, total=False):
@@ -82,26 +82,26 @@ def interpolation(
     Parameters
     ----------
     M : sparse or dense array, shape (n, n)
-        The operator of `biharmonic_operator`; or a Laplacian itself, for harmonic
+        The operator of `biharmonic_operator`; or a Laplacian, for harmonic
         interpolation, whose weights lie in [0, 1] and which has a kink at each
         landmark.
     landmarks : array of int, shape (l,)
         Distinct items, at least one in each connected piece of M.
     nnz_per_row : float, optional
-        Keep this many entries p_row of a row of P_u on average, the largest in
-        magnitude. None keeps all, and returns a dense array.
+        Mean number p_row of entries of a row of P_u to keep, the largest in magnitude.
+        None keeps all, and returns a dense array.
     by : {"column", "row"}
-        Keep (n - l) p_row / l entries of each column, or p_row of each row. Without
-        effect where P is dense.
+        Keep (n - l) p_row / l entries of each column, or p_row entries of each row. Not
+        used if P is dense.
     renormalize : bool, default=True
-        Divide each row of a sparse P by its sum, as the rows of the dense P sum to 1.
+        Divide each row of a sparse P by its sum: the rows of the dense P sum to 1.
     solver : {"auto", "selected", "superlu"}
-        "selected" computes of each column only what is around its landmark, by
-        `selected_columns`: see there what that can miss. "superlu" solves for whole
-        columns. "auto" takes the first where it is faster and shown to miss little.
+        "selected" computes only the entries of a column near its landmark, by
+        `selected_columns`, which says what that can miss. "superlu" solves for whole
+        columns. "auto" takes "selected" if it is faster and shown to miss little.
     memory : path or joblib.Memory, optional
         A folder that keeps the columns of a sparse P by column, a thousand at a time: a
-        run that was stopped is taken up again from there, to the same P.
+        run that was stopped continues from there, with the same P as result.
     progress : bool, default=False
         Show a progress bar (tqdm) over the columns of a sparse P by column.
 
@@ -113,26 +113,24 @@ def interpolation(
     Raises
     ------
     ValueError
-        An M that is not square, real, finite and symmetric, a piece of it without a
-        landmark or joined too weakly, landmarks that repeat or lie outside, or an
-        option that does not exist. Rows that cannot be divided by their sums, as those
-        of M do not sum to 0. "selected" where M without the landmarks is not positive
-        definite.
+        M is not square, real, finite and symmetric; a piece of M has no landmark, or is
+        joined too weakly; landmarks repeat or are out of range; an option does not
+        exist. The sum of a row of P is nearly 0, because the rows of M do not sum to 0.
+        "selected" and M without the landmarks is not positive definite.
     ImportError
         "selected" without numba.
 
     Notes
     -----
-    No similarity calls: one P serves any number of similarity functions. A sparse
-    factorisation, O(n^1.5) on surfaces, and for whole columns two triangular solves
-    each; memory O(n l) dense, O(n (p_row + 32)) sparse. "auto" tries 32 columns around
-    their landmarks; where they need more than two fifths of the elimination tree, or
-    what is out of reach has more than a thousandth of the sum of squares, whole columns
-    are solved for.
+    No similarity calls: one P serves many similarity functions. A sparse factorisation,
+    O(n^1.5) flops on surfaces, and two triangular solves for each whole column; memory
+    O(n l) dense, O(n (p_row + 32)) sparse. "auto" tries "selected" on 32 columns. It
+    solves for whole columns if these need more than two fifths of the elimination tree,
+    or if the entries out of reach have more than a thousandth of the sum of squares.
 
     Source: Turek and Huth (2022), eqs. (5) and (10), Algorithm 2 and appendix E. The
-    renormalisation is ours; a row that keeps a sum below 1/4 is first replaced by the
-    p_row largest entries of the exact one.
+    renormalisation is ours. A row whose kept entries have a sum below 1/4 is first
+    replaced by the p_row largest entries of the exact row.
 
     Examples
     --------
@@ -148,7 +146,7 @@ def interpolation(
     one_of(by, ("column", "row"), "by")
     one_of(solver, get_args(Solver), "solver")
     M = as_symmetric(M, "The operator M")
-    M.eliminate_zeros()  # they join nothing
+    M.eliminate_zeros()  # stored zeros join no items
     landmarks, _ = draw(M.shape[0], None, landmarks=landmarks, rng=0)
     _demand_landmark_in_each_piece(M, landmarks)
     by_column = nnz_per_row is not None and by == "column"
@@ -177,7 +175,7 @@ def interpolation(
 
 
 def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:
-    """Where a piece has no landmark, nothing says what its values are."""
+    """Raise if a connected piece of M has no landmark, so that P is not determined."""
     pieces, piece = connected_components(M, directed=False)
     missing = np.setdiff1d(np.arange(pieces), piece[landmarks])
     if missing.size:
@@ -192,7 +190,7 @@ def _demand_landmark_in_each_piece(M: csr_array, landmarks: np.ndarray) -> None:
 
 
 class _System:
-    """M_uu P_u = -M_ub, and B -> M_uu^-1 B, factorised where it is first solved."""
+    """M_uu P_u = -M_ub, and ``solve``, B -> M_uu^-1 B, factorised at its first use."""
 
     def __init__(self, M: csr_array, landmarks: np.ndarray):
         self.M, self.landmarks = M, landmarks
@@ -206,14 +204,14 @@ class _System:
         return factorize(csc_array(self.M[self.free][:, self.free])).solve
 
     def columns(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield blocks of some columns of P_u: their places, and their values."""
+        """Yield blocks of columns of P_u: their places among `numbers`, and values."""
         right_hand_sides = csc_array(-self.M[self.free][:, self.landmarks[numbers]])
         for start in range(0, numbers.size, SOLVED):
             some = np.arange(start, min(start + SOLVED, numbers.size))
             yield some, self.solve(right_hand_sides[:, some].toarray(order="F"))
 
     def rows(self, places: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield rows of P_u by their places in it: their items, and their values."""
+        """Yield the rows of P_u at these places: the item of each, and its values."""
         to_landmarks = csr_array(-self.M[self.landmarks][:, self.free])
         for start in range(0, places.size, SOLVED):
             some = places[start : start + SOLVED]
@@ -226,7 +224,7 @@ class _System:
 
 @contextmanager
 def _bar(total: int, progress: bool) -> Iterator[Callable[[int], object]]:
-    """Yield what is told of columns that are finished."""
+    """Yield a function to call with the number of columns that are finished."""
     if not progress:
         yield lambda count: None
         return
@@ -243,7 +241,7 @@ def _largest_by_column(
     memory: joblib.Memory,
     finished: Callable[[int], object],
 ) -> csr_array:
-    """Keep of each column the entries largest in magnitude (Algorithm 2)."""
+    """Keep the entries of each column that are largest in magnitude (Algorithm 2)."""
     M, landmarks, n_free = system.M, system.landmarks, system.free.size
     nnz = min(max(round(n_free * nnz_per_row / landmarks.size), 1), n_free)
     of = joblib.hash((_sources(), solver, M.data, M.indices, M.indptr, landmarks))
@@ -276,21 +274,21 @@ def _largest_by_column(
 
 
 def _sources() -> list[bytes]:
-    """Return the code of this package: columns of other code are computed again."""
+    """Return the code of this package: if it changes, columns are computed again."""
     return [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
 
 
 def _parts_of_columns(
     system: SelectedSolve, of: str, numbers: np.ndarray, nnz: int
 ) -> tuple[np.ndarray, ...]:
-    """Return what `largest` does; `of` tells one system from another."""
+    """Return ``system.largest(numbers, nnz)``; `of` identifies the system in caches."""
     return system.largest(numbers, nnz)
 
 
 def _whole_columns(
     system: _System, of: str, numbers: np.ndarray, nnz: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows and values of the largest entries; `of` as above."""
+    """Return rows and values of the largest entries; `of` identifies the system."""
     rows = np.empty((numbers.size, nnz), dtype=system.M.indices.dtype)
     values = np.empty((numbers.size, nnz))
     for some, block in system.columns(numbers):
@@ -303,7 +301,7 @@ def _whole_columns(
 def _selected_solve(
     M: csr_array, landmarks: np.ndarray, nnz: int, solver: str
 ) -> SelectedSolve | None:
-    """Return what computes parts of columns, or None where it cannot pay."""
+    """Return the `SelectedSolve` for parts of columns, or None if it does not pay."""
     if solver == "superlu":
         return None
     try:
@@ -318,7 +316,7 @@ def _selected_solve(
         return None
     try:
         return SelectedSolve(M, landmarks, probes=PROBES)
-    except ValueError:  # not definite; or singular, and so it is for whole columns
+    except ValueError:  # M_uu is not definite, or is singular, also for whole columns
         return None
 
 
@@ -327,13 +325,13 @@ def _parts(numbers: np.ndarray) -> list[np.ndarray]:
 
 
 def _sample_and_rest(numbers: np.ndarray) -> list[np.ndarray]:
-    """Return a block of some numbers, spread evenly, and the others in parts."""
+    """Return a block of evenly spread numbers, and then the others in parts."""
     spread = np.linspace(0, numbers.size - 1, min(numbers.size, SOLVED)).astype(int)
     return [numbers[spread], *_parts(np.delete(numbers, spread))]
 
 
 def _largest_by_row(system: _System, nnz_per_row: float) -> csr_array:
-    """Keep of each row the entries largest in magnitude of all seen so far."""
+    """Keep the entries of each row that are largest in magnitude, block by block."""
     n_free, n_landmarks = system.free.size, system.landmarks.size
     nnz = min(max(round(nnz_per_row), 1), n_landmarks)
     values = np.zeros((n_free, 0))
@@ -350,7 +348,7 @@ def _largest_by_row(system: _System, nnz_per_row: float) -> csr_array:
 
 
 def _renormalized(P: csr_array, system: _System, nnz_per_row: float) -> csr_array:
-    """Divide each row by its sum; compute anew those whose sum is too small."""
+    """Divide each row by its sum; compute a row again if its sum is too small."""
     poor = np.flatnonzero(P.sum(axis=1)[system.free] < SMALLEST_SUM)  # places in P_u
     if poor.size:
         keep = np.ones(P.shape[0])
@@ -364,7 +362,7 @@ def _renormalized(P: csr_array, system: _System, nnz_per_row: float) -> csr_arra
 
 
 def _exact_rows(poor: np.ndarray, system: _System, nnz: int) -> csr_array:
-    """Return the largest entries of some rows of P_u, enough for their sums."""
+    """Return the largest entries of some rows of P_u, enough for sums of 1/4."""
     values, rows, columns = [], [], []
     for row, exact in system.rows(poor):
         order = np.argsort(-abs(exact))

@@ -1,4 +1,4 @@
-"""Triangle meshes: what may be given as one, and the merging of coincident vertices."""
+"""Triangle meshes: checks of their arrays, and the merging of coincident vertices."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy.spatial import KDTree
 from simlib import _scale
 from simlib._checks import finite, indices, numbers, readable, shaped
 
-# Vertices are one by rounding that are no farther apart than so many units in the last
-# place of the largest coordinate, in float32 as most files have it, but not `FAR` of
-# the mean edge.
+# Vertices coincide to rounding if their distance is at most `ULPS` units in the last
+# place of the largest coordinate in float32, the type of most files, and at most `FAR`
+# times the mean edge length.
 ULPS, FAR = 64, 1e-3
 
-# Near pairs of vertices, twice, of which there may be so many by a sample's numbers.
+# Ordered pairs of near vertices, at most, as estimated from a sample of vertices.
 PAIRS, SAMPLE = 2**26, 2**10
 
 
@@ -25,10 +25,10 @@ def merge_vertices(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return a triangle mesh with one vertex at each place, in O(n log n + m log m).
 
-    Files for pictures store a vertex once for each texture or normal, or each triangle
-    with three vertices of its own. Nothing then joins the triangles on either side. A
-    scanner's double vertices may differ in their last digits: choose a `tol` far below
-    the lengths of edges.
+    Files for graphics store a vertex once for each texture or normal, or three vertices
+    for each triangle. The triangles on the two sides of an edge are then not connected.
+    Double vertices of a scanner may differ in their last digits: choose a `tol` far
+    below the lengths of the edges.
 
     Parameters
     ----------
@@ -37,26 +37,27 @@ def merge_vertices(
     faces : array of int, shape (m, 3)
         The vertices of each triangle.
     tol : float, default=0.0
-        Vertices are merged that are no farther apart, or that a chain of such steps
-        joins; by default those equal to the last bit. Rounded coordinates are no
-        substitute: near vertices may round to different places.
+        Vertices are merged if their distance is at most `tol`, or if a chain of such
+        steps joins them; by default only if they are equal to the last bit. Rounding
+        the coordinates is no substitute: near vertices may round to different places.
 
     Returns
     -------
     vertices : ndarray, shape (k, 3)
-        One for each place, in the order of the first there.
+        One vertex for each place, in the order of the first vertex there.
     faces : ndarray of int, shape (l, 3)
-        Without those that a merge has left fewer than three vertices, and each set of
-        three once, whichever way round.
+        The triangles that still have three different vertices, each set of three
+        vertices once, whatever its orientation.
     index : ndarray of int, shape (n,)
         The new number of each old vertex.
 
     Raises
     ------
     ValueError, IndexError
-        Arrays of another shape or kind, coordinates that are not finite, no face, also
-        after a merge; a `tol` that is negative, or so far above the lengths of edges
-        that its near pairs are too many; a face that names no vertex.
+        Arrays of another shape or kind; coordinates that are not finite; no face, or
+        none after the merge; a `tol` that is negative, or so far above the lengths of
+        edges that there are too many near pairs; a face with a vertex that does not
+        exist.
 
     Examples
     --------
@@ -81,9 +82,9 @@ def merge_vertices(
 
 
 def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as arrays, vertices in float32 or float64, or raise ValueError.
+    """Return both as arrays, vertices in float32 or float64; raise if they are no mesh.
 
-    Vertices may coincide, or nearly, where a chain of edges as short joins them.
+    Vertices may coincide to rounding only if a chain of edges as short joins them.
     """
     points, triples = _as_mesh(vertices, faces)
     n, ends = len(points), (triples.ravel(), np.roll(triples, 1, axis=1).ravel())
@@ -117,7 +118,7 @@ def check_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.nd
 
 
 def _rounding(points: np.ndarray, ends: tuple[np.ndarray, np.ndarray]) -> float:
-    """Return how far apart, in one digit, rounding leaves vertices meant to be one."""
+    """Return how far apart vertices may be that coincide to rounding, to one digit."""
     unit, exponent = _scale.unit(points.astype(np.float64))
     edge = np.linalg.norm(unit[ends[0]] - unit[ends[1]], axis=1).mean()
     rounding = min(ULPS * float(np.finfo(np.float32).eps), FAR * edge)
@@ -131,7 +132,7 @@ def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndar
     """
     _, first, place = np.unique(
         vertices + 0.0, axis=0, return_index=True, return_inverse=True
-    )  # where -0 is 0
+    )  # + 0.0 turns -0 into 0
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
@@ -157,7 +158,7 @@ def _places(vertices: np.ndarray, tol: float = 0.0) -> tuple[np.ndarray, np.ndar
 
 
 def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as arrays, vertices in float32 or float64."""
+    """Return vertices in float32 or float64, and faces, as arrays."""
     points = shaped(numbers(vertices, "`vertices`"), ("n", 3), "`vertices`")
     if points.dtype != np.float32:
         points = points.astype(np.float64)
@@ -174,7 +175,10 @@ def _as_mesh(vertices: ArrayLike, faces: ArrayLike) -> tuple[np.ndarray, np.ndar
 def triangles(
     vertices: np.ndarray, faces: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return sides (m, 3, 3), opposite the corners, twice the areas, and longest^2."""
+    """Return for each triangle its sides, twice its area, and its longest side squared.
+
+    Side k, a vector, lies opposite corner k: shape (m, 3, 3).
+    """
     corners = vertices[faces].astype(np.float64)
     sides = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
     double = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1)

@@ -5,8 +5,8 @@ r"""A graph on points: nearest neighbours, weighted by stochastic neighbour embe
     {\sum_{k \in N(i)} e^{-\|x_i - x_k\|^2 / 2 \sigma_i^2}} , \qquad
     A_{ij} = \tfrac12 (p_{j|i} + p_{i|j})
 
-Equation :eq:`eq:sne` of the book. The bandwidth of each point is such that all have the
-same perplexity: the same effective number of neighbours.
+Equation :eq:`eq:sne` of the book. The bandwidth of each point is chosen such that all
+points have the same perplexity, which is the effective number of neighbours.
 """
 
 from __future__ import annotations
@@ -32,31 +32,32 @@ def neighbor_graph(
     X : array of shape (n, d)
         Points.
     n_neighbors : int, default=20
-        How many nearest neighbours t to connect each point to, 1 to n - 1. N(i) also
-        holds the points of which i is a neighbour.
+        Number t of nearest neighbours of each point, 1 to n - 1. N(i) holds them, and
+        the points that have i as a neighbour.
     perplexity : float, default=20
-        exp of the entropy of each :math:`p_{\cdot|i}`, at most 0.99 times the size of
-        N(i), which itself would mean equal weights.
+        exp of the entropy of each :math:`p_{\cdot|i}`, cut to 0.99 times the size of
+        N(i); for equal weights it would be that size.
 
     Returns
     -------
     csr_array, shape (n, n)
-        Symmetric, with no diagonal. The sum of all weights is n. It may be in several
-        pieces: `interpolation` then wants a landmark in each.
+        Symmetric, with no diagonal. The sum of all weights is n. The graph may have
+        several pieces: `interpolation` then needs a landmark in each.
 
     Raises
     ------
     ValueError
-        Points of another shape, sparse, not real or not finite, as many neighbours as
-        points, or a perplexity below 1.
+        X has another shape, or is sparse, not real or not finite; `n_neighbors` is not
+        below the number of points; `perplexity` is below 1.
 
     Notes
     -----
-    The neighbours as those of `sklearn.neighbors.kneighbors_graph`, O(d n t log n) in
-    few dimensions; the bandwidths by bisection, O(n t) a step. Above 15 dimensions the
-    search subtracts squares of lengths: in clusters 1e7 times as far apart as wide it
-    takes others for some of the nearest, and farther apart for many. Source: Turek and
-    Huth (2022), eq. (9); Hinton and Roweis (2002).
+    The neighbours are those of `sklearn.neighbors.kneighbors_graph`, O(d n t log n)
+    in few dimensions. The bandwidths are found by bisection, O(n t) for each step.
+    Above 15 dimensions the search subtracts squares of lengths: if clusters are 1e7
+    times as far apart as they are wide, it misses some of the nearest points, and more
+    if they are farther apart. Source: Turek and Huth (2022), eq. (9); Hinton and Roweis
+    (2002).
 
     Examples
     --------
@@ -72,7 +73,7 @@ def neighbor_graph(
     n_neighbors = whole_number(n_neighbors, "n_neighbors", 1, n - 1)
     perplexity = at_least(perplexity, "perplexity", 1)
     points, _ = _scale.unit(X)  # or squares may overflow
-    # In many dimensions the search subtracts squares: small ones, but for outliers.
+    # In many dimensions the search subtracts squares, which are small for centred X.
     points -= np.median(points, axis=0)
     search = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
     j = search.kneighbors(return_distance=False).ravel()
@@ -106,7 +107,7 @@ def _probabilities(squares: np.ndarray, i: np.ndarray, perplexity: float) -> np.
         mean = np.add.reduceat(weights * excess, starts) / totals
         return weights / totals[i], np.log(totals) + precision * mean
 
-    # The entropy falls with the precision: from the size of N(i) to the nearest alone.
+    # With growing precision the entropy falls, from log |N(i)| to that of the nearest.
     low, high = np.full(sizes.size, -18.0), np.full(sizes.size, 100.0)
     for _ in range(60):
         middle = (low + high) / 2

@@ -4,8 +4,9 @@ r"""The Laplacian of a surface or a graph, and the biharmonic operator made of i
     L = V - A , \qquad M = L^\top D^{-1} L
 
 Equations :eq:`eq:laplacian` and :eq:`eq:biharmonic` of the book. A holds the weights of
-the edges, V their sums by vertex, D the lumped mass: on a mesh cotangents and a third
-of the area of the triangles around, on a graph the adjacency and 1.
+the edges, V their sum at each vertex, D the lumped mass. On a mesh the weights are
+cotangents, and the mass of a vertex is a third of the area of its triangles. On a graph
+A is the adjacency matrix, and the mass is 1.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from simlib._checks import numbers, shaped
 from simlib._typing import MatrixLike
 from simlib.biharmonic.mesh import check_mesh, triangles
 
-DENSE = 10**7  # entries of M that hubs may be the cause of
+DENSE = 10**7  # entries of M that hubs may cause, at most
 
 
 def mesh_laplacian(
@@ -45,16 +46,17 @@ def mesh_laplacian(
     Returns
     -------
     stiffness : csr_array, shape (n, n)
-        L = V - A: symmetric, positive semidefinite, rows of sum 0. Has no unit.
+        L = V - A: symmetric, positive semidefinite, with rows of sum 0. It does not
+        depend on the unit of the coordinates.
     mass : ndarray, shape (n,)
         The diagonal of D, in squared units of the coordinates.
 
     Raises
     ------
     ValueError
-        No mesh, vertices that to rounding coincide along a cut or a triangle that is
-        there twice (`merge_vertices` mends both), a triangle without area, a vertex of
-        no triangle; areas beyond the range of numbers.
+        The arrays are no mesh; vertices coincide to rounding along a cut, or a triangle
+        occurs twice (`merge_vertices` repairs both); a triangle has no area; a vertex
+        has no triangle; an area is out of range.
 
     Notes
     -----
@@ -106,14 +108,13 @@ def mesh_laplacian(
 def graph_laplacian(adjacency: MatrixLike) -> csr_array:
     """Return the Laplacian V - A of an undirected graph, in O(edges).
 
-    That of ``scipy.sparse.csgraph.laplacian`` stores zeros for nodes without edges.
+    ``scipy.sparse.csgraph.laplacian`` also stores zeros for nodes without edges.
 
     Parameters
     ----------
     adjacency : sparse or dense array, shape (n, n)
         Weights A of the edges, symmetric, large where nodes are near, such as
-        1 / length; the lengths themselves are for `graph_distances`. What is on the
-        diagonal cancels.
+        1 / length; `graph_distances` takes the lengths. The diagonal is ignored.
 
     Returns
     -------
@@ -123,8 +124,8 @@ def graph_laplacian(adjacency: MatrixLike) -> csr_array:
     Raises
     ------
     ValueError
-        A matrix that is not square, real, finite and symmetric; weights whose sums are
-        beyond the range of numbers.
+        The matrix is not square, real, finite and symmetric; a sum of weights
+        overflows.
 
     Examples
     --------
@@ -153,8 +154,8 @@ def biharmonic_operator(
 ) -> csr_array:
     """Return the biharmonic operator M = L^T D^-1 L.
 
-    O(n t^2) for t neighbours each. Source: Turek and Huth (2022), eq. (7); Lipman,
-    Rustamov and Funkhouser (2010).
+    O(n t^2) flops for t neighbours of each node. Source: Turek and Huth (2022), eq.
+    (7); Lipman, Rustamov and Funkhouser (2010).
 
     Parameters
     ----------
@@ -171,9 +172,9 @@ def biharmonic_operator(
     Raises
     ------
     ValueError
-        A stiffness that is not square, real, finite and symmetric, or a mass of another
-        shape or not positive; entries of M beyond the range of numbers. Nodes of
-        thousands of neighbours in a sparse graph: M joins all of them to each other.
+        `stiffness` is not square, real, finite and symmetric; `mass` has another shape
+        or is not positive; an entry of M is out of range. Nodes of a sparse graph have
+        thousands of neighbours: M joins all these neighbours to each other.
 
     Examples
     --------
@@ -211,7 +212,7 @@ def _masses(mass: Any, n: int) -> np.ndarray:
 
 
 def _refuse_hub(L: csr_array) -> None:
-    """M has a dense block of the neighbours of each node."""
+    """Raise if M is too dense: the neighbours of each node form a dense block of M."""
     sizes = np.diff(L.indptr).astype(np.int64)
     hubs = sizes[sizes * L.shape[0] > 10 * L.nnz]
     entries = min((hubs**2).sum(), L.shape[0] ** 2)
@@ -225,7 +226,7 @@ def _refuse_hub(L: csr_array) -> None:
 
 
 def as_square(matrix: Any, name: str) -> csr_array:
-    """Return a copy in float64 that stores nothing twice; or raise ValueError."""
+    """Return a copy in float64 without duplicate entries, or raise ValueError."""
     if hasattr(matrix, "nodes") and hasattr(matrix, "edges"):
         raise ValueError(
             f"{name} is an array; got a {type(matrix).__name__}. Of a networkx graph "
@@ -252,7 +253,7 @@ def as_square(matrix: Any, name: str) -> csr_array:
 
 
 def as_symmetric(matrix: MatrixLike, name: str) -> csr_array:
-    """Return what `as_square` does if it is symmetric to half the digits."""
+    """Return the copy of `as_square`; raise if not symmetric to half the digits."""
     A = as_square(matrix, name)
     if A.nnz and abs(A - A.T).max() > 1e-8 * abs(A).max():
         raise ValueError(
@@ -263,14 +264,14 @@ def as_symmetric(matrix: MatrixLike, name: str) -> csr_array:
 
 
 def compact(A: csr_array) -> csr_array:
-    """Return A with indices of 4 bytes where these do."""
+    """Return A with indices of 4 bytes if they are large enough."""
     kind = scipy.sparse.get_index_dtype(maxval=max(A.nnz, *A.shape))
     parts = A.data, A.indices.astype(kind), A.indptr.astype(kind)
     return csr_array(parts, shape=A.shape)
 
 
 def demand_one_piece(graph: csr_array | coo_array, kind: str) -> None:
-    """Refuse a graph in several pieces: distances between them are infinite."""
+    """Raise if a graph is empty or has several pieces, at infinite distances."""
     pieces, piece = connected_components(graph, directed=False)
     if pieces == 0:
         raise ValueError(f"The {kind} is empty: it has no vertex.")

@@ -3,10 +3,10 @@ r"""Columns of the interpolation operator, computed only around their landmarks.
 .. math::
     M_{uu} = L D L^\top , \qquad L z = -M_{ub} e_j , \qquad L^\top x = D^{-1} z
 
-Equation :eq:`eq:selected` of the book. In the elimination tree z lives on the paths
-from the few entries of the right-hand side to the root, and x on a set S of nodes needs
-no more than x on S and the ancestors of S: exact values, at a cost that depends on S
-and the depth of the tree and not on n.
+Equation :eq:`eq:selected` of the book. In the elimination tree z is not 0 only on the
+paths from the few entries of the right-hand side to the root. x on a set S of nodes
+depends only on x at the ancestors of S. So the values on S are exact, at a cost that
+depends on S and the depth of the tree, and not on n.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ except ImportError as error:
 
 __all__ = ["SelectedSolve", "selected_columns"]
 
-REACH = 4  # items looked at for each entry that is kept
-WIDTH = 16  # columns solved together, which read L once
-PROBES = 16  # random signs by item that tell how large the entries out of reach are
+REACH = 4  # items in reach for each entry that is kept
+WIDTH = 16  # columns that are solved together, with one pass over L
+PROBES = 16  # vectors of random signs that estimate the size of entries out of reach
 
 
 class SelectedSolve:
@@ -44,15 +44,15 @@ class SelectedSolve:
     Parameters
     ----------
     M, landmarks
-        Those of `selected_columns`, and so are the errors.
+        As in `selected_columns`; so are the errors.
     probes : int, default=0
-        Right-hand sides of random signs solved for beforehand, by which `largest` tells
-        what is out of reach.
+        Number of right-hand sides of random signs, which are solved first; with them
+        `largest` estimates the entries out of reach.
 
     Attributes
     ----------
     order : array of int, shape (l,)
-        The places of the landmarks, such that those near each other come together.
+        The places of the landmarks, with landmarks near each other together.
     solve : callable
         B -> M_uu^-1 B.
 
@@ -83,7 +83,7 @@ class SelectedSolve:
                 "M without the landmarks is not positive definite, and not M_uu = L D "
                 'L^T. Take solver="superlu".'
             )
-        # With subtrees side by side in memory, neighbours on the surface are too.
+        # With contiguous subtrees, neighbours on the surface are near in memory.
         place, self.parent, self.L, order = in_postorder(A, factor)
         self.solve, self.D = factor.solve, D[order]
         self.node = np.full(n, -1, dtype=np.int64)  # an item's place in the elimination
@@ -103,18 +103,19 @@ class SelectedSolve:
     ) -> tuple[np.ndarray, ...]:
         """Return the `nnz` largest entries in reach of some columns of P_u.
 
-        `numbers` are places among the landmarks, shape (k,); `nnz` and `reach` those of
-        `selected_columns`.
+        `numbers` are places among the landmarks, shape (k,); `nnz` and `reach` are as
+        in `selected_columns`.
 
         Returns
         -------
         rows, values : arrays of shape (k, nnz)
-            The entries kept, of each column in a row; what there is no entry for is 0.
+            The kept entries of column k in row k, filled up with zeros.
         counts, touched : arrays of int, shape (k,)
-            How many entries there are, and nodes of the elimination tree it needed.
+            Number of kept entries, and number of nodes of the elimination tree that the
+            column needed.
         beyond : array, shape (k,)
             Unbiased estimate of the sum of squares of the entries out of reach, of
-            relative deviation at most (2 / probes)^(1/2). Without probes zeros.
+            relative deviation at most (2 / probes)^(1/2). Zeros without probes.
         """
         M, L = self.M, self.L
         m = self.item.size
@@ -148,42 +149,42 @@ class SelectedSolve:
 def selected_columns(
     M: MatrixLike, landmarks: Indices, nnz: int, *, reach: int | None = None
 ) -> tuple[csc_array, np.ndarray]:
-    r"""Return the `nnz` largest entries of each column of P_u, and what that took.
+    r"""Return the `nnz` largest entries of each column of P_u, and the nodes it took.
 
     Parameters
     ----------
     M : sparse or dense array, shape (n, n)
-        The operator, symmetric, with a landmark in each piece.
+        The operator, symmetric, with a landmark in each connected piece.
     landmarks : array of int, shape (l,)
         Distinct items.
     nnz : int
         How many entries of each column to keep, the largest in magnitude.
     reach : int, optional
-        How many items around each landmark to look at, along the edges of M. None means
-        4 nnz.
+        How many items around each landmark to consider, along the edges of M. None
+        means 4 nnz.
 
     Returns
     -------
     columns : csc_array, shape (n, l)
-        The entries kept, to rounding those of the whole column; 0 at the landmarks. One
-        of the `nnz` largest that is out of reach is missed.
+        The kept entries, equal to those of the whole column to rounding; 0 at the
+        landmarks. An entry among the `nnz` largest that is out of reach is missed.
     touched : array of int, shape (l,)
-        Nodes of the elimination tree that each column needed.
+        Number of nodes of the elimination tree that each column needed.
 
     Raises
     ------
     ImportError
         From the module: numba is not installed.
     ValueError
-        An M that is not square, real, finite and symmetric, or that without the
-        landmarks is not definite, or singular to rounding error; landmarks that repeat
-        or lie outside; a `nnz` below 1.
+        M is not square, real, finite and symmetric; M without the landmarks is not
+        definite, or is singular to rounding error; landmarks repeat or are out of
+        range; `nnz` is below 1.
 
     Notes
     -----
     Two triangular solves along the tree for each landmark, on the threads that
-    ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; Davis (2006), chapters
-    3 and 4, for the tree.
+    ``joblib.parallel_config(n_jobs=...)`` allows. Source: ours; for the tree Davis
+    (2006), chapters 3 and 4.
 
     Examples
     --------
@@ -215,7 +216,7 @@ def selected_columns(
 
 @njit(nogil=True, cache=True)
 def _near(start, stamp, M_indptr, M_indices, node, seen, queue, near):
-    """Fill `near` with the nodes of the items around one, breadth first; count them."""
+    """Fill `near` with the nodes of items around `start`, breadth first; count them."""
     queue[0], seen[start] = start, stamp
     first, last, count = 0, 1, 0
     while first < last and count < near.size:
@@ -235,10 +236,14 @@ def _near(start, stamp, M_indptr, M_indices, node, seen, queue, near):
 
 @njit(nogil=True, cache=True)
 def _climb(q, stamp, parent, mark, batch, taken, path, order, size):
-    """Go from q to the root, as far as it is new to this column."""
+    """Mark the nodes from q to the root, up to the first that is already marked.
+
+    Append those new to the batch to `order`; return its size, and how many nodes are
+    new to the column.
+    """
     length, new, fresh = 0, 0, 0
     while q != -1 and mark[q] != stamp:
-        fresh += mark[q] != stamp - 1  # nor did the right-hand side come through
+        fresh += mark[q] != stamp - 1  # stamp - 1: marked from the right-hand side
         mark[q] = stamp
         if taken[q] != batch:
             taken[q] = batch
@@ -253,7 +258,7 @@ def _climb(q, stamp, parent, mark, batch, taken, path, order, size):
 
 @njit(nogil=True, cache=True)
 def _forward(order, L_indptr, L_indices, L_data, x):
-    """L z = x, in place, on nodes in ascending order."""
+    """Solve L z = x in place, on nodes in ascending order."""
     width = x.shape[1]
     for q in order:
         for e in range(L_indptr[q], L_indptr[q + 1]):
@@ -264,7 +269,7 @@ def _forward(order, L_indptr, L_indices, L_data, x):
 
 @njit(nogil=True, cache=True)
 def _backward(order, L_indptr, L_indices, L_data, D, x):
-    """L^T x = D^-1 z, in place, on nodes each of which comes after its ancestors."""
+    """Solve L^T x = D^-1 z in place, on nodes that each come after their ancestors."""
     width = x.shape[1]
     total = np.empty(width)
     for q in order:
@@ -280,7 +285,7 @@ def _backward(order, L_indptr, L_indices, L_data, D, x):
 
 @njit(nogil=True, cache=True)
 def _keep(near, x, item, rows, values):
-    """Fill in the largest; where several are as large as the least, the first found."""
+    """Fill in the largest entries; of several equal to the least, the first found."""
     if near.size == 0:
         return 0
     magnitudes = np.empty(near.size)
@@ -304,7 +309,7 @@ def _solve(
     landmarks, M_indptr, M_indices, M_data, L_indptr, L_indices, L_data, D,
     parent, node, item, signs, reach, nnz, x, mark, first, second, seen,
 ):  # fmt: skip
-    """Rows, values and number of entries kept, nodes touched, and sums by signs."""
+    """Return the arrays of `SelectedSolve.largest`, with sums by signs in the end."""
     m, width = x.shape
     queue = np.empty(seen.size, node.dtype)
     forward, backward = np.empty(m, node.dtype), np.empty(m, node.dtype)

@@ -1,4 +1,4 @@
-"""Data that are always there: generated, or read from what is installed anyway."""
+"""Data that are always available: generated, or bundled with scikit-learn."""
 
 import lazy_loader
 

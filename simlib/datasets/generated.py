@@ -1,6 +1,6 @@
-"""Data that are always there: generated ones and what scikit-learn bundles.
+"""Generated data, and data that scikit-learn bundles.
 
-``rng`` is whatever `numpy.random.default_rng` takes: a seed gives the same data again.
+``rng`` is an argument of `numpy.random.default_rng`: a seed gives the same data again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from simlib.datasets.mesh import Mesh
 from simlib.datasets.word_vectors import WordVectors
 
 Seed = int | np.random.Generator | None
-ROADS = 1.41  # edges for each node, on the roads of California
+ROADS = 1.41  # edges for each node, in the road network of California
 
 
 def gaussian_psd(n: int, *, rng: Seed = None) -> np.ndarray:
@@ -67,22 +67,22 @@ def uniform_psd(n: int, *, rng: Seed = None) -> np.ndarray:
 
 
 def point_clouds(n: int, *, rng: Seed = None) -> dict[str, np.ndarray]:
-    """Make the points of four geometries, on which sketches of kernels differ.
+    """Make points of four geometries, on which sketches of kernels differ.
 
-    Two spheres, of radius 1 and 2, in 16 dimensions; twenty clusters on a sphere of
-    radius 2 in 64 dimensions, of width .3; a sphere of radius 1 in a random
-    subspace of dimension 3 of 64.
+    Two spheres, of radius 1 and 2, in 16 dimensions; twenty clusters of width .3 on a
+    sphere of radius 2 in 64 dimensions; a sphere of radius 1 in a random subspace of
+    dimension 3 in 64 dimensions.
 
     Parameters
     ----------
     n : int
-        Points of each; below 1 it is a ValueError.
+        Number of points of each geometry; below 1 it is a ValueError.
     rng : int, Generator or None
 
     Returns
     -------
     dict of str to ndarray, shape (n, 16) or (n, 64)
-        The points, one a row, by the name of their geometry.
+        The points as rows, by the name of the geometry.
 
     Examples
     --------
@@ -147,8 +147,8 @@ def cross_encoder_like(n: int, *, rng: Seed = None) -> np.ndarray:
 def sigmoid_kernel(n: int, *, rng: Seed = None) -> np.ndarray:
     """Make tanh(0.1 X X^T - 0.5), for X of n x 20 standard normal numbers.
 
-    The parameters are those of `gaussian_psd`. Of given points
-    `sklearn.metrics.pairwise.sigmoid_kernel` makes it.
+    The parameters are those of `gaussian_psd`. For given points
+    `sklearn.metrics.pairwise.sigmoid_kernel` makes the matrix.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def sigmoid_kernel(n: int, *, rng: Seed = None) -> np.ndarray:
 
 
 def bumpy_sphere(n_subdivisions: int = 4) -> Mesh:
-    """Return a closed mesh: a sphere of smooth bumps and dents.
+    """Return a closed mesh: a sphere with smooth bumps and dents.
 
     The icosahedron with each triangle cut into four, `n_subdivisions` times, its
     vertices u projected to the unit sphere and moved to the radius
@@ -245,11 +245,11 @@ def swiss_roll(n: int = 5000, *, rng: Seed = None) -> tuple[np.ndarray, np.ndarr
 
 
 def planar_roads(n: int = 10000, *, rng: Seed = None) -> tuple[csr_array, np.ndarray]:
-    """Make a planar graph that looks like a road network, and where its nodes are.
+    """Make a planar graph that looks like a road network, and the points of its nodes.
 
-    The shortest tree that spans n points uniform in the unit square, and as many other
-    edges of their Delaunay triangulation as make 1.41 edges a node, as in California
-    (SNAP's roadNet-CA). Distances in it are not those of a country.
+    The minimum spanning tree of n points uniform in the unit square, and random other
+    edges of their Delaunay triangulation up to 1.41 edges for each node, as in
+    California (SNAP's roadNet-CA). Distances are not like those in a real country.
 
     Parameters
     ----------
@@ -260,9 +260,9 @@ def planar_roads(n: int = 10000, *, rng: Seed = None) -> tuple[csr_array, np.nda
     Returns
     -------
     adjacency : csr_array of float64, shape (n, n)
-        Symmetric, of ones: in one piece.
+        Symmetric, all entries are 1; in one connected piece.
     points : ndarray, shape (n, 2)
-        The nodes. Those that lie near each other have numbers near each other.
+        The points of the nodes. Nodes near each other have numbers near each other.
 
     Examples
     --------
@@ -345,5 +345,5 @@ def bundled_documents() -> tuple[list[list[str]], WordVectors, np.ndarray]:
 
 
 def _drawn(n: int, rng: Seed) -> tuple[int, np.random.Generator]:
-    """Return how many are drawn, and of what."""
+    """Return the checked number n, and the generator."""
     return whole_number(n, "n", 1), np.random.default_rng(rng)

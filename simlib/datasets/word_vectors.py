@@ -20,18 +20,18 @@ class WordVectors(Mapping):
         The n words.
     array : ndarray of float32 or float64, shape (m, d)
         The vectors, in float64 unless given in single or half precision. Not copied if
-        it already is contiguous and of that type.
+        it is already contiguous and of that type.
     rows : ndarray of int, shape (n,)
-        The row of each word's vector; if not given, row i of word i. Several words, say
-        the forms of one, may share a row.
+        The row of the vector of each word; by default row i for word i. Several words,
+        such as the forms of one word, may share a row.
     index : dict
         Word -> row.
 
     Raises
     ------
     ValueError, IndexError
-        The words are not distinct, not as many as the rows, or have a row that is not
-        there; the vectors are no array of real numbers.
+        The words are not distinct, their number is not that of `rows`, or a row does
+        not exist; the vectors are no array of real numbers.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class WordVectors(Mapping):
             raise ValueError(f"Vectors of words must be real; got {given.dtype}.")
         single = given.dtype in (np.float16, np.float32)
         kind = np.float32 if single else np.float64
-        with np.errstate(over="ignore"):  # infinite vectors are told by their words
+        with np.errstate(over="ignore"):  # later errors name the words of infinities
             array = np.ascontiguousarray(given, dtype=kind).view()
         array.flags.writeable = False
         given = np.arange(len(array)) if self.rows is None else self.rows
@@ -66,7 +66,7 @@ class WordVectors(Mapping):
                 f"{len(words)} words ({len(set(words))} distinct) need as many "
                 f"vectors, got {len(rows)} of an array of shape {array.shape}"
             )
-        # Frozen it is for others.
+        # The dataclass is frozen: set its fields here.
         self.__dict__.update(words=words, array=array, rows=rows, index=index)
 
     def __repr__(self) -> str:
@@ -92,4 +92,4 @@ class WordVectors(Mapping):
         return WordVectors, (self.words, self.array, self.rows)
 
     def __deepcopy__(self, memo: dict) -> WordVectors:
-        return self  # nothing in it changes, and `sklearn.base.clone` copies often
+        return self  # it is immutable, and `sklearn.base.clone` copies often

@@ -2,7 +2,7 @@ r"""Eigenvalues of a symmetric matrix, from an array or from products with vecto
 
 .. math:: K v = \lambda v
 
-ARPACK takes eigenvalues far below one for zero: it is given K over a power of two.
+ARPACK takes eigenvalues far below one for zero: K is divided by a power of two.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["eigen_of_array", "eigen_of_products"]
 
 
 def eigen_of_array(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all eigenvalues and vectors of what is symmetric but for rounding."""
+    """Return all eigenvalues and vectors of a matrix that is symmetric to rounding."""
     return np.linalg.eigh(symmetric_part(_of_numbers(A)))
 
 
 def eigen_of_products(K: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k eigenvalues of largest magnitude, and vectors."""
+    """Return the k eigenvalues of largest magnitude, and their vectors."""
     n = K.shape[0]
     start = np.random.default_rng(0).standard_normal(n).astype(K.dtype)
     product = _of_numbers(K @ start)
@@ -35,7 +35,7 @@ def eigen_of_products(K: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _of_numbers(made: np.ndarray) -> np.ndarray:
-    """Refuse what was made of the parts of a matrix, if it is none of numbers."""
+    """Return a product of the parts of a matrix; raise if it is not finite."""
     if not np.isfinite(made).all():
         raise ValueError(
             "A factor holds NaN or an infinity, or they are so large that their "

@@ -1,4 +1,4 @@
-"""Items of a matrix in factors as vectors, and new ones beside them."""
+"""Vectors of the items of a matrix in factors, and vectors of new items."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Embedded"]
 
 
 class Embedded:
-    """What has factors, and embeds the items that these are of."""
+    """A matrix in factors that embeds its items and new items."""
 
     left: np.ndarray | csr_array
     core: np.ndarray
@@ -45,7 +45,7 @@ class Embedded:
         Parameters
         ----------
         out : array of shape (n, d), optional
-            Where to write Z: a map of a file, say.
+            Where to write Z, such as a memory map.
 
         Returns
         -------
@@ -53,13 +53,14 @@ class Embedded:
             One row for each item; d is the rank, or l + r for separate factors.
         signs : array of shape (d,)
             +1 or -1: ``(Z * signs) @ Z.T`` equals the mean of ``L U R^T`` and its
-            transpose (the equation :eq:`eq:embedding` of the book), without a residual.
+            transpose (the equation :eq:`eq:embedding` of the book). A residual is left
+            out.
 
         Raises
         ------
         ValueError
             The matrix is not square, its residual is an operator, or `out` has another
-            shape or takes no such numbers.
+            shape or a type that does not hold the features.
 
         Examples
         --------
@@ -92,14 +93,14 @@ class Embedded:
         return out, signs
 
     def embedding_map(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what turns similarities to the landmarks into features.
+        """Return the matrix that turns similarities to the landmarks into features.
 
         Returns
         -------
         transform : array of shape (l, d), or (l + r, d)
             ``Z = L @ transform``, or ``[L R] @ transform`` for separate factors.
         signs : array of shape (d,)
-            As in `embedding`, and so are the errors.
+            As in `embedding`. The errors are the same.
         """
         square(self.shape, "embeds items")
         self._refuse_operator("embed items", "which makes factors of the residual")
@@ -125,15 +126,15 @@ class Embedded:
         Returns
         -------
         array of shape (m, d)
-            Rows to set beside the Z of `embedding`. From similarities to `landmarks`
-            alone of a matrix with separate factors, as that of two collections: rows Y
-            to set beside ``left @ core``; ``Y @ right.T`` are new rows of the matrix.
+            Rows to set beside the Z of `embedding`. If the matrix has separate factors,
+            as for two collections, and only similarities to `landmarks` are given: rows
+            Y to set beside ``left @ core``; ``Y @ right.T`` are new rows of the matrix.
 
         Raises
         ------
         ValueError
-            Another number of columns, factors that are no columns of the matrix (those
-            of `optimal`), or as in `embedding`.
+            The number of columns is another one, the factors are no columns of the
+            matrix (such as those of `optimal`), or an error of `embedding`.
         """
         columns = np.atleast_2d(numbers(columns, "columns"))
         shaped(columns, ("m", "l"), "columns")

@@ -1,4 +1,4 @@
-"""The answer: a matrix held as thin factors, and what can be asked of it."""
+"""The answer: a matrix in thin factors, its products, entries and solutions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from simlib.lowrank.tall import (
 __all__ = ["LowRank"]
 
 LARGEST_ARRAY = 2 * 2**30  # bytes that `toarray` makes without being forced
-ENTRIES_OF_ROWS = 2**20  # computed at a time, for a norm
+ENTRIES_OF_ROWS = 2**20  # entries that are computed at a time for a norm
 SMALL = 64  # rows of a matrix whose eigenvalues are found from the array
 
 
@@ -51,8 +51,8 @@ class LowRank(Embedded, Saved, LinearOperator):
     r"""A matrix :math:`\tilde K = L U R^\top + E` with thin L and R and a residual E.
 
     The equation :eq:`eq:lowrank` of the book, as a SciPy linear operator. Nothing of
-    size n x n is formed except by `toarray`: factors may be maps of files larger than
-    the memory. All parts are read-only, for others may share them.
+    size n x n is formed except by `toarray`: factors may be memory maps larger than the
+    memory. All parts are read-only, because several objects may share them.
 
     Parameters
     ----------
@@ -63,14 +63,14 @@ class LowRank(Embedded, Saved, LinearOperator):
     right : array or sparse array of shape (m, r), optional
         None means ``right = left`` and a symmetric matrix.
     residual : sparse array or LinearOperator of shape (n, m), optional
-        Exactly known corrections E, sparse; or an operator that also answers
-        ``entries(i, j)``, ``rows(i)`` and ``diagonal()``, as that of `anchored` does.
+        The correction E, sparse; or an operator that also has the methods
+        ``entries(i, j)``, ``rows(i)`` and ``diagonal()``, as the one of `anchored` has.
         Symmetric where `right` is None.
     landmarks, row_landmarks : array of int, optional
-        Items whose columns `left` (rows, for `right`) holds.
+        Items whose columns are in `left`, and items whose rows are in `right`.
     calls : int, optional
-        Calls for the distinct pairs of which the method asked, known before or not:
-        one each, and two of a symmetrized similarity.
+        Calls for the distinct pairs that the method has asked for, known before or not:
+        one for each pair, two if the similarity is symmetrized.
     method : str, optional
         Name of the method that made this.
 
@@ -125,7 +125,7 @@ class LowRank(Embedded, Saved, LinearOperator):
         super().__init__(dtype, (self.left.shape[0], self.right.shape[0]))
 
     def _check(self) -> None:
-        """Refuse parts that do not go together."""
+        """Raise where the parts do not fit each other."""
         (n, width), (m, r), residual = self.left.shape, self.right.shape, self.residual
         if self.core.shape != (width, r):
             raise ValueError(
@@ -185,7 +185,7 @@ class LowRank(Embedded, Saved, LinearOperator):
         return f"LowRank({name}{', '.join(parts)})"
 
     def dot(self, x: Any) -> Any:
-        """Return the matrix times x, of which nothing is masked."""
+        """Return the matrix times x; a masked x is a ValueError."""
         return super().dot(readable(x, "x"))
 
     def _matmat(self, X: np.ndarray) -> np.ndarray:
@@ -235,7 +235,7 @@ class LowRank(Embedded, Saved, LinearOperator):
         return dense(residual[i]) if sparse else residual.rows(i)
 
     def diagonal(self) -> np.ndarray:
-        """Return the diagonal, shape (min(n, m),), at O(l r) flops an entry."""
+        """Return the diagonal, shape (min(n, m),), in O(l r) flops for each entry."""
         left, core, right = self.left, self.core, self.right
         parts = row_blocks(min(self.shape), max(core.shape))
         sums = (np.einsum("ka,ka->k", left[p] @ core, dense(right[p])) for p in parts)
@@ -249,7 +249,8 @@ class LowRank(Embedded, Saved, LinearOperator):
     def norm(self) -> float:
         """Return the Frobenius norm, from the factors in O(n l^2) flops.
 
-        Where the residual is an operator, or cancels the factors, from every row.
+        If the residual is an operator, or cancels most of the factors, every row is
+        computed.
         """
         if self._has_operator():
             return self._norm_of_rows()
@@ -279,15 +280,15 @@ class LowRank(Embedded, Saved, LinearOperator):
     def eigh(self, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the k eigenvalues largest in magnitude and their eigenvectors.
 
-        O(n l^2) flops by a QR decomposition of the factor; with a residual those of
-        `scipy.sparse.linalg.eigsh`.
+        O(n l^2) flops by a QR decomposition of the factor. With a residual
+        `scipy.sparse.linalg.eigsh` is used.
 
         Parameters
         ----------
         k : int, optional
-            At most the rank without a residual, at most n - 1 with one, or n up to 64.
-            None means the rank. Another k, a matrix that is not symmetric or holds
-            NaN, and eigenvalues beyond float32 are a ValueError.
+            At most the rank without a residual; with a residual at most n - 1, or n if
+            n <= 64. None means the rank. Another k, a matrix that is not symmetric or
+            holds NaN, and eigenvalues beyond the range of its type are a ValueError.
 
         Returns
         -------
@@ -330,7 +331,7 @@ class LowRank(Embedded, Saved, LinearOperator):
         y : array of shape (n,) or (n, k)
             Right-hand sides.
         ridge : float
-            The shift rho, not zero; it may be negative.
+            The shift rho. It may be negative, and with a residual zero.
 
         Returns
         -------
@@ -340,17 +341,20 @@ class LowRank(Embedded, Saved, LinearOperator):
         Raises
         ------
         numpy.linalg.LinAlgError
-            The system is singular to working precision.
+            The system is singular to working precision, as it is without a residual for
+            a ridge of zero.
         ValueError
             The matrix is not square, y has another length, the residual is an operator,
-            or a factor holds NaN or an infinity; the solution is beyond float32.
+            a factor holds NaN or an infinity, or the solution is beyond the range of
+            its type.
 
         Notes
         -----
-        In float64, O(n l^2) flops, and with a residual n l numbers of memory. The
-        decomposition is kept for the next ridge and the matrices of `with_core`, which
-        without a residual take O(l^3) and some products of L. The same as
-        ``sklearn.kernel_ridge.KernelRidge`` with kernel ``K`` and ``alpha = ridge``.
+        O(n l^2) flops in float64; with a residual, memory for n l numbers. The QR
+        decomposition of L is kept for other ridges and for the matrices of `with_core`,
+        whose solutions without a residual take O(l^3) flops and a few products with L.
+        `sklearn.kernel_ridge.KernelRidge` solves the same system, with ``alpha =
+        ridge``.
         """
         square(self.shape, "can be solved")
         y, ridge = columns_like(y, self.shape[0], "y"), finite(ridge, "ridge")
@@ -374,14 +378,15 @@ class LowRank(Embedded, Saved, LinearOperator):
     def with_core(self, core: ArrayLike) -> Self:
         r"""Return the matrix with the same factors and residual, and another core.
 
-        Both share what `solve` keeps of the factors: one operator P serves the matrices
-        :math:`P W P^\top` of any number of similarity functions. `calls` become None.
+        The two matrices share the decomposition that `solve` keeps: one operator P
+        serves the matrices :math:`P W P^\top` of many similarity functions. `calls` of
+        the new matrix is None.
 
         Parameters
         ----------
         core : array of shape (l, r)
-            Another shape, or complex numbers, are a ValueError. Where it is not
-            symmetric, neither is the matrix.
+            Another shape, or complex numbers, are a ValueError. If the core is not
+            symmetric, the matrix is not either.
 
         Examples
         --------
@@ -435,14 +440,14 @@ class LowRank(Embedded, Saved, LinearOperator):
         return self._arguments()
 
     def _arguments(self) -> dict[str, Any]:
-        """Return what makes this matrix."""
+        """Return the arguments of the constructor that make this matrix."""
         parts = {"left": self.left, "core": self.core, "right": self._right}
         others = ("residual", "landmarks", "row_landmarks", "calls", "method")
         return parts | {name: getattr(self, name) for name in others}
 
 
 class Closed(LowRank):
-    """A matrix that takes in no new items, and says with `reason` why."""
+    """A matrix that takes in no new items; `reason` says why."""
 
     def __init__(self, *factors: Any, reason: str, **options: Any):
         super().__init__(*factors, **options)
@@ -472,12 +477,12 @@ def _part(part: Any) -> Any:
 
 
 def _core(core: Any) -> np.ndarray:
-    """Return a core, of any kind of matrix, as a part that is an array."""
+    """Return a core, given as any kind of matrix, as a read-only array."""
     return read_only(dense(_part(core)))
 
 
 def _fitting(values: np.ndarray, dtype: np.dtype, what: str) -> np.ndarray:
-    """Return values in a type, if they are numbers of it."""
+    """Return values in a type; raise if one is beyond the range of the type."""
     with np.errstate(over="ignore"):
         cast = values.astype(dtype, copy=False)
     if not np.isfinite(cast).all():

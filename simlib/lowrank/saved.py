@@ -1,7 +1,7 @@
-"""Objects made of arrays, saved to a folder: written whole or not at all.
+"""Saving of objects made of arrays to a folder: all parts are written, or none.
 
-One ``.npy`` an array, one ``.npz`` a sparse array, and a JSON file that names them with
-their sizes and checksums. Nothing is pickled, and no pickle is read.
+Each array is a ``.npy`` file, each sparse array a ``.npz`` file. A JSON file names them
+with their sizes and checksums. Nothing is pickled, and no pickle is read.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ FORMAT, VERSION = "simlib.LowRank", 1
 FACTS = "lowrank.json"
 READ = 2**20  # bytes of a file at a time
 MAPPED = ("left", "right")
-HOME = "simlib.approximation"  # whose modules define classes that may not be loaded yet
+HOME = "simlib.approximation"  # its modules define classes that may not be loaded yet
 
 
 class Saved:
-    """What can be saved; its parts are the arguments that make it."""
+    """An object that can be saved; its parts are the arguments that make it."""
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the matrix to a folder, from which `load` reads it.
@@ -40,18 +40,18 @@ class Saved:
         Parameters
         ----------
         folder : str or path
-            A new or an empty one, or one that holds a saved matrix, which is replaced;
-            this one's own, mapped from there, may be.
+            A new or an empty folder, or one that holds a saved matrix, which is
+            replaced. It may be the folder from which this matrix is mapped.
 
         Raises
         ------
         ValueError, TypeError
             The residual is an operator, a part is no array and no plain value, or the
-            folder is the one in which the process works.
+            folder is the current directory of the process.
         FileExistsError, FileNotFoundError
-            The folder holds anything else, or that in which it is to be is not there.
+            The folder holds other files, or its parent folder does not exist.
         OSError
-            Writing failed. Then, and after an interrupt, the folder is as it was.
+            Writing failed. The folder is then as it was, as it is after an interrupt.
 
         Examples
         --------
@@ -93,16 +93,16 @@ class Saved:
     def load(
         cls, folder: str | os.PathLike[str], mmap_mode: Literal["r", "c"] | None = None
     ) -> Self:
-        """Read a matrix that `save` wrote, of the class that it had, bit by bit.
+        """Read a matrix that `save` wrote, with the same class and the same bits.
 
         Parameters
         ----------
         folder : str or path
-            Where it is.
+            The folder that was given to `save`.
         mmap_mode : "r" or "c", optional
             Map dense factors from their files, as `numpy.load` does, instead of reading
-            them. Then of these files only the size is checked, and they must stay where
-            they are. All else is read, sparse factors and the residual too.
+            them. Of these files only the size is then checked, and they must stay in
+            their place. Sparse factors and the residual are read in any case.
 
         Returns
         -------
@@ -111,10 +111,10 @@ class Saved:
         Raises
         ------
         FileNotFoundError
-            No matrix is saved there, or a file of it is gone.
+            No matrix is saved there, or one of its files is missing.
         ValueError
-            A file is damaged, and named; it was saved by a newer simlib, or by a class
-            that is unknown here; or `mmap_mode` is none of these.
+            A file is damaged (the message names it); the matrix was saved by a newer
+            simlib, or its class is unknown here; or `mmap_mode` is another value.
         """
         if mmap_mode not in (None, "r", "c"):
             raise ValueError(
@@ -164,7 +164,7 @@ def _damaged(path: Path, why: object) -> ValueError:
 
 
 def _check_place(folder: Path) -> None:
-    """Refuse a place where something stands that no `write` has left."""
+    """Raise if the folder holds anything that `Saved.save` has not written."""
     if not folder.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {folder.parent}; make it first.")
     if folder.exists() and folder.samefile(os.curdir):
@@ -224,7 +224,7 @@ def _write_array(folder: Path, name: str, array: Any) -> dict[str, Any]:
 
 
 def _flush(file: Any) -> None:
-    """Bring a file to the disk, so that it is there before its folder is."""
+    """Bring a file to the disk, before its folder gets its name."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -238,7 +238,7 @@ def _checksum(path: Path) -> int:
 
 
 def _facts(folder: Path) -> dict[str, Any]:
-    """Return what the JSON file says, in which the main things are there."""
+    """Return the content of the JSON file, after a check of its main entries."""
     path = folder / FACTS
     if not path.is_file():
         raise FileNotFoundError(f"{folder} holds no saved answer: there is no {path}.")

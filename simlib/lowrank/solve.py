@@ -4,8 +4,8 @@ r"""The inversion lemma for a matrix in factors, with a ridge.
     (\tilde K + \rho I)^{-1} = D^{-1} - D^{-1} Q (I + V R^\top D^{-1} Q)^{-1}
     V R^\top D^{-1}, \qquad L = Q T, \; V = T U, \; D = \rho I + E
 
-Q is of the QR decomposition of L: without it a large core, a pseudo-inverse say, would
-drown the small system in rounding.
+L = Q T is the QR decomposition. Without it the rounding errors of a large core, such as
+a pseudo-inverse, would hide the small system.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ __all__ = ["Orthogonal", "solve"]
 
 EPS = np.finfo(float).eps
 REFINEMENTS = 5  # steps at most
-UNSOLVED = 1e-3  # of the right-hand side: what a solution may leave
-DENSE_COLUMNS = 32  # of a sparse factor, at a time
+UNSOLVED = 1e-3  # times the right-hand side: the largest residual of a solution
+DENSE_COLUMNS = 32  # columns of Q that are made at a time, if L is sparse
 
 Solver: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 class Orthogonal:
-    """What solving takes of L = Q T and R, in float64, each part made when needed."""
+    """The parts of L = Q T and R that `solve` needs, in float64, made when needed."""
 
     def __init__(self, left: Any, right: Any):
         self.left, self.right = left, right
 
     @cached_property
     def decomposition(self) -> tuple[Callable[..., Any], np.ndarray, bool]:
-        """Q as a function, T, and whether they were made by the Gram matrix of L."""
+        """Q as a function, T, and whether they come from the Gram matrix of L."""
         if scipy.sparse.issparse(self.left) and (by_gram := gram_qr(self.left)):
             return *by_gram, True
         return *qr(self.left, float), False
@@ -109,7 +109,7 @@ def _inverse_of_shift(residual: Any, ridge: float) -> Solver:
 
 
 def _small_inverse(system: np.ndarray, ridge: float) -> Solver:
-    """Return the inverse of the matrix in the middle, which is I away from Q."""
+    """Return the inverse of I + V R^T D^-1 Q; raise if that is singular."""
     if system.size == 0:
         return lambda small: small
     if not np.isfinite(system).all():
@@ -127,8 +127,8 @@ def _small_inverse(system: np.ndarray, ridge: float) -> Solver:
 
 
 def _refined(solve: Solver, K: LowRank, y: np.ndarray, ridge: float) -> np.ndarray:
-    """Return solutions with the digits that D^-1 y loses where the ridge is small."""
-    y, sizes = unit_columns(y)  # or a small column would be forgotten
+    """Return solutions, refined because a small ridge costs D^-1 y some digits."""
+    y, sizes = unit_columns(y)  # or a small column would not count in the norms
     x, before = solve(y), np.inf
     for _ in range(REFINEMENTS):
         product = K.matmat(x)

@@ -1,7 +1,7 @@
 """Tall matrices, dense, sparse or mapped from a file, some rows at a time.
 
-What is made of one beside the result, a part in another precision say, is `HELD`
-numbers at most: a factor in a file may be larger than the memory.
+Beside the result, such as a copy in another precision, at most `HELD` numbers are made
+at a time: a matrix in a file may be larger than the memory.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrcon
 
 HELD = 2**21  # numbers made of a matrix at a time
-TALL = 8  # how many times as high as wide a block is at least
-WELL_CONDITIONED = 1e-6  # A^T A of which the Cholesky factor serves for R
-GATHERED = 2**16  # numbers gathered of each matrix at a time: they stay in the cache
+TALL = 8  # rows of a block for each of its columns, at least
+WELL_CONDITIONED = 1e-6  # reciprocal condition number of A^T A for a Cholesky factor
+GATHERED = 2**16  # numbers of each matrix that are gathered at a time, for the cache
 
 Orthonormal: TypeAlias = Callable[[np.ndarray], Iterator[tuple[slice, np.ndarray]]]
-"""V to the rows of Q V, block by block, each with its place."""
+"""A function from V to the rows of Q V, in blocks, each with its slice of rows."""
 
 
 def row_blocks(n: int, width: int, beside: int = 1) -> list[slice]:
-    """Return slices of n rows, `height` each; without rows an empty one."""
+    """Return slices of n rows, `height` rows each; an empty slice if n = 0."""
     step = height(width, beside)
     return [slice(k, min(k + step, n)) for k in range(0, max(n, 1), step)]
 
 
 def height(width: int, beside: int = 1) -> int:
-    """Return the number of rows of a block, tall, of `HELD` numbers or fewer."""
+    """Return the number of rows of a tall block of about `HELD` numbers."""
     return max(HELD // max(1, width, beside), TALL * width, 1)
 
 
 def dense(matrix: Any) -> np.ndarray:
-    """Return a matrix as a plain array; of a map or an array it is a view."""
+    """Return a matrix as a plain array; a view if it is an array or a memory map."""
     return matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
 
 
 def svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the thin singular value decomposition of a dense matrix, U, sigma, V^T.
 
-    By divide and conquer, and where that does not converge by QR iterations, which take
-    longer.
+    It uses divide and conquer; where that does not converge, QR iterations, which are
+    slower.
     """
     try:
         return np.linalg.svd(A, full_matrices=False)
@@ -58,13 +58,13 @@ def svd(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def largest_first(
     values: np.ndarray, vectors: np.ndarray, k: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k eigenvalues largest in magnitude and their vectors, or all."""
+    """Return the k eigenvalues largest in magnitude, or all, and their vectors."""
     order = np.argsort(-np.abs(values), kind="stable")[:k]
     return values[order], vectors[:, order]
 
 
 def is_symmetric(A: Any) -> bool:
-    """Tell whether A is its transpose to half the digits; an operator may say no."""
+    """Tell whether A equals its transpose to half the digits; an operator says it."""
     if not (scipy.sparse.issparse(A) or isinstance(A, np.ndarray)):
         return bool(getattr(A, "symmetric", True))
     if 0 in A.shape:
@@ -78,7 +78,7 @@ def symmetric_part(A: np.ndarray) -> np.ndarray:
 
 
 def read_only(matrix: Any) -> Any:
-    """Return an array or csr array on the same memory that cannot be written."""
+    """Return a read-only view of an array or a csr array."""
     if scipy.sparse.issparse(matrix):
         view = copy.copy(matrix)
         for part in ("data", "indices", "indptr"):
@@ -94,7 +94,7 @@ def assembled(
     shape: tuple[int, int],
     dtype: DTypeLike = float,
 ) -> np.ndarray:
-    """Return the matrix of which these are rows, each block with its place."""
+    """Return the matrix that consists of these blocks of rows, each with its slice."""
     out = np.empty(shape, dtype)
     for part, rows in parts:
         out[part] = rows
@@ -132,8 +132,8 @@ def triangle(A: Any) -> np.ndarray:
 def qr(A: Any, dtype: DTypeLike | None = None) -> tuple[Orthonormal, np.ndarray]:
     """Return the QR decomposition of a tall matrix: Q as a function, and R.
 
-    ``Q(V)`` yields the rows of Q V block by block, each with its place. Sequential
-    TSQR: every block is decomposed below the R of those before it, and a second time
+    ``Q(V)`` yields the rows of Q V in blocks, each with its slice of rows. Sequential
+    TSQR: every block is decomposed below the R of the blocks before it, and once more
     for Q. Source: Demmel, Grigori, Hoemmen and Langou (2012), section 4.
     """
     dtype = A.dtype if dtype is None else dtype
@@ -157,10 +157,10 @@ def qr(A: Any, dtype: DTypeLike | None = None) -> tuple[Orthonormal, np.ndarray]
 
 
 def gram_qr(A: Any) -> tuple[Orthonormal, np.ndarray] | None:
-    """Return what `qr` does, in float64, for a sparse matrix, without a dense block.
+    """Return the same as `qr`, in float64, for a sparse matrix, without a dense block.
 
-    R is the Cholesky factor of A^T A, and Q V = A (R^-1 V). None where Q would not be
-    orthonormal to ten digits or so.
+    R is the Cholesky factor of A^T A, and Q V = A (R^-1 V). Returns None if Q would not
+    be orthonormal to about ten digits.
     """
     A = A.astype(float)
     R, failed = dpotrf(dense(A.T @ A), clean=1)
@@ -208,10 +208,10 @@ def _distinct(index: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def inner_products(A: np.ndarray, i: np.ndarray, B: Any, j: np.ndarray) -> np.ndarray:
-    """Return the inner products of rows A[i[k]] and B[j[k]], some at a time."""
+    """Return the inner products of the rows A[i[k]] and B[j[k]]."""
     out = np.empty(len(i), np.result_type(A.dtype, B.dtype))
     step = max(1, GATHERED // max(1, A.shape[1]))
-    if scipy.sparse.issparse(B):  # whose rows are found slowly, but take little memory
+    if scipy.sparse.issparse(B):  # its rows are found slowly, but take little memory
         step = max(step, 16 * GATHERED // max(1, A.shape[1]))
     for k in range(0, len(i), step):
         part = slice(k, k + step)

@@ -4,9 +4,9 @@ r"""Regression with the attention kernel, the entrywise exponential of X X^T.
     (G + \lambda I) \alpha = y , \qquad G_{ij} = e^{\langle x_i, x_j \rangle} , \qquad
     f(x) = \sum_i \alpha_i \, e^{\langle x, x_i \rangle}
 
-Equation :eq:`eq:attention-kernel` of the book, solved as a system with the Gaussian
-kernel inside G, :eq:`eq:attention-scaled`. The paper's sketch in place of G is
-`study.as_printed.sketched_solve`.
+Equation :eq:`eq:attention-kernel` of the book, solved as the scaled system with the
+Gaussian kernel, :eq:`eq:attention-scaled`. `study.as_printed.sketched_solve` follows
+the paper, which replaces G by a sketch.
 """
 
 from __future__ import annotations
@@ -37,72 +37,72 @@ from simlib.regression.kernel import (
 
 EPS = np.finfo(float).eps
 NO_DIGITS = 1e-6  # residual or rounding error above which there is no answer
-HALF = -np.log(EPS) / 2  # exponent that leaves half of the digits
-LONGEST = HALF**0.5  # norm for which exp(|x|^2) does
-FEW = 0.1  # share of rows that may be out of reach
+HALF = -np.log(EPS) / 2  # beside exp(HALF) half of the digits of 1 are left
+LONGEST = HALF**0.5  # norm |x| with exp(|x|^2) = exp(HALF)
+FEW = 0.1  # share of the rows whose targets may lose more digits
 FACTORS = ("rpcholesky", "nystroem")
 
 
 class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Kernel ridge regression with the attention kernel exp(<x, y>).
 
-    `sklearn.kernel_ridge.KernelRidge` with the callable kernel ``exp(x @ y)`` is the
-    same by a dense Cholesky decomposition, fastest up to a few thousand points;
-    neither has an intercept.
+    `sklearn.kernel_ridge.KernelRidge` with the callable kernel ``exp(x @ y)`` computes
+    the same by a dense Cholesky decomposition, and is faster up to a few thousand
+    points. Neither has an intercept.
 
     Parameters
     ----------
     ridge : float, default=1.0
-        The ridge lambda; it is ``alpha`` in scikit-learn. 0 is allowed, and then
-        a kernel matrix that is singular to rounding is refused.
+        The ridge lambda; it is ``alpha`` in scikit-learn. 0 is allowed, but then a
+        kernel matrix that is singular to rounding is an error.
     preconditioner : "rpcholesky", "nystroem", transformer or None
-        How to approximate the Gaussian kernel matrix by a factor: some of its columns,
-        drawn by randomly pivoted Cholesky or uniformly; or a transformer that makes
-        features of the attention kernel, of which a clone is fitted, such as
-        `simlib.regression.ExponentialFeatures`. None for the diagonal alone.
+        How to approximate the Gaussian kernel matrix by a thin factor. The two names
+        use some of its columns, drawn by randomly pivoted Cholesky or uniformly. A
+        transformer, of which a clone is fitted, makes features of the attention kernel,
+        as `simlib.regression.ExponentialFeatures` does. None uses the diagonal alone.
     rank : int, default=256
-        Number of columns, at most that of points.
+        Number of columns in the factor, at most the number of points.
     tol, max_iter : float, default=1e-10, and int, default=1000
-        Relative residual asked for, see `residual_`, and most iterations.
+        Relative residual to reach, see `residual_`, and the most iterations.
     random_state : int, RandomState or None
-        Source of randomness of the columns. Transformers have their own.
+        Source of randomness for the columns. A transformer has its own.
 
     Attributes
     ----------
     dual_coef_ : array of shape (n,) or (n, k)
-        alpha. Numbers below 1e-308 are 0, as they are for rows longer than 27.
+        alpha. Numbers below 1e-308 become 0, for example those of rows longer than 27.
     gaussian_coef_ : array of shape (n,) or (n, k)
-        beta, for f(x) as ``exp((|x|^2 - c) / 2)`` times the sum of the beta_i
+        beta: f(x) is ``exp((|x|^2 - c) / 2)`` times the sum of the beta_i
         ``exp(-|x - x_i|^2 / 2)``, where c is the smallest squared norm of a row in
-        `fit`. It is what `predict` takes, whatever the lengths of rows.
+        `fit`. `predict` uses beta, which is accurate for rows of any length.
     X_fit_ : array of shape (n, d)
         The points.
     rank_ : int
-        Columns of the preconditioning factor: fewer than `rank` where they explain the
-        kernel matrix to rounding error; 0 for ``preconditioner=None``.
+        Number of columns of the preconditioning factor: fewer than `rank` if they
+        explain the kernel matrix to rounding error; 0 for ``preconditioner=None``.
     n_iter_ : int
-        Iterations.
+        Number of iterations.
     residual_ : float
         Norm of ``y - (G + ridge I) alpha``, relative to y; the largest of all targets.
     preconditioned_residual_ : float
-        The same of the scaled system in the norm of the inverse preconditioner. It
-        bounds the error of f in the norm of the system matrix, up to the quality of the
-        preconditioner.
+        Relative residual of the scaled system, in the norm of the inverse
+        preconditioner. It bounds the error of f in the norm of the system matrix, up to
+        the quality of the preconditioner.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn.
 
     Notes
     -----
-    Rows should have norms about 1: beyond 2 or so, in more than a few dimensions, G is
-    nearly diagonal. Attention divides X by d^(1/4).
+    Rows should have norms about 1: for norms above 2 or so, in more than a few
+    dimensions, G is nearly diagonal. Attention divides X by d^(1/4).
 
-    Cost: n rank kernel evaluations and 2 n rank^2 flops before, then n^2 / 2
-    evaluations at d flops each, once up to some 11,000 points and in each iteration
-    beyond, and 2 n^2 + 4 n rank flops an iteration; memory 2 n rank and, where the
-    kernel is kept, n^2 / 2. All is done in float64.
+    Cost: n rank kernel evaluations and 2 n rank^2 flops for the preconditioner. n^2 / 2
+    evaluations at d flops each, once for up to some 11,000 points, for more points in
+    each iteration. 2 n^2 + 4 n rank flops in each iteration. Memory for 2 n rank
+    numbers, and for n^2 / 2 if the kernel is kept. All in float64.
 
     Source: Song, Yin and Zhang (2024), Definition 1.3; for the preconditioner Díaz et
-    al. (2024), and Frangella, Tropp and Udell (2023), with another shift.
+    al. (2024), and Frangella, Tropp and Udell (2023); the shift differs.
 
     Examples
     --------
@@ -144,12 +144,13 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             exponentials lose their digits or coefficients overflow.
         numpy.linalg.LinAlgError
             Without a ridge: repeated points, or a kernel matrix that is singular to
-            rounding and a `y` it cannot produce.
+            rounding error with a `y` outside its range.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            The residual is above `tol`, as where some rows are much longer than others.
+            The residual is above `tol`, for example if a few rows are much longer than
+            the others.
         """
         fresh = copy(self)
         fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
@@ -158,7 +159,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def _fit(self, X: Any, y: Any) -> None:
-        """Set the attributes of a model that has none."""
+        """Fit a model that has no fitted attributes."""
         finite(self.ridge, "ridge", 0)
         whole_number(self.rank, "rank", 1)
         whole_number(self.max_iter, "max_iter", 1)
@@ -191,10 +192,10 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.gaussian_coef_ = coef.reshape(y.shape)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return predictions for points, (m, d) to (m,) or (m, k); m n evaluations.
+        """Return predictions for points (m, d), shape (m,) or (m, k).
 
-        Raises ValueError for NaN or an infinity, other columns than in `fit`, or a row
-        so long that its prediction overflows.
+        m n kernel evaluations. ValueError: NaN or an infinity, other columns than in
+        `fit`, or a row so long that its prediction overflows.
         """
         check_is_fitted(self)
         X = readable(X, "X")
@@ -252,7 +253,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _solve(
         self, kernel: GaussianKernel, F: np.ndarray, Y: np.ndarray
     ) -> np.ndarray:
-        """Return the Gaussian coefficients of targets Y with columns of unit size."""
+        """Return the Gaussian coefficients for targets Y with columns of unit size."""
         self.rank_ = F.shape[1]
         squares = row_norms(self.X_fit_, squared=True)
         ridge = self.ridge * np.exp(-squares)
@@ -315,10 +316,11 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def _demand_digits(X: np.ndarray) -> None:
-    r"""Refuse rows whose exponentials leave no digits to the sums of most others.
+    r"""Raise if the exponentials of long rows hide the targets of other rows.
 
-    At row i, row j alone would stand for :math:`y_j e^{\langle x_i, x_j \rangle
-    - \|x_j\|^2}`: from half of the digits on, rounding such terms hides y_i.
+    Row j alone contributes about :math:`y_j e^{\langle x_i, x_j \rangle - \|x_j\|^2}`
+    to the prediction at row i. If that is larger than y_i by more than half of the
+    digits, its rounding error hides y_i.
     """
     longest = norms(X.T).max()
     if longest > np.sqrt(NO_DIGITS / EPS):

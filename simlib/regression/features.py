@@ -7,8 +7,8 @@ r"""Features whose inner products are nearly the exponential kernel.
     z(x) = \left( 1, \; x, \; \frac{\Pi^2 x^{\otimes 2}}{\sqrt{2!}}, \; \dots, \;
     \frac{\Pi^q x^{\otimes q}}{\sqrt{q!}} \right)
 
-Equation :eq:`eq:tensor-power` of the book. A power has a sketch of its own, or all its
-monomials where they are few.
+Equation :eq:`eq:tensor-power` of the book. Each power has its own sketch, or all its
+monomials if they are few.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ Kind = Literal[
     "tensor_srht", "shared_tree", "taylor", "positive", "polynomial_count_sketch"
 ]
 FEATURES_AT_ONCE = 2**20  # features computed at a time
-REACH = 100  # squared norm up to which "auto" finds a degree: 191 at most
-ROUNDING = np.finfo(float).eps  # what the series may leave out, of exp(|x|^2)
-NEGLIGIBLE = 1e-5  # the same, where each further degree costs the others features
+REACH = 100  # squared norm up to which "auto" finds a degree, which is at most 191
+ROUNDING = np.finfo(float).eps  # share of exp(|x|^2) that the series may leave out
+NEGLIGIBLE = 1e-5  # the same for "shared_tree", where more degrees cost features
 
 
 class ExponentialFeatures(
@@ -54,24 +54,23 @@ class ExponentialFeatures(
     Parameters
     ----------
     n_components : int, default=512
-        Number of features. One is the constant.
+        Number of features. One of them is constant.
     kind : str, default="tensor_srht"
         How the features are made.
 
-        - "tensor_srht": each power by a `PolynomialSketch` of its own, or by its
-          monomials :math:`x^\alpha / \sqrt{\alpha!}`, exactly, where that lowers the
-          error.
+        - "tensor_srht": each power by its own `PolynomialSketch`, or exactly by its
+          monomials :math:`x^\alpha / \sqrt{\alpha!}` if that lowers the error.
         - "polynomial_count_sketch": the same, with the sketches of scikit-learn.
-        - "shared_tree": the paper's. As many features for each sketched degree, and the
-          same sketches in all. Biased, and at best half as accurate.
+        - "shared_tree": the method of the paper. All sketched degrees have the same
+          number of features and the same sketches. Biased, at best half as accurate.
         - "taylor": all monomials up to the last degree that fits. The most accurate
-          for few columns, or rows of norm 1 or less that point in all directions.
+          for few columns, or for rows of norm at most 1 that point in all directions.
         - "positive": :math:`e^{\langle w, x \rangle - \|x\|^2 / 2}` for normal vectors
-          w. None is negative; the error is among the largest.
+          w. No feature is negative; the error is among the largest.
     degree : "auto" or int, default="auto"
-        The largest degree. "auto" takes as many terms as the rows need, of norms r
-        taken as at least 1: the rest is below rounding error of :math:`e^{r^2}`, in the
-        mean over the rows, or below 1e-5 of it for "shared_tree". Ignored by
+        The largest degree. "auto" takes so many terms that the rest is below the
+        rounding error of :math:`e^{r^2}`, in the mean over the rows, with r the norm of
+        a row or 1 if that is larger; below 1e-5 of it for "shared_tree". Ignored by
         "positive".
     random_state : int, RandomState or None
         Source of randomness; "taylor" uses none.
@@ -79,9 +78,10 @@ class ExponentialFeatures(
     Attributes
     ----------
     degree_, budget_ : int and ndarray of int, or None for "positive"
-        The largest degree that has features, and those of each degree from 0.
+        The largest degree that has features, and the number of features of each degree
+        from 0.
     n_components_ : int
-        Features in all, at most `n_components`.
+        Number of features, at most `n_components`.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn.
 
@@ -89,14 +89,14 @@ class ExponentialFeatures(
     -----
     With m sketched features the variance of an entry, divided by
     :math:`e^{\|x\|^2 + \|y\|^2}`, is :math:`W^2 / m` in the mean over the rows, where W
-    is the share of the sketched degrees p in :math:`e^{\|x\|^2}`, of terms
-    :math:`\|x\|^{2p} / p!`. Keep rows short, as attention does by :math:`d^{-1/4}`.
+    is the share of the terms :math:`\|x\|^{2p} / p!` of the sketched degrees p in
+    :math:`e^{\|x\|^2}`. Keep rows short, as attention does by :math:`d^{-1/4}`.
     Flops for n rows, m features and degrees up to q: O(q n m log m) for sketches, n m q
-    for monomials; 2 n m d for "positive". Memory besides Z: some times 2^20 numbers.
+    for monomials; 2 n m d for "positive". Memory besides Z: a few times 2^20 numbers.
 
     Source: Song, Yin and Zhang (2024), Theorem H.6 and Algorithm 8, for "shared_tree";
     Ahle et al. (2020) for the tree of independent sketches; Pham and Pagh (2013) for
-    those of scikit-learn; Choromanski et al. (2021) for "positive".
+    the sketches of scikit-learn; Choromanski et al. (2021) for "positive".
 
     Examples
     --------
@@ -126,11 +126,11 @@ class ExponentialFeatures(
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Share out the features over the degrees, and draw the sketches.
+        """Distribute the features over the degrees, and draw the sketches.
 
-        Of X, an array or sparse array of shape (n, d), only the norms of rows are used.
-        ValueError or TypeError for an option out of range, or for "taylor" fewer
-        `n_components` than monomials of `degree`, or of degree 1.
+        X is an array or sparse array of shape (n, d), of which only the norms of the
+        rows are used. ValueError or TypeError: an option out of range; for "taylor",
+        `n_components` below the number of monomials of `degree`, or of degree 1.
         """
         one_of(self.kind, get_args(Kind), "`kind`")
         whole_number(self.n_components, "n_components", 1)
@@ -172,15 +172,15 @@ class ExponentialFeatures(
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the features of rows, (n, d), dense or sparse, to (n, m).
+        """Return the features of rows X (n, d), dense or sparse, shape (n, m).
 
         float32 stays float32.
 
         Raises
         ------
         ValueError
-            Other columns than in `fit`; a row of a squared norm above 100 where
-            ``degree="auto"``, or above 1419, in float32 177, where features overflow.
+            Other columns than in `fit`; a row whose squared norm is above 100 if
+            ``degree="auto"``, or above 1419 (177 in float32), where features overflow.
         """
         check_is_fitted(self, "n_components_")
         X = self._rows(X, reset=False)
@@ -257,7 +257,7 @@ class ExponentialFeatures(
 
 
 def _first_exact(n_components: int, counts: np.ndarray) -> int:
-    """Return how many degrees are exact in any case."""
+    """Return how many degrees are always exact: 0 alone, or 0 and 1."""
     return 2 if 2 * counts[1] < n_components else 1
 
 
@@ -271,10 +271,11 @@ def _equal_budget(n_components: int, counts: np.ndarray) -> np.ndarray:
 def _weighted_budget(
     n_components: int, counts: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return the features of each degree; where they are `counts`, they are exact.
+    """Return the number of features of each degree; `counts` of them are exact.
 
-    If L features are left for degrees of weights w with sum W, the variance is
-    proportional to W^2 / L. With degree p exact it is (W - w_p)^2 / (L - counts_p).
+    If L features are left for sketched degrees whose weights have the sum W, the
+    variance is proportional to W^2 / L. If degree p becomes exact, it is proportional
+    to (W - w_p)^2 / (L - counts_p).
     """
     exact = np.arange(len(counts)) < _first_exact(n_components, counts)
     while True:
@@ -292,7 +293,7 @@ def _weighted_budget(
 
 
 def _monomials(X: Any, *, chosen: np.ndarray) -> np.ndarray:
-    """Return x^alpha / sqrt(alpha!) for the alpha that count some variables."""
+    """Return x^alpha / sqrt(alpha!); a row of `chosen` lists the variables of alpha."""
     if not chosen.size:  # degree 0
         return np.ones((X.shape[0], 1), X.dtype)
     columns = np.ascontiguousarray(dense(X).T)
@@ -307,7 +308,7 @@ def _monomials(X: Any, *, chosen: np.ndarray) -> np.ndarray:
 
 
 def _scaled(X: Any, *, sketch: Callable[[Any], np.ndarray], scale: float) -> np.ndarray:
-    """Return the sketches of rows that are scaled before they can overflow."""
+    """Return the sketches of rows, which are scaled first so that none overflows."""
     return sketch(X * scale)
 
 

@@ -3,8 +3,8 @@ r"""The triangle of a tall matrix, read off its Gram matrix.
 .. math::
     A^\top A = R^\top R
 
-The fastest way to an R, as good as any up to a condition number of some 10^6. Columns
-are scaled to length one first, which condition numbers notice.
+The fastest way to R. It is as accurate as any other up to a condition number of about
+10^6. Columns are scaled to length one first, which lowers the condition number.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from simlib.regression.rows import CACHED, blocks
 from simlib.regression.triangle import SMALL, condition_number, demand_in_range
 
 UNIT = np.finfo(float).eps / 2
-SQUARES = 2.0**900  # beyond this and its inverse, squares of norms lose digits
-LEAST_EXPONENT = -1020  # of a power of 2 that has an inverse
+SQUARES = 2.0**900  # squared norms above this or below its inverse lose digits
+LEAST_EXPONENT = -1020  # smallest exponent of a power of 2 that has an inverse
 ILL = 1e-10  # reciprocal condition number of A^T A below which columns are scaled
-POWER_STEPS = 4  # which find the largest singular value to some percent
-NO_DIGITS = 1e-13  # quotient of singular values that rows may have by accident
+POWER_STEPS = 4  # steps of the power method for the largest singular value
+NO_DIGITS = 1e-13  # a smaller quotient of singular values means dependent columns
 
 
 def gram_matrix(A: Any, exponents: np.ndarray | int = 0) -> np.ndarray:
@@ -42,7 +42,10 @@ def gram_matrix(A: Any, exponents: np.ndarray | int = 0) -> np.ndarray:
 
 
 def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
-    """Return the triangle of A^T A, None if singular, and its reciprocal condition."""
+    """Return the triangle of A^T A and the reciprocal condition number of A^T A.
+
+    Returns None if A^T A is singular to rounding error.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         gram = gram_matrix(A)
     squares, exponents = np.diag(gram).copy(), np.zeros(len(gram), int)
@@ -67,7 +70,7 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
     R = triangle * scales
     condition = condition_number(R, norm)
     reciprocal = condition**-2
-    if reciprocal < ILL:  # perhaps for the lengths of the columns alone
+    if reciprocal < ILL:  # perhaps only the lengths of the columns differ
         lengths = np.linalg.norm(triangle, 1) * np.linalg.norm(triangle, np.inf)
         reciprocal = max(reciprocal, float(dpocon(triangle, lengths)[0]))
     if reciprocal < len(gram) * UNIT:
@@ -77,7 +80,7 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
 
 
 def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
-    """Return about the norm of A, up to 12 % less; None for few columns."""
+    """Return an estimate of the norm of A, up to 12 % low; None for few columns."""
     if len(gram) <= SMALL:
         return None
     scale = sizes.max()
@@ -90,7 +93,10 @@ def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
 
 
 def condition_of_rows(A: np.ndarray, rng: np.random.Generator) -> float:
-    """Return the condition number of a few rows, with columns of length one."""
+    """Return the condition number of a few random rows, with columns of length one.
+
+    Returns 1 if A has too few rows to be worth it.
+    """
     n, d = A.shape
     if n < 16 * d:
         return 1.0

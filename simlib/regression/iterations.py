@@ -1,12 +1,12 @@
-r"""Iterations for A x = b and A^T A x = y that a preconditioner makes short.
+r"""Preconditioned iterations for A x = b and A^T A x = y.
 
 .. math::
     \alpha = \frac{r^\top M^{-1} r}{p^\top B p} , \qquad
     x \leftarrow x + \alpha p , \qquad r \leftarrow r - \alpha B p , \qquad
     p \leftarrow M^{-1} r + \beta p
 
-Conjugate gradients, for B x = y with a preconditioner M of B, and LSQR, for several
-right-hand sides at a time, as columns.
+Conjugate gradients for B x = y, with a preconditioner M of B, and LSQR. Both take
+several right-hand sides at a time, as columns.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from simlib.regression.rows import gap_and_back, multiply, multiply_transposed
 Linear = Callable[[np.ndarray], np.ndarray]
 
 MOST = 500  # steps of an iteration that does not converge
-RESTART = 1e-2  # to which the restart of conjugate gradients solves
-RELIABLE = 1e-24  # squared share of a residual whose steps tell singular values
+RESTART = 1e-2  # relative residual that a restart of conjugate gradients reaches
+RELIABLE = 1e-24  # steps above this squared relative residual show singular values
 FIRST = 10  # steps before the pace of an iteration is judged
-REACHED = 30  # rounding errors, above which another restart may gain digits
-HOPE = 1.2  # times too many steps its pace may foretell
+REACHED = 30  # rounding errors: above so many another restart may gain digits
+HOPE = 1.2  # times `most`: the steps that the pace may predict
 
 
 class Iterated(NamedTuple):
@@ -40,15 +40,15 @@ class Iterated(NamedTuple):
 
 
 class TooManySteps(ArithmeticError):
-    """An iteration would take more steps than it was given."""
+    """An iteration would take more steps than it may take."""
 
 
 class Descent:
-    """Conjugate gradients for B X = Y, a step at a time, for columns that go on.
+    """Conjugate gradients for B X = Y, a step at a time, for the columns `going`.
 
     `multiply` and `precondition` are the products with B and M^-1, both symmetric and
-    positive definite. Of the columns `going`, `R` is Y - B X by recursion, `square`
-    R^T M^-1 R before the last step, and `length` that of the step.
+    positive definite. For the columns `going`, `R` is Y - B X by recursion, `square`
+    is r^T M^-1 r before the last step, and `length` is alpha of the last step.
     """
 
     def __init__(self, multiply: Linear, Y: np.ndarray, precondition: Linear):
@@ -59,7 +59,10 @@ class Descent:
 
     @np.errstate(over="ignore", invalid="ignore")  # a step that overflows is not taken
     def step(self) -> np.ndarray:
-        """Go on; return which columns could: B may turn out not to be positive."""
+        """Make a step; return for which columns it succeeds.
+
+        It fails where B turns out not to be positive definite, or a number overflows.
+        """
         Z = self.precondition(self.R)
         before, self.square = self.square, _products(self.R, Z)
         self.P = Z + self.square / before * self.P
@@ -76,7 +79,7 @@ class Descent:
         return sound
 
     def keep(self, columns: np.ndarray) -> None:
-        """Let some of the columns go on, and the others rest."""
+        """Continue with some of the columns, and leave the others as they are."""
         self.going, self.square = self.going[columns], self.square[columns]
         self.R, self.P = self.R[:, columns], self.P[:, columns]
 
@@ -91,9 +94,10 @@ def conjugate_gradients(
 ) -> Iterated:
     """Return the solutions X of A^T A X = Y by conjugate gradients.
 
-    With a short restart from the residual computed anew. `most` steps, 500 if None;
-    impatient, it raises `TooManySteps` as soon as their pace says that more will be
-    needed, or for dependent columns, which otherwise are a `numpy.linalg.LinAlgError`.
+    A short restart follows, from a newly computed residual. At most `most` steps, 500
+    by default. If `impatient`, it raises `TooManySteps` as soon as the pace shows that
+    more steps are needed, and for dependent columns of A, which otherwise are a
+    `numpy.linalg.LinAlgError`.
     """
     X, steps, extremes = _normal_equations(A, Y, R, target, most or MOST, impatient)
     gap = Y - gap_and_back(A, X)[1]
@@ -146,10 +150,10 @@ def lsqr(
 ) -> Iterated:
     """Return the least-squares solutions X of A X = B by LSQR on A R^-1.
 
-    Until R^-T A^T (B - A X) is below the target times ``|A R^-1| (|B - A X| + |A R^-1|
-    |R X|)``, with short restarts from the residual computed anew, for as long as each
-    halves it (Epperly, Meier, Nakatsukasa 2024). `most` as in `conjugate_gradients`;
-    impatient, there is no restart.
+    It iterates until R^-T A^T (B - A X) is below the target times ``|A R^-1| (|B - A X|
+    + |A R^-1| |R X|)``. Short restarts from a newly computed residual follow, as long
+    as each halves it (Epperly, Meier, Nakatsukasa 2024); none if `impatient`. `most` is
+    that of `conjugate_gradients`.
     """
     most = most or MOST
     (Z, steps, extremes), _ = _lsqr(A, B, R.start(A, B), R, target, most, impatient)
@@ -175,7 +179,7 @@ def _lsqr(
     impatient: bool,
     enough: float = 0.0,
 ) -> tuple[Iterated, tuple[np.ndarray, np.ndarray]]:
-    """Improve Z = R X, until the gap is a share `enough` of that at the start."""
+    """Improve Z = R X by LSQR, until the gap is `enough` times the gap at the start."""
 
     def image(Z: np.ndarray) -> np.ndarray:
         return multiply(A, R.solve(Z))
@@ -213,7 +217,7 @@ def _lsqr(
 
 
 def _judge_pace(shares: list[float], target: float, most: int) -> None:
-    """Give up if at the gain of the later half of the steps there are too few."""
+    """Raise `TooManySteps` if the pace of the later half of the steps is too slow."""
     step = len(shares) - 1
     if step >= most:
         raise TooManySteps
@@ -234,7 +238,7 @@ def _lengths(X: np.ndarray) -> np.ndarray:
 
 
 def _normalized(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return columns of length 1, or 0, and the lengths they had."""
+    """Return the columns scaled to length 1, or 0, and their lengths."""
     sizes = _lengths(X)
     return X / np.where(sizes > 0, sizes, 1), sizes
 
@@ -252,7 +256,7 @@ def _extremes_of_bidiagonal(
 def _extremes_of_descent(
     lengths: list[np.ndarray], squares: list[np.ndarray]
 ) -> tuple[float, float]:
-    """Return them for the tridiagonal matrices of conjugate gradients."""
+    """Return the same from the tridiagonal matrices of conjugate gradients."""
     if not lengths:
         return np.nan, np.nan
     a, r = np.array(lengths), np.array(squares)
@@ -264,7 +268,7 @@ def _extremes_of_descent(
 
 
 def _extremes(diagonals: np.ndarray, beside: np.ndarray) -> tuple[float, float]:
-    """Return the roots of the extreme eigenvalues of tridiagonal matrices."""
+    """Return the roots of the extreme eigenvalues of some tridiagonal matrices."""
     found = []
     for k in range(diagonals.shape[1]):
         some = diagonals[:, k]

@@ -12,8 +12,8 @@ Equation :eq:`eq:attention-scaled` of the book. The preconditioner, equation
 .. math::
     P = F F^\top + \mu I + \lambda D^{-2} ,
 
-with a thin F, :math:`F F^\top \approx K`; mu is the mean of the diagonal of K that
-:math:`F F^\top` misses.
+with a thin F, :math:`F F^\top \approx K`; mu is the mean diagonal entry of
+:math:`K - F F^\top`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ __all__ = ["factor", "shifted_inverse", "solve_by_rows"]
 EPS = np.finfo(float).eps
 
 IN_CACHE = 2**17  # entries of K at a time: they stay in the cache of the processor
-LARGEST_CACHE = 2**26  # entries that are kept between products, of half of K; 512 MiB
+LARGEST_CACHE = 2**26  # entries of half of K that are kept between products; 512 MiB
 CHECK = 50  # steps after which the recursion for the residual is checked
-RESTART = 1e-2  # by which an iteration that starts again lessens the residual
+RESTART = 1e-2  # factor by which a restart reduces the residual
 
 Part = tuple[int, int, np.ndarray]
 
@@ -51,7 +51,7 @@ class GaussianKernel:
     calls, limit = 0, None
 
     def __init__(self, X: np.ndarray):
-        self.centre = X.mean(axis=0)  # distances of rows far from 0 keep more digits
+        self.centre = X.mean(axis=0)  # centred, rows far from 0 keep more digits
         self.X = X - self.centre
         halves = row_norms(self.X, squared=True)[:, None] / 2
         ones = np.ones((len(X), 1))
@@ -81,7 +81,8 @@ class GaussianKernel:
     def exponents(self, points: np.ndarray) -> np.ndarray:
         """Return ``|x - m|^2 / 2 - |x - x_i|^2 / 2`` for points, shape (m, n).
 
-        With m the centre: points far from all lose no digits by squares of distances.
+        m is the centre. No square of a distance is formed, so points that are far from
+        all x_i lose no digits.
         """
         exponents = (points - self.centre) @ self.X.T
         exponents += self._right[:, -1]
@@ -103,11 +104,11 @@ class GaussianKernel:
 
     @cached_property
     def _kept(self) -> list[Part]:
-        """The parts of half of K, none if they are too large."""
+        """The parts of half of K, an empty list if they are too large."""
         return list(self._parts()) if self.n**2 / 2 <= LARGEST_CACHE else []
 
     def _parts(self) -> Iterator[Part]:
-        """Yield rows from the diagonal on, some IN_CACHE entries at a time."""
+        """Yield rows from the diagonal on, about `IN_CACHE` entries at a time."""
         stop = 0
         while stop < self.n:
             start, stop = stop, min(self.n, stop + max(1, IN_CACHE // (self.n - stop)))
@@ -118,7 +119,7 @@ class GaussianKernel:
 def factor(
     kernel: GaussianKernel, method: str, rank: int, rng: Seed = None
 ) -> np.ndarray:
-    """Return F of at most `rank` columns with F F^T about the kernel."""
+    """Return F of at most `rank` columns, with F F^T near the kernel matrix."""
     if method == "rpcholesky":
         from simlib.approximation.rpcholesky import rpcholesky  # and all it imports
 
@@ -167,9 +168,9 @@ def solve_by_rows(
 ) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve A X = Y for a positive definite A; return X, Y - A X, and the iterations.
 
-    A column is done when its residual is at most `tol` of Y, both with the rows
-    multiplied by `weights`, and is computed anew; else the iteration starts again from
-    it, for as long as that halves it.
+    A column is finished when its newly computed residual is at most `tol` times the
+    norm of Y, both with rows multiplied by `weights`. Otherwise the iteration restarts
+    from that residual, as long as a restart halves it.
     """
     rows = 1.0 if weights is None else weights[:, None]
 
@@ -188,7 +189,7 @@ def solve_by_rows(
         left = Y[:, going] - multiply(trial)
         before, after = size[:, going], sizes(left)
         better = (after < before).any(axis=0)
-        if steps == 0:  # the steps lessen x^T A x / 2 - x^T y, which is 0 before
+        if steps == 0:  # the steps reduce x^T A x / 2 - x^T y, which was 0
             better |= np.einsum("ik,ik->k", trial, Y[:, going] + left) > 0
         X[:, going[better]], R[:, going[better]] = trial[:, better], left[:, better]
         halved = after < before / 2
@@ -202,7 +203,7 @@ def solve_by_rows(
 def _descend(
     descent: Descent, rows: np.ndarray | float, target: np.ndarray, most: int
 ) -> None:
-    """Go on until the recursion is below the target, or no longer true."""
+    """Iterate until the recursive residual is below the target or no longer true."""
     Y = descent.R
     while descent.going.size and descent.steps < most:
         going = descent.going

@@ -9,7 +9,8 @@ Answers by a triangle R of A are corrected,
     x \leftarrow x + R^{-1} R^{-\top} A^\top (b - A x) , \qquad
     x \leftarrow x + R^{-1} R^{-\top} (y - A^\top (A x)) ,
 
-all of a chain of systems in one pass over A (equation :eq:`eq:corrected` of the book).
+for all of a chain of systems in one pass over A, equation :eq:`eq:corrected` of the
+book.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from simlib.regression.systems import Chain, Problem, Solution, Solver, solve_in
 Method = Literal["auto", "gram", "cholesky_qr", "lsqr"]
 UNIT = np.finfo(float).eps / 2
 WIDE = 2000  # columns from which iterations cost less than matrix products
-CORRECTIONS = 10  # at most
-CORRECTABLE = 1e-12  # reciprocal condition number of A^T A from which corrections do
-ILL = 1e7  # condition number of some rows from which A^T A is not worth a try
-LARGEST_GRAM = 2**31  # bytes of A^T A that are made for a sparse A
-FEWEST = 15  # steps that are worth a try
+CORRECTIONS = 10  # of an answer, at most
+CORRECTABLE = 1e-12  # least reciprocal condition number of A^T A for corrections
+ILL = 1e7  # condition number of some rows above which A^T A is not tried
+LARGEST_GRAM = 2**31  # bytes of A^T A that are made for a sparse A, at most
+FEWEST = 15  # with fewer steps iterations are not tried
 
 
 def lstsq(
@@ -57,30 +58,30 @@ def lstsq(
 ) -> Solution:
     """Solve min ||A x - b|| for a tall matrix of full rank, and return a `Solution`.
 
-    `numpy.linalg.lstsq`, by the SVD, takes any rank, and many times as long;
-    `scipy.sparse.linalg.lsmr` takes operators.
+    `numpy.linalg.lstsq` takes matrices of any rank and uses the SVD, which takes many
+    times as long; `scipy.sparse.linalg.lsmr` takes operators.
 
     Parameters
     ----------
     A : array, memory map, sparse array, or re-iterable of row blocks, shape (n, d)
-        At least as many rows as columns, which are independent.
+        A matrix with independent columns, and at least as many rows.
     b : array of shape (n,) or (n, k)
         Right-hand side, or several as columns.
     tol : float, default=1e-12
-        Relative accuracy asked for, of ``Solution.residual``, for least squares over
-        its minimum, and of x. Rounding may not permit it: see
+        Relative accuracy to reach, of x and of ``Solution.residual`` (for least squares
+        of its excess over the minimum). Rounding errors may prevent it: see
         ``Solution.error_estimate``.
     method : str, default="auto"
-        "gram": the triangle of A^T A by Cholesky's decomposition, and corrections,
-        which have the digits of QR up to a condition number of some 10^6 and fail
-        beyond 10^8. "cholesky_qr": that of A itself, by a sketch and one more pass, and
-        corrections; has the digits of QR. "lsqr": LSQR, and conjugate gradients for
-        A^T A, preconditioned by a sketch. "auto": for a dense A or for blocks "gram",
-        if the condition permits it, otherwise "cholesky_qr", and "lsqr" beyond 2000
-        columns; for a sparse A the iterations, without a sketch, for as long as "gram"
+        "gram": the triangle of A^T A by a Cholesky decomposition, and corrections; as
+        accurate as QR up to a condition number of about 10^6, and fails beyond 10^8.
+        "cholesky_qr": the triangle of A by a sketch and one more pass, and corrections;
+        as accurate as QR. "lsqr": LSQR, and conjugate gradients for A^T A,
+        preconditioned by a sketch. "auto": for a dense A or for blocks "gram" if the
+        condition number permits it, otherwise "cholesky_qr", or "lsqr" beyond 2000
+        columns; for a sparse A the iterations without a sketch, for as long as "gram"
         would take, then "gram", then "lsqr".
     preconditioner : Preconditioner, optional
-        Of the same A, made before, for "cholesky_qr" and "lsqr".
+        A preconditioner of the same A, made before, for "cholesky_qr" and "lsqr".
     rng : int, Generator or None
         Source of randomness for the sketch.
 
@@ -91,24 +92,25 @@ def lstsq(
         that does not exist, or a matrix or a solution beyond the range of
         floating-point numbers.
     numpy.linalg.LinAlgError
-        Dependent columns, or by "gram" a Gram matrix that is not positive definite to
-        rounding. LSQR on a sparse A need not notice dependent columns, and then gives
-        the x for which the sum of ``(norm of column i * x_i)^2`` is least.
+        Dependent columns; for "gram" a Gram matrix that is not positive definite to
+        rounding. LSQR on a sparse A may not notice dependent columns, and then returns
+        the x for which the sum of ``(norm of column i * x_i)^2`` is smallest.
 
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        The answer leaves more than `tol`, and more than rounding explains; or
+        The residual is above `tol`, and above what rounding errors explain; or
         ``Solution.error_estimate`` is above 0.01.
 
     Notes
     -----
-    n d^2 flops for "gram" and 2 n d^2 and a sketch for "cholesky_qr"; then two products
-    of A and A^T with vectors for each correction, mostly one. "lsqr": a sketch of 4 d
-    rows, 8 d^3, and some 35 products with A and A^T. A sparse A is not made dense as a
-    whole, unless a sketch of it has no fewer rows. Sources: corrected seminormal
-    equations, Bjorck (1987); preconditioned Cholesky QR, Fan, Guo, Lin (2021); the
-    problem, Song, Yin and Zhang (2024), whose algorithms are in `study.as_printed`.
+    n d^2 flops for "gram", 2 n d^2 and a sketch for "cholesky_qr"; for each correction,
+    mostly one, a product of A and one of A^T with vectors. "lsqr": a sketch of 4 d
+    rows, 8 d^3 flops, and some 35 products with A and A^T. A sparse A is not made dense
+    as a whole, unless it has no more rows than its sketch. Sources: corrected
+    seminormal equations, Bjorck (1987); preconditioned Cholesky QR, Fan, Guo, Lin
+    (2021); the problem, Song, Yin and Zhang (2024), whose algorithms are in
+    `study.as_printed`.
 
     Examples
     --------
@@ -134,14 +136,14 @@ def solve_gram(
 ) -> Solution:
     """Solve A^T A x = y, and return a `Solution`: `simlib.even_power` with j = 1.
 
-    `scipy.linalg.cho_solve` takes the Gram matrix, and has half of the digits.
+    `scipy.linalg.cho_solve` takes the Gram matrix, which loses half of the digits.
 
     Parameters
     ----------
     y : array of shape (d,) or (d, k)
         Right-hand side, or several as columns.
     A, tol, method, preconditioner, rng
-        As in `lstsq`, as are its errors and its cost. It warns as `simlib.even_power`.
+        As in `lstsq`; so are the errors and the cost. It warns as `simlib.even_power`.
 
     Examples
     --------
@@ -165,7 +167,7 @@ def solve(
     preconditioner: Preconditioner | None,
     rng: Seed,
 ) -> Solution:
-    """Take the first method that arrives; all four names end here."""
+    """Solve by the first method that reaches `tol`; the four functions call this."""
     one_of(method, get_args(Method), "`method`")
     inside(tol, "tol", 0, 1)
     problem = Problem.from_input(A, b, j, least_squares, preconditioner)
@@ -183,7 +185,7 @@ def _attempts(
     R: Preconditioner | None,
     rng: np.random.Generator,
 ) -> Iterator[Chain]:
-    """Solve by the method; by "auto", by one after the other, the cheapest first."""
+    """Yield solutions by the method; for "auto" by several, the cheapest first."""
     A, d = problem.A, problem.shape[0]
     sparse = scipy.sparse.issparse(A)
     automatic, tried = method == "auto", False
@@ -211,7 +213,7 @@ def _attempts(
 
 
 def _direct(problem: Problem, R: Preconditioner, name: str) -> Chain:
-    """Solve with the triangle of A, and correct all answers by residuals with A."""
+    """Solve with the triangle of A, and correct all answers by their residuals."""
 
     def first(B: np.ndarray) -> tuple[np.ndarray, int]:
         return then(multiply_transposed(problem.A, B))
@@ -247,7 +249,7 @@ def _iterate(
     most: int | None = None,
     impatient: bool = False,
 ) -> Chain:
-    """Solve by LSQR, and by conjugate gradients where there is A^T A."""
+    """Solve by LSQR for least squares, by conjugate gradients for A^T A."""
     target, extremes = float(UNIT), list[tuple[float, float]]()
     if isinstance(R, Preconditioner):
         target = max(tol / 100 * R.condition ** (-2 * problem.j - 1), UNIT)
@@ -272,10 +274,11 @@ def _iterate(
 
 
 def _iterate_cheaply(problem: Problem, tol: float) -> Iterator[Chain]:
-    """Iterate with nothing but A, for as long as a Gram matrix would take.
+    """Iterate without a sketch, for as long as a Gram matrix would take.
 
-    By times of a common processor, in nanoseconds: an entry of A in a product, numbers
-    of vectors, a call; products of two entries of a row, transpose, Cholesky.
+    The constants are times on a common processor in nanoseconds. A step: for an entry
+    of A, a number of a vector, a call. The Gram matrix: for a product of two entries of
+    a row, the transpose, the Cholesky decomposition.
     """
     A, (n, d), k = problem.A, problem.A.shape, problem.B.shape[1] + 1  # the probe
     step = (1.7 * A.nnz + 7.0 * n + 10.0 * d) * k + 2e5
@@ -298,7 +301,7 @@ def _try_gram(problem: Problem) -> Iterator[Chain]:
 
 
 def _demand_gram(A: Any, rng: np.random.Generator) -> Preconditioner:
-    """Return the triangle of A^T A, or say why there is none."""
+    """Return the triangle of A^T A; raise if there is none."""
     found = gram_preconditioner(A)
     if found is None:
         condition = Preconditioner.from_matrix(A, refine=False, rng=rng).condition

@@ -3,7 +3,8 @@ r"""Powers of the Gram matrix of a tall matrix.
 .. math::
     (A^\top A)^j x = b , \qquad \min_x \| A (A^\top A)^j x - b \|
 
-Equation :eq:`eq:powers` of the book. Systems one after the other, with the same R.
+Equation :eq:`eq:powers` of the book. The systems are solved one after the other, with
+the same R.
 """
 
 from __future__ import annotations
@@ -43,20 +44,21 @@ def even_power(
     j : int
         At least 0; 1 is `simlib.regression.solve_gram`.
     A, tol, method, preconditioner, rng
-        As in `simlib.lstsq`, as are its errors.
+        As in `simlib.lstsq`; so are the errors.
 
     Warns
     -----
     scipy.linalg.LinAlgWarning
-        The residual is above `tol`, as rounding x alone may leave where the condition
-        number to the power 2 j is large; or ``Solution.error_estimate`` is above 0.01.
+        The residual is above `tol`; the rounding of x alone may cause this if the
+        condition number to the power 2 j is large. Or ``Solution.error_estimate`` is
+        above 0.01.
 
     Notes
     -----
-    The triangle is made once; a further power costs 2 d^2 flops and one column more in
-    the products that correct and measure. Source of the problem: Song, Yin and Zhang
-    (2024); their Algorithms 1 and 7 are `study.as_printed.even_power`.
-    `numpy.linalg.matrix_power` forms the power, at 2 j times the loss of digits.
+    The triangle is made once. Each further power costs 2 d^2 flops, and one more column
+    in the products with A for corrections and residuals. Source of the problem: Song,
+    Yin and Zhang (2024); their Algorithms 1 and 7 are `study.as_printed.even_power`.
+    `numpy.linalg.matrix_power` forms the power, and loses 2 j times as many digits.
 
     Examples
     --------
@@ -91,10 +93,10 @@ def odd_power(
         At least 0; 0 is `simlib.lstsq`.
     weight : array of shape (d, d), optional
         A symmetric positive definite W, for j = 1: solve min ||A W A^T A x - b||
-        instead, linear attention with W the product of query and key weights. With
-        W = C C^T that is the odd power of A C.
+        instead, which is linear attention if W is the product of query and key weights.
+        With W = C C^T it is the odd power of A C.
     A, tol, method, preconditioner, rng
-        As in `simlib.lstsq`, as are its errors. It warns as `even_power` does.
+        As in `simlib.lstsq`; so are the errors. It warns as `even_power` does.
 
     Raises
     ------
@@ -104,8 +106,8 @@ def odd_power(
 
     Notes
     -----
-    The cost of `simlib.lstsq`, and of j solves more; with a weight, of a dense A C
-    besides, 2 n d^2 flops and n d numbers. Source of the problem: Song, Yin and Zhang
+    The cost of `simlib.lstsq` and of j more solves. A weight also costs a dense A C,
+    2 n d^2 flops and n d numbers. Source of the problem: Song, Yin and Zhang
     (2024); their Algorithms 2 and 6 are `study.as_printed.odd_power`, and their
     Definitions A.5 and A.6 are equivalent for symmetric positive definite W only.
 

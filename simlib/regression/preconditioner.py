@@ -44,7 +44,7 @@ __all__ = ["Preconditioner", "rounding_errors"]
 
 SketchName = Literal["sparse_sign", "srht", "gaussian", "count_sketch"]
 UNIT = np.finfo(float).eps / 2
-SQUARES = 2.0**450  # norm whose square, and its inverse, lose no digit
+SQUARES = 2.0**450  # squares of norms between its inverse and this lose no digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +56,10 @@ class Preconditioner:
     R : ndarray of float64, shape (d, d)
         Upper triangular, positive diagonal; read-only.
     condition : float
-        The condition number of R: that of A, up to (1 + eta) / (1 - eta).
+        The condition number of R, which is that of A up to (1 + eta) / (1 - eta).
     distortion : float
         eta: the singular values of A R^-1 lie between 1 / (1 + eta) and 1 / (1 - eta),
-        a little beyond in unlucky draws. 0 after the refining pass.
+        or a little outside for unlucky draws. 0 after the refining pass.
 
     Examples
     --------
@@ -96,17 +96,17 @@ class Preconditioner:
         Parameters
         ----------
         A : array, memory map, sparse array, or iterable of such, shape (n, d)
-            A matrix, or its blocks of rows one after the other. Blocks are read twice:
-            a generator needs ``refine=False``.
+            A matrix, or its blocks of rows in order. Blocks are read twice, so a
+            generator needs ``refine=False``.
         sketch : {"sparse_sign", "srht", "gaussian", "count_sketch"}
             The function of `simlib.regression.sketch` that makes S. "srht" is not for
             blocks; "count_sketch" fails on coherent matrices.
         oversampling : float, default=4
-            Rows of the sketch over columns of A, at least 1.5. Where A has no more rows
-            than that, R is that of A itself.
+            Rows of the sketch for each column of A, at least 1.5. If A has no more rows
+            than the sketch, R is the triangle of A itself.
         refine : bool, default=True
-            Whether to make the second pass, which for sparse A costs as much as if A
-            were dense.
+            Whether to make the second pass, which costs as much for a sparse A as for a
+            dense one.
         rng : int, Generator or None
             Source of randomness.
 
@@ -117,12 +117,12 @@ class Preconditioner:
             generator to be refined, an option that does not exist, or columns whose
             norm is not between 1e-304 and 1e304.
         numpy.linalg.LinAlgError
-            Columns that depend on each other to rounding error. The message names them.
+            The columns are dependent to rounding error. The message names them.
 
         Notes
         -----
-        Cost: the sketch, its QR, 2 oversampling d^3, and refining, 2 n d^2 in matrix
-        products. Peak memory besides A: the sketch and a block of 4 million entries.
+        Flops: the sketch, 2 oversampling d^3 for its QR, and 2 n d^2 in matrix products
+        to refine. Peak memory besides A: the sketch and a block of 4 million entries.
         Source: Rokhlin and Tygert (2008) for the first triangle, Fan, Guo, Lin (2021)
         for the second.
         """
@@ -171,31 +171,31 @@ class Preconditioner:
         )
 
     def demand_width(self, d: int) -> None:
-        """Refuse a matrix of another number of columns."""
+        """Raise if d is not the number of columns of this preconditioner."""
         if d != self.rank:
             raise ValueError(
                 f"The preconditioner is of a matrix of {self.rank} columns; A has {d}."
             )
 
     def start(self, A: Any, B: np.ndarray) -> np.ndarray:
-        """Return R x of the sketched, if refined of the normal, equations of Ax = B."""
+        """Return R x for the sketched equations; for the normal ones if refined."""
         if self._start is not None:
             return self._start(B)
         return self.solve_transposed(multiply_transposed(A, B))
 
     @cached_property
     def norm(self) -> float:
-        """The largest singular value of R, which is that of A up to the distortion."""
+        """The largest singular value of R; that of A differs by the distortion."""
         return norm_of(self.R) if self._norm is None else self._norm
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """The norms of the columns of R, which are those of A up to the distortion."""
+        """The norms of the columns of R; those of A differ by the distortion."""
         return norms(self.R)
 
     @cached_property
     def standard_errors(self) -> np.ndarray:
-        """The norms of the rows of R^-1, for more than 500 columns bounds of them."""
+        """The norms of the rows of R^-1; upper bounds for more than 500 columns."""
         triangle = self.R / self.sizes
         if self.rank > SMALL:
             return condition_number(triangle, 1.0) / self.sizes
@@ -203,7 +203,7 @@ class Preconditioner:
 
     @property
     def rank(self) -> int:
-        """The number of columns, as A of smaller rank is refused."""
+        """The number of columns, which is the rank: a smaller rank is an error."""
         return len(self.R)
 
     def solve(self, B: np.ndarray) -> np.ndarray:
@@ -225,8 +225,8 @@ class Preconditioner:
 class ColumnScaling:
     """The diagonal R that makes the columns of A R^-1 have length one.
 
-    Its methods are those of `Preconditioner`; `extremes` are the least and the largest
-    singular value of A R^-1, once an iteration has told.
+    The methods are those of `Preconditioner`. `extremes` are estimates of the smallest
+    and the largest singular value of A R^-1, by an iteration.
     """
 
     sizes: np.ndarray
@@ -234,7 +234,7 @@ class ColumnScaling:
 
     @classmethod
     def from_matrix(cls, A: Any) -> ColumnScaling:
-        """Measure the columns of a sparse matrix; refuse those that are 0."""
+        """Compute the norms of the columns of a sparse matrix; raise if one is 0."""
         (A,) = blocks(A)
         with np.errstate(over="ignore"):
             sizes = np.sqrt(np.bincount(A.indices, A.data**2, A.shape[1]))
@@ -248,7 +248,7 @@ class ColumnScaling:
         return cls(sizes)
 
     def with_extremes(self, extremes: list[tuple[float, float]]) -> ColumnScaling:
-        """Return the same with the singular values that iterations have told."""
+        """Return the same scaling with extremes over several iterations."""
         told = [pair for pair in extremes if pair[1] > 0]
         if not told:
             return self
@@ -258,22 +258,22 @@ class ColumnScaling:
 
     @property
     def norm(self) -> float:
-        """The largest singular value of A, at most."""
+        """An upper bound of the largest singular value of A."""
         return float(self.extremes[1] * self.sizes.max())
 
     @property
     def standard_errors(self) -> np.ndarray:
-        """Bounds of the norms of the rows of R^-1."""
+        """Upper bounds of the norms of the rows of the inverse of the triangle of A."""
         return 1 / (self.extremes[0] * self.sizes)
 
     @property
     def condition(self) -> float:
-        """The condition number of A, at most."""
+        """An upper bound of the condition number of A."""
         return self.norm / float(self.extremes[0] * self.sizes.min())
 
     @property
     def distortion(self) -> float:
-        """What takes the place of eta in an estimate of errors."""
+        """The number that replaces eta in an estimate of errors."""
         return float(self.extremes[0] ** -0.5 - 1)
 
     def start(self, A: Any, B: np.ndarray) -> np.ndarray:
@@ -293,10 +293,11 @@ Triangle: TypeAlias = Preconditioner | ColumnScaling
 
 
 def rounding_errors(R: Triangle, X: np.ndarray, left: np.ndarray) -> np.ndarray:
-    """Return about the lengths of A dx for what rounding makes of solutions X.
+    """Return estimates of |A dx|, where dx are the rounding errors of solutions X.
 
-    u (|D x| + s |left|), with D the lengths of the columns, s the largest standard
-    error times its length, and left A x - b for least squares, R^-T y for A^T A x = y.
+    They are u (|D x| + s |left|). D holds the lengths of the columns, s is the largest
+    product of a standard error and the length of its column, and `left` is A x - b for
+    least squares, R^-T y for A^T A x = y.
     """
     spread = (R.sizes * R.standard_errors).max()
     return UNIT * (norms(R.sizes[:, None] * X) + spread * norms(left))
@@ -305,7 +306,10 @@ def rounding_errors(R: Triangle, X: np.ndarray, left: np.ndarray) -> np.ndarray:
 def _sketch(
     A: Any, sketch: str, oversampling: float, seed: int
 ) -> tuple[np.ndarray, list[int]]:
-    """Return S A, a block beside the other, and their heights; A itself if shorter."""
+    """Return S A and the heights of the blocks of A; A itself if it has fewer rows.
+
+    S consists of a sketch for each block.
+    """
     if sketch == "srht" and is_blocks(A):
         raise ValueError(
             'The transform of sketch="srht" mixes all rows; blocks of rows want '
@@ -339,7 +343,7 @@ def _start(
     heights: list[int],
     seed: int,
 ) -> np.ndarray:
-    """Return R x for the sketched equations S A x = S B, S made again from the seed."""
+    """Return R x for the sketched equations S A x = S B; `seed` makes S again."""
     if len(B) != sum(heights):
         raise ValueError(
             f"The preconditioner is of a matrix of {sum(heights)} rows; A has {len(B)}."

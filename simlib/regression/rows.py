@@ -1,4 +1,4 @@
-"""A tall matrix by blocks of rows, whatever it is kept in."""
+"""Blocks of rows of a tall matrix: dense, sparse, mapped, or given in blocks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from simlib._typing import MatrixLike
 Rows: TypeAlias = MatrixLike | Iterable[MatrixLike]  # one matrix, or its blocks
 
 ENTRIES_OF_A_BLOCK = 2**22  # entries of a dense block of rows
-CACHED = 2**16  # of one that stays in the cache of a processor
-LEAST = 64  # rows of such a one
+CACHED = 2**16  # entries of a block that stays in the cache of a processor
+LEAST = 64  # rows of such a block
 
 
 def as_rows(A: Any) -> Any:
-    """Return a matrix as a real array or csr_array, an iterable of blocks as it is."""
+    """Return a matrix as a real array or csr_array; an iterable of blocks unchanged."""
     if is_blocks(A):
         return A
     A = readable(A, "A")
@@ -50,7 +50,7 @@ def is_blocks(A: Any) -> bool:
 def blocks(
     A: Any, *, cut_sparse: bool = False, size: int = ENTRIES_OF_A_BLOCK
 ) -> Iterator[np.ndarray | csr_array]:
-    """Yield blocks of rows in float64, all finite, of about so many entries."""
+    """Yield blocks of rows in float64, of about `size` entries; all must be finite."""
     if is_blocks(A):
         width = None
         for part in _members(A):
@@ -93,7 +93,7 @@ def multiply_transposed(A: Any, Y: np.ndarray) -> np.ndarray:
 def gap_and_back(
     A: Any, X: np.ndarray, B: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return A X, less B in the first columns, and A^T times that, in one pass."""
+    """Return A X, minus B in its first columns, and A^T times that, in one pass."""
     gaps, back, start = [], np.zeros(()), 0
     for part in _parts(A):
         n = part.shape[0]
@@ -111,7 +111,7 @@ def gap_and_back(
 
 
 def _parts(A: Any) -> Iterator[Any]:
-    """Yield A itself if it can be multiplied with as it is, else blocks of rows."""
+    """Yield A itself if products need no conversion, else blocks of rows."""
     if is_blocks(A):
         yield from _members(A)
     elif scipy.sparse.issparse(A) or A.dtype == np.float64:
@@ -121,7 +121,7 @@ def _parts(A: Any) -> Iterator[Any]:
 
 
 def _members(A: Iterable[Any]) -> Iterator[Any]:
-    """Yield the blocks of an iterable, but for those without rows."""
+    """Yield the blocks of an iterable that have rows."""
     for part in A:
         if np.shape(part)[:1] != (0,):
             yield as_rows(part)

@@ -1,4 +1,4 @@
-r"""Random matrices that shorten a matrix and keep its geometry.
+r"""Random matrices S that reduce the rows of a matrix and keep its geometry.
 
 .. math::
     \mathbb E\, S^\top S = I , \qquad
@@ -39,14 +39,14 @@ __all__ = [
 ]
 
 AT_ONCE = 2**20  # entries of a matrix copied or transformed at a time
-SIDE = 16  # of the Hadamard matrices multiplied with
+SIDE = 16  # of the Hadamard matrices in products
 
 
 class Sketch(LinearOperator):
     """A sketch S of shape (m, n), a linear operator of SciPy.
 
-    Made by `sparse_sign`, `count_sketch`, `srht` and `gaussian`. ``S @ A`` is an array,
-    for an array or sparse array A of shape (n, d) or a vector, and so is ``S.T @ Y``.
+    `sparse_sign`, `count_sketch`, `srht` and `gaussian` make it. ``S @ A`` is an array,
+    for an array or sparse array A of shape (n, d) or a vector; so is ``S.T @ Y``.
     float32 stays float32, integers become float64.
 
     Examples
@@ -67,7 +67,7 @@ class Sketch(LinearOperator):
         super().__init__(np.dtype(np.float64), (m, n))
 
     def dot(self, x: Any) -> Any:
-        """Return S @ x, of which nothing is masked."""
+        """Return S @ x; a masked x is a ValueError."""
         return super().dot(readable(x, "A sketched matrix"))
 
     def matvec(self, x: Any) -> np.ndarray:
@@ -75,14 +75,16 @@ class Sketch(LinearOperator):
         return self.matmat(x) if issparse(x) else super().matvec(x)
 
     def apply_blocks(self, blocks: Iterable[Any]) -> np.ndarray:
-        """Return S @ A, (m, d), for a matrix A that arrives in blocks of rows.
+        """Return S @ A, (m, d), for a matrix A that is given in blocks of rows.
 
-        Arrays or sparse arrays in order, of any heights with sum n, each read once.
+        The blocks are arrays or sparse arrays in order, with n rows in all; each is
+        read once.
 
         Raises
         ------
         ValueError, NotImplementedError
-            The heights do not sum to n, or widths differ; the sketch is one of `srht`.
+            The blocks do not have n rows in all, or their widths differ; the sketch is
+            made by `srht`.
         """
         n, start = self.shape[1], 0
         total: np.ndarray | None = None
@@ -142,7 +144,7 @@ class HadamardSketch(Sketch):
         self.signs, self.places, self.rows = signs[:, None], places, rows
 
     def apply_blocks(self, blocks: Iterable[Any]) -> np.ndarray:
-        """Refuse: the transform mixes all rows of a matrix."""
+        """Raise NotImplementedError: the transform mixes all rows of a matrix."""
         raise NotImplementedError(
             "The Hadamard transform of srht mixes all rows of a matrix, so they must "
             "be there at once: stack the blocks, or take sparse_sign, which reads them "
@@ -164,7 +166,7 @@ class HadamardSketch(Sketch):
     def _by_columns(
         self, transform: Callable[[np.ndarray], np.ndarray], A: Any, height: int
     ) -> np.ndarray:
-        """Transform some columns at a time, for the transform is longer than A."""
+        """Transform some columns at a time: a transformed column is longer than A."""
         A = csc_array(_inexact(A)) if issparse(A) else _matrix(A)
         result = np.empty((height, A.shape[1]), _inexact_type(A))
         width = max(1, AT_ONCE // self.shape[1])
@@ -176,19 +178,19 @@ class HadamardSketch(Sketch):
 
 
 def sparse_sign(m: int, n: int, *, nnz_per_column: int = 8, rng: Seed = None) -> Sketch:
-    r"""Draw a `Sketch` with a few random signs in each column: the one to take.
+    r"""Draw a `Sketch` with a few random signs in each column; the best by default.
 
     .. math::
         S_{h_k(j), j} = \pm \zeta^{-1/2} , \qquad k = 1, \dots, \zeta
 
-    h_k(j) is uniform on the k-th of :math:`\zeta` equal stretches of the m rows.
+    h_k(j) is uniform on the k-th of :math:`\zeta` equal parts of the m rows.
 
     Parameters
     ----------
     m, n : int
         Shape. Four rows for each column of A are enough for a preconditioner.
     nnz_per_column : int, default=8
-        :math:`\zeta`, clipped at m; with 1 see `count_sketch`.
+        :math:`\zeta`, at most m; see `count_sketch` for 1.
     rng : int, Generator or None
         Source of randomness.
 
@@ -222,11 +224,11 @@ def sparse_sign(m: int, n: int, *, nnz_per_column: int = 8, rng: Seed = None) ->
 
 
 def count_sketch(m: int, n: int, *, rng: Seed = None) -> Sketch:
-    """Draw a sketch with one random sign in each column, as `sparse_sign` with one.
+    """Draw a sketch with one random sign in each column: `sparse_sign` with one.
 
-    The fastest, and not safe: where A has d rows far longer than the others it loses
-    rank unless m is of the order of d^2. `scipy.linalg.clarkson_woodruff_transform`
-    does the same for one matrix.
+    The fastest sketch, and not safe: if A has d rows far longer than the others, S A
+    loses rank unless m is of the order of d^2.
+    `scipy.linalg.clarkson_woodruff_transform` does the same for one matrix.
 
     Notes
     -----
@@ -251,21 +253,21 @@ def srht(m: int, n: int, *, rng: Seed = None) -> Sketch:
     .. math::
         S = m^{-1/2} P H E D
 
-    D changes signs at random, E scatters the rows over the places 1 to N, the next
-    power of two, H is the Hadamard matrix of N rows with entries 1 and -1, and P picks
-    m of them, none twice.
+    D changes signs at random. E puts the n rows at random places among N, the next
+    power of two. H is the Hadamard matrix of N rows with entries 1 and -1. P picks m
+    rows at random, none twice.
 
     Parameters
     ----------
     m, n, rng
-        As in `sparse_sign`, as are the errors; m is at most n. The sketch has no
-        `Sketch.apply_blocks`.
+        As in `sparse_sign`; so are the errors. m is at most n. `Sketch.apply_blocks` is
+        not implemented.
 
     Notes
     -----
     Flops: O(n d log n). Memory: a few padded columns of A at a time. Source: Ailon and
-    Chazelle (2009); Tropp (2011). Without E, long rows that follow each
-    other would meet no more than a few different rows of H.
+    Chazelle (2009); Tropp (2011). Without E, long rows of A next to each other would be
+    combined in only a few different ways.
 
     Examples
     --------
@@ -289,8 +291,9 @@ def srht(m: int, n: int, *, rng: Seed = None) -> Sketch:
 def gaussian(m: int, n: int, *, rng: Seed = None) -> Sketch:
     """Draw a dense sketch with independent normal entries of variance 1 / m.
 
-    m, n and rng are as in `sparse_sign`. 2 m n d flops, 8 m n bytes, far the slowest.
-    `sklearn.random_projection.GaussianRandomProjection` is the same for points.
+    m, n and rng are as in `sparse_sign`. 2 m n d flops and 8 m n bytes: by far the
+    slowest. `sklearn.random_projection.GaussianRandomProjection` does the same for
+    points.
 
     Examples
     --------
@@ -304,17 +307,18 @@ def gaussian(m: int, n: int, *, rng: Seed = None) -> Sketch:
 
 
 class TensorSRHT:
-    r"""A sketch of products of vectors, made from their factors.
+    r"""A sketch of tensor products of two vectors, made from the vectors.
 
     .. math::
         S (x \otimes y)_k = m^{-1/2} (H D_1 x)_{i_k} (H D_2 y)_{j_k}
 
-    Inner products are kept in the mean. Nothing of size d1 d2 is formed.
+    The expected value of an inner product of sketches is the inner product of the
+    tensor products. No array of size d1 d2 is formed.
 
     Parameters
     ----------
     m, d1, d2 : int
-        Lengths of a sketched product and of the factors, at least 1.
+        Lengths of the sketch and of the two vectors, at least 1.
     rng : int, Generator or None
         Source of randomness.
 
@@ -339,7 +343,7 @@ class TensorSRHT:
         self.rows = [rng.integers(_power_of_two(d), size=m) for d in (d1, d2)]
 
     def __call__(self, X: MatrixLike, Y: MatrixLike) -> np.ndarray:
-        """Sketch the products of the rows of X and Y: (n, d1) and (n, d2) to (n, m)."""
+        """Sketch the products of the rows of X (n, d1) and Y (n, d2), shape (n, m)."""
         m, *widths = self.shape
         factors = [dense(_inexact(factor)) for factor in (X, Y)]
         expected = [(len(factors[0]), d) for d in widths]
@@ -357,39 +361,40 @@ class TensorSRHT:
 
 
 class PolynomialSketch:
-    r"""A sketch of a power of a vector, made from the vector.
+    r"""A sketch of a tensor power of a vector, made from the vector.
 
     .. math::
         \Pi^1 = T_i , \qquad
         \Pi^{a + b} x^{\otimes (a + b)}
         = S \left( \Pi^a x^{\otimes a} \otimes \Pi^b x^{\otimes b} \right)
 
-    A tree: in the leaves T, `sparse_sign` sketches of x, or x itself where d is at most
-    m; in the nodes S, a `TensorSRHT` of what the two branches hold. Inner products are
-    :math:`\langle x, y \rangle^p` in the mean. Nothing of size d^p is formed.
+    A binary tree. A leaf T is a `sparse_sign` sketch of x, or x itself if d is at most
+    m. A node S is a `TensorSRHT` of its two branches. The expected value of an inner
+    product is :math:`\langle x, y \rangle^p`. No array of size d^p is formed.
 
     Parameters
     ----------
     m, d : int
         Lengths of a sketched power and of the vectors, at least 1.
     degree : int
-        p, at least 0. The power 0, and where d is at most m the power 1, are padded
-        with zeros to the length m.
+        p, at least 0. The power 0 is padded with zeros to the length m; so is the power
+        1 if d is at most m.
     shared : bool, default=False
-        Whether all leaves have the same T, and all nodes of a level the same S: fewer
-        products, and biased. The mean of :math:`\|\Pi^p x^{\otimes p}\|^2` exceeds
-        :math:`\|x\|^{2p}`.
+        Whether all leaves have the same T, and all nodes of a level the same S. This
+        takes fewer products, but has a bias: the mean of
+        :math:`\|\Pi^p x^{\otimes p}\|^2` exceeds :math:`\|x\|^{2p}`.
     rng : int, Generator or None
-        Source of randomness: with `shared`, of the same T and S for all degrees.
+        Source of randomness. With `shared`, one seed gives the same T and S for all
+        degrees.
 
     Notes
     -----
     The error of an inner product is about :math:`\sqrt{c / m} \, \|x\|^p \|y\|^p`, with
-    a c that grows with p. Flops: O(p n m log m) for n rows, and if d is more than m, 16
-    p for each entry that is not 0. Memory: p sketches of the rows. Source: Song, Yin
-    and Zhang (2024), Algorithm 8, for `shared`; without it our correction, the
-    independent leaves and nodes of Ahle et al. (2020). scikit-learn has
-    `sklearn.kernel_approximation.PolynomialCountSketch`, by Fourier transforms.
+    a c that grows with p. Flops: O(p n m log m) for n rows; if d is more than m, also
+    16 p for each entry that is not 0. Memory: p sketches of the rows. Source: Song, Yin
+    and Zhang (2024), Algorithm 8, for `shared`; otherwise Ahle et al. (2020), with
+    independent leaves and nodes. `sklearn.kernel_approximation.PolynomialCountSketch`
+    uses Fourier transforms.
 
     Examples
     --------
@@ -420,7 +425,7 @@ class PolynomialSketch:
             widths.append(m)
 
     def __call__(self, X: MatrixLike) -> np.ndarray:
-        """Sketch the powers of the rows of X, dense or sparse: (n, d) to (n, m)."""
+        """Sketch the powers of the rows of X (n, d), dense or sparse, shape (n, m)."""
         m, d = self.shape
         rows = _inexact(X)
         if rows.shape[1] != d:
@@ -436,7 +441,7 @@ class PolynomialSketch:
         return self._by_squaring(product) if self.shared else product
 
     def _by_squaring(self, power: np.ndarray) -> np.ndarray:
-        """Multiply the squares of squares that make up the degree."""
+        """Return the power by repeated squaring, along the bits of the degree."""
         product = power if self.degree & 1 else None
         for level, S in enumerate(self.nodes, start=1):
             power = S(power, power)
@@ -473,7 +478,7 @@ def hadamard_transform(X: ArrayLike) -> np.ndarray:
 
 
 def _hadamard(X: np.ndarray, where: Any, n: int) -> np.ndarray:
-    """Put the rows of X where they belong among n, padded, and transform."""
+    """Put the rows of X at places `where` among n rows, pad with zeros, transform."""
     padded = np.zeros((_power_of_two(n), X.shape[1]), X.dtype)
     padded[where] = X
     return hadamard_transform(padded)
@@ -490,7 +495,7 @@ def _signs(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _inexact_type(A: Any) -> np.dtype:
-    """Return float32, or what is more precise than that, for A; else float64."""
+    """Return the type of A, at least float32; float64 if it is no floating type."""
     inexact = A.dtype.kind in "fc"
     return np.result_type(A.dtype, np.float32) if inexact else np.dtype(np.float64)
 
@@ -510,5 +515,5 @@ def _matrix(A: Any) -> Any:
 
 
 def _sizes(**sizes: int) -> tuple[int, ...]:
-    """Return positive integers; refuse what is none."""
+    """Return the sizes as integers; raise if one is not a positive integer."""
     return tuple(whole_number(size, name, 1) for name, size in sizes.items())

@@ -1,10 +1,10 @@
-r"""The systems of a power, one after the other, and what is known of their answers.
+r"""The systems of a power of A^T A, one after the other, and the errors of answers.
 
 .. math::
     \min_{x_0} \| A x_0 - b \| , \qquad A^\top A\, x_k = x_{k-1}
 
-All answers are measured in one pass over A, in the norm in which residuals can be made
-small whatever the condition number is, that of R^-T.
+The residuals of all answers are computed in one pass over A. They are measured in the
+norm of R^-T, in which they can be small for any condition number.
 """
 
 from __future__ import annotations
@@ -30,44 +30,45 @@ from simlib.regression.preconditioner import (
 from simlib.regression.rows import as_rows, blocks, gap_and_back, is_blocks, multiply
 from simlib.regression.triangle import demand_tall
 
-NO_DIGITS = 0.01  # relative error of x from which it is a warning
+NO_DIGITS = 0.01  # relative error of x above which there is a warning
 TINY = np.finfo(float).tiny
 
-DIRECT = ("gram", "cholesky_qr")  # methods whose R is that of A to rounding
+DIRECT = ("gram", "cholesky_qr")  # methods whose R is the triangle of A to rounding
 Solver = Callable[[np.ndarray], tuple[np.ndarray, int]]
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The answer to a regression, and what is known about it.
+    """The answer to a regression, with its residuals and estimates of its error.
 
     Attributes
     ----------
     x : ndarray of shape (d,) or (d, k)
         The solution.
     residual : float
-        Norm of what is left of b, relative to b: of ``A x - b``, of
-        ``(A^T A)^j x - b`` or of ``A (A^T A)^j x - b``, the largest of all columns.
+        Norm of the residual relative to b: of ``A x - b``, of ``(A^T A)^j x - b`` or of
+        ``A (A^T A)^j x - b``; the largest of all columns.
     preconditioned_residuals : tuple of float
         For each solve with A^T A, ``R^-T (A^T A x - y)`` relative to ``R^-T y``: the
-        backward error in the norm in which it can be made small, whatever the
-        condition. For the least squares of an odd power, ``R^-T A^T (A x - b)`` over b.
+        backward error, in a norm in which it can be small for any condition number. For
+        the least squares of an odd power, ``R^-T A^T (A x - b)`` relative to b.
     iterations : tuple of int
-        Steps of each solve; 0 for direct ones.
+        Number of steps of each solve; 0 for direct solves.
     condition : float
-        The condition number of A, that of R or what the steps of iterations tell, at
-        most 1e100. For more than 500 columns an estimate, by "gram" up to 12 % low.
+        The condition number of A, from R or from the steps of iterations, at most
+        1e100. For more than 500 columns an estimate, for "gram" up to 12 % low.
     error_estimate : float
-        Estimate of the relative error of x, norm over norm. Too small for one matrix in
-        a hundred, by up to 2 times, often 30 times too large. Where a few among 10,000
-        rows are longer by orders of magnitude, sums over rows lose more: up to 20 times
-        too small for least squares, 50 for powers, and 500 for those of a single
-        column. The largest of all right-hand sides; one whose solution is
-        exactly 0 counts as exact.
+        Estimate of the relative error of x in norm, the largest of all right-hand
+        sides. It is too small for one matrix in a hundred, by up to 2 times, and often
+        30 times too large. If a few among 10,000 rows are longer by orders of
+        magnitude, sums over rows lose more digits, and it may be too small by up to 20
+        times for least squares, 50 for powers, and 500 for powers of a single column. A
+        solution that is exactly 0 counts as exact.
     coefficient_errors : ndarray of the shape of x
-        The same for each entry of x, not divided by it; up to 4 times too small.
+        Estimates of the absolute error of each entry of x; up to 4 times too small.
     method : str
-        What ran: "gram", "cholesky_qr", "lsqr", "cg", or "lsqr, cg" for odd powers.
+        The method that was used: "gram", "cholesky_qr", "lsqr", "cg", or "lsqr, cg" for
+        odd powers.
 
     Examples
     --------
@@ -93,14 +94,14 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A checked matrix and right-hand side, and the power: see `from_input`."""
+    """A checked matrix, right-hand side and power; `from_input` makes it."""
 
     A: Any  # a csr_array in float64, an array, or blocks of rows
-    B: np.ndarray  # (m, k), in float64, each column divided by 2 to an exponent
+    B: np.ndarray  # (m, k), in float64, each column divided by 2 to its exponent
     exponents: np.ndarray
     shape: tuple[int, ...]  # of the solution
-    j: int  # how often A^T A is solved with
-    least_squares: bool  # whether a least-squares problem comes before
+    j: int  # number of systems with A^T A
+    least_squares: bool  # whether a least-squares problem comes first
 
     @classmethod
     def from_input(
@@ -111,7 +112,7 @@ class Problem:
         least_squares: bool,
         preconditioner: Preconditioner | None,
     ) -> Problem:
-        """Check A and b, and that the preconditioner can be of A; raises ValueError."""
+        """Check A, b and that the preconditioner fits A; raise ValueError if not."""
         j, b = whole_number(j, "The power j", 0), numbers(b, "b")
         A = as_rows(A)
         if is_blocks(A) and iter(A) is A:
@@ -126,7 +127,7 @@ class Problem:
         demand_tall(n, d)
         if preconditioner is not None:
             preconditioner.demand_width(d)
-            if isinstance(A, np.ndarray):  # which otherwise is read to make one
+            if isinstance(A, np.ndarray):  # check that it is finite
                 for _ in blocks(A):
                     pass
         rows = n if least_squares else d
@@ -144,7 +145,7 @@ class Problem:
 
 
 class Stage(NamedTuple):
-    """The correction that would follow, and lengths of what is left of a system."""
+    """The next correction of an answer, and norms of the residual of its system."""
 
     moves: np.ndarray
     left: np.ndarray
@@ -153,20 +154,20 @@ class Stage(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The largest of what is left over its reference."""
+        """The largest ratio of a residual and its reference."""
         return largest_ratio(self.left[None], self.reference[None])
 
     def arrived(self, tol: float) -> bool:
-        """Tell whether what is left is at most tol, or rounding."""
+        """Tell whether the residuals are at most `tol`, or rounding errors."""
         least = np.maximum(tol * self.reference, 100 * self.rounding)
         return bool((self.left <= least).all())
 
 
 @dataclass(eq=False)
 class Chain:
-    """Right-hand sides and answers of a chain of systems, and R they came by.
+    """Right-hand sides and answers of a chain of systems, and the R that solved them.
 
-    Right-hand sides are answers of the system before, divided by powers of 2.
+    A right-hand side is the answer of the system before, divided by powers of 2.
     """
 
     problem: Problem
@@ -178,7 +179,7 @@ class Chain:
     steps: list[int] = field(default_factory=list)
 
     def correct(self, moves: list[np.ndarray]) -> None:
-        """Add to the answers, and take the right-hand sides from them anew."""
+        """Add corrections to the answers, and update the right-hand sides."""
         self.answers = [x + move for x, move in zip(self.answers, moves, strict=True)]
         for k in range(1, len(self.answers)):
             self.right_hand_sides[k] = np.ldexp(self.answers[k - 1], -self.exponents[k])
@@ -186,7 +187,7 @@ class Chain:
 
     @cached_property
     def gaps(self) -> tuple[np.ndarray | None, list[np.ndarray]]:
-        """A x - b and A^T times it, and of each system A^T (A x) - y: a pass or two."""
+        """A x - b, and for each system A^T (A x - b) or A^T (A x) - y, in one pass."""
         problem = self.problem
         if not self.answers:
             return None, []
@@ -199,7 +200,7 @@ class Chain:
         return left, back
 
     def stages(self) -> list[Stage]:
-        """Return what is left of each system."""
+        """Return the residuals of each system."""
         R, stages = self.R, []
         for k, (x, back) in enumerate(zip(self.answers, self.gaps[1], strict=True)):
             reference = self.right_hand_sides[k]
@@ -213,16 +214,16 @@ class Chain:
         return stages
 
     def arrived(self, tol: float) -> bool:
-        """Tell whether the preconditioned residuals are at most tol, or rounding."""
+        """Tell whether preconditioned residuals are at most `tol`, or rounding."""
         return all(stage.arrived(tol) for stage in self.stages())
 
     def solution(self, tol: float) -> Solution:
-        """Return the last answer and what is known of it; warn if it is not enough."""
+        """Return the last answer with its errors; warn if they are above `tol`."""
         problem, R, stages = self.problem, self.R, self.stages()
         left = self.gaps[0]
         x, target = (self.answers or [problem.B])[-1], problem.B
         if left is not None:
-            # A column of x may be 0 exactly, unless what is left is more and too small.
+            # A column of x may be exactly 0, unless its residual is tiny and not 0.
             lost = (stages[0].left > 0) & (stages[0].left < TINY * R.norm)
             target = np.where(self.answers[0].any(axis=0) | lost, problem.B, 0)
         exponents = sum(self.exponents, np.zeros_like(problem.exponents))
@@ -249,9 +250,10 @@ class Chain:
     def _errors(self, stages: list[Stage], x: np.ndarray) -> tuple[float, np.ndarray]:
         """Estimate the relative error of x, and the errors of its entries.
 
-        The last correction that was not made, and what it does not see, as a length of
-        A dx: half of what rounding may leave, for that is its mean; what R is not the
-        triangle of A for; and the length at the stage before, over sigma_min^2.
+        The estimate is the next correction, which is not made, plus errors that it does
+        not show. These are measured by |A dx|: half of the bound of rounding errors,
+        which is their mean; the part due to the distortion of R; and the error of the
+        stage before, divided by sigma_min^2.
         """
         R, moves = self.R, np.zeros_like(x)
         inverse = max(R.condition / R.norm, float(R.standard_errors.max()))
@@ -266,7 +268,7 @@ class Chain:
         return largest_ratio(errors[None], norms(x)[None]), entries
 
     def _residual(self, x: np.ndarray) -> tuple[float, float]:
-        """Return the residual relative to b, and how far it is above the least."""
+        """Return the residual relative to b, and its excess over the minimum."""
         A, B, left, R = self.problem.A, self.problem.B, self.gaps[0], self.R
         for _ in range(self.problem.j):
             if self.method in DIRECT and isinstance(R, Preconditioner):
@@ -284,7 +286,7 @@ class Chain:
     def _warn(
         self, stages: list[Stage], excess: float, estimate: float, tol: float
     ) -> None:
-        """Warn of a residual that is above `tol`, and say where that comes from."""
+        """Warn of a residual or an error that is too large, and name the cause."""
         condition = self.R.condition
         if not all(stage.arrived(tol) for stage in stages):
             worst = max(stage.share for stage in stages)
@@ -335,7 +337,7 @@ def solve_in_turn(
 
 
 def _in_range(X: np.ndarray, target: np.ndarray) -> bool:
-    """Tell whether all columns are finite, and none vanish save those of target 0."""
+    """Tell whether all columns are finite, and only columns with target 0 vanish."""
     sizes = abs(X).max(axis=0)
     return bool(np.isfinite(X).all() and ((sizes >= TINY) | ~target.any(axis=0)).all())
 

@@ -1,4 +1,4 @@
-"""Triangles of tall matrices: norms, condition numbers, and which have full rank."""
+"""Triangles of tall matrices: norms, condition numbers, and checks of full rank."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from simlib._scale import norms
 
-LARGEST = 2.0**1010  # norm of a column, and the inverse of the smallest
-GRADED = 1e-10  # quotient of singular values whose digits rounding errors touch
+LARGEST = 2.0**1010  # largest norm of a column, and the inverse of the smallest norm
+GRADED = 1e-10  # smaller singular values, relative to the largest, lose digits
 SMALL = 500  # columns up to which all singular values are computed
 
 
 def condition_number(R: np.ndarray, norm: float | None = None) -> float:
-    """Return the condition number of a triangle, at most 1e100 for its square."""
+    """Return the condition number of a triangle, at most 1e100, with finite square."""
     if len(R) <= SMALL:
         values = scipy.linalg.svdvals(R)
         if values[-1] < GRADED * values[0]:
@@ -25,7 +25,7 @@ def condition_number(R: np.ndarray, norm: float | None = None) -> float:
             values = scipy.linalg.svdvals(np.linalg.qr(falling, mode="r"))
         return float(values[0] / max(values[-1], 1e-100 * values[0]))
     scale = float(R.diagonal().max())
-    if scale >= 1e100 * R.diagonal().min():  # which the condition number is above
+    if scale >= 1e100 * R.diagonal().min():  # a lower bound of the condition number
         return 1e100
     T = np.asfortranarray(R / scale)
 
@@ -38,7 +38,7 @@ def condition_number(R: np.ndarray, norm: float | None = None) -> float:
 
 
 def norm_of(R: np.ndarray) -> float:
-    """Return the largest singular value, for more than 500 columns about."""
+    """Return the largest singular value; an estimate for more than 500 columns."""
     if len(R) <= SMALL:
         return float(np.linalg.norm(R, 2))
     scale = float(R.diagonal().max())
@@ -57,7 +57,7 @@ def _largest_eigenvalue(
 
 
 def demand_tall(n: int, d: int) -> None:
-    """Refuse fewer rows than columns."""
+    """Raise if there are fewer rows than columns."""
     if n < d:
         raise ValueError(
             f"A has {n} rows and {d} columns, and must have at least as many rows: "
@@ -67,7 +67,7 @@ def demand_tall(n: int, d: int) -> None:
 
 
 def demand_full_rank(R: np.ndarray) -> None:
-    """Refuse dependent columns, whatever their scales."""
+    """Raise if columns are dependent, after scaling each to length one."""
     sizes = norms(R)
     demand_in_range(sizes)
     triangle, pivots = scipy.linalg.qr(R / sizes, mode="r", pivoting=True)
@@ -85,7 +85,7 @@ def demand_full_rank(R: np.ndarray) -> None:
 
 
 def demand_in_range(sizes: np.ndarray) -> None:
-    """Refuse columns of which the norm is 0, or too small or large for products."""
+    """Raise if the norm of a column is 0, or too small or too large for products."""
     if (sizes == 0).any():
         raise np.linalg.LinAlgError(
             f"Column {np.argmin(sizes)} of A is zero: leave it out."

@@ -1,4 +1,4 @@
-"""Evaluations made and lost, the limit of them, and the errors of both."""
+"""The counter of evaluations, their limit, and the errors of a similarity."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Bar: TypeAlias = AbstractContextManager[Callable[..., object]]
 
 
 class SimilarityError(ValueError):
-    """The similarity function failed, or answered with something that is no number.
+    """The similarity function failed, or returned something that is not a number.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class BudgetExceeded(RuntimeError):
 
 
 class Lock:
-    """Holds a re-entrant lock, and is pickled as one that holds a new one."""
+    """Holds a re-entrant lock; its pickle holds a new one."""
 
     def __init__(self) -> None:
         self.held = threading.RLock()
@@ -51,10 +51,10 @@ class Budget:
     """How many evaluations were made, how many were lost, and how many may be made."""
 
     def __init__(self, limit: float | None, *, progress: bool = False):
-        # Requests begin in one thread, or more, and their answers come in another.
+        # Requests may begin in one thread and be answered in another.
         self._lock = Lock()
         self._begun = 0
-        self._got = (0, 0)  # values; evaluations that are no longer awaited or lost
+        self._got = (0, 0)  # values; evaluations that are answered and not lost
         self.limit, self.progress = limit, progress
         self._bar: Any = None
 
@@ -87,12 +87,12 @@ class Budget:
         return max(limit - self.calls - self.failed, 0)
 
     def hand_over(self, size: int) -> None:
-        """Count so many evaluations as lost, until they are answered."""
+        """Count `size` evaluations as lost, until they are answered."""
         with self._lock.held:
             self._begun += size
 
     def answered(self, size: int, values: int, failed: int) -> None:
-        """Count the values of a request that was handed over, and what it lost."""
+        """Count the values of a request of `size` pairs, and its failed evaluations."""
         with self._lock.held:
             calls, over = self._got
             self._got = calls + values, over + size - failed
@@ -101,7 +101,7 @@ class Budget:
 
     @contextmanager
     def bar(self, total: float | None) -> Iterator[Callable[..., object]]:
-        """Show what is counted inside on one progress bar, the outermost, if any."""
+        """Show the evaluations made inside on one progress bar, the outermost."""
         if not self.progress or total == 0:
             yield lambda **_: None
             return
@@ -132,7 +132,7 @@ def check_budget(needed: int, budget: Any) -> None:
 
 
 def left(budget: Any) -> str:
-    """Say what a limit leaves to a request that needs more."""
+    """Return the clause of an error that says how much of the limit is left."""
     failed = f" ({budget.failed} failed)" if budget.failed else ""
     return (
         f"of the limit of {budget.limit} only {budget.remaining} are left{failed}. "

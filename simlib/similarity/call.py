@@ -27,8 +27,8 @@ def call(
 ) -> tuple[int, np.ndarray, float, BaseException | None]:
     """Evaluate one request, perhaps in another process.
 
-    `places` tells where among the items those of the pairs are, if not one by one.
-    Returns its number, the values, the seconds it took and what went wrong.
+    Pair k is (xs[k], ys[k]), or with `places` (xs[places[0][k]], ys[places[1][k]]).
+    Returns the number of the request, its values, its seconds, and its error or None.
     """
     start = time.perf_counter()
     values: list[float] = []
@@ -48,12 +48,12 @@ def call(
         return number, np.array(values), time.perf_counter() - start, error
 
 
-_loops: dict[int, Any] = {}  # that of each process
+_loops: dict[int, Any] = {}  # the event loop of each process
 _starting = threading.Lock()
 
 
 def _awaited(value: Any) -> Any:
-    """Return a value, or what a coroutine returns, whether or not a loop runs here."""
+    """Return a value, or what a coroutine returns, even while an event loop runs."""
     if not hasattr(value, "__await__"):
         return value
     import asyncio
@@ -81,7 +81,7 @@ def _awaited(value: Any) -> Any:
 
 
 def is_async(function: Any) -> bool:
-    """Tell whether a function, or what is called like one, is a coroutine function."""
+    """Tell whether a function, or the method __call__, is a coroutine function."""
     called = (function, type(function).__call__)
     return any(map(inspect.iscoroutinefunction, called))
 
@@ -92,13 +92,13 @@ def _number(value: Any) -> float:
         raise TypeError(f"{value!r}, of type {type(value).__name__}, is no real number")
     if hasattr(value, "reshape"):
         value = unmasked(value)
-        if value.size == 1:  # of a model that was given a list of one pair
+        if value.size == 1:  # from a model that takes lists of pairs, here one pair
             value = value.reshape(())
     return float(value)
 
 
 def call_there(*arguments: Any) -> tuple[int, np.ndarray, float, BaseException | None]:
-    """Evaluate one request in another process, from which errors have to come back."""
+    """Evaluate one request in another process; return an error that can be pickled."""
     number, values, seconds, error = call(*arguments)
     try:
         pickle.loads(pickle.dumps(error))

@@ -1,4 +1,4 @@
-"""The carrying out of requests: in parallel, checked, counted, kept."""
+"""The evaluation of requests: in parallel, checked, counted, kept."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from simlib.similarity.symmetry import SymmetryCheck
 
 __all__ = ["Evaluator", "Finished", "Target"]
 
-SECONDS = 1.0  # that a request should take where the function sees pairs
-LARGEST = 2**14  # pairs in such a request, at most
-FASTER = 4  # a request has at most as many times the pairs of those measured
+SECONDS = 1.0  # that a request of pairs should take
+LARGEST = 2**14  # pairs in a request, at most
+FASTER = 4  # pairs of a request over the pairs of the last measured one, at most
 
 Finished: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
@@ -42,13 +42,13 @@ class Target(NamedTuple):
 
 
 class Pace:
-    """How many pairs to hand over at a time so that it takes about a second."""
+    """The number of pairs in a request that takes about a second."""
 
     def __init__(self, first: int):
         self.size = first
 
     def measured(self, size: int, seconds: float) -> None:
-        """Learn that so many pairs took so long."""
+        """Adapt the size after a request of `size` pairs took these seconds."""
         wanted = int(SECONDS * size / max(seconds, 1e-9))
         most = min(max(FASTER * size, self.size), LARGEST)
         self.size = min(max(wanted, 1), most)
@@ -77,13 +77,13 @@ class Evaluator:
             batch_size = whole_number(batch_size, "batch_size", least=1)
         self.collections = [items, items if columns is None else columns]
         self.form = "items {} and {}" if columns is None else "row {} and column {}"
-        self.of_items = True  # of the matrix, both of a pair
+        self.of_items = True  # both items of a pair are items of the matrix
         self.function, self.batch, self.batch_size = function, batch, batch_size
         self.n_jobs, self.pace = n_jobs, Pace(1 if batch is None else 16)
         self.symmetry = SymmetryCheck(check_symmetry)
 
     def of_new(self, new_items: Any, side: int) -> Evaluator:
-        """Return an evaluator of pairs of which the one on this side is a new item."""
+        """Return an evaluator of pairs whose item on this side is a new item."""
         check_alike(self.collections[side], new_items)
         new, one = copy.copy(self), self.form.startswith("items")
         names = ["item {}", "item {}"] if one else ["row {}", "column {}"]
@@ -95,7 +95,7 @@ class Evaluator:
         return new
 
     def requests(self, block: Rectangle, total: int) -> Iterator[Request]:
-        """Cut what is missing of a block into requests."""
+        """Cut the missing entries of a block into requests."""
         if self.batch == "block":
             return block.grids()
         exact = self.batch_size is not None
@@ -122,7 +122,7 @@ class Evaluator:
                 yield Request(i[part], j[part[:1]], (part[:, None],), grid=True)
 
     def _sizes(self, total: int) -> Callable[[], int]:
-        """Return what tells the size of the next request of pairs."""
+        """Return a function that gives the size of the next request of pairs."""
         if self.batch_size is not None:
             return itertools.repeat(self.batch_size).__next__
         workers = joblib.effective_n_jobs(self.n_jobs)
@@ -130,7 +130,7 @@ class Evaluator:
         return lambda: min(self.pace.size, share)
 
     def _asked_back(self) -> Iterator[Request]:
-        """Yield pairs to be asked in the other order, of blocks each by itself."""
+        """Yield requests for pairs in the other order; for blocks one pair each."""
         for pairs in self.symmetry.due():
             assert pairs.known is not None
             if self.batch != "block":
@@ -141,7 +141,7 @@ class Evaluator:
                 yield Request(i, j, (), grid=True, known=known)
 
     def _sent(self, request: Request, workers: int) -> tuple[Any, ...]:
-        """Return items and, where each is sent once to others, the places of pairs."""
+        """Return the items to fetch and, for workers, the places of the pairs."""
         if self.batch == "block":
             return request.i, request.j, None
         if workers == 1:
@@ -151,7 +151,7 @@ class Evaluator:
         return i, j, (a.astype(np.uint32), b.astype(np.uint32))
 
     def run(self, requests: Iterator[Request], target: Target) -> None:
-        """Carry out the requests; after a failure finish what was begun."""
+        """Evaluate the requests; after a failure finish those that were begun."""
         if target.store is not None:
             target.store.flush()  # what could not be written: or nothing is evaluated
         begun: dict[int, Request] = {}
@@ -171,7 +171,7 @@ class Evaluator:
                 i, j, places = self._sent(request, workers)
                 try:
                     xs, ys = some_of(x, i), some_of(y, j)
-                except Exception as error:  # raised here, joblib would wait for ever
+                except Exception as error:  # if raised here joblib would wait for ever
                     where = self.form.format(*request.pair(0))
                     failures[number] = failure = SimilarityError(
                         f"The items themselves could not be read, {where} or later "
@@ -185,7 +185,7 @@ class Evaluator:
                     target.budget.hand_over(request.size)
                 yield number, self.function, self.batch, xs, ys, places
 
-        # Begun, and not yet written.
+        # Requests that may be begun and not yet written.
         most = inf if target.store is None else 2 * workers
         answering = self._answers(calls(), workers, most, begun, target.budget)
         with closing(answering) as answers:
@@ -204,11 +204,11 @@ class Evaluator:
                         raise failure  # KeyboardInterrupt and the like
                     elif not grids:
                         self.pace.measured(request.size, seconds)
-                    # Blocks that are no lines have tiles on the diagonal to tell.
+                    # In other blocks tiles on the diagonal show an asymmetry.
                     told = not grids or 1 in request.shape
                     if failure is None and told:
                         self.symmetry.see(request, values)
-                finally:  # or their traceback would keep `out` alive
+                finally:  # or the traceback of an error would keep `out` alive
                     error = failure = None
         if failures:
             raise failures.pop(min(failures))
@@ -227,9 +227,9 @@ class Evaluator:
                 yield call(*arguments)
             return
         sent: dict[int, Callable[[], Any]] = {}  # and not yet answered
-        # Another one each time: joblib deletes the large arrays of a call when it is
-        # over, and the next call of the same Parallel would take them to be there.
-        waits = is_async(self.function)  # in threads; joblib starts one unless told
+        # A new Parallel each time: joblib deletes the large arrays of a call when it is
+        # over, and the next call of the same Parallel would expect them to exist.
+        waits = is_async(self.function)  # in threads; joblib starts one if not told
         parallel = partial(
             joblib.Parallel,
             workers if waits else self.n_jobs,
@@ -247,7 +247,7 @@ class Evaluator:
                 if each is None:
                     more = False
                     return
-                # Arguments of their own would be left with one worker of Dask, and lost
+                # Dask would leave separate arguments with one worker, and lose them
                 # with it.
                 sending = sent[each[0]] = partial(call_there, *each)
                 yield joblib.delayed(sending)()
@@ -268,7 +268,7 @@ class Evaluator:
         error: BaseException | None,
         target: Target,
     ) -> BaseException | None:
-        """Keep what is good of an answer, count it and return what is wrong."""
+        """Keep and count the finite values of an answer; return the error, if any."""
         out, form = target.out, self.form
         expected = request.shape if self.batch == "block" else (request.size,)
         if error is None and answer.shape != expected:
@@ -329,7 +329,7 @@ class Evaluator:
 def _keep(
     request: Request, values: np.ndarray, target: Target, count: Callable[[], None]
 ) -> StoreError | None:
-    """Keep what is not NaN and count it; return why it could not be written."""
+    """Keep and count the values that are not NaN; return the store's error, if any."""
     out, store, finished = target.out, target.store, target.finished
     record = Record(request.i, request.j, values, request.grid)
     got = ~np.isnan(values)
@@ -341,7 +341,7 @@ def _keep(
         record = Record(i, j, values.ravel()[got], False)
 
     def keep() -> None:
-        if store is not None:  # first: what it has not been handed is not known
+        if store is not None:  # first: a value that it has not received is not known
             store.hand(record)
         request.fill(values, out)
         if finished is not None:
@@ -350,7 +350,7 @@ def _keep(
     try:
         keep()
     except KeyboardInterrupt:
-        keep()  # twice does no harm, and then all of it is kept
+        keep()  # twice does no harm, and now nothing is left out
         raise
     finally:
         count()
@@ -364,7 +364,7 @@ def _keep(
 
 @contextmanager
 def _closing(answers: Any) -> Iterator[Any]:
-    """Close the answers of joblib, which warns of those that nobody has taken."""
+    """Close the answers of joblib, without its warning that some were not taken."""
     try:
         yield answers
     finally:
@@ -389,7 +389,7 @@ def _broken(
     budget: Budget,
     form: str,
 ) -> SimilarityError:
-    """Return the error for workers that gave no answer to what was begun."""
+    """Return the error for requests that were begun and that no worker answered."""
     if not sent:
         return SimilarityError(
             f"joblib could not begin: {error!r}. Nothing is lost. Answers are taken as "
@@ -417,7 +417,7 @@ def _broken(
 
 
 def _lost(size: int) -> str:
-    """Tell what a failure cost."""
+    """Return the sentence that says how many evaluations a failure lost."""
     one = size == 1
     return (
         f"The {'evaluation' if one else f'{size} evaluations'} handed over with it "

@@ -1,4 +1,4 @@
-"""Names of items, in 64 bits: the same in another process, and at another place."""
+"""Hashes of items, in 64 bits: the same in every process and at every place."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HASHED = 2**17  # numbers of an array that are fetched at a time
 
 
 class Table:
-    """The items of a collection and what they go by: `ids`, uint64 of shape (n,).
+    """The ids of the items of a collection: `ids`, hashes in uint64, shape (n,).
 
-    If `by_name`, `items_id` was given: then other items have no ids.
+    `by_name` tells that `items_id` was given: items outside the collection have no ids.
     """
 
     def __init__(self, items: Any, n: int, items_id: Sequence[Any] | None = None):
@@ -42,7 +42,7 @@ class Table:
             )
 
     def places(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the numbers of items that go by these, and which are here at all."""
+        """Return the numbers of the items with these ids, and which ids are known."""
         at = np.searchsorted(self.ids, ids, sorter=self._order)
         places = self._order.take(at, mode="clip")
         return places, self.ids[places] == ids
@@ -60,7 +60,7 @@ def digest(item: Any) -> int:
     Returns
     -------
     int
-        64 bits of BLAKE2b, the same of a tuple and the list, and in any order of keys.
+        64 bits of BLAKE2b, the same for a tuple and a list, and in any order of keys.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def digests(items: Any) -> np.ndarray:
 
 
 def identities(items: Any) -> np.ndarray:
-    """Return integers that tell items apart, the k-th of equal ones too."""
+    """Return hashes that are all different, also for items that are equal."""
     ids = digests(items)
     _, which, counts = np.unique(ids, return_inverse=True, return_counts=True)
     order = np.argsort(which, kind="stable")
@@ -143,7 +143,7 @@ def _parts(value: Any) -> Iterator[bytes]:
         dtype = value.dtype.newbyteorder("<")
         yield f"a{dtype.str}{value.shape}:".encode()
         yield np.ascontiguousarray(value, dtype).tobytes()
-    elif plain and value.dtype.kind in "OSU":  # of a width that others may change
+    elif plain and value.dtype.kind in "OSU":  # whose width depends on other strings
         yield from _parts(value.tolist())
     elif type(value).__name__ == "NAType":  # of pandas
         yield from _parts(None)

@@ -14,7 +14,7 @@ from simlib._checks import from_device
 
 
 def indexable(items: Any) -> Any:
-    """Return items that can be fetched by number; raise for what is none."""
+    """Return items that can be fetched by number; raise for any other collection."""
     if scipy.sparse.issparse(items):
         return items.tocsr()
     if isinstance(items, str | bytes | bytearray | os.PathLike):
@@ -34,11 +34,11 @@ def indexable(items: Any) -> Any:
 
 
 def as_items(items: Any, batch: str | None) -> Any:
-    """Return items as a function of this form is given them.
+    """Return items in the form in which a function with this `batch` receives them.
 
-    A data frame of one column is that column, and so is an array of one that holds no
-    numbers; but a function of blocks takes a column of numbers as a matrix. Of several
-    columns the rows are mappings to a function of two items.
+    A data frame with one column becomes that column, unless it holds numbers and the
+    function takes blocks. An array with one column that holds no numbers becomes that
+    column. A function of two items receives the rows of other data frames as mappings.
     """
     items = indexable(items)
     if is_frame(items):
@@ -91,7 +91,7 @@ def accessor(items: Any) -> Callable[[np.ndarray], Any]:
 
 
 def some_of(items: Any, index: np.ndarray) -> Any:
-    """Return some of the items, in the form that all have."""
+    """Return the items with these numbers, in the form of the whole collection."""
     if hasattr(items, "iloc"):
         return items.iloc[index].reset_index(drop=True)  # or pandas aligns by labels
     if is_frame(items):
@@ -106,7 +106,7 @@ def some_of(items: Any, index: np.ndarray) -> Any:
 
 
 def check_alike(items: Any, new_items: Any) -> None:
-    """Raise where the items of two arrays have different shapes."""
+    """Raise where new items have another shape, or a table of them other columns."""
     one, other = (getattr(array, "shape", None) for array in (items, new_items))
     if one is not None and other is not None and one[1:] != other[1:]:
         raise ValueError(

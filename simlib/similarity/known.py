@@ -1,8 +1,8 @@
 """The known part of a similarity matrix: whole lines, and scattered entries as keys.
 
-NaN stands for "not known yet". Whatever changes is made beside what is there and put in
-its place by one assignment: an interrupt loses nothing, and arrays that joblib has
-mapped read-only will do.
+A line is a row or a column. NaN stands for "not known yet". A change makes new arrays
+and puts them in place by one assignment: an interrupt loses nothing, and the old arrays
+may be read-only, as joblib maps them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = [
 ]
 
 Extent: TypeAlias = int | tuple[int, int]
-"""The number of items of one collection, or those of the rows and of the columns."""
+"""The number of items of one collection, or the numbers of rows and of columns."""
 Places: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Rows and columns of entries."""
 _Run: TypeAlias = tuple[np.ndarray, np.ndarray]
 Entries: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Rows, columns and values; of a grid its sides."""
+"""Rows, columns and values; a grid has its rows and its columns once."""
 
-LISTED = 2**20  # entries at a time
-RATIO = 16  # sizes of sorted arrays that follow each other differ by this or are merged
+LISTED = 2**20  # entries that are listed at a time
+RATIO = 16  # a sorted array is so many times larger than the next, or they are merged
 
 
 class _Kept(NamedTuple):
@@ -91,7 +91,7 @@ class Lines:
         slot = slot.copy()
         slot[columns] = first + np.arange(columns.size)
         blocks = [*blocks, (first, block)]
-        if again:  # an earlier attempt was not finished: let go of what it leaves
+        if again:  # an earlier attempt was not finished: drop blocks without columns
             blocks = [
                 (start, kept)
                 for start, kept in blocks
@@ -166,8 +166,8 @@ class _Entries(NamedTuple):
 class Known:
     """Known entries of a matrix, behind `get` and `put`; NaN where unknown.
 
-    `symmetric`: K[i, j] answers for K[j, i]. `diagonal`: known from the start. Only of
-    one collection.
+    With `symmetric` K[i, j] answers for K[j, i]. `diagonal` holds a diagonal that is
+    known from the start. Both are for one collection.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Known:
         return out
 
     def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Remember scattered entries; of several values for a pair the first stays."""
+        """Remember scattered entries; if a pair has several values the first stays."""
         if self.diagonal is not None:
             off = i != j
             i, j, values = i[off], j[off], values[off]
@@ -271,7 +271,7 @@ class Known:
         )
 
     def snapshot(self) -> Known:
-        """Return a `Known` of the same, to which what is put here later is unknown."""
+        """Return a copy of this, which does not learn what is put here later."""
         now = copy.copy(self)
         now._entries = _Entries(self._settle(), [])
         now.columns = copy.copy(self.columns)
@@ -301,14 +301,14 @@ class Known:
         return now._listed(now.columns.kept, now.rows.kept)
 
     def scattered(self) -> Iterator[Entries]:
-        """Yield the same without the entries of complete lines and of the diagonal."""
+        """Yield known entries, but those of complete lines and of a given diagonal."""
         self._settle()
         return self._listed(self.columns.partly, self.rows.partly, diagonal=False)
 
     def _listed(
         self, columns: np.ndarray, rows: np.ndarray, *, diagonal: bool = True
     ) -> Iterator[Entries]:
-        """Yield what these lines know, then what stands in no line."""
+        """Yield the known entries of these lines, then those that are in no line."""
         given = self.diagonal is not None
 
         def but(
@@ -361,11 +361,11 @@ class Known:
         return i.astype(np.int64) * self.shape[1] + j
 
     def pairs_of(self, keys: np.ndarray) -> Places:
-        """Return the pairs (i, j) of such numbers."""
+        """Return the pairs (i, j) of numbers that `keys` has made."""
         return np.divmod(keys, self.shape[1])
 
     def _settle(self) -> list[_Run]:
-        """Sort what was put since the last look, and merge arrays of like size."""
+        """Sort the entries put since the last call; merge arrays of similar size."""
         runs, recent = self._entries
         if not recent:
             return runs
@@ -383,7 +383,7 @@ def shape_of(extent: Extent) -> tuple[int, int]:
 
 
 def others(n: int, items: np.ndarray) -> np.ndarray:
-    """Return the numbers from 0 to n - 1 without some."""
+    """Return the numbers from 0 to n - 1 without these items."""
     return np.delete(np.arange(n), items)
 
 
@@ -393,7 +393,7 @@ def grid(i: np.ndarray, j: np.ndarray) -> Places:
 
 
 def _crossed(length: int, lines: np.ndarray) -> Iterator[Places]:
-    """Yield the places of whole lines, some items of all of them at a time."""
+    """Yield the places (item, line) of whole lines, some items at a time."""
     step = max(1, LISTED // max(1, lines.size))
     for k in range(0, length if lines.size else 0, step):
         items = np.arange(k, min(k + step, length))
@@ -401,7 +401,7 @@ def _crossed(length: int, lines: np.ndarray) -> Iterator[Places]:
 
 
 def shared(rows: np.ndarray, columns: np.ndarray, n: int) -> Places:
-    """Return where items that are rows and columns stand in the two, sorted by item."""
+    """Return the places of the items that are in both, by increasing item."""
     if rows.size == n:
         order = np.argsort(columns)
         return columns[order], order
@@ -413,7 +413,7 @@ def shared(rows: np.ndarray, columns: np.ndarray, n: int) -> Places:
 
 
 def look(known: Sequence[Known], i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return K[i[k], j[k]] as far as the first knows it, or else the others."""
+    """Return K[i[k], j[k]] from the first that knows it, NaN if none does."""
     values = known[0].get(i, j)
     for other in known[1:]:
         if other and (gap := np.isnan(values)).any():

@@ -1,4 +1,4 @@
-"""A store beside one similarity: what it holds of these items, and of others."""
+"""The store of one similarity: the values of its items, and those of other items."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from simlib.similarity.store import Names, Record, Store, StoreError, StoreWarni
 
 __all__ = ["Ledger", "opened"]
 
-DIFFERENT = 0.01  # of the range of a store's values: another function
-UNSURE = 1e-5  # from which on it may be one, or answers that vary
+DIFFERENT = 0.01  # of the range of a store's values: the function is another one
+UNSURE = 1e-5  # of this range: another function, or one whose answers vary
 
 
 class Ledger:
-    """What is kept for the next process; without a store nothing is.
+    """The values kept for the next process; none without a store.
 
-    `shelf` is given what the store knows of these items, which `tables` name to it: the
-    rows and the columns.
+    `shelf` receives the stored values of the items of this matrix. `tables` hold the
+    ids of these items, for rows and for columns.
     """
 
     def __init__(
@@ -37,13 +37,13 @@ class Ledger:
         self._others = Others(shelf.symmetric, shelf.dtype)
 
     def names(self, ids: Places | None = None) -> Names | None:
-        """Return the store, for requests of items of this matrix, or with such ids."""
+        """Return the store with ids of rows and columns, by default of this matrix."""
         if self.store is None:
             return None
         return Names(self.store, *(ids or (table.ids for table in self.tables)))
 
     def take(self, records: Sequence[Record]) -> list[Record]:
-        """Take from a store what it holds of these items, and of others; return it."""
+        """Put the values of these items on the shelf; return them as records."""
         ours = []
         for i, j, values, is_grid in records:
             (a, here_a), (b, here_b) = self._places(i, j)
@@ -62,7 +62,7 @@ class Ledger:
         return ours
 
     def warn_of_strangers(self, records: Sequence[Record]) -> None:
-        """Warn where a store has values, and knows none of these items."""
+        """Warn if the store has values, but none of these items."""
         for i, j, *_ in records:
             if any(here.any() for _, here in self._places(i, j)):
                 return
@@ -78,12 +78,12 @@ class Ledger:
             )
 
     def _places(self, i: np.ndarray, j: np.ndarray) -> Iterator[Places]:
-        """Yield the numbers of rows and columns of such ids, and which are here."""
+        """Yield for rows and columns the numbers of these ids, and which are here."""
         for table, ids in zip(self.tables, (i, j), strict=True):
             yield table.places(ids)
 
     def ids_with(self, new_items: Any, side: int) -> Places | None:
-        """Return ids of rows and columns, one side new, if these can be known again."""
+        """Return ids of rows and columns, new items on one side; None without ids."""
         store = self.store
         if store is None or self.tables[side].by_name or not store.is_open:
             return None
@@ -94,13 +94,13 @@ class Ledger:
         return (inside, new) if side else (new, inside)
 
     def keeper(self, ids: Places) -> Finished:
-        """Return what remembers values of items that go by these."""
+        """Return a function that remembers values of items with these ids."""
         return lambda i, j, values: self._others.put(ids[0][i], ids[1][j], values)
 
     def fill(
         self, i: np.ndarray, j: np.ndarray, out: np.ndarray, known: Sequence[Known]
     ) -> None:
-        """Write what is known of items that go by these into a block."""
+        """Write the known values of rows with ids i and columns with ids j to `out`."""
         rows, columns = grid(i, j)
         values = self._others.get(rows, columns)
         (a, here_a), (b, here_b) = self._places(rows, columns)
@@ -109,7 +109,7 @@ class Ledger:
         out[...] = values.reshape(out.shape)
 
     def catch_up(self) -> None:
-        """Remember and write what an interrupt or a full disk has left."""
+        """Remember and write the values that an interrupt or a full disk has left."""
         if self.store is not None and self.store.pending:
             self.take(self.store.pending)
             with suppress(StoreError):  # the next evaluation raises it
@@ -117,10 +117,10 @@ class Ledger:
 
 
 class Others:
-    """Values of pairs of items that are told apart by integers of 64 bits."""
+    """Values of pairs of any items, which are identified by hashes of 64 bits."""
 
     def __init__(self, symmetric: bool, dtype: np.dtype):
-        self.loaded = False  # by whoever fills it
+        self.loaded = False  # set by the `Ledger` that fills it
         self._number: dict[int, int] = {}
         self._known = Known(2**31, symmetric=symmetric, dtype=dtype)
 
@@ -128,7 +128,7 @@ class Others:
         return Others, (self._known.symmetric, self._known.dtype)  # copies are empty
 
     def put(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Remember values; of several for a pair the first stays."""
+        """Remember values; of several values for a pair the first stays."""
         self._known.put(self._numbers(i), self._numbers(j), values)
 
     def get(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -150,9 +150,9 @@ def opened(
     shelf: Known,
     evaluator: Evaluator,
 ) -> tuple[Ledger, int]:
-    """Open the store, if one is named, and take to the shelf what it holds of items.
+    """Open the store, if a path is given, and put its values on the shelf.
 
-    Returns how many pairs of it were evaluated again, too.
+    Returns the ledger, and the number of stored pairs that were evaluated again.
     """
     if path is None:
         if function_id is not None or items_id is not None:
@@ -187,7 +187,7 @@ def opened(
 def _named(
     collections: Sequence[Any], shelf: Known, items_id: Sequence[Any] | None
 ) -> list[Table]:
-    """Return what the rows and the columns go by in the store."""
+    """Return the ids of the rows and of the columns in the store."""
     if not isinstance(shelf.extent, tuple):
         return [Table(collections[0], shelf.extent, items_id)] * 2
     both = items_id or (None, None)

@@ -1,4 +1,4 @@
-"""Matrices that exist already: what they have to be, and whether they are symmetric."""
+"""Checks of matrices that exist already: real, finite, symmetric or not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simlib.similarity.items import unmasked
 
 __all__ = ["MatrixEntries", "given_diagonal", "given_matrix"]
 
-ROWS = 512  # of a tile, which fits into the cache
+ROWS = 512  # and columns of a tile, which fits into the cache
 
 
 class MatrixEntries:
@@ -33,7 +33,7 @@ class MatrixEntries:
 def given_matrix(
     K: ArrayLike, symmetric: bool | None, two: bool = False
 ) -> tuple[np.ndarray, bool]:
-    """Return a real matrix, of one collection or two, and whether it is symmetric."""
+    """Check a real matrix; return it, and whether it is symmetric."""
     if scipy.sparse.issparse(K):
         raise ValueError("The matrix is sparse: pass K.toarray().")
     K = unmasked(K)
@@ -93,7 +93,7 @@ def given_diagonal(
 
 
 def _finite(K: np.ndarray, k: int) -> np.ndarray:
-    """Return some rows from the k-th on, if they are finite."""
+    """Return the next `ROWS` rows from the k-th on; raise where one is not finite."""
     rows = np.asarray(K[k : k + ROWS], dtype=float)
     if not np.isfinite(rows).all():
         i, j = np.argwhere(~np.isfinite(rows))[0]

@@ -1,4 +1,4 @@
-"""What a similarity knows, and which of it answers and decides."""
+"""What a similarity knows: what answers its requests, and what it shows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["Memory"]
 
 
 class Memory:
-    """What was asked, `asked`, beside what is known from elsewhere, the `shelf`.
+    """The entries that were asked for, `asked`, and those known otherwise, the `shelf`.
 
-    On the shelf stands what a store knows, and what was paid in a run. `answers` are
-    all that answer requests, `seen` those of them that this memory owns up to: of a run
-    only what it has asked itself. Evaluations go to `kept`.
+    The shelf holds the entries of a store and those that runs have paid for. All of
+    `answers` answer requests. `peek` and `known` show only `seen`: in a run, what the
+    run itself has asked for. New values go to `kept`.
     """
 
     def __init__(self, asked: Known, shelf: Known):
@@ -33,7 +33,7 @@ class Memory:
         return Memory(self.asked.blank(), self.shelf.blank())
 
     def run(self, *, asked: bool) -> Memory:
-        """Return that of a run, which knows nothing yet, or what was asked here."""
+        """Return the memory of a new run; with `asked` it shows what was asked here."""
         known = self.asked.snapshot() if asked else self.asked.blank()
         run = Memory(known, self.shelf)
         run.kept, run.seen = self.shelf, (run.asked,)
@@ -41,7 +41,7 @@ class Memory:
         return run
 
     def peek(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return K[i[k], j[k]] where it is seen to be known and NaN elsewhere."""
+        """Return K[i[k], j[k]] where it is known and shown, and NaN elsewhere."""
         return look(self.seen, i, j)
 
     def look(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -49,7 +49,7 @@ class Memory:
         return look(self.answers, i, j)
 
     def known(self) -> Iterator[Entries]:
-        """Return an iterator over all that is seen now, each pair once."""
+        """Return an iterator over all known entries that are shown, each pair once."""
         asked = self.asked.snapshot()
         besides = chain(*[known.known() for known in self.seen[1:]])
 
@@ -76,9 +76,10 @@ class Memory:
     def agreed(
         self, i: np.ndarray, j: np.ndarray, told: np.ndarray, name: Callable[[int], str]
     ) -> Places:
-        """Return where each pair is told first, and K[i, j] as far as it is known.
+        """Return where each pair stands first, and K[i, j], NaN where unknown.
 
-        What is told agrees with what is known, and with itself, or is a ValueError.
+        A told value that differs from the known one, or from another told value of the
+        same pair, is a ValueError.
         """
         keys, known = self.asked.keys(i, j), self.peek(i, j)
         _, first, at = np.unique(keys, return_index=True, return_inverse=True)
@@ -96,7 +97,7 @@ class Memory:
         return first, known
 
     def note(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Note pairs, or a grid, as asked for, wherever the answers came from."""
+        """Add to `asked` the values of pairs, or of a grid if `values` is a matrix."""
         if values.ndim == 2:
             i, j = grid(i, j)
         new = np.isnan(self.asked.get(i, j))

@@ -1,4 +1,4 @@
-"""The price of requests: the one counter of evaluations, and regions of a matrix."""
+"""The price of requests: the number of their entries that are not known yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simlib.similarity.requests import TILE, Block, Sides, is_whole
 __all__ = ["Region", "evaluations"]
 
 MOST_BLOCKS = 31  # of a `Region`: each has two bits of an integer
-LISTED = 2**10  # pairs of blocks that are looked up one by one, if no more are known
+LISTED = 2**10  # blocks with at most so many entries are looked up entry by entry
 
 
 def evaluations(
@@ -26,10 +26,10 @@ def evaluations(
     *,
     grids: bool = False,
 ) -> int:
-    """Return how many evaluations requests for blocks, and then for pairs, make.
+    """Return the number of evaluations that requests for blocks and then pairs make.
 
-    What stands in several counts once; `grids`: both halves of small tiles on the
-    diagonal are evaluated.
+    An entry in several requests counts once. With `grids` the function takes blocks,
+    and evaluates both halves of small tiles on the diagonal.
     """
     first = known[0]
     two = isinstance(first.extent, tuple)
@@ -74,13 +74,13 @@ def _unknown(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
 
 
 def _both_halves(known: Sequence[Known], blocks: Sequence[Sides]) -> int:
-    """Count what a block function computes beside what is not known."""
+    """Count what a block function evaluates besides the unknown entries."""
     first, extra = known[0], 0
     n, symmetric = first.shape[0], first.symmetric
     kept, read = (first.columns, first.rows), [np.zeros(0, dtype=np.int64)] * 2
     for k, sides in enumerate(blocks):
         rows, columns = (None if side is None else np.unique(side) for side in sides)
-        if rows is not None and columns is not None:  # all of them are whole lines
+        if rows is not None and columns is not None:  # a full side is read as lines
             if rows.size == n:
                 rows = None
             elif columns.size == n:
@@ -124,7 +124,7 @@ def _ints(side: ArrayLike | None) -> np.ndarray | None:
 
 
 class _Kinds:
-    """Items told apart by which of some sets they are in; None is the set of all."""
+    """Kinds of items, by which of some sets they are in; None is the set of all."""
 
     def __init__(self, n: int, sets: Sequence[np.ndarray | None]):
         named = [items for items in sets if items is not None]
@@ -148,10 +148,10 @@ class _Kinds:
 
 
 class Region:
-    """The entries of some blocks of a matrix, less those of others.
+    """The entries of some blocks of a matrix, without those of others.
 
-    Items that stand in the same rows and columns of all the blocks are alike, and there
-    are few kinds of them: nothing here has the size of a block.
+    Items that are rows of the same blocks, and columns of the same blocks, are of one
+    kind. There are few kinds: no array here has the size of a block.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class Region:
 
     @property
     def on_diagonal(self) -> int:
-        """How many entries (i, i) the blocks have, none of two collections."""
+        """The number of entries (i, i) inside; 0 for two collections."""
         if isinstance(self._extent, tuple):
             return 0
         return int(self._rows.sizes @ np.diagonal(self._inside))

@@ -1,4 +1,4 @@
-"""What is asked: read from memory, or evaluated within the budget."""
+"""The answer to requests: from memory, or evaluated within the budget."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Reading", "compared_with"]
 
 
 class Reading(NamedTuple):
-    """What answers requests, evaluates what is missing, counts it, and keeps it."""
+    """Answers requests: evaluates the missing entries, counts them and keeps them."""
 
     memory: Memory
     evaluator: Evaluator
@@ -31,7 +31,7 @@ class Reading(NamedTuple):
     ledger: Ledger
 
     def read(self, blocks: Sequence[Sides], pairs: Places | None) -> list[np.ndarray]:
-        """Return blocks and then pairs; of pairs alone the price is what is missing."""
+        """Return the blocks and then the pairs, after a check of the budget for all."""
         if not blocks:
             return [] if pairs is None else [self._scattered(*pairs)]
         grids = self.evaluator.batch == "block"
@@ -46,7 +46,8 @@ class Reading(NamedTuple):
     def between(self, new_items: Any, sides: Sides) -> tuple[np.ndarray, int]:
         """Return the similarities of new items, and the number of distinct pairs.
 
-        `sides` are those they are compared with, as new rows and as new columns.
+        `sides` are the columns of the matrix that they are compared with as new rows,
+        and the rows that they are compared with as new columns.
         """
         runs, answers, pairs, total = [], [], 0, 0
         for side, those in enumerate(sides):
@@ -78,7 +79,7 @@ class Reading(NamedTuple):
     def _block(
         self, rows: np.ndarray | None, columns: np.ndarray | None, needed: int
     ) -> np.ndarray:
-        """Return a block, for which the budget allows what is needed."""
+        """Return a block; the budget is already checked for what is `needed`."""
         m, n = self.memory.asked.shape
         if rows is None:
             columns = np.arange(n) if columns is None else columns
@@ -101,7 +102,7 @@ class Reading(NamedTuple):
     def _whole(
         self, lines: np.ndarray, side: Literal["columns", "rows"], needed: int
     ) -> np.ndarray:
-        """Return the asked columns, or rows as such."""
+        """Return whole columns, or whole rows as the columns of the transpose."""
         memory, asked = self.memory, self.memory.asked
         known: Lines = getattr(asked, side)
         if lines.size == 0:
@@ -117,8 +118,8 @@ class Reading(NamedTuple):
             else:
                 rectangle = memory.rectangle(fresh, everything)
                 block = rectangle.out.T
-            both = {known, getattr(memory.kept, side)}  # in a run they are two
-            for kept in both:  # before: nothing finished gets lost
+            both = {known, getattr(memory.kept, side)}  # in a run they differ
+            for kept in both:  # before the evaluation: no finished value gets lost
                 kept.add(fresh, block)
             self._evaluate(rectangle, needed)
             for kept in both:
@@ -128,14 +129,14 @@ class Reading(NamedTuple):
     def _evaluate(
         self, rectangle: Rectangle, needed: int, finished: Finished | None = None
     ) -> None:
-        """Evaluate what is missing, if anything `needed` is."""
+        """Evaluate the missing entries of a rectangle, at most `needed`."""
         if needed := min(needed, rectangle.out.size):
             requests = self.evaluator.requests(rectangle, needed)
             target = Target(rectangle.out, self.budget, finished, self.ledger.names())
             self.evaluator.run(requests, target)
 
     def _scattered(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return K[i[k], j[k]] for every k, if the budget allows what is missing."""
+        """Return K[i[k], j[k]] for every k, if the budget pays for the missing ones."""
         memory = self.memory
         keys, at = distinct(memory.asked.keys(i, j))
         i, j = memory.asked.pairs_of(keys)
@@ -151,7 +152,7 @@ class Reading(NamedTuple):
         return values[at]
 
     def _note(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Note what was asked for, where answers may have come from elsewhere."""
+        """Note what was asked for, if answers may have come from elsewhere."""
         if self.memory.kept is not self.memory.asked or self.memory.shelf:
             self.memory.note(i, j, values)
 

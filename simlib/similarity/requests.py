@@ -1,4 +1,4 @@
-"""Requests: how they are told, and how a block is cut into them."""
+"""Requests for entries: their indices, and how a block is cut into requests."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from simlib.similarity.known import Extent, Places, grid, others, shape_of, shar
 Block: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
 """Rows and columns of a matrix; None stands for all of them."""
 Pairs: TypeAlias = tuple[ArrayLike, ArrayLike]
-"""Rows and columns of single entries, as long."""
+"""Rows and columns of single entries, two arrays of one length."""
 Sides: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
-STRIP = 2**18  # entries looked through at a time for those that are missing
+STRIP = 2**18  # entries that are searched for missing ones at a time
 AREA = 2**17  # entries of a tile where the function sees blocks
 WIDTH = 2**10  # columns of a tile, at most
 TILE = 64  # side of the diagonal tiles of which a block function sees both halves
@@ -27,7 +27,7 @@ TILE = 64  # side of the diagonal tiles of which a block function sees both halv
 def checked(
     extent: Extent, blocks: Iterable[Block], pairs: Pairs | None
 ) -> tuple[list[Sides], Places | None]:
-    """Return requests for blocks, and for pairs, by arrays of indices."""
+    """Check the indices of blocks and of pairs, and return them as arrays."""
     (m, n), (rows, columns) = shape_of(extent), names(extent)
 
     def side(items: ArrayLike | None, length: int, what: str) -> np.ndarray | None:
@@ -38,7 +38,7 @@ def checked(
 
 
 def places(extent: Extent, i: ArrayLike, j: ArrayLike) -> Places:
-    """Return pairs by arrays of indices."""
+    """Check the indices of pairs, and return them as arrays."""
     sides = zip((i, j), shape_of(extent), names(extent), strict=True)
     rows, columns = (indices(*side) for side in sides)
     same_length(rows, columns)
@@ -46,30 +46,30 @@ def places(extent: Extent, i: ArrayLike, j: ArrayLike) -> Places:
 
 
 def names(extent: Extent) -> tuple[str, str]:
-    """Return what those on either side are called."""
+    """Return the words for rows and for columns in error messages."""
     return ("Rows", "Columns") if isinstance(extent, tuple) else ("Items", "Items")
 
 
 def once(index: np.ndarray) -> Places:
-    """Return the distinct indices in their order, and where each one stands there."""
+    """Return the distinct indices, in order of appearance, and the place of each."""
     _, first, which = np.unique(index, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return index[first[order]], np.argsort(order)[which]
 
 
 def distinct(index: np.ndarray) -> Places:
-    """Return the distinct indices, sorted, and where each one stands there."""
+    """Return the distinct indices, sorted, and the place of each index among them."""
     if index.size == 1 or (index[1:] > index[:-1]).all():
         return index, np.arange(index.size)
     return np.unique(index, return_inverse=True)
 
 
 class Request(NamedTuple):
-    """Items handed to the function in one go, and where the answer belongs.
+    """The items of one call of the function, and the places of its answer.
 
-    Pairs (i[k], j[k]), or the whole grid of i and j; `target` and `mirror` are indices
-    into the array that is being filled, the second for the same pairs the other way
-    round, of which `mirrored` tells where there are any.
+    The items form pairs (i[k], j[k]), or the whole grid of i and j. `target` indexes
+    the array that is being filled. `mirror` indexes it for pairs in the other order;
+    `mirrored` selects the pairs that have a place there.
     """
 
     i: np.ndarray
@@ -80,7 +80,7 @@ class Request(NamedTuple):
     mirrored: Any = slice(None)
     halves: bool = False  # a grid of one set of items: both orders of each pair
     partly: bool = False  # some of it, on the diagonal, is known, and stays
-    known: np.ndarray | None = None  # values of these pairs in the other order: a check
+    known: np.ndarray | None = None  # values in the other order, for `SymmetryCheck`
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ class Request(NamedTuple):
         return int(self.i[a]), int(self.j[b])
 
     def settled(self, values: np.ndarray) -> np.ndarray:
-        """Return values, NaN for those missing, as they belong into `out`."""
+        """Return values in the shape of the answer; both halves of a tile are equal."""
         values = values.reshape(self.shape)
         return self._one_of_both(values) if self.halves else values
 
@@ -131,8 +131,9 @@ class Request(NamedTuple):
 class Rectangle:
     """A block under evaluation: ``out = K[rows][:, columns]``, NaN where unknown.
 
-    No item twice; where it has all of them, in order. `n` items if rows and columns are
-    of one collection, or else 0. `fresh`: nothing in `out` is known.
+    No item is twice among the rows or among the columns; if all are, they are in order.
+    `n` is the number of items of one collection, 0 for two collections. `fresh` tells
+    that nothing in `out` is known.
     """
 
     def __init__(
@@ -148,14 +149,14 @@ class Rectangle:
         self.rows, self.columns, self.out = rows, columns, out
         self.fresh, self.symmetric = fresh, symmetric
         none = np.zeros(0, dtype=np.int64)
-        # Places of the items that are both.
+        # Places of the items that are both rows and columns.
         self.on_diagonal = shared(rows, columns, n) if n else (none, none)
         self.row_in, self.column_in = none, none
         if symmetric:  # where a pair is met in both orders
             self.row_in, self.column_in = self.on_diagonal
 
     def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
-        """Cut what is missing into requests of pairs, by whole rows unless `exact`."""
+        """Cut the missing entries into requests, by whole rows unless `exact`."""
         width, (row_in, column_in) = self.columns.size, (self.row_in, self.column_in)
         if self.fresh and not exact:
             yield from self._by_rows(size)
@@ -184,7 +185,7 @@ class Rectangle:
             rest = rest[:, m:]
 
     def _by_rows(self, size: Callable[[], int]) -> Iterator[Request]:
-        """Cut the rows of items that are no columns, or one at a time into pieces."""
+        """Cut rows of items that are no columns into several rows, or parts of one."""
         every, k = np.arange(self.columns.size), 0
         row_in = np.sort(self.row_in)
         while k < self.rows.size and every.size:
@@ -216,7 +217,7 @@ class Rectangle:
         return Request(self.rows[a], self.columns[b], _index(a, b), grid=True)
 
     def grids(self) -> Iterator[Request]:
-        """Cut what is missing into requests for grids, in tiles of fixed shapes."""
+        """Cut the missing entries into requests for grids, in tiles of fixed shapes."""
         row_in, column_in = self.row_in, self.column_in
         row_out = others(self.rows.size, row_in)
         column_out = others(self.columns.size, column_in)
@@ -249,7 +250,10 @@ class Rectangle:
     def _mirrored(
         self, x: np.ndarray, y: np.ndarray, mask: np.ndarray
     ) -> Iterator[Request]:
-        """Ask for pairs of the items that are both rows and columns, numbered so."""
+        """Yield requests for x and y, numbers among the items that are on both sides.
+
+        A pair is asked once, and written in both orders.
+        """
         for here, there in _patterns(mask):
             a, b = x[here], y[there]
             request = self._grid(self.row_in[a], self.column_in[b])
@@ -271,15 +275,15 @@ class Rectangle:
 
 
 def is_whole(mask: np.ndarray) -> bool:
-    """Tell whether a tile on the diagonal is evaluated as a block, both halves of it.
+    """Tell whether a tile on the diagonal is evaluated as a block, with both halves.
 
-    That is where nothing of it is known, but perhaps the diagonal.
+    It is if nothing in it is known, except perhaps entries of the diagonal.
     """
     return bool(mask.any() and (mask | np.eye(len(mask), dtype=bool)).all())
 
 
 def _patterns(mask: np.ndarray) -> Iterator[Places]:
-    """Cut what is marked into grids (rows, columns): rows that are alike together."""
+    """Cut the marked entries into grids (rows, columns); equal rows form one grid."""
     if mask.all():
         yield np.arange(mask.shape[0]), np.arange(mask.shape[1])
     elif mask.any():

@@ -45,19 +45,19 @@ class Similarity(SimilarityMatrix):
     Parameters
     ----------
     items : sequence, array, sparse matrix or data frame
-        The n items, one per row or position. Of a data frame with one column these are
-        its values, of one with several its rows: to a function of two items mappings,
-        to one of pairs or blocks data frames. A file, such as an ``h5py.Dataset``, is
-        read where needed, in increasing order.
+        The n items, one per row or position. A data frame with one column stands for
+        its values, one with several columns for its rows: a function of two items
+        receives mappings, a function of pairs or blocks data frames. A file, such as an
+        ``h5py.Dataset``, is read where needed, in increasing order.
     function : callable
-        The similarity :math:`\Delta`, in the form that `batch` tells; a coroutine
-        function too, which runs in an event loop of its own.
+        The similarity :math:`\Delta`, in the form that `batch` tells. A coroutine
+        function runs in an event loop of its own.
     columns : sequence, array, sparse matrix or data frame, optional
-        A second collection of n, such as documents where the m `items` are queries: K
-        has their shape (m, n), and nothing is asked within a collection.
+        A second collection of n items, such as documents where the m `items` are
+        queries: K has the shape (m, n), and no pair is within a collection.
     symmetric : bool, default=True
-        Of one collection: whether ``function(x, y)`` equals ``function(y, x)``, and one
-        call answers both. One that is not symmetric can be averaged by `symmetrized`.
+        For one collection: whether ``function(x, y)`` equals ``function(y, x)``, so
+        that one call answers both. See `symmetrized` for one that is not symmetric.
     batch : None, "pairs" or "block", default=None
         None: ``function(x, y) -> float``. "pairs": ``function(xs, ys) -> (m,)``, one
         value for each of m pairs, the form of a cross-encoder. "block":
@@ -73,32 +73,35 @@ class Similarity(SimilarityMatrix):
     progress : bool, default=False
         Show a progress bar (tqdm) while evaluating.
     diagonal : float or array of shape (n,), optional
-        Of one collection: the similarity of each item with itself, where it is known:
-        never asked for, but in the small tiles of ``batch="block"`` on the diagonal.
+        For one collection: the similarity of each item with itself, if it is known. It
+        is evaluated only in the small tiles on the diagonal of ``batch="block"``.
     batch_size : int, optional
         How many pairs to hand to `function`, or to a worker, at a time. By default as
         many as take about a second. Not with ``batch="block"``.
     check_symmetry : bool, default=True
         Ask 1 in 50 pairs, 24 in all, in the other order too, and warn where the two
-        differ by more than 1 % of the largest; of blocks those of single lines, as
-        searches ask, and the halves of tiles on the diagonal.
+        values differ by more than 1 % of the largest. With ``batch="block"`` these are
+        pairs of single rows or columns; of tiles on the diagonal the function gives
+        both halves, which are compared in any case.
     store : str or path, optional
-        An SQLite file, made if it is not there, that keeps each finished request for
-        the next process. It knows items by hashes of them, in another order or number
-        and as new items of `between` too. One process at a time opens it.
+        An SQLite file that keeps each finished request for the next process; it is made
+        if it does not exist. It finds items by their hashes: also in another order,
+        among other items, or as new items of `between`. One process at a time opens it.
     function_id : str, optional
         Required with a store: names the function and its version.
     items_id : sequence of n strings or numbers, optional
-        By which the store knows items that are no plain data (`digest`), all different;
-        of two collections a pair of these or None. New items are not kept then.
+        Names by which the store finds items that are no plain data (see `digest`), all
+        different; for two collections a pair of sequences or None. Values of new items
+        are then not kept.
     verify : int, default=8
-        Pairs of the store that are evaluated again when it is opened, beside `limit`
-        and `calls`, to tell a changed function. 0 for one whose answers vary.
+        How many pairs of the store are evaluated again when it is opened, to detect a
+        changed function; they do not count in `calls` nor against `limit`. Pass 0 for a
+        function whose answers vary.
 
     Attributes
     ----------
     shape : tuple of int
-        (n, n), or (m, n) of two collections; `n` is defined for one.
+        (n, n), or (m, n) of two collections; `n` is defined for one collection.
     remaining : int or infinity
         What `limit` leaves, ``limit - calls - failed``.
     verified : int
@@ -107,26 +110,26 @@ class Similarity(SimilarityMatrix):
     Raises
     ------
     SimilarityError
-        From any request: `function` raised, or returned NaN (as a masked value is), an
-        infinity or a wrong shape, or a worker died. It names the pair; what is finished
-        is kept.
+        From any request: `function` raised, or returned NaN (a masked value counts as
+        NaN), an infinity or a wrong shape, or a worker died. The error names the pair;
+        finished values are kept.
     BudgetExceeded
-        From any request that would pass `limit`, before it evaluates anything.
+        From any request that would pass `limit`; nothing is evaluated for it.
     UserWarning
         From any request: the function is not symmetric.
     StoreError
-        The store is one of another function, type, symmetry or format, gives other
-        values, is in use, or is none; or, from any request, it could not be written:
-        the values are written with the next one.
+        The file is in use, is no store, or was made with another function, type,
+        symmetry or format; or the function gives other values than it holds. From any
+        request: the store could not be written; the next request writes the values.
     StoreWarning
         The store has lost something to damage, knows none of the items, or gives values
         that differ by up to 1 % of their range.
 
     Notes
     -----
-    Threads may share a similarity. Equal items are evaluated each for itself. Searches
-    and estimates choose pairs by what they have asked themselves, in a `run`: a seed
-    means the same choices, and what is known costs nothing. See also `informed`.
+    Threads may share a similarity. Equal items are evaluated separately. Searches and
+    estimates choose pairs only by what they have asked themselves, in a `run`: the same
+    seed makes the same choices, and known entries cost nothing. See also `informed`.
 
     Examples
     --------
@@ -198,7 +201,7 @@ class Similarity(SimilarityMatrix):
         known = partial(Known, extent, symmetric=bool(symmetric), dtype=np.dtype(dtype))
         self._memory = Memory(known(diagonal=given), shelf := known())
         self._informed = False
-        self._lock = Lock()  # of all that shares the memory or the counter
+        self._lock = Lock()  # for all objects that share the memory or the counter
         self._ledger, self.verified = opened(
             store, function_id, items_id, verify, shelf, self._evaluator
         )
@@ -213,17 +216,17 @@ class Similarity(SimilarityMatrix):
         ----------
         K : array of shape (n, n) or (m, n)
             Of one collection, or of two if it is not square. float32 stays float32,
-            everything else becomes float64. Memory maps are read where asked. What is
-            masked counts as NaN.
+            every other type becomes float64. A memory map is read where entries are
+            asked for. A masked entry counts as NaN.
         symmetric : bool, optional
-            None looks whether K equals its transpose to rounding. True demands it.
+            None tests whether K equals its transpose to rounding. True requires it.
         two : bool, default=False
             Whether rows and columns are two collections though K is square.
 
         Raises
         ------
         ValueError
-            K is not real and, with ``symmetric=True``, symmetric. Unless
+            K is not real, or not symmetric although ``symmetric=True``. Unless
             ``symmetric=False``: K is a triangle, or has NaN or an infinity.
         """
         K, symmetric = given_matrix(K, symmetric, two)
@@ -241,7 +244,7 @@ class Similarity(SimilarityMatrix):
 
     @property
     def extent(self) -> Extent:
-        """Number n of items of one collection, or (m, n) of those of two."""
+        """Number n of items of one collection, or numbers (m, n) of two collections."""
         return self._memory.asked.extent
 
     @property
@@ -256,7 +259,7 @@ class Similarity(SimilarityMatrix):
 
     @property
     def calls(self) -> int:
-        """Values obtained from the function, of both halves of small tiles too."""
+        """Values obtained from the function; small tiles count with both halves."""
         return self._budget.calls
 
     @property
@@ -266,7 +269,7 @@ class Similarity(SimilarityMatrix):
 
     @property
     def checks(self) -> int:
-        """Evaluations made for `check_symmetry`, beside `calls` and `limit`."""
+        """Evaluations made for `check_symmetry`; `calls` and `limit` ignore them."""
         return self._evaluator.symmetry.calls
 
     @property
@@ -318,21 +321,23 @@ class Similarity(SimilarityMatrix):
         landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Return the similarities of items outside the matrix to some inside.
+        """Return the similarities of new items to some items of the matrix.
 
-        They count and `limit` holds; only a store keeps them.
+        They count in `calls` and against `limit`. Only a store keeps them.
 
         Parameters
         ----------
         new_items : sequence, array, sparse matrix or data frame
-            m items of the kind of those of the matrix; of two collections new rows, or
-            new columns.
+            m items of the same kind as the items of the matrix. For two collections
+            they are new rows, or new columns.
         landmarks : array of int, shape (l,)
-            Items of the matrix; of two collections columns, to new rows.
+            Items of the matrix. For two collections: columns, where the new items are
+            rows.
         row_landmarks : array of int, shape (r,), optional
-            Items of the matrix whose similarities *to* the new ones are wanted. By
+            Items of the matrix whose similarities *to* the new items are wanted. By
             default `landmarks` where the similarity is not symmetric, and none where it
-            is; of two collections rows, to new columns, in place of `landmarks`.
+            is. For two collections: rows, where the new items are columns, in place of
+            `landmarks`.
 
         Returns
         -------
@@ -344,8 +349,8 @@ class Similarity(SimilarityMatrix):
         Raises
         ------
         ValueError
-            Landmarks of no meaning here, or none; new items of another shape or with
-            other columns.
+            No landmarks, or `row_landmarks` for a symmetric similarity; new items with
+            another shape or other columns.
         """
         sides = compared_with(self, landmarks, row_landmarks)
         new_items = as_items(new_items, self.batch)
@@ -359,7 +364,7 @@ class Similarity(SimilarityMatrix):
         return Reading(self._memory, self._evaluator, self._budget, self._ledger)
 
     def _compared(self, pairs: int) -> None:
-        """Note so many pairs of new items, known or not."""
+        """Count pairs with new items, known or not, in a `Run`."""
 
     def fork(self, *, limit: float | None = None) -> Similarity:
         fork = copy.copy(self)
@@ -392,7 +397,7 @@ class Similarity(SimilarityMatrix):
         return informed
 
     def tell(self, i: ArrayLike, j: ArrayLike, values: ArrayLike) -> None:
-        """Take entries that are known from elsewhere, at no call.
+        """Add entries that are known from elsewhere, at no call.
 
         Parameters
         ----------
@@ -402,8 +407,9 @@ class Similarity(SimilarityMatrix):
         Raises
         ------
         ValueError
-            Not as many values as pairs; a value that is not finite, or contradicts,
-            beyond rounding, what is known or another one. Nothing is taken then.
+            The numbers of values and of pairs differ; a value is not finite, or differs
+            beyond rounding from the known value or from another value given for the
+            same pair. Then nothing is added.
         """
         i, j = places(self.extent, i, j)
 
@@ -434,20 +440,20 @@ class Similarity(SimilarityMatrix):
                 names.flush()
 
     def close(self) -> None:
-        """Let go of the store, if there is one; what is known stays in memory.
+        """Close the store, if there is one; all that is known stays in memory.
 
-        Raises StoreError, and the store stays open, where it could not be written.
+        If the store cannot be written, it stays open and StoreError is raised.
         """
         with self._lock.held:
             if self._ledger.store is not None:
                 self._ledger.store.close()
 
     def __enter__(self) -> Self:
-        """Return itself; at the end of ``with`` it is closed."""
+        """Return the similarity, which is closed at the end of ``with``."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the store, as `close` does."""
+        """Close the store, as `close` does."""
         self.close()
 
     def progress_bar(self, total: float | None = None) -> Bar:
@@ -455,7 +461,7 @@ class Similarity(SimilarityMatrix):
 
 
 class Run(Similarity):
-    """A similarity of which a run has asked nothing yet; its `calls` are the run's."""
+    """The similarity of one run; its `calls` are what the run has asked for."""
 
     spent: int
     _start: float

@@ -1,4 +1,4 @@
-"""The protocol of similarity matrices: what a method asks, whoever answers."""
+"""The protocol of similarity matrices: the twelve names that a method may use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Source"]
 
 @runtime_checkable
 class Source(Protocol):
-    """An n x n matrix of similarities that is read where asked, and counts.
+    """An n x n matrix of similarities that evaluates what is asked, and counts it.
 
-    `Similarity` is one, so are its views; every method of simlib takes any object with
-    these twelve names. Indices are arrays of integers from 0 to n - 1.
+    A `Similarity` and its views are sources; every method of simlib takes any object
+    with these twelve names. Indices are arrays of integers from 0 to n - 1.
 
     Examples
     --------
@@ -80,4 +80,4 @@ class Source(Protocol):
 
     @abstractmethod
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield what is known as (i, j, K[i, j]), each pair once, some at a time."""
+        """Yield the known entries as arrays (i, j, K[i, j]), each pair once."""

@@ -1,8 +1,8 @@
-"""A ledger on disk: what a similarity has evaluated, kept in one SQLite file.
+"""The store: the values that a similarity has evaluated, kept in one SQLite file.
 
 A finished request is one transaction: its rows, columns and values as bytes, and a
-checksum. Items are named by hashes of themselves. The file is locked as long as it is
-open, and whatever kills this process, it holds every request that was finished.
+checksum. Items are identified by hashes. The file is locked while it is open. It holds
+every finished request, even if the process is killed.
 ``python -m simlib.similarity.store info|verify|export FILE`` looks into one.
 """
 
@@ -44,7 +44,7 @@ __all__ = ["Names", "Record", "Store", "StoreError", "StoreWarning", "digest", "
 
 STEP = 2**16  # lines printed at a time
 LARGEST = 2**20  # values of a row of the file, at most: SQLite takes 1e9 bytes
-AGREE = ("dtype", "symmetric", "function_id")  # with the manifest
+AGREE = ("dtype", "symmetric", "function_id")  # entries of the manifest that must agree
 
 
 class StoreWarning(UserWarning):
@@ -52,7 +52,7 @@ class StoreWarning(UserWarning):
 
 
 class Names(NamedTuple):
-    """A store, and by what names it knows the items on both sides of a request."""
+    """A store, and the ids of the items on both sides of a request."""
 
     store: Store
     i: np.ndarray
@@ -68,12 +68,12 @@ class Names(NamedTuple):
 
 
 class Store:
-    """The file of one similarity, made if it is not there, open for writing.
+    """The file of one similarity, open for writing; it is made if it does not exist.
 
     ``journal_mode=DELETE`` and ``synchronous=FULL``: a request that `flush` has written
-    survives a crash of the process and of the machine. `pending` is what could not be
-    written yet. Of the `manifest` dtype, symmetric and function_id have to agree; or
-    StoreError says that, or that the file is none, in use, or of another format.
+    survives a crash of the process and of the machine. `pending` holds the requests
+    that are not written yet. StoreError: the file is no store, in use, of another
+    format, or has another dtype, symmetric or function_id than the `manifest`.
     """
 
     def __init__(self, path: str | os.PathLike[str], manifest: dict[str, str]):
@@ -82,7 +82,7 @@ class Store:
         self.pending: list[Record] = []
         self._process = os.getpid()
         self._dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
-        for place in (self.path, self.path.parent):  # it sees so only when it writes
+        for place in (self.path, self.path.parent):  # SQLite sees it only on writing
             if place.exists() and not os.access(place, os.W_OK):
                 raise StoreError(
                     f"{place} is read-only: a store is opened for writing."
@@ -121,7 +121,7 @@ class Store:
     def hand(self, record: Record) -> None:
         """Take a finished request, to be written by `flush`."""
         if self.is_open:
-            values = record.values.copy()  # the function may write over its own
+            values = record.values.copy()  # the function may write over its array
             self.pending += _cut(record._replace(values=values))
 
     def flush(self) -> None:
@@ -145,7 +145,7 @@ class Store:
                 raise StoreError(f"{cause} {self._kept()}") from error
 
     def close(self) -> None:
-        """Write what is pending, and let go of the file; on StoreError it stays."""
+        """Write what is pending and close the file; on StoreError it stays open."""
         if self.pending:
             self.flush()
         if self.is_open:
@@ -173,7 +173,7 @@ class Store:
         return whole
 
     def _rescue(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Put a new file with what can be read in the place of a damaged one."""
+        """Replace a damaged file by a new one that holds the readable rows."""
         manifest = manifest_of(self._connection, self.path)
         fresh = self.path.with_name(self.path.name + ".rescued")
         fresh.unlink(missing_ok=True)
@@ -193,7 +193,7 @@ class Store:
         self._open()
 
     def _kept(self) -> str:
-        """Tell what became of what could not be written."""
+        """Return the sentence that says what became of the unwritten values."""
         if not self.pending:
             return "Nothing was evaluated."
         count = sum(record.values.size for record in self.pending)
@@ -206,7 +206,7 @@ class Store:
 def _write(
     connection: sqlite3.Connection, pending: list[Record], dtype: np.dtype
 ) -> None:
-    """Write the first of the requests that are pending."""
+    """Write the first pending request."""
     record = pending[0]
     i, j = (items.astype(ID).tobytes() for items in (record.i, record.j))
     values = np.asarray(record.values, dtype=dtype).tobytes()
@@ -223,7 +223,7 @@ def _release(
     dtype: np.dtype,
     process: int,
 ) -> None:
-    """Write what is pending, if that can be done, and let go of the file."""
+    """Write what is pending, if that is possible, and close the file."""
     if os.getpid() == process:
         with contextlib.suppress(Exception):
             while pending and hold.stands():
@@ -233,7 +233,7 @@ def _release(
 
 
 def _cut(record: Record) -> list[Record]:
-    """Cut a record into some of at most `LARGEST` values."""
+    """Cut a record into records of at most `LARGEST` values."""
     i, j, values, grid = record
     if values.size <= LARGEST:
         return [record]
@@ -248,7 +248,7 @@ def _cut(record: Record) -> list[Record]:
 
 
 def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
-    """Raise where a store is of something else."""
+    """Raise if a store was made for another similarity."""
     for name in AGREE:
         if found.get(name) != wanted[name]:
             values = f", which is {found.get(name)} there and {wanted[name]} here"
@@ -324,7 +324,7 @@ def _look(verb: str, path: Path) -> int:
 
 
 def _export(records: list[Record], symmetric: bool) -> None:
-    """Print every pair once, the first value that was stored of it."""
+    """Print every pair once, with the first value that was stored for it."""
     some = [(np.zeros(0, np.uint64),) * 2, *(record.pairs() for record in records)]
     i, j = (np.concatenate(side) for side in zip(*some, strict=True))
     values = np.concatenate([[], *(record.values.ravel() for record in records)])

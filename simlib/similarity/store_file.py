@@ -1,7 +1,7 @@
-"""The file of a store: its tables, its manifest, and the rows of its requests.
+"""The file of a store: a manifest, and a row for each finished request.
 
-A finished request is one row: its rows, columns and values as bytes, and a checksum.
-What SQLite says of a file is raised as a `StoreError` that tells what to do.
+A row holds the rows, columns and values of a request as bytes, and a checksum. Errors
+of SQLite are raised as a `StoreError` that tells what to do.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from simlib.similarity.known import grid
 
 try:
     import fcntl
-except ImportError:  # Windows, where a lock stays
+except ImportError:  # Windows, where closing a file keeps the other locks
     OPEN_FILE_LOCK = None
 else:
     OPEN_FILE_LOCK = getattr(fcntl, "F_OFD_SETLK", None)  # of Linux
 
 HELD = 2**62  # byte of the file that is locked, beyond all of its contents
 FORMAT = 2
-SMALLEST = 16  # bytes of such a row, at least
+SMALLEST = 16  # bytes of a row, at least
 APPLICATION = 0x53694D4C  # "SiML", in the header of the file
 TABLES = """
 CREATE TABLE manifest (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -54,13 +54,13 @@ FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 
 
 class StoreError(RuntimeError):
-    """A store cannot be used, or not be written; what was evaluated is kept."""
+    """A store cannot be opened, used or written; evaluated values stay in memory."""
 
 
 class Record(NamedTuple):
     """A finished request: pairs (i[k], j[k]), or the grid of i and j.
 
-    Items are numbered, or in a store named by their hashes.
+    i and j are numbers of items; in a store they are hashes of items.
     """
 
     i: np.ndarray
@@ -74,7 +74,7 @@ class Record(NamedTuple):
 
 
 def opened(path: Path) -> sqlite3.Connection:
-    """Open a file, made if it is not there, and lock it."""
+    """Open a file, which is made if it does not exist, and lock it."""
     with told(path):
         connection = sqlite3.connect(
             path, timeout=0, isolation_level="IMMEDIATE", check_same_thread=False
@@ -98,10 +98,11 @@ def opened(path: Path) -> sqlite3.Connection:
 
 
 class Hold:
-    """What keeps the file of an open store for this process, beside SQLite.
+    """A second lock on the file of an open store, beside the lock of SQLite.
 
-    Whoever closes a file, so by copying it, undoes the locks of SQLite that this
-    process has on it, but not this one, of an open file description.
+    When this process closes another handle of the file, such as after copying it, the
+    system releases the lock of SQLite. It does not release this lock, which belongs to
+    an open file description.
     """
 
     def __init__(self, path: Path):
@@ -130,7 +131,7 @@ _holds: weakref.WeakSet[Hold] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """Let go in a child, which would hold on when its parent is killed."""
+    """Release the locks in a forked child, which would keep them after its parent."""
     for hold in list(_holds):
         hold.release()
 
@@ -189,14 +190,14 @@ def manifest_of(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
 def rows_of(
     connection: sqlite3.Connection, path: Path
 ) -> tuple[list[tuple[Any, ...]], int, bool]:
-    """Return the requests, how many are lost, and whether the file is torn."""
+    """Return the readable requests, how many are lost, and whether reading failed."""
     every = "SELECT grid, rows, columns, entries, checksum FROM requests"
     try:
         return connection.execute(every).fetchall(), 0, False
     except sqlite3.DatabaseError:
         pass
     rows, lost, last = [], 0, 0
-    most = path.stat().st_size // SMALLEST  # a number beyond is damaged
+    most = path.stat().st_size // SMALLEST  # a larger number is damaged
     greatest = "SELECT max(number) FROM requests WHERE number <= ?"
     try:
         [last] = connection.execute(greatest, (most,)).fetchone()
@@ -246,7 +247,7 @@ def _sealed(manifest: dict[str, str]) -> str:
 
 @contextlib.contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Raise what SQLite says of a file as a `StoreError`."""
+    """Raise errors of SQLite about a file as a `StoreError`."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # damage may reach messages

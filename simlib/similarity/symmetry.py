@@ -1,6 +1,7 @@
-"""The symmetry of a function, told from a few pairs in both orders.
+"""A test of whether a function is symmetric, on a few pairs in both orders.
 
-`MOST` pairs miss a function that differs on an eighth of them once in 25 times.
+If the two orders differ for an eighth of all pairs, the test misses it once in 25
+times.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from simlib.similarity.requests import Request
 
 __all__ = ["SymmetryCheck"]
 
-MOST = 24  # pairs in both orders
-SHARE = 50  # evaluations for each of them
-TOLERANCE = 0.01  # of the largest value, as between the halves of a block
+MOST = 24  # pairs that are asked in both orders
+SHARE = 50  # evaluations for each pair in both orders
+TOLERANCE = 0.01  # times the largest value, as for the halves of a block
 
 
 class SymmetryCheck:
-    """Pairs to be asked in the other order, at most `left` more, after `calls`."""
+    """The pairs to ask in the other order: `calls` are made, at most `left` will be."""
 
     def __init__(self, on: bool):
         self.calls, self.left = 0, MOST if on else 0
@@ -29,7 +30,7 @@ class SymmetryCheck:
         self._values = np.zeros((2, 0))  # in the one order and in the other
 
     def see(self, request: Request, values: np.ndarray) -> None:
-        """Choose some of the pairs that were evaluated."""
+        """Choose some of the evaluated pairs, to be asked in the other order."""
         self._seen += values.size
         number = min(self.left, self._seen // SHARE - (MOST - self.left))
         if number > 0:
@@ -42,12 +43,12 @@ class SymmetryCheck:
                 self._due.append(Request(j[some], i[some], (), known=known))
 
     def due(self) -> Iterator[Request]:
-        """Yield what is to be asked now."""
+        """Yield the requests for the chosen pairs, each once."""
         while self._due:
             yield self._due.pop()
 
     def compare(self, request: Request, answer: np.ndarray) -> None:
-        """Warn where the two orders differ; of a failure nothing is said."""
+        """Warn where the two orders differ; ignore an answer that failed."""
         self.calls += request.size
         if answer.shape != request.shape or request.known is None or self._told:
             return

@@ -1,4 +1,4 @@
-"""The base of similarity matrices, and matrices made of another one."""
+"""The base class of similarity matrices, and views of a similarity matrix."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["SimilarityMatrix", "check_similarity"]
 
 
 class SimilarityMatrix(Source):
-    """A `Source` with all that a method may ask of it besides.
+    """A `Source` with the further requests that methods make.
 
     Examples
     --------
@@ -35,12 +35,12 @@ class SimilarityMatrix(Source):
     ([0.368, 1.0, 0.135], 3)
     """
 
-    orders = 1  # in which a pair of two items is asked
+    orders = 1  # in which two items are compared: 2 in a symmetrized matrix
 
     @property
     @abstractmethod
     def extent(self) -> Extent:
-        """Number n of items of one collection, or (m, n) of those of two."""
+        """Number n of items of one collection, or numbers (m, n) of two collections."""
 
     @property
     def n(self) -> int:
@@ -75,23 +75,23 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
-        """Return the evaluations that some requests would make; none is made.
+        """Return the number of evaluations that requests would make, and make none.
 
-        What is known costs nothing, and what stands in several counts once.
+        A known entry costs nothing, and an entry in several requests counts once.
 
         Parameters
         ----------
         *blocks : tuple of two arrays of int, or None
             Rows and columns of each request; None stands for all items.
         pairs : tuple of two arrays of int, optional
-            Further pairs, of a request for these after the blocks.
+            Rows and columns of single entries, requested after the blocks.
         """
 
     @abstractmethod
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        """Return some blocks and then some pairs, with the parameters of `cost`.
+        """Return blocks and then pairs; the parameters are those of `cost`.
 
-        Where the limit does not allow all, BudgetExceeded comes before the first.
+        If the limit does not pay for all of them, it raises BudgetExceeded first.
         """
 
     def block(self, rows: ArrayLike, columns: ArrayLike) -> np.ndarray:
@@ -101,8 +101,8 @@ class SimilarityMatrix(Source):
     def columns(self, columns: ArrayLike) -> np.ndarray:
         """Return K[:, columns], shape (m, len(columns)), and keep it whole.
 
-        Where the columns were evaluated together the result is a read-only view of what
-        is kept, not a copy.
+        Where the columns were evaluated together the result is a read-only view of the
+        kept array, not a copy.
         """
         return self.read((None, self._columns(columns)))[0]
 
@@ -136,7 +136,7 @@ class SimilarityMatrix(Source):
         landmarks: ArrayLike | None = None,
         row_landmarks: ArrayLike | None = None,
     ) -> np.ndarray:
-        """Return the similarities of items outside the matrix to some inside."""
+        """Return the similarities of new items to some items of the matrix."""
 
     @abstractmethod
     def blank(self) -> SimilarityMatrix:
@@ -151,22 +151,23 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def run(self, *, asked: bool = False) -> SimilarityMatrix:
-        """Return what knows only what is asked of it, on the same counter and limit.
+        """Return a similarity that knows only what it is asked, on the same counter.
 
-        What this similarity knows answers its requests, at no call: a search makes the
-        same choices with the same seed, whatever was paid for before. The calls of a
-        run are what it has asked for, known before or not.
+        Entries that this similarity knows cost the run no evaluation, but the run does
+        not show them before it has asked for them: a search with the same seed makes
+        the same choices, whatever was paid for before. `calls` of a run counts all that
+        the run has asked for, known before or not.
 
         Parameters
         ----------
         asked : bool, default=False
-            Know from the start what was asked of this object, other than in runs; but
-            not what only its store knows.
+            Whether the run knows from the start what this object was asked outside of
+            runs. It never shows what only the store knows.
         """
 
     @abstractmethod
     def informed(self) -> SimilarityMatrix:
-        """Return a similarity whose runs know all that is known, of a store too.
+        """Return a similarity whose runs know all that is known, the store included.
 
         For searches where items were added, or by what other methods paid for. A search
         of it starts from what is known, and its `limit` and `calls` are of new calls
@@ -175,10 +176,10 @@ class SimilarityMatrix(Source):
 
     @abstractmethod
     def progress_bar(self, total: float | None = None) -> Bar:
-        """Show what is evaluated in this context on one progress bar, if any.
+        """Return a context in which evaluations move one progress bar, if one is shown.
 
-        The bar of an outer context serves. What ``with`` returns takes keyword
-        arguments to be shown beside it.
+        Inside another such context the outer bar moves. ``with`` returns a function,
+        which shows its keyword arguments beside the bar.
         """
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> SimilarityMatrix:
@@ -229,7 +230,7 @@ class SimilarityMatrix(Source):
 
 
 def _of_base(name: str, *otherwise: Any) -> Any:
-    """Return what is the base's, a value or a method, and can be set there."""
+    """Return a property that reads and sets this attribute of the base."""
 
     def get(view: Any) -> Any:
         return getattr(view.base, name, *otherwise)
@@ -238,7 +239,7 @@ def _of_base(name: str, *otherwise: Any) -> Any:
 
 
 class View(SimilarityMatrix):
-    """A similarity matrix made of another, which keeps values, counter and limit."""
+    """A similarity matrix made of another, `base`, which has values, counter, limit."""
 
     items = _of_base("items")
     extent = _of_base("extent")
@@ -277,7 +278,7 @@ class View(SimilarityMatrix):
 
 
 class Adapted(View):
-    """A `Source` that is no `SimilarityMatrix`: it has but twelve names."""
+    """A `Source` with no more than its twelve names, as a `SimilarityMatrix`."""
 
     failed = _of_base("failed", 0)
     diagonal_known = _of_base("diagonal_known", False)
@@ -289,7 +290,7 @@ class Adapted(View):
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         several = len(blocks) + (pairs is not None) > 1
-        if several and self.limit is not None:  # of one request the base tells itself
+        if several and self.limit is not None:  # one request the base checks itself
             check_budget(self.cost(*blocks, pairs=pairs), self)
         answers = []
         for rows, columns in blocks:
@@ -450,7 +451,7 @@ def _both_orders(
 
 
 def _mean(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the mean, which is finite where both are."""
+    """Return the mean of two arrays, which is finite where both are."""
     with np.errstate(over="ignore"):
         mean = (one + other) / 2
     beyond = np.isinf(mean)

@@ -1,4 +1,4 @@
-"""Word Mover's Distance and cheap bounds of it and of edit distances."""
+"""Word Mover's Distance, and cheap lower bounds of it and of edit distances."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Documents as bags of words, and their vectors: what may be given as such."""
+"""Checks of bags of words and of word vectors, and distances of word vectors."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = [
     "in_range",
 ]
 
-TOLERANCE = 1e-6  # of the sum of a row of bags, which may be of float32
-SQUARED = 400  # powers of two of which sums of squares are numbers
+TOLERANCE = 1e-6  # of the sum of a row of bags, which may be float32
+SQUARED = 400  # sums of squares of numbers up to 2^SQUARED do not overflow
 
 
 def as_bags(bags: Any) -> csr_array:
-    """Return bags of words in float64, without weights of zero; refuse what is none."""
+    """Return bags of words in float64, without weights of zero, or raise."""
     if not scipy.sparse.issparse(bags):
         bags = np.asarray(readable(bags, "Bags of words"))
     if bags.ndim != 2 or bags.dtype.kind not in "fiub":
@@ -37,13 +37,13 @@ def as_bags(bags: Any) -> csr_array:
         )
     bags = csr_array(bags, dtype=float)
     if not bags.data.all():
-        bags = bags.copy()  # or it shares its entries with what was given
+        bags = bags.copy()  # or the given bags would change
         bags.eliminate_zeros()
     return bags
 
 
 def as_points(points: ArrayLike) -> np.ndarray:
-    """Return vectors of words as an array, or raise if they are no table."""
+    """Return vectors of words as an array of shape (m, d), or raise."""
     points = readable(points, "Vectors of words")
     points = np.asanyarray(points)
     if points.ndim != 2:
@@ -57,7 +57,7 @@ def as_points(points: ArrayLike) -> np.ndarray:
 def checked(
     X: Any, Y: Any, points: ArrayLike
 ) -> tuple[csr_array, csr_array, np.ndarray]:
-    """Return bags that add up to 1, and the vectors of their words, or raise."""
+    """Return bags whose rows add up to 1, and the vectors of their words, or raise."""
     X, Y, points = as_bags(X), as_bags(Y), as_points(points)
     if not X.shape[1] == Y.shape[1] == len(points):
         raise ValueError(
@@ -81,7 +81,7 @@ def checked(
 
 
 def _normalized(bags: csr_array) -> csr_array:
-    """Return bags whose rows add up to 1, to rounding; refuse rows far from that."""
+    """Return bags whose rows add up to 1 to rounding; raise if a row is far from it."""
     sums = bags.sum(axis=1)
     if (bags.data < 0).any() or not (abs(sums - 1) <= TOLERANCE).all():
         raise ValueError(
@@ -96,13 +96,13 @@ def _normalized(bags: csr_array) -> csr_array:
 
 
 def common_exponent(*vectors: np.ndarray) -> int:
-    """Return the power of two by which to divide so that squares are numbers."""
+    """Return the power of two to divide by so that squares stay in range, or 0."""
     power = exponent(*vectors)
     return power if abs(power) > SQUARED else 0
 
 
 def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the distances of rows to rows, in float64, whatever their sizes."""
+    """Return the distances of rows to rows, in float64, also for extreme sizes."""
     x, y = x.astype(float, copy=False), y.astype(float, copy=False)
     if not common_exponent(x, y):
         return cdist(x, y)
@@ -113,7 +113,7 @@ def distances_between(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def in_range(distances: Any) -> Any:
-    """Return distances, or raise if one is beyond the largest number."""
+    """Return distances; raise if one is infinite."""
     if np.max(distances, initial=0) == np.inf:
         raise ValueError(
             "Distances of words are beyond the largest number: divide the vectors."

@@ -8,8 +8,9 @@ r"""Cheap distances that bound expensive ones from below.
     \frac{1}{2q} \sum_g |x_g - y_g| \;\le\; \text{edit distance}
 
 Equation :eq:`eq:bounds` of the book: p and r are the word frequencies of two documents;
-x and y count the substrings g of q characters. Each function takes many items at a
-time, for ``Similarity(..., batch="block")``, and makes a companion for `anchored`.
+x_g and y_g count the substring g of q characters in two strings. Each function takes
+many items at a time, for ``Similarity(..., batch="block")``, and can be the cheap
+similarity of `anchored`.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from simlib.text.bags import checked, common_exponent, distances_between, in_ran
 
 __all__ = ["centroid_distances", "qgram_distances", "relaxed_word_mover_distances"]
 
-DISTANCES_AT_ONCE = 2**21  # distances from words to words
+DISTANCES_AT_ONCE = 2**21  # distances between words
 
 
 def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray:
     """Return the distances between the mean word vectors of documents, shape (n, m).
 
-    Each is at most the Word Mover's Distance of the pair.
+    Each distance is at most the Word Mover's Distance of the pair.
 
     Parameters
     ----------
@@ -45,9 +46,9 @@ def centroid_distances(X: sparray, Y: sparray, points: np.ndarray) -> np.ndarray
     Raises
     ------
     ValueError
-        What does not fit each other, an empty bag, weights that are negative or do not
-        add up to 1, the vector of a word that is not real and finite, a distance that
-        is no number.
+        Shapes that do not match, an empty bag, weights that are negative or do not add
+        up to 1, the vector of a word that is not real and finite, a distance that
+        overflows.
 
     Notes
     -----
@@ -76,14 +77,16 @@ def relaxed_word_mover_distances(
 ) -> np.ndarray:
     """Return the relaxed Word Mover's Distances between documents, shape (n, m).
 
-    Every word goes to the nearest one of the other document, whatever arrives there;
-    the larger of both directions. Often near the Word Mover's Distance, never above.
-    Parameters and errors are those of `centroid_distances`.
+    Every word moves to the nearest word of the other document, however much arrives
+    there; the larger value of the two directions counts. It is often close to the Word
+    Mover's Distance, and never above it. Parameters and errors are those of
+    `centroid_distances`.
 
     Notes
     -----
-    Flops: O(u v d) for u distinct words in X and v in Y, and O(u N_Y + v N_X) for N
-    words in all: take large blocks. Source: Kusner et al. (2015), section 4.
+    Flops: O(u v d) for u distinct words in X and v in Y, and O(u N_Y + v N_X), where X
+    and Y have N_X and N_Y entries: take large blocks. Source: Kusner et al. (2015),
+    section 4.
 
     Examples
     --------
@@ -105,13 +108,14 @@ def qgram_distances(
 ) -> np.ndarray:
     """Return the q-gram distances between strings, shape (n, m).
 
-    The number of substrings that are not matched over 2 q, at most the edit distance.
+    The number of unmatched substrings divided by 2 q, which is at most the edit
+    distance.
 
     Parameters
     ----------
     xs, ys : sequences of n and m strings
-        Compared by how often each substring of q characters occurs; q - 1 blanks that
-        equal no character are set before and behind.
+        Strings are compared by how often each substring of q characters occurs, with
+        q - 1 blanks added at both ends; a blank equals no character.
     q : int, default=2
         Length of the substrings, at least 1.
     normalized : bool, default=True
@@ -121,11 +125,11 @@ def qgram_distances(
     Raises
     ------
     ValueError, TypeError
-        q < 1; a single string in place of several, or an item that is none.
+        q < 1; a single string in place of several, or an item that is no string.
 
     Notes
     -----
-    O(g) for each pair, g distinct substrings of a string. Source: Ukkonen (1992).
+    O(g) for each pair, if a string has g distinct substrings. Source: Ukkonen (1992).
 
     Examples
     --------
@@ -152,7 +156,7 @@ def qgram_distances(
 def _of_words_used(
     X: sparray, Y: sparray, points: np.ndarray
 ) -> tuple[csr_array, csr_array, np.ndarray]:
-    """Return bags over the words that any holds: the others may be anything."""
+    """Return bags, and vectors, of the words that occur; other vectors may be NaN."""
     X, Y, points = checked(X, Y, points)
     used = np.zeros(len(points), dtype=bool)
     used[X.indices] = used[Y.indices] = True
@@ -160,7 +164,7 @@ def _of_words_used(
 
 
 def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
-    """Return the mean distance of the words of each X to the nearest in each Y."""
+    """Return the mean distance of the words of each X to the nearest word in each Y."""
     words_x, words_y = np.unique(X.indices), np.unique(Y.indices)
     places = np.searchsorted(words_y, Y.indices)
     nearest = np.empty((words_x.size, Y.shape[0]))
@@ -175,7 +179,7 @@ def _to_nearest(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
 def _profiles(
     xs: Sequence[str], ys: Sequence[str], q: int
 ) -> tuple[csr_array, csr_array]:
-    """Return, as ones and zeros, which q-grams strings have, the k-th one apart."""
+    """Return the q-grams of strings as ones; the k-th of equal ones has a column."""
     numbers: dict[tuple[tuple[str, ...], int], int] = {}
     indices, ends = [], [0]
     for string in (*xs, *ys):

@@ -5,7 +5,7 @@ r"""Word Mover's Distance, exact.
     \quad\text{with}\quad T 1 = p_x, \; T^\top 1 = p_y
 
 Equation :eq:`eq:wmd` of the book: p_x and p_y are the relative frequencies of the words
-of two documents, v their vectors.
+of two documents, v_i the vectors of the words.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ __all__ = [
 MAX_ITERATIONS = 1_000_000
 OPTIMAL = 1  # result code of POT's network simplex
 DISTANCES_AT_ONCE = 2**22  # distances between words
-FAR = 1e11  # quotient of distances from which POT's simplex loses digits
-DUST = 1e-15  # share of a weight that its rounding may leave
-PAIRS_AT_ONCE = 4096  # by one worker
+FAR = 1e11  # quotient of distances above which POT's simplex loses digits
+DUST = 1e-15  # share of a weight that rounding errors may leave
+PAIRS_AT_ONCE = 4096  # pairs in a task of a worker
 
 
 class WordMoverDistance:
@@ -69,9 +69,9 @@ class WordMoverDistance:
     Raises
     ------
     ValueError, TypeError
-        Of a call: no word of a document has a vector, or a vector is not real and
-        finite, or too far off for a digit of the distance; a document is a string, or
-        a mapping such as a Counter.
+        In a call: no word of a document has a vector, or a vector is not real and
+        finite, or so far away that the distance has no digits; a document is a string,
+        or a mapping such as a Counter.
 
     Notes
     -----
@@ -100,7 +100,7 @@ class WordMoverDistance:
         return _transport(weights_x, weights_y, costs)
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return what `_bag` does, computed once for each document."""
+        """Return rows and weights of a document, computed once for each document."""
         key = _listed(document)
         if key not in self._bags:
             self._bags[key] = _bag(key, self.vectors)
@@ -115,9 +115,9 @@ def word_mover_distance(
 ) -> float:
     """Return the Word Mover's Distance between two lists of words, a float.
 
-    The order of words does not matter, repetition does. For many pairs make one
-    `WordMoverDistance`, whose `vectors` and errors these are.
-    `scipy.stats.wasserstein_distance_nd` solves the same far more slowly.
+    The order of words does not matter, repetition does. `vectors` and errors are those
+    of `WordMoverDistance`; for many pairs make one of these.
+    `scipy.stats.wasserstein_distance_nd` solves the same problem far more slowly.
 
     Examples
     --------
@@ -134,16 +134,16 @@ def bags_of_words(
 ) -> csr_array:
     """Return documents as normalised bags of words, a csr_array of shape (n, m).
 
-    Every row adds up to 1. Errors are those of `WordMoverDistance`, with the document.
-    `sklearn.feature_extraction.text.CountVectorizer` counts words as they are.
+    Every row adds up to 1. Errors are those of `WordMoverDistance`, and name the
+    document. `sklearn.feature_extraction.text.CountVectorizer` does not normalise.
 
     Parameters
     ----------
     documents : iterable of n iterables of str
         Words; those without a vector are left out.
     vectors : mapping from str to array of shape (d,)
-        Word vectors, best a `simlib.datasets.WordVectors`: its words that share one of
-        the m vectors are one word.
+        Word vectors, best a `simlib.datasets.WordVectors`: words that share one of its
+        m vectors count as one word.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def bags_of_words(
 def paired_word_mover_distances(
     X: sparray, Y: sparray, points: np.ndarray
 ) -> np.ndarray:
-    """Return the Word Mover's Distance of each row of X to that row of Y, shape (n,).
+    """Return the Word Mover's Distance of row k of X to row k of Y, shape (n,).
 
     Parameters
     ----------
@@ -179,8 +179,9 @@ def paired_word_mover_distances(
     Raises
     ------
     ValueError
-        A row that is empty, has negative weights or does not add up to 1, a vector of a
-        word that is not real and finite or too far from the others, what does not fit.
+        A row that is empty, has negative weights or does not add up to 1; a vector of a
+        word that is not real and finite, or is too far from the others; shapes that do
+        not match.
 
     Notes
     -----
@@ -207,8 +208,8 @@ def paired_word_mover_distances(
     sizes_x, sizes_y = np.diff(X.indptr), np.diff(Y.indptr)
     weights_x, weights_y = _cut(X.data, X.indptr), _cut(Y.data, Y.indptr)
     values = np.empty(X.shape[0])
-    # One product serves all pairs of a rectangle. Pairs that have little in common go
-    # one by one, and what is too large in halves.
+    # One matrix product gives the distances for all pairs of a block. A block whose
+    # pairs share few words is cut into single pairs, one that is too large into halves.
     blocks = [(0, X.shape[0])] if X.shape[0] else []
     while blocks:
         start, stop = blocks.pop()
@@ -232,14 +233,14 @@ def pairwise_word_mover_distances(
 ) -> np.ndarray:
     """Return the Word Mover's Distance of every row of X to every row of Y, (n, k).
 
-    `Similarity` evaluates on demand, each pair once, within a budget.
+    `Similarity` evaluates pairs on demand, each pair once, within a budget.
 
     Parameters
     ----------
     X, Y, points
         As in `paired_word_mover_distances`, of shapes (n, m), (k, m) and (m, d).
     n_jobs : int, optional
-        Processes of joblib, each with some rows of X.
+        Number of joblib processes, each with some rows of X.
 
     Notes
     -----
@@ -259,7 +260,7 @@ def pairwise_word_mover_distances(
     step = max(1, PAIRS_AT_ONCE // max(1, Y.shape[0]))
     blocks = joblib.Parallel(n_jobs)(
         joblib.delayed(_block)(X[k : k + step], Y, points)
-        for k in range(0, max(1, X.shape[0]), step)  # one checks what it is given
+        for k in range(0, max(1, X.shape[0]), step)  # an empty X is checked too
     )
     return np.concatenate(blocks)
 
@@ -307,7 +308,7 @@ def _bag(
 
 
 def _listed(document: Iterable[str]) -> tuple[str, ...]:
-    """Return the words of a document, or raise where they are not told one by one."""
+    """Return the words of a document, or raise if it is a string or a mapping."""
     if isinstance(document, str | bytes):
         raise TypeError(
             f"A document is a list of words; got the string {document[:40]!r}. Split "
@@ -331,7 +332,7 @@ def _block(X: csr_array, Y: csr_array, points: np.ndarray) -> np.ndarray:
 def _words(
     bags: csr_array, start: int, stop: int
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return the words of some bags, and of each bag the places among them."""
+    """Return the distinct words of some bags, and the places of each bag's words."""
     ends = bags.indptr[start : stop + 1]
     words, places = np.unique(bags.indices[ends[0] : ends[-1]], return_inverse=True)
     return words, _cut(places, ends - ends[0])
@@ -358,7 +359,7 @@ def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
     """Return the cost of moving the weights p to q."""
     largest = in_range(costs.max())
     power = exponent(largest)
-    if abs(power) <= 30:  # beyond, POT takes what is tiny for zero
+    if abs(power) <= 30:  # beyond, POT takes tiny costs for zero
         power = 0
     scaled = np.ldexp(costs, -power) if power else costs
     _, cost, _, _, code = emd_c(p, q, scaled, MAX_ITERATIONS, 1)
@@ -376,7 +377,10 @@ def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
 def _transport_of_the_rest(
     p: np.ndarray, q: np.ndarray, costs: np.ndarray, about: float
 ) -> float:
-    """Return the cost where the largest distance leaves the simplex no digits."""
+    """Return the cost if the largest distance leaves the simplex no digits.
+
+    Weights of words that both documents share stay in place, and the others move.
+    """
     left, wanted = p.copy(), q.copy()
     for i, j in zip(*np.nonzero(costs == 0), strict=True):
         shared = min(left[i], wanted[j])

@@ -88,7 +88,8 @@ def approximate_to(
         Confidence of the interval whose upper end has to reach the target.
     rng : int, Generator or None
     **options
-        Options of the method.
+        Options of the method. Where the answer need not be of low rank, ``nugget=True,
+        overlay=True`` of "tikhonov" reach the error from fewer calls.
 
     Returns
     -------

@@ -354,7 +354,12 @@ class LowRank(Embedded, Saved, LinearOperator):
         decomposition of L is kept for other ridges and for the matrices of `with_core`,
         whose solutions without a residual take O(l^3) flops and a few products with L.
         `sklearn.kernel_ridge.KernelRidge` solves the same system, with ``alpha =
-        ridge``.
+        ridge``, and predicts by the rows of its kernel. Here these are rows of the
+        approximation: with ``Z, signs = K.embedding()`` and the similarities of new
+        items to the landmarks, ``(K.extend(columns) * signs) @ (Z.T @ x)``. Exact rows
+        in their place may be far off. An eigenvalue of the matrix below -ridge (`eigh`)
+        makes x a solution, but no minimum of the regression: raise the ridge, or fit
+        `sklearn.linear_model.Ridge` to Z.
         """
         square(self.shape, "can be solved")
         y, ridge = columns_like(y, self.shape[0], "y"), finite(ridge, "ridge")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import coo_array, csr_matrix
@@ -13,7 +13,7 @@ from simlib._checks import one_collection, one_of
 from simlib.lowrank.tall import read_only
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Mode", "NeighborGraph", "RecallEstimate", "edge_weights"]
+__all__ = ["Mode", "NeighborGraph", "RecallEstimate", "edge_weights", "framed"]
 
 Mode: TypeAlias = Literal["distance", "similarity", "connectivity"]
 
@@ -101,6 +101,16 @@ class NeighborGraph:
             value, low, high, _ = self.recall
             parts.append(f"recall {value:.2f} ({low:.2f} to {high:.2f})")
         return f"NeighborGraph({', '.join(parts)})"
+
+    def to_frame(self) -> Any:
+        """Return a ``pandas.DataFrame``: i, its neighbour j, similarity or distance.
+
+        From the nearest neighbour of each item on. i and j are places, as
+        ``frame.iloc[i]`` takes them, whatever the index.
+        """
+        n, k = self.indices.shape
+        i, j = np.repeat(np.arange(n), k), self.indices.ravel()
+        return framed(i, j, self.values.ravel(), self.distance)
 
     def to_csr(
         self,
@@ -191,3 +201,13 @@ def edge_weights(values: np.ndarray, mode: Mode, distance: bool) -> np.ndarray:
     if mode == "similarity":
         return values - values.min(initial=0)
     return values.copy()
+
+
+def framed(i: np.ndarray, j: np.ndarray, values: np.ndarray, distance: bool) -> Any:
+    """Return pairs and their values as a ``pandas.DataFrame``."""
+    try:
+        from pandas import DataFrame  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ImportError("A frame needs pandas: pip install pandas.") from error
+    name = "distance" if distance else "similarity"
+    return DataFrame({"i": i, "j": j, name: values})

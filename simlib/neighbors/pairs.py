@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from simlib._checks import finite, one_collection, one_of, whole_number
 from simlib.lowrank.tall import read_only
 from simlib.neighbors.clusters import average_linkage, complete_linkage, components
-from simlib.neighbors.graph import Mode, edge_weights
+from simlib.neighbors.graph import Mode, edge_weights, framed
 from simlib.neighbors.joined import Joined
 from simlib.neighbors.pair_search import PairSearch
 from simlib.similarity.source import Source
@@ -102,12 +102,7 @@ class SimilarPairs(NamedTuple):
 
         i and j are places, as ``frame.iloc[i]`` takes them, whatever the index.
         """
-        try:
-            from pandas import DataFrame  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise ImportError("A frame needs pandas: pip install pandas.") from error
-        name = "distance" if self.distance else "similarity"
-        return DataFrame({"i": self.i, "j": self.j, name: self.values})
+        return framed(self.i, self.j, self.values, self.distance)
 
     def clusters(
         self, linkage: Literal["single", "complete", "average"] = "single"

@@ -107,7 +107,8 @@ def lstsq(
     n d^2 flops for "gram", 2 n d^2 and a sketch for "cholesky_qr"; for each correction,
     mostly one, a product of A and one of A^T with vectors. "lsqr": a sketch of 4 d
     rows, 8 d^3 flops, and some 35 products with A and A^T. A sparse A is not made dense
-    as a whole, unless it has no more rows than its sketch. Sources: corrected
+    as a whole, unless it has no more rows than its sketch. For weights of rows multiply
+    the rows of A and b by their square roots. Sources: corrected
     seminormal equations, Bjorck (1987); preconditioned Cholesky QR, Fan, Guo, Lin
     (2021); the problem, Song, Yin and Zhang (2024), whose algorithms are in
     `study.as_printed`.

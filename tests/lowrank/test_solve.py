@@ -9,9 +9,10 @@ import pytest
 import scipy.linalg
 import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from simlib import LowRank
+from simlib import LowRank, Similarity, nystrom
 from support.interrupts import Lines
 from support.lowrank import dense_array, interpolating, make
 from support.regression import peak
@@ -22,6 +23,17 @@ module = sys.modules["simlib.lowrank.solve"]
 @pytest.fixture
 def rank_one():
     return LowRank(np.array([[1.0], [2.0]]), np.array([[3.0]]))
+
+
+def test_solutions_predict_new_items_as_a_ridge_regression_does():
+    X, new = np.split(np.random.default_rng(0).standard_normal((90, 3)), [70])
+    sim = Similarity(X, rbf_kernel, batch="block")
+    K, y = nystrom(sim, 20, rng=0), X[:, 0] * X[:, 1]
+    Z, signs = K.embedding()
+    features = K.extend(sim.between(new, K.landmarks, K.row_landmarks))
+    predicted = (features * signs) @ (Z.T @ K.solve(y, 0.1))
+    ridge = Ridge(alpha=0.1, fit_intercept=False).fit(Z, y)
+    assert_allclose(predicted, ridge.predict(features), atol=1e-8)
 
 
 @pytest.mark.parametrize("separate", [False, True])

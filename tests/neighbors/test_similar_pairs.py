@@ -581,6 +581,12 @@ def test_pairs_as_a_graph_and_as_a_frame(distance):
     frame, name = pairs.to_frame(), "distance" if distance else "similarity"
     assert frame.columns.tolist() == ["i", "j", name]
     np.testing.assert_array_equal(frame[name], pairs.values)
+    graph = nearest(pairs.sim, 3, limit=2000, distance=distance, rng=0)
+    frame = graph.to_frame()
+    assert frame.columns.tolist() == ["i", "j", name]
+    np.testing.assert_array_equal(frame.i, np.arange(len(frame)) // 3)
+    np.testing.assert_array_equal(frame.j, graph.indices.ravel())
+    np.testing.assert_array_equal(frame[name], pairs.sim.peek(frame.i, frame.j))
     with pytest.raises(ValueError, match="mode is one of"):
         pairs.to_csr("length")
     with pytest.raises(ValueError, match="read-only"):
@@ -589,10 +595,12 @@ def test_pairs_as_a_graph_and_as_a_frame(distance):
 
 def test_a_frame_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    pairs = pairs_above(Similarity.from_matrix(np.eye(3)), 0.5, recall=1)
+    sim = Similarity.from_matrix(np.eye(3))
+    pairs = pairs_above(sim, 0.5, recall=1)
     assert pairs.to_csr().nnz == 0
-    with pytest.raises(ImportError, match="pip install pandas"):
-        pairs.to_frame()
+    for found in (pairs, nearest(sim, 1, limit=3)):
+        with pytest.raises(ImportError, match="pip install pandas"):
+            found.to_frame()
 
 
 # What is said before, and while it takes time

@@ -124,7 +124,7 @@ def test_graphs_and_pairs(distance):
     sim = similarity() if distance else similarity().map(lambda d: np.exp(-d))
     graph = nearest(sim, 5, limit=800, distance=distance, rng=0)
     before = graph.indices.copy(), graph.values.copy()
-    demand_own(graph, graph.indices, graph.values)
+    demand_own(graph, graph.indices, graph.values, graph.to_frame())
     for mode in ("distance", "similarity", "connectivity"):
         for options in ({}, {"symmetric": True}, {"connected": True}):
             A = graph.to_csr(mode, **options)

@@ -82,6 +82,7 @@ class WordMoverDistance:
     Examples
     --------
     >>> import numpy as np
+    >>> from simlib.text.wmd import WordMoverDistance
     >>> distance = WordMoverDistance({"a": np.array([0.0]), "b": np.array([3.0])})
     >>> distance(["a", "a", "b"], ["b"])
     2.0
@@ -147,6 +148,7 @@ def bags_of_words(
 
     Examples
     --------
+    >>> from simlib.text.wmd import bags_of_words
     >>> bags = bags_of_words([["b", "?"], ["a", "b", "b", "b"]], {"a": [0], "b": [3]})
     >>> bags.toarray()
     array([[0.  , 1.  ],
@@ -193,6 +195,7 @@ def paired_word_mover_distances(
     >>> from functools import partial
     >>> import numpy as np
     >>> from simlib import Similarity
+    >>> from simlib.text.wmd import bags_of_words, paired_word_mover_distances
     >>> points = np.array([[0.0], [3.0]])
     >>> bags = bags_of_words([["a"], ["a", "a", "b"], ["b"]], {"a": [0], "b": [3]})
     >>> distance = partial(paired_word_mover_distances, points=points)
@@ -250,6 +253,8 @@ def pairwise_word_mover_distances(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from simlib.text.wmd import bags_of_words, pairwise_word_mover_distances
     >>> bags = bags_of_words([["a"], ["a", "a", "b"], ["b"]], {"a": [0], "b": [3]})
     >>> pairwise_word_mover_distances(bags, bags[:1], np.array([[0.0], [3.0]]))
     array([[0.],

@@ -159,7 +159,7 @@ def test_examples(name):
         module = importlib.import_module(name)
     except ImportError as error:
         pytest.skip(what_it_lacks(error))
-    for test in doctest.DocTestFinder().find(module):
+    for test in doctest.DocTestFinder().find(module, globs={}):  # as it is copied
         try:
             doctest.DebugRunner().run(test)
         except doctest.UnexpectedException as failed:

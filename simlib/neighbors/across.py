@@ -3,10 +3,11 @@ r"""The nearest columns of every row of a matrix between two collections, in rou
 .. math::
     \hat K_{ij} = B_{ij} + a_i^\top v_j + u_i^\top b_j
 
-B is the companion, calibrated to what is paid for, or a constant; a_i is the ridge fit
-of a row, on features v_j of columns, to what B leaves, and b_j that of a column, on
-features u_i of rows, to what a leaves: by these rows learn from each other. Features
-are leading directions of the companion, or of whole lines that are paid for.
+B is the companion, calibrated to the evaluated pairs, or a constant. For each row, a_i
+is the ridge fit of K - B on features v_j of the columns. For each column, b_j is the
+ridge fit of the remaining residual on features u_i of the rows: by these fits rows
+learn from each other. Features are leading directions of the companion, or of whole
+rows and columns that are evaluated.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ from simlib.similarity.views import SimilarityMatrix
 __all__ = ["Across", "Index", "RowSearch", "TwoSided"]
 
 N_ROUNDS = 16
-LINES = 0.08  # of the calls, for whole rows, and as much for whole columns, or
-FEW_LINES = 4  # one of each where the calls pay for so many
-CHANCE = 2  # standard deviations of a correlation of which nothing is believed
-ENDS = 32  # rows of which both ends of the companion tell its direction
-RANK = 50  # of the features of a side
-KEPT = 2**30  # entries of the companion that are kept, of two bytes each
+LINES = 0.08  # share of the calls for whole rows, and for whole columns, or
+FEW_LINES = 4  # one of each, if the calls pay for so many
+CHANCE = 2  # standard deviations: a smaller correlation counts as none
+ENDS = 32  # rows whose largest and smallest companion values tell its direction
+RANK = 50  # of the features of one side
+KEPT = 2**30  # entries of the companion that are kept, two bytes each, at most
 
 
 class RowSearch(ABC):
     """A search for the k nearest columns of every row, with equal calls for each row.
 
-    Pairs that are paid for are known by their sorted `keys`, i n + j.
+    `keys` are the sorted numbers i n + j of the pairs that are paid for.
     """
 
     rounds = N_ROUNDS
@@ -73,11 +74,11 @@ class RowSearch(ABC):
 
     @abstractmethod
     def begin(self) -> TwoSided:
-        """Pay for the first pairs, and make what predicts."""
+        """Pay for the first pairs, and make the predictor."""
 
     @abstractmethod
     def evaluate(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the values of some pairs, and what they cost."""
+        """Return the values of some pairs, and their calls."""
 
     def run(self) -> None:
         """Spend the limit, evenly on all rows."""
@@ -118,11 +119,11 @@ class RowSearch(ABC):
         return np.bincount(self.keys // self.n, minlength=self.m)
 
     def _missing(self) -> int:
-        """Return how many pairs give every row k neighbours."""
+        """Return how many more pairs give every row k neighbours."""
         return int(np.maximum(self.k - self._degree(), 0).sum())
 
     def _wanted(self) -> np.ndarray:
-        """Return how many pairs of each row to pay for, so that all have as many."""
+        """Return how many more pairs of each row the limit pays for, evenly."""
         degree = self._degree()
         left, levels = self.limit - self.calls, range(self.n + 1)
         level = bisect_right(
@@ -136,7 +137,7 @@ class RowSearch(ABC):
     # Rounds
 
     def _best(self, predictor: TwoSided, numbers: np.ndarray) -> np.ndarray:
-        """Return so many unpaid pairs of each row, those of the largest prediction."""
+        """Return `numbers` unpaid pairs of each row, with the largest predictions."""
         n, width = self.n, min(int(numbers.max(initial=0)), self.n)
         chosen = [np.zeros(0, np.int64)]
         for rows in strips(self.m, n) if width else ():
@@ -173,7 +174,7 @@ class RowSearch(ABC):
         return indices
 
     def _ranked(self) -> tuple[np.ndarray, ...]:
-        """Return what is paid for, by row from the nearest on, and the ranks there."""
+        """Return the paid pairs, by row from the nearest on, with ranks in the row."""
         i, j = np.divmod(self.keys, self.n)
         order = np.lexsort((-self.nearness, i))
         i = i[order]
@@ -182,7 +183,7 @@ class RowSearch(ABC):
 
 
 class Across(RowSearch):
-    """A search of two collections, as `nearest` makes it."""
+    """The search of `nearest` for two collections."""
 
     def __init__(
         self,
@@ -211,7 +212,7 @@ class Across(RowSearch):
         return self.sim.pairs(i, j), calls
 
     def begin(self) -> TwoSided:
-        """Pay for what tries the companion, and for whole lines."""
+        """Pay for pairs that test the companion, and for whole rows and columns."""
         m, n, rng = self.m, self.n, self.rng
         spare, companion, share = self.limit - self._missing(), None, 1.0
         if self.cheap is not None:
@@ -239,17 +240,17 @@ class Across(RowSearch):
 
 
 class Index(NamedTuple):
-    """Whole columns (n, s) among the columns of a search, of which its rows learn."""
+    """Whole columns (n, s) between the columns of a search, to learn features from."""
 
-    codes: np.ndarray  # what the companion says
+    codes: np.ndarray  # of the companion
     nearness: np.ndarray
-    counts: np.ndarray  # all but items with themselves
+    counts: np.ndarray  # False for items with themselves
 
 
 class TwoSided:
     """The prediction, from a companion and whole rows and columns of the search.
 
-    Rows learn from each other, or from an index.
+    Rows learn from each other, or from an `Index`.
     """
 
     def __init__(
@@ -293,7 +294,7 @@ class TwoSided:
             side.begin(some, leading(whole, RANK), Z)
 
     def _residuals(self, nearness: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Calibrate, and return what is left of what is paid for."""
+        """Calibrate, and return the residuals of the pairs that are paid for."""
         index, nearness = self._index, np.ldexp(nearness, -self._exponent)
         known = np.ldexp(index.nearness[index.counts], -self._exponent)
         places = np.append(codes, index.codes[index.counts])
@@ -301,7 +302,7 @@ class TwoSided:
         return nearness - self._rows.explained(codes)
 
     def update(self, keys: np.ndarray, nearness: np.ndarray) -> None:
-        """Learn from all that is paid for."""
+        """Learn from all pairs that are paid for."""
         if abs(exponent(nearness) - self._exponent) > OUTGROWN:
             self._make_features(keys, nearness)
         (m, n), (i, j) = self.shape, np.divmod(keys, self.shape[1])
@@ -320,7 +321,7 @@ class TwoSided:
         self._left, self._right = np.hstack([A, U]), np.hstack([V, B])
 
     def predicted(self, rows: np.ndarray) -> np.ndarray:
-        """Return the predictions of whole rows, less the constant."""
+        """Return the predictions for whole rows, without the constant."""
         predicted = self._left[rows] @ self._right.T
         if self._companion is not None:
             codes = self._codes_of(rows) if self._codes is None else self._codes[rows]
@@ -328,20 +329,20 @@ class TwoSided:
         return predicted
 
     def _codes_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the places in the companion's table of some pairs, 0 without one."""
+        """Return the codes of some pairs in the companion's table, 0 without one."""
         if self._codes is not None:
             return self._codes[i, j]
         return self._rows.codes_at(i, j)
 
     def _codes_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return those of whole rows."""
+        """Return the codes of whole rows."""
         companion: Any = self._companion
         block = asked(companion.cheap.blank().block, rows, np.arange(self.shape[1]))
         return companion.codes(companion.sign * block)
 
 
 def _vectors(companion: Calibrated) -> tuple[np.ndarray, np.ndarray]:
-    """Return vectors of rows and of columns whose inner products are near it."""
+    """Return vectors of rows and columns with inner products near the companion."""
     if (base := factored(companion.cheap)) is not None:
         return base.factors[:2]
     sim = companion.cheap.blank()

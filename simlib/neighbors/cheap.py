@@ -1,8 +1,9 @@
-r"""A companion as a predictor: its values by rank, calibrated to what is paid for.
+r"""A companion as a predictor: its values in levels, calibrated to evaluated pairs.
 
 .. math:: B_{ij} = f(G_{ij}), \qquad f \text{ monotone, the least squares fit to } K
 
-by isotonic regression, as in `simlib.anchored`, of G in 65,535 levels.
+The companion is the cheap similarity G. f is an isotonic regression, as in
+`simlib.anchored`, on values of G in 65,536 levels.
 """
 
 from __future__ import annotations
@@ -36,24 +37,27 @@ __all__ = [
     "trial_size",
 ]
 
-LEVELS = 2**16  # of the values that are told apart
-SAMPLE = 2**16  # pairs that tell the direction and the range
+LEVELS = 2**16  # of the values of a companion
+SAMPLE = 2**16  # pairs that tell the direction and the range of a companion
 ENTRIES_AT_ONCE = 2**22  # entries of the companion, or of a prediction
-N_LANDMARKS = 60  # of the companion's own approximation
-WHOLE = 20_000  # items, of which all are looked at for each
-PARTITIONS = 3  # into groups: who is at an edge in one is inside in another
-SOUGHT = 33  # times m: among how many others in each
-GROUP, GROUPS, FEW = 125, 4000, 16  # items in a group, groups at most, and items that
-# place one
-FEW_GROUPS = 8  # are told apart by their vectors
-READ, TRIED = 64, 4  # values of a companion that are read for a candidate, and tried
-ENDS = 32  # items whose ends tell the direction
-TRIAL = 0.02  # of the calls, for random pairs that try a companion, and
-FEWEST, MOST = 100, 2000  # how many these are
+N_LANDMARKS = 60  # of an approximation of the companion
+WHOLE = 20_000  # items at most for which all pairs are compared
+PARTITIONS = 3  # into groups: an item at the edge of one is inside in another
+SOUGHT = 33  # times m: other items that are compared in each partition
+GROUP, GROUPS, FEW = 125, 4000, 16  # items in a group, groups at most, and items for
+# each group that place the centres
+FEW_GROUPS = 8  # up to so many groups are kept apart by additional coordinates
+READ, TRIED = 64, 4  # all values are read up to READ m items, else TRIED m for each
+ENDS = 32  # items whose largest and smallest values tell the direction
+TRIAL = 0.02  # share of the calls for random pairs that test a companion,
+FEWEST, MOST = 100, 2000  # within these bounds
 
 
 class Calibrated:
-    """Cheap similarities of n items, large where items are near: ``table[code]``."""
+    """Cheap similarities in levels: ``table[code]`` predicts a nearness.
+
+    A code is the level of a cheap value times `sign`, which is large for near items.
+    """
 
     def __init__(
         self,
@@ -73,7 +77,7 @@ class Calibrated:
         self._codes: np.ndarray | None = None
 
     def read(self) -> None:
-        """Keep all of it, two bytes an entry."""
+        """Read the companion for all pairs, and keep the codes, two bytes each."""
         self.spread()
         n = self.cheap.n
         codes = np.empty((n, n), np.uint16)
@@ -82,12 +86,12 @@ class Calibrated:
         self._codes = codes
 
     def spread(self) -> None:
-        """Spread the table over random pairs, and items with themselves."""
+        """Spread the levels over the values of random pairs and of the diagonal."""
         i, j = np.random.default_rng(0).integers(self.cheap.n, size=(2, SAMPLE))
         self._spread(self.pairs(np.append(i, i), np.append(j, i)))
 
     def _spread(self, values: np.ndarray) -> None:
-        """Spread the table over the range of some values."""
+        """Spread the levels over the range of some values, with a margin."""
         low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
         if high > low:
             margin = (high - low) / 8
@@ -95,22 +99,22 @@ class Calibrated:
             self._step = (high - low + 2 * margin) / (LEVELS - 1)
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return its values at some pairs, large where near."""
+        """Return the values of some pairs times `sign`: large for near items."""
         return self.sign * asked(self.cheap.blank().pairs, i, j)
 
     def codes(self, values: np.ndarray) -> np.ndarray:
-        """Return the places in the table of values that are large where near."""
+        """Return the codes of values that are already multiplied by `sign`."""
         codes = (values - self._low) / self._step
         return np.clip(codes, 0, LEVELS - 1).astype(np.uint16)
 
     def codes_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the places in the table of some pairs."""
+        """Return the codes of some pairs."""
         if self._codes is not None:
             return self._codes[i, j]
         return self.codes(self.pairs(i, j))
 
     def entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return the places in the table of columns (b, w) of some rows (b,)."""
+        """Return the codes of `columns` (b, w) in each of the `rows` (b,)."""
         if (base := factored(self.cheap)) is not None:
             values = asked(products, *base.factors[:2], rows, columns)
             return self.codes(self.sign * base.of_products(values))
@@ -118,13 +122,13 @@ class Calibrated:
         return self.codes_at(i, columns.ravel()).reshape(columns.shape)
 
     def block(self, rows: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
-        """Return the places in the table of a block of pairs; once read, of a slice."""
+        """Return the codes of a block; after `read` columns may be a slice."""
         if self._codes is not None:
             return self._codes[rows][:, columns]
         return self.codes(self.sign * asked(self.cheap.blank().block, rows, columns))
 
     def calibrate(self, codes: np.ndarray, nearness: np.ndarray) -> None:
-        """Fit the table to what is paid for."""
+        """Fit the table to the pairs that are paid for."""
         count = np.bincount(codes, minlength=LEVELS)
         total = np.bincount(codes, nearness, minlength=LEVELS)
         (met,) = count.nonzero()
@@ -135,7 +139,7 @@ class Calibrated:
             ).astype(np.float32)
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near the companion."""
+        """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near `sign` times G."""
         if (base := factored(self.cheap)) is not None:
             _, Z, signs = base.factors
             return Z, self.sign * signs
@@ -144,11 +148,11 @@ class Calibrated:
         return np.asarray(Z), self.sign * signs
 
     def neighbors(self, m: int, groups: np.ndarray | None = None) -> np.ndarray:
-        """Return of each item about m others of the largest values, shape (n, m).
+        """Return for each item about m others with the largest values, shape (n, m).
 
-        Those of other groups are first, if groups are few. Of a factor by its products.
-        Else all values are read, or, where these are too many, those of some times m
-        others, the nearest by its vectors.
+        With few groups items of other groups come first. If the companion has vectors,
+        their products are compared. Otherwise all values are read; if these are too
+        many, the values of `TRIED` m others, the nearest by `vectors`.
         """
         n, product = self.cheap.n, factored(self.cheap) is not None
         groups = np.arange(n) if groups is None else groups
@@ -173,7 +177,7 @@ class Calibrated:
 
 
 def factored(cheap: Any) -> InnerProducts | None:
-    """Return a companion of vectors, if it is one and these are dense."""
+    """Return the `InnerProducts` of a companion with dense vectors, else None."""
     base = getattr(cheap, "base", None)
     if isinstance(base, InnerProducts) and isinstance(base.Z, np.ndarray):
         return base
@@ -181,7 +185,7 @@ def factored(cheap: Any) -> InnerProducts | None:
 
 
 def asked(request: Any, *arguments: Any) -> np.ndarray:
-    """Return what the companion answers, or say that it is the one that fails."""
+    """Return an answer of the companion; raise errors that name the companion."""
     try:
         values = request(*arguments)
     except SimilarityError as error:
@@ -198,12 +202,12 @@ def asked(request: Any, *arguments: Any) -> np.ndarray:
 
 
 def trial_size(calls: float) -> int:
-    """Return how many random pairs try a companion, a tenth of the calls at most."""
+    """Return how many random pairs test a companion; at most a tenth of the calls."""
     return min(int(calls / 10), MOST, max(FEWEST, int(TRIAL * calls)))
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Return Spearman's, 0 where one of both is constant."""
+    """Return Spearman's rank correlation, 0 if x or y is constant."""
     x, y = rankdata(x), rankdata(y)
     x, y = x - x.mean(), y - y.mean()
     size = np.linalg.norm(x) * np.linalg.norm(y)
@@ -216,11 +220,11 @@ def ends(
     allowed: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.not_equal,
     most: int = ENDS,
 ) -> np.ndarray:
-    """Return items and, of each, the others of the largest and the smallest value.
+    """Return items, and for each the others with the largest and the smallest value.
 
-    Shape (3, most) at most, of some columns that are allowed. There a companion is
-    believed: which end is near tells its direction, when over all pairs it may tell
-    nothing.
+    Shape (3, most) or less, among some columns that are allowed. A companion is used at
+    its extreme values: which of these are near tells its direction, even if its
+    correlation over all pairs tells nothing.
     """
     rows = rng.permutation(cheap.n)[:most]
     columns = rng.permutation(cheap.n)[: ENTRIES_AT_ONCE // ENDS]
@@ -233,21 +237,21 @@ def ends(
 
 
 def direction(near: np.ndarray, far: np.ndarray) -> int:
-    """Return 1 where the first are nearer in most rows, -1 where the others, else 0."""
+    """Return 1 if `near` is nearer than `far` in most rows, -1 if `far` is, else 0."""
     return int(np.sign(np.nansum(np.sign(near - far))))
 
 
 def strips(n: int, width: int, most: int = ENTRIES_AT_ONCE) -> Iterator[np.ndarray]:
-    """Yield the numbers of n rows, of so many entries each, some at a time."""
+    """Yield the numbers of n rows of `width` entries, at most `most` at a time."""
     step = max(1, most // max(1, width))
     for k in range(0, n, step):
         yield np.arange(k, min(k + step, n))
 
 
 def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
-    """Return of each item about m others with the largest ``(z_i * signs) @ z_j``.
+    """Return for each item about m others with the largest ``(z_i * signs) @ z_j``.
 
-    Of few items by blocks of all, else those among the groups nearest to its own.
+    A few items are compared with all others, many items with those in near groups.
     """
     Z = np.asarray(Z, np.float32)
     queries, n = Z * signs.astype(np.float32), len(Z)
@@ -262,7 +266,10 @@ def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
 def _apart(
     Z: np.ndarray, signs: np.ndarray, groups: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return vectors with the same products between few groups, and less within one."""
+    """Return vectors with smaller products within groups, and the same between them.
+
+    Only for a few groups; otherwise the vectors are returned as they are.
+    """
     number = groups.max() + 1
     if number > FEW_GROUPS:
         return Z, signs
@@ -272,15 +279,15 @@ def _apart(
 
 
 def _largest(values: np.ndarray, m: int, itself: np.ndarray) -> np.ndarray:
-    """Return the places of the m largest of each row, but its own; m < n."""
+    """Return the places of the m largest values of each row, except of the item."""
     values[np.arange(itself.size), itself] = -np.inf
     return np.argpartition(values, -m, axis=1)[:, -m:]
 
 
 def _grouped(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
-    """Return neighbours among the groups whose centres are nearest to those who ask.
+    """Return neighbours among the groups with the nearest centres.
 
-    On vectors of one length, so that the nearest are those of the largest products.
+    Vectors are extended to one length: the nearest ones then have the largest products.
     """
     squares, n = np.einsum("ij,ij->i", Z, Z), len(Z)
     length = np.sqrt(squares.max())
@@ -310,7 +317,7 @@ def _grouped(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
 
 
 def _centres(points: np.ndarray, length: float, seed: int) -> np.ndarray:
-    """Return centres of groups, by two steps of k-means on the sphere, with a few."""
+    """Return centres of groups, by two steps of spherical k-means on a few items."""
     order = uniform(len(points), len(points), rng=seed)
     number = min(len(points) // GROUP, GROUPS)
     centres, points = points[order[:number]], points[order[: FEW * number]]
@@ -325,13 +332,13 @@ def _centres(points: np.ndarray, length: float, seed: int) -> np.ndarray:
 def _top(
     columns: np.ndarray, values: np.ndarray, m: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the m of the largest values of each row, and these."""
+    """Return the columns of the m largest values of each row, and these values."""
     best = np.argpartition(values, -m, axis=1)[:, -m:]
     return np.take_along_axis(columns, best, 1), np.take_along_axis(values, best, 1)
 
 
 def _distinct(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return them in the order of the columns, of equal ones all but one at -inf."""
+    """Return columns and values sorted by column; repeated columns get values -inf."""
     order = np.argsort(columns, axis=1, kind="stable")
     columns, values = (np.take_along_axis(a, order, 1) for a in (columns, values))
     values[:, 1:][columns[:, 1:] == columns[:, :-1]] = -np.inf
@@ -339,13 +346,13 @@ def _distinct(columns: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _groups(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """Return of each point the centre of the largest product."""
+    """Return for each point the centre with the largest product."""
     parts = strips(len(points), len(centres))
     return np.concatenate([(points[k] @ centres.T).argmax(axis=1) for k in parts])
 
 
 def _members(groups: np.ndarray, number: int) -> list[np.ndarray]:
-    """Return who is in each of so many groups."""
+    """Return the members of each of `number` groups."""
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.searchsorted(groups[order], np.arange(1, number)))
 
@@ -353,16 +360,16 @@ def _members(groups: np.ndarray, number: int) -> list[np.ndarray]:
 def products(
     left: np.ndarray, right: np.ndarray, rows: np.ndarray, columns: np.ndarray
 ) -> np.ndarray:
-    """Return those of some rows (b,) of left with rows (b, w) of right."""
+    """Return the products of some rows (b,) of left with rows (b, w) of right."""
     if loops.COMPILED:
         return loops.products(left, right, rows, columns)
     return np.einsum("ir,ijr->ij", left[rows], right[columns])
 
 
 def best(scores: np.ndarray, keep: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return places (b, keep) of the largest finite scores (b, w) of rows, else -1.
+    """Return places (b, keep) of the largest finite scores (b, w), and the scores.
 
-    From the largest on, among equals the first ones; and these scores, else -inf.
+    From the largest on, of equal scores the first; missing places are -1, with -inf.
     """
     if loops.COMPILED:
         return loops.best(scores, keep)

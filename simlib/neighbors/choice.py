@@ -1,7 +1,6 @@
-"""The choice of the pairs to pay for next: the most promising of each item.
+"""The choice of the pairs to pay for next: the most promising pairs of each item.
 
-An item ranks the others by a prediction; a pair is as promising as the better of its
-two ranks.
+An item ranks the others by a prediction; the better of its two ranks counts for a pair.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from simlib.neighbors.paid import among
 
 __all__ = ["Chosen", "distinct", "divide", "first", "joined"]
 
-FLOOR = 0.04  # of the calls of a round, for each predictor
-POWER = 3  # of the success: the best predictor gets most calls
+FLOOR = 0.04  # share of the calls of a round for each predictor, at least
+POWER = 3  # the share of a predictor is proportional to this power of its success
 
 Chosen = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, ranks and scores of pairs
 
@@ -23,10 +22,10 @@ Chosen = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, ranks and scores of 
 def first(
     scores: np.ndarray, keep: int, indptr: np.ndarray, paid: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows, places, ranks and scores of the `keep` best finite ones of each row.
+    """Return rows, places, ranks and scores of the `keep` best scores of each row.
 
-    Of scores (b, w). They rank among the scores of what is paid for too: those of row a
-    are ``paid[indptr[a] : indptr[a + 1]]``.
+    Scores have the shape (b, w); only finite ones count. A rank also counts the paid
+    pairs with larger scores; those of row a are ``paid[indptr[a] : indptr[a + 1]]``.
     """
     places, top = best(scores, keep)
     good = places >= 0
@@ -37,15 +36,16 @@ def first(
 
 
 def joined(parts: list[Chosen]) -> Chosen:
-    """Return what several strips propose as one."""
+    """Return the proposals of several strips as one."""
     keys, ranks, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
     return keys, ranks, scores
 
 
 def distinct(found: list[Chosen], numbers: np.ndarray, summed: int) -> list[np.ndarray]:
-    """Return of each proposal so many keys, each for one; who may pay most is first.
+    """Return `numbers` keys of each proposal; no key is taken from two proposals.
 
-    Of the proposal `summed` what both items rank high comes first.
+    The proposal with the largest number is served first. In the proposal `summed` the
+    ranks of both items of a pair count.
     """
     chosen = [np.zeros(0, np.int64) for _ in found]
     taken = np.zeros(0, np.int64)
@@ -61,7 +61,7 @@ def distinct(found: list[Chosen], numbers: np.ndarray, summed: int) -> list[np.n
 def _by_one(
     keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, number: int
 ) -> np.ndarray:
-    """Return so many distinct keys of the best rank, among equals the best score."""
+    """Return at least `number` distinct keys, by the best rank and then the score."""
     counts = np.cumsum(np.bincount(ranks)) if ranks.size else np.zeros(0)
     some = ranks <= np.searchsorted(counts, 2 * number)  # a key occurs at most twice
     keys, ranks, scores = keys[some], ranks[some], scores[some]
@@ -73,7 +73,7 @@ def _by_one(
 def _by_both(
     keys: np.ndarray, ranks: np.ndarray, scores: np.ndarray, number: int
 ) -> np.ndarray:
-    """Return so many distinct keys by the sum of 1 / (1 + rank) over both items."""
+    """Return at least `number` distinct keys, by the sum of 1 / (1 + rank)."""
     keys, places, pair = np.unique(keys, return_index=True, return_inverse=True)
     gain, scores = np.bincount(pair, 1 / (1 + ranks)), scores[places]
     if number < keys.size:
@@ -83,7 +83,7 @@ def _by_both(
 
 
 def divide(success: np.ndarray) -> np.ndarray:
-    """Return the share of each predictor in the next round, from its success."""
+    """Return the share of each predictor in the next round, by its success."""
     if not success.sum() > 0:
         return np.full(success.size, 1 / success.size)
     shares = success**POWER / (success**POWER).sum()

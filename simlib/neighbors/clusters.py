@@ -1,12 +1,12 @@
-r"""Clusters by linkage: merge the two most similar ones while they are similar enough.
+r"""Clusters by linkage: merge the two most similar clusters while similar enough.
 
 .. math::
     s(C, D) = \max_{i \in C, \, j \in D} s_{ij} , \qquad
     \frac{1}{|C| \, |D|} \sum_{i \in C, \, j \in D} s_{ij} , \qquad
     \min_{i \in C, \, j \in D} s_{ij}
 
-by single, average and complete linkage. Clusters lie within the components that similar
-pairs connect; average linkage also asks for the other pairs of a component.
+for single, average and complete linkage. Clusters lie within the connected components
+of similar pairs; average linkage also evaluates the other pairs of a component.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["average_cuts", "average_linkage", "complete_linkage", "components"]
 
 
 def components(n: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Return for each of n items the component in which some pairs put it, from 0."""
+    """Return the connected component of each of n items joined by pairs, from 0."""
     graph = coo_array((np.ones(i.size), (i, j)), shape=(n, n))
     return _counted(connected_components(graph, directed=False)[1])
 
@@ -34,7 +34,7 @@ def complete_linkage(
     n: int, i: np.ndarray, j: np.ndarray, nearness: np.ndarray
 ) -> np.ndarray:
     """Return the cluster of each item, from all pairs i < j that are near enough."""
-    rank = 1.0 + np.unique(nearness, return_inverse=True)[1]  # 0 is that of the others
+    rank = 1.0 + np.unique(nearness, return_inverse=True)[1]  # other pairs have 0
     most = rank.max(initial=0)
     label = components(n, i, j)
     groups, place = _open_groups(label, i)
@@ -59,7 +59,7 @@ def average_linkage(
     ask: Callable[[np.ndarray, np.ndarray], np.ndarray],
     threshold: float,
 ) -> np.ndarray:
-    """Return the cluster of each item from all near pairs; `ask` tells the others."""
+    """Return the cluster of each item, from all near pairs; `ask` evaluates others."""
     label = components(n, i, j)
     groups, _ = _open_groups(label, i)
     if not groups:
@@ -79,10 +79,10 @@ def average_cuts(
     largest = exponent(similarities) + n.bit_length()
     shift = max(largest - np.finfo(float).maxexp, 0)  # sums of entries are numbers
     tree = linkage(np.ldexp(-similarities, -shift), "average")
-    # SciPy cuts at distances that are not negative: at ranks, which lose no digit.
+    # SciPy needs distances that are not negative: their ranks, which lose no digit.
     heights, tree[:, 2] = np.unique(tree[:, 2], return_inverse=True)
     bounds = np.ldexp(-np.ravel(thresholds).astype(float), -shift)
-    bounds += n * np.finfo(float).eps * np.abs(bounds)  # as means are rounded
+    bounds += n * np.finfo(float).eps * np.abs(bounds)  # for rounding errors of means
     ranks = np.searchsorted(heights, bounds, side="right") - 1
     cuts = [fcluster(tree, rank, "distance") for rank in ranks]
     return np.array(cuts, dtype=int).reshape(*np.shape(thresholds), n)
@@ -91,7 +91,10 @@ def average_cuts(
 def _open_groups(
     label: np.ndarray, i: np.ndarray
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return the items of each component that lacks a pair, and all places therein."""
+    """Return the items of each component that lacks a pair, and the place of each item.
+
+    A place is a number within the component.
+    """
     order, sizes = np.argsort(label, kind="stable"), np.bincount(label)
     starts = np.cumsum(sizes) - sizes
     place = np.empty_like(order)
@@ -104,7 +107,7 @@ def _open_groups(
 def _within(
     label: np.ndarray, groups: list[np.ndarray], cuts: Iterable[np.ndarray]
 ) -> np.ndarray:
-    """Return the labels with those of some groups of items divided further."""
+    """Return the labels after some groups of items are divided further."""
     label, count = label.copy(), label.size
     for items, cut in zip(groups, cuts, strict=True):
         label[items] = count + cut
@@ -113,6 +116,6 @@ def _within(
 
 
 def _counted(label: np.ndarray) -> np.ndarray:
-    """Return the same clusters, counted from 0 in the order of their first items."""
+    """Return the same clusters, numbered from 0 in the order of their first items."""
     _, first, place = np.unique(label, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[place]

@@ -1,6 +1,6 @@
 """The neighbour graph as a scikit-learn transformer.
 
-What takes a precomputed sparse graph of distances takes this one's::
+Every estimator for a precomputed sparse graph of distances takes its graph::
 
     HDBSCAN(metric="precomputed", copy=True).fit(joined)
     SpectralClustering(affinity="precomputed_nearest_neighbors").fit(graph)
@@ -9,8 +9,8 @@ What takes a precomputed sparse graph of distances takes this one's::
     UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
 
 with ``graph = estimator.fit_transform(items)`` and
-``joined = estimator.graph_.to_csr(connected=True)``; t-SNE wants at least
-3 perplexity + 1 neighbours, HDBSCAN its min_samples, which is 5 unless told.
+``joined = estimator.graph_.to_csr(connected=True)``. t-SNE needs at least
+3 perplexity + 1 neighbours, HDBSCAN at least min_samples, which is 5 by default.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["SimilarityNeighbors"]
 
-SHARE = 0.05  # of the pairs, unless told
-LEAST = 4  # calls for each neighbour of an item, unless told
+SHARE = 0.05  # of the pairs, by default
+LEAST = 4  # calls for each neighbour of an item, by default at least
 
 
 class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfItems):
@@ -50,21 +50,24 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     kernel : str, callable or Similarity, default="rbf"
         As in `SimilarityFeatures`: a name for
         `sklearn.metrics.pairwise.pairwise_kernels`, a symmetric function of items, or a
-        symmetric `Similarity` over all items, X then being numbers of items. Not
+        symmetric `Similarity` over all items; X then holds numbers of items. Not
         "precomputed": pass ``Similarity.from_matrix(K)``.
     n_neighbors : int, default=10
-        How many neighbours; all others, with a warning, where there are not more items.
+        Number of neighbours. If there are not more items, all other items are
+        neighbours, with a warning.
     limit : int, optional
-        Most calls in `fit`. None means those for 5 % of the pairs, and for no fewer
-        than four for each neighbour of an item.
+        Most calls in `fit`. None means calls for 5 % of the pairs, and at least four
+        for each neighbour of each item.
     cheap : str, callable, Similarity, or array or sparse array, optional
-        A companion: a name or a function of two items where `kernel` is; a `Similarity`
-        of the same items, or a function, where that is one. Or an array of shape (n, d)
-        with a row for each item, whose inner products are the cheap similarities, or
-        with ``distance=True`` the distances between them the cheap distances; new items
-        are then searched without.
+        A companion, as in `nearest`. If `kernel` is a name or a function: a name or a
+        function of two items. If `kernel` is a `Similarity`: a `Similarity` of the same
+        items, or a function. In both cases also an array of shape (n, d) with a row for
+        each item; their inner products are the cheap similarities, or with
+        ``distance=True`` their distances the cheap distances. New items are then
+        searched without a companion.
     distance, random_state
-        As in `nearest`, whose rng is the second: int, RandomState or None.
+        As ``distance`` and ``rng`` in `nearest`; `random_state` is an int, RandomState
+        or None.
     batch : None, "pairs" or "block", default=None
         Form of a callable kernel, as in `Similarity`.
 
@@ -73,18 +76,20 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     graph_ : NeighborGraph
         The neighbours of the fitted items.
     n_calls_, n_samples_fit_ : int
-        Pairs that were asked for in `fit`, known before or not, and fitted items.
+        Number of pairs that were asked for in `fit`, known before or not, and number of
+        fitted items.
     n_features_in_, feature_names_in_
-        As in all estimators of scikit-learn, where the data is a table.
+        As in all estimators of scikit-learn, if the data are a table.
 
     Notes
     -----
     A similarity s counts as the distance m - s, where m is the largest similarity that
-    was found in `fit`; of a new item no distance is below zero. New items cost a
-    twentieth of the fitted ones each in calls, at least four for each neighbour, and up
-    to 60 columns among the fitted ones; with a `Similarity` a call for each of them.
-    Isomap without ``n_neighbors`` needs ``graph_.to_csr(connected=True)``.
-    DBSCAN wants all pairs within its radius instead: `SimilarPairs.to_csr`.
+    was found in `fit`; for a new item a negative distance becomes zero. If n items are
+    fitted, a new item costs n / 20 calls, and at least four for each neighbour; a
+    search also costs up to 60 columns among the fitted items, if they are not known.
+    If the kernel is a `Similarity`, a new item costs n calls. Isomap without
+    ``n_neighbors`` needs ``graph_.to_csr(connected=True)``. DBSCAN needs all pairs
+    within its radius instead: `SimilarPairs.to_csr`.
 
     Examples
     --------
@@ -117,7 +122,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the neighbours; y is ignored.
+        """Find the neighbours of all items; y is ignored.
 
         Errors are those of `nearest`; ValueError for a precomputed kernel.
 
@@ -167,11 +172,11 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         return self.fit(X)._fitted_graph()
 
     def transform(self, X: Any) -> csr_matrix:
-        """Return the distances of items, fitted or not, to their neighbours in the fit.
+        """Return the distances of items to their neighbours among the fitted items.
 
-        A csr_matrix of shape (m, n), each row with ``n_neighbors + 1`` entries, as
-        scikit-learn has it: where X is what was fitted, the first is the item itself,
-        at the distance zero. Errors are those of `fit`.
+        A csr_matrix of shape (m, n) with ``n_neighbors + 1`` entries in each row, as in
+        scikit-learn. If X are the fitted items, the first entry of a row is the item
+        itself, at the distance zero. Errors are those of `fit`.
         """
         check_is_fitted(self, "graph_")
         items = self._items(X, reset=False)
@@ -185,16 +190,17 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         n_neighbors: int | None = None,
         return_distance: bool = True,
     ) -> tuple[np.ndarray, np.ndarray] | np.ndarray:
-        """Return distances, if wanted, and numbers of the neighbours of items, (m, k).
+        """Return the distances and the numbers of the neighbours of items, (m, k).
 
         Parameters
         ----------
         X : sequence of m items, optional
-            None means the fitted ones, of which none is its own neighbour.
+            None means the fitted items; an item is then not its own neighbour.
         n_neighbors : int, optional
-            How many; of the fitted items at most those of `fit`: else ValueError.
+            Number k of neighbours. For the fitted items a number above that of `fit` is
+            a ValueError.
         return_distance : bool, default=True
-            Whether the distances are returned too.
+            Whether the distances are returned, before the numbers.
         """
         check_is_fitted(self, "graph_")
         n, found = self.graph_.indices.shape
@@ -302,12 +308,12 @@ def _same(X: Any, Y: Any) -> bool:
         if isinstance(X, list) and isinstance(Y, list):
             return len(X) == len(Y) and all(map(_alike, X, Y))
         return type(X) is type(Y) and bool(X == Y)
-    except (TypeError, ValueError):  # arrays, or pandas.NA, and not the very same
+    except (TypeError, ValueError):  # arrays or pandas.NA, which are not identical
         return False
 
 
 def _alike(x: Any, y: Any) -> bool:
-    """Tell whether two items are one, or equal, or both no number."""
+    """Tell whether two items are identical, or equal, or both NaN."""
     if isinstance(x, dict) and isinstance(y, dict):
         return list(x) == list(y) and all(map(_alike, x.values(), y.values()))
     if hasattr(x, "shape") and hasattr(y, "shape"):

@@ -4,7 +4,7 @@ r"""Certified nearest neighbours by a lower bound of the distance: filter and re
     \underline d(i, j) \ge d_k(i) \implies
     j \text{ is no nearer to } i \text{ than the } k \text{ found}
 
-d_k(i) is the k-th smallest distance of i found so far, and only falls. A similarity
+d_k(i) is the k-th smallest distance of item i found so far; it only falls. A similarity
 with an upper bound counts as a distance with a lower one, both with the other sign.
 """
 
@@ -26,20 +26,20 @@ A_BOUND = (
     "that is never larger, such as those of simlib.text.bounds"
 )
 
-PARTS = 4  # in which an item asks for what is not excluded
-SORTED_AT_ONCE = 2**22  # bounds
+PARTS = 4  # an item asks for this part of the items not excluded, in each round
+SORTED_AT_ONCE = 2**22  # bounds that are sorted at a time
 
 
 def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
-    """Pay for pairs until every list of nearest is certain (Seidl and Kriegel 1998).
+    """Pay for pairs until the nearest items of all are certain (Seidl, Kriegel 1998).
 
-    Memory: 4 n^2 bytes. Each item asks for those of the smallest bound first, in
-    rounds, at most a third more than one after the other would need.
+    Memory: 4 n^2 bytes. Each item asks for the items with the smallest bounds first, in
+    rounds: at most a third more pairs than one after the other.
     """
     n, sim = paid.n, paid.sim
     low, largest, power = _lower_bounds(bound, paid.sign)
     low[np.arange(n), np.arange(n)] = np.inf
-    low[paid.i, paid.j] = low[paid.j, paid.i] = np.inf  # these need no asking
+    low[paid.i, paid.j] = low[paid.j, paid.i] = np.inf  # these pairs are known
     active = np.arange(n)
     while active.size:
         parts = np.array_split(active, max(1, active.size * n // SORTED_AT_ONCE))
@@ -62,7 +62,7 @@ def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
 
 
 def _lower_bounds(bound: SimilarityMatrix, sign: int) -> tuple[np.ndarray, float, int]:
-    """Return the bounds and the largest of them, both over a power of two, and this."""
+    """Return the bounds and their largest, divided by 2^power, and the power."""
     n, largest, power = bound.n, 0.0, 0
     low = np.empty((n, n), np.float32)
     for rows in strips(n, n):
@@ -79,7 +79,7 @@ def _lower_bounds(bound: SimilarityMatrix, sign: int) -> tuple[np.ndarray, float
 def _not_excluded(
     low: np.ndarray, paid: Paid, items: np.ndarray, power: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the items that are not certain, and keys of pairs that these ask for."""
+    """Return the items whose lists are not certain, and the pairs that they ask for."""
     n, k, bounds = paid.n, paid.k, low[items]
     farthest = np.ldexp(-paid.values[items, -1], -power)
     count = (bounds < farthest[:, None]).sum(axis=1)
@@ -103,7 +103,7 @@ def check_bounds(
     sign: int,
     power: int = 0,
 ) -> None:
-    """Refuse bounds that nearness exceeds by more than rounding, both over 2^power."""
+    """Raise if nearness exceeds a bound by more than rounding, both over 2^power."""
     wrong = nearness > bounds + rounding(nearness, largest)
     if not wrong.any():
         return

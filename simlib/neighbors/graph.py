@@ -1,4 +1,4 @@
-"""The graph of the nearest items of every item, as SciPy and scikit-learn take it."""
+"""The graph of the nearest items of every item, also as a sparse matrix."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["Mode", "NeighborGraph", "RecallEstimate", "edge_weights", "framed"]
 
 Mode: TypeAlias = Literal["distance", "similarity", "connectivity"]
 
-LINKS = 8  # pairs tried for each component that is joined to another
+LINKS = 8  # pairs that are tried to join a component to the largest
 
 
 class RecallEstimate(NamedTuple):
-    """The share of the true neighbours that was found, from a sample of rows.
+    """The share of the true neighbours that was found, estimated from some rows.
 
     Attributes
     ----------
     value : float
-        Mean over the rows.
+        Mean share over the rows.
     low, high : float
-        The interval of 95 % confidence: Student's, of the rows and of one more in which
-        nothing was found, since the rows that miss most may be few.
+        The 95 % confidence interval by Student's distribution, for the rows and one
+        more row in which nothing was found: the rows that miss most may be few.
     calls : int
-        Those of the sample, beyond those of the graph.
+        Calls for the rows, in addition to those of the graph.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class RecallEstimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NeighborGraph:
-    """The k nearest items of every item, or of two collections columns of every row.
+    """The k nearest items of every item, or for two collections columns of every row.
 
     Attributes
     ----------
@@ -64,11 +64,12 @@ class NeighborGraph:
         Calls for the pairs that were asked for, known before or not; whether small
         values mean near.
     recall : RecallEstimate or None
-        What share of the true neighbours these are, if it was asked for.
+        Estimated share of the true neighbours, if ``check`` was given.
     history : list of dict
-        Of each round, by predictor: its calls, and the share that entered a list.
+        For each round and each predictor, the number of calls, and the share of these
+        pairs that entered a list of nearest items.
     sim : SimilarityMatrix
-        Of the items; `to_csr` asks it to join components.
+        The similarity of the items; `to_csr` asks it for pairs to join components.
 
     Examples
     --------
@@ -119,33 +120,34 @@ class NeighborGraph:
         symmetric: bool = False,
         connected: bool = False,
     ) -> csr_matrix:
-        """Return the graph as a sparse matrix, for scikit-learn, but not for DBSCAN.
+        """Return the graph as a sparse matrix, for estimators of scikit-learn.
 
-        That wants all pairs within its radius: `SimilarPairs.to_csr`.
+        DBSCAN needs all pairs within its radius instead: `SimilarPairs.to_csr`.
 
         Parameters
         ----------
         mode : "distance", "similarity" or "connectivity", default="distance"
-            What the entries are. A similarity s becomes the distance m - s, where m is
-            the largest of all here, and a distance d the similarity m - d. Of negative
-            similarities the least is taken off. Ones with "connectivity".
+            What the entries are. For "distance" a similarity s becomes m - s, where m
+            is the largest value in the graph. For "similarity" a distance d becomes
+            m - d, and the least similarity is subtracted if it is negative. Entries are
+            one for "connectivity".
         symmetric : bool, default=False
-            Whether an entry has its mirror image: neighbours of either. Not of two
-            collections, as `connected`.
+            Whether i, j has an entry if either is a neighbour of the other. Not for two
+            collections.
         connected : bool, default=False
-            Join each component to the largest, by the nearest of some pairs: a few more
-            calls. HDBSCAN needs it. Implies `symmetric`.
+            Join each component to the largest one, by the nearest of some pairs, for a
+            few more calls. HDBSCAN needs it. Implies `symmetric`.
 
         Returns
         -------
         csr_matrix of shape (n, n), or (m, n)
-            Indices are int32; each row goes from the nearest on; where symmetric by
-            column. Zeros are stored, with `connected` as numbers next to zero.
+            Indices are int32. Rows are sorted from the nearest on, by column if
+            symmetric. Zeros are stored, with `connected` as very small numbers.
 
         Raises
         ------
         ValueError, BudgetExceeded, SimilarityError
-            No such mode; where components are joined, as for any request to `sim`.
+            No such mode; if components are joined, any error of a request to `sim`.
         """
         (m, n), k = self.sim.shape, self.indices.shape[1]
         if symmetric or connected:
@@ -172,7 +174,7 @@ class NeighborGraph:
     def _links(
         self, i: np.ndarray, j: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Pay for pairs between components; return the nearest that join them all."""
+        """Pay for pairs between components; return the nearest ones, which join all."""
         n, rng = len(self.indices), np.random.default_rng(0)
         edges = coo_array((np.ones(i.size), (i, j)), shape=(n, n))
         count, label = connected_components(edges)
@@ -192,7 +194,7 @@ class NeighborGraph:
 
 
 def edge_weights(values: np.ndarray, mode: Mode, distance: bool) -> np.ndarray:
-    """Return new weights of edges from their similarities or distances."""
+    """Return the weights of edges in this mode, from similarities or distances."""
     one_of(mode, ("distance", "similarity", "connectivity"), "mode")
     if mode == "connectivity":
         return np.ones_like(values)

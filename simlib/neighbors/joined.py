@@ -1,4 +1,4 @@
-"""Two collections as one, of which only pairs of one item from each are asked."""
+"""Two collections as one, in which only pairs between the two are asked for."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["joined_companion"]
 class Joined(View):
     """The m rows and then the n columns as the items of one symmetric similarity.
 
-    Of two items of one collection nothing is known, and nothing asked: in a block
-    stands zero.
+    A pair within one collection is never known and never asked for; in a block it is
+    zero.
     """
 
     def __init__(self, base: SimilarityMatrix):
@@ -73,18 +73,18 @@ class Joined(View):
         return super().cost(*parts, pairs=self._turned(i[across], j[across]))
 
     def _apart(self, items: Any) -> tuple[Any, Any]:
-        """Return which rows and which columns some items are; None is all of them."""
+        """Return the rows and the columns among some items; None stands for all."""
         if items is None:
             return None, None
         items = np.asarray(items)
         return items[items < self.m], items[items >= self.m] - self.m
 
     def _across(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Tell which pairs are of one row and one column."""
+        """Tell which pairs consist of a row and a column."""
         return (i < self.m) != (j < self.m)
 
     def _turned(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows and the columns of such pairs."""
+        """Return the row and the column of each of these pairs."""
         return np.minimum(i, j), np.maximum(i, j) - self.m
 
     def _listed(self, rows: Any, columns: Any) -> tuple[Any, Any, tuple[int, int]]:
@@ -97,7 +97,7 @@ class Joined(View):
 def joined_companion(
     cheap: Any, sim: SimilarityMatrix, distance: bool
 ) -> SimilarityMatrix:
-    """Return the companion of two collections for the items of both."""
+    """Return the companion of two collections as one of their joined items."""
     cheap = as_companion(cheap, sim, distance=distance)
     if isinstance(base := getattr(cheap, "base", None), InnerProducts):
         stack = scipy.sparse.vstack if scipy.sparse.issparse(base.Z) else np.vstack

@@ -1,4 +1,4 @@
-"""Loops over rows that numba compiles, if it is there; without it most are slow."""
+"""Loops over rows that numba compiles if it is installed; otherwise most are slow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPILED = find_spec("numba") is not None
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function at its first call, if numba is there; it is kept on disk."""
+    """Compile a function at its first call if numba is installed; cache it on disk."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @cache
@@ -44,9 +44,9 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
 @compiled()
 def best(scores, keep):
-    """Return places (b, keep) of the largest finite scores (b, w) of rows, else -1.
+    """Return places (b, keep) of the largest finite scores (b, w), and the scores.
 
-    From the largest on, among equals the first ones; and these scores, else -inf.
+    From the largest on, of equal scores the first; missing places are -1, with -inf.
     """
     b, w = scores.shape
     places = np.full((b, keep), -1, np.int64)
@@ -65,7 +65,7 @@ def best(scores, keep):
 
 @compiled()
 def overtaken(scores, indptr, others):
-    """Count of each score (b, w) which others of its row, in `indptr`, are larger."""
+    """Count for each score (b, w) the larger `others` of its row, by `indptr`."""
     counts = np.empty(scores.shape, np.int64)
     for a in range(len(scores)):
         own = others[indptr[a] : indptr[a + 1]]
@@ -76,9 +76,9 @@ def overtaken(scores, indptr, others):
 
 @compiled(fastmath={"contract", "reassoc"})
 def fits(indptr, indices, data, V, penalties):
-    """Return the ridge fits (p, m, r), of p penalties, of sparse rows to V (n, r).
+    """Return ridge fits (p, m, r) of sparse rows (m, n) on V (n, r), for p penalties.
 
-    The smaller of the two systems of equations, that of entries or that of features.
+    It solves the smaller system, with an equation for each entry or each feature.
     """
     r = V.shape[1]
     A = np.zeros((len(penalties), indptr.size - 1, r), V.dtype)
@@ -91,7 +91,7 @@ def fits(indptr, indices, data, V, penalties):
             G, x = gram.copy(), moments.copy()
             for k in range(x.size):
                 G[k, k] += penalties[p]
-            if COMPILED:  # what LAPACK does, without what it asks for each call
+            if COMPILED:  # the same as by LAPACK, without the overhead of its calls
                 for k in range(x.size):
                     for j in range(k + 1, x.size):
                         factor = G[k, j] / G[k, k]
@@ -128,11 +128,12 @@ def products(left, right, rows, columns):
 def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     """Count shared neighbours of candidates, and replace those that share fewest.
 
-    In `columns` (b, w) some places from `first` on belong to the items that share
-    most neighbours, among equals to those of large products of left (n, r) and right
-    (n, r), less `low` times `unit`; those that stand there are given. Of the
-    graph and of what is paid for come the pointers and indices. Returns counts (b, w),
-    -inf of what is paid for or no candidate, and where a candidate is new.
+    In `columns` (b, w) the places from `first` on are for the items that share most
+    neighbours with the row. Of items that share equally many, the one with the larger
+    ``unit * (product - low)`` is taken, where a product is that of rows of left (n, r)
+    and right (n, r); `products` are those of the present candidates. `graph` and `paid`
+    are pairs (indptr, indices). Returns counts (b, w), with -inf for pairs that are
+    paid for and for the item itself, and where a candidate is new.
     """
     n, w = len(left), columns.shape[1]
     counts, touched = np.zeros(n, np.int32), np.empty(n + 1, np.int32)
@@ -183,10 +184,10 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
 
 @compiled()
 def draw(rows, columns, first, predicted, others, values, paid):
-    """Replace candidates of small predictions by others (b, t) of larger values.
+    """Replace candidates with small predictions by others (b, t) with larger values.
 
-    Of `columns` (b, w) those at places from `first` on. Returns where the others are
-    now, else -1.
+    Only candidates at places from `first` on in `columns` (b, w) are replaced. Returns
+    the new places of the others, -1 for those that are not taken.
     """
     places = np.full(others.shape, -1, np.int64)
     taken = np.zeros(paid[0].size - 1, np.bool_)
@@ -210,9 +211,9 @@ def draw(rows, columns, first, predicted, others, values, paid):
 
 @compiled()
 def join(i, j, lack, both):
-    """Tell which pairs to take, in order, so that no item gets more than it lacks.
+    """Tell which pairs to take, in order, for items that lack neighbours.
 
-    Of pairs of which `both` lack something, or one does.
+    A pair is taken if both items still lack a neighbour, or one of them unless `both`.
     """
     taken = np.zeros(i.size, np.bool_)
     for t in range(i.size):

@@ -5,8 +5,8 @@ r"""The k nearest items of every item, from few calls.
     \text{recall} = \frac{1}{n k} \sum_i \big| \{ j \in N_k(i) :
     K_{ij} \ge K_{i (k)} \} \big|
 
-P_i are the items to which i was compared, in rounds, and
-:math:`K_{i(k)}` is the k-th largest similarity of i to any other item.
+P_i are the items to which i was compared in rounds, and :math:`K_{i(k)}` is the k-th
+largest similarity of i to any other item.
 """
 
 from __future__ import annotations
@@ -44,61 +44,63 @@ def nearest(
 ) -> NeighborGraph:
     """Find the k nearest items of every item, a `NeighborGraph`, from few calls.
 
-    Of two collections the k nearest columns of every row. In rounds: each pays for the
-    pairs that promise most by what is known.
-    `sklearn.neighbors.kneighbors_graph` is for vectors: all pairs, or a tree.
+    For two collections the k nearest columns of every row. The search goes in rounds;
+    each round pays for the pairs that are most promising by the values so far.
+    `sklearn.neighbors.kneighbors_graph` is for vectors, by all pairs or a tree.
 
     Parameters
     ----------
     sim : Similarity
-        n items under a symmetric similarity, or two collections. What it knows answers
-        at no call, but the search goes by what it has asked itself; by all, of
+        n items under a symmetric similarity, or two collections. Known entries cost no
+        call, but the search uses only what it has asked for itself, unless it is
         ``sim.informed()``.
     k : int
-        How many neighbours, 1 to n - 1, or to n of two collections.
+        Number of neighbours, 1 to n - 1; up to n for two collections.
     limit : int
-        Most calls, known before or not: a few per cent of the n (n - 1) / 2 pairs; of
-        ``sim.informed()`` new calls alone. Of two collections each row has an equal
-        share of them. With `exact` None means as many as it takes.
+        Most calls, for pairs known before or not: a few per cent of the n (n - 1) / 2
+        pairs; with ``sim.informed()`` new calls alone. For two collections each row
+        gets an equal share. With `exact` None means no limit.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion, as in `simlib.anchored`: the same items under a cheap similarity or
-        distance, a function of two items, or vectors Z of items, whose inner products
-        :math:`Z Z^T` count, or with ``distance=True`` their Euclidean distances. Of two
-        collections a pair of arrays (Z, W).
+        distance, a function of two items, or vectors Z of the items, which stand for
+        the inner products :math:`Z Z^T`, or with ``distance=True`` for the Euclidean
+        distances. For two collections a pair of arrays (Z, W).
     distance : bool, default=False
         Whether small values mean near.
     exact : bool, default=False
         With a companion that is never smaller than the similarity, or never larger than
-        the distance, such as those of `simlib.text.bounds`: pay for all that this bound
-        does not exclude. The neighbours are then certain (Seidl and Kriegel 1998). Not
-        of two collections.
+        the distance, such as those of `simlib.text.bounds`: pay for all pairs that this
+        bound does not exclude. The neighbours are then certain (Seidl and Kriegel
+        1998). Not for two collections.
     check : int, default=0
-        Items whose whole rows are evaluated afterwards, to estimate the recall: n calls
-        for each, twice that of a symmetrized similarity, taken from `limit` beforehand:
-        raise it by as much, or the answer is the worse for it. Not with `exact`.
+        Number of items whose whole rows are evaluated in the end, to estimate the
+        recall. A row costs n calls, 2 n for a symmetrized similarity, and these are
+        taken from `limit`: raise `limit` by as many. Not with `exact`.
     rng : int, Generator or None
         Source of randomness.
 
     Raises
     ------
     ValueError
-        An asymmetric similarity, k >= n, a limit that does not pay for k neighbours of
-        each item and for `check` (the message names the smallest that does), a
-        companion of other items, or, with `exact`, none or one that is no lower bound.
+        An asymmetric similarity; k >= n; a limit that does not pay for k neighbours of
+        each item and for `check` (the message names the smallest that does); a
+        companion of other items; with `exact`, no companion or one that is no lower
+        bound.
     BudgetExceeded, SimilarityError
-        The limit of `sim` leaves fewer calls than `limit`, and nothing was evaluated;
-        `exact` takes more; `sim` or `cheap` failed: what was evaluated is kept.
+        The limit of `sim` leaves fewer calls than `limit`, and nothing was evaluated.
+        `exact` takes more calls than the limit, or `sim` or `cheap` failed; evaluated
+        values are kept.
 
     Notes
     -----
-    Flops: O(n^2 r) a round with r at most 51, of sixteen rounds, and 2 n^2 bytes; where
-    it costs less, from a few thousand items on, O(n m r) for m candidates of each, some
-    times the calls for an item: its cheap neighbours, neighbours of neighbours, and
-    random ones. Cheap neighbours take n^2 products; of more than 20,000 items 100 m n
-    of those in groups nearest to their own, and n^2 / 125 to make these. numba makes
-    that faster: ``pip install simlib[neighbors]``. Of two collections O(m n r), with r
-    at most 102. Source: ours; the neighbours of neighbours are those of NN-descent,
-    Dong et al. (2011).
+    Flops: O(n^2 r) in each of sixteen rounds, with r at most 51, and 2 n^2 bytes. If it
+    is cheaper, for more than a few thousand items, O(n m r): each item then has m
+    candidates, a few times its calls, which are its neighbours under the companion,
+    neighbours of neighbours, and random items. Neighbours under the companion take n^2
+    products; beyond 20,000 items 100 m n products within near groups of items, and
+    n^2 / 125 to make the groups. numba makes this faster: ``pip install
+    simlib[neighbors]``. For two collections O(m n r) with r at most 102. Source: ours;
+    the neighbours of neighbours are those of NN-descent, Dong et al. (2011).
 
     Examples
     --------
@@ -177,7 +179,7 @@ def estimated_recall(
     check: int,
     rng: np.random.Generator,
 ) -> RecallEstimate:
-    """Compare with the whole rows of some items."""
+    """Estimate the recall from the whole rows of `check` random items."""
     (m, n), k = sim.shape, indices.shape[1]
     rows = rng.permutation(m)[:check]
     calls = sim.cost((rows, None))
@@ -190,7 +192,7 @@ def estimated_recall(
     value = float(shares.mean())
     if check == m:
         return RecallEstimate(value, value, value, calls)
-    shares = np.append(shares, 0)  # a row without any found may have been missed
+    shares = np.append(shares, 0)  # as if one row had none of its neighbours
     middle, t = shares.mean(), scipy.stats.t.ppf(0.975, check)
     half = t * np.sqrt(shares.var(ddof=1) / shares.size * (1 - check / m))
     low, high = max(0.0, middle - half), min(1.0, middle + half)

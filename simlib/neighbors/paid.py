@@ -17,7 +17,7 @@ __all__ = ["Paid", "affordable", "among", "payable"]
 def affordable(
     sim: SimilarityMatrix, limit: float, least: int, aside: int, what: str
 ) -> float:
-    """Return a limit less what is set aside; raise if it is too low, or too high."""
+    """Return the limit minus the calls set aside; raise if it is too low or high."""
     if not limit >= least + aside:
         raise ValueError(
             f"limit={limit} does not pay for {what}: it must be at least "
@@ -34,7 +34,7 @@ def affordable(
 def payable(
     sim: SimilarityMatrix, i: np.ndarray, j: np.ndarray, calls: float
 ) -> tuple[int, int]:
-    """Return how many pairs, from the first on, so many calls pay for, and the cost."""
+    """Return how many of the first pairs these calls pay for, and the cost of these."""
 
     def cost(size: int) -> int:
         return sim.cost(pairs=(i[:size], j[:size]))
@@ -49,10 +49,10 @@ def payable(
 class Paid:
     """Pairs i < j of n items with their nearness, and the k nearest of each so far.
 
-    Of a run `sim`, what it knows from the beginning; `sign` is -1 where small values
-    mean near. `indices` and `values` (n, k) go from the nearest on, with -1 and minus
-    infinity where there are fewer. Keys are i n + j, sorted; `numbers`, a symmetric
-    matrix, tells which pair an entry is, from 1 on.
+    It starts with the pairs that the run `sim` knows. `sign` is -1 if small values mean
+    near. `indices` and `values` (n, k) go from the nearest on; missing neighbours are
+    -1, with values of minus infinity. `keys` are the sorted numbers i n + j. `numbers`,
+    a symmetric sparse matrix, holds the number of each pair, from 1 on.
     """
 
     def __init__(
@@ -80,18 +80,18 @@ class Paid:
         return self.limit - self.calls
 
     def allowed(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Tell which pairs count: of two items, of two groups."""
+        """Tell which pairs count: those of different items, and of different groups."""
         if self.groups is None:
             return i != j
         return self.groups[i] != self.groups[j]
 
     def unpaid(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the keys of pairs that count and are not there, as they come."""
+        """Return the keys of those pairs that count and are not paid for, in order."""
         keys = (np.minimum(i, j) * self.n + np.maximum(i, j))[self.allowed(i, j)]
         return keys[~among(keys, self.keys)]
 
     def pay(self, keys: np.ndarray) -> int:
-        """Evaluate pairs that are not there, as far as the limit goes; say how many."""
+        """Evaluate unpaid pairs as far as the limit allows; return how many."""
         i, j = np.divmod(keys, self.n)
         size, price = payable(self.sim, i, j, self.left)
         i, j = i[:size], j[:size]
@@ -112,7 +112,7 @@ class Paid:
         self.add(low[new], high[new], values[i, c][new])
 
     def add(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
-        """Add pairs that are not there yet; what does not count is left out."""
+        """Add pairs that are not paid for yet; pairs that do not count are left out."""
         i, j, right = np.minimum(i, j), np.maximum(i, j), self.allowed(i, j)
         i, j, nearness = i[right], j[right], self.sign * values[right].astype(float)
         self.i, self.j = np.append(self.i, i), np.append(self.j, j)
@@ -127,7 +127,7 @@ class Paid:
         self._rank(np.append(i, j), np.append(j, i), np.append(nearness, nearness))
 
     def _rank(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
-        """Take new entries among the nearest of their rows."""
+        """Insert new entries into the lists of nearest items."""
         better = values > self.values[rows, -1]
         rows, columns, values = rows[better], columns[better], values[better]
         order = np.lexsort((columns, -values, rows))
@@ -145,14 +145,17 @@ class Paid:
         self.values = np.take_along_axis(values, order, axis=1)
 
     def matrix(self, data: np.ndarray) -> csr_array:
-        """Return the symmetric matrix that has these data at the pairs."""
+        """Return the symmetric matrix with these data, one number for each pair."""
         numbers, shape = self.numbers, (self.n, self.n)
         data = data[numbers.data - 1]
         return csr_array((data, numbers.indices, numbers.indptr), shape=shape)
 
     def graph(self, most: float = inf) -> csr_array:
-        """Return ones at the nearest of every item, and at so many it is nearest to."""
-        c, i = np.nonzero(self.indices.T >= 0)  # the nearest of all first
+        """Return ones at the nearest items of every item, and in the other direction.
+
+        An item has at most `most` entries for items that have it in their lists.
+        """
+        c, i = np.nonzero(self.indices.T >= 0)  # first the nearest item of each
         j, shape = self.indices[i, c], (self.n, self.n)
         graph = coo_array((np.ones(i.size, np.float32), (i, j)), shape=shape).tocsr()
         places = (np.arange(i.size), j)
@@ -165,7 +168,7 @@ class Paid:
 
 
 def among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Tell which keys are among sorted ones."""
+    """Tell which of the keys are among the sorted keys `known`."""
     if known.size == 0:
         return np.zeros(keys.size, bool)
     return known.take(np.searchsorted(known, keys), mode="clip") == keys

@@ -1,12 +1,12 @@
-r"""Numbers of the pairs of n items, from 0 on, and uniform draws of the unseen ones.
+r"""Numbers of the pairs of n items, from 0 on, and uniform draws of unseen pairs.
 
 .. math::
     \text{number}(a, b) = \sum_{c < a} (n - e_c) + b - e_a , \qquad
     u = r + \# \{ k : s_k - k \le r \}
 
-Items stand in the order of their groups, each in one of its own unless told, and
-:math:`e_a` is the first place after the group of place a. The r-th number that is not
-among sorted ones s is u: no pair is listed.
+Items stand in the order of their groups, by default each in its own group, and
+:math:`e_a` is the first place after the group of place a. u is the r-th number, from 0
+on, that is not among sorted numbers s: a draw needs no list of pairs.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class PairNumbers:
         return self._start[a] + b - self._end[a]
 
     def draw(self, rng: np.random.Generator, seen: np.ndarray, size: int) -> np.ndarray:
-        """Draw so many numbers that are not among sorted ones, or all, each once."""
+        """Draw `size` distinct numbers that are not among the sorted `seen`, or all."""
         left = self.count - seen.size
         return rng.permutation(unseen(seen, _distinct(rng, left, min(size, left))))
 
 
 def unseen(seen: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Return those of some ranks among the numbers that are not among sorted ones."""
+    """Return the numbers with these ranks among all numbers that are not in `seen`."""
     before = seen - np.arange(seen.size)  # how many are not seen
     return ranks + np.searchsorted(before, ranks, side="right")
 
@@ -59,7 +59,7 @@ def merged(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _distinct(rng: np.random.Generator, most: int, size: int) -> np.ndarray:
-    """Draw so many of the numbers below `most`, sorted."""
+    """Draw `size` distinct numbers below `most`, sorted."""
     if 2 * size > most:
         kept = np.ones(most, bool)
         kept[_distinct(rng, most, most - size)] = False

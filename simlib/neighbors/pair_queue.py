@@ -1,9 +1,10 @@
-"""The queue of a search for pairs: the most promising, many at once.
+"""The queue of a search for pairs: the most promising unpaid pairs, many at once.
 
-Three proposals: the largest predictions, the largest values of the companion, and of
-every item the nearest under the companion, then the second. All pairs are predicted
-where that is cheap, in blocks that are not kept; else those of the neighbours under the
-companion, and of neighbours of neighbours.
+Three proposals: the pairs with the largest predictions; those with the largest values
+of the companion; and for every item its nearest item under the companion, then its
+second, and so on. All pairs are predicted if that is cheap, in blocks that are not
+kept; otherwise only pairs of neighbours under the companion, and of neighbours of
+neighbours.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["PairQueue", "is_listed"]
 
-EVERY = 2**33  # pairs of which all are predicted, by a companion that multiplies rows;
-ASKED = 32  # any other costs so much more
-PART, PART_ASKED = 1 / 512, 1 / 8  # of the pairs are queued, likewise,
-QUEUED = 64  # for every item at most, or as many as are paid for
-CANDIDATES = 48  # of every item under the companion, where candidates are listed,
+EVERY = 2**33  # all of at most so many pairs are predicted, if products of rows suffice
+ASKED = 32  # times the cost of a product of rows: that of asking a companion
+PART, PART_ASKED = 1 / 512, 1 / 8  # of the pairs are queued, in these two cases,
+QUEUED = 64  # but at most so many for every item, or as many as are paid for
+CANDIDATES = 48  # of every item under the companion, if candidates are listed,
 NEAREST = 12  # of which so many are proposed by their rank
-RELEARNT = 1.25  # times as many paid pairs
+RELEARNT = 1.25  # times the paid pairs: the predictor then learns again
 PREDICTED_AT_ONCE = 2**14  # pairs
-SAMPLE = 2**16  # pairs by which the cut of a queue is found
+SAMPLE = 2**16  # pairs from which the cut of a queue is estimated
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # numbers of pairs, scores, codes
 Block = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -37,14 +38,14 @@ NOTHING = np.zeros(0, np.int64), np.zeros(0, np.float32), np.zeros(0, np.uint16)
 
 
 def is_listed(count: int, cheap: SimilarityMatrix | None) -> bool:
-    """Tell whether to predict all of so many pairs costs too much."""
+    """Tell whether predicting all of `count` pairs costs too much."""
     return count * (ASKED if _asks(cheap) else 1) > EVERY
 
 
 class PairQueue:
-    """Unpaid pairs of the largest predictions, companions and ranks, by their numbers.
+    """Unpaid pairs by three proposals, as numbers of `PairNumbers`.
 
-    Each has a share of a round by the hits that it found in the last one.
+    The share of a proposal in a round depends on its hits in the round before.
     """
 
     def __init__(self, predictor: PairPredictor, numbers: PairNumbers):
@@ -60,7 +61,7 @@ class PairQueue:
             self._taken, self._nearest = 3 * self._taken, self._ranked()
 
     def take(self, number: int, seen: np.ndarray, cut: float) -> np.ndarray:
-        """Return some that are not among sorted ones: so many, or fewer."""
+        """Return at most `number` pairs that are not among the sorted `seen`."""
         paid, left = self._predictor.paid.i.size, ~among(self._queue[0], seen)
         keys, scores, codes = (part[left] for part in self._queue)
         short = keys.size < max(number, self._least)
@@ -87,17 +88,17 @@ class PairQueue:
         return chosen
 
     def _shares(self, cut: float) -> np.ndarray:
-        """Return the share of each of those who found hits in the last round."""
+        """Return the share of each proposal in this round, by its hits in the last."""
         paid, rates = self._predictor.paid, np.zeros(len(self._taken))
         for k, keys in enumerate(self._taken):
             values = paid.sim.peek(*self._numbers.pairs(keys)).astype(float)
             rates[k] = np.count_nonzero(paid.sign * values >= cut) / max(1, keys.size)
         if not any(keys.size for keys in self._taken):
             rates[1:] = 1
-        return divide(rates**2)  # hits are counted: more of the calls to the best
+        return divide(rates**2)  # squared: more calls for the best proposal
 
     def _ranked(self) -> np.ndarray:
-        """Return the nearest of every item under the companion, from the first on."""
+        """Return the nearest pairs of every item under the companion, by rank."""
         paid, companion, parts = self._predictor.paid, self._predictor.companion, []
         assert companion is not None
         if self._lists is None:
@@ -120,7 +121,7 @@ class PairQueue:
         return keys[np.sort(first)]
 
     def _fill(self, number: int, seen: np.ndarray) -> Part:
-        """Predict all candidates, and return the best."""
+        """Predict all candidates, and return the best as the new queue."""
         paid, left = self._predictor.paid, self._numbers.count - seen.size
         part = min(self._part * self._numbers.count, QUEUED * paid.n)
         size = min(int(max(4 * number, part, paid.i.size)), left)
@@ -163,7 +164,7 @@ class PairQueue:
         return scores
 
     def _candidates(self) -> Iterator[Block]:
-        """Yield rows, the columns of each, what is predicted, and the codes."""
+        """Yield rows, the columns of each row, predictions, and codes."""
         if self._lists is not None:
             for strip in self._lists.strips():
                 yield strip.rows, strip.columns, strip.predicted, strip.codes
@@ -176,25 +177,25 @@ class PairQueue:
 
 
 def _asks(cheap: SimilarityMatrix | None) -> bool:
-    """Tell whether a companion is more than products of rows."""
+    """Tell whether a companion has to be asked, as it has no dense vectors."""
     return cheap is not None and factored(cheap) is None
 
 
 def _above(values: np.ndarray, place: int) -> float:
-    """Return the next number after the one that has that place from the least on."""
+    """Return the next float32 above the value at this place in increasing order."""
     value = np.partition(values, place)[place]
     return float(np.nextafter(np.float32(value), np.float32(np.inf)))
 
 
 def _largest(values: np.ndarray, size: int) -> np.ndarray:
-    """Return the places of so many of the largest values, or of all."""
+    """Return the places of the `size` largest values, or of all."""
     if not 0 < size < values.size:
         return np.arange(min(size, values.size))
     return np.argpartition(values, values.size - size)[values.size - size :]
 
 
 def _best(parts: list[Part], size: int) -> Part:
-    """Return distinct pairs: so many of the best scores, and of the best codes."""
+    """Return distinct pairs: the `size` best by score and the `size` best by code."""
     keys, scores, codes = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not (keys[1:] > keys[:-1]).all():
         keys, first = np.unique(keys, return_index=True)

@@ -1,10 +1,11 @@
-r"""The search for similar pairs: pay for promising ones in rounds, look at the others.
+r"""The search for similar pairs: rounds of promising pairs, and samples of the others.
 
 .. math:: \text{recall} \ge \frac{F}{F + M_\ell - x_\ell}
 
-F counts the hits that were found, :math:`M_\ell - x_\ell` bounds the others by a look
-at a uniform sample of what is not paid for, as in `simlib.neighbors.recall_bound`. An
-earlier bound still holds, less what was found since.
+A hit is a pair that is similar enough. F is the number of hits found. A look, at a
+uniform sample of the unpaid pairs, gives the bound :math:`M_\ell - x_\ell` of the
+missing hits, see `simlib.neighbors.recall_bound`. An earlier bound still holds, minus
+the hits found since.
 """
 
 from __future__ import annotations
@@ -42,31 +43,31 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["PairSearch"]
 
-START = 0.005  # of the pairs, at random and in whole columns at first, each,
-OF_LIMIT = 0.05  # or of the calls that are allowed, if that is less;
-COLUMN = 0.25  # of these: a companion that tells nothing of random pairs is asked alone
-# where a column takes more
-AT_MOST = 0.125  # of these, in a round
-ROUND = 0.003  # of the pairs, in a round; at first and in a round at most
-EACH = 10  # for every item; but
-GROWTH = 0.1  # of those paid for, if that is more
-LITTLE = 0.01  # of the hits: rounds without a promise that add no more are idle, or as
-# much less as they are smaller
-IDLE, ENOUGH, MOST_IDLE = 2, 10, 20  # so many rounds in a row are the last ones, once
-# they paid for as many pairs as brought so many hits before, or so many for every item,
-# and for as many as so many first rounds without a limit
+START = 0.005  # share of the pairs at random, and in whole columns, at the start,
+OF_LIMIT = 0.05  # or share of the limit, if that is less
+COLUMN = 0.25  # share of the limit, times the squared part of random pairs that a
+# companion does not explain: no column is paid for if it costs more
+AT_MOST = 0.125  # share of the limit in a round
+ROUND = 0.003  # share of the pairs in a round, but
+EACH = 10  # at most so many for every item, also at the start; or
+GROWTH = 0.1  # share of the paid pairs, if that is more
+LITTLE = 0.01  # share of the hits: without a promise a round that adds no more is idle;
+# less for a round that is smaller than `GROWTH`
+IDLE, ENOUGH, MOST_IDLE = 2, 10, 20  # a search without a promise ends after so many
+# idle rounds in a row, if they have as many pairs as brought `ENOUGH` hits before or
+# `MOST_IDLE` for every item, and as many as `IDLE` first rounds
 SPARED = 64  # U / goal^2 calls that a sample is smaller by for each hit found before
 N_LANDMARKS = RANK = 20
-NEIGHBORS = 4  # whose neighbours are candidates, where these are listed
-AT_ONCE = 2**21  # pairs of a sample
-FADES = 0.5  # of those paid for: so many later a rate of hits falls to 1/e, or later
-WITHOUT = 0.92  # of the pairs: what a promise takes without a companion
-WORTH_A_WARNING = 10_000  # calls to come, and
-MOST, MANY = 0.5, 100  # of so many random pairs, which pass the threshold
+NEIGHBORS = 4  # neighbours whose neighbours are candidates, if candidates are listed
+AT_ONCE = 2**21  # pairs of a sample at a time
+FADES = 0.5  # of the paid pairs: after so many pairs the rate of hits falls to 1/e
+WITHOUT = 0.92  # of the pairs: the price of a promise without a companion
+WORTH_A_WARNING = 10_000  # calls: a promise that takes fewer gives no warning
+MOST, MANY = 0.5, 100  # a warning if this share of so many random pairs are hits
 
 
 class PairSearch:
-    """The search of either verb: hits are at least so near, or m of them."""
+    """The search of `pairs_above`, by `threshold`, and of `most_similar`, by `m`."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class PairSearch:
         self.threshold, self.m, self.bound = inf, 0, inf
 
     def run(self, recall: float | None) -> None:
-        """Search until so much is promised, or rounds find little, or all is spent."""
+        """Search until `recall` is promised, rounds find little, or nothing is left."""
         wanted = 1.0 if recall is None else share(recall, "recall")
         every = min(self.price * self.n_pairs, self.given.cost((None, None)))
         rounds = idle = stale = told = 0
@@ -179,16 +180,16 @@ class PairSearch:
         return numbers[order], bounds[order], largest
 
     def _pays_for_all(self) -> bool:
-        """Tell whether the limit surely pays for all pairs that are left."""
+        """Tell whether the limit pays for all unpaid pairs."""
         return self.price * self._left() <= self.paid.left
 
     def _enough(self) -> float:
-        """Return after how many idle pairs a search without a promise ends."""
+        """Return how many pairs in idle rounds end a search without a promise."""
         each = self.seen.size / max(1, self._hits())
         return max(min(ENOUGH * each, MOST_IDLE * self.n), IDLE * self._round)
 
     def reached(self, recall: float | None) -> bool:
-        """Tell whether the search ended for another cause than the limit."""
+        """Tell whether the search reached its aim, and was not ended by the limit."""
         if recall is None:
             return not self.spent and (self.price <= self.paid.left or not self._left())
         return self.promised() >= recall
@@ -198,13 +199,13 @@ class PairSearch:
         return self.n_pairs - self.seen.size
 
     def _goal(self, recall: float) -> float:
-        """Return how many hits may be missing."""
+        """Return how many hits may be missing for this recall."""
         if self.m:
             return self.m * (1 - recall)
         return self._hits() * (1 - recall) / recall
 
     def cut(self) -> float:
-        """Return the least nearness of a hit, as far as it is known."""
+        """Return the least nearness of a hit; of m pairs, that of the m-th so far."""
         if self.m == 0:
             return self.threshold
         place = self.paid.nearness.size - self.m
@@ -218,7 +219,7 @@ class PairSearch:
         return min(hits, self.m or hits)
 
     def _new(self, near: np.ndarray, cut: float) -> int:
-        """Count the hits among new pairs; of m, equal to the m-th, one is as good."""
+        """Count the hits among new pairs; with m only pairs nearer than the m-th."""
         return int(np.count_nonzero(near > cut if self.m else near >= cut))
 
     def promised(self) -> float:
@@ -231,11 +232,12 @@ class PairSearch:
         return hits / (hits + self.bound) if hits else float(self.bound == 0)
 
     def _ahead(self, recall: float, near: np.ndarray) -> float:
-        """Estimate the pairs to come: to prove that few are missing, and to find them.
+        """Estimate the pairs to come: those of the last look, and those of rounds.
 
-        How many there are the first sample tells, less a standard deviation, or two if
-        the last round found none. Rounds go on until a hit takes more than it spares,
-        and their rate falls as what is missing is found, but slowly.
+        The number of hits is estimated from the first random sample, minus one standard
+        deviation, or two if the last round found no hit. Rounds end when a hit costs
+        more calls than it spares the look. The rate of hits falls slowly as the missing
+        hits are found.
         """
         U, cut = self._left(), self.threshold
         if self.m:
@@ -259,7 +261,7 @@ class PairSearch:
         return min(U, number)
 
     def _warn_of_hits(self) -> None:
-        """Tell where most random pairs are hits, which is no search."""
+        """Warn if most random pairs are hits."""
         size, near = self.first.size, np.count_nonzero(self.first >= self.threshold)
         if near > MOST * max(size, MANY):
             cause = "similarities, leave out" if self.distance else "distances, pass"
@@ -271,7 +273,7 @@ class PairSearch:
             )
 
     def _warn(self, recall: float, ahead: int, every: int) -> None:
-        """Tell what a promise costs, where that is most of all or more than allowed."""
+        """Warn if a promise takes most of all calls, or more than the limit leaves."""
         left = self.paid.left
         if recall < 1 and ahead > WORTH_A_WARNING and ahead > min(left, every / 2):
             limit = "" if left == inf else f" The limit leaves {left:.0f}."
@@ -286,16 +288,17 @@ class PairSearch:
     # Paying
 
     def pay(self, numbers: np.ndarray, least: float = -inf) -> np.ndarray:
-        """Evaluate unpaid pairs, from the first on as far as the limit goes.
+        """Evaluate unpaid pairs, from the first on as far as the limit allows.
 
-        Return their nearness. Those that are as near as `least` teach the predictor.
+        Return their nearness. The predictor learns from those at least as near as
+        `least`.
         """
         i, j = self.numbers.pairs(numbers)
         size, left, values = numbers.size, self.paid.left, None
         if size * self.price > left:
             size, _ = payable(self.sim, i, j, left)
         while values is None:
-            keys = np.sort(i[:size] * self.n + j[:size])  # as they are quickly found
+            keys = np.sort(i[:size] * self.n + j[:size])  # sorted pairs are found fast
             pairs = np.divmod(keys, self.n)
             calls = self.sim.cost(pairs=pairs)
             try:
@@ -307,7 +310,7 @@ class PairSearch:
         self.seen = merged(self.seen, np.sort(numbers[:size]))
         nearness = self.paid.sign * values.astype(float)
         self.bound -= 0 if self.m else np.count_nonzero(nearness >= self.threshold)
-        if self.bound < 0:  # there were more than it allowed: it was wrong
+        if self.bound < 0:  # more hits than the bound allowed: it was wrong
             self.bound = inf
         near = nearness >= least
         self.paid.add(pairs[0][near], pairs[1][near], values[near])
@@ -338,12 +341,12 @@ class PairSearch:
         self.queue = PairQueue(PairPredictor(paid, companion, S, RANK), self.numbers)
 
     def _cheap(self, first: int = 0) -> np.ndarray:
-        """Ask the companion for the pairs that are paid for, from one on."""
+        """Ask the companion for the paid pairs, from the pair `first` on."""
         assert self.cheap is not None
         return asked(self.cheap.blank().pairs, self.paid.i[first:], self.paid.j[first:])
 
     def _direction(self, most: int) -> int:
-        """Pay for the two ends of some rows of the companion, which tell its sign."""
+        """Return the sign of the companion, by paying for the two ends of some rows."""
         assert self.cheap is not None
         rows, high, low = ends(self.cheap, self.rng, self.paid.allowed, most)
         i, j = np.tile(rows, 2), np.append(high, low)
@@ -353,7 +356,7 @@ class PairSearch:
         return direction(near, far)
 
     def _promising(self) -> np.ndarray:
-        """Return the numbers of unpaid pairs of the largest prediction, for a round."""
+        """Return the numbers of the most promising unpaid pairs, for a round."""
         number = max(100, self._round, GROWTH * self.seen.size)
         number = min(number, max(100, AT_MOST * self.paid.limit / self.price))
         number = min(number, max(1, self.paid.left / self.price), self._left())
@@ -362,9 +365,10 @@ class PairSearch:
     # Looking
 
     def _look(self, recall: float) -> None:
-        """Pay for a random sample until enough is promised or it is hopeless.
+        """Pay for a growing random sample until the recall is promised or hopeless.
 
-        Its sizes are set before it is seen, those that are passed by count as looks.
+        Its possible sizes do not depend on its values, and each of them counts as a
+        look, even if it is passed over.
         """
         U, cut, s, x, size = self._left(), self.cut(), 0, 0, 0
         while s < U and not self.spent:

@@ -1,4 +1,4 @@
-"""All pairs at least so similar, how sure it is that few are missing, and clusters."""
+"""All similar pairs, a bound of how many are missing, and clusters of items."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
 
 
 class SimilarPairs(NamedTuple):
-    """Pairs of similar items, from the most similar on, and what is promised of them.
+    """Pairs of similar items, from the most similar on, and a bound of their recall.
 
     Attributes
     ----------
     i, j : arrays of int, shape (m,)
-        The two items of each pair, i < j, or its row and its column of two collections;
-        read-only, as the next.
+        The two items of each pair, i < j; for two collections its row and its column.
+        Read-only.
     values : array of shape (m,)
-        Their similarities, or distances.
+        Similarities, or distances, of the pairs. Read-only.
     recall : float
-        Lower bound of the share that was found, at the confidence that was asked for; 0
-        where none was, and not all pairs are paid for.
+        Lower bound of the share of all such pairs that was found, at the confidence of
+        the search. 0 if no recall was asked for, unless all pairs are paid for.
     reached : bool
-        Whether that is the recall that was asked for, or, if it was None, rounds found
-        little; if not, the limit was too low.
+        Whether the search reached the recall that was asked for; for None, whether it
+        ended because rounds found little. If not, the limit was too low.
     calls : int
         Calls for the pairs that were asked for, known before or not.
     threshold : float
-        The least similarity, or largest distance, of a pair.
+        The smallest similarity, or largest distance, of a pair.
     distance : bool
         Whether small values mean near.
     sim : SimilarityMatrix
-        Of the n items; average linkage asks it for more.
+        The similarity of the n items; average linkage asks it for more pairs.
 
     Examples
     --------
@@ -78,10 +78,11 @@ class SimilarPairs(NamedTuple):
     def to_csr(self, mode: Mode = "distance") -> csr_matrix:
         """Return the pairs as a sparse matrix (n, n), each in both orders.
 
-        Of two collections (m, n), each once. `mode`, rows and errors are those of
-        `NeighborGraph.to_csr`. ``DBSCAN(eps, metric="precomputed")`` makes of it what
-        it makes of all distances, with the threshold of `pairs_above` in distances as
-        ``eps``; of similarities with each ``eps`` from the largest entry on.
+        For two collections (m, n), each pair once. `mode`, the order of rows and the
+        errors are those of `NeighborGraph.to_csr`. ``DBSCAN(eps,
+        metric="precomputed")`` gives the same clusters for this matrix as for all
+        distances, if ``eps`` is the threshold of `pairs_above`; for similarities, if
+        ``eps`` is at least the largest entry.
         """
         entries = edge_weights(self.values, mode, self.distance)
         rows, columns, times = self.i, self.j, 1
@@ -100,7 +101,7 @@ class SimilarPairs(NamedTuple):
     def to_frame(self) -> Any:
         """Return a ``pandas.DataFrame``: i, j, and similarity or distance.
 
-        i and j are places, as ``frame.iloc[i]`` takes them, whatever the index.
+        i and j are places, for ``frame.iloc[i]``, whatever the index of a frame is.
         """
         return framed(self.i, self.j, self.values, self.distance)
 
@@ -109,23 +110,25 @@ class SimilarPairs(NamedTuple):
     ) -> np.ndarray:
         """Return the cluster of each item, cut at the threshold, shape (n,).
 
-        Counted from 0 in the order of their first items; an item without a pair is one
-        alone. Of two collections those of the rows, then of the columns, shape (m + n,)
-        and by single linkage. `sklearn.cluster.DBSCAN` takes `to_csr` instead: with
-        ``min_samples=2`` it finds those of single linkage, and items alone are noise.
+        Clusters are numbered from 0 in the order of their first items. An item without
+        a pair is a cluster of its own. For two collections the shape is (m + n,), for
+        the rows and then the columns, and only single linkage is possible.
+        `sklearn.cluster.DBSCAN` takes `to_csr` instead: with ``min_samples=2`` it finds
+        the clusters of single linkage, and single items are noise.
 
         Parameters
         ----------
         linkage : "single", "complete" or "average", default="single"
-            Items that pairs connect, however long the chain; clusters in which every
-            two items are a pair; or those between which the mean similarity, or
-            distance, is no worse than the threshold. ValueError for others.
+            "single": items that a chain of pairs connects. "complete": clusters in
+            which every two items are a pair. "average": clusters merge while the mean
+            similarity, or distance, between them is no worse than the threshold. A
+            ValueError for another name.
 
         Notes
         -----
-        What linkage makes of all similarities, if no pair is missing. Average linkage
-        evaluates the other pairs of each component of c > 2 items: c (c - 1) / 2 calls,
-        less what is known. Time and memory O(c^2).
+        The clusters are those of linkage on all similarities, if no pair is missing.
+        Average linkage evaluates the other pairs of each component of c > 2 items:
+        c (c - 1) / 2 calls, minus known pairs. Time and memory O(c^2).
         """
         one_of(linkage, ("single", "complete", "average"), "linkage")
         if self._two and linkage != "single":
@@ -158,63 +161,69 @@ def pairs_above(
     exact: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> SimilarPairs:
-    """Find all `SimilarPairs` at least so similar: duplicates, links of two tables.
+    """Find all pairs above a threshold, as `SimilarPairs`: duplicates, or links.
 
     Parameters
     ----------
     sim, cheap, distance, rng
         As in `nearest`.
     threshold : float
-        The least similarity, with `distance` the largest distance.
+        The smallest similarity; with `distance` the largest distance.
     recall : float or None, default=0.95
-        Share of these pairs to be found. 1 evaluates all pairs, or, if the limit does
-        not pay for them, the most promising ones. None promises nothing: the search
-        ends when two rounds in a row have each added no more than a hundredth to the
-        pairs found, or as much less as they are shorter than a tenth of the pairs paid
-        for, and took as many calls as brought ten pairs before or twenty an item, and
-        as two first rounds; when no candidate is left, or with the limit. A round is
-        that tenth or more, at first 0.3 % of all or ten an item, and an eighth of the
-        limit at most.
+        Share of these pairs to be found. 1 evaluates all pairs or, if the limit does
+        not pay for them, the most promising pairs. None promises nothing; the search
+        then ends after two idle rounds in a row, when no candidate is left, or with the
+        limit. See the notes.
     confidence : float, default=0.95
-        Probability with which that is true where ``reached`` says so, of one call: who
-        repeats a search, with other seeds, until it is satisfied errs more often.
+        Probability that the recall is right if ``reached`` is true, for a single call.
+        Repeating a search with other seeds until it succeeds errs more often.
     limit : int, optional
-        Most calls, known before or not. None means as many as it takes: most pairs, if
-        `cheap` is None.
+        Most calls, for pairs known before or not. None means no limit: most pairs are
+        evaluated if `cheap` is None.
     groups : array of shape (n,), optional
-        Of one collection: only pairs of different groups count. Two tables to be linked
-        are two collections.
+        For one collection: only pairs of different groups count. To link two tables
+        take two collections.
     exact : bool, default=False
         With a companion that is never smaller than the similarity, or never larger than
         the distance, such as those of `simlib.text.bounds`: pay for all pairs that this
-        bound does not exclude, and no other. The recall is then 1, whatever `recall`
-        and `confidence` are; with a lower limit what is certain of the most promising.
+        bound does not exclude, and no other. The recall is then 1, and `recall` and
+        `confidence` play no part. With a lower limit the most promising pairs are paid
+        for, and `recall` of the result is what is certain of them.
 
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        An asymmetric similarity, a share that is none, groups of other items; as for
-        any request to `sim` or `cheap`.
+        An asymmetric similarity, a `recall` or `confidence` out of range, `groups` of
+        another length; any error of a request to `sim` or `cheap`.
 
     Warns
     -----
     UserWarning
-        After the first rounds, if a promise is estimated to take more calls than are
-        left, or more than half of all, and 10,000 at least; a progress bar shows the
-        estimate as ``ahead``. If most of the first, random pairs pass the threshold, as
-        distances do without `distance`.
+        After the first rounds, if the recall is estimated to take more than 10,000
+        calls and more than the limit leaves or half of all; a progress bar shows the
+        estimate as ``ahead``. Also if most of the first random pairs pass the
+        threshold, as for distances without ``distance=True``.
 
     Notes
     -----
-    That no more than F / 20 are missing, with F found, takes a random sample of about
-    70 / F of the other pairs, however good the predictions; the bound assumes nothing.
-    Without a companion it took 92 % of the pairs. Run again with the same `rng` it pays
-    only for what is not known. Flops: O(n^2 r) for all predictions, r at most 41 and
-    the width of a factor `cheap`, made anew when half of n^2/1024 pairs, or of as many
-    as are paid for, are used up; beyond 130,000 items, or 23,000 if `cheap` is asked,
-    O(n r) for those of listed candidates. Memory: some 130 bytes for a call, 4 kB for
-    an item. Source: ours; the bound of a look is that of Clopper and Pearson (1934) for
-    a finite population.
+    To bound the missing pairs by F / 20, if F are found, takes a random sample of about
+    70 / F of the other pairs, however good the predictions are; the bound assumes
+    nothing. Without a companion the search took 92 % of the pairs. A second run with
+    the same `rng` pays only for unknown pairs.
+
+    A round pays for a tenth of the pairs paid for so far; at first for 0.3 % of all
+    pairs, at most ten for each item; never for more than an eighth of the limit. For
+    ``recall=None`` a round is idle if it adds at most a hundredth to the pairs found,
+    and in proportion less if it is shorter than that tenth. Idle rounds end the search
+    when they have taken as many calls as ten of the pairs found so far, or twenty for
+    each item, and as many as two first rounds.
+
+    Flops: O(n^2 r) to predict all pairs, with r at most 41 plus the number of columns
+    of a factor `cheap`. They are predicted again when half of the queue, of n^2 / 1024
+    pairs or as many as are paid for, is used up. Beyond 130,000 items, or 23,000 if
+    `cheap` has to be asked, O(n r) for listed candidates. Memory: some 130 bytes for a
+    call, 4 kB for an item. Source: ours; the bound of a look is that of Clopper and
+    Pearson (1934) for a finite population.
 
     Examples
     --------
@@ -254,10 +263,10 @@ def most_similar(
     Parameters
     ----------
     m : int
-        How many pairs, from 1 to all of them.
+        Number of pairs, from 1 to all of them.
     sim, recall, confidence, limit, cheap, groups, distance, rng
-        As in `pairs_above`, as are the errors; `recall` is the share of the m pairs
-        that are among the m most similar ones. Of equal ones it does not matter which.
+        As in `pairs_above`; so are the errors. `recall` is the share of the m pairs
+        that are among the m most similar ones; of equal pairs any counts.
 
     Examples
     --------

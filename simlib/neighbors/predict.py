@@ -1,13 +1,14 @@
-r"""Predictions of what is not paid for: the companion, and fits of what it leaves.
+r"""Predictions of unpaid pairs: the companion, and fits of its residuals.
 
 .. math::
     \hat K_{ij} = B_{ij} + \tfrac12 (a_i^\top v_j + a_j^\top v_i) , \qquad
     a_i = \Big( \sum_{j \in P_i} v_j v_j^\top + \lambda I \Big)^{-1}
     \sum_{j \in P_i} v_j (K_{ij} - B_{ij})
 
-B is the companion, calibrated to what is paid for, or a constant. P_i are the items to
-which i was compared, v_j the features of an item: a constant, the residual columns of
-the landmarks by their singular vectors, and the leading directions of the companion.
+B is the companion, calibrated to the paid pairs, or a constant. P_i are the items to
+which i was compared. The features v_j of an item are a constant, the leading singular
+vectors of the residual columns of the landmarks, and the leading directions of the
+companion.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from simlib.neighbors.paid import Paid
 __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leading"]
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
-JUDGED = 500  # rows by which the ridge is chosen
-DIRECTIONS = 20  # of the companion
-OUTGROWN = 30  # bits from what came first, and after zeros, to make features anew
-WIDTH = 64  # directions of the companion in its own products
-SAMPLE = 2**16  # pairs that tell how the companion's products are scaled
-CACHED = 2**17  # candidates at a time: what is said of them stays in the cache
+JUDGED = 500  # rows on which the ridge is chosen
+DIRECTIONS = 20  # of the companion, among the features
+OUTGROWN = 30  # bits: features are made again if values grow or shrink by more
+WIDTH = 64  # directions of the companion in products that approximate it
+SAMPLE = 2**16  # pairs to which these products are scaled
+CACHED = 2**17  # candidates at a time, whose data stay in the cache
 MET = 4  # times k: candidates that share neighbours with an item
-TAKEN = 8  # candidates among items that are drawn in a round
-BACKWARD, ALONE = 4, 30  # times k: of how many others an item is a neighbour in
-# lists, beside a companion and without one
+TAKEN = 8  # best ones of the drawn items that become candidates in a round
+BACKWARD, ALONE = 4, 30  # times k: items that have an item in their lists, at most,
+# with a companion and without one
 
 
 class Predictor:
@@ -46,25 +47,25 @@ class Predictor:
         self.companion, self.constant = companion, 0.0
 
     def codes_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the places in the table of some pairs, 0 of a constant."""
+        """Return the codes of some pairs, 0 without a companion."""
         if self.companion is None:
             return np.zeros(np.shape(i), np.uint16)
         return self.companion.codes_at(i, j)
 
     def codes_of(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """Return those of some columns (b, w) of each of some rows (b,)."""
+        """Return the codes of `columns` (b, w) in each of the `rows` (b,)."""
         if self.companion is None:
             return np.zeros(columns.shape, np.uint16)
         return self.companion.entries(rows, columns)
 
     def calibrate(self, codes: np.ndarray, nearness: np.ndarray) -> None:
-        """Fit the table to what is paid for."""
+        """Fit the table, or the constant, to the paid pairs."""
         self.constant = float(nearness.mean()) if nearness.size else 0.0
         if self.companion is not None:
             self.companion.calibrate(codes, nearness)
 
     def explained(self, codes: np.ndarray) -> np.ndarray:
-        """Return what the companion says."""
+        """Return the predictions of the companion, or the constant."""
         if self.companion is None:
             return np.full(codes.shape, self.constant)
         return self.companion.table[codes]
@@ -83,9 +84,9 @@ class Predictor:
         self.ridge, self._variance = 1.0, max(scale**2, float(np.finfo("f4").tiny))
 
     def learn(self, residuals: csr_array, new: np.ndarray) -> np.ndarray:
-        """Return fits of rows, by the ridge with which the others predict new entries.
+        """Return fits of rows, by the ridge that best predicts new entries from old.
 
-        `new` tells of the stored entries which these are.
+        `new` tells which of the stored entries are new.
         """
         if new.any() and not new.all():
             rows = np.random.default_rng(0).permutation(residuals.shape[0])[:JUDGED]
@@ -111,7 +112,7 @@ class Predictor:
 
 
 class PairPredictor(Predictor):
-    """Predictions of the pairs of a search, from columns of items S and their rank."""
+    """Predictions of the pairs of a search, with features from the columns S."""
 
     def __init__(
         self, paid: Paid, companion: Calibrated | None, S: np.ndarray, rank: int
@@ -133,17 +134,17 @@ class PairPredictor(Predictor):
         self.begin(residuals, columns, self._directions)
 
     def nearness(self) -> np.ndarray:
-        """Return that of the pairs that are paid for, in fractions."""
+        """Return the nearness of the paid pairs, divided by a power of two."""
         return np.ldexp(self.paid.nearness, -self._exponent)
 
     def unit(self) -> tuple[float, float]:
-        """Return the least nearness, and what makes half of one of the whole range."""
+        """Return the least nearness, and the factor that makes the range of it 0.5."""
         nearness = self.nearness()
         low, high = float(nearness.min()), float(nearness.max())
         return low, 0.5 / (high - low or 1.0)
 
     def _residuals(self) -> np.ndarray:
-        """Calibrate, and return what is left of the pairs that are paid for."""
+        """Calibrate, and return the residuals of the paid pairs."""
         paid, nearness, new = self.paid, self.nearness(), slice(self.codes.size, None)
         codes = self.codes_at(paid.i[new], paid.j[new])
         self.codes = np.append(self.codes, codes)
@@ -151,7 +152,7 @@ class PairPredictor(Predictor):
         return nearness - self.explained(self.codes)
 
     def update(self) -> None:
-        """Learn from all that is paid for."""
+        """Learn from all paid pairs."""
         paid = self.paid
         if abs(exponent(paid.nearness) - self._exponent) > OUTGROWN:
             self._make_features()
@@ -163,7 +164,7 @@ class PairPredictor(Predictor):
     def block(
         self, rows: np.ndarray, columns: np.ndarray | slice
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of rows and columns, less the constant, and the codes."""
+        """Return the predictions of a block, without the constant, and its codes."""
         predicted = self._left[rows] @ self._right[columns].T
         if self.companion is None:
             return predicted, np.broadcast_to(np.uint16(0), predicted.shape)
@@ -173,19 +174,22 @@ class PairPredictor(Predictor):
     def entries(
         self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
     ) -> np.ndarray:
-        """Return those of some columns (b, w) of each of some rows (b,)."""
+        """Return the predictions of `columns` (b, w) in each of the `rows` (b,)."""
         predicted = products(self._left, self._right, rows, columns)
         return self._plus_companion(predicted, codes)
 
     def pairs(
         self, i: np.ndarray, j: np.ndarray, codes: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return those of some pairs, whose codes may be known."""
+        """Return the predictions of some pairs, whose codes may be given."""
         codes = self.codes_at(i, j) if codes is None else codes
         return self.entries(i, j[:, None], codes[:, None]).ravel()
 
     def factors(self) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return L, R, c: L R^T + c is near predictions, a line in place of a table."""
+        """Return L, R, c with L R^T + c near the predictions.
+
+        The table of the companion is replaced by a line, the companion by products.
+        """
         if self.companion is None:
             return self._left, self._right, self.constant
         if self._narrow is None:
@@ -209,17 +213,17 @@ class PairPredictor(Predictor):
 
 
 class Strip(NamedTuple):
-    """What is said of the candidates (b, w) of some items (b,)."""
+    """The candidates (b, w) of some items (b,), with their predictions."""
 
     rows: np.ndarray  # the items
-    columns: np.ndarray  # candidates
-    shared: np.ndarray  # how many neighbours they share; -inf: itself, or paid for
-    codes: np.ndarray  # what the companion says
+    columns: np.ndarray  # the candidates
+    shared: np.ndarray  # number of shared neighbours; -inf for the item and paid pairs
+    codes: np.ndarray  # of the companion
     predicted: np.ndarray
 
 
 class EveryPair:
-    """All items as candidates of all; the companion was read."""
+    """All items as candidates of all items, after the companion is read."""
 
     def __init__(self, predictor: PairPredictor):
         self._predictor = predictor
@@ -238,11 +242,12 @@ class EveryPair:
 
 
 class Listed:
-    """Lists of candidates of each item, w in all, of which three parts are met.
+    """Lists of w candidates of each item, in three parts.
 
-    The m nearest under the companion; those that share most neighbours with the item,
-    the neighbours of its neighbours; and those of the largest predictions among items
-    that were drawn at random, some in every round. Without a companion m of the last.
+    The m nearest items under the companion; the items that share most neighbours with
+    the item, which are neighbours of its neighbours; and the items with the largest
+    predictions among items that are drawn at random in every round. Without a companion
+    the first part is empty, and the last has m items.
     """
 
     def __init__(self, predictor: PairPredictor, m: int):
@@ -251,8 +256,8 @@ class Listed:
         cheap = np.zeros((n, 0), np.int32)
         if companion is not None:
             cheap = companion.neighbors(m, paid.groups)
-        # Items with a candidate in common follow each other: what is said of it stays
-        # in the cache.
+        # Items with a candidate in common follow each other: its data stay in the
+        # cache.
         self._order = np.argsort(cheap.min(axis=1, initial=n), kind="stable")
         self._met, self._drawn = cheap.shape[1], cheap.shape[1] + met
         self._rng = np.random.default_rng(0)
@@ -264,17 +269,17 @@ class Listed:
             rows, columns = self._order[some], self._columns[some]
             self._codes[some] = predictor.codes_of(rows, columns)
         falling = np.argsort(~self._codes[:, : self._met], axis=1, kind="stable")
-        for lists in (self._columns, self._codes):  # so the best are found sooner
+        for lists in (self._columns, self._codes):  # sorted, the best are found sooner
             near = lists[:, : self._met]
             near[:] = np.take_along_axis(near, falling, axis=1)
 
     def nearest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the items, the nearest of each under the companion, and the codes."""
+        """Return items, the nearest of each under the companion, and their codes."""
         near = slice(self._met)
         return self._order, self._columns[:, near], self._codes[:, near]
 
     def strips(self) -> Iterator[Strip]:
-        """Predict some rows at a time, of what the items meet now."""
+        """Update the candidates and predict them, some rows at a time."""
         predictor, paid = self._predictor, self._predictor.paid
         most = ALONE if predictor.companion is None else BACKWARD
         graph, known = paid.graph(most * paid.k), predictor.residuals
@@ -309,9 +314,9 @@ class Listed:
         others: np.ndarray,
         known: tuple[np.ndarray, np.ndarray],
     ) -> np.ndarray:
-        """Take what was drawn in place of candidates of smaller predictions.
+        """Replace candidates with small predictions by drawn items with larger ones.
 
-        Return the predictions of these candidates, -inf of what is paid for.
+        Return the predictions of the candidates, -inf for paid pairs.
         """
         predictor, drawn = self._predictor, slice(self._drawn, None)
         found = predictor.codes_of(rows, others)
@@ -334,6 +339,6 @@ def narrowed(Z: np.ndarray, signs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def leading(columns: np.ndarray, rank: int) -> np.ndarray:
-    """Return the leading left singular vectors of columns, as large as entries."""
+    """Return the leading left singular vectors of columns, scaled like the entries."""
     U, sigma, _ = svd(columns)
     return U[:, :rank] * (sigma[:rank] / np.sqrt(max(1, columns.shape[1])))

@@ -1,14 +1,14 @@
-r"""What a uniform sample tells of the hits among U pairs, whatever was paid for before.
+r"""A bound of the hits among U pairs, from a uniform sample of them.
 
 .. math::
     M_\ell = \max \{ M : P(X \le x_\ell \mid U, M, s) \ge \alpha_\ell \} , \qquad
     \alpha_\ell = \frac{6 \, (1 - \text{confidence})}{\pi^2 \ell^2} , \\
     P(X = x) = \frac{b(x; M, s/U) \, b(s - x; U - M, s/U)}{b(s; U, s/U)}
 
-X, the hits in a sample of s, is hypergeometric if M of the U pairs are hits; b are
-binomial probabilities, which keep their digits where factorials of U lose them (Loader,
-2000). Look l errs with probability :math:`\alpha_\ell` at most; these add up to
-1 - confidence, so all bounds hold together, whenever one stops.
+X, the number of hits in a sample of s pairs, is hypergeometric if M of the U pairs are
+hits. b are binomial probabilities, which keep the digits that factorials of U lose
+(Loader, 2000). Look l errs with probability at most :math:`\alpha_\ell`. These add up
+to 1 - confidence, so all bounds hold together, whenever the search stops.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["alpha", "at_most", "most_hits", "sample_size"]
 
 
 def alpha(look: int, confidence: float) -> float:
-    """Return the probability with which a look may err, the first being 1."""
+    """Return the probability with which a look may err; the first look is 1."""
     return min(0.5, 6 * (1 - confidence) / (pi * look) ** 2)
 
 
 def at_most(x: int, U: int, M: int, s: int) -> float:
     """Return the probability of at most x hits in a sample of s of U, if M are hits.
 
-    For x up to the mean, M s / U.
+    It is accurate for x up to the mean, M s / U.
     """
     p, t = s / U, np.arange(x, max(0, s - U + M), -1.0)
     equal = binom.pmf(x, M, p) * binom.pmf(s - x, U - M, p) / binom.pmf(s, U, p)
@@ -38,8 +38,8 @@ def at_most(x: int, U: int, M: int, s: int) -> float:
 
 
 def most_hits(U: int, x: int, s: int, alpha: float) -> int:
-    """Return the most hits among U pairs of which a sample of s would show so few."""
-    low, high = x * U // s, U - s + x  # of the first x is the median at least
+    """Return the most hits among U pairs that a sample of s with x does not exclude."""
+    low, high = x * U // s, U - s + x  # for `low` hits, x is at least the median
     while low < high:
         middle = (low + high + 1) // 2
         fits = at_most(x, U, middle, s) >= alpha
@@ -48,6 +48,6 @@ def most_hits(U: int, x: int, s: int, alpha: float) -> int:
 
 
 def sample_size(U: int, x: int, goal: float, alpha: float) -> int:
-    """Return a sample that promises at most `goal` other hits, if it shows x."""
+    """Return the size of a sample that bounds other hits by `goal`, if it shows x."""
     events = chi2.ppf(1 - alpha, 2 * (x + 1)) / 2
     return ceil(-U * expm1(-1.02 * events / (floor(goal) + x + 0.5))) + 1

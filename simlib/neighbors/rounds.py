@@ -1,9 +1,9 @@
 r"""Nearest neighbours in rounds: predict unpaid pairs, pay for some, predict again.
 
-Three predictions rank the others for each item: the companion; the companion,
-calibrated to what is paid for, plus the fits of what it leaves; and the number of
-neighbours that two items share. A round divides its calls among them by the share of
-their last ones that entered a list of nearest.
+Three predictions rank the other items for each item: "companion", its values;
+"residual", the companion calibrated to the paid pairs plus the fits of its residuals;
+and "shared", the number of neighbours that two items share. A round divides its calls
+among them by the share of their last pairs that entered a list of nearest items.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["ALL_PAIRS", "Rounds", "checked", "price", "warn_of_direction"]
 
-ALL_PAIRS = 20_000  # items, most of which all pairs are kept
+ALL_PAIRS = 20_000  # items at most for which all pairs are kept
 N_ROUNDS = 16
-FALLING = 0.85  # times the calls of a round in the next, by a companion's lists
-FEW = 32  # random pairs beside a companion, where columns are too dear
-PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns, and
-ALONE, BESIDE = 1 / 4, 1 / 8  # the most for the first, alone and beside a companion
-UNSURE, CHANCE = 3 / 8, 3  # a useless companion: its ends disagree, and its rank
-# correlation is below so many standard deviations
+FALLING = 0.85  # calls of a round over those before, with lists and a companion
+FEW = 32  # random pairs beside a companion, if columns are too expensive
+PILOT, LANDMARKS = 0.04, 0.16  # shares of the calls for whole columns: the first, all
+ALONE, BESIDE = 1 / 4, 1 / 8  # most for the first, without and with a companion
+UNSURE, CHANCE = 3 / 8, 3  # a companion is useless if the majority of its ends is below
+# this share, and its rank correlation below so many standard deviations
 RANK = 30  # of the residual columns
-A_CALL = 2  # candidates for each call that an item can have, where these are listed
-LEAST = 100  # candidates at least
-DEARER = 15  # times the price of an entry of a whole row: that of a candidate
-PRICED = 1000  # pairs that tell the price of one
-SAMPLE = 2**16  # pairs by which the companion is calibrated at first
-MATCHED = 2**24  # pairs of items that lack neighbours, looked at at a time
+A_CALL = 2  # candidates for each call that an item can have, if they are listed
+LEAST = 100  # candidates, if they are listed, at least
+DEARER = 15  # cost of a listed candidate over that of an entry of a whole row
+PRICED = 1000  # pairs that tell the price of a pair
+SAMPLE = 2**16  # pairs to which the companion is calibrated at first
+MATCHED = 2**24  # pairs of items that lack neighbours, at a time
 
 
 def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
-    """Return a symmetric similarity of so many items at least, or raise."""
+    """Return a symmetric similarity of at least `least` items, or raise."""
     sim = check_similarity(sim)
     symmetric(
         sim,
@@ -70,7 +70,7 @@ def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
 def warn_of_direction(
     sim: SimilarityMatrix, nearness: np.ndarray, distance: bool, stacklevel: int = 4
 ) -> None:
-    """Warn where known items are farther from themselves than any from another."""
+    """Warn if items are no nearer to themselves than to any other item."""
     own = sim.peek(np.arange(sim.n), np.arange(sim.n))
     own = own[~np.isnan(own)] * (-1 if distance else 1)
     top, low = own.max(initial=-inf), nearness.min(initial=inf)
@@ -85,7 +85,7 @@ def warn_of_direction(
 
 
 def price(sim: SimilarityMatrix) -> int:
-    """Return the calls for a pair of which nothing is known, or for a new item."""
+    """Return the calls for an unknown pair of items, one of which may be new."""
     return max(sim.orders, sim.blank().cost(pairs=([0], [sim.n - 1])))
 
 
@@ -116,7 +116,7 @@ class Rounds:
         self.paid.limit = self._affordable(limit, check)
 
     def run(self) -> None:
-        """Spend the limit."""
+        """Spend the limit in rounds."""
         if self.paid.left >= self.price * self._unpaid():
             self.paid.pay(self.paid.unpaid(*np.triu_indices(self.n, 1)))
             warn_of_direction(self.sim, self.paid.nearness, self.distance)
@@ -147,19 +147,19 @@ class Rounds:
         return self.n * (self.n - 1) // 2 - self.paid.i.size
 
     def _spares(self, keys: np.ndarray) -> bool:
-        """Tell whether after these every item can still be given k neighbours."""
+        """Tell whether after these pairs every item can still get k neighbours."""
         items = np.concatenate(np.divmod(keys, self.n))
         degree = self.paid.degree + np.bincount(items, minlength=self.n)
         left = self.paid.left - self.price * keys.size
         return left >= self.price * self._reserve(degree)
 
     def _reserve(self, degree: np.ndarray) -> int:
-        """Return how many pairs give every item k neighbours, at most."""
+        """Return how many more pairs give every item k neighbours, at most."""
         missing = int(np.maximum(self.k - degree, 0).sum())
         return ceil(missing / 2) + (self.k * self.k if missing else 0)
 
     def _affordable(self, limit: float, check: int) -> float:
-        """Return the limit less what is set aside; raise if it is too low."""
+        """Return the limit minus the calls for `check`; raise if it is too low."""
         aside = self.price * check * self.n
         reserve = min(self._reserve(self.paid.degree), self._unpaid())
         rows = f", and for the whole rows of {check}" if check else ""
@@ -167,7 +167,7 @@ class Rounds:
         return affordable(self.sim, limit, self.price * reserve, aside, what)
 
     def _price(self) -> int:
-        """Return the calls for a pair: two if both orders of some are not known."""
+        """Return the calls for a pair: two if some pair is unknown in both orders."""
         i, j = self.rng.integers(self.n, size=(2, PRICED))
         unknown = (i != j) & np.isnan(self.sim.peek(i, j))
         keys = np.minimum(i, j)[unknown] * self.n + np.maximum(i, j)[unknown]
@@ -177,7 +177,7 @@ class Rounds:
     # The beginning
 
     def _begin(self) -> None:
-        """Pay for whole columns or random pairs, and make what predicts."""
+        """Pay for whole columns or random pairs, and make the predictor."""
         n, k, pairs = self.n, self.k, self.paid.left / self.price
         order, alone = uniform(n, n, rng=self.rng), self.cheap is None
         S = order[: min(n, max(1, int(PILOT * pairs / n)))]
@@ -205,18 +205,18 @@ class Rounds:
             self.candidates = Listed(self.predictor, m)
 
     def _random(self, number: int) -> np.ndarray:
-        """Return the keys of so many random pairs, or somewhat fewer."""
+        """Return the keys of about `number` random unpaid pairs, or fewer."""
         i, j = self.rng.integers(self.n, size=(2, 2 * number + 16))
         return self.rng.permutation(np.unique(self.paid.unpaid(i, j)))[:number]
 
     def _pay(self, keys: np.ndarray) -> None:
-        """Pay for as many of the pairs as leave every item its k neighbours."""
+        """Pay for the first pairs, as many as leave calls for k neighbours of each."""
         while keys.size and not self._spares(keys):
             keys = keys[: keys.size // 2]
         self.paid.pay(keys)
 
     def _unexplained(self, pairs: float) -> float:
-        """Try the companion on random pairs; return 1 less its rank correlation."""
+        """Test the companion on random pairs; return 1 minus its rank correlation."""
         assert self.cheap is not None
         paid, before = self.paid, self.paid.i.size
         self._pay(self._random(max(1, trial_size(pairs))))
@@ -224,7 +224,11 @@ class Rounds:
         return 1 - abs(rank_correlation(values, paid.nearness[before:]))
 
     def _calibrated(self) -> Calibrated | None:
-        """Return the companion as a nearness; it ranks if its ends or ranks tell."""
+        """Return the calibrated companion.
+
+        It is one of the predictions if its ends or its rank correlation show a
+        direction.
+        """
         if self.cheap is None:
             return None
         self.names = ("companion", *self.names)
@@ -246,7 +250,7 @@ class Rounds:
         return Calibrated(self.cheap, values, paid.nearness[some], sign)
 
     def _missed(self, companion: Calibrated | None, S: np.ndarray, m: int) -> float:
-        """Return what share of the nearest of some items the companion alone misses."""
+        """Return the share of the k nearest of some items that the companion misses."""
         if companion is None:
             return 1.0
         n, k = self.n, self.k
@@ -264,7 +268,7 @@ class Rounds:
     # A round
 
     def _choose(self, numbers: np.ndarray) -> list[np.ndarray]:
-        """Return the keys of so many new pairs by each prediction."""
+        """Return the keys of `numbers` new pairs by each prediction."""
         predictor, pairs = self.predictor, (self.paid.i, self.paid.j)
         predictor.update()
         low, unit = predictor.unit()
@@ -276,7 +280,7 @@ class Rounds:
         found: dict[str, list[Chosen]] = {name: [] for name in self.names}
         for strip in self.candidates.strips():
             known = self.paid.numbers[strip.rows]
-            free = np.minimum(strip.shared, 0)  # else -inf
+            free = np.minimum(strip.shared, 0)  # 0, or -inf for pairs to leave out
             scores = {"residual": strip.predicted, "shared": strip.shared}
             scores["shared"] += (strip.predicted - low) * unit
             scores["residual"] += free
@@ -295,7 +299,7 @@ class Rounds:
         return distinct(proposals, numbers, summed)
 
     def _success(self, chosen: list[np.ndarray], k: int) -> np.ndarray:
-        """Return the share of the calls of each that entered a list of k nearest."""
+        """Return for each prediction the share of pairs that entered a list of k."""
         rates = np.zeros(len(chosen))
         kth = self.paid.values[:, k - 1]
         for place, keys in enumerate(chosen):
@@ -311,9 +315,9 @@ class Rounds:
     # The end
 
     def _fill(self) -> None:
-        """Join items that lack neighbours, as the companion ranks them.
+        """Pay for pairs of items that lack neighbours, as the companion ranks them.
 
-        Each other first; what is left over with any.
+        First pairs in which both items lack neighbours, then pairs with any item.
         """
         n, paid, both = self.n, self.paid, True
         while (short := np.flatnonzero(paid.degree < self.k)).size:
@@ -333,7 +337,7 @@ class Rounds:
     def _best_of(
         self, items: np.ndarray, others: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return keys and scores of the unpaid pairs that promise most to each item."""
+        """Return keys and scores of the most promising unpaid pairs of each item."""
         i, j = np.repeat(items, others.size), np.tile(others, items.size)
         keys = np.minimum(i, j) * self.n + np.maximum(i, j)
         if "companion" in self.names:

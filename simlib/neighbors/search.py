@@ -1,12 +1,13 @@
-r"""The nearest known items of new ones, as the nearest columns of rows are found.
+r"""The nearest known items of new items, found as the nearest columns of rows.
 
 .. math::
     \hat K_{qj} = B_{qj} + a_q^\top v_j , \qquad
     a_q = \operatorname*{argmin}_a \sum_{j \in P_q} (K_{qj} - B_{qj} - a^\top v_j)^2
     + \lambda \|a\|^2
 
-v_j are features of known items, from whole columns among these, the index; P_q those to
-which the query was compared: first the same for all, then the most promising ones.
+A query q is a new item. v_j are features of the known items, from whole columns among
+them, the index. P_q are the known items to which the query was compared: first the same
+items for all queries, then the most promising ones.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["SearchResult", "search"]
 
-N_LANDMARKS = 60  # columns among the known items, unless told
-FIRST = 0.25  # of the calls of a query: to items that are the same for all
-MOST_FIRST = 10
+N_LANDMARKS = 60  # columns among the known items, by default
+FIRST = 0.25  # share of the calls of a query for items that are the same for all,
+MOST_FIRST = 10  # at most so many
 N_ROUNDS = 6
 
 
 class SearchResult(NamedTuple):
-    """The nearest known items of new ones, and what they cost.
+    """The nearest known items of new items, and the calls they cost.
 
     Attributes
     ----------
@@ -50,7 +51,8 @@ class SearchResult(NamedTuple):
         Numbers of known items, from the nearest on, and their similarities or
         distances.
     calls, fit_calls : int
-        Calls for pairs of new items and of known ones, known before or not.
+        Calls for pairs with new items, and for pairs of known items, whether the values
+        were known before or not.
 
     Examples
     --------
@@ -87,39 +89,41 @@ def search(
     distance: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> SearchResult:
-    """Find the nearest known items of new ones, a `SearchResult`, by few calls each.
+    """Find the nearest known items of new items, a `SearchResult`, by few calls each.
 
-    `sklearn.neighbors.NearestNeighbors` compares a new item with all, or uses a metric.
+    `sklearn.neighbors.NearestNeighbors` compares a new item with all known items, or
+    uses a metric.
 
     Parameters
     ----------
     sim, cheap, distance, rng
-        As in `nearest`, of the n known items.
+        As in `nearest`, for the n known items.
     new_items : sequence, array, sparse matrix or data frame
         m items of the same kind.
     k : int
-        How many neighbours, 1 to n.
+        Number of neighbours, 1 to n.
     limit : int
-        Most calls for each new item, at least k, or 2 k of a symmetrized similarity.
+        Most calls for each new item, at least k, or 2 k for a symmetrized similarity.
     fit_limit : int, optional
-        Most calls among the known items, for whole columns of landmarks, known before
-        or not. None means those of 60 columns.
+        Most calls among the known items, for whole columns of landmarks, whether their
+        values are known before or not. None means those of 60 columns.
     cheap_new : array of shape (m, n) or (m, d), optional
-        The cheap similarities of the new items to the known ones; where `cheap` has
-        vectors those of new items. Not needed where `cheap` is a function, or a
+        The cheap similarities of the new items to the known items; if `cheap` are
+        vectors, the vectors of the new items. Not needed if `cheap` is a function or a
         Similarity of items of the same kind, which is then asked.
 
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        An asymmetric similarity, k > n, limit < k, a companion of other items, or
-        `cheap_new` that does not fit it; as for any request to `sim` or `cheap`.
+        An asymmetric similarity, k > n, limit < k, a companion of other items, or a
+        `cheap_new` that does not fit `cheap`; any error of a request to `sim` or
+        `cheap`.
 
     Notes
     -----
-    Flops: O(n r) for a new item and round, r at most 51, or 102 without columns; then
-    new items learn from each other. Memory: some 40 m n bytes.
-    Very many new items go in parts, with the same `rng`: landmarks are then known.
+    Flops: O(n r) for each new item and round, with r at most 51; without columns new
+    items learn from each other, and r is at most 102. Memory: some 40 m n bytes. Pass
+    very many new items in parts, with the same `rng`: the columns are then known.
     Source: ours; the linear fit for a query as in Yadav et al. (2024).
 
     Examples
@@ -177,7 +181,7 @@ def search(
 
 
 class Queries(RowSearch):
-    """A search for the nearest known items of new ones, from columns S of these."""
+    """A search for the nearest known items of new items, with columns S as index."""
 
     rounds = N_ROUNDS
 
@@ -205,7 +209,7 @@ class Queries(RowSearch):
         self.calls = keys.size
 
     def evaluate(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, int]:
-        """Compare each new item with its own ones."""
+        """Compare each new item i[k] with the known item j[k]."""
         queries, starts = np.unique(i, return_index=True)
         values = [np.zeros(0)]
         for query, known in zip(queries, np.split(j, starts)[1:], strict=True):
@@ -213,7 +217,7 @@ class Queries(RowSearch):
         return np.concatenate(values), i.size
 
     def known(self) -> np.ndarray:
-        """Return the nearness of all that is paid for."""
+        """Return the nearness of all paid pairs, those of the columns included."""
         return np.append(self._columns[self._others], self.nearness)
 
     def begin(self) -> TwoSided:
@@ -230,7 +234,7 @@ class Queries(RowSearch):
         return TwoSided(self, companion, rows, self._first, index)
 
     def _direction(self, among: np.ndarray) -> int:
-        """Return which end of the companion is near in most columns, 0 of none."""
+        """Return the sign of the companion by its ends in the columns, 0 if unclear."""
         high = np.where(self._others, among, -inf).argmax(axis=0)
         low = np.where(self._others, among, inf).argmin(axis=0)
         columns = np.arange(high.size)
@@ -240,7 +244,7 @@ class Queries(RowSearch):
 def _affordable(
     sim: SimilarityMatrix, S: np.ndarray, fit_limit: float | None
 ) -> np.ndarray:
-    """Return as many of the landmarks as the limit pays for."""
+    """Return the first landmarks, as many as the limit pays for."""
     if fit_limit is None:
         return S
     most = most_calls(fit_limit, "fit_limit")

@@ -1,7 +1,7 @@
-"""The question: a similarity matrix that is evaluated only where someone asks.
+"""The question: a similarity matrix that evaluates an entry only when it is asked for.
 
-Evaluations are what costs. A `Similarity` counts them, refuses to pass a budget, and
-never evaluates a pair twice; every method of simlib reads its matrix through one.
+Evaluations are expensive. A `Similarity` counts them, stops at a limit, and never
+evaluates a pair twice; every method of simlib reads its matrix through one.
 """
 
 from __future__ import annotations
@@ -388,7 +388,7 @@ class Similarity(SimilarityMatrix):
             run.__dict__ |= self.__dict__
             if self.limit is None:
                 run._start = inf
-            else:  # what is known may be among what is asked for, and is free
+            else:  # known entries may be asked for too, and are free
                 known = sum(values.size for _, _, values in self.known())
                 run._start = min(self.limit - self.failed, self.remaining + known)
             run._memory, run.spent = self._memory.run(asked=asked), 0
@@ -438,7 +438,7 @@ class Similarity(SimilarityMatrix):
             names = self._ledger.names()
             if names is not None and new.size:
                 names.hand(Record(i[new], j[new], told[new], False))
-            kept = np.where(np.isnan(known), told, known)  # what is known stays
+            kept = np.where(np.isnan(known), told, known)  # known values stay
             self._memory.note(i[first], j[first], kept[first])
             if names is not None:
                 names.flush()

@@ -63,7 +63,7 @@ class Names(NamedTuple):
         self.store.hand(record._replace(i=self.i[record.i], j=self.j[record.j]))
 
     def flush(self) -> None:
-        """Write what is pending, as `Store.flush` does."""
+        """Write the pending requests, as `Store.flush` does."""
         self.store.flush()
 
 
@@ -125,9 +125,9 @@ class Store:
             self.pending += _cut(record._replace(values=values))
 
     def flush(self) -> None:
-        """Write what is pending, each request in a transaction of its own.
+        """Write the pending requests, each in its own transaction.
 
-        Raises StoreError where the file cannot be written; what is pending stays so.
+        If the file cannot be written, they stay pending and StoreError is raised.
         """
         if self.is_open and not self._hold.stands():
             raise StoreError(
@@ -145,7 +145,7 @@ class Store:
                 raise StoreError(f"{cause} {self._kept()}") from error
 
     def close(self) -> None:
-        """Write what is pending and close the file; on StoreError it stays open."""
+        """Write pending requests and close the file, which stays open on StoreError."""
         if self.pending:
             self.flush()
         if self.is_open:
@@ -223,7 +223,7 @@ def _release(
     dtype: np.dtype,
     process: int,
 ) -> None:
-    """Write what is pending, if that is possible, and close the file."""
+    """Write the pending requests, if that is possible, and close the file."""
     if os.getpid() == process:
         with contextlib.suppress(Exception):
             while pending and hold.stands():

@@ -480,7 +480,7 @@ class Run(Similarity):
         return max(self._start - self.spent, 0)
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        with self._lock.held:  # or two threads pay both for what they ask alike
+        with self._lock.held:  # or two threads would both pay for one pair
             needed = self.cost(*blocks, pairs=pairs)
             try:
                 return super().read(*blocks, pairs=pairs)

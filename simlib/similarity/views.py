@@ -258,7 +258,7 @@ class View(SimilarityMatrix):
     progress_bar = _of_base("progress_bar")
 
     def __init__(self, base: Source):
-        self.base: Any = base  # a SimilarityMatrix, but for an `Adapted`
+        self.base: Any = base  # a SimilarityMatrix, in an `Adapted` a Source
 
     def on(self, base: Source) -> View:
         """Return the same view of another matrix."""

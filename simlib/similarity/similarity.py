@@ -21,7 +21,7 @@ from simlib.similarity.budget import Budget, Lock
 from simlib.similarity.evaluate import Evaluator
 from simlib.similarity.items import as_items, count, unmasked
 from simlib.similarity.known import Entries, Extent, Known, shape_of
-from simlib.similarity.ledger import Ledger, opened
+from simlib.similarity.ledger import Ledger, open_ledger
 from simlib.similarity.matrix import MatrixEntries, given_diagonal, given_matrix
 from simlib.similarity.memory import Memory
 from simlib.similarity.price import evaluations
@@ -202,7 +202,7 @@ class Similarity(SimilarityMatrix):
         self._memory = Memory(known(diagonal=given), shelf := known())
         self._informed = False
         self._lock = Lock()  # for all objects that share the memory or the counter
-        self._ledger, self.verified = opened(
+        self._ledger, self.verified = open_ledger(
             store, function_id, items_id, verify, shelf, self._evaluator
         )
 

@@ -143,7 +143,7 @@ class Problem:
         return whole.C, U, whole.R
 
     def without(self, tau: float) -> Problem:
-        """Return the same for K - tau I."""
+        """Return the problem for K - tau I."""
 
         def less(part: np.ndarray, rows: np.ndarray) -> np.ndarray:
             part = part.copy()

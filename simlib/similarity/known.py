@@ -301,7 +301,7 @@ class Known:
         return now._listed(now.columns.kept, now.rows.kept)
 
     def scattered(self) -> Iterator[Entries]:
-        """Yield known entries, but those of complete lines and of a given diagonal."""
+        """Yield known entries that are in no complete line and no given diagonal."""
         self._settle()
         return self._listed(self.columns.partly, self.rows.partly, diagonal=False)
 

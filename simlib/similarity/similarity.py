@@ -367,7 +367,7 @@ class Similarity(SimilarityMatrix):
         """Count pairs with new items, known or not, in a `Run`."""
 
     def fork(self, *, limit: float | None = None) -> Similarity:
-        """Return a similarity that shares what is known, with a counter of its own."""
+        """Return a similarity that shares the known entries, with its own counter."""
         fork = copy.copy(self)
         fork._budget = Budget(limit, progress=self._budget.progress)
         return fork

@@ -1,7 +1,7 @@
 """simlib: similarity matrices too large to compute, approximated.
 
-`Similarity` asks for few entries, a method such as `tikhonov` answers with a `LowRank`,
-`estimate_error` tells how good the answer is. Everything loads on first use.
+A `Similarity` evaluates few entries, a method such as `tikhonov` returns a `LowRank`,
+and `estimate_error` estimates the error of it. Everything loads on first use.
 """
 
 import lazy_loader

@@ -1,7 +1,7 @@
-"""Refusals of arguments: each says what was asked for, and what came instead.
+"""Checks of arguments. An error says what is wanted, and what was given.
 
-Names of arguments come as messages show them: ``rank``, ``The number of items``.
-A check returns its argument, in the type that is computed with.
+A check takes the name of its argument as messages show it: ``rank``, ``The number of
+items``. It returns the argument in the type that is used for computing.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def whole_number(
 
 
 def finite(value: float, name: str, least: float = -inf, below: float = inf) -> float:
-    """Return a finite number from `least` on and below `below`."""
+    """Return a finite number that is at least `least` and below `below`."""
     if isinstance(value, np.floating):
-        value = float(value)  # the bounds may be none of its type
+        value = float(value)  # its type may not hold the bounds
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not (real and abs(value) <= LARGEST and least <= value < below):
         bounds = [f"at least {least}"] if least > -inf else []
@@ -47,14 +47,14 @@ def finite(value: float, name: str, least: float = -inf, below: float = inf) -> 
 
 
 def at_least(value: float, name: str, least: float) -> float:
-    """Return a number from `least` on, which may be infinite."""
+    """Return a number that is at least `least`; it may be infinite."""
     if not isinstance(value, Real) or isinstance(value, bool) or not value >= least:
         raise ValueError(f"{name} must be at least {least}; got {_told(value)}.")
     return float(value)
 
 
 def one_of(value: Any, choices: Iterable[str], name: str) -> Any:
-    """Return a name that is among those there are."""
+    """Return a name that is among the choices."""
     choices = list(choices)
     if not (isinstance(value, str) and value in choices):
         raise ValueError(f"{name} is one of {', '.join(choices)}; got {_told(value)}.")
@@ -78,7 +78,7 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
 
 
 def readable(values: Any, name: str) -> Any:
-    """Return what NumPy can read, from a device too; refuse what is masked."""
+    """Return values in a form that NumPy can read; raise if some are masked."""
     some = values if isinstance(values, list | tuple) else [values]
     arrays = isinstance(next(iter(some), None), np.ndarray)
     if arrays and any(map(np.ma.is_masked, some)):
@@ -87,7 +87,7 @@ def readable(values: Any, name: str) -> Any:
 
 
 def from_device(values: Any) -> Any:
-    """Return what NumPy can read, of tensors on a graphics card or in bfloat16, too."""
+    """Return values in a form that NumPy can read: tensors on a GPU, or in bfloat16."""
     if isinstance(values, list | tuple) and hasattr(next(iter(values), None), "detach"):
         return [from_device(value) for value in values]
     if hasattr(values, "detach"):  # PyTorch
@@ -102,7 +102,7 @@ def from_device(values: Any) -> Any:
 
 
 def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
-    """Return a dense array of finite numbers, real ones unless `kinds` has a c."""
+    """Return a dense array of finite numbers; complex only if `kinds` has a c."""
     if scipy.sparse.issparse(values):
         raise ValueError(f"{name} must be an array; got a sparse one: toarray() it.")
     values = np.asarray(readable(values, name))
@@ -121,13 +121,13 @@ def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
 
 
 def same_length(i: np.ndarray, j: np.ndarray, names: str = "`i` and `j`") -> None:
-    """Refuse two arrays that do not go together one by one."""
+    """Raise if two arrays have different lengths."""
     if len(i) != len(j):
         raise ValueError(f"{names} must be as long; got {len(i)} and {len(j)}.")
 
 
 def columns_like(y: Any, n: int, name: str) -> np.ndarray:
-    """Return right-hand sides, of which a matrix with n rows has one or several."""
+    """Return one right-hand side (n,), or several (n, k), of finite numbers."""
     y = numbers(y, name, "fiubc")
     if y.ndim not in (1, 2) or len(y) != n:
         raise ValueError(f"{name} must have shape ({n},) or ({n}, k); got {y.shape}.")
@@ -135,7 +135,7 @@ def columns_like(y: Any, n: int, name: str) -> np.ndarray:
 
 
 def square(shape: tuple[int, ...], what: str) -> None:
-    """Refuse a matrix that is not square."""
+    """Raise if the shape is not that of a square matrix."""
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"Only a square matrix {what}; got shape {shape}.")
 
@@ -143,14 +143,14 @@ def square(shape: tuple[int, ...], what: str) -> None:
 def word_or_number(
     value: Any, words: Iterable[str], name: str, least: float = -inf, below: float = inf
 ) -> Any:
-    """Return one of the words that stand for something, or a finite number."""
+    """Return one of some words, or a finite number."""
     if isinstance(value, str):
         return one_of(value, words, f"{name}, if no number,")
     return finite(value, name, least, below)
 
 
 def symmetric(sim: Any, what: str, instead: str | None = None) -> None:
-    """Refuse a similarity that is not symmetric, or of two collections."""
+    """Raise if a similarity is not symmetric, or is of two collections."""
     if isinstance(sim.extent, tuple):
         m, n = sim.extent
         raise ValueError(
@@ -165,7 +165,7 @@ def symmetric(sim: Any, what: str, instead: str | None = None) -> None:
 
 
 def shaped(array: np.ndarray, shape: tuple[int | str, ...], name: str) -> np.ndarray:
-    """Return an array of a shape, of which letters stand for any number."""
+    """Return an array of this shape, in which a letter stands for any number."""
     pairs = zip(shape, array.shape, strict=False)
     fits = all(isinstance(want, str) or want == found for want, found in pairs)
     if len(shape) != array.ndim or not fits:
@@ -175,7 +175,7 @@ def shaped(array: np.ndarray, shape: tuple[int | str, ...], name: str) -> np.nda
 
 
 def inside(value: float, name: str, above: float, below: float = inf) -> float:
-    """Return a finite number between two bounds, and none of them."""
+    """Return a number strictly between two bounds."""
     real = isinstance(value, Real) and not isinstance(value, bool)
     if not (real and above < value < below):
         range_ = f"lie between {above} and {below}"
@@ -186,7 +186,7 @@ def inside(value: float, name: str, above: float, below: float = inf) -> float:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """Return the generator of what scikit-learn calls a random state."""
+    """Return a generator for a `random_state` of scikit-learn."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
     return np.random.default_rng(random_state)
@@ -210,7 +210,7 @@ TAKES_BOTH = " Take tikhonov, which needs only pairs of one from each."
 
 
 def one_collection(matrix: Any, what: str, instead: str = "") -> int:
-    """Return the number of items; refuse a matrix of two collections."""
+    """Return the number of items; raise for a matrix of two collections."""
     if isinstance(matrix.extent, tuple):
         m, n = matrix.extent
         raise ValueError(
@@ -221,7 +221,7 @@ def one_collection(matrix: Any, what: str, instead: str = "") -> int:
 
 
 def a_pair(value: Any, name: str) -> tuple[Any, Any]:
-    """Return what is told of the rows and of the columns of two collections."""
+    """Return the two values of a pair, for the rows and for the columns."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise ValueError(
             f"{name} of two collections is a pair, for rows and columns; got "

@@ -1,4 +1,4 @@
-"""Names for what arguments may be, in annotations."""
+"""Names of types of arguments, for annotations."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ class _Array(Protocol):
     def __array__(self) -> np.ndarray[Any, Any]: ...
 
 
-Indices: TypeAlias = Sequence[SupportsIndex] | _Array  # where a string means a choice
+Indices: TypeAlias = Sequence[SupportsIndex] | _Array  # and no string
 MatrixLike: TypeAlias = ArrayLike | sparray | spmatrix
 Seed: TypeAlias = int | np.random.Generator | None

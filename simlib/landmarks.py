@@ -1,8 +1,7 @@
-"""Landmarks: draws of the items to look at, and selections among them.
+"""Landmarks: random draws of items, and selections from an evaluated block.
 
 Draws return indices in random order, not sorted. With the same seed a larger draw
-contains a smaller one, and methods look at the same landmarks. Selections pick from a
-principal block that was evaluated already.
+contains a smaller one, and all methods draw the same landmarks.
 """
 
 from __future__ import annotations
@@ -62,12 +61,12 @@ def draw(
     landmarks: Indices | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw landmarks and a second sample, as the methods of system 1 need them.
+    """Draw landmarks S1, and a second sample S2 for the methods that need one.
 
     Parameters
     ----------
     n, n_landmarks
-        As in `uniform`; the second may be None where `landmarks` are given.
+        As in `uniform`; `n_landmarks` may be None if `landmarks` are given.
     oversampling : float, default=1
         Size of the second sample as a multiple of the number of landmarks.
     nested : bool, default=True
@@ -81,12 +80,14 @@ def draw(
     landmarks : array of int, shape (n_landmarks,)
         S1 of the book.
     sample : array of int, shape (min(oversampling * n_landmarks, n),), rounded
-        S2: the landmarks, then further items drawn uniformly; or a draw of its own.
+        S2: the landmarks, then further items drawn uniformly; if not nested, a separate
+        uniform draw.
 
     Raises
     ------
     ValueError, TypeError
-        As in `uniform`; indices that repeat or lie outside, or an oversampling below 1.
+        As in `uniform`; indices that repeat or are out of range, or an oversampling
+        below 1.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def draw(
     rng, n = np.random.default_rng(rng), whole_number(n, "The number of items")
     order = rng.permutation(n)
     if landmarks is not None:
-        landmarks = _valid(n, landmarks)
+        landmarks = given(n, landmarks)
         if n_landmarks not in (None, landmarks.size):
             raise ValueError(
                 f"n_landmarks is {n_landmarks}, but {landmarks.size} landmarks are "
@@ -122,8 +123,8 @@ def pivoted_qr(
 ) -> np.ndarray:
     """Pick the columns of a block that a QR decomposition with pivoting takes first.
 
-    Each is the farthest from the span of those before: it favours the unusual.
-    ``scipy.linalg.qr(block, pivoting=True)`` finds them, in O(m^3) flops.
+    Each column is the farthest from the span of the columns before it, so unusual items
+    are favoured. ``scipy.linalg.qr(block, pivoting=True)`` finds them, in O(m^3) flops.
 
     Parameters
     ----------
@@ -159,16 +160,16 @@ def adaptive(
     principal: bool = True,
     rng: int | np.random.Generator | None = None,
 ) -> np.ndarray:
-    """Pick columns of a block at random, the unexplained ones more often.
+    """Pick columns of a block at random, unexplained columns more often.
 
-    Each with a probability proportional to the squared distance of its column from the
-    span of those before; uniformly once everything is explained. Flops: O(m^2
+    The probability of a column is proportional to its squared distance from the span of
+    the columns before; it is uniform once everything is explained. Flops: O(m^2
     n_landmarks). Source: Deshpande et al. (2006).
 
     Parameters
     ----------
     block, n_landmarks, principal
-        As in `pivoted_qr`, and so are the answer and the errors.
+        As in `pivoted_qr`; so are the answer and the errors.
     rng : int, Generator or None
 
     Examples
@@ -213,26 +214,8 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     return round(min(oversampling * n_landmarks, n))
 
 
-def _columns(block: Any, principal: bool) -> np.ndarray:
-    """Return one column for each item of a principal block, or the block's columns."""
-    block = readable(block, "A principal block")
-    block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
-    if block.ndim != 2 or (principal and block.shape[0] != block.shape[1]):
-        raise ValueError(f"A principal block is square; got shape {block.shape}.")
-    if np.iscomplexobj(block) or not np.isfinite(block := block.astype(float)).all():
-        raise ValueError(
-            f"A principal block is real and finite; this one of {block.dtype} is not."
-        )
-    block, _ = unit(block)  # squares of which are numbers
-    alike = not principal or np.array_equal(block, block.T)
-    return block if alike else np.vstack([block, block.T])
-
-
-def _number(n: int, n_landmarks: float) -> int:
-    return whole_number(n_landmarks, f"The number of landmarks among {n} items", 1, n)
-
-
-def _valid(n: int, landmarks: Indices) -> np.ndarray:
+def given(n: int, landmarks: Indices) -> np.ndarray:
+    """Return given landmarks as an array; raise if they are no distinct indices."""
     landmarks = np.asarray(readable(landmarks, "landmarks"))
     if landmarks.ndim != 1 or not np.issubdtype(landmarks.dtype, np.integer):
         raise ValueError(
@@ -245,3 +228,22 @@ def _valid(n: int, landmarks: Indices) -> np.ndarray:
         wrong = landmarks.min() if landmarks.min() < 0 else landmarks.max()
         raise ValueError(f"landmarks must lie between 0 and {n - 1}; got {wrong}.")
     return landmarks.astype(np.intp)
+
+
+def _columns(block: Any, principal: bool) -> np.ndarray:
+    """Return one column for each item of a principal block, or the block's columns."""
+    block = readable(block, "A principal block")
+    block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
+    if block.ndim != 2 or (principal and block.shape[0] != block.shape[1]):
+        raise ValueError(f"A principal block is square; got shape {block.shape}.")
+    if np.iscomplexobj(block) or not np.isfinite(block := block.astype(float)).all():
+        raise ValueError(
+            f"A principal block is real and finite; this one of {block.dtype} is not."
+        )
+    block, _ = unit(block)  # or squares may overflow
+    alike = not principal or np.array_equal(block, block.T)
+    return block if alike else np.vstack([block, block.T])
+
+
+def _number(n: int, n_landmarks: float) -> int:
+    return whole_number(n_landmarks, f"The number of landmarks among {n} items", 1, n)

@@ -325,7 +325,7 @@ def _less(K: Problem, B: Problem, weight: float) -> Problem:
 def _choose(K: Problem, B: Problem) -> tuple[float, float]:
     """Return the weight of B and the ridge that best predict unseen entries."""
     shape = len(K.C), len(K.C if K.R is None else K.R)
-    if np.equal(K.s1, shape).any():  # nothing is unseen
+    if np.equal(K.s1, shape).any():  # every entry is evaluated
         return 0.0, 0.0
     eps = np.finfo(K.C.dtype).eps
     sizes = (np.linalg.norm(part.astype(float, copy=False)) for part in (K.A, K.C))

@@ -267,9 +267,6 @@ class CheapPart(LinearOperator):
                 result[rest] += block[:, strip.size :].T @ X[strip]
         return result
 
-    def _matvec(self, x: np.ndarray) -> np.ndarray:
-        return self._matmat(x.reshape(-1, 1))
-
     def _transpose(self) -> CheapPart:
         if self.sim.symmetric:
             return self

@@ -30,7 +30,7 @@ def relative_error(
     K : array of shape (n, m)
         The whole matrix; a memory map is read some rows at a time.
     approximation : LowRank
-        Of the same shape.
+        An approximation of the same shape.
     squared : bool, default=False
         Return the square: the share of the squared norm of K that is missed.
 

@@ -334,9 +334,9 @@ class _Total:
 
 
 def _simple_variance(values: np.ndarray, size: int) -> tuple[float, float]:
-    """Return the variance of a total estimated from a sample, and the variance of it.
+    """Return the variance of an estimated total, and the variance of this value.
 
-    The values are a simple random sample of `size` numbers.
+    The total is that of `size` numbers, of which `values` are a simple random sample.
     """
     if values.size == size:
         return 0.0, 0.0

@@ -31,7 +31,7 @@ from simlib.similarity.items import some_of
 from simlib.similarity.source import Source
 
 BASE_RANK = 1000  # features of a cheap kernel, by default
-NO_FEATURES = {  # options that make the answer no function of an item, and why
+NO_FEATURES = {  # options whose answer gives no features of a new item, and why
     "variant": 'Features need variant="core": the other variants add to rows of the '
     "fitted matrix, which is no function of an item.",
     "nugget": "Features take no nugget: it moves the similarities of the fitted items "

@@ -30,7 +30,7 @@ from simlib.similarity.views import SimilarityMatrix
 COMMON = 200  # fourth powers of numbers up to 2^COMMON do not overflow
 N_FOLDS, LANDMARK_FOLDS = 5, 10
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
-TOO_LARGE = 2.0  # times the norm that K appears to have
+TOO_LARGE = 2.0  # times the norm of K, as estimated from the columns
 STACKED = 2**22  # entries of the matrices that are held for several ridges at a time
 
 
@@ -143,7 +143,7 @@ class Problem:
         return whole.C, U, whole.R
 
     def without(self, tau: float) -> Problem:
-        """Return the same for K - tau I."""
+        """Return the problem for K - tau I."""
 
         def less(part: np.ndarray, rows: np.ndarray) -> np.ndarray:
             part = part.copy()

@@ -6,7 +6,7 @@ r"""Randomly pivoted Cholesky.
 
 Equation :eq:`eq:rpcholesky` of the book, with C = K[:, S], W = K[S, S] and
 :math:`\tilde K_k` from the first k landmarks: a landmark is drawn with a probability
-proportional to the diagonal of what is not yet explained.
+proportional to the diagonal of the residual.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Strata(NamedTuple):
         return scale * self.sizes / np.maximum(self.numbers, 1)
 
     def variance(self, chosen: np.ndarray, values: np.ndarray) -> tuple[float, float]:
-        """Return the variance of the estimated total, and the variance of it."""
+        """Return the variance of the estimated total, and the variance of this."""
         cell, number = self.cell[chosen], np.maximum(self.numbers, 1)
         mean, square = (
             np.bincount(cell, v, self.sizes.size) / number for v in (values, values**2)
@@ -142,7 +142,7 @@ def pool(
 def _unknown(
     sim: SimilarityMatrix, known: np.ndarray, i: np.ndarray, j: np.ndarray
 ) -> np.ndarray:
-    """Return those of the pairs that are off the diagonal, ordered and not known."""
+    """Return the unknown pairs off the diagonal; with i < j if symmetric."""
     if not isinstance(sim.extent, tuple):
         off = i < j if sim.symmetric else i != j
         i, j = i[off], j[off]

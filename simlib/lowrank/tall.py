@@ -64,7 +64,7 @@ def largest_first(
 
 
 def is_symmetric(A: Any) -> bool:
-    """Tell whether A equals its transpose to half the digits; an operator says it."""
+    """Tell whether A equals A.T to half the digits; an operator has A.symmetric."""
     if not (scipy.sparse.issparse(A) or isinstance(A, np.ndarray)):
         return bool(getattr(A, "symmetric", True))
     if 0 in A.shape:

@@ -138,7 +138,7 @@ class PairPredictor(Predictor):
         return np.ldexp(self.paid.nearness, -self._exponent)
 
     def unit(self) -> tuple[float, float]:
-        """Return the least nearness, and the factor that makes the range of it 0.5."""
+        """Return the least nearness, and 0.5 divided by the range of nearness."""
         nearness = self.nearness()
         low, high = float(nearness.min()), float(nearness.max())
         return low, 0.5 / (high - low or 1.0)

@@ -37,8 +37,8 @@ class Target(NamedTuple):
 
     out: np.ndarray
     budget: Budget
-    finished: Finished | None = None  # is given the items and values of each request
-    store: Names | None = None  # keeps them
+    finished: Finished | None = None  # is called with items and values of a request
+    store: Names | None = None  # keeps the values for the next process
 
 
 class Pace:
@@ -153,7 +153,7 @@ class Evaluator:
     def run(self, requests: Iterator[Request], target: Target) -> None:
         """Evaluate the requests; after a failure finish those that were begun."""
         if target.store is not None:
-            target.store.flush()  # what could not be written: or nothing is evaluated
+            target.store.flush()  # if this fails, nothing is evaluated
         begun: dict[int, Request] = {}
         failures: dict[int, SimilarityError | StoreError] = {}
         grids, workers = self.batch == "block", joblib.effective_n_jobs(self.n_jobs)
@@ -333,7 +333,7 @@ def _keep(
     out, store, finished = target.out, target.store, target.finished
     record = Record(request.i, request.j, values, request.grid)
     got = ~np.isnan(values)
-    if request.partly:  # what was known is no answer of the function
+    if request.partly:  # known values are no answers of the function
         got &= np.isnan(out[request.target])
     if not got.all():
         got = got.ravel()

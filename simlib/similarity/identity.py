@@ -100,7 +100,7 @@ def _each(items: Any) -> Iterator[Any]:
     elif np.ma.isMaskedArray(items) or not hasattr(items, "shape"):
         yield from items
     else:
-        rows = getattr(items, "iloc", items)  # of pandas, by place
+        rows = getattr(items, "iloc", items)  # pandas: by place, not by label
         step = max(1, HASHED // max(1, math.prod(items.shape[1:])))
         for k in range(0, items.shape[0], step):
             part = rows[k : k + step]

@@ -121,7 +121,7 @@ class Lines:
                 out[places[here[known]]] = values[known]
 
     def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
-        """Write what is known of K[rows, columns] into `out`; tell if there is any."""
+        """Write the known entries of K[rows, columns] to `out`; tell if any is."""
         if not self:
             return False
         slots = self._kept.slot[columns]
@@ -238,7 +238,7 @@ class Known:
             kept.finish(lines[~np.isnan(block).any(axis=0)])
 
     def fill(self, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> bool:
-        """Write what is known of K[rows, columns]; tell whether there may be any."""
+        """Write the known entries of K[rows, columns]; tell if there may be any."""
         runs = self._settle()
         size = sum(keys.size for keys, _ in runs)
         if 0 < size <= out.size:
@@ -271,7 +271,7 @@ class Known:
         )
 
     def snapshot(self) -> Known:
-        """Return a copy of this, which does not learn what is put here later."""
+        """Return a copy, which does not know entries that are put here later."""
         now = copy.copy(self)
         now._entries = _Entries(self._settle(), [])
         now.columns = copy.copy(self.columns)
@@ -296,12 +296,12 @@ class Known:
         return found
 
     def known(self) -> Iterator[Entries]:
-        """Return an iterator over what is known: (i, j, K[i, j]), each pair once."""
+        """Return an iterator over the known (i, j, K[i, j]), each pair once."""
         now = self.snapshot()
         return now._listed(now.columns.kept, now.rows.kept)
 
     def scattered(self) -> Iterator[Entries]:
-        """Yield known entries, but those of complete lines and of a given diagonal."""
+        """Yield known entries that are in no complete line and no given diagonal."""
         self._settle()
         return self._listed(self.columns.partly, self.rows.partly, diagonal=False)
 

@@ -16,7 +16,7 @@ from simlib.similarity.requests import TILE, Block, Sides, is_whole
 __all__ = ["Region", "evaluations"]
 
 MOST_BLOCKS = 31  # of a `Region`: each has two bits of an integer
-LISTED = 2**10  # blocks with at most so many entries are looked up entry by entry
+LISTED = 2**10  # entries of blocks that are looked up one by one, if no more are known
 
 
 def evaluations(

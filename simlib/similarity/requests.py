@@ -79,7 +79,7 @@ class Request(NamedTuple):
     mirror: tuple[Any, ...] | None = None
     mirrored: Any = slice(None)
     halves: bool = False  # a grid of one set of items: both orders of each pair
-    partly: bool = False  # some of it, on the diagonal, is known, and stays
+    partly: bool = False  # some entries, on the diagonal, are known and stay
     known: np.ndarray | None = None  # values in the other order, for `SymmetryCheck`
 
     @property

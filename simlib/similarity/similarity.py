@@ -1,7 +1,7 @@
-"""The question: a similarity matrix that is evaluated only where someone asks.
+"""The question: a similarity matrix that evaluates an entry only when it is asked for.
 
-Evaluations are what costs. A `Similarity` counts them, refuses to pass a budget, and
-never evaluates a pair twice; every method of simlib reads its matrix through one.
+Evaluations are expensive. A `Similarity` counts them, stops at a limit, and never
+evaluates a pair twice; every method of simlib reads its matrix through one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simlib.similarity.budget import Budget, Lock
 from simlib.similarity.evaluate import Evaluator
 from simlib.similarity.items import as_items, count, unmasked
 from simlib.similarity.known import Entries, Extent, Known, shape_of
-from simlib.similarity.ledger import Ledger, opened
+from simlib.similarity.ledger import Ledger, open_ledger
 from simlib.similarity.matrix import MatrixEntries, given_diagonal, given_matrix
 from simlib.similarity.memory import Memory
 from simlib.similarity.price import evaluations
@@ -202,7 +202,7 @@ class Similarity(SimilarityMatrix):
         self._memory = Memory(known(diagonal=given), shelf := known())
         self._informed = False
         self._lock = Lock()  # for all objects that share the memory or the counter
-        self._ledger, self.verified = opened(
+        self._ledger, self.verified = open_ledger(
             store, function_id, items_id, verify, shelf, self._evaluator
         )
 
@@ -385,7 +385,7 @@ class Similarity(SimilarityMatrix):
             run.__dict__ |= self.__dict__
             if self.limit is None:
                 run._start = inf
-            else:  # what is known may be among what is asked for, and is free
+            else:  # known entries may be asked for too, and are free
                 known = sum(values.size for _, _, values in self.known())
                 run._start = min(self.limit - self.failed, self.remaining + known)
             run._memory, run.spent = self._memory.run(asked=asked), 0
@@ -434,7 +434,7 @@ class Similarity(SimilarityMatrix):
             names = self._ledger.names()
             if names is not None and new.size:
                 names.hand(Record(i[new], j[new], told[new], False))
-            kept = np.where(np.isnan(known), told, known)  # what is known stays
+            kept = np.where(np.isnan(known), told, known)  # known values stay
             self._memory.note(i[first], j[first], kept[first])
             if names is not None:
                 names.flush()
@@ -475,7 +475,7 @@ class Run(Similarity):
         return max(self._start - self.spent, 0)
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        with self._lock.held:  # or two threads pay both for what they ask alike
+        with self._lock.held:  # or two threads would both pay for one pair
             needed = self.cost(*blocks, pairs=pairs)
             try:
                 return super().read(*blocks, pairs=pairs)

@@ -32,12 +32,12 @@ from simlib.similarity.store_file import (
     StoreError,
     begin,
     checksum_of,
+    connect,
     is_store,
     manifest_of,
-    opened,
     record_of,
     rows_of,
-    told,
+    store_errors,
 )
 
 __all__ = ["Names", "Record", "Store", "StoreError", "StoreWarning", "digest", "main"]
@@ -63,7 +63,7 @@ class Names(NamedTuple):
         self.store.hand(record._replace(i=self.i[record.i], j=self.j[record.j]))
 
     def flush(self) -> None:
-        """Write what is pending, as `Store.flush` does."""
+        """Write the pending requests, as `Store.flush` does."""
         self.store.flush()
 
 
@@ -89,7 +89,7 @@ class Store:
                 )
         self._open()
         try:
-            with told(self.path):
+            with store_errors(self.path):
                 if is_store(self._connection, self.path):
                     found = manifest_of(self._connection, self.path)
                     _check(self.path, found, manifest)
@@ -101,7 +101,7 @@ class Store:
 
     def _open(self) -> None:
         """Open the file, until this object or the process ends."""
-        self._connection = connection = opened(self.path)
+        self._connection = connection = connect(self.path)
         try:
             self._hold = Hold(self.path)
         except BaseException:
@@ -125,9 +125,9 @@ class Store:
             self.pending += _cut(record._replace(values=values))
 
     def flush(self) -> None:
-        """Write what is pending, each request in a transaction of its own.
+        """Write the pending requests, each in its own transaction.
 
-        Raises StoreError where the file cannot be written; what is pending stays so.
+        If the file cannot be written, they stay pending and StoreError is raised.
         """
         if self.is_open and not self._hold.stands():
             raise StoreError(
@@ -145,7 +145,7 @@ class Store:
                 raise StoreError(f"{cause} {self._kept()}") from error
 
     def close(self) -> None:
-        """Write what is pending and close the file; on StoreError it stays open."""
+        """Write pending requests and close the file, which stays open on StoreError."""
         if self.pending:
             self.flush()
         if self.is_open:
@@ -153,7 +153,7 @@ class Store:
 
     def records(self) -> list[Record]:
         """Return what the file holds, and mend it if it is damaged."""
-        with told(self.path):
+        with store_errors(self.path):
             rows, lost, torn = rows_of(self._connection, self.path)
             records = [record_of(row, self._dtype) for row in rows]
             whole = [record for record in records if record is not None]
@@ -177,7 +177,7 @@ class Store:
         manifest = manifest_of(self._connection, self.path)
         fresh = self.path.with_name(self.path.name + ".rescued")
         fresh.unlink(missing_ok=True)
-        copy = opened(fresh)
+        copy = connect(fresh)
         begin(copy, manifest)
         with copy as transaction:
             transaction.executemany(INSERT, rows)
@@ -223,7 +223,7 @@ def _release(
     dtype: np.dtype,
     process: int,
 ) -> None:
-    """Write what is pending, if that is possible, and close the file."""
+    """Write the pending requests, if that is possible, and close the file."""
     if os.getpid() == process:
         with contextlib.suppress(Exception):
             while pending and hold.stands():
@@ -298,7 +298,7 @@ def _look(verb: str, path: Path) -> int:
     """Carry out a verb of the command line; the file is not changed."""
     if not path.is_file():
         raise StoreError(f"{path} is not there.")
-    with told(path), contextlib.closing(opened(path)) as connection:
+    with store_errors(path), contextlib.closing(connect(path)) as connection:
         if not is_store(connection, path):
             raise StoreError(f"{path} is empty.")
         manifest = manifest_of(connection, path)

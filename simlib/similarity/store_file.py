@@ -73,9 +73,9 @@ class Record(NamedTuple):
         return grid(self.i, self.j) if self.grid else (self.i, self.j)
 
 
-def opened(path: Path) -> sqlite3.Connection:
+def connect(path: Path) -> sqlite3.Connection:
     """Open a file, which is made if it does not exist, and lock it."""
-    with told(path):
+    with store_errors(path):
         connection = sqlite3.connect(
             path, timeout=0, isolation_level="IMMEDIATE", check_same_thread=False
         )
@@ -246,7 +246,7 @@ def _sealed(manifest: dict[str, str]) -> str:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def store_errors(path: Path) -> Iterator[None]:
     """Raise errors of SQLite about a file as a `StoreError`."""
     try:
         yield

@@ -65,7 +65,7 @@ class SimilarityMatrix(Source):
     @property
     @abstractmethod
     def diagonal_known(self) -> bool:
-        """Whether the diagonal was given, and costs nothing."""
+        """Whether the diagonal was given, so that it costs nothing."""
 
     @property
     def remaining(self) -> float:
@@ -142,12 +142,12 @@ class SimilarityMatrix(Source):
     def blank(self) -> SimilarityMatrix:
         """Return a similarity that knows nothing yet, on the same counter and limit.
 
-        For passes over the matrix whose values are not worth their memory.
+        For passes over the matrix whose values are not to be kept in memory.
         """
 
     @abstractmethod
     def fork(self, *, limit: float | None = None) -> SimilarityMatrix:
-        """Return a similarity that shares what is known, with a counter of its own."""
+        """Return a similarity that shares the known entries, with its own counter."""
 
     @abstractmethod
     def run(self, *, asked: bool = False) -> SimilarityMatrix:
@@ -185,15 +185,15 @@ class SimilarityMatrix(Source):
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> SimilarityMatrix:
         """Return the elementwise view ``function(K)``, on the same values and counter.
 
-        ``sim.map(lambda d: np.exp(-gamma * d))`` of known distances costs nothing.
+        ``sim.map(lambda d: np.exp(-gamma * d))`` costs nothing for known distances.
         """
         return MappedSimilarity(self, function)
 
     def symmetrized(self) -> SimilarityMatrix:
         """Return the view (K + K.T)/2, symmetric, on the same counter.
 
-        It costs two calls for a pair off the diagonal and one on it, less what is
-        known. A symmetric similarity is returned as it is.
+        A pair off the diagonal costs two calls, a pair on it one; known entries cost
+        none. A symmetric similarity is returned unchanged.
         """
         one_collection(self, "can be symmetrized")
         return self if self.symmetric else SymmetrizedSimilarity(self)
@@ -213,7 +213,7 @@ class SimilarityMatrix(Source):
         )
 
     def __sklearn_clone__(self) -> Self:
-        """Return itself: the clones of an estimator share what is known, and count."""
+        """Return itself: clones of an estimator share known entries and the counter."""
         return self
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
@@ -258,7 +258,7 @@ class View(SimilarityMatrix):
     progress_bar = _of_base("progress_bar")
 
     def __init__(self, base: Source):
-        self.base: Any = base  # a SimilarityMatrix, but for an `Adapted`
+        self.base: Any = base  # a SimilarityMatrix, in an `Adapted` a Source
 
     def on(self, base: Source) -> View:
         """Return the same view of another matrix."""

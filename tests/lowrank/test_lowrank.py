@@ -193,7 +193,7 @@ def test_a_sparse_core_is_an_array(rank_one):
         assert_array_equal(K.toarray(), rank_one.toarray())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 6),
     m=st.integers(1, 6),

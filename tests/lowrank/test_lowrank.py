@@ -157,7 +157,6 @@ def test_eigenvectors_that_sum_to_zero_are_found():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("power", [-100, -40, 0, 100])
 def test_eigenvalues_with_a_residual_have_no_scale(power, dtype):
-    """In single precision those of 1e-12 and less were other ones, silently."""
     E = scipy.sparse.diags_array(np.ldexp(np.arange(100.0, 0, -1), power))
     K = LowRank(np.zeros((100, 1), dtype), [[0.0]], residual=E.astype(dtype))
     values, vectors = K.eigh(9)

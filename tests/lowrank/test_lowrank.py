@@ -306,8 +306,6 @@ UPPER = scipy.sparse.csr_array(np.triu(np.ones((4, 4))))
         ((THIN * 1j, ONE), None, "complex"),
         ((THIN, ONE), 1j * scipy.sparse.eye_array(4), "complex"),
         ((THIN, np.diag([1, np.nan])), None, "NaN or infinite"),
-        ((np.ma.masked_array(THIN, mask=THIN), ONE), None, "masked"),
-        ((THIN, np.ma.masked_array(ONE, mask=ONE)), None, "masked"),
         ((THIN, ONE), np.nan * scipy.sparse.eye_array(4), "residual.*NaN or infinite"),
     ],
 )

@@ -174,8 +174,3 @@ def test_impossible_selections(select):
         select(np.eye(4), 5)
     with pytest.raises(ValueError, match=r"square; got shape \(4, 3\)"):
         select(np.ones((4, 3)), 2)
-
-
-def test_a_whole_float_is_an_integer():
-    for one, other in zip(draw(10, 2e0, 2, rng=0), draw(10, 2, 2, rng=0), strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -69,7 +69,7 @@ def test_a_monotone_transform_tells_everything(name, base_rank):
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_large_entries_that_were_not_evaluated(sign):
-    """Some are 16 times as large as any that was."""
+    """Some are 16 times as large as any that were."""
     rng = np.random.default_rng(0)
     x, noise = rng.standard_normal((400, 4)), rng.standard_normal((400, 400)) / 50
     K = np.exp(x @ x.T / 2)
@@ -447,7 +447,7 @@ def test_float32_stays_float32(base_rank):
 
 
 def test_factors_in_single_precision_of_a_companion_in_double():
-    """Made for float64 they were so large that float32 left three times the norm."""
+    """Factors made for float64 may be so large that float32 leaves no digit."""
     x = np.random.default_rng(0).standard_normal((300, 3))
     G = np.exp(-cdist(x, x, "sqeuclidean") / 4)
     single = G.astype(np.float32)
@@ -571,7 +571,6 @@ def test_single_precision_has_no_scale(power):
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
 def test_a_symmetric_array_may_be_similarities_or_a_factor(form):
-    """Taken as a factor, silently, the similarities themselves were no good guide."""
     x = np.random.default_rng(0).standard_normal((40, 3))
     G = np.exp(-cdist(x, x, "sqeuclidean"))
     sim = Similarity.from_matrix(G)

@@ -60,12 +60,6 @@ def test_two_arrays_are_told_what_to_do():
         relative_error(np.eye(3), np.eye(3))
 
 
-def test_what_is_masked_is_no_number():
-    K = np.ma.masked_array(np.eye(2), np.eye(2))
-    with pytest.raises(ValueError, match="masked"):
-        relative_error(K, LowRank(np.ones((2, 1)), [[1.0]]))
-
-
 def test_a_norm_beyond_all_numbers_is_told():
     K = np.full((500, 500), 3e307)
     with pytest.raises(ValueError, match="divide it, and the core"):

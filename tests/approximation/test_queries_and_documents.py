@@ -87,7 +87,7 @@ def test_cores_by_their_formulas(shape):
 
 @pytest.mark.parametrize("name", TWO)
 @given(st.integers(1, 9), st.integers(1, 14), st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_counts_limits_and_exactness(name, m, n, data):
     """The price is told, kept, and refused before the first call; rank 1 is exact."""
     s = data.draw(st.integers(1, min(m, n)))

@@ -72,22 +72,16 @@ def test_core_by_normal_equations(make, ridge):
     assert_allclose(approximation.toarray(), K[:, S1] @ U @ right, atol=1e-8 * scale)
 
 
-def skew(n, *, seed):
-    """A cross-encoder before it is symmetrised."""
-    E = np.random.default_rng(seed).standard_normal((n, n))
-    return cross_encoder_like(n, rng=seed) + 0.05 * (E - E.T)
+NOISY, E = cross_encoder_like(60, rng=1), np.random.default_rng(1).normal(size=(60, 60))
+MATRICES = {"noisy": NOISY, "sharp": rbf(60, seed=1), "skew": NOISY + (E - E.T) / 20}
 
 
-@pytest.mark.parametrize("kind", ["noisy", "sharp", "asymmetric"])
+@pytest.mark.parametrize("kind", MATRICES)
 @pytest.mark.parametrize(
     ("s", "oversampling"), [(12, 2), (15, 2.4), (10, 1.7), (10, 1.2), (10, 1.1)]
 )
 def test_cross_validation_by_brute_force(kind, s, oversampling):
-    K = {
-        "noisy": lambda: cross_encoder_like(60, rng=1),
-        "sharp": lambda: rbf(60, seed=1),
-        "asymmetric": lambda: skew(60, seed=1),
-    }[kind]()
+    K = MATRICES[kind]
     approximation = tikhonov(
         Similarity.from_matrix(K), s, oversampling=oversampling, rng=5
     )
@@ -114,7 +108,7 @@ def test_ridges_by_hand(size, left_out, symmetric):
 
 @pytest.mark.parametrize("seed", [48, 278, 776])
 def test_where_all_answers_are_too_large_the_core_is_zero(seed):
-    """Less the nugget the columns are next to nothing: errors were 1e2 to 1e10."""
+    """Less the nugget the columns are next to nothing."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((30, 3))
     K = np.exp(-rng.choice([1, 3, 6, 10]) * ((X[:, None] - X) ** 2).sum(-1))
@@ -160,7 +154,7 @@ def test_pivoted_qr_by_greedy_projection(make):
 @pytest.mark.parametrize("landmarks", ["pivoted_qr", "adaptive"])
 def test_picked_landmarks_answer_as_given_ones_do(landmarks):
     """The sample is what the draw gives, whatever is picked in it."""
-    K = cross_encoder_like(60, rng=1)
+    K = NOISY
     answer = tikhonov(Similarity.from_matrix(K), 12, landmarks=landmarks, rng=5)
     S2 = draw(60, 12, 2, rng=5)[1]
     assert set(answer.landmarks) <= set(S2)
@@ -181,10 +175,8 @@ def nugget_by_brute_force(A, s1, K, S1, ridge):
     for tau in np.linspace(0, 1, 6) * np.diag(A).mean():
         shifted = A - tau * np.eye(len(A))
         whole = K - tau * np.eye(len(K))
-        ridges = [ridge]
-        if ridge == "cv":
-            sides = whole[:, S1], whole[S1]
-            ridges = plausible(shifted, s1, *sides)
+        sides = whole[:, S1], whole[S1]
+        ridges = plausible(shifted, s1, *sides) if ridge == "cv" else [ridge]
         folds = held_out_errors(shifted, s1, ridges).T
         for one, errors in zip(ridges, folds, strict=True):
             table.append((sum(errors), tau, one, errors))

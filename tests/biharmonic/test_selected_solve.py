@@ -159,8 +159,7 @@ def hubs(n, joined, rng):
 def test_hubs_take_whole_columns(joined, harmonic):
     """Of which the items a few hops away are not the largest.
 
-    On a tree many entries are equal, and rounding says which of them are kept: the
-    distance of `auto` was 0.022 of the size with one BLAS, below 0.02 with another.
+    On a tree many entries are equal, and the rounding of a BLAS says which are kept.
     """
     L = hubs(2000, joined, rng=0)
     M = L if harmonic else biharmonic_operator(L)

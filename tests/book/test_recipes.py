@@ -22,6 +22,7 @@ from support.examples import python_blocks
 
 N, LANDMARKS = 16, 4
 TEXTS = [f"text {k} of {k * k % 7}" for k in range(N)]
+DOCUMENTS = [f"{text} and {k % 11} others" for k, text in enumerate(10 * TEXTS)]
 HEADING = re.compile(r"## (.+)")
 
 
@@ -132,8 +133,7 @@ def test_a_cross_encoder(names):
 
 @pytest.mark.usefixtures("sentence_transformers")
 def test_queries_and_documents(names):
-    documents = [f"{text} and {k % 11} others" for k, text in enumerate(10 * TEXTS)]
-    names |= {"queries": TEXTS, "documents": documents}
+    names |= {"queries": TEXTS, "documents": DOCUMENTS}
     before = CrossEncoder.asked
     for calls in (50 * N, 0):  # the second time all of it is in the file
         for code in SECTIONS["Queries and documents"]:
@@ -141,9 +141,8 @@ def test_queries_and_documents(names):
         sim, found = names["sim"], names["found"]
         assert sim.calls == calls
         for i, j in enumerate(found.indices[:, 0]):
-            assert found.values[i, 0] == np.float32(
-                CrossEncoder.score(TEXTS[i], documents[j])
-            )
+            score = CrossEncoder.score(TEXTS[i], DOCUMENTS[j])
+            assert found.values[i, 0] == np.float32(score)
         sim.close()
     assert CrossEncoder.asked - before == 50 * N + sim.verified
 
@@ -158,10 +157,9 @@ def encoded(page, names):
 
 @pytest.mark.usefixtures("sentence_transformers")
 def test_the_re_ranker_of_queries():
-    documents = [f"{text} and {k % 11} others" for k, text in enumerate(10 * TEXTS)]
-    sim = encoded("queries", {"queries": TEXTS, "documents": documents})
-    assert sim.calls == 2 * len(documents) + 2
-    expected = CrossEncoder.score(TEXTS[5], documents[31])
+    sim = encoded("queries", {"queries": TEXTS, "documents": DOCUMENTS})
+    assert sim.calls == 2 * len(DOCUMENTS) + 2
+    expected = CrossEncoder.score(TEXTS[5], DOCUMENTS[31])
     assert sim.pairs([5], [31])[0] == pytest.approx(expected, rel=1e-6)
 
 

@@ -26,11 +26,11 @@ from simlib.regression import sketch
 from simlib.similarity.views import check_similarity
 from simlib.text import bounds, wmd
 from support.hostile import (
-    ATTACKS,
     ERRORS,
     TALL,
     UNBOUNDED,
     K,
+    attacks,
     equivalents,
     masked,
     numbers,
@@ -568,7 +568,7 @@ OF_SIZES = of_kinds("size", "count")
 def test_a_right_answer_or_an_error_on_purpose(entry, argument):
     good = entry.good[argument]
     wrong = {}
-    for what, value in ATTACKS[kind_of(argument, good)](good).items():
+    for what, value in attacks(kind_of(argument, good), good).items():
         unbounded = entry.linear and what in UNBOUNDED
         try:
             answer = numbers(entry.call(**entry.good | {argument: value}))

@@ -157,7 +157,6 @@ def test_eigenvectors_that_sum_to_zero_are_found():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("power", [-100, -40, 0, 100])
 def test_eigenvalues_with_a_residual_have_no_scale(power, dtype):
-    """In single precision those of 1e-12 and less were other ones, silently."""
     E = scipy.sparse.diags_array(np.ldexp(np.arange(100.0, 0, -1), power))
     K = LowRank(np.zeros((100, 1), dtype), [[0.0]], residual=E.astype(dtype))
     values, vectors = K.eigh(9)
@@ -193,7 +192,7 @@ def test_a_sparse_core_is_an_array(rank_one):
         assert_array_equal(K.toarray(), rank_one.toarray())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     n=st.integers(1, 6),
     m=st.integers(1, 6),
@@ -307,8 +306,6 @@ UPPER = scipy.sparse.csr_array(np.triu(np.ones((4, 4))))
         ((THIN * 1j, ONE), None, "complex"),
         ((THIN, ONE), 1j * scipy.sparse.eye_array(4), "complex"),
         ((THIN, np.diag([1, np.nan])), None, "NaN or infinite"),
-        ((np.ma.masked_array(THIN, mask=THIN), ONE), None, "masked"),
-        ((THIN, np.ma.masked_array(ONE, mask=ONE)), None, "masked"),
         ((THIN, ONE), np.nan * scipy.sparse.eye_array(4), "residual.*NaN or infinite"),
     ],
 )

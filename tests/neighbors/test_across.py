@@ -50,7 +50,7 @@ def test_all_pairs_give_the_exact_answer():
     st.sampled_from([None, "useful", "useless", "misleading", "constant"]),
     st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_limits_and_neighbours_against_what_was_asked(m, n, data, companion, distance):
     rng = np.random.default_rng(data.draw(st.integers(0, 9)))
     K = rng.standard_normal((m, n)).round(1)  # with ties

@@ -223,12 +223,12 @@ def test_ridge_fits_by_their_formula(compiled, monkeypatch):
             np.testing.assert_allclose(fit, expected, rtol=1e-4, atol=1e-5)
 
 
-def paid_for(K, k, *, sign=1, share=0.2):
+def paid_for(K, k):
     """Return what is paid for after a column and some random pairs."""
     n, rng = len(K), np.random.default_rng(0)
-    paid = Paid(Similarity.from_matrix(K).run(), k, sign)
+    paid = Paid(Similarity.from_matrix(K).run(), k, 1)
     paid.pay_columns(np.array([3]))
-    i, j = rng.integers(n, size=(2, int(share * n * n / 2)))
+    i, j = rng.integers(n, size=(2, n * n // 10))
     paid.pay(np.unique(paid.unpaid(i, j)))
     return paid
 
@@ -237,8 +237,7 @@ def paid_for(K, k, *, sign=1, share=0.2):
 def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     """Where the lists hold all: the entries of every strip are those of the whole."""
     monkeypatch.setattr(predict, "strips", lambda n, w, *_: strips(n, w, 60 * 7))
-    X = points(60)
-    cheap = None
+    X, cheap = points(60), None
     paid = paid_for(-cdist(X, X), 4)
     if companion:
         G = as_companion(X[:, :3], paid.sim)
@@ -255,10 +254,9 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     assert (known.sum(axis=1) == paid.degree + 1).all()
     whole = [np.vstack(part) for part in zip(*(e[2:] for e in every), strict=True)]
     i, j = paid.i, paid.j
-    np.testing.assert_allclose(predictor.pairs(i, j), whole[2][i, j], atol=1e-6)
-    np.testing.assert_allclose(
-        predictor.pairs(i, j, predictor.codes), whole[2][i, j], atol=1e-6
-    )
+    for codes in ([], [predictor.codes]):
+        predicted = predictor.pairs(i, j, *codes)
+        np.testing.assert_allclose(predicted, whole[2][i, j], atol=1e-6)
     lists = predict.Listed(predictor, 20)
     for _ in range(2):  # in the second round lists hold what items met
         for strip in lists.strips():
@@ -643,7 +641,7 @@ def test_contenders_that_cannot_pay_for_a_column(name):
 
 
 def test_a_connected_graph_of_repeated_items_is_one_for_trees():
-    """Its zeros would be no edges: HDBSCAN then never ended."""
+    """Its zeros would be no edges, with which HDBSCAN never ends."""
     x = np.repeat(np.random.default_rng(0).random((40, 2)), 5, axis=0)
     sim = Similarity(x, lambda a, b: np.sum((a - b) ** 2))
     graph = nearest(sim, 5, limit=4000, cheap=x, distance=True, rng=0)
@@ -676,7 +674,7 @@ def test_an_interval_where_few_rows_miss_all(check):
 
 
 def test_scores_below_zero_are_weights_that_are_not():
-    """Spectral clustering of log-likelihoods, or of distances with a minus, was NaN."""
+    """So log-likelihoods, and distances with a minus, go to spectral clustering."""
     X, truth = make_blobs(90, 3, centers=3, cluster_std=0.5, random_state=0)
     sim = Similarity.from_matrix(-cdist(X, X) - 1)
     graph = nearest(sim, 20, limit=2000, cheap=X, rng=0)

@@ -48,7 +48,7 @@ def test_listed_candidates_are_of_the_other_table(within, companion, monkeypatch
     assert pairs.i.size > 0.9 * 0.01 * n**2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 8),
     st.integers(1, 10),

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -18,7 +18,6 @@ from support.interrupts import Lines
 PAIRS = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=30)
 
 
-@settings(deadline=None)
 @given(
     st.lists(PAIRS, max_size=8),
     st.booleans(),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from simlib import Similarity
@@ -22,7 +22,6 @@ def mask(blocks, shape, symmetric):
     return result
 
 
-@settings(deadline=None)
 @given(BLOCKS, BLOCKS, st.booleans(), st.booleans(), st.sampled_from([6, (6, 9)]))
 def test_against_masks(blocks, without, symmetric, diagonal, extent):
     """Of one collection, or of two, which have no symmetry and no diagonal."""

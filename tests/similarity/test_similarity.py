@@ -32,6 +32,7 @@ from support.functions import (
     make,
     matrix,
 )
+from support.hostile import masked
 from support.processes import python
 
 FORMATS = ["csr", "bsr", "dia", "coo"]
@@ -126,14 +127,11 @@ def test_from_matrix(tmp_path):
     sim = Similarity.from_matrix(disk)
     assert type(sim.columns([0])) is np.ndarray
     sim = Similarity.from_matrix(K)
-    assert sim.symmetric
     assert_array_equal(sim.columns([3]), K[:, [3]])
     assert sim.calls == 5
     assert Similarity.from_matrix(K.astype(np.float32)).dtype == np.float32
     assert Similarity.from_matrix(np.eye(3, dtype=int)).dtype == np.float64
-    assert not Similarity.from_matrix(K * np.arange(5)).symmetric
     assert not Similarity.from_matrix(K, symmetric=False).symmetric
-    assert Similarity.from_matrix(K * (1 + 1e-15 * np.triu(np.ones((5, 5))))).symmetric
 
 
 @pytest.mark.parametrize(
@@ -272,7 +270,7 @@ def wanted(shape, name, *indices):
     return sides, ([], {"pairs": (i, j)}), grid[i, j]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(
     requests=REQUESTS,
     batch=st.sampled_from(BATCHES),
@@ -317,7 +315,7 @@ def test_any_requests(requests, batch, kind, view, limit, batch_size):
     oracle.check(sim, symmetric=sim.symmetric)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     requests=REQUESTS,
     batch=st.sampled_from(BATCHES),
@@ -354,7 +352,7 @@ def test_nothing_finished_is_lost(requests, batch, symmetric, stumbles, trouble)
     oracle.check(sim, symmetric=symmetric)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     requests=REQUESTS,
     batch=st.sampled_from([None, "pairs"]),
@@ -388,7 +386,7 @@ def test_only_what_was_nan_is_asked_again(requests, batch, symmetric, holes):
 # What is known.
 
 
-@settings(deadline=None, max_examples=250)
+@settings(max_examples=250)
 @given(
     requests=REQUESTS,
     batch=st.sampled_from(BATCHES),
@@ -441,13 +439,15 @@ def test_what_is_known_comes_once(requests, batch, kind, view, stumbles, chunk):
 def test_the_limit_is_checked_before_anything_is_evaluated(batch):
     K, oracle, sim = make(batch=batch, limit=9)
     sim.columns([0])
-    for request in (lambda: sim.columns([0, 1]), sim.diagonal):
-        with pytest.raises(BudgetExceeded, match=r"needs 8 evalua.* limit of 9 only 0"):
+    for needed, request in (
+        (8, lambda: sim.columns([0, 1])),
+        (8, sim.diagonal),
+        (1, lambda: sim.pairs([3], [4])),
+        (1, lambda: sim.block([3], [4])),
+    ):
+        message = f"needs {needed} evaluations.* limit of 9 only 0"
+        with pytest.raises(BudgetExceeded, match=message):
             request()
-    with pytest.raises(BudgetExceeded, match="needs 1 evaluations"):
-        sim.pairs([3], [4])
-    with pytest.raises(BudgetExceeded, match="needs 1 evaluations"):
-        sim.block([3], [4])
     assert len(oracle.pairs) == sim.calls == 9
     assert_array_equal(sim.rows([0]), K[[0]])
     sim.limit = 17
@@ -956,12 +956,6 @@ def test_a_million_items_stay_below_one_gibibyte():
     columns = 64 * 10**6 - 64 * 63 // 2
     assert columns < calls <= columns + 10**6
     assert kibibytes < 2**20
-
-
-def masked(values):
-    """The values, of which the second is masked."""
-    values = np.asarray(values)
-    return np.ma.masked_array(values, np.arange(values.size) == 1)
 
 
 def test_what_is_masked_is_not_a_number():

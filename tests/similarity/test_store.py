@@ -126,7 +126,7 @@ def test_columns_come_back_as_columns(tmp_path):
         assert sorted(sim._memory.shelf.columns.kept) == [4, 6, 8]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_grids_are_restored(data):
     """Whichever way round, overlapping, twice, or but a part."""
@@ -242,7 +242,7 @@ def test_other_similarities_are_refused(tmp_path):
     with pytest.raises(ValueError, match="are for a store"):
         Similarity(POINTS, product, function_id="tanh 1")
     for version in (3, 1):
-        changed(tmp_path / "s", f"PRAGMA user_version = {version}")
+        queried(tmp_path / "s", f"PRAGMA user_version = {version}")
         with pytest.raises(StoreError, match=f"format {version}, and this .* reads 2"):
             opened(tmp_path / "s")
 
@@ -300,10 +300,7 @@ def test_files_that_are_no_store(tmp_path):
     with pytest.raises(StoreError, match="no store of similarities"):
         opened(tmp_path / "text")
     assert (tmp_path / "text").read_text() == "similar " * 200
-    other = sqlite3.connect(tmp_path / "other")
-    other.execute("CREATE TABLE t (a)")
-    other.commit()
-    other.close()
+    queried(tmp_path / "other", "CREATE TABLE t (a)")
     with pytest.raises(StoreError, match="a database, but no store"):
         opened(tmp_path / "other")
     with pytest.raises(StoreError, match="is there a folder"):
@@ -315,15 +312,13 @@ def test_files_that_are_no_store(tmp_path):
 
 
 def test_one_writer(tmp_path):
-    sim = opened(tmp_path / "s")
-    with pytest.raises(StoreError, match="is in use"):
-        opened(tmp_path / "s")
-
-    def other():
+    def refused():
         with pytest.raises(StoreError, match="is in use"):
             opened(tmp_path / "s")
 
-    assert waited(forked(other)) == 0
+    sim = opened(tmp_path / "s")
+    refused()
+    assert waited(forked(refused)) == 0
     sim.close()
     sim.columns([0])  # goes on without it
     with opened(tmp_path / "s") as again:
@@ -626,12 +621,10 @@ def told_of_damage(path, K):
     return " ".join(str(warning.message) for warning in caught)
 
 
-def changed(path, statement):
-    """Change a closed store behind its back."""
-    connection = sqlite3.connect(path)
-    connection.execute(statement)
-    connection.commit()
-    connection.close()
+def queried(path, statement):
+    """Execute a statement on a closed database; return its first row, if any."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement).fetchone()
 
 
 SPOILT = "UPDATE requests SET entries = zeroblob(8) WHERE number = 1"
@@ -641,7 +634,7 @@ SPOILT = "UPDATE requests SET entries = zeroblob(8) WHERE number = 1"
 @pytest.mark.parametrize("step", ["link", "replace"])
 def test_an_interrupt_of_a_rescue(tmp_path, monkeypatch, step, after):
     filled(tmp_path / "s", [0, 1], batch_size=20)
-    changed(tmp_path / "s", SPOILT)
+    queried(tmp_path / "s", SPOILT)
     function = getattr(os, step)
 
     def interrupted(*names):
@@ -669,7 +662,7 @@ def test_a_rescue_without_hard_links_and_through_a_link(tmp_path, monkeypatch):
     path.symlink_to(real)
     for trouble in (False, True):
         filled(path, [0, 1], batch_size=20)
-        changed(real, SPOILT)
+        queried(real, SPOILT)
         before = real.read_bytes()
         monkeypatch.setattr(os, "link", link) if trouble else None
         with pytest.warns(store.StoreWarning, match="is damaged"):
@@ -683,10 +676,8 @@ def test_a_number_beyond_all_reason(tmp_path):
     """It is not counted up to, and what stands there is known."""
     path = tmp_path / "s"
     filled(path, np.arange(N), batch_size=20)
-    changed(path, "UPDATE requests SET number = 1 << 40 WHERE number = 1")
-    connection = sqlite3.connect(path)
-    [size] = connection.execute("PRAGMA page_size").fetchone()
-    connection.close()
+    queried(path, "UPDATE requests SET number = 1 << 40 WHERE number = 1")
+    [size] = queried(path, "PRAGMA page_size")
     data = bytearray(path.read_bytes())
     data[4 * size : 5 * size] = b"\xff" * size
     path.write_bytes(data)
@@ -936,15 +927,12 @@ def test_an_export_onto_a_full_disk(tmp_path):
 
 def test_the_database_of_another_program_keeps_its_journal(tmp_path):
     path = tmp_path / "other"
-    with contextlib.closing(sqlite3.connect(path)) as other:
-        other.execute("PRAGMA journal_mode = WAL")
-        other.execute("CREATE TABLE t (x)")
-        other.commit()
+    queried(path, "PRAGMA journal_mode = WAL")
+    queried(path, "CREATE TABLE t (x)")
     with pytest.raises(StoreError, match="keeps a write-ahead log, which no store"):
         Similarity(["a", "b"], len, store=path, function_id="1")
     assert main(["info", str(path)]) == 2
-    with contextlib.closing(sqlite3.connect(path)) as other:
-        assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert queried(path, "PRAGMA journal_mode") == ("wal",)
 
 
 @pytest.mark.parametrize("batch", ["block", "pairs"])

@@ -105,7 +105,7 @@ def values(x, y):
     return np.minimum(x, y) * 100.0 + np.maximum(x, y)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     blocks=st.lists(st.tuples(SIDE, SIDE), max_size=3),
     pairs=PAIRS,

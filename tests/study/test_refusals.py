@@ -32,7 +32,7 @@ from study.wme import WordMoversEmbedding
 K, ONES = np.eye(6), np.ones(6)
 SIM = Similarity.from_matrix(K)
 NETWORK = PairNetwork(np.ones((15, 4)), np.ones(4), np.ones(4), 0.3)
-TOKENS, NO_CUTS = SoftTokens(["one", "two"]), (-1, 2, np.nan)
+TOKENS, CUTS = SoftTokens(["one", "two"]), (-1, 2, np.nan)
 GALLERY = [gallery.load, gallery.companions]
 train = partial(train_pair_network, K, [0, 0, 1, 1, 2, 2], np.zeros(6, int))
 
@@ -94,10 +94,7 @@ train = partial(train_pair_network, K, [0, 0, 1, 1, 2, 2], np.zeros(6, int))
         (lambda: SoftTokens(["one", "?!"]), "Text 1 has no word"),
         (lambda: SoftTokens("one"), "sequence of strings"),
         (lambda: SoftTokens(["one", None]), "sequence of strings"),
-        *(
-            (lambda c=c: SoftTokens(["a"], cut=c), "cut must be")
-            for c in (-1, 2, np.nan)
-        ),
+        *((lambda c=c: SoftTokens(["a"], cut=c), "cut must be") for c in CUTS),
         (lambda: TOKENS([0], [0, 1]), "as long"),
         (lambda: TOKENS([0.5], [1.0]), "array of integers"),
         (lambda: TOKENS([0], [2]), "numbered 0 to 1"),

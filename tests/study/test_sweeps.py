@@ -1,6 +1,7 @@
 """A function at every point of a grid."""
 
 import os
+import threading
 from functools import partial
 from importlib import import_module
 
@@ -53,7 +54,7 @@ def test_slips_are_told():
         sweep(lambda n: [n], n=[1])
 
 
-FACTOR, calls = 1, []
+FACTOR = 1
 
 
 class Doubled:
@@ -73,7 +74,7 @@ def counted(n):
 
 @pytest.fixture
 def called(monkeypatch):
-    """Return how often `counted` was called since."""
+    """Return a function that tells how often `counted` ran since it last told so."""
     monkeypatch.setenv("SWEEP_CALLS", "")
 
     def since():
@@ -125,7 +126,7 @@ def test_partial_arguments_count(tmp_path, called):
 
 
 def test_what_cannot_be_compared_is_named(tmp_path):
-    lock = __import__("threading").Lock()
+    lock = threading.Lock()
     with pytest.raises(TypeError, match=r"whether lock \(lock\) is still the same"):
         sweep(lambda n: {"v": bool(lock)}, n=[1], keep=tmp_path)
 
@@ -148,7 +149,7 @@ def test_functions_of_one_line_are_two(tmp_path):
 
 def test_a_result_that_no_file_holds_is_given_all_the_same(tmp_path):
     with pytest.warns(UserWarning, match="a result is not kept: cannot pickle"):
-        assert Kept(lambda n: (n, __import__("threading").Lock()), tmp_path)(3)[0] == 3
+        assert Kept(lambda n: (n, threading.Lock()), tmp_path)(3)[0] == 3
 
 
 NOTEBOOK = """import functools

@@ -24,7 +24,6 @@ TALL = np.random.default_rng(1).standard_normal((40, 4))
 NOTHING = {
     "None": None,
     "a string": "similar",
-    "a generator": (k for k in (0, 1)),
     "an object": object(),
     "a dictionary": {"a": 1},
     "a list of None": [None, None, None],
@@ -36,7 +35,6 @@ NO_NUMBERS = {
     "infinity": np.inf,
     "minus infinity": -np.inf,
     "a string": "similar",
-    "a generator": (k for k in (0, 1)),
     "a complex number": 1j,
 }
 SIZES = NO_NUMBERS | {"minus one": -1, "zero": 0, "a half": 0.5}
@@ -236,6 +234,11 @@ ATTACKS = {
     "name": lambda good: NAMES,
     "indices": lambda good: INDICES,
 }
+
+
+def attacks(kind, good):
+    """Return what may come in place of a good value; nothing of it is used up."""
+    return ATTACKS[kind](good) | {"a generator": (k for k in (0, 1))}
 
 
 def masked(good):

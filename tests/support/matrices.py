@@ -5,7 +5,7 @@ from hypothesis import settings
 
 from simlib import Similarity
 
-quick = settings(deadline=None, max_examples=25, derandomize=True)
+quick = settings(max_examples=25, derandomize=True)
 
 
 def orthogonal(n, rng):

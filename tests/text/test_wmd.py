@@ -183,12 +183,10 @@ def test_pairs_however_they_are_cut(monkeypatch, largest):
     monkeypatch.setattr(wmd, "DISTANCES_AT_ONCE", largest)
     texts, vectors = far_apart(60)
     apart = WordMoverDistance(vectors)
-    xs, ys = texts[:30], texts[30:]
-    expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
-    np.testing.assert_allclose(pairs_of(xs, ys, vectors), expected, atol=1e-12)
-    xs, ys = [x for x in texts[:5] for _ in range(20)], texts[20:40] * 5
-    expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
-    np.testing.assert_allclose(pairs_of(xs, ys, vectors), expected, atol=1e-12)
+    repeated = [x for x in texts[:5] for _ in range(20)]
+    for xs, ys in (texts[:30], texts[30:]), (repeated, texts[20:40] * 5):
+        expected = [apart(x, y) for x, y in zip(xs, ys, strict=True)]
+        np.testing.assert_allclose(pairs_of(xs, ys, vectors), expected, atol=1e-12)
 
 
 def test_a_rectangle_needs_one_product(monkeypatch):
@@ -202,11 +200,7 @@ def test_a_rectangle_needs_one_product(monkeypatch):
     monkeypatch.setattr(wmd, "_distances", spy)
     texts, vectors = far_apart(40)
     pairs_of([texts[0]] * 30, texts[10:], vectors)
-    ((rows, columns),) = asked
-    assert (rows, columns) == (
-        len(set(texts[0])),
-        len({w for t in texts[10:] for w in t}),
-    )
+    assert asked == [(len({*texts[0]}), len({w for t in texts[10:] for w in t}))]
     asked.clear()
     pairs_of(texts[:20], texts[20:], vectors)
     assert len(asked) == 20
@@ -306,8 +300,7 @@ def test_a_word_far_off_in_one_document_is_what_counts(far):
     distance = word_mover_distance([*x, "m"], y, vectors)
     away = distances_between(vectors.array[12:], vectors.array[6:12]).mean()
     assert distance == pytest.approx(away / 7, rel=0.03 if far == 1e3 else 1e-12)
-    same = word_mover_distance([*x, "m"], [*x, "m"], vectors)
-    assert same == 0
+    assert word_mover_distance([*x, "m"], [*x, "m"], vectors) == 0
 
 
 def test_two_words_far_off_are_refused():

@@ -99,7 +99,7 @@ def draw(
     rng, n = np.random.default_rng(rng), whole_number(n, "The number of items")
     order = rng.permutation(n)
     if landmarks is not None:
-        landmarks = given(n, landmarks)
+        landmarks = _valid(n, landmarks)
         if n_landmarks not in (None, landmarks.size):
             raise ValueError(
                 f"n_landmarks is {n_landmarks}, but {landmarks.size} landmarks are "
@@ -214,22 +214,6 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
     return round(min(oversampling * n_landmarks, n))
 
 
-def given(n: int, landmarks: Indices) -> np.ndarray:
-    """Return given landmarks as an array; raise if they are no distinct indices."""
-    landmarks = np.asarray(readable(landmarks, "landmarks"))
-    if landmarks.ndim != 1 or not np.issubdtype(landmarks.dtype, np.integer):
-        raise ValueError(
-            "landmarks must be a one-dimensional array of indices; got "
-            f"{landmarks.dtype} of shape {landmarks.shape}."
-        )
-    if landmarks.size == 0 or np.unique(landmarks).size < landmarks.size:
-        raise ValueError("landmarks must name at least one item, and none twice.")
-    if landmarks.min() < 0 or landmarks.max() >= n:
-        wrong = landmarks.min() if landmarks.min() < 0 else landmarks.max()
-        raise ValueError(f"landmarks must lie between 0 and {n - 1}; got {wrong}.")
-    return landmarks.astype(np.intp)
-
-
 def _columns(block: Any, principal: bool) -> np.ndarray:
     """Return one column for each item of a principal block, or the block's columns."""
     block = readable(block, "A principal block")
@@ -247,3 +231,18 @@ def _columns(block: Any, principal: bool) -> np.ndarray:
 
 def _number(n: int, n_landmarks: float) -> int:
     return whole_number(n_landmarks, f"The number of landmarks among {n} items", 1, n)
+
+
+def _valid(n: int, landmarks: Indices) -> np.ndarray:
+    landmarks = np.asarray(readable(landmarks, "landmarks"))
+    if landmarks.ndim != 1 or not np.issubdtype(landmarks.dtype, np.integer):
+        raise ValueError(
+            "landmarks must be a one-dimensional array of indices; got "
+            f"{landmarks.dtype} of shape {landmarks.shape}."
+        )
+    if landmarks.size == 0 or np.unique(landmarks).size < landmarks.size:
+        raise ValueError("landmarks must name at least one item, and none twice.")
+    if landmarks.min() < 0 or landmarks.max() >= n:
+        wrong = landmarks.min() if landmarks.min() < 0 else landmarks.max()
+        raise ValueError(f"landmarks must lie between 0 and {n - 1}; got {wrong}.")
+    return landmarks.astype(np.intp)

@@ -17,7 +17,7 @@ from sklearn.utils import check_array
 from simlib._checks import one_collection, readable, shaped
 from simlib._typing import Indices
 from simlib.approximation.plan import Plan, Sides
-from simlib.landmarks import given
+from simlib.landmarks import draw
 from simlib.lowrank import LowRank
 from simlib.lowrank.lowrank import Closed
 from simlib.similarity.source import Source
@@ -74,7 +74,7 @@ def biharmonic_approximation(
     """
     sim = check_similarity(sim)
     n = one_collection(sim, "are interpolated")
-    landmarks = given(n, landmarks)
+    landmarks, _ = draw(n, None, landmarks=landmarks, rng=0)
     P = check_array(
         readable(P, "P"),
         accept_sparse="csr",

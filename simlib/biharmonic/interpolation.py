@@ -29,7 +29,7 @@ from simlib._checks import inside, one_of
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric, compact
-from simlib.landmarks import given
+from simlib.landmarks import draw
 
 if TYPE_CHECKING:
     from simlib.biharmonic.selected_solve import SelectedSolve
@@ -147,7 +147,7 @@ def interpolation(
     one_of(solver, get_args(Solver), "solver")
     M = as_symmetric(M, "The operator M")
     M.eliminate_zeros()  # stored zeros join no items
-    landmarks = given(M.shape[0], landmarks)
+    landmarks, _ = draw(M.shape[0], None, landmarks=landmarks, rng=0)
     _demand_landmark_in_each_piece(M, landmarks)
     by_column = nnz_per_row is not None and by == "column"
     if solver == "selected" and not by_column:

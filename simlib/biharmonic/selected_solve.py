@@ -19,7 +19,7 @@ from simlib._checks import whole_number
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.operator import as_symmetric, compact
-from simlib.landmarks import given
+from simlib.landmarks import draw
 
 try:
     from numba import njit
@@ -198,7 +198,7 @@ def selected_columns(
     16
     """
     M = as_symmetric(M, "The operator M")
-    landmarks = given(M.shape[0], landmarks)
+    landmarks, _ = draw(M.shape[0], None, landmarks=landmarks, rng=0)
     nnz = whole_number(nnz, "nnz", 1)
     n, n_landmarks = M.shape[0], landmarks.size
     if n_landmarks == n:

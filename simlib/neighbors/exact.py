@@ -1,8 +1,9 @@
-r"""Certified nearest neighbours by a lower bound of the distance: filter and refine.
+r"""Certain neighbours and pairs by a lower bound of the distance: filter and refine.
 
 .. math::
     \underline d(i, j) \ge d_k(i) \implies
-    j \text{ is no nearer to } i \text{ than the } k \text{ found}
+    j \text{ is no nearer to } i \text{ than the } k \text{ found} , \qquad
+    \underline d(i, j) > t \implies d(i, j) > t
 
 d_k(i) is the k-th smallest distance of item i found so far; it only falls. A similarity
 with an upper bound counts as a distance with a lower one, both with the other sign.
@@ -10,16 +11,22 @@ with an upper bound counts as a distance with a lower one, both with the other s
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from simlib._scale import exponent
 from simlib.neighbors.cheap import asked, strips
-from simlib.neighbors.paid import Paid
+from simlib.neighbors.joined import Joined
+from simlib.neighbors.paid import Paid, among
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["A_BOUND", "check_bounds", "filter_and_refine", "rounding"]
+if TYPE_CHECKING:
+    from simlib.neighbors.pair_search import PairSearch
+
+__all__ = ["A_BOUND", "certify", "filter_and_refine"]
 
 A_BOUND = (
     "as `cheap` a similarity that is never smaller, or with distance=True a distance "
@@ -56,9 +63,47 @@ def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
         values = sim.pairs(i, j)
         paid.calls += cost
         scaled = np.ldexp(paid.sign * values.astype(float), -power)
-        check_bounds(i, j, scaled, -low[i, j], largest, paid.sign, power)
+        _check_bounds(i, j, scaled, -low[i, j], largest, paid.sign, power)
         paid.add(i, j, values)
         low[i, j] = low[j, i] = np.inf
+
+
+def certify(search: PairSearch) -> None:
+    """Pay for the pairs that a bound does not exclude, the most promising first."""
+    if search.cheap is None:
+        raise ValueError(f"Exact pairs need {A_BOUND}.")
+    numbers, bounds, largest = _candidates(search, search.cheap.blank())
+    i, j = search.numbers.pairs(numbers)
+    cost = search.sim.cost(pairs=(i, j))
+    with search.sim.progress_bar(min(search.paid.limit, cost)):
+        paid = search.pay(numbers).size
+    i, j, sign = i[:paid], j[:paid], search.paid.sign
+    nearness = sign * search.sim.peek(i, j).astype(float)
+    j = j - search.given.m if isinstance(search.given, Joined) else j
+    _check_bounds(i, j, nearness, bounds[:paid], largest, sign)
+    search.bound = numbers.size - paid
+
+
+def _candidates(
+    search: PairSearch, bound: SimilarityMatrix
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return numbers and bounds of unpaid pairs, falling, and the largest bound."""
+    n, paid, largest, parts = search.n, search.paid, 0.0, []
+    for rows in strips(n, n):
+        columns = np.arange(rows[0], n)
+        block = paid.sign * asked(bound.block, rows, columns).astype(float)
+        largest = max(largest, float(np.abs(block).max()))
+        least = search.threshold - _rounding(search.threshold, largest)
+        a, c = np.nonzero(block >= least)
+        i, j = rows[a], columns[c]
+        counts = (i < j) & paid.allowed(i, j)
+        numbers = search.numbers.of(i[counts], j[counts])
+        parts.append((numbers, block[a, c][counts]))
+    numbers, bounds = map(np.concatenate, zip(*parts, strict=True))
+    new = ~among(numbers, search.seen)
+    numbers, bounds = numbers[new], bounds[new]
+    order = np.argsort(-bounds, kind="stable")
+    return numbers[order], bounds[order], largest
 
 
 def _lower_bounds(bound: SimilarityMatrix, sign: int) -> tuple[np.ndarray, float, int]:
@@ -94,7 +139,7 @@ def _not_excluded(
     return items[count > 0], np.minimum(i, j) * n + np.maximum(i, j)
 
 
-def check_bounds(
+def _check_bounds(
     i: np.ndarray,
     j: np.ndarray,
     nearness: np.ndarray,
@@ -104,7 +149,7 @@ def check_bounds(
     power: int = 0,
 ) -> None:
     """Raise if nearness exceeds a bound by more than rounding, both over 2^power."""
-    wrong = nearness > bounds + rounding(nearness, largest)
+    wrong = nearness > bounds + _rounding(nearness, largest)
     if not wrong.any():
         return
     at = int(np.argmax(wrong))
@@ -118,6 +163,6 @@ def check_bounds(
     )
 
 
-def rounding(values: ArrayLike, largest: float) -> np.ndarray:
+def _rounding(values: ArrayLike, largest: float) -> np.ndarray:
     """Return how far rounding may move bounds: those of equal items may differ."""
     return 1e-6 * np.abs(values) + 1e-9 * largest

@@ -27,9 +27,7 @@ from simlib.neighbors.cheap import (
     direction,
     ends,
     rank_correlation,
-    strips,
 )
-from simlib.neighbors.exact import A_BOUND, check_bounds, rounding
 from simlib.neighbors.joined import Joined, joined_companion
 from simlib.neighbors.paid import Paid, among, payable
 from simlib.neighbors.pair_numbers import PairNumbers, merged
@@ -39,7 +37,7 @@ from simlib.neighbors.recall_bound import alpha, most_hits, sample_size
 from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix, check_similarity
+from simlib.similarity.views import check_similarity
 
 __all__ = ["PairSearch"]
 
@@ -142,42 +140,6 @@ class PairSearch:
                     told = 1
                 if enough:
                     self._look(recall)
-
-    def run_exact(self) -> None:
-        """Pay for the pairs that a bound does not exclude, the most promising first."""
-        if self.cheap is None:
-            raise ValueError(f"Exact pairs need {A_BOUND}.")
-        numbers, bounds, largest = self._not_excluded(self.cheap.blank())
-        i, j = self.numbers.pairs(numbers)
-        cost = self.sim.cost(pairs=(i, j))
-        with self.sim.progress_bar(min(self.paid.limit, cost)):
-            paid = self.pay(numbers).size
-        i, j, sign = i[:paid], j[:paid], self.paid.sign
-        nearness = sign * self.sim.peek(i, j).astype(float)
-        j = j - self.given.m if isinstance(self.given, Joined) else j
-        check_bounds(i, j, nearness, bounds[:paid], largest, sign)
-        self.bound = numbers.size - paid
-
-    def _not_excluded(
-        self, bound: SimilarityMatrix
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return numbers and bounds of unpaid pairs, falling, and the largest bound."""
-        n, largest, parts = self.n, 0.0, []
-        for rows in strips(n, n):
-            columns = np.arange(rows[0], n)
-            block = self.paid.sign * asked(bound.block, rows, columns).astype(float)
-            largest = max(largest, float(np.abs(block).max()))
-            least = self.threshold - rounding(self.threshold, largest)
-            a, c = np.nonzero(block >= least)
-            i, j = rows[a], columns[c]
-            counts = (i < j) & self.paid.allowed(i, j)
-            numbers = self.numbers.of(i[counts], j[counts])
-            parts.append((numbers, block[a, c][counts]))
-        numbers, bounds = map(np.concatenate, zip(*parts, strict=True))
-        new = ~among(numbers, self.seen)
-        numbers, bounds = numbers[new], bounds[new]
-        order = np.argsort(-bounds, kind="stable")
-        return numbers[order], bounds[order], largest
 
     def _pays_for_all(self) -> bool:
         """Tell whether the limit pays for all unpaid pairs."""

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from simlib._checks import finite, one_collection, one_of, whole_number
 from simlib.lowrank.tall import read_only
 from simlib.neighbors.clusters import average_linkage, complete_linkage, components
+from simlib.neighbors.exact import certify
 from simlib.neighbors.graph import Mode, edge_weights, framed
 from simlib.neighbors.joined import Joined
 from simlib.neighbors.pair_search import PairSearch
@@ -240,7 +241,7 @@ def pairs_above(
         threshold = float(search.sim.dtype.type(threshold))  # as values are rounded
     search.threshold = -threshold if distance else threshold
     if exact:
-        search.run_exact()
+        certify(search)
     else:
         search.run(recall)
     return _result(search, 1.0 if exact else recall)

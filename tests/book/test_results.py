@@ -42,7 +42,7 @@ def test_the_size_of_a_record_is_told(chapter):
 
 
 def test_words_about_the_sizes_of_turek_and_huth():
-    """5 to 100 entries in a row, eight kernels ten times; from 10 landmarks to 2,000."""
+    """5 to 100 entries in a row, eight kernels ten times; 10 to 2,000 landmarks."""
     made = provenance("scale")["parameters"]
     assert (min(made["kept"]), max(made["kept"])) == (5, 100)
     assert (made["kernels"], made["repeats"]) == (8, 10)

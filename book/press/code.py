@@ -76,7 +76,7 @@ class Source:
             heads += _called(owner) if "/" not in name else []
         functions, values = {*self.units}, dict[str, Unit]()
         rest = self._value([n for n in tree.body if not self._sort(n, values)])
-        again = sorted(  # defined
+        again = sorted(  # what the module defines a second time, or imports too
             name
             for name in functions | {*values}
             if not {*"./<"} & {*name}

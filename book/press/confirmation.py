@@ -27,7 +27,7 @@ _SHOWN = 8  # of the names in a message
 _INPUTS = [part.name for part in fields(Inputs)]  # that each part of a record has
 _OUTCOME = ["key", "moved", "unreached", "commit", "values", "deviation", "seconds"]
 _BY_HAND = {"data", "probe", "results"}  # changes that no short run can judge
-_GONE = Unit("")
+_GONE = Unit("")  # in place of a unit that is not there any more
 
 
 @dataclass(frozen=True)

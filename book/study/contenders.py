@@ -167,7 +167,7 @@ def _row(sim: SimilarityMatrix, q: int, items: np.ndarray) -> np.ndarray:
 
 
 def _ranked(sim, k, limit, scores, rng) -> np.ndarray:
-    """Pay for the pairs that items rank first, and return the nearest then."""
+    """Pay for the pairs that one of the items ranks first; return the nearest."""
     n = sim.n
     scores = np.array(scores, dtype=float)
     scores[np.arange(n), np.arange(n)] = -np.inf

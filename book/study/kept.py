@@ -211,7 +211,7 @@ def _class(part: type, module: str | None, seen: set[int]) -> Iterator[tuple[str
 
 
 def _is_notebook(part: Any, module: str | None) -> bool:
-    """Tell whether a function or a class is of a module."""
+    """Tell whether this is a function or a class that the module defines."""
     inner = inspect.unwrap(part) if callable(part) else part
     is_code = isinstance(inner, FunctionType | type)
     return is_code and getattr(part, "__module__", None) == module

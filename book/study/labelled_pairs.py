@@ -223,4 +223,4 @@ def _best_thresholds(rows: np.ndarray, labels: np.ndarray, metric: str) -> np.nd
     best = found.argmax(axis=1)[:, None]
     above, below = (np.take_along_axis(ranked, best + k, axis=1) for k in (0, 1))
     middle = above / 2 + below / 2
-    return np.minimum(middle, np.nextafter(above, -np.inf))[:, 0]  # it may round up
+    return np.minimum(middle, np.nextafter(above, -np.inf))[:, 0]  # never the upper

@@ -111,7 +111,8 @@ def refined(
         )
     items = np.arange(sim.n)
     G = cheap.block(items, items).astype(float)
-    G = np.ldexp(G, -np.frexp(np.abs(G[i, j]).max())[1])  # 1e-15 is none to a fit
+    # The regression takes what differs by less than 1e-15 for equal.
+    G = np.ldexp(G, -np.frexp(np.abs(G[i, j]).max())[1])
     rng = np.random.default_rng(rng)
     evaluated = np.zeros(i.size, dtype=bool)
     sample = rng.choice(i.size, max(2, round(SAMPLE * n_calls)), replace=False)

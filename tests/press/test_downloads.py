@@ -17,6 +17,7 @@ from press import Repository, frames, provenance, read_chapter
 from press.confirmation import Standing, Status
 from press.downloads import WIDTH, command, links, record_files, run_it, standalone
 from press.references import chapters_by_import
+from press.repository import write_atomically
 from press.sphinx_extension import _append_box, _finish
 from support.books import HEAD
 
@@ -163,33 +164,30 @@ def test_a_notebook_that_is_taken_home_has_formulas_that_jupyter_knows():
 
 def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_path):
     kept = '<link rel="preload" as="script" href="a.js" />\n'
-    path = tmp_path / "out/book/page.html"
-    path.parent.mkdir(parents=True)
-    path.write_text(f'  <link rel="preload" as="font" href="a.woff2" />\n{kept}')
-    download = tmp_path / "out/_downloads/1a2b/core.ipynb"
-    download.parent.mkdir(parents=True)
-    download.write_text("as it was executed")
-    notebook = tmp_path / "executed/standard/core.ipynb"
-    notebook.parent.mkdir(parents=True)
-    nbformat.write(executed(), notebook)
-    (tmp_path / "book").mkdir()
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/core\n")
+    out = tmp_path / "out"
+    path, download = out / "book/page.html", out / "_downloads/1a2b/core.ipynb"
     words = "Newer words, {glue:text}`error:.2f`.\n\n```{code-cell}\nglue(...)\n```\n"
-    (tmp_path / "book/core.md").write_text(f"{HEAD}{words}")
+    notebook = tmp_path / "executed/standard/core.ipynb"
+    for file, text in {
+        path: f'  <link rel="preload" as="font" href="a.woff2" />\n{kept}',
+        download: "as it was executed",
+        notebook: nbformat.writes(executed()),
+        tmp_path / "_toc.yml": "format: jb-book\nroot: book/core\n",
+        tmp_path / "book/core.md": f"{HEAD}{words}",
+    }.items():
+        write_atomically(file, text)
     html = SimpleNamespace(format="html")
     config = SimpleNamespace(mathjax3_config={"tex": {"macros": {}}})
-    app = SimpleNamespace(
-        srcdir=tmp_path, outdir=tmp_path / "out", builder=html, config=config
-    )
+    app = SimpleNamespace(srcdir=tmp_path, outdir=out, builder=html, config=config)
     _finish(app, None)
     assert path.read_text() == kept
-    offered = nbformat.read(tmp_path / "out/_sources/book/core.ipynb", as_version=4)
+    offered = nbformat.read(out / "_sources/book/core.ipynb", as_version=4)
     assert offered.cells[0].source == "# A chapter\n\nNewer words, 0.12."
     shown = [mime for output in offered.cells[1].outputs for mime in output.data]
     assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
     nbformat.validate(offered)
     assert nbformat.read(download, as_version=4) == offered
-    assert (tmp_path / "out/_static/mathjax/tex-chtml.js").is_file()
+    assert (out / "_static/mathjax/tex-chtml.js").is_file()
 
 
 def test_functions_know_the_chapters_that_import_them(tmp_path):
@@ -198,13 +196,12 @@ def test_functions_know_the_chapters_that_import_them(tmp_path):
         "two": "from simlib.approximation import sicur",
         "words": None,
     }
-    (tmp_path / "book").mkdir()
     for name, code in chapters.items():
         text = f"```{{code-cell}} ipython3\n{code}\n```\n" if code else "Words.\n"
-        (tmp_path / "book" / f"{name}.md").write_text(f"{HEAD}{text}", encoding="utf-8")
+        write_atomically(tmp_path / f"book/{name}.md", f"{HEAD}{text}")
     toc = "format: jb-book\nroot: book/words\n"
     toc += "chapters: [{file: book/one}, {file: book/two}]\n"
-    (tmp_path / "_toc.yml").write_text(toc, encoding="utf-8")
+    write_atomically(tmp_path / "_toc.yml", toc)
     assert chapters_by_import(Repository(tmp_path)) == {
         id(simlib.sicur): ["one", "two"],
         id(simlib.tikhonov): ["one"],

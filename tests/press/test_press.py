@@ -423,9 +423,7 @@ def test_nothing_that_a_chapter_reads_stays_unseen(tiny):
         "tiny/child.py": "",
         "tiny/worker.py": "",
     }.items():
-        path = tiny.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        write_atomically(tiny.root / name, text)
     cells = "".join(map(cell, HIDDEN))
     tiny.source("alpha").write_text(HEAD + PARAMETERS + cells)
     assert press(["alpha"], repository=tiny) == ["alpha"]
@@ -539,8 +537,7 @@ def traced(folder, code, *arguments):
 def test_what_is_opened_within_a_folder_elsewhere_is_no_file_here(tmp_path):
     """As `shutil.rmtree` opens folders."""
     for file in ("root/in/a", "elsewhere/in/a"):
-        (tmp_path / file).parent.mkdir(parents=True)
-        (tmp_path / file).write_text("")
+        write_atomically(tmp_path / file, "")
     done, noted = traced(
         tmp_path,
         "trace('root', 'log/log', 'data')\nos.chdir('root')\n"
@@ -555,8 +552,7 @@ def test_what_is_opened_within_a_folder_elsewhere_is_no_file_here(tmp_path):
 def test_an_environment_within_the_root_is_no_source(tmp_path, prefix, read):
     """Whatever its name; where the root is the environment, its files count."""
     for file in ("a", "env/b"):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-        (tmp_path / file).write_text("")
+        write_atomically(tmp_path / file, "")
     code = "sys.prefix = sys.argv[1]\ntrace('.', 'log/log', 'data')\n"
     code += "for name in ('a', 'env/b'):\n    open(name).close()"
     _, noted = traced(tmp_path, code, tmp_path / prefix)
@@ -565,8 +561,7 @@ def test_an_environment_within_the_root_is_no_source(tmp_path, prefix, read):
 
 def test_a_source_reached_through_a_link_counts(tmp_path):
     """As where the path of Python goes through a home that is a link."""
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root/a.py").write_text("def f():\n    return 1\n")
+    write_atomically(tmp_path / "root/a.py", "def f():\n    return 1\n")
     (tmp_path / "link").symlink_to("root")
     code = "trace('root', 'log/log', 'data')\nsys.path.insert(0, 'link')\n"
     _, noted = traced(tmp_path, f"{code}import a\n\na.f()")

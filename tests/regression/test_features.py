@@ -22,10 +22,6 @@ KINDS = [*SKETCHES, "taylor", "positive"]
 each = pytest.mark.parametrize("kind", KINDS)
 
 
-def error(Z, K):
-    return np.linalg.norm(Z @ Z.T - K) / np.linalg.norm(K)
-
-
 def fails(estimator):
     return {"check_fit_idempotent": "exp of its squared norms, 20 000, overflows"}
 

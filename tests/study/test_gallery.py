@@ -94,9 +94,10 @@ def test_tweets_are_measured_once(real):
 # Every matrix, with and without data
 
 
-def check(name, example):
+@everywhere
+def test_matrices(name, real):
+    example = gallery.load(name, 25)
     assert example.name == name
-    assert example.title
     assert name in gallery.FAMILIES[example.family]
     assert example.similarity.symmetric
     K = example.matrix
@@ -109,16 +110,11 @@ def check(name, example):
         assert (K.diagonal() == 0).all()
     if example.family in ("wmd", "edit"):
         np.testing.assert_allclose(K.diagonal(), 1, atol=1e-6)
-
-
-@everywhere
-def test_matrices(name, real):
-    example = gallery.load(name, 25)
-    check(name, example)
     stands_in = not real and name not in ALWAYS_REAL | GENERATED
     assert example.real == (name not in GENERATED and not stands_in)
     assert ("stand-in" in example.source) == stands_in
     assert ("generated:" in example.source) == (name in GENERATED)
+    assert example.title
     assert example.title == gallery.TITLES[name] or not real
 
 
@@ -176,31 +172,21 @@ COMPANIONS = {
     "distance": {"Euclidean distance"},
     "edit": {"q-gram distance"},
 }
+SCORERS = {"pairs": {"pixel cosine"}}
+SCORERS |= {name: {"bi-encoder cosine"} for name in ("stsb", "mrpc", "rte")}
 
 
-def check_companions(name, labels):
+@everywhere
+def test_companions(name, real):
     """Each goes with the matrix, so the items must be the same."""
-    K = gallery.load(name, 45).matrix
-    off = np.tri(45, k=-1, dtype=bool)
-    found = gallery.companions(name, 45)
-    assert set(found) == labels
+    example, found = gallery.load(name, 45), gallery.companions(name, 45)
+    own = SCORERS.get(name, set()) if real or name == "pairs" else set()
+    assert set(found) == COMPANIONS.get(example.family, own)
+    K, off = example.matrix, np.tri(45, k=-1, dtype=bool)
     for label, cheap in found.items():
         assert cheap.symmetric
         assert cheap.calls == 0
         G = cheap.block(range(45), range(45))
         np.testing.assert_allclose(G, G.T, atol=1e-6)
-        sign = -1 if "distance" in label and "distance" not in family(name) else 1
+        sign = -1 if "distance" in label and example.family != "distance" else 1
         assert sign * np.corrcoef(G[off], K[off])[0, 1] > 0.1, label
-
-
-def family(name):
-    return next(key for key, names in gallery.FAMILIES.items() if name in names)
-
-
-@everywhere
-def test_companions(name, real):
-    own = {"pairs": "pixel cosine"}
-    if real:
-        own |= dict.fromkeys(("stsb", "mrpc", "rte"), "bi-encoder cosine")
-    own = {own[name]} if name in own else set()
-    check_companions(name, COMPANIONS.get(family(name), own))

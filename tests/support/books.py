@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 from press import Repository
+from press.repository import write_atomically
 
 HEAD = """---
 jupytext:
@@ -52,9 +53,7 @@ def new_book(folder):
         "tiny/other.py": "def answer():\n    return 42\n",
     }
     for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        write_atomically(folder / name, text)
     return Repository(folder, package="tiny", data="tiny.datasets")
 
 

@@ -40,16 +40,26 @@ class Joined(View):
         return True
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        some: list[tuple[Any, Any, Any]] = [self._listed(*block) for block in blocks]
+        asked: list[Block] = []
+        kept = []
+        for block in blocks:
+            i, j = (np.arange(self.n) if k is None else np.asarray(k) for k in block)
+            up, left = i < self.m, j < self.m
+            asked += [(i[up], j[~left] - self.m), (j[left], i[~up] - self.m)]
+            kept.append((np.zeros((i.size, j.size), self.dtype), up, left))
+        across, both = np.zeros(0, bool), None
         if pairs is not None:
             i, j = map(np.atleast_1d, pairs)
-            some.append((i, j, i.shape))
-        answers = []
-        for i, j, shape in some:
             across = self._across(i, j)
-            values = np.zeros(across.size, self.dtype)
-            values[across] = self.base.pairs(*self._turned(i[across], j[across]))
-            answers.append(values.reshape(shape))
+            both = self._turned(i[across], j[across])
+        told = iter(self.base.read(*asked, pairs=both))
+        for values, up, left in kept:
+            values[np.ix_(up, ~left)] = next(told)
+            values[np.ix_(~up, left)] = next(told).T
+        answers = [values for values, _, _ in kept]
+        if pairs is not None:
+            answers.append(np.zeros(across.size, self.dtype))
+            answers[-1][across] = next(told)
         return answers
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
@@ -86,12 +96,6 @@ class Joined(View):
     def _turned(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the row and the column of each of these pairs."""
         return np.minimum(i, j), np.maximum(i, j) - self.m
-
-    def _listed(self, rows: Any, columns: Any) -> tuple[Any, Any, tuple[int, int]]:
-        """Return the pairs of a block, and its shape."""
-        every = np.arange(self.n)
-        i, j = (every if side is None else np.asarray(side) for side in (rows, columns))
-        return np.repeat(i, j.size), np.tile(j, i.size), (i.size, j.size)
 
 
 def joined_companion(

@@ -72,7 +72,7 @@ def certify(search: PairSearch) -> None:
     """Pay for the pairs that a bound does not exclude, the most promising first."""
     if search.cheap is None:
         raise ValueError(f"Exact pairs need {A_BOUND}.")
-    numbers, bounds, largest = _candidates(search, search.cheap.blank())
+    numbers, bounds, largest = _candidates(search, search.cheap)
     i, j = search.numbers.pairs(numbers)
     cost = search.sim.cost(pairs=(i, j))
     with search.sim.progress_bar(min(search.paid.limit, cost)):
@@ -91,7 +91,7 @@ def _candidates(
     n, paid, largest, parts = search.n, search.paid, 0.0, []
     for rows in strips(n, n):
         columns = np.arange(rows[0], n)
-        block = paid.sign * asked(bound.block, rows, columns).astype(float)
+        block = paid.sign * asked(bound.blank().block, rows, columns).astype(float)
         largest = max(largest, float(np.abs(block).max()))
         least = search.threshold - _rounding(search.threshold, largest)
         a, c = np.nonzero(block >= least)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from simlib import Similarity
+from simlib import Similarity, SimilarityError
 from simlib.datasets import bundled_words
 from simlib.neighbors import nearest
 from support.functions import Mishap, Oracle, make, matrix
@@ -112,3 +112,18 @@ def test_rounding_is_no_asymmetry_and_a_failing_check_no_failure():
     sim = Similarity(range(40), once)
     assert_array_equal(sim.columns(range(40)), K)
     assert (sim.calls, sim.failed) == (820, 0)
+
+
+def test_of_a_tile_the_half_that_is_a_number_is_kept():
+    def function(xs, ys):
+        values = np.add.outer(xs, ys)
+        values[(xs[:, None] == 0) & (ys == 1)] = np.nan  # in one order alone
+        return values
+
+    sim = Similarity(np.arange(3.0), function, batch="block")
+    with pytest.raises(SimilarityError, match="returned nan for items 0 and 1"):
+        sim.columns(range(3))
+    assert sim.peek([0, 1], [1, 0]).tolist() == [1, 1]
+    calls = sim.calls
+    assert sim.columns(range(3)).tolist() == np.add.outer(*[np.arange(3)] * 2).tolist()
+    assert sim.calls == calls

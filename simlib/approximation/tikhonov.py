@@ -140,8 +140,8 @@ def tikhonov(
     )
     if select:
         plan = _selected(sim, plan, select, rng)
-    S2, read = plan.block, plan.read(sim)
-    K = Problem.of(read, plan.landmarks, sim)
+    S1, S2, read = plan.landmarks, plan.block, plan.read(sim)
+    K = Problem.of(read, S1, sim)
     if ridge != "cv":
         ridge = in_units(ridge, K.exponent)
     if nugget:
@@ -149,7 +149,16 @@ def tikhonov(
     elif ridge == "cv":
         ridge, _ = K.cross_validate("cv")
     C, U, R = K.factors(ridge)
-    answer = partial(plan.answer, sim, "tikhonov", C, U, R)
+    answer = partial(
+        LowRank,
+        C,
+        U,
+        R,
+        landmarks=S1.columns,
+        row_landmarks=None if sim.symmetric else S1.rows,
+        calls=plan.calls(sim),
+        method="tikhonov",
+    )
     plain = answer()
     residual = corrections(sim, plain, S2) if overlay else None
     if nugget:
@@ -158,7 +167,7 @@ def tikhonov(
             missed[S2.rows] = 0
         kept = scipy.sparse.diags_array(missed).tocsr()
         residual = kept if residual is None else residual + kept
-    return plain if residual is None else answer(residual=residual)
+    return answer(residual=residual)
 
 
 def tikhonov_plan(

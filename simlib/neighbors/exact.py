@@ -72,7 +72,7 @@ def certify(search: PairSearch) -> None:
     """Pay for the pairs that a bound does not exclude, the most promising first."""
     if search.cheap is None:
         raise ValueError(f"Exact pairs need {A_BOUND}.")
-    numbers, bounds, largest = _candidates(search, search.cheap)
+    numbers, bounds, count, largest = _candidates(search, search.cheap)
     i, j = search.numbers.pairs(numbers)
     cost = search.sim.cost(pairs=(i, j))
     with search.sim.progress_bar(min(search.paid.limit, cost)):
@@ -81,14 +81,19 @@ def certify(search: PairSearch) -> None:
     nearness = sign * search.sim.peek(i, j).astype(float)
     j = j - search.given.m if isinstance(search.given, Joined) else j
     _check_bounds(i, j, nearness, bounds[:paid], largest, sign)
-    search.bound = numbers.size - paid
+    search.bound = count - paid
 
 
 def _candidates(
     search: PairSearch, bound: SimilarityMatrix
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return numbers and bounds of unpaid pairs, falling, and the largest bound."""
-    n, paid, largest, parts = search.n, search.paid, 0.0, []
+) -> tuple[np.ndarray, np.ndarray, int, float]:
+    """Return numbers and bounds of unpaid pairs that a bound does not exclude.
+
+    From the most promising on, as many as the limit may pay for; how many there are in
+    all; and the largest bound.
+    """
+    n, paid, kept, count, largest = search.n, search.paid, 0, 0, 0.0
+    parts: list[tuple[np.ndarray, np.ndarray]] = []
     for rows in strips(n, n):
         columns = np.arange(rows[0], n)
         block = paid.sign * asked(bound.blank().block, rows, columns).astype(float)
@@ -97,13 +102,23 @@ def _candidates(
         a, c = np.nonzero(block >= least)
         i, j = rows[a], columns[c]
         counts = (i < j) & paid.allowed(i, j)
-        numbers = search.numbers.of(i[counts], j[counts])
-        parts.append((numbers, block[a, c][counts]))
+        new, near = search.numbers.of(i[counts], j[counts]), block[a, c][counts]
+        unpaid = ~among(new, search.seen)
+        parts.append((new[unpaid], near[unpaid]))
+        count, kept = count + parts[-1][0].size, kept + parts[-1][0].size
+        if kept > 2 * paid.left:
+            parts = [_best(parts, paid.left)]
+            kept = parts[0][0].size
+    return *_best(parts, paid.left), count, largest
+
+
+def _best(
+    parts: list[tuple[np.ndarray, np.ndarray]], size: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of so many of the most promising pairs, and their bounds."""
     numbers, bounds = map(np.concatenate, zip(*parts, strict=True))
-    new = ~among(numbers, search.seen)
-    numbers, bounds = numbers[new], bounds[new]
-    order = np.argsort(-bounds, kind="stable")
-    return numbers[order], bounds[order], largest
+    order = np.argsort(-bounds, kind="stable")[: int(min(size, bounds.size))]
+    return numbers[order], bounds[order]
 
 
 def _lower_bounds(bound: SimilarityMatrix, sign: int) -> tuple[np.ndarray, float, int]:

@@ -84,8 +84,7 @@ def nearest(
     ValueError
         An asymmetric similarity; k >= n; a limit that does not pay for k neighbours of
         each item and for `check` (the message names the smallest that does); a
-        companion of other items; with `exact`, no companion or one that is no lower
-        bound.
+        companion of other items; with `exact`, no companion or one that is no bound.
     BudgetExceeded, SimilarityError
         The limit of `sim` leaves fewer calls than `limit`, and nothing was evaluated.
         `exact` takes more calls than the limit, or `sim` or `cheap` failed; evaluated

@@ -195,7 +195,8 @@ def pairs_above(
     ------
     ValueError, BudgetExceeded, SimilarityError
         An asymmetric similarity, a `recall` or `confidence` out of range, `groups` of
-        another length; any error of a request to `sim` or `cheap`.
+        another length; with `exact`, no companion or one that is no bound; any error of
+        a request to `sim` or `cheap`.
 
     Warns
     -----

@@ -356,7 +356,7 @@ def test_words_about_documents():
     bare = means["no core"].groupby("corpus").tail(1).droplevel("rank")
     assert (most.mean(axis=1) - bare).between(1, 2.5).all()
     assert (exact - some.mean(axis=1)).dropna().between(1.5, 5).all()
-    assert (exact - most.mean(axis=1)).dropna().between(0.2, 1.5).all()
+    assert (exact - most.mean(axis=1)).dropna().between(0.4, 1.5).all()
     trained = recorded("documents", "facts").set_index("corpus").training.recipes
     assert round(trained, -3) == 28_000
     read = METHODS["tikhonov"].calls(trained, 512) / (trained * (trained + 1) / 2)
@@ -380,6 +380,9 @@ def test_words_about_documents():
     )
     assert (order < 0).sum() >= 5
     assert (order > 0).sum() >= 5
+    best = same.pivot_table("validation", ["corpus", "rank"], "method", aggfunc="max")
+    last = best.groupby("corpus").tail(1)
+    assert (last["no core"] > last[cores.columns].max(axis=1)).sum() == 2
 
 
 @pytest.mark.slow
@@ -474,6 +477,10 @@ def test_words_about_sentences():
     assert (lost.threshold < 0.1 * lost.rounded).mrpc.all()
     assert (lost.threshold < lost.rounded).rte.all()
     assert (lost.threshold > 0.3 * lost.rounded).rte.all()
+    yes = (
+        full["references"].set_index(["items", "who"]).f1["mrpc", "one answer for all"]
+    )
+    assert (abs(rest.threshold.mrpc - yes) < 0.001).all()
 
 
 LEAST = {  # recall of the ten nearest from .02, .05 and .1 of the pairs
@@ -638,7 +645,11 @@ def test_words_about_geodesics():
     known = geodesics("bunny", "mean", "biharmonic")
     swept = {c: geodesics("bunny", "mean", "nystrom", c) for c in (1e-2, 1e-15)}
     assert (swept[1e-2].loc[500:] > known.loc[500:]).all()
-    assert (swept[1e-15].loc[100:] > known.loc[100:]).all()
+    assert (swept[1e-15].loc[50:] > known.loc[50:]).all()
+    finer = geodesics("bunny", "mean", "nystrom", 1e-6)
+    assert (finer.loc[50:1000] > known.loc[50:1000]).all()
+    assert finer[2000] < known[2000]
+    assert (geodesics("bunny", "mean", "nystrom", 1e-4) < known).all()
     for mesh in ("bunny", "cortex"):
         known = geodesics(mesh, "mean", "biharmonic")
         assert (geodesics(mesh, "mean", "nystrom").loc[100:] < known.loc[100:]).all()
@@ -751,6 +762,8 @@ def test_words_about_queries_and_documents():
     same = np.interp(near.loc[10, 50], cosine, np.log(cosine.index))
     assert (every[every.anchors == 10].fixed == 10 * 1400).all()
     assert 150 < 10 * 1400 / (np.exp(same) - 50) < 250
+    same = np.interp(near.loc[10, 50], near.loc[1], np.log(near.columns))
+    assert 1000 < 9 * 1400 / (np.exp(same) - 50) < 2000
     assert (every.paid.round(9) == every.calls).all()
 
 
@@ -818,6 +831,12 @@ def test_words_about_errors_of_scores_of_mentions():
     assert rho.kept["event", "wrong"] < rho.kept["event", "error"] - 0.25
     assert abs(rho.kept["entity", "wrong"] - rho.kept["entity", "error"]) < 0.1
     assert rho.same_kept["entity", "wrong"] < rho.same_kept["entity", "error"] - 0.1
+    for share, part in some[some.kind == "event"].groupby("share"):
+        rho = part[["error", "wrong", "kept"]].corr("spearman").kept
+        if share <= 0.2:  # at one share it orders the methods from three tenths on
+            assert rho.wrong > -0.45
+        elif share <= 0.5:
+            assert rho.wrong < min(-0.6, rho.error - 0.3)
 
 
 def test_words_about_all_mentions_at_once():

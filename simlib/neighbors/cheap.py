@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
-from sklearn.isotonic import IsotonicRegression
 
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.approximation.tikhonov import tikhonov
@@ -133,10 +133,9 @@ class Calibrated:
         total = np.bincount(codes, nearness, minlength=LEVELS)
         (met,) = count.nonzero()
         if met.size:
-            fit = IsotonicRegression().fit(met, total[met] / count[met], count[met])
-            self.table = np.interp(
-                np.arange(LEVELS), fit.X_thresholds_, fit.y_thresholds_
-            ).astype(np.float32)
+            means = total[met] / count[met]
+            fit = isotonic_regression(means, weights=count[met]).x
+            self.table = np.interp(np.arange(LEVELS), met, fit).astype(np.float32)
 
     def vectors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near `sign` times G."""

@@ -131,9 +131,10 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     In `columns` (b, w) the places from `first` on are for the items that share most
     neighbours with the row. Of items that share equally many, the one with the larger
     ``unit * (product - low)`` is taken, where a product is that of rows of left (n, r)
-    and right (n, r); `products` are those of the present candidates. `graph` and `paid`
-    are pairs (indptr, indices). Returns counts (b, w), with -inf for pairs that are
-    paid for and for the item itself, and where a candidate is new.
+    and right (n, r); `products` are those of the present candidates. If unit is 0, the
+    present one stays. `graph` and `paid` are pairs (indptr, indices). Returns counts
+    (b, w), with -inf for pairs that are paid for and for the item itself, and where a
+    candidate is new.
     """
     n, w = len(left), columns.shape[1]
     counts, touched = np.zeros(n, np.int32), np.empty(n + 1, np.int32)
@@ -141,7 +142,7 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
     shared = np.empty((rows.size, w), np.float32)
     new = np.zeros((rows.size, w), np.bool_)
     scores = np.empty(products.shape[1], np.float32)
-    last = first + scores.size
+    last, margin = first + scores.size, 0.5 if unit > 0 else 0.0
     for a in range(rows.size):
         i, size, some = rows[a], 0, 0
         for p in graph[1][graph[0][i] : graph[0][i + 1]]:
@@ -160,7 +161,7 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
         least = np.argmin(scores)
         for q in touched[:size]:
             tried[some] = q
-            some += counts[q] > max(0, scores[least] - 0.5)
+            some += counts[q] > max(0, scores[least] - margin)
         own = left[i]
         for t in range(some):
             other, total = right[tried[t]], np.float32(0)

@@ -34,6 +34,7 @@ OUTGROWN = 30  # bits: features are made again if values grow or shrink by more
 WIDTH = 64  # directions of the companion in products that approximate it
 SAMPLE = 2**16  # pairs to which these products are scaled
 CACHED = 2**17  # candidates at a time, whose data stay in the cache
+RELEARNT = 1.2  # times the paid pairs: with lists the predictor then learns again
 MET = 4  # times k: candidates that share neighbours with an item
 TAKEN = 8  # best ones of the drawn items that become candidates in a round
 BACKWARD, ALONE = 4, 30  # times k: items that have an item in their lists, at most,
@@ -119,7 +120,7 @@ class PairPredictor(Predictor):
     ):
         super().__init__(companion)
         self.paid, self._S, self._rank = paid, S, rank
-        self.codes, self._directions = np.zeros(0, np.uint16), None
+        self._codes, self._directions = np.zeros(0, np.uint16), None
         self._narrow: tuple[np.ndarray, np.ndarray] | None = None
         if companion is not None:
             self._Z, self._signs = companion.vectors()
@@ -127,11 +128,20 @@ class PairPredictor(Predictor):
         self._make_features()
 
     def _make_features(self) -> None:
-        paid, self._exponent, self._learnt = self.paid, exponent(self.paid.nearness), 0
+        paid, self._exponent, self.learnt = self.paid, exponent(self.paid.nearness), 0
         residuals = self._residuals()
         columns = paid.matrix(residuals)[:, self._S].toarray()
         columns = leading(columns, self._rank)
         self.begin(residuals, columns, self._directions)
+
+    @property
+    def codes(self) -> np.ndarray:
+        """Codes of the paid pairs."""
+        paid, known = self.paid, self._codes.size
+        if known < paid.i.size:
+            new = self.codes_at(paid.i[known:], paid.j[known:])
+            self._codes = np.append(self._codes, new)
+        return self._codes
 
     def nearness(self) -> np.ndarray:
         """Return the nearness of the paid pairs, divided by a power of two."""
@@ -145,20 +155,18 @@ class PairPredictor(Predictor):
 
     def _residuals(self) -> np.ndarray:
         """Calibrate, and return the residuals of the paid pairs."""
-        paid, nearness, new = self.paid, self.nearness(), slice(self.codes.size, None)
-        codes = self.codes_at(paid.i[new], paid.j[new])
-        self.codes = np.append(self.codes, codes)
-        self.calibrate(self.codes, nearness)
-        return nearness - self.explained(self.codes)
+        codes, nearness = self.codes, self.nearness()
+        self.calibrate(codes, nearness)
+        return nearness - self.explained(codes)
 
     def update(self) -> None:
         """Learn from all paid pairs."""
         paid = self.paid
         if abs(exponent(paid.nearness) - self._exponent) > OUTGROWN:
             self._make_features()
-        self.residuals = paid.matrix(self._residuals())
-        A = self.learn(self.residuals, paid.numbers.data > self._learnt)
-        self._learnt = paid.i.size
+        residuals = paid.matrix(self._residuals())
+        A = self.learn(residuals, paid.numbers.data > self.learnt)
+        self.learnt = paid.i.size
         self._left, self._right = np.hstack([A, self.V]) / 2, np.hstack([self.V, A])
 
     def block(
@@ -228,6 +236,10 @@ class EveryPair:
     def __init__(self, predictor: PairPredictor):
         self._predictor = predictor
 
+    def update(self) -> None:
+        """Learn from all paid pairs."""
+        self._predictor.update()
+
     def strips(self) -> Iterator[Strip]:
         """Predict some rows at a time."""
         predictor, graph = self._predictor, self._predictor.paid.graph()
@@ -235,7 +247,7 @@ class EveryPair:
         for rows in strips(n, n):
             predicted, codes = predictor.block(rows, slice(n))
             shared = (graph[rows] @ graph).toarray()
-            shared[predictor.residuals[rows].tocoo().coords] = -np.inf
+            shared[predictor.paid.numbers[rows].tocoo().coords] = -np.inf
             shared[np.arange(rows.size), rows] = -np.inf
             columns = np.broadcast_to(np.arange(n), (rows.size, n))
             yield Strip(rows, columns, shared, codes, predicted)
@@ -260,7 +272,7 @@ class Listed:
         # cache.
         self._order = np.argsort(cheap.min(axis=1, initial=n), kind="stable")
         self._met, self._drawn = cheap.shape[1], cheap.shape[1] + met
-        self._rng = np.random.default_rng(0)
+        self._rng, self._learnt = np.random.default_rng(0), 0
         size = (n, met + (m if companion is None else met))
         random = self._rng.integers(n, size=size, dtype=np.int32)
         self._columns = np.hstack([cheap, random], dtype=np.int32)[self._order]
@@ -278,30 +290,46 @@ class Listed:
         near = slice(self._met)
         return self._order, self._columns[:, near], self._codes[:, near]
 
+    def update(self) -> None:
+        """Learn from all paid pairs, if a sixth of them is new."""
+        if self._predictor.paid.i.size >= RELEARNT * self._predictor.learnt:
+            self._predictor.update()
+
     def strips(self) -> Iterator[Strip]:
-        """Update the candidates and predict them, some rows at a time."""
+        """Update the candidates and predict them, some rows at a time.
+
+        If nothing was learnt since the last time, no items are drawn, and only items
+        that share more neighbours replace those that share fewer.
+        """
         predictor, paid = self._predictor, self._predictor.paid
+        learnt, self._learnt = predictor.learnt > self._learnt, predictor.learnt
         most = ALONE if predictor.companion is None else BACKWARD
-        graph, known = paid.graph(most * paid.k), predictor.residuals
+        graph, known = paid.graph(most * paid.k), paid.numbers
         graph, known = (graph.indptr, graph.indices), (known.indptr, known.indices)
         w, (left, right, constant) = self._columns.shape[1], predictor.factors()
         low, unit = predictor.unit()
+        unit *= learnt
         others = self._rng.permutation(paid.n)[:w]
+        old, random = slice(self._drawn), slice(self._drawn, None)
         for some in strips(paid.n, w, CACHED):
             part = slice(some[0], some[-1] + 1)
             rows, columns, codes = (
                 a[part] for a in (self._order, self._columns, self._codes)
             )
-            values = left[rows] @ right[others].T
-            best_of, _ = best(values, min(TAKEN, others.size))
-            drawn = self._draw(rows, columns, codes, others[best_of], known)
-            met = products(left, right, rows, columns[:, self._met : self._drawn])
+            met = columns[:, self._met : self._drawn]
+            if learnt:
+                values = left[rows] @ right[others].T
+                best_of, _ = best(values, min(TAKEN, others.size))
+                drawn = self._draw(rows, columns, codes, others[best_of], known)
+                met = products(left, right, rows, met)
+            else:
+                drawn = predictor.entries(rows, columns[:, random], codes[:, random])
+                met = np.zeros(met.shape, np.float32)
             lists = (columns, self._met, met, graph, known)
             shared, new = loops.meet(rows, *lists, left, right, unit, low - constant)
             a, places = np.divmod(np.flatnonzero(new), w)
             found = predictor.codes_of(rows[a], columns[a, places, None])
             codes[a, places] = found[:, 0]
-            old = slice(self._drawn)
             predicted = predictor.entries(rows, columns[:, old], codes[:, old])
             predicted = np.hstack([predicted, drawn])
             yield Strip(rows, columns, shared, codes, predicted)

@@ -270,7 +270,7 @@ class Rounds:
     def _choose(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Return the keys of `numbers` new pairs by each prediction."""
         predictor, pairs = self.predictor, (self.paid.i, self.paid.j)
-        predictor.update()
+        self.candidates.update()
         low, unit = predictor.unit()
         paid = {
             "companion": predictor.codes.astype(np.float32),

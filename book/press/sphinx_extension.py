@@ -1,14 +1,17 @@
 """The Sphinx side: pages get the outputs of the executed notebooks."""
 
 import os
+import posixpath
 import re
 import shutil
+from functools import partial
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
@@ -23,10 +26,11 @@ from .chapters import (
     tags,
 )
 from .confirmation import Status, describe, status
-from .downloads import hide_values, links, record_files, run_it, standalone
+from .downloads import links, record_files, run_it
 from .execution import ChapterError, press
 from .repository import Repository
 from .results import MIME
+from .standalone import hide_values, standalone
 from .typography import typeset_page
 
 if TYPE_CHECKING:
@@ -38,11 +42,14 @@ _MATHJAX = ("tex-chtml.js", "output/chtml/fonts/woff-v2/*", "input/tex/extension
 
 _PRELOAD = re.compile(r' *<link rel="preload" as="font"[^>]*>\n')
 
-# On what opens and closes folded parameters, in place of "Show the source".
-_PROMPTS = {
-    "code_prompt_show": "Show the parameters",
-    "code_prompt_hide": "Hide the parameters",
-}
+# What opens and closes folded parameters, in place of "Show the source".
+_FOLDED = {DECLARED: "the parameters", INJECTED: "the parameters of this run"}
+
+# At the head of a notebook that was taken home.
+_NEEDS = (
+    "*This notebook runs in a checkout of the repository, in the environment that "
+    "`make book` creates: `study` and `press` are not part of `pip install simlib`.*"
+)
 
 # Several attributes under one description, which napoleon would take for one.
 _JOINED = re.compile(r"(?P<indent> *)(?P<names>\w+(, \w+)+) :(?P<kind>.*)")
@@ -135,8 +142,12 @@ def merge(notebook: "NotebookNode", executed: "NotebookNode") -> None:
         lines = notebook.metadata.source_map
         lines.insert(place + 1, lines[place])
     for cell in notebook.cells:
-        if {DECLARED, INJECTED} & set(tags(cell)):
-            cell.metadata["mystnb"] = _PROMPTS
+        for tag in _FOLDED.keys() & tags(cell):
+            prompts = {
+                f"code_prompt_{k.lower()}": f"{k} {_FOLDED[tag]}"
+                for k in ("Show", "Hide")
+            }
+            cell.metadata["mystnb"] = prompts
 
 
 def _append_box(notebook: "NotebookNode", executed: "NotebookNode", page: Path) -> None:
@@ -216,6 +227,21 @@ def _offer_notebook(
     ]
 
 
+def _told(app: "Sphinx", page: str, role: str, target: str) -> str:
+    """Return the text that a reference has on a page."""
+    domain, _, kind = role.rpartition(":")
+    domain = domain or {"eq": "math", "cite": "cite"}.get(role, "std")
+    kind = "p" if role == "cite" else kind
+    explicit = re.fullmatch(r"(.*?)\s*<(.*)>", target, re.DOTALL)
+    text, label = explicit.groups() if explicit else ("", target)
+    if kind == "doc":
+        label = posixpath.join(posixpath.dirname(page), label)
+    node = addnodes.pending_xref("", nodes.inline(text, text), refexplicit=bool(text))
+    asked = app.env, page, app.builder, kind, label, node, nodes.inline(text, text)
+    found = app.env.domains[domain].resolve_xref(*asked)
+    return found.astext() if found is not None else text or label
+
+
 def _finish(app: "Sphinx", exception: Exception | None) -> None:
     """Put MathJax and the executed notebooks into a built book.
 
@@ -240,8 +266,9 @@ def _finish(app: "Sphinx", exception: Exception | None) -> None:
             cell.id = f"cell-{number}"  # the same in every build
         target = folder / f"_sources/book/{page}.ipynb"
         target.parent.mkdir(parents=True, exist_ok=True)
+        made = standalone(notebook, partial(_told, app, f"book/{page}"), macros, _NEEDS)
         for path in (target, *folder.glob(f"_downloads/*/{page}.ipynb")):
-            nbformat.write(standalone(notebook, macros), path)
+            nbformat.write(made, path)
     for path in folder.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         path.write_text(_PRELOAD.sub("", text), encoding="utf-8")

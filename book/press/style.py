@@ -22,11 +22,14 @@ COLOURS = {
 
 
 def figure_style() -> None:
-    """Give the figures of a chapter the style of the book, as SVG."""
+    """Give the figures of a chapter the style of the book.
+
+    As SVG for the page, and as PNG, as Jupyter shows no SVG of a downloaded notebook.
+    """
     import matplotlib.pyplot as plt
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
-    set_matplotlib_formats("svg")
+    set_matplotlib_formats("svg", "png")
     # A warning by the clock: on a busy machine a chapter would fail for it.
     warnings.filterwarnings("ignore", 'Creating legend with loc="best" can be slow')
     plt.style.use(Path(__file__).with_name("book.mplstyle"))

@@ -317,15 +317,15 @@ class Listed:
                 a[part] for a in (self._order, self._columns, self._codes)
             )
             met = columns[:, self._met : self._drawn]
+            likely = np.zeros(met.shape, np.float32)
             if learnt:
                 values = left[rows] @ right[others].T
                 best_of, _ = best(values, min(TAKEN, others.size))
                 drawn = self._draw(rows, columns, codes, others[best_of], known)
-                met = products(left, right, rows, met)
+                likely = products(left, right, rows, met)
             else:
                 drawn = predictor.entries(rows, columns[:, random], codes[:, random])
-                met = np.zeros(met.shape, np.float32)
-            lists = (columns, self._met, met, graph, known)
+            lists = (columns, self._met, likely, graph, known)
             shared, new = loops.meet(rows, *lists, left, right, unit, low - constant)
             a, places = np.divmod(np.flatnonzero(new), w)
             found = predictor.codes_of(rows[a], columns[a, places, None])

@@ -1,6 +1,5 @@
 """What a reader takes home: tables of recorded results, a command, pictures to move."""
 
-import base64
 import json
 import re
 import shlex
@@ -15,10 +14,11 @@ from nbformat import v4
 import simlib
 from press import Repository, frames, provenance, read_chapter
 from press.confirmation import Standing, Status
-from press.downloads import WIDTH, command, links, record_files, run_it, standalone
+from press.downloads import WIDTH, command, links, record_files, run_it
 from press.references import chapters_by_import
 from press.repository import write_atomically
-from press.sphinx_extension import _append_box, _finish
+from press.sphinx_extension import _NEEDS, _append_box, _finish
+from press.standalone import standalone
 from support.books import HEAD
 
 BOOK = Repository.here()
@@ -116,7 +116,11 @@ What to see: {glue:text}`where`.
         "error": {"text/plain": "0.12345"},
         "where": {"application/papermill.record/text/plain": "'a sphere'"},
         "note": {"text/markdown": ", *so*"},
-        "front": {"image/svg+xml": "<svg/>", "text/plain": "<Figure>"},
+        "front": {
+            "image/svg+xml": "<svg/>",
+            "image/png": "iVBO",
+            "text/plain": "<Figure>",
+        },
         "table": {"text/markdown": "| a |\n|--:|\n| 1 |", "text/plain": "<Markdown>"},
     }
     cells = [v4.new_markdown_cell(markdown), v4.new_code_cell("glue(...)")]
@@ -129,37 +133,75 @@ What to see: {glue:text}`where`.
     return v4.new_notebook(cells=cells)
 
 
+def told(role, target):
+    return f"({target[-1]})" if role == "eq" else f"the {role} of {target}"
+
+
+def taken_home(notebook, **macros):
+    return standalone(notebook, told, macros, "*Needs a checkout.*")
+
+
 def test_a_notebook_that_is_taken_home_has_what_was_glued_in_its_text():
-    found = standalone(executed())
+    found = taken_home(executed())
     text = """Error 0.12 on a sphere, *so*.
 
-![A line, rising](attachment:front.svg)
+![A line, rising](attachment:front.png)
 
 What to see: a sphere.
 
 | a |
 |--:|
 | 1 |
-"""
+
+
+*Needs a checkout.*"""
     assert found.cells[0].source == text
     [(name, drawn)] = found.cells[0].attachments.items()
-    assert name == "front.svg"
-    assert base64.b64decode(drawn["image/svg+xml"]) == b"<svg/>"
+    assert (name, drawn) == ("front.png", {"image/png": "iVBO"})
     shown = [mime for output in found.cells[1].outputs for mime in output.data]
-    assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
+    figure = ["image/svg+xml", "image/png", "text/plain"]
+    assert [m for m in shown if "papermill" not in m] == figure
     values = deepcopy(found.cells[1])  # MyST-NB takes them for the text, and out
     assert len(extract_glue_data_cell(values)) == 5
     assert ["image/svg+xml" in output.data for output in values.outputs] == [True]
     nbformat.validate(found)
 
 
+def test_a_figure_of_the_text_stands_in_a_notebook_once():
+    notebook = executed()
+    notebook.cells[1].metadata.tags = ["remove-output"]
+    found = taken_home(notebook)
+    assert "attachment:front.png" in found.cells[0].source
+    assert found.cells[1].outputs == []
+    assert len(notebook.cells[1].outputs) == 5
+
+
+def formulas(source):
+    notebook = v4.new_notebook(cells=[v4.new_markdown_cell(source)])
+    made = taken_home(notebook, R="\\mathbb{R}").cells[0].source
+    return made.removesuffix("\n\n*Needs a checkout.*")
+
+
 def test_a_notebook_that_is_taken_home_has_formulas_that_jupyter_knows():
-    text = "(sec:one)=\n## One\n\n```{math}\n:label: eq:one\na^2 \\,\n```\n"
-    text += "As $a \\in \\R$."
-    notebook = v4.new_notebook(cells=[v4.new_markdown_cell(text)])
-    made = standalone(notebook, {"R": "\\mathbb{R}"})
-    told = "## One\n\n$$\na^2 \\,\n$$\nAs $a \\in \\mathbb{R}$."
-    assert made.cells[0].source == told
+    text = (
+        "(sec:one)=\n## One\n\n```{math}\n:label: eq:one\n:nowrap:\n\na^2 \\,\nb\n```\n"
+    )
+    text += "As $a \\in \\R$ in {eq}`eq:one`.\n\n```{math}\nc\n```\nEnd"
+    made = "## One\n\n$$\na^2 \\,\nb\n\\tag{e}\n$$\n"
+    made += "As $a \\in \\mathbb{R}$ in (e).\n\n$$\nc\n$$\nEnd"
+    assert formulas(text) == made
+
+
+def test_a_notebook_that_is_taken_home_has_no_roles_and_no_boxes_of_myst():
+    assert formulas("See {ref}`chap:one`, {cite:p}`a,b`; `{x}`.") == (
+        "See the ref of chap:one, the cite:p of a,b; `{x}`."
+    )
+    inner = ":::{dropdown} More\n:open:\nOne.\n\nTwo.\n:::\n"
+    folded = "<details>\n<summary>More</summary>\n\nOne.\n\nTwo.\n\n</details>"
+    assert formulas(inner) == f"{folded}\n"
+    outer = f"::::{{prf:algorithm}} A walk\n:label: alg\n\nBegin.\n\n{inner}::::\nEnd"
+    assert formulas(outer) == f"**Algorithm** A walk\n\nBegin.\n\n{folded}\nEnd"
+    assert formulas(":::{note}\nWell.\n:::") == "**Note**\n\nWell."
 
 
 def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_path):
@@ -182,9 +224,9 @@ def test_a_built_book_gets_mathjax_and_notebooks_and_loads_no_fonts_before(tmp_p
     _finish(app, None)
     assert path.read_text() == kept
     offered = nbformat.read(out / "_sources/book/core.ipynb", as_version=4)
-    assert offered.cells[0].source == "# A chapter\n\nNewer words, 0.12."
-    shown = [mime for output in offered.cells[1].outputs for mime in output.data]
-    assert [m for m in shown if "papermill" not in m] == ["image/svg+xml", "text/plain"]
+    assert offered.cells[0].source == f"# A chapter\n\nNewer words, 0.12.\n\n{_NEEDS}"
+    shown = {mime for output in offered.cells[1].outputs for mime in output.data}
+    assert "image/svg+xml" in shown
     nbformat.validate(offered)
     assert nbformat.read(download, as_version=4) == offered
     assert (out / "_static/mathjax/tex-chtml.js").is_file()

@@ -67,8 +67,9 @@ def test_overrides_are_injected_and_equal_work_is_shared(tiny):
     ]
     assert len(notebook.metadata.source_map) == len(notebook.cells)
     prompts = [cell.metadata.get("mystnb") for cell in notebook.cells[1:3]]
-    assert [words["code_prompt_show"] for words in prompts] == 2 * [
-        "Show the parameters"
+    assert [words["code_prompt_show"] for words in prompts] == [
+        "Show the parameters",
+        "Show the parameters of this run",
     ]
     assert "mystnb" not in notebook.cells[3].metadata
 

@@ -236,7 +236,8 @@ def _told(app: "Sphinx", page: str, role: str, target: str) -> str:
     text, label = explicit.groups() if explicit else ("", target)
     if kind == "doc":
         label = posixpath.join(posixpath.dirname(page), label)
-    node = addnodes.pending_xref("", nodes.inline(text, text), refexplicit=bool(text))
+    options = {"refdoc": page, "reftarget": label, "refexplicit": bool(text)}
+    node = addnodes.pending_xref("", nodes.inline(text, text), **options)
     asked = app.env, page, app.builder, kind, label, node, nodes.inline(text, text)
     found = app.env.domains[domain].resolve_xref(*asked)
     return found.astext() if found is not None else text or label

@@ -18,6 +18,7 @@ _LABEL = re.compile(r"^\([\w:-]+\)=\n", re.M)
 _VALUE = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
 _BLOCK = re.compile(r"^(`{3,})\{glue:\w+\} *(\S+)\n(.*?)^\1 *$", re.S | re.M)
 _ROLE = re.compile(r"\{(doc|eq|numref|ref|prf:ref|cite|cite:[pt])\}`([^`]+)`")
+_INLINE = re.compile(r"\{math\}`([^`]+)`")
 _BOX = re.compile(
     r"^(:{3,})\{([\w:-]+)\} *([^\n]*)\n(?::[^\n]*\n)*(.*?)^\1 *$", re.S | re.M
 )
@@ -97,6 +98,7 @@ def _fill(
 
     source = _VALUE.sub(value, _BLOCK.sub(block, cell.source))
     source = _ROLE.sub(lambda found: told(found[1], found[2]), source)
+    source = _INLINE.sub(r"$\1$", source)
     cell.source = _LABEL.sub("", _MATH.sub(formula, _BOX.sub(_box, source)))
     if images:
         cell.attachments = images

@@ -17,7 +17,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from press import Repository
+from press import Repository, read_chapter
 
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
@@ -237,8 +237,17 @@ def test_the_notebook_has_its_numbers_and_figures_without_the_press(page):
     prose = [cell for cell in cells if cell.cell_type == "markdown"]
     text = "\n".join(cell.source for cell in prose)
     shown = [name for cell in prose for name in cell.get("attachments", {})]
-    assert "{glue" not in text
+    raw = r"\{[\w:]+\}`.*|^:{3}.*|^`{3,}\{(?:glue|math|prf).*"
+    assert re.findall(raw, text, re.MULTILINE) == []
     assert sorted(re.findall(r"attachment:([^)]+)", text)) == sorted(shown)
+    source = read_chapter(Repository.here().source(Path(page).name)).cells
+    written = [cell.source for cell in source if cell.cell_type == "markdown"]
+    for before, after in zip(written, prose, strict=True):
+        for found in (r"^##* .*", r"^\*\*[^*{]*\*\*"):  # headings and bold beginnings
+            told = re.findall(found, before, re.MULTILINE)
+            assert [words for words in told if words not in after.source] == []
+        formulas = 2 * before.count("```{math}") + before.count("$$")
+        assert after.source.count("$$") == formulas
 
 
 def until(ask, seconds=20):

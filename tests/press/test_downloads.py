@@ -193,8 +193,8 @@ def test_a_notebook_that_is_taken_home_has_formulas_that_jupyter_knows():
 
 
 def test_a_notebook_that_is_taken_home_has_no_roles_and_no_boxes_of_myst():
-    assert formulas("See {ref}`chap:one`, {cite:p}`a,b`; `{x}`.") == (
-        "See the ref of chap:one, the cite:p of a,b; `{x}`."
+    assert formulas("See {ref}`chap:one`, {cite:p}`a,b`; `{x}`, {math}`x_i`.") == (
+        "See the ref of chap:one, the cite:p of a,b; `{x}`, $x_i$."
     )
     inner = ":::{dropdown} More\n:open:\nOne.\n\nTwo.\n:::\n"
     folded = "<details>\n<summary>More</summary>\n\nOne.\n\nTwo.\n\n</details>"

@@ -292,14 +292,15 @@ def _result(
     found = np.flatnonzero(paid.nearness >= hits.cut(paid.nearness))
     order = np.lexsort((paid.j[found], paid.i[found], -paid.nearness[found]))
     found = found[order][: hits.count(paid.nearness)]
+    values = paid.sign * paid.nearness[found]
     return SimilarPairs(
         read_only(paid.i[found]),
         read_only(paid.j[found] - search.n_rows),
-        read_only((paid.sign * paid.nearness[found]).astype(search.sim.dtype)),
+        read_only(values.astype(search.sim.dtype)),
         recall,
         reached,
         paid.calls,
-        float(paid.sign * paid.nearness[found].min(initial=inf)),
+        float(values[-1] if values.size else paid.sign * inf),
         search.distance,
         search.asked,
     )

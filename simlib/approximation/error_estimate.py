@@ -26,8 +26,9 @@ from simlib._checks import inside, whole_number
 from simlib._scale import exponent
 from simlib._typing import Seed
 from simlib.approximation.error import check_approximation
-from simlib.approximation.sampling_design import Strata, contains, features, pool
+from simlib.approximation.sampling_design import Strata, features, pool
 from simlib.lowrank import LowRank
+from simlib.similarity.known import among
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 
@@ -178,7 +179,7 @@ class ValidationSample:
             self._largest = max(self._largest, np.abs(values).max(initial=0))
         # Pairs that other threads evaluate from now on count as unknown.
         self._known = np.sort(np.concatenate(known))
-        diagonal = items[~contains(self._known, self._keys(items, items))]
+        diagonal = items[~among(self._keys(items, items), self._known)]
         unknown = self.all_off - (self._known.size - (items.size - diagonal.size))
         if n_pairs < min(FEWEST, unknown + diagonal.size):
             raise ValueError(
@@ -231,7 +232,7 @@ class ValidationSample:
         """
         fresh, total = ~has_read(self._i, self._j), _Total()
         for i, j, values in self.sim.known():
-            seen = contains(self._known, self._keys(i, j)) | has_read(i, j)
+            seen = among(self._keys(i, j), self._known) | has_read(i, j)
             i, j, values = i[seen], j[seen], values[seen]
             on_diagonal = (i == j) & (not self.two)
             total.add(on_diagonal, *self._squares(approximation, i, j, values))

@@ -18,6 +18,7 @@ import scipy.stats
 from simlib._scale import unit
 from simlib.lowrank import LowRank
 from simlib.lowrank.tall import dense, triangle
+from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
 POOL = 2**19  # pairs that are sorted into strata, a random sample if more are unknown
@@ -97,13 +98,6 @@ class Strata(NamedTuple):
         return variance, uncertainty
 
 
-def contains(keys: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Tell which of the keys `asked` are among the sorted `keys`."""
-    if keys.size == 0:
-        return np.zeros(asked.shape, dtype=bool)
-    return keys[np.minimum(np.searchsorted(keys, asked), keys.size - 1)] == asked
-
-
 def pool(
     sim: SimilarityMatrix,
     known: np.ndarray,
@@ -146,7 +140,7 @@ def _unknown(
     if not isinstance(sim.extent, tuple):
         off = i < j if sim.symmetric else i != j
         i, j = i[off], j[off]
-    return np.stack([i, j])[:, ~contains(known, i * sim.shape[1] + j)]
+    return np.stack([i, j])[:, ~among(i * sim.shape[1] + j, known)]
 
 
 def features(

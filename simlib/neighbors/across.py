@@ -35,8 +35,9 @@ from simlib.neighbors.cheap import (
     strips,
     trial_size,
 )
-from simlib.neighbors.paid import affordable, among
+from simlib.neighbors.paid import affordable
 from simlib.neighbors.predict import OUTGROWN, Predictor, leading
+from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["Across", "Index", "RowSearch", "TwoSided"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from simlib.neighbors import loops
 from simlib.neighbors.cheap import best
-from simlib.neighbors.paid import among
+from simlib.similarity.known import among
 
 __all__ = ["Chosen", "distinct", "divide", "first", "joined"]
 

@@ -18,12 +18,13 @@ from numpy.typing import ArrayLike
 
 from simlib._scale import exponent
 from simlib.neighbors.cheap import asked, strips
-from simlib.neighbors.joined import Joined
-from simlib.neighbors.paid import Paid, among
+from simlib.neighbors.paid import Paid
 from simlib.similarity.budget import BudgetExceeded
+from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
 if TYPE_CHECKING:
+    from simlib.neighbors.hits import Above
     from simlib.neighbors.pair_search import PairSearch
 
 __all__ = ["A_BOUND", "certify", "filter_and_refine"]
@@ -68,24 +69,27 @@ def filter_and_refine(paid: Paid, bound: SimilarityMatrix) -> None:
         low[i, j] = low[j, i] = np.inf
 
 
-def certify(search: PairSearch) -> None:
-    """Pay for the pairs that a bound does not exclude, the most promising first."""
+def certify(search: PairSearch, hits: Above) -> tuple[float, bool]:
+    """Pay for the pairs that a bound does not exclude, the most promising first.
+
+    Return the recall that is certain, and whether that is all.
+    """
     if search.cheap is None:
         raise ValueError(f"Exact pairs need {A_BOUND}.")
-    numbers, bounds, count, largest = _candidates(search, search.cheap)
+    numbers, bounds, count, largest = _candidates(search, search.cheap, hits)
     i, j = search.numbers.pairs(numbers)
     cost = search.sim.cost(pairs=(i, j))
     with search.sim.progress_bar(min(search.paid.limit, cost)):
         paid = search.pay(numbers).size
     i, j, sign = i[:paid], j[:paid], search.paid.sign
     nearness = sign * search.sim.peek(i, j).astype(float)
-    j = j - search.given.m if isinstance(search.given, Joined) else j
-    _check_bounds(i, j, nearness, bounds[:paid], largest, sign)
-    search.bound = count - paid
+    _check_bounds(i, j - search.n_rows, nearness, bounds[:paid], largest, sign)
+    recall = hits.recall(hits.count(search.paid.nearness), count - paid)
+    return recall, recall == 1
 
 
 def _candidates(
-    search: PairSearch, bound: SimilarityMatrix
+    search: PairSearch, bound: SimilarityMatrix, hits: Above
 ) -> tuple[np.ndarray, np.ndarray, int, float]:
     """Return numbers and bounds of unpaid pairs that a bound does not exclude.
 
@@ -98,7 +102,7 @@ def _candidates(
         columns = np.arange(rows[0], n)
         block = paid.sign * asked(bound.blank().block, rows, columns).astype(float)
         largest = max(largest, float(np.abs(block).max()))
-        least = search.threshold - _rounding(search.threshold, largest)
+        least = hits.threshold - _rounding(hits.threshold, largest)
         a, c = np.nonzero(block >= least)
         i, j = rows[a], columns[c]
         counts = (i < j) & paid.allowed(i, j)

@@ -9,9 +9,10 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from simlib.similarity.budget import BudgetExceeded, left
+from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Paid", "affordable", "among", "payable"]
+__all__ = ["Paid", "affordable", "payable"]
 
 
 def affordable(
@@ -165,10 +166,3 @@ class Paid:
         i, j = i[back.indices][few], j[back.indices][few]
         reverse = coo_array((np.ones(i.size, np.float32), (j, i)), shape=shape)
         return graph.maximum(reverse.tocsr()).tocsr()
-
-
-def among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Tell which of the keys are among the sorted keys `known`."""
-    if known.size == 0:
-        return np.zeros(keys.size, bool)
-    return known.take(np.searchsorted(known, keys), mode="clip") == keys

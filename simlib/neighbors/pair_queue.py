@@ -15,9 +15,9 @@ import numpy as np
 
 from simlib.neighbors.cheap import factored, strips
 from simlib.neighbors.choice import divide
-from simlib.neighbors.paid import among
 from simlib.neighbors.pair_numbers import PairNumbers, merged
 from simlib.neighbors.predict import Listed, PairPredictor
+from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["PairQueue", "is_listed"]

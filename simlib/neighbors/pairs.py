@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_matrix
 
-from simlib._checks import finite, one_collection, one_of, whole_number
+from simlib._checks import finite, inside, one_collection, one_of, whole_number
 from simlib.lowrank.tall import read_only
 from simlib.neighbors.clusters import average_linkage, complete_linkage, components
 from simlib.neighbors.exact import certify
 from simlib.neighbors.graph import Mode, edge_weights, framed
-from simlib.neighbors.joined import Joined
+from simlib.neighbors.hits import Above, Hits, Nearest
 from simlib.neighbors.pair_search import PairSearch
 from simlib.similarity.source import Source
-from simlib.similarity.views import SimilarityMatrix, check_similarity
+from simlib.similarity.views import SimilarityMatrix
 
 __all__ = ["SimilarPairs", "most_similar", "pairs_above"]
 
@@ -237,15 +238,13 @@ def pairs_above(
     ([(1, 2), (0, 1)], [0.5, 1.0])
     """
     threshold = finite(threshold, "threshold")
-    search = PairSearch(sim, confidence, limit, cheap, groups, distance, rng)
+    confidence = inside(confidence, "confidence", 0, 1)
+    search = PairSearch(sim, limit, cheap, groups, distance, rng)
     with np.errstate(over="ignore"):
         threshold = float(search.sim.dtype.type(threshold))  # as values are rounded
-    search.threshold = -threshold if distance else threshold
-    if exact:
-        certify(search)
-    else:
-        search.run(recall)
-    return _result(search, 1.0 if exact else recall)
+    hits = Above(-threshold if distance else threshold)
+    promise = certify(search, hits) if exact else search.run(hits, recall, confidence)
+    return _result(search, hits, *promise)._replace(threshold=threshold)
 
 
 def most_similar(
@@ -279,31 +278,29 @@ def most_similar(
     >>> pairs.i.tolist(), pairs.j.tolist(), pairs.values.tolist()
     ([1], [2], [-0.5])
     """
-    search = PairSearch(sim, confidence, limit, cheap, groups, distance, rng)
-    search.m = whole_number(m, "m", 1, search.n_pairs)
-    search.run(recall)
-    return _result(search, recall)
+    confidence = inside(confidence, "confidence", 0, 1)
+    search = PairSearch(sim, limit, cheap, groups, distance, rng)
+    hits = Nearest(whole_number(m, "m", 1, search.n_pairs))
+    return _result(search, hits, *search.run(hits, recall, confidence))
 
 
-def _result(search: PairSearch, recall: float | None) -> SimilarPairs:
+def _result(
+    search: PairSearch, hits: Hits, recall: float, reached: bool
+) -> SimilarPairs:
     """Return the hits that were found, from the most similar on."""
     paid = search.paid
-    given, m = search.given, 0
-    if isinstance(given, Joined):
-        m, given = given.m, check_similarity(given.base)
-    hits = np.flatnonzero(paid.nearness >= search.cut())
-    order = np.lexsort((paid.j[hits], paid.i[hits], -paid.nearness[hits]))
-    hits = hits[order][: search.m or None]
-    promised, values = search.promised(), paid.sign * paid.nearness[hits]
-    least = values[-1] if search.m and hits.size else paid.sign * search.threshold
+    found = np.flatnonzero(paid.nearness >= hits.cut(paid.nearness))
+    order = np.lexsort((paid.j[found], paid.i[found], -paid.nearness[found]))
+    found = found[order][: hits.count(paid.nearness)]
+    values = paid.sign * paid.nearness[found]
     return SimilarPairs(
-        read_only(paid.i[hits]),
-        read_only(paid.j[hits] - m),
+        read_only(paid.i[found]),
+        read_only(paid.j[found] - search.n_rows),
         read_only(values.astype(search.sim.dtype)),
-        promised,
-        search.reached(recall),
+        recall,
+        reached,
         paid.calls,
-        float(least),
+        float(values[-1] if values.size else paid.sign * inf),
         search.distance,
-        given,
+        search.asked,
     )

@@ -29,8 +29,9 @@ from simlib.neighbors.cheap import (
     trial_size,
 )
 from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
-from simlib.neighbors.paid import Paid, affordable, among
+from simlib.neighbors.paid import Paid, affordable
 from simlib.neighbors.predict import EveryPair, Listed, PairPredictor
+from simlib.similarity.known import among
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 

@@ -19,6 +19,7 @@ __all__ = [
     "Extent",
     "Known",
     "Places",
+    "among",
     "grid",
     "look",
     "others",
@@ -433,10 +434,17 @@ def _sorted(parts: list[_Run]) -> _Run:
     return _once(keys[order], values[order])
 
 
+def among(keys: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Tell which of the keys are among the sorted keys `known`."""
+    if known.size == 0:
+        return np.zeros(keys.shape, bool)
+    return known.take(known.searchsorted(keys), mode="clip") == keys
+
+
 def _but(runs: list[_Run], keys: np.ndarray, values: np.ndarray) -> _Run:
     """Return keys that are in none of the runs, and their values."""
     for known, _ in runs:
-        again = known.take(known.searchsorted(keys), mode="clip") == keys
+        again = among(keys, known)
         if np.count_nonzero(again):
             keys, values = keys[~again], values[~again]
     return keys, values

@@ -14,7 +14,7 @@ from press.chapters import parameters, parse_chapter
 from press.inputs import Inputs
 from press.results import read_part
 from simlib import METHODS
-from simlib.neighbors import pair_search
+from simlib.neighbors import pair_search, promise
 from study import gallery
 from study.datasets import load_cross_encoder, load_recipes, load_word_vectors
 
@@ -548,7 +548,7 @@ def test_certain_neighbours_cost_a_small_part_of_the_pairs():
 def test_words_about_the_search_for_pairs():
     """Half a per cent, ten an item, a twentieth, a quarter; 0.3 %, a tenth."""
     page = BOOK.source("duplicates").read_text("utf-8")
-    assert page.count(rf"{pair_search.SPARED} \, U / g^2") == 2
+    assert page.count(rf"{promise.SPARED} \, U / g^2") == 2
     start = pair_search.START, pair_search.EACH, pair_search.OF_LIMIT
     assert (*start, pair_search.COLUMN) == (0.005, 10, 1 / 20, 1 / 4)
     assert (pair_search.ROUND, pair_search.GROWTH) == (0.003, 1 / 10)

@@ -18,9 +18,11 @@ from sklearn.cluster import DBSCAN
 
 from simlib import BudgetExceeded, Similarity
 from simlib.neighbors import most_similar, nearest, pairs_above, search
+from simlib.neighbors.hits import Above
 from simlib.neighbors.pair_numbers import PairNumbers, unseen
 from simlib.neighbors.pair_search import PairSearch
-from simlib.neighbors.recall_bound import at_most, most_hits
+from simlib.neighbors.promise import Promise
+from simlib.neighbors.recall_bound import alpha, at_most, most_hits
 from support.matrices import asymmetric, quick, rbf
 
 
@@ -124,17 +126,24 @@ def test_listed_candidates_find_as_much(cheap, monkeypatch):
     assert len(found(pairs)) >= pairs.recall * len(above(K, 0.9))
 
 
-def test_it_pays_for_few_in_few_looks():
+def test_it_pays_for_few_in_few_looks(monkeypatch):
     """Each costs confidence: a sample is continued by a quarter at least."""
     K, sim, cheap = both(300)
-    made = PairSearch(sim, 0.95, None, cheap, None, False, 0)
-    made.threshold = 0.3
-    made.run(0.95)
-    assert made.promised() >= 0.95
+    made = PairSearch(sim, None, cheap, None, False, 0)
+    looks = []
+
+    def counted(look, confidence):
+        looks.append(look)
+        return alpha(look, confidence)
+
+    monkeypatch.setattr("simlib.neighbors.promise.alpha", counted)
+    promised, reached = made.run(Above(0.3), 0.95, 0.95)
+    assert promised >= 0.95
+    assert reached
     hits = np.count_nonzero(made.paid.nearness >= 0.3)
     assert hits >= 0.95 * len(above(K, 0.3))
     assert made.paid.calls == sim.calls < 0.25 * 300 * 299 / 2
-    assert made.looks <= 15
+    assert 1 <= max(looks) <= 15
 
 
 def test_what_is_found_is_missing_no_longer():
@@ -142,10 +151,11 @@ def test_what_is_found_is_missing_no_longer():
     K = np.full((6, 6), 0.1)
     K[0, 1:3] = K[1:3, 0] = 0.9  # the pairs numbered 0 and 1
     for bound, left, recall in [(5, 3, 2 / 5), (1, np.inf, 0)]:
-        search = PairSearch(Similarity.from_matrix(K), 0.95, None, None, None, False, 0)
-        search.threshold, search.bound = 0.5, bound
-        search.pay(np.arange(4))
-        assert (search.bound, search.promised()) == (left, recall)
+        search = PairSearch(Similarity.from_matrix(K), None, None, None, False, 0)
+        promise = Promise(search, Above(0.5), 0.95, 0.95)
+        promise.bound = bound
+        promise.lower(search.pay(np.arange(4)))
+        assert (promise.bound, promise.promised()) == (left, recall)
 
 
 @pytest.mark.parametrize("groups", [False, True])

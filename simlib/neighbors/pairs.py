@@ -241,7 +241,8 @@ def pairs_above(
     confidence = inside(confidence, "confidence", 0, 1)
     search = PairSearch(sim, limit, cheap, groups, distance, rng)
     with np.errstate(over="ignore"):
-        threshold = float(search.sim.dtype.type(threshold))  # as values are rounded
+        rounded = float(search.sim.dtype.type(threshold))  # as values are
+    threshold = rounded if np.isfinite(rounded) else threshold
     hits = Above(-threshold if distance else threshold)
     promise = certify(search, hits) if exact else search.run(hits, recall, confidence)
     return _result(search, hits, *promise)._replace(threshold=threshold)

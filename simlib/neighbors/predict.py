@@ -143,6 +143,11 @@ class PairPredictor(Predictor):
             self._codes = np.append(self._codes, new)
         return self._codes
 
+    @property
+    def outgrown(self) -> bool:
+        """Whether the values grew or shrank too much for the features."""
+        return abs(exponent(self.paid.nearness) - self._exponent) > OUTGROWN
+
     def nearness(self) -> np.ndarray:
         """Return the nearness of the paid pairs, divided by a power of two."""
         return np.ldexp(self.paid.nearness, -self._exponent)
@@ -162,7 +167,7 @@ class PairPredictor(Predictor):
     def update(self) -> None:
         """Learn from all paid pairs."""
         paid = self.paid
-        if abs(exponent(paid.nearness) - self._exponent) > OUTGROWN:
+        if self.outgrown:
             self._make_features()
         residuals = paid.matrix(self._residuals())
         A = self.learn(residuals, paid.numbers.data > self.learnt)
@@ -291,9 +296,10 @@ class Listed:
         return self._order, self._columns[:, near], self._codes[:, near]
 
     def update(self) -> None:
-        """Learn from all paid pairs, if a sixth of them is new."""
-        if self._predictor.paid.i.size >= RELEARNT * self._predictor.learnt:
-            self._predictor.update()
+        """Learn from all paid pairs, if a sixth of them is new, or if they outgrew."""
+        predictor = self._predictor
+        if predictor.paid.i.size >= RELEARNT * predictor.learnt or predictor.outgrown:
+            predictor.update()
 
     def strips(self) -> Iterator[Strip]:
         """Update the candidates and predict them, some rows at a time.

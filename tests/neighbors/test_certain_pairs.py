@@ -116,7 +116,7 @@ def test_bounds_that_fail_are_named(distance):
         pairs_above(Similarity.from_matrix(K), threshold, **options)
 
 
-@pytest.mark.parametrize("threshold, found", [(-1e300, 15), (1e300, 0)])
+@pytest.mark.parametrize(("threshold", "found"), [(-1e300, 15), (1e300, 0)])
 def test_a_threshold_beyond_single_precision_is_no_infinity(threshold, found):
     K = np.arange(36, dtype=np.float32).reshape(6, 6)
     sim, bound = Similarity.from_matrix(K + K.T), Similarity.from_matrix(K + K.T + 1)

@@ -165,7 +165,9 @@ def meet(rows, columns, first, products, graph, paid, left, right, unit, low):
         own = left[i]
         for t in range(some):
             other, total = right[tried[t]], np.float32(0)
-            if COMPILED:
+            if unit == 0:
+                total = low
+            elif COMPILED:
                 for k in range(own.size):
                     total += own[k] * other[k]
             else:

@@ -282,6 +282,7 @@ class Listed:
         random = self._rng.integers(n, size=size, dtype=np.int32)
         self._columns = np.hstack([cheap, random], dtype=np.int32)[self._order]
         self._codes = np.zeros(self._columns.shape, np.uint16)
+        self._predicted = np.zeros(self._columns.shape, np.float32)
         for some in strips(n, self._columns.shape[1]):
             rows, columns = self._order[some], self._columns[some]
             self._codes[some] = predictor.codes_of(rows, columns)
@@ -316,29 +317,29 @@ class Listed:
         low, unit = predictor.unit()
         unit *= learnt
         others = self._rng.permutation(paid.n)[:w]
-        old, random = slice(self._drawn), slice(self._drawn, None)
+        old, drawn = slice(self._drawn), slice(self._drawn, None)
         for some in strips(paid.n, w, CACHED):
             part = slice(some[0], some[-1] + 1)
             rows, columns, codes = (
                 a[part] for a in (self._order, self._columns, self._codes)
             )
-            met = columns[:, self._met : self._drawn]
+            predicted, met = self._predicted[part], columns[:, self._met : self._drawn]
             likely = np.zeros(met.shape, np.float32)
             if learnt:
                 values = left[rows] @ right[others].T
                 best_of, _ = best(values, min(TAKEN, others.size))
-                drawn = self._draw(rows, columns, codes, others[best_of], known)
                 likely = products(left, right, rows, met)
-            else:
-                drawn = predictor.entries(rows, columns[:, random], codes[:, random])
+                found = self._draw(rows, columns, codes, others[best_of], known)
+                predicted[:, drawn] = found
+                found = predictor.entries(rows, columns[:, old], codes[:, old])
+                predicted[:, old] = found
             lists = (columns, self._met, likely, graph, known)
             shared, new = loops.meet(rows, *lists, left, right, unit, low - constant)
             a, places = np.divmod(np.flatnonzero(new), w)
-            found = predictor.codes_of(rows[a], columns[a, places, None])
-            codes[a, places] = found[:, 0]
-            predicted = predictor.entries(rows, columns[:, old], codes[:, old])
-            predicted = np.hstack([predicted, drawn])
-            yield Strip(rows, columns, shared, codes, predicted)
+            i, j = rows[a], columns[a, places]
+            codes[a, places] = predictor.codes_of(i, j[:, None])[:, 0]
+            predicted[a, places] = predictor.pairs(i, j, codes[a, places])
+            yield Strip(rows, columns, shared, codes, predicted.copy())
 
     def _draw(
         self,

@@ -194,8 +194,11 @@ def generator(random_state: Any) -> np.random.Generator:
 
 def most_calls(value: float | None, name: str) -> float:
     """Return a number of calls, which may be infinite."""
+    what = f"{name} is a number of calls, from 0 on, and no share"
     if not isinstance(value, Real) or isinstance(value, bool) or not value >= 0:
-        raise ValueError(f"{name} is a number of calls, from 0 on; got {_told(value)}.")
+        raise ValueError(f"{what}; got {_told(value)}.")
+    if 0 < value < 1:
+        raise ValueError(f"{what}; got {value}.")
     return value
 
 

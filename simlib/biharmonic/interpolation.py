@@ -108,7 +108,8 @@ def interpolation(
     Returns
     -------
     ndarray or csr_array, shape (n, l)
-        P, in float64. Its rows at the landmarks are those of the identity.
+        P, in float64: ``P @ values`` carries values at the landmarks to all items. Its
+        rows at the landmarks are those of the identity.
 
     Raises
     ------

@@ -78,7 +78,9 @@ def mesh_laplacian(
     if (unused := np.setdiff1d(np.arange(n), faces)).size:
         raise ValueError(
             f"{unused.size} vertices belong to no triangle, vertex {unused[0]} is the "
-            "first: they have no mass. Leave them out and number the rest anew."
+            "first: they have no mass. Leave them out and number the rest anew: kept, "
+            "faces = np.unique(faces, return_inverse=True); vertices[kept], "
+            "faces.reshape(-1, 3)."
         )
     unit, exponent = _scale.unit(vertices.astype(np.float64))
     sides, double, longest = triangles(unit, faces)

@@ -10,7 +10,8 @@ Every estimator for a precomputed sparse graph of distances takes its graph::
 
 with ``graph = estimator.fit_transform(items)`` and
 ``joined = estimator.graph_.to_csr(connected=True)``. t-SNE needs at least
-3 perplexity + 1 neighbours, HDBSCAN at least min_samples, which is 5 by default.
+3 perplexity + 1 neighbours, HDBSCAN at least min_samples, which is min_cluster_size
+unless it is given.
 """
 
 from __future__ import annotations

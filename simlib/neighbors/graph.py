@@ -122,7 +122,10 @@ class NeighborGraph:
     ) -> csr_matrix:
         """Return the graph as a sparse matrix, for estimators of scikit-learn.
 
-        DBSCAN needs all pairs within its radius instead: `SimilarPairs.to_csr`.
+        With ``metric="precomputed"``: HDBSCAN takes ``connected=True``, with
+        ``copy=True`` and ``min_samples`` of at most k; UMAP ``symmetric=True``; t-SNE
+        needs k of at least 3 perplexity + 2. DBSCAN needs all pairs within its radius
+        instead: `SimilarPairs.to_csr`.
 
         Parameters
         ----------

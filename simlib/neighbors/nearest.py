@@ -58,20 +58,23 @@ def nearest(
         Number of neighbours, 1 to n - 1; up to n for two collections.
     limit : int
         Most calls, for pairs known before or not: a few per cent of the n (n - 1) / 2
-        pairs; with ``sim.informed()`` new calls alone. For two collections each row
-        gets an equal share. With `exact` None means no limit.
+        pairs; with ``sim.informed()`` new calls alone. For two collections it counts
+        the calls of all rows together, and each gets an equal share. With `exact` None
+        means no limit.
     cheap : Similarity, function, or array or sparse array of shape (n, d), optional
         A companion, as in `simlib.anchored`: the same items under a cheap similarity or
         distance, a function of two items, or vectors Z of the items, which stand for
         the inner products :math:`Z Z^T`, or with ``distance=True`` for the Euclidean
         distances. For two collections a pair of arrays (Z, W).
     distance : bool, default=False
-        Whether small values mean near.
+        Whether small values mean near. Without it distances give the farthest items,
+        and no warning where neither the diagonal nor vectors of a companion tell.
     exact : bool, default=False
         With a companion that is never smaller than the similarity, or never larger than
         the distance, such as those of `simlib.text.bounds`: pay for all pairs that this
         bound does not exclude. The neighbours are then certain (Seidl and Kriegel
-        1998). Not for two collections.
+        1998), if it is a bound: only pairs that are paid for show that it is none. Not
+        for two collections.
     check : int, default=0
         Number of items whose whole rows are evaluated in the end, to estimate the
         recall. A row costs n calls, 2 n for a symmetrized similarity, and these are
@@ -84,7 +87,8 @@ def nearest(
     ValueError
         An asymmetric similarity; k >= n; a limit that does not pay for k neighbours of
         each item and for `check` (the message names the smallest that does); a
-        companion of other items; with `exact`, no companion or one that is no bound.
+        companion of other items; with `exact`, no companion, or one that is seen to be
+        no bound.
     BudgetExceeded, SimilarityError
         The limit of `sim` leaves fewer calls than `limit`, and nothing was evaluated.
         `exact` takes more calls than the limit, or `sim` or `cheap` failed; evaluated

@@ -190,14 +190,15 @@ def pairs_above(
         the distance, such as those of `simlib.text.bounds`: pay for all pairs that this
         bound does not exclude, and no other. The recall is then 1, and `recall` and
         `confidence` play no part. With a lower limit the most promising pairs are paid
-        for, and `recall` of the result is what is certain of them.
+        for, and `recall` of the result is what is certain of them. All this holds if
+        the companion is a bound: only pairs that are paid for show that it is none.
 
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
         An asymmetric similarity, a `recall` or `confidence` out of range, `groups` of
-        another length; with `exact`, no companion or one that is no bound; any error of
-        a request to `sim` or `cheap`.
+        another length; with `exact`, no companion, or one that is seen to be no bound;
+        any error of a request to `sim` or `cheap`.
 
     Warns
     -----

@@ -24,6 +24,7 @@ from simlib.neighbors.cheap import (
     asked,
     best,
     ends,
+    factored,
     rank_correlation,
     strips,
     trial_size,
@@ -83,6 +84,17 @@ def warn_of_direction(
             UserWarning,
             stacklevel=stacklevel,
         )
+
+
+def _warn_of_vectors() -> None:
+    """Warn that vectors and values tell opposite neighbours."""
+    warnings.warn(
+        "Items whose vectors in `cheap` have the largest products are mostly farther "
+        "apart than those with the smallest. If the values are distances, pass "
+        "distance=True; if the vectors are of unlike lengths, normalize them.",
+        UserWarning,
+        stacklevel=6,
+    )
 
 
 def price(sim: SimilarityMatrix) -> int:
@@ -241,6 +253,9 @@ class Rounds:
             paid.pay(keys)
             near, far = paid.sign * self.sim.peek(i, j).astype(float).reshape(2, -1)
             votes = np.sign(near - far)
+        opposite = votes.sum() < -UNSURE * votes.size and not self.distance
+        if opposite and factored(self.cheap) is not None:
+            _warn_of_vectors()
         some = self.rng.permutation(paid.i.size)[:SAMPLE]
         values = asked(self.cheap.blank().pairs, paid.i[some], paid.j[some])
         told = rank_correlation(values, paid.nearness[some]) * sqrt(some.size)

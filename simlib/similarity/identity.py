@@ -64,7 +64,7 @@ def digest(item: Any) -> int:
 
     Examples
     --------
-    >>> from simlib.similarity.store import digest
+    >>> from simlib.similarity import digest
     >>> digest(["a", "b"]) == digest(("a", "b"))
     True
     """

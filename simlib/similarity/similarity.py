@@ -90,9 +90,9 @@ class Similarity(SimilarityMatrix):
     function_id : str, optional
         Required with a store: names the function and its version.
     items_id : sequence of n strings or numbers, optional
-        Names by which the store finds items that are no plain data (see `digest`), all
-        different; for two collections a pair of sequences or None. Values of new items
-        are then not kept.
+        Names by which the store finds items that are no plain data (see
+        `simlib.similarity.digest`), all different; for two collections a pair of
+        sequences or None. Values of new items are then not kept.
     verify : int, default=8
         How many pairs of the store are evaluated again when it is opened, to detect a
         changed function; they do not count in `calls` nor against `limit`. Pass 0 for a

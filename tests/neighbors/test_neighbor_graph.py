@@ -683,3 +683,22 @@ def test_scores_below_zero_are_weights_that_are_not():
     np.testing.assert_allclose(graph.to_csr("similarity").data, expected)
     model = SpectralClustering(3, affinity="precomputed", random_state=0)
     assert adjusted_rand_score(truth, model.fit_predict(W)) > 0.95
+
+
+@pytest.mark.parametrize("n", [300, 1000])
+def test_distances_without_the_flag_beside_vectors_give_a_warning(n):
+    x = np.random.default_rng(1).standard_normal((n, 3))
+
+    def distances(i, j):
+        return np.linalg.norm(x[i] - x[j], axis=1)
+
+    def similarities(i, j):
+        return x[i, 0] * x[j, 0] + x[i, 1] * x[j, 1]
+
+    sim = Similarity(np.arange(n), distances, batch="pairs")
+    with pytest.warns(UserWarning, match="If the values are distances") as caught:
+        nearest(sim, 5, limit=30 * n, cheap=x, rng=0)
+    assert caught[0].filename == __file__
+    nearest(sim, 5, limit=30 * n, cheap=x, rng=0, distance=True)
+    near = Similarity(np.arange(n), similarities, batch="pairs")
+    nearest(near, 5, limit=30 * n, cheap=x, rng=0)

@@ -179,8 +179,9 @@ def test_remaining():
         sim.limit = limit
         assert sim.remaining == sim.map(np.exp).remaining == left
         assert type(sim.remaining) in (int, float)
-    with pytest.raises(ValueError, match="limit is a number of calls"):
-        sim.limit = -1
+    for limit in (-1, 0.05):
+        with pytest.raises(ValueError, match="limit is a number of calls"):
+            sim.limit = limit
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ OUTGROWN = 30  # bits: features are made again if values grow or shrink by more
 WIDTH = 64  # directions of the companion in products that approximate it
 SAMPLE = 2**16  # pairs to which these products are scaled
 CACHED = 2**17  # candidates at a time, whose data stay in the cache
-RELEARNT = 1.2  # times the paid pairs: with lists the predictor then learns again
+RELEARNT = 1.1  # times the paid pairs: the predictor then learns again, if candidates
+# are listed and there is a companion
 MET = 4  # times k: candidates that share neighbours with an item
 TAKEN = 8  # best ones of the drawn items that become candidates in a round
 BACKWARD, ALONE = 4, 30  # times k: items that have an item in their lists, at most,
@@ -297,9 +298,10 @@ class Listed:
         return self._order, self._columns[:, near], self._codes[:, near]
 
     def update(self) -> None:
-        """Learn from all paid pairs, if a sixth of them is new, or if they outgrew."""
+        """Learn from all paid pairs; with a companion if a tenth more are paid for."""
         predictor = self._predictor
-        if predictor.paid.i.size >= RELEARNT * predictor.learnt or predictor.outgrown:
+        few = predictor.paid.i.size < RELEARNT * predictor.learnt
+        if predictor.companion is None or predictor.outgrown or not few:
             predictor.update()
 
     def strips(self) -> Iterator[Strip]:

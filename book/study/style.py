@@ -57,7 +57,7 @@ METHODS = {  # a colour and a marker; the name is that of the function, or of th
 
 
 def figure_style() -> None:
-    """Give the figures of a chapter the style of the book, as SVG."""
+    """Give the figures of a chapter the style of the book."""
     import matplotlib.pyplot as plt
 
     style.figure_style()

@@ -317,7 +317,7 @@ class Listed:
         graph, known = (graph.indptr, graph.indices), (known.indptr, known.indices)
         w, (left, right, constant) = self._columns.shape[1], predictor.factors()
         low, unit = predictor.unit()
-        unit *= learnt
+        unit *= learnt  # by 0 no candidates are exchanged in a tie
         others = self._rng.permutation(paid.n)[:w]
         old, drawn = slice(self._drawn), slice(self._drawn, None)
         for some in strips(paid.n, w, CACHED):

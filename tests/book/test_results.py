@@ -13,8 +13,9 @@ from press import Repository, paper, provenance, recorded
 from press.chapters import parameters, parse_chapter
 from press.inputs import Inputs
 from press.results import read_part
-from simlib import METHODS
+from simlib import METHODS, Similarity
 from simlib.neighbors import pair_search, promise
+from simlib.neighbors.nearest import estimated_recall
 from study import gallery
 from study.datasets import load_cross_encoder, load_recipes, load_word_vectors
 
@@ -525,6 +526,15 @@ def test_words_about_the_pairs_that_neighbours_take():
         without = needed(case, "nearest alone") / needed(case, "nearest")
         least, most = {"rte": (1.2, 1.3), "pairs": (1.8, 2.1)}.get(case, (3, np.inf))
         assert least < without <= most  # a quarter more, twice, three times or more
+
+
+def test_an_interval_of_ten_rows_begins_near_seven_tenths():
+    K = np.random.default_rng(0).standard_normal((300, 300))
+    sim = Similarity.from_matrix(K + K.T)
+    every = np.argsort(-(K + K.T - np.diag(np.full(300, np.inf))), axis=1)[:, :10]
+    found = estimated_recall(sim, every, False, 10, np.random.default_rng(0))
+    assert found.value == 1
+    assert 0.68 < found.low < 0.72
 
 
 def test_certain_neighbours_cost_a_small_part_of_the_pairs():

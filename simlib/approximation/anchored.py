@@ -287,7 +287,7 @@ def _check_companion(
     if base_rank is not None:
         besides = tikhonov_plan(cheap.extent, base_rank).price(cheap.blank())
     try:
-        plan.check(cheap, besides)
+        plan.check(cheap, lambda plan: plan.price(cheap) + besides)
     except BudgetExceeded as error:
         raise BudgetExceeded(f"The cheap similarity: {error}") from error
 

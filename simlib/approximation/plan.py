@@ -103,25 +103,20 @@ class Plan:
         """Return the evaluations that `read` would make; known entries cost none."""
         return sim.cost(*self._requests(sim.symmetric), pairs=self._pairs())
 
-    def check(self, sim: SimilarityMatrix, besides: int = 0) -> int:
-        """Return the price; if it passes the limit, raise, and say what would fit."""
-        needed = self.price(sim) + besides
+    def check(
+        self, sim: SimilarityMatrix, price: Callable[[Plan], int] | None = None
+    ) -> None:
+        """Raise if the price passes the limit, and say which smaller plan would fit."""
+        price = price or (lambda plan: plan.price(sim))
+        needed, most = price(self), self.columns.size - 1
         if needed <= sim.remaining:
-            return needed
-        raise self.exceeded(sim, needed, lambda plan: plan.price(sim) + besides)
-
-    def exceeded(
-        self, sim: SimilarityMatrix, needed: int, price: Callable[[Plan], int]
-    ) -> BudgetExceeded:
-        """Return the error that says which smaller plan would fit the budget."""
-        low = last(
-            0, self.columns.size - 1, lambda s: price(self.first(s)) <= sim.remaining
-        )
+            return
+        low = last(0, most, lambda s: price(self.first(s)) <= sim.remaining)
         fitting = "not one would fit"
         if low:
             r, s = (side.size for side in self.first(low).landmarks)
             fitting = f"{s if r == s else (r, s)} would fit"
-        return BudgetExceeded(
+        raise BudgetExceeded(
             f"This takes up to {needed} evaluations, and {left(sim)}: raise `limit` on "
             f"this Similarity, or ask for fewer landmarks, of which {fitting}."
         )

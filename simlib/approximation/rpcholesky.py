@@ -302,13 +302,8 @@ class _Entries:
             return
         known = decided.price(sim.blank()) - price
         order = np.append(landmarks, np.setdiff1d(np.arange(n), landmarks))
-
-        def most(plan: Plan) -> int:
-            return plan.price(sim.blank()) - known
-
         plan = Plan(n, Sides.same(order[: self.most]), diagonal=True)
-        if most(plan) > sim.remaining:
-            raise plan.exceeded(sim, most(plan), most)
+        plan.check(sim, lambda plan: plan.price(sim.blank()) - known)
         self._affordable = True
 
 

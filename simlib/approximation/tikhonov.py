@@ -149,16 +149,7 @@ def tikhonov(
     elif ridge == "cv":
         ridge, _ = K.cross_validate("cv")
     C, U, R = K.factors(ridge)
-    answer = partial(
-        LowRank,
-        C,
-        U,
-        R,
-        landmarks=S1.columns,
-        row_landmarks=None if sim.symmetric else S1.rows,
-        calls=plan.calls(sim),
-        method="tikhonov",
-    )
+    answer = partial(plan.answer, sim, "tikhonov", C, U, R)
     plain = answer()
     residual = corrections(sim, plain, S2) if overlay else None
     if nugget:
@@ -198,8 +189,8 @@ def _selected(
         inside = Plan(sim.extent, block=smaller.block)
         return smaller.price(blank) - inside.price(blank) + inside.price(sim)
 
-    if block.price(sim) and most(plan) > sim.remaining:
-        raise plan.exceeded(sim, most(plan), most)
+    if block.price(sim):
+        plan.check(sim, most)
     A, (r, c) = block.read(sim).A, (side.size for side in plan.landmarks)
     if isinstance(sim.extent, tuple):
         choose = partial(select, principal=False, rng=rng)

@@ -148,14 +148,18 @@ class InnerProducts:
         """Return the entries that belong to these entries of L R^T."""
         return products
 
+    def _values(self, Z: Any, W: Any) -> np.ndarray:
+        """Return the entries for all rows of Z and all rows of W; both may be sparse."""
+        return safe_sparse_dot(Z, W.T, dense_output=True)
+
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return safe_sparse_dot(self.Z[rows], self.W[columns].T, dense_output=True)
+        return self._values(self.Z[rows], self.W[columns])
 
     def columns(self, columns: np.ndarray) -> np.ndarray:
-        return safe_sparse_dot(self.Z, self.W[columns].T, dense_output=True)
+        return self._values(self.Z, self.W[columns])
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
-        return safe_sparse_dot(self.W, self.Z[rows].T, dense_output=True).T
+        return self._values(self.W, self.Z[rows]).T
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         if not scipy.sparse.issparse(self.Z):
@@ -204,14 +208,12 @@ class Distances(InnerProducts):
     def of_products(self, products: np.ndarray) -> np.ndarray:
         return np.sqrt(2 * np.maximum(products, 0))
 
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return _distances(self.Z[rows], self.W[columns])
-
-    def columns(self, columns: np.ndarray) -> np.ndarray:
-        return _distances(self.Z, self.W[columns])
-
-    def rows(self, rows: np.ndarray) -> np.ndarray:
-        return _distances(self.Z[rows], self.W)
+    def _values(self, Z: Any, W: Any) -> np.ndarray:
+        if not scipy.sparse.issparse(Z):
+            return cdist(Z, W).astype(self.dtype, copy=False)
+        p, q = (row_norms(factor, squared=True) for factor in (Z, W))
+        squares = p[:, None] + q - 2 * super()._values(Z, W)
+        return np.sqrt(np.maximum(squares, 0))
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         width = 1 if scipy.sparse.issparse(self.Z) else max(1, self.Z.shape[1] // 8)
@@ -219,15 +221,6 @@ class Distances(InnerProducts):
         parts = [slice(k, k + step) for k in range(0, len(i), step)]
         found = [row_norms(self.Z[i[part]] - self.W[j[part]]) for part in parts]
         return np.concatenate([np.zeros(0, self.dtype), *found])
-
-
-def _distances(Z: Any, W: Any) -> np.ndarray:
-    """Return the distances of all rows of Z to all rows of W; both may be sparse."""
-    if not scipy.sparse.issparse(Z):
-        return cdist(Z, W).astype(Z.dtype, copy=False)
-    p, q = (row_norms(factor, squared=True) for factor in (Z, W))
-    squares = p[:, None] + q - 2 * safe_sparse_dot(Z, W.T, dense_output=True)
-    return np.sqrt(np.maximum(squares, 0))
 
 
 class CheapPart(LinearOperator):

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from simlib import _scale
-from simlib._checks import finite, symmetric
+from simlib._checks import symmetric
 from simlib._typing import Indices, Seed
 from simlib.approximation.fit import smallest_inverted
 from simlib.approximation.nystrom import pinv
@@ -30,7 +30,6 @@ def skeleton(
     sim: Source,
     n_landmarks: Number = None,
     *,
-    rcond: float | None = None,
     landmarks: Indices | tuple[Indices, Indices] | None = None,
     rng: Seed = None,
 ) -> LowRank:
@@ -44,9 +43,6 @@ def skeleton(
     n_landmarks : int or pair
         Number s of columns, and of rows; for two collections also a pair, the numbers
         of rows and of columns.
-    rcond : float, optional
-        Singular values of the block below `rcond` times the largest count as zero. None
-        means the square root of the machine epsilon.
 
     Returns
     -------
@@ -68,12 +64,10 @@ def skeleton(
     LowRank(skeleton: n=200, rank=3, calls=1191)
     """
     sim = check_similarity(sim)
-    if rcond is not None:
-        finite(rcond, "rcond", 0, 1)
     choose = partial(drawn, landmarks=landmarks, rng=rng)
     plan = skeleton_plan(sim.extent, n_landmarks, draw=choose)
     read = plan.read(sim)
-    core = pinv(read.C[plan.rows], symmetric=False, rcond=rcond)
+    core = pinv(read.C[plan.rows], symmetric=False)
     return plan.answer(sim, "skeleton", read.C, core, read.R)
 
 

@@ -63,14 +63,3 @@ def test_stacur_does_not_square_the_condition(dtype):
     X = np.random.default_rng(0).standard_normal((300, 2))
     K = np.exp(-0.05 * ((X[:, None] - X) ** 2).sum(-1)).astype(dtype)
     assert error(K, stacur(Similarity.from_matrix(K), 60, rng=0)) < 2
-
-
-def test_rcond_of_the_skeleton():
-    K = indefinite(30)
-    sim = Similarity.from_matrix(K)
-    S1, S2 = (lambda a: (a.landmarks, a.row_landmarks))(skeleton(sim, 8, rng=0))
-    sigma = np.linalg.svd(K[np.ix_(S2, S1)], compute_uv=False)
-    rcond = (sigma[2] + sigma[3]) / 2 / sigma[0]
-    core = skeleton(sim, 8, rng=0, rcond=rcond).core
-    assert np.linalg.matrix_rank(core) == 3
-    np.testing.assert_allclose(np.linalg.norm(core, 2), 1 / sigma[2])

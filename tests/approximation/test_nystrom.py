@@ -49,6 +49,15 @@ def test_rcond_is_relative_to_the_largest_magnitude():
         assert np.linalg.matrix_rank(core) == rank
 
 
+def test_rcond_of_an_asymmetric_matrix_cuts_singular_values():
+    sim = Similarity.from_matrix(K := asymmetric(30))
+    sigma = np.linalg.svd(K[:8, :8], compute_uv=False)
+    rcond = (sigma[2] + sigma[3]) / 2 / sigma[0]
+    core = nystrom(sim, landmarks=np.arange(8), rcond=rcond).core
+    assert np.linalg.matrix_rank(core) == 3
+    np.testing.assert_allclose(np.linalg.norm(core, 2), 1 / sigma[2])
+
+
 # The cut-off chosen by the block
 
 

@@ -149,7 +149,7 @@ class InnerProducts:
         return products
 
     def _values(self, Z: Any, W: Any) -> np.ndarray:
-        """Return the entries for all rows of Z and all rows of W; both may be sparse."""
+        """Return the entries for all rows of Z and all of W; both may be sparse."""
         return safe_sparse_dot(Z, W.T, dense_output=True)
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -98,13 +98,11 @@ class SelectedSolve:
         to_landmarks = csr_array(-self.M[landmarks][:, free])
         self.sums = to_landmarks @ self.solve(signs) if probes else signs[:0]
 
-    def largest(
-        self, numbers: np.ndarray, nnz: int, reach: int | None = None
-    ) -> tuple[np.ndarray, ...]:
+    def largest(self, numbers: np.ndarray, nnz: int) -> tuple[np.ndarray, ...]:
         """Return the `nnz` largest entries in reach of some columns of P_u.
 
-        `numbers` are places among the landmarks, shape (k,); `nnz` and `reach` are as
-        in `selected_columns`.
+        `numbers` are places among the landmarks, shape (k,); `nnz` is as in
+        `selected_columns`.
 
         Returns
         -------
@@ -120,7 +118,7 @@ class SelectedSolve:
         M, L = self.M, self.L
         m = self.item.size
         nnz = min(nnz, m)
-        reach = min(max(REACH * nnz if reach is None else reach, nnz), m)
+        reach = min(REACH * nnz, m)
 
         def some(chunk: np.ndarray) -> tuple[np.ndarray, ...]:
             space = np.zeros((m, min(WIDTH, chunk.size)))
@@ -147,7 +145,7 @@ class SelectedSolve:
 
 
 def selected_columns(
-    M: MatrixLike, landmarks: Indices, nnz: int, *, reach: int | None = None
+    M: MatrixLike, landmarks: Indices, nnz: int
 ) -> tuple[csc_array, np.ndarray]:
     r"""Return the `nnz` largest entries of each column of P_u, and the nodes it took.
 
@@ -158,10 +156,8 @@ def selected_columns(
     landmarks : array of int, shape (l,)
         Distinct items.
     nnz : int
-        How many entries of each column to keep, the largest in magnitude.
-    reach : int, optional
-        How many items around each landmark to consider, along the edges of M. None
-        means 4 nnz.
+        How many entries of each column to keep, the largest in magnitude. Only the
+        4 nnz items nearest to its landmark, along the edges of M, are in reach.
 
     Returns
     -------
@@ -206,7 +202,7 @@ def selected_columns(
     system = SelectedSolve(M, landmarks)
     back = np.argsort(system.order)
     rows, values, counts, touched, _ = (
-        part[back] for part in system.largest(system.order, nnz, reach)
+        part[back] for part in system.largest(system.order, nnz)
     )
     filled = np.arange(rows.shape[1]) < counts[:, None]
     indptr = np.concatenate([[0], np.cumsum(counts)])

@@ -23,7 +23,6 @@ import scipy.sparse
 from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
-from scipy.sparse.linalg import LinearOperator
 
 from simlib._checks import finite, one_of
 from simlib._scale import column_exponents, norms
@@ -213,12 +212,6 @@ class Preconditioner:
     def solve_transposed(self, B: np.ndarray) -> np.ndarray:
         """Return R^-T B, for B of shape (d,) or (d, k)."""
         return solve_triangular(self.R, B, trans="T", check_finite=False)
-
-    def as_linear_operator(self) -> LinearOperator:
-        """Return R^-1 as an operator."""
-        one = {"matvec": self.solve, "rmatvec": self.solve_transposed}
-        many = {"matmat": self.solve, "rmatmat": self.solve_transposed}
-        return LinearOperator(self.R.shape, dtype=self.R.dtype, **one, **many)
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,14 +61,17 @@ def test_largest_on_a_harmonic_path(kept):
     np.testing.assert_allclose(columns.toarray(), exact, rtol=1e-13)
 
 
-def test_reach_is_a_ball():
+def test_reach_is_a_ball(monkeypatch):
     """Around the middle of a path, in the order of the hops."""
     M, landmarks = path(*[1] * 20), np.array([10, 0, 20])
-    for reach, rows in [(2, [9, 11]), (4, [8, 9, 11, 12]), (6, [7, 8, 9, 11, 12, 13])]:
-        columns, _ = selected_columns(M, landmarks, 2, reach=reach)
+    balls = [[9, 11], [8, 9, 11, 12], [7, 8, 9, 11, 12, 13]]
+    for reach, rows in enumerate(balls, 1):
+        monkeypatch.setattr(selected_solve, "REACH", reach)
+        columns, _ = selected_columns(M, landmarks, 2)
         assert set(columns.indices[:2]) <= set(rows)
-        columns, _ = selected_columns(M, landmarks, reach, reach=1)
-        np.testing.assert_array_equal(np.sort(columns.indices[:reach]), rows)
+        monkeypatch.setattr(selected_solve, "REACH", 1)
+        columns, _ = selected_columns(M, landmarks, len(rows))
+        np.testing.assert_array_equal(np.sort(columns.indices[: len(rows)]), rows)
 
 
 def test_reach_passes_through_landmarks():
@@ -217,17 +220,19 @@ def test_parts_of_columns_on_the_roads(data, monkeypatch):
     assert (1 - squares / best).max() < 1e-3
 
 
-@pytest.mark.parametrize("reach", [30, 200])
-def test_what_is_out_of_reach(reach):
+@pytest.mark.parametrize("reach", [3, 20])
+def test_what_is_out_of_reach(reach, monkeypatch):
     M = surface_operator(bumpy_sphere(3))
     landmarks = uniform(642, 40, rng=0)
-    inside = selected_columns(M, landmarks, reach, reach=reach)[0].toarray()
+    monkeypatch.setattr(selected_solve, "REACH", 1)  # all in reach is kept
+    inside = selected_columns(M, landmarks, 10 * reach)[0].toarray()
+    monkeypatch.setattr(selected_solve, "REACH", reach)
     outside = interpolation(M, landmarks, solver="superlu") - inside
     outside[landmarks] = 0
     exact = np.square(outside).sum(axis=0)
     for probes in 16, 4000:
         system = SelectedSolve(M, landmarks, probes=probes)
-        *_, beyond = system.largest(np.arange(40), 10, reach)
+        *_, beyond = system.largest(np.arange(40), 10)
         np.testing.assert_allclose(beyond / exact, 1, atol=6 * (2 / probes) ** 0.5)
 
 

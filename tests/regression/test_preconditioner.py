@@ -85,15 +85,12 @@ def test_scale_and_seed_do_not_matter(seed, scale):
     assert R.condition == pytest.approx(expected.condition, rel=1e-6)
 
 
-def test_solves_and_the_operator_agree():
+def test_solves():
     A = matrix(500, 8, 1e2)
     R = Preconditioner.from_matrix(A, rng=0)
     B = np.random.default_rng(3).standard_normal((8, 3))
     np.testing.assert_allclose(R.R @ R.solve(B), B, atol=1e-12)
     np.testing.assert_allclose(R.R.T @ R.solve_transposed(B), B, atol=1e-12)
-    operator = R.as_linear_operator()
-    np.testing.assert_array_equal(operator @ B, R.solve(B))
-    np.testing.assert_array_equal(operator.T @ B, R.solve_transposed(B))
 
 
 def test_refining_by_what_is_no_longer_there():

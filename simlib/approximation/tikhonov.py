@@ -149,7 +149,16 @@ def tikhonov(
     elif ridge == "cv":
         ridge, _ = K.cross_validate("cv")
     C, U, R = K.factors(ridge)
-    answer = partial(plan.answer, sim, "tikhonov", C, U, R)
+    answer = partial(
+        LowRank,
+        C,
+        U,
+        R,
+        landmarks=S1.columns,
+        row_landmarks=None if sim.symmetric else S1.rows,
+        calls=plan.calls(sim),
+        method="tikhonov",
+    )
     plain = answer()
     residual = corrections(sim, plain, S2) if overlay else None
     if nugget:

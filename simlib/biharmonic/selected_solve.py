@@ -130,10 +130,10 @@ class SelectedSolve:
             )  # fmt: skip
 
         n_batches = -(-numbers.size // WIDTH)
-        size = WIDTH * max(1, -(-n_batches // (4 * effective_n_jobs())))
+        step = WIDTH * max(1, -(-n_batches // (4 * effective_n_jobs())))
         parts = Parallel(require="sharedmem")(
-            delayed(some)(self.landmarks[numbers[k : k + size]])
-            for k in range(0, max(1, numbers.size), size)
+            delayed(some)(self.landmarks[numbers[k : k + step]])
+            for k in range(0, max(1, numbers.size), step)
         )
         rows, values, counts, touched, sums = map(
             np.concatenate, zip(*parts, strict=True)

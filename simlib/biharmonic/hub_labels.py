@@ -147,22 +147,25 @@ class HubLabels:
         found = _pairs(*self._index, self._place[i].ravel(), self._place[j].ravel())
         return found.reshape(i.shape)
 
-    def rows(self, sources: Indices) -> np.ndarray:
-        """Return the distances from some nodes to all.
+    def rows(self, sources: Indices, targets: Indices | None = None) -> np.ndarray:
+        """Return the distances from some nodes to others.
 
         It uses the threads that ``joblib.parallel_config(n_jobs=...)`` allows.
 
         Parameters
         ----------
-        sources : array of int, shape (k,)
-            Nodes; one that does not exist is an IndexError.
+        sources, targets : arrays of int, shapes (k,) and (m,)
+            Nodes; one that does not exist is an IndexError. None means all nodes.
 
         Returns
         -------
-        array of uint16, shape (k, n)
+        array of uint16, shape (k, m)
         """
-        places = self._place[self._nodes(sources).ravel()]
-        return self._between(places, np.arange(self.n), np.argsort(self._place))
+        first = self._place[self._nodes(sources).ravel()]
+        every = slice(None) if targets is None else self._nodes(targets).ravel()
+        places = self._place[every]
+        order = np.argsort(places, kind="stable")
+        return self._between(first, places[order], order)
 
     def blocks(
         self, landmarks: Indices, *, size: int = 1024

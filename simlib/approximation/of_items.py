@@ -36,6 +36,7 @@ class OfItems(BaseEstimator):
     cheap: Kernel | MatrixLike | None
     batch: Literal["pairs", "block"] | None
     random_state: int | np.random.RandomState | None
+    distance: bool = False
     kernel_params: dict[str, Any] | None = None
     n_jobs: int | None = None
 
@@ -75,7 +76,8 @@ class OfItems(BaseEstimator):
             )
         if cheap is None or known or not numbers:
             return cheap
-        return as_companion(cheap, check_similarity(self.kernel))
+        kernel = check_similarity(self.kernel)
+        return as_companion(cheap, kernel, distance=self.distance)
 
     def _cheap_items(self, items: Any) -> Any:
         if not isinstance(self.cheap, str):
@@ -92,7 +94,7 @@ class OfItems(BaseEstimator):
                     "kernel_params are for functions; of a Similarity use `map`."
                 )
             if isinstance(base := getattr(kernel, "base", None), InnerProducts):
-                return check_similarity(InnerProducts(base.Z[items]))
+                return check_similarity(type(base)(base.Z[items]))
             kernel = check_similarity(kernel)
             one_collection(kernel, "are a kernel")
             return Subset(kernel, items)

@@ -263,18 +263,19 @@ def test_a_data_frame_of_texts_and_of_records():
         assert_array_equal(some, other.kneighbors(listed[2:5]))
 
 
+@pytest.mark.parametrize("distance", [False, True])
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix, csr_array])
-def test_an_array_as_companion(form):
+def test_an_array_as_companion(form, distance):
     """As `nearest` takes it: rows of the fitted items, or of all of a Similarity."""
-    X = np.random.default_rng(0).standard_normal((120, 3))
-    Z = form(X)
+    X = 5 + np.random.default_rng(0).standard_normal((120, 3))
+    Z, given = form(X), {"limit": 900, "distance": distance}
 
     def near(x, y):
-        return np.exp(x @ y)
+        return np.linalg.norm(x - y) if distance else np.exp(x @ y / 30)
 
     sim = Similarity(X, near)
-    options = {"limit": 900, "random_state": 0}
-    graph = nearest(sim.fork(), 3, limit=900, cheap=Z, rng=0)
+    options = given | {"random_state": 0}
+    graph = nearest(sim.fork(), 3, cheap=Z, rng=0, **given)
     for kernel, items in ((near, X), (Similarity(X, near), range(120))):
         model = SimilarityNeighbors(kernel, 3, cheap=Z, **options).fit(items)
         assert_array_equal(model.graph_.indices, graph.indices)
@@ -283,7 +284,7 @@ def test_an_array_as_companion(form):
     numbers = np.arange(20, 100)
     model = SimilarityNeighbors(Similarity(X, near), 3, cheap=Z, **options)
     model.fit(numbers)
-    part = nearest(Similarity(X[20:100], near), 3, limit=900, cheap=X[20:100], rng=0)
+    part = nearest(Similarity(X[20:100], near), 3, cheap=Z[20:100], rng=0, **given)
     assert_array_equal(model.graph_.indices, part.indices)
     for kernel, items in ((near, X[:50]), (Similarity(X[:50], near), range(50))):
         with pytest.raises(ValueError, match="has 120 items, the other 50"):

@@ -13,10 +13,10 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import ConvexHull, Delaunay
 
 from simlib._checks import whole_number
+from simlib._typing import Seed
 from simlib.datasets.mesh import Mesh
 from simlib.datasets.word_vectors import WordVectors
 
-Seed = int | np.random.Generator | None
 ROADS = 1.41  # edges for each node, in the road network of California
 
 

@@ -31,7 +31,7 @@ except ImportError as error:
         '"superlu" solves for whole columns.'
     ) from error
 
-__all__ = ["SelectedSolve", "selected_columns"]
+__all__ = ["selected_columns"]
 
 REACH = 4  # items in reach for each entry that is kept
 WIDTH = 16  # columns that are solved together, with one pass over L
@@ -55,17 +55,6 @@ class SelectedSolve:
         The places of the landmarks, with landmarks near each other together.
     solve : callable
         B -> M_uu^-1 B.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from simlib import biharmonic
-    >>> from simlib.biharmonic.selected_solve import SelectedSolve
-    >>> path = np.eye(50, k=1) + np.eye(50, k=-1)
-    >>> M = biharmonic.biharmonic_operator(biharmonic.graph_laplacian(path))
-    >>> system = SelectedSolve(M, np.array([10, 30]), probes=16)
-    >>> system.largest(np.array([1]), nnz=12)[0].shape
-    (1, 12)
     """
 
     def __init__(self, M: csr_array, landmarks: np.ndarray, *, probes: int = 0):

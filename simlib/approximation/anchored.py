@@ -61,19 +61,14 @@ def anchored(
 
     Parameters
     ----------
-    sim : Similarity
-        The n x n matrix K, symmetric or not, or the m x n matrix of two collections.
-    n_landmarks : int or pair
-        Number s1 of landmarks, 1 to n, as in `tikhonov`; None if `landmarks` are given.
+    sim, n_landmarks, oversampling
+        As in `tikhonov`.
     cheap : Similarity, function, or array or sparse array of shape (n, d)
         The same items under a cheap similarity or distance; a function of two items; or
         the factor Z of similarities :math:`Z Z^\top`, for two collections a pair (Z, W)
         for :math:`Z W^\top`. Pass a matrix G of cheap similarities as
         ``Similarity.from_matrix(G)``: a symmetric array of shape (n, n) is refused.
         Calls of `cheap` are counted by `cheap` alone.
-    oversampling : float, default=2
-        The core is fitted to the block of ``min(oversampling * n_landmarks, n)`` items
-        around the landmarks.
     calibration : "isotonic" or None, default="isotonic"
         Map cheap similarities, rounded to six digits, to entries of K by isotonic
         regression on the evaluated entries, and by a line beyond their range. None

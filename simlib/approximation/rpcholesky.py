@@ -43,10 +43,8 @@ def rpcholesky(
 
     Parameters
     ----------
-    sim : Similarity
-        The n x n matrix, symmetric and positive semidefinite.
-    n_landmarks : int
-        Number s of landmarks, 1 to n.
+    sim, n_landmarks, rng
+        As in `nystrom`; `sim` is symmetric and positive semidefinite.
     block_size : int, default=64
         How many landmarks are proposed, and their columns evaluated, at a time. The
         distribution of the landmarks and the number of calls do not depend on it.
@@ -58,7 +56,6 @@ def rpcholesky(
     landmarks : array of int, optional
         Indices to use in place of the draw. A landmark that earlier landmarks explain
         to rounding error, such as a repeated item, is left out.
-    rng : int, Generator or None
 
     Returns
     -------

@@ -49,10 +49,8 @@ def sms_nystrom(
 
     Parameters
     ----------
-    sim : Similarity
-        The n x n matrix, symmetric.
-    n_landmarks : int
-        Number s1 of landmarks, 1 to n.
+    sim, n_landmarks, landmarks, rng
+        As in `nystrom`; `sim` is symmetric, and s1 the number of landmarks.
     oversampling : float, default=2
         z: the shift is computed from a principal block of min(z s1, n) items that
         contains the landmarks.
@@ -70,9 +68,6 @@ def sms_nystrom(
     rescale : False, "spectral" or "frobenius", default=False
         Divide the result by :math:`\beta = \|W\| / \|W + e I\|` in that norm. The paper
         states the spectral norm; its code uses the Frobenius norm.
-    landmarks : array of int, optional
-        Indices to use in place of a uniform draw.
-    rng : int, Generator or None
 
     Returns
     -------

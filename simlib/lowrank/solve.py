@@ -27,7 +27,6 @@ from simlib.lowrank.tall import assembled, dense, gram_qr, qr, transposed_times
 if TYPE_CHECKING:
     from simlib.lowrank.lowrank import LowRank
 
-__all__ = ["Orthogonal", "solve"]
 
 EPS = np.finfo(float).eps
 REFINEMENTS = 5  # steps at most

@@ -23,8 +23,6 @@ from simlib.similarity.requests import Rectangle, Request
 from simlib.similarity.store import Names, Record, StoreError
 from simlib.similarity.symmetry import SymmetryCheck
 
-__all__ = ["Evaluator", "Finished", "Target"]
-
 SECONDS = 1.0  # that a request of pairs should take
 LARGEST = 2**14  # pairs in a request, at most
 FASTER = 4  # pairs of a request over the pairs of the last measured one, at most

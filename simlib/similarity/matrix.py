@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from simlib._checks import square
 from simlib.similarity.items import unmasked
 
-__all__ = ["MatrixEntries", "given_diagonal", "given_matrix"]
-
 ROWS = 512  # and columns of a tile, which fits into the cache
 
 

@@ -11,8 +11,6 @@ import numpy as np
 from simlib.similarity.known import Entries, Known, Places, grid, look
 from simlib.similarity.requests import Rectangle
 
-__all__ = ["Memory"]
-
 
 class Memory:
     """The entries that were asked for, `asked`, and those known otherwise, the `shelf`.

@@ -47,7 +47,7 @@ class Orthogonal:
         """Q as a function, T, and whether they come from the Gram matrix of L."""
         if scipy.sparse.issparse(self.left) and (by_gram := gram_qr(self.left)):
             return *by_gram, True
-        return *qr(self.left, float), False
+        return *qr(self.left), False
 
     def times(self, V: np.ndarray) -> np.ndarray:
         """Return Q V."""

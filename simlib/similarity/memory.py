@@ -62,14 +62,13 @@ class Memory:
         self, rows: np.ndarray, columns: np.ndarray, order: Literal["C", "F"] = "C"
     ) -> Rectangle:
         """Return K[rows][:, columns] (no repeats) with NaN where it is not known."""
-        asked, fresh = self.asked, True
+        asked = self.asked
         out = np.full((rows.size, columns.size), np.nan, asked.dtype, order=order)
-        for known in (*self.answers[1:], asked):
-            if known and known.fill(rows, columns, out):
-                fresh = False
+        some = [known.fill(rows, columns, out) for known in (*self.answers[1:], asked)]
         n = 0 if isinstance(asked.extent, tuple) else asked.extent
-        symmetric = asked.symmetric
-        return Rectangle(rows, columns, out, n=n, symmetric=symmetric, fresh=fresh)
+        return Rectangle(
+            rows, columns, out, n=n, symmetric=asked.symmetric, fresh=not any(some)
+        )
 
     def agreed(
         self, i: np.ndarray, j: np.ndarray, told: np.ndarray, name: Callable[[int], str]

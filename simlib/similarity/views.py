@@ -392,10 +392,7 @@ class SymmetrizedSimilarity(View):
     """The view (K + K.T)/2 that `SimilarityMatrix.symmetrized` returns."""
 
     orders = 2
-
-    @property
-    def symmetric(self) -> bool:
-        return True
+    symmetric = True
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         orders, both = _both_orders(blocks, pairs)

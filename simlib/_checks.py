@@ -12,7 +12,7 @@ from contextlib import suppress
 from math import inf
 from numbers import Real
 from sys import float_info
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse
@@ -187,7 +187,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 def most_calls(value: float | None, name: str) -> float:
     """Return a number of calls, which may be infinite."""
-    if value is None or not _is_real(value) or not (value == 0 or value >= 1):
+    if not (_is_real(value) and (value == 0 or value >= 1)):
         raise ValueError(
             f"{name} is a number of calls, from 0 on, and no share; got {_told(value)}."
         )
@@ -221,7 +221,7 @@ def a_pair(value: Any, name: str) -> tuple[Any, Any]:
     return value[0], value[1]
 
 
-def _is_real(value: Any) -> bool:
+def _is_real(value: Any) -> TypeGuard[float]:
     """Tell whether a value is a real number, which True and False are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 

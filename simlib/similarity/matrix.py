@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib._checks import indices, square
+from simlib._checks import square
 from simlib.similarity.items import unmasked
 
 ROWS = 512  # and columns of a tile, which fits into the cache
@@ -21,9 +21,11 @@ class MatrixEntries:
         self.K = K
 
     def __call__(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return K[i, j]; numbers of new items are checked here alone."""
-        m, n = self.K.shape
-        return self.K[indices(i, m), indices(j, n)]
+        """Return K[i, j]."""
+        first = min(np.min(i, initial=0), np.min(j, initial=0))
+        if first < 0:  # would wrap
+            raise IndexError(f"A matrix of shape {self.K.shape} has no item {first}.")
+        return self.K[i, j]
 
 
 def given_matrix(

@@ -12,20 +12,20 @@ from contextlib import suppress
 from math import inf
 from numbers import Real
 from sys import float_info
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse
 
 LARGEST = float_info.max
+TAKES_BOTH = " Take tikhonov, which needs only pairs of one from each."
 
 
 def whole_number(
     value: float, name: str, least: float = -inf, most: float = inf
 ) -> int:
     """Return a number that is an integer or a whole float, such as 2e3."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and value % 1 == 0):  # infinity and NaN leave a NaN
+    if not (_is_real(value) and value % 1 == 0):  # infinity and NaN leave a NaN
         raise TypeError(f"{name} must be an integer; got {_told(value)}.")
     if not least <= value <= most:
         bounds = f"at least {least}" if most == inf else f"between {least} and {most}"
@@ -37,20 +37,17 @@ def finite(value: float, name: str, least: float = -inf, below: float = inf) -> 
     """Return a finite number that is at least `least` and below `below`."""
     if isinstance(value, np.floating):
         value = float(value)  # its type may not hold the bounds
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and abs(value) <= LARGEST and least <= value < below):
-        bounds = [f"at least {least}"] if least > -inf else []
-        bounds += [f"below {below}"] if below < inf else []
-        wanted = " of " + " and ".join(bounds) if bounds else ""
-        raise ValueError(f"{name} must be a finite number{wanted}; got {_told(value)}.")
-    return float(value)
+    bounds = [f"at least {least}"] if least > -inf else []
+    bounds += [f"below {below}"] if below < inf else []
+    wanted = "be a finite number" + (" of " + " and ".join(bounds) if bounds else "")
+    fits = _is_real(value) and abs(value) <= LARGEST and least <= value < below
+    return _fitting(value, name, wanted, fits)
 
 
 def at_least(value: float, name: str, least: float) -> float:
     """Return a number that is at least `least`; it may be infinite."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not value >= least:
-        raise ValueError(f"{name} must be at least {least}; got {_told(value)}.")
-    return float(value)
+    fits = _is_real(value) and value >= least
+    return _fitting(value, name, f"be at least {least}", fits)
 
 
 def one_of(value: Any, choices: Iterable[str], name: str) -> Any:
@@ -149,13 +146,13 @@ def word_or_number(
     return finite(value, name, least, below)
 
 
-def symmetric(sim: Any, what: str, instead: str | None = None) -> None:
+def symmetric(sim: Any, what: str, instead: str = TAKES_BOTH) -> None:
     """Raise if a similarity is not symmetric, or is of two collections."""
     if isinstance(sim.extent, tuple):
         m, n = sim.extent
         raise ValueError(
             f"{what} is for the similarities of one collection; these are between {m} "
-            f"rows and {n} columns.{TAKES_BOTH if instead is None else instead}"
+            f"rows and {n} columns.{instead}"
         )
     if not sim.symmetric:
         raise ValueError(
@@ -176,13 +173,9 @@ def shaped(array: np.ndarray, shape: tuple[int | str, ...], name: str) -> np.nda
 
 def inside(value: float, name: str, above: float, below: float = inf) -> float:
     """Return a number strictly between two bounds."""
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not (real and above < value < below):
-        range_ = f"lie between {above} and {below}"
-        if below == inf:
-            range_ = f"be a number above {above}"
-        raise ValueError(f"{name} must {range_}; got {_told(value)}.")
-    return float(value)
+    between = f"lie between {above} and {below}"
+    wanted = between if below < inf else f"be a number above {above}"
+    return _fitting(value, name, wanted, _is_real(value) and above < value < below)
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -194,22 +187,17 @@ def generator(random_state: Any) -> np.random.Generator:
 
 def most_calls(value: float | None, name: str) -> float:
     """Return a number of calls, which may be infinite."""
-    what = f"{name} is a number of calls, from 0 on, and no share"
-    if not isinstance(value, Real) or isinstance(value, bool) or not value >= 0:
-        raise ValueError(f"{what}; got {_told(value)}.")
-    if 0 < value < 1:
-        raise ValueError(f"{what}; got {value}.")
+    if not (_is_real(value) and (value == 0 or value >= 1)):
+        raise ValueError(
+            f"{name} is a number of calls, from 0 on, and no share; got {_told(value)}."
+        )
     return value
 
 
 def share(value: float, name: str) -> float:
     """Return a number above 0 and at most 1."""
-    if not (isinstance(value, Real) and 0 < value <= 1):
-        raise ValueError(f"{name} must be above 0 and at most 1; got {_told(value)}.")
-    return float(value)
-
-
-TAKES_BOTH = " Take tikhonov, which needs only pairs of one from each."
+    fits = _is_real(value) and 0 < value <= 1
+    return _fitting(value, name, "be above 0 and at most 1", fits)
 
 
 def one_collection(matrix: Any, what: str, instead: str = "") -> int:
@@ -231,6 +219,18 @@ def a_pair(value: Any, name: str) -> tuple[Any, Any]:
             f"{_told(value)}."
         )
     return value[0], value[1]
+
+
+def _is_real(value: Any) -> TypeGuard[float]:
+    """Tell whether a value is a real number, which True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _fitting(value: float, name: str, wanted: str, fits: bool) -> float:
+    """Return a number that fits, or raise that it must do what is wanted."""
+    if not fits:
+        raise ValueError(f"{name} must {wanted}; got {_told(value)}.")
+    return float(value)
 
 
 def _told(value: Any) -> str:

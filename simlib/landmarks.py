@@ -13,7 +13,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib._checks import at_least, readable, whole_number
+from simlib._checks import at_least, numbers, readable, whole_number
 from simlib._scale import unit
 from simlib._typing import Indices
 
@@ -216,15 +216,11 @@ def sample_size(n: int, n_landmarks: int, oversampling: float) -> int:
 
 def _columns(block: Any, principal: bool) -> np.ndarray:
     """Return one column for each item of a principal block, or the block's columns."""
-    block = readable(block, "A principal block")
-    block = block.toarray() if scipy.sparse.issparse(block) else np.asarray(block)
+    block = block.toarray() if scipy.sparse.issparse(block) else block
+    block = numbers(block, "A principal block")
     if block.ndim != 2 or (principal and block.shape[0] != block.shape[1]):
         raise ValueError(f"A principal block is square; got shape {block.shape}.")
-    if np.iscomplexobj(block) or not np.isfinite(block := block.astype(float)).all():
-        raise ValueError(
-            f"A principal block is real and finite; this one of {block.dtype} is not."
-        )
-    block, _ = unit(block)  # or squares may overflow
+    block, _ = unit(block.astype(float))  # or squares may overflow
     alike = not principal or np.array_equal(block, block.T)
     return block if alike else np.vstack([block, block.T])
 

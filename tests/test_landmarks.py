@@ -174,3 +174,6 @@ def test_impossible_selections(select):
         select(np.eye(4), 5)
     with pytest.raises(ValueError, match=r"square; got shape \(4, 3\)"):
         select(np.ones((4, 3)), 2)
+    for strange in (np.nan, np.inf, 1j):
+        with pytest.raises(ValueError, match="block must be real and finite"):
+            select(np.full((4, 4), strange), 2)

@@ -13,8 +13,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from simlib._scale import exponent
 from simlib.lowrank.tall import symmetric_part
 
-__all__ = ["eigen_of_array", "eigen_of_products"]
-
 
 def eigen_of_array(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return all eigenvalues and vectors of a matrix that is symmetric to rounding."""

@@ -13,8 +13,6 @@ from scipy.sparse.linalg import LinearOperator
 from simlib._checks import numbers, shaped, square
 from simlib.lowrank.tall import dense, largest_first, row_blocks, symmetric_part
 
-__all__ = ["Embedded"]
-
 
 class Embedded:
     """A matrix in factors that embeds its items and new items."""

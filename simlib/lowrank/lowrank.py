@@ -312,7 +312,7 @@ class LowRank(Embedded, Saved, LinearOperator):
                 "numpy.linalg.eigh(K.toarray()) finds all."
             )
         if self.residual is None:
-            Q, R = qr(self.left, float)
+            Q, R = qr(self.left)
             values, vectors = eigen_of_array(R @ self.core @ R.T)
         elif small:
             values, vectors = eigen_of_array(self.toarray())

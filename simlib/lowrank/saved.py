@@ -19,8 +19,6 @@ from typing import Any, Literal, Self
 import numpy as np
 import scipy.sparse
 
-__all__ = ["Saved"]
-
 FORMAT, VERSION = "simlib.LowRank", 1
 FACTS = "lowrank.json"
 READ = 2**20  # bytes of a file at a time

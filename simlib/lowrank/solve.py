@@ -27,7 +27,6 @@ from simlib.lowrank.tall import assembled, dense, gram_qr, qr, transposed_times
 if TYPE_CHECKING:
     from simlib.lowrank.lowrank import LowRank
 
-__all__ = ["Orthogonal", "solve"]
 
 EPS = np.finfo(float).eps
 REFINEMENTS = 5  # steps at most
@@ -48,7 +47,7 @@ class Orthogonal:
         """Q as a function, T, and whether they come from the Gram matrix of L."""
         if scipy.sparse.issparse(self.left) and (by_gram := gram_qr(self.left)):
             return *by_gram, True
-        return *qr(self.left, float), False
+        return *qr(self.left), False
 
     def times(self, V: np.ndarray) -> np.ndarray:
         """Return Q V."""

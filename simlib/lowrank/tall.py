@@ -129,19 +129,18 @@ def triangle(A: Any) -> np.ndarray:
     return R
 
 
-def qr(A: Any, dtype: DTypeLike | None = None) -> tuple[Orthonormal, np.ndarray]:
-    """Return the QR decomposition of a tall matrix: Q as a function, and R.
+def qr(A: Any) -> tuple[Orthonormal, np.ndarray]:
+    """Return the QR decomposition of a tall matrix in float64: Q as a function, and R.
 
     ``Q(V)`` yields the rows of Q V in blocks, each with its slice of rows. Sequential
     TSQR: every block is decomposed below the R of the blocks before it, and once more
     for Q. Source: Demmel, Grigori, Hoemmen and Langou (2012), section 4.
     """
-    dtype = A.dtype if dtype is None else dtype
     parts = row_blocks(*A.shape)
-    above = [np.empty((0, A.shape[1]), dtype)]  # R of the blocks before each
+    above = [np.empty((0, A.shape[1]))]  # R of the blocks before each
 
     def stacked(k: int) -> np.ndarray:
-        return np.vstack([above[k], dense(A[parts[k]]).astype(dtype, copy=False)])
+        return np.vstack([above[k], dense(A[parts[k]])])
 
     for k in range(len(parts) - 1):
         above.append(_triangle(stacked(k)))

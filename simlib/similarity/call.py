@@ -14,8 +14,6 @@ import numpy as np
 
 from simlib.similarity.items import some_of, unmasked
 
-__all__ = ["call", "call_there", "is_async"]
-
 
 def call(
     number: int,

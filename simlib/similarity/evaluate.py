@@ -23,8 +23,6 @@ from simlib.similarity.requests import Rectangle, Request
 from simlib.similarity.store import Names, Record, StoreError
 from simlib.similarity.symmetry import SymmetryCheck
 
-__all__ = ["Evaluator", "Finished", "Target"]
-
 SECONDS = 1.0  # that a request of pairs should take
 LARGEST = 2**14  # pairs in a request, at most
 FASTER = 4  # pairs of a request over the pairs of the last measured one, at most
@@ -198,16 +196,16 @@ class Evaluator:
                     continue
                 failure = self._settle(request, values, error, target)
                 try:
-                    if isinstance(failure, SimilarityError | StoreError):
+                    if failure is None:
+                        if not grids:
+                            self.pace.measured(request.size, seconds)
+                        # In other blocks tiles on the diagonal show an asymmetry.
+                        if not grids or 1 in request.shape:
+                            self.symmetry.see(request, values)
+                    elif isinstance(failure, SimilarityError | StoreError):
                         failures[number] = failure
-                    elif failure is not None:
+                    else:
                         raise failure  # KeyboardInterrupt and the like
-                    elif not grids:
-                        self.pace.measured(request.size, seconds)
-                    # In other blocks tiles on the diagonal show an asymmetry.
-                    told = not grids or 1 in request.shape
-                    if failure is None and told:
-                        self.symmetry.see(request, values)
                 finally:  # or the traceback of an error would keep `out` alive
                     error = failure = None
         if failures:
@@ -280,10 +278,8 @@ class Evaluator:
             )
         lost = 0 if error is None else 1 if self.batch is None else request.size
         count = partial(target.budget.answered, request.size, answer.size, lost)
-        values = answer.ravel()
-        if values.dtype != out.dtype:
-            with np.errstate(over="ignore"):
-                values = values.astype(out.dtype)
+        with np.errstate(over="ignore"):
+            values = answer.ravel().astype(out.dtype, copy=False)
         if request.partly and values.size == request.size:
             before = out[request.target].ravel()
             values = np.where(np.isnan(before), values, before)
@@ -307,19 +303,16 @@ class Evaluator:
         )
         mend = "mend the function, leave the item out"
         mend += ", or `tell` the value of the pair" if self.of_items else ""
-        if not finite.all():
-            k = int(np.argmin(finite))
-            pair = request.pair(k)
-            return SimilarityError(
-                f"The similarity function returned {values[k]} for "
-                f"{form.format(*pair)}. {keeps}; {mend}, and ask it again.",
-                pair,
-            )
-        later = "" if self.batch is None else ", or later ones of its batch"
-        pair = request.pair(values.size)
+        if finite.all():
+            k, did, gone = values.size, f"raised {error!r} on", f" {_lost(lost)}"
+            later = "" if self.batch is None else ", or later ones of its batch"
+        else:
+            k, later, gone = int(np.argmin(finite)), "", ""
+            did = f"returned {values[k]} for"
+        pair = request.pair(k)
         failure = SimilarityError(
-            f"The similarity function raised {error!r} on {form.format(*pair)}{later}. "
-            f"{keeps}; {mend}, and ask it again. {_lost(lost)}",
+            f"The similarity function {did} {form.format(*pair)}{later}. {keeps}; "
+            f"{mend}, and ask it again.{gone}",
             pair,
         )
         failure.__cause__ = error
@@ -418,9 +411,7 @@ def _broken(
 
 def _lost(size: int) -> str:
     """Return the sentence that says how many evaluations a failure lost."""
-    one = size == 1
     return (
-        f"The {'evaluation' if one else f'{size} evaluations'} handed over with it "
-        f"{'is' if one else 'are'} lost and {'counts' if one else 'count'} against "
+        f"Evaluations handed over with it and lost: {size}. They count against "
         "`limit`, see `failed`."
     )

@@ -14,8 +14,6 @@ import scipy.sparse
 
 from simlib._checks import from_device
 
-__all__ = ["ID", "Table", "digest", "digests", "identities"]
-
 ID = np.dtype("<u8")
 HASHED = 2**17  # numbers of an array that are fetched at a time
 

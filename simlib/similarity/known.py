@@ -14,19 +14,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-__all__ = [
-    "Entries",
-    "Extent",
-    "Known",
-    "Places",
-    "among",
-    "grid",
-    "look",
-    "others",
-    "shape_of",
-    "shared",
-]
-
 Extent: TypeAlias = int | tuple[int, int]
 """The number of items of one collection, or the numbers of rows and of columns."""
 Places: TypeAlias = tuple[np.ndarray, np.ndarray]

@@ -17,8 +17,6 @@ from simlib.similarity.identity import Table, identities
 from simlib.similarity.known import Known, Places, grid, look
 from simlib.similarity.store import Names, Record, Store, StoreError, StoreWarning
 
-__all__ = ["Ledger", "open_ledger"]
-
 DIFFERENT = 0.01  # of the range of a store's values: the function is another one
 UNSURE = 1e-5  # of this range: another function, or one whose answers vary
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from simlib._checks import square
 from simlib.similarity.items import unmasked
 
-__all__ = ["MatrixEntries", "given_diagonal", "given_matrix"]
-
 ROWS = 512  # and columns of a tile, which fits into the cache
 
 
@@ -26,7 +24,7 @@ class MatrixEntries:
         """Return K[i, j]."""
         first = min(np.min(i, initial=0), np.min(j, initial=0))
         if first < 0:  # would wrap
-            raise IndexError(f"Items are numbered 0 to {len(self.K) - 1}; got {first}.")
+            raise IndexError(f"A matrix of shape {self.K.shape} has no item {first}.")
         return self.K[i, j]
 
 

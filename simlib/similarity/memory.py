@@ -11,8 +11,6 @@ import numpy as np
 from simlib.similarity.known import Entries, Known, Places, grid, look
 from simlib.similarity.requests import Rectangle
 
-__all__ = ["Memory"]
-
 
 class Memory:
     """The entries that were asked for, `asked`, and those known otherwise, the `shelf`.
@@ -64,14 +62,13 @@ class Memory:
         self, rows: np.ndarray, columns: np.ndarray, order: Literal["C", "F"] = "C"
     ) -> Rectangle:
         """Return K[rows][:, columns] (no repeats) with NaN where it is not known."""
-        asked, fresh = self.asked, True
+        asked = self.asked
         out = np.full((rows.size, columns.size), np.nan, asked.dtype, order=order)
-        for known in (*self.answers[1:], asked):
-            if known and known.fill(rows, columns, out):
-                fresh = False
+        some = [known.fill(rows, columns, out) for known in (*self.answers[1:], asked)]
         n = 0 if isinstance(asked.extent, tuple) else asked.extent
-        symmetric = asked.symmetric
-        return Rectangle(rows, columns, out, n=n, symmetric=symmetric, fresh=fresh)
+        return Rectangle(
+            rows, columns, out, n=n, symmetric=asked.symmetric, fresh=not any(some)
+        )
 
     def agreed(
         self, i: np.ndarray, j: np.ndarray, told: np.ndarray, name: Callable[[int], str]

@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike
 from simlib.similarity.known import Extent, Known, Places, grid, look
 from simlib.similarity.requests import TILE, Block, Sides, is_whole
 
-__all__ = ["Region", "evaluations"]
-
 MOST_BLOCKS = 31  # of a `Region`: each has two bits of an integer
 LISTED = 2**10  # entries of blocks that are looked up one by one, if no more are known
 

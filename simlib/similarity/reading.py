@@ -19,8 +19,6 @@ from simlib.similarity.price import evaluations
 from simlib.similarity.requests import Rectangle, Sides, checked, distinct, once
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Reading", "compared_with"]
-
 
 class Reading(NamedTuple):
     """Answers requests: evaluates the missing entries, counts them and keeps them."""

@@ -148,12 +148,11 @@ class Rectangle:
     ):
         self.rows, self.columns, self.out = rows, columns, out
         self.fresh, self.symmetric = fresh, symmetric
-        none = np.zeros(0, dtype=np.int64)
+        none: Places = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         # Places of the items that are both rows and columns.
-        self.on_diagonal = shared(rows, columns, n) if n else (none, none)
-        self.row_in, self.column_in = none, none
-        if symmetric:  # where a pair is met in both orders
-            self.row_in, self.column_in = self.on_diagonal
+        self.on_diagonal = shared(rows, columns, n) if n else none
+        # Those of them where a pair is met in both orders.
+        self.row_in, self.column_in = self.on_diagonal if symmetric else none
 
     def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
         """Cut the missing entries into requests, by whole rows unless `exact`."""

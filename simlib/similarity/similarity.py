@@ -182,10 +182,9 @@ class Similarity(SimilarityMatrix):
             )
         if batch is not None:
             one_of(batch, ("pairs", "block"), "batch, if not None,")
-        if np.dtype(dtype) not in (np.float32, np.float64):
-            raise ValueError(
-                f"dtype must be float32 or float64; got {np.dtype(dtype)}."
-            )
+        dtype = np.dtype(dtype)
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64; got {dtype}.")
         self.items, self.column_items, self.batch = items, columns, batch
         self._evaluator = Evaluator(
             items,
@@ -197,8 +196,8 @@ class Similarity(SimilarityMatrix):
             check_symmetry=check_symmetry and symmetric,
         )
         self._budget = Budget(limit, progress=progress)
-        given = given_diagonal(diagonal, shape_of(extent)[0], np.dtype(dtype))
-        known = partial(Known, extent, symmetric=bool(symmetric), dtype=np.dtype(dtype))
+        given = given_diagonal(diagonal, shape_of(extent)[0], dtype)
+        known = partial(Known, extent, symmetric=bool(symmetric), dtype=dtype)
         self._memory = Memory(known(diagonal=given), shelf := known())
         self._informed = False
         self._lock = Lock()  # for all objects that share the memory or the counter
@@ -244,17 +243,14 @@ class Similarity(SimilarityMatrix):
 
     @property
     def extent(self) -> Extent:
-        """Number n of items of one collection, or numbers (m, n) of two collections."""
         return self._memory.asked.extent
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the values."""
         return self._memory.asked.dtype
 
     @property
     def symmetric(self) -> bool:
-        """Whether one evaluation answers for both orders of a pair."""
         return self._memory.asked.symmetric
 
     @property
@@ -283,7 +279,6 @@ class Similarity(SimilarityMatrix):
 
     @property
     def diagonal_known(self) -> bool:
-        """Whether the diagonal was given, and costs nothing."""
         return self._memory.asked.diagonal is not None
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:

@@ -35,9 +35,8 @@ from simlib.similarity.store_file import (
     connect,
     is_store,
     manifest_of,
-    record_of,
-    rows_of,
     store_errors,
+    whole_requests,
 )
 
 __all__ = ["Names", "Record", "Store", "StoreError", "StoreWarning", "digest", "main"]
@@ -154,23 +153,19 @@ class Store:
     def records(self) -> list[Record]:
         """Return what the file holds, and mend it if it is damaged."""
         with store_errors(self.path):
-            rows, lost, torn = rows_of(self._connection, self.path)
-            records = [record_of(row, self._dtype) for row in rows]
-            whole = [record for record in records if record is not None]
-            lost += len(records) - len(whole)
-            if lost or torn:
-                both = zip(rows, records, strict=True)
-                self._rescue(row for row, record in both if record)
-        if lost or torn:
+            whole, lost = whole_requests(self._connection, self.path, self._dtype)
+            if lost:
+                self._rescue(row for row, _ in whole)
+        if lost:
             warnings.warn(
-                f"{self.path} is damaged: {'at least ' if torn else ''}{lost} of its "
-                "blocks cannot be read and were dropped; their pairs are evaluated "
-                f"again where they are asked for. {len(whole)} blocks are whole. The "
-                f"damaged file is kept as {self._aside}.",
+                f"{self.path} is damaged: {lost} of its blocks cannot be read and were "
+                "dropped; their pairs are evaluated again where they are asked for. "
+                f"{len(whole)} blocks are whole. The damaged file is kept as "
+                f"{self._aside}.",
                 StoreWarning,
                 stacklevel=4,
             )
-        return whole
+        return [record for _, record in whole]
 
     def _rescue(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Replace a damaged file by a new one that holds the readable rows."""
@@ -251,13 +246,12 @@ def _check(path: Path, found: dict[str, str], wanted: dict[str, str]) -> None:
     """Raise if a store was made for another similarity."""
     for name in AGREE:
         if found.get(name) != wanted[name]:
-            values = f", which is {found.get(name)} there and {wanted[name]} here"
-            two = " Of two collections the order of a pair counts." * (
-                name == "symmetric"
-            )
+            two = " Of two collections the order of a pair counts."
             raise StoreError(
-                f"{path} is the store of another similarity: it has not the same {name}"
-                f"{values}.{two} Name another file, or pass what it was made with."
+                f"{path} is the store of another similarity: it has not the same "
+                f"{name}, which is {found.get(name)} there and {wanted[name]} here."
+                f"{two if name == 'symmetric' else ''} Name another file, or pass what "
+                "it was made with."
             )
 
 
@@ -282,11 +276,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = _look(given.verb, given.file)
         sys.stdout.flush()
         return status
-    except BrokenPipeError:  # of ``export FILE | head``: nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as error:  # of ``export FILE > OTHER`` on a full disk
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # ``export FILE | head`` reads no more
+            return 0
         print(f"The output could not be written: {error.strerror}", file=sys.stderr)
         return 2
     except StoreError as error:
@@ -302,25 +295,22 @@ def _look(verb: str, path: Path) -> int:
         if not is_store(connection, path):
             raise StoreError(f"{path} is empty.")
         manifest = manifest_of(connection, path)
-        rows, lost, torn = rows_of(connection, path)
-    dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
-    found = [record_of(row, dtype) for row in rows]
-    whole = [record for record in found if record is not None]
-    lost += len(found) - len(whole)
+        dtype = np.dtype(manifest["dtype"]).newbyteorder("<")
+        whole, lost = whole_requests(connection, path, dtype)
+    records = [record for _, record in whole]
     if verb == "export":
-        _export(whole, manifest["symmetric"] == "True")
+        _export(records, manifest["symmetric"] == "True")
         return 0
     if verb == "info":
         for name, value in manifest.items():
             print(f"{name}: {value}")
-        print(f"requests: {len(rows)}")
-        sides = [side for record in whole for side in (record.i, record.j)]
+        print(f"requests: {len(records)}")
+        sides = [side for record in records for side in (record.i, record.j)]
         print(f"items: {np.unique(np.concatenate([*sides, []])).size}")
-        print(f"values: {sum(record.values.size for record in whole)}")
+        print(f"values: {sum(record.values.size for record in records)}")
         print(f"bytes: {path.stat().st_size}")
-    some = f"at least {lost}" if torn else str(lost)
-    print(f"damaged: {some if lost or torn else 'nothing'}")
-    return int(verb == "verify" and bool(lost or torn))
+    print(f"damaged: {lost or 'nothing'}")
+    return int(verb == "verify" and lost != "")
 
 
 def _export(records: list[Record], symmetric: bool) -> None:

@@ -217,6 +217,17 @@ def rows_of(
     return rows, lost, True
 
 
+def whole_requests(
+    connection: sqlite3.Connection, path: Path, dtype: np.dtype
+) -> tuple[list[tuple[tuple[Any, ...], Record]], str]:
+    """Return the undamaged rows with their records, and in words how many are lost."""
+    rows, lost, torn = rows_of(connection, path)
+    both = [(row, record_of(row, dtype)) for row in rows]
+    whole = [(row, record) for row, record in both if record is not None]
+    lost += len(both) - len(whole)
+    return whole, f"at least {lost}" if torn else str(lost or "")
+
+
 def record_of(row: tuple[Any, ...], dtype: np.dtype) -> Record | None:
     """Return a row of the file as a record, None if it is damaged."""
     *fields, checksum = row

@@ -13,8 +13,6 @@ import numpy as np
 
 from simlib.similarity.requests import Request
 
-__all__ = ["SymmetryCheck"]
-
 MOST = 24  # pairs that are asked in both orders
 SHARE = 50  # evaluations for each pair in both orders
 TOLERANCE = 0.01  # times the largest value, as for the halves of a block

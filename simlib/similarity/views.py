@@ -247,9 +247,9 @@ class View(SimilarityMatrix):
     symmetric = _of_base("symmetric")
     orders = _of_base("orders", 1)
     calls = _of_base("calls")
-    failed = _of_base("failed")
+    failed = _of_base("failed", 0)
     limit = _of_base("limit")
-    diagonal_known = _of_base("diagonal_known")
+    diagonal_known = _of_base("diagonal_known", False)
     read = _of_base("read")
     peek = _of_base("peek")
     known = _of_base("known")
@@ -279,9 +279,6 @@ class View(SimilarityMatrix):
 
 class Adapted(View):
     """A `Source` with no more than its twelve names, as a `SimilarityMatrix`."""
-
-    failed = _of_base("failed", 0)
-    diagonal_known = _of_base("diagonal_known", False)
 
     @property
     def extent(self) -> Extent:
@@ -392,10 +389,7 @@ class SymmetrizedSimilarity(View):
     """The view (K + K.T)/2 that `SimilarityMatrix.symmetrized` returns."""
 
     orders = 2
-
-    @property
-    def symmetric(self) -> bool:
-        return True
+    symmetric = True
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         orders, both = _both_orders(blocks, pairs)

@@ -270,6 +270,7 @@ def test_the_bound_among_very_many_pairs():
     ("options", "cause"),
     [
         ({"recall": 0}, "recall must be"),
+        ({"recall": True}, "recall must be above 0 and at most 1"),
         ({"confidence": 1}, "confidence must"),
         ({"groups": [1, 2]}, "groups"),
         ({"groups": ["a", None] * 5}, "name all groups alike"),

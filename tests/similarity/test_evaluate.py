@@ -529,5 +529,5 @@ def test_an_item_that_cannot_be_pickled():
     budget.hand_over(4)
     error = TypeError("cannot pickle this one")
     told = evaluate._broken(begun, calls, error, budget, "items {} and {}")
-    assert "The 2 evaluations handed over with it are lost" in str(told)
+    assert "Evaluations handed over with it and lost: 2." in str(told)
     assert (budget.calls, budget.failed) == (0, 2)

@@ -612,7 +612,7 @@ def test_what_a_failing_request_was_handed_counts_against_the_limit(batch):
         40, batch=batch, symmetric=False, limit=1000, fail=lambda x, y: ValueError("no")
     )
     size = 16 if batch == "pairs" else 40
-    message = f"The {size} evaluations handed over with it are lost and count against"
+    message = f"Evaluations handed over with it and lost: {size}. They count against"
     with pytest.raises(SimilarityError, match=message):
         sim.columns([1])
     assert (sim.calls, sim.failed, sim.remaining) == (0, size, 1000 - size)

@@ -90,6 +90,17 @@ def test_new_rows_and_new_columns(batch):
         failing.between([1, 2], row_landmarks=[0])
 
 
+@pytest.mark.parametrize(
+    ("new", "told"),
+    [(-1, r"shape \(3, 5\) has no item -1"), (5, "5 is out of bounds .* size 5")],
+)
+def test_new_columns_of_a_given_matrix_are_numbers_of_its_columns(new, told):
+    sim = Similarity.from_matrix(np.arange(15.0).reshape(3, 5))
+    assert sim.between([4], row_landmarks=[2]).tolist() == [[14.0]]
+    with pytest.raises(SimilarityError, match=told):
+        sim.between([new], row_landmarks=[0])
+
+
 def test_what_is_of_one_collection_alone_says_so():
     sim = Similarity(QUERIES, score, columns=QUERIES)  # m = n, and yet two
     assert not sim.symmetric

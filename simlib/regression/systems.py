@@ -60,7 +60,7 @@ class Solution:
     error_estimate : float
         Estimate of the relative error of x in norm, the largest of all right-hand
         sides. It is too small for one matrix in a hundred, by up to 2 times, and often
-        30 times too large. If a few among 10,000 rows are longer by orders of
+        30 times too large, or a thousand with columns that nearly depend on others. If a few among 10,000 rows are longer by orders of
         magnitude, sums over rows lose more digits, and it may be too small by up to 20
         times for least squares, 50 for powers, and 500 for powers of a single column. A
         solution that is exactly 0 counts as exact.

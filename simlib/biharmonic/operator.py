@@ -175,8 +175,9 @@ def biharmonic_operator(
     ------
     ValueError
         `stiffness` is not square, real, finite and symmetric, or has zeros on its
-        diagonal, as an adjacency matrix has; `mass` has another shape or is not positive; an entry of M is out of range. Nodes of a sparse graph have
-        thousands of neighbours: M joins all these neighbours to each other.
+        diagonal, as an adjacency matrix has; `mass` has another shape or is not
+        positive; an entry of M is out of range. Nodes of a sparse graph have thousands
+        of neighbours: M joins all these neighbours to each other.
 
     Examples
     --------
@@ -218,8 +219,8 @@ def refuse_adjacency(A: csr_array, name: str) -> None:
     """Raise if there is nothing on the diagonal."""
     if A.nnz and not A.diagonal().any():
         raise ValueError(
-            f"{name} is positive semidefinite; got a diagonal of zeros. Of an adjacency "
-            "matrix take graph_laplacian(adjacency)."
+            f"{name} is positive semidefinite; got a diagonal of zeros. Of an "
+            "adjacency matrix take graph_laplacian(adjacency)."
         )
 
 

@@ -31,6 +31,7 @@ COMMON = 200  # fourth powers of numbers up to 2^COMMON do not overflow
 N_FOLDS, LANDMARK_FOLDS = 5, 10
 RIDGES = np.concatenate([[0.0], np.logspace(-10, 0, 21)])  # times sigma_max^2 of B
 TOO_LARGE = 2.0  # times the norm of K, as estimated from the columns
+ACCURATE = 0.05  # of the squares left out: below it an answer of any size is right
 STACKED = 2**22  # entries of the matrices that are held for several ridges at a time
 
 
@@ -159,6 +160,11 @@ class Problem:
         """How many landmarks there are among the rows and the columns."""
         return self.S1.rows.size, self.S1.columns.size
 
+    @property
+    def unseen(self) -> int:
+        """How many items of the block are no landmarks."""
+        return int(np.subtract(self.A.shape, self.s1).min())
+
     @cached_property
     def fit(self) -> _Fit:
         """The fits to the whole block."""
@@ -182,8 +188,10 @@ class Problem:
         """Return the ridges to choose from, without those whose answer is too large.
 
         An answer is compared with the norm of K, which is estimated from the columns
-        (a projection P K P is never larger than K). If every answer is too large, the
-        only ridge is infinite.
+        (a projection P K P is never larger than K). The estimate is too small where
+        few rows have most of the norm and no landmark is among them, so that what
+        predicts the entries left out is kept, if these are more than a few. If every
+        answer is too large, the only ridge is infinite.
         """
         fit, grams = self.fit, self._grams()
         sides = fit.left, fit.right
@@ -202,12 +210,14 @@ class Problem:
             ]
         )
         good = squares <= TOO_LARGE**2 * square
+        if self.unseen >= N_FOLDS and not good.all():
+            errors = self.held_out_errors(np.append(ridges, np.inf)).sum(axis=0)
+            good |= errors[:-1] < ACCURATE * errors[-1]
         return ridges[good] if good.any() else np.array([np.inf])
 
     def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
         """Return the best ridge, and its squared error on each fold."""
-        unseen = np.subtract(self.A.shape, self.s1).min()
-        if unseen < (2 if self.has_diagonal else 1):
+        if self.unseen < (2 if self.has_diagonal else 1):
             return 0.0 if ridge == "cv" else float(ridge), np.zeros(1)
         ridges = self.ridges() if ridge == "cv" else np.array([float(ridge)])
         errors = self.held_out_errors(ridges)

@@ -19,7 +19,13 @@ import scipy.linalg
 from simlib import _scale
 from simlib._checks import TAKES_BOTH, one_collection, word_or_number
 from simlib._typing import Indices, Seed
-from simlib.approximation.fit import TOO_LARGE, Problem, smallest_inverted
+from simlib.approximation.fit import (
+    ACCURATE,
+    N_FOLDS,
+    TOO_LARGE,
+    Problem,
+    smallest_inverted,
+)
 from simlib.approximation.plan import Plan, drawn, nominal
 from simlib.lowrank import LowRank
 from simlib.lowrank.tall import svd
@@ -56,7 +62,8 @@ def nystrom(
         "cv" chooses among None and 20 values from 1e-5 to 0.56, by the similarities of
         min(s, n - s) further items among each other; these are the entries that
         `tikhonov` reads. Values that make the norm of the answer more than twice the
-        norm of K, as estimated from the columns, are left out.
+        norm of K, as estimated from the columns, are left out, unless they predict
+        these entries.
     landmarks : array of int, optional
         Indices to use in place of a uniform draw.
     rng : int, Generator or None
@@ -143,11 +150,15 @@ def _cross_validated(problem: Problem) -> float:
     squares = np.einsum("ki,ij,kj->k", weights, grams, weights)
     norm = len(C) / s * (np.square(C).sum() + np.square(R).sum()) / 2
     left, right = A[s:, :s] @ Vt.T, A[:s, s:].T @ U
-    errors = np.full(cutoffs.size, np.inf)
-    for k in np.flatnonzero(squares <= TOO_LARGE**2 * norm):
-        error = rest - (left * weights[k]) @ right.T
-        np.fill_diagonal(error, 0)
-        errors[k] = np.square(error).sum()
+
+    def error(weights: np.ndarray) -> float:
+        off = rest - (left * weights) @ right.T
+        np.fill_diagonal(off, 0)
+        return np.square(off).sum()
+
+    errors = np.array([error(some) for some in weights])
+    accurate = (errors < ACCURATE * error(np.zeros(s))) & (len(rest) >= N_FOLDS)
+    errors[(squares > TOO_LARGE**2 * norm) & ~accurate] = np.inf
     return float(cutoffs[np.argmin(errors) if np.isfinite(errors).any() else -1])
 
 

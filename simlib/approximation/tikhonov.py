@@ -11,6 +11,7 @@ residual, :eq:`eq:overlay` and :eq:`eq:nugget`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -66,7 +67,8 @@ def tikhonov(
         The regularisation lambda. "cv" chooses among zero and 21 values from 1e-10 to 1
         times the squared spectral norm of B, by five folds over the items of the block
         that are no landmarks. Values that make the norm of the answer more than twice
-        the norm of K, as estimated from the columns, are left out. Costs no call.
+        the norm of K, as estimated from the columns, are left out, unless they predict
+        the entries left out of a fit. Costs no call.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
         How to choose the landmarks, or their indices; for two collections a pair of
         arrays. "pivoted_qr" and "adaptive" pick landmarks in the block, at no further
@@ -90,6 +92,11 @@ def tikhonov(
     ------
     ValueError, BudgetExceeded, SimilarityError
         An option out of range; any error of a request to `sim`.
+
+    Warns
+    -----
+    UserWarning
+        With every ridge of "cv" the answer would be too large, so that it is zero.
 
     See Also
     --------
@@ -148,6 +155,13 @@ def tikhonov(
         K, ridge = _choose_nugget(K, ridge)
     elif ridge == "cv":
         ridge, _ = K.cross_validate("cv")
+        if ridge == np.inf:
+            warnings.warn(
+                "With every ridge the answer would be far larger than the columns tell "
+                "that the matrix is: it is zero. Take more landmarks, or name `ridge`.",
+                UserWarning,
+                stacklevel=2,
+            )
     C, U, R = K.factors(ridge)
     answer = partial(
         LowRank,

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_memory
 from simlib._checks import inside, one_of
 from simlib._typing import Indices, MatrixLike
 from simlib.biharmonic.factorization import factorize
-from simlib.biharmonic.operator import as_symmetric, compact
+from simlib.biharmonic.operator import as_symmetric, compact, refuse_adjacency
 from simlib.landmarks import draw
 
 if TYPE_CHECKING:
@@ -114,7 +114,8 @@ def interpolation(
     Raises
     ------
     ValueError
-        M is not square, real, finite and symmetric; a piece of M has no landmark, or is
+        M is not square, real, finite and symmetric, or has zeros on its diagonal, as an
+        adjacency matrix has; a piece of M has no landmark, or is
         joined too weakly; landmarks repeat or are out of range; an option does not
         exist. The sum of a row of P is nearly 0, because the rows of M do not sum to 0.
         "selected" and M without the landmarks is not positive definite.
@@ -148,6 +149,7 @@ def interpolation(
     one_of(solver, get_args(Solver), "solver")
     M = as_symmetric(M, "The operator M")
     M.eliminate_zeros()  # stored zeros join no items
+    refuse_adjacency(M, "The operator M")
     landmarks, _ = draw(M.shape[0], None, landmarks=landmarks, rng=0)
     _demand_landmark_in_each_piece(M, landmarks)
     by_column = nnz_per_row is not None and by == "column"
@@ -245,7 +247,8 @@ def _largest_by_column(
     """Keep the entries of each column that are largest in magnitude (Algorithm 2)."""
     M, landmarks, n_free = system.M, system.landmarks, system.free.size
     nnz = min(max(round(n_free * nnz_per_row / landmarks.size), 1), n_free)
-    of = joblib.hash((_sources(), solver, M.data, M.indices, M.indptr, landmarks))
+    parts = (_sources(), solver, M.data, M.indices, M.indptr, landmarks)
+    of = joblib.hash(parts) if memory.location else ""
     rows = np.empty((landmarks.size, nnz), dtype=M.indices.dtype)
     values = np.empty((landmarks.size, nnz))
     counts = np.full(landmarks.size, nnz)

@@ -174,9 +174,10 @@ def biharmonic_operator(
     Raises
     ------
     ValueError
-        `stiffness` is not square, real, finite and symmetric; `mass` has another shape
-        or is not positive; an entry of M is out of range. Nodes of a sparse graph have
-        thousands of neighbours: M joins all these neighbours to each other.
+        `stiffness` is not square, real, finite and symmetric, or has zeros on its
+        diagonal, as an adjacency matrix has; `mass` has another shape or is not
+        positive; an entry of M is out of range. Nodes of a sparse graph have thousands
+        of neighbours: M joins all these neighbours to each other.
 
     Examples
     --------
@@ -188,6 +189,7 @@ def biharmonic_operator(
            [ 1., -3.,  2.]])
     """
     L = as_symmetric(stiffness, "A stiffness matrix")
+    refuse_adjacency(L, "A stiffness matrix")
     D = np.ones(L.shape[0]) if mass is None else _masses(mass, L.shape[0])
     _refuse_hub(L)
     half = csr_array(scipy.sparse.diags_array(D**-0.5) @ L)
@@ -211,6 +213,15 @@ def _masses(mass: Any, n: int) -> np.ndarray:
     if not (mass > 0).all():
         raise ValueError("Every mass must be positive.")
     return mass.astype(np.float64)
+
+
+def refuse_adjacency(A: csr_array, name: str) -> None:
+    """Raise if there is nothing on the diagonal."""
+    if A.nnz and not A.diagonal().any():
+        raise ValueError(
+            f"{name} is positive semidefinite; got a diagonal of zeros. Of an "
+            "adjacency matrix take graph_laplacian(adjacency)."
+        )
 
 
 def _refuse_hub(L: csr_array) -> None:

@@ -5,8 +5,7 @@ r"""Regression with the attention kernel, the entrywise exponential of X X^T.
     f(x) = \sum_i \alpha_i \, e^{\langle x, x_i \rangle}
 
 Equation :eq:`eq:attention-kernel` of the book, solved as the scaled system with the
-Gaussian kernel, :eq:`eq:attention-scaled`. `study.as_printed.sketched_solve` follows
-the paper, which replaces G by a sketch.
+Gaussian kernel, :eq:`eq:attention-scaled`. The paper replaces G by a sketch.
 """
 
 from __future__ import annotations
@@ -152,14 +151,13 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             The residual is above `tol`, for example if a few rows are much longer than
             the others.
         """
-        fresh = copy(self)
-        fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
+        fresh = copy(self)  # a fit that fails leaves this model as it was
         fresh._fit(X, y)
-        self.__dict__ = fresh.__dict__
+        self.__dict__ = vars(fresh)
         return self
 
     def _fit(self, X: Any, y: Any) -> None:
-        """Fit a model that has no fitted attributes."""
+        """Fit in place."""
         finite(self.ridge, "ridge", 0)
         whole_number(self.rank, "rank", 1)
         whole_number(self.max_iter, "max_iter", 1)

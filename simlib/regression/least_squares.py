@@ -110,8 +110,7 @@ def lstsq(
     as a whole, unless it has no more rows than its sketch. For weights of rows multiply
     the rows of A and b by their square roots. Sources: corrected
     seminormal equations, Bjorck (1987); preconditioned Cholesky QR, Fan, Guo, Lin
-    (2021); the problem, Song, Yin and Zhang (2024), whose algorithms are in
-    `study.as_printed`.
+    (2021); the problem, Song, Yin and Zhang (2024), whose algorithms are not used.
 
     Examples
     --------

@@ -57,7 +57,7 @@ def even_power(
     -----
     The triangle is made once. Each further power costs 2 d^2 flops, and one more column
     in the products with A for corrections and residuals. Source of the problem: Song,
-    Yin and Zhang (2024); their Algorithms 1 and 7 are `study.as_printed.even_power`.
+    Yin and Zhang (2024), Algorithms 1 and 7, which are not used.
     `numpy.linalg.matrix_power` forms the power, and loses 2 j times as many digits.
 
     Examples
@@ -108,8 +108,8 @@ def odd_power(
     -----
     The cost of `simlib.lstsq` and of j more solves. A weight also costs a dense A C,
     2 n d^2 flops and n d numbers. Source of the problem: Song, Yin and Zhang
-    (2024); their Algorithms 2 and 6 are `study.as_printed.odd_power`, and their
-    Definitions A.5 and A.6 are equivalent for symmetric positive definite W only.
+    (2024), Algorithms 2 and 6, which are not used; their Definitions A.5 and A.6 are
+    equivalent for symmetric positive definite W only.
 
     Examples
     --------

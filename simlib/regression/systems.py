@@ -60,10 +60,11 @@ class Solution:
     error_estimate : float
         Estimate of the relative error of x in norm, the largest of all right-hand
         sides. It is too small for one matrix in a hundred, by up to 2 times, and often
-        30 times too large. If a few among 10,000 rows are longer by orders of
-        magnitude, sums over rows lose more digits, and it may be too small by up to 20
-        times for least squares, 50 for powers, and 500 for powers of a single column. A
-        solution that is exactly 0 counts as exact.
+        30 times too large, or a thousand with columns that nearly depend on others. If
+        a few among 10,000 rows are longer by orders of magnitude, sums over rows lose
+        more digits, and it may be too small by up to 20 times for least squares, 50 for
+        powers, and 500 for powers of a single column. A solution that is exactly 0
+        counts as exact.
     coefficient_errors : ndarray of the shape of x
         Estimates of the absolute error of each entry of x; up to 4 times too small.
     method : str

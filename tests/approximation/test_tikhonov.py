@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -130,6 +131,42 @@ def test_an_answer_is_not_much_larger_than_the_matrix(nugget):
         answer = tikhonov(sim, landmarks=[0, 1, 2], ridge=0, rng=seed)
         plain.append(np.linalg.norm(answer.toarray()))
     assert max(plain) > 1000
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("of", [tikhonov, partial(nystrom, rcond="cv")])
+def test_rows_far_larger_than_those_of_the_landmarks(of, seed):
+    """Most of the norm is in six rows, of which the columns tell too little."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((200, 5))
+    X[:6] *= 100
+    K = X @ X.T
+    assert error(K, of(Similarity.from_matrix(K), 15, rng=seed)) < 1e-10
+    noise = rng.standard_normal((2, 200, 200))
+    K += 0.1 * (noise[0] + noise[0].T)
+    assert error(K, of(Similarity.from_matrix(K), 15, rng=seed)) < 0.1
+    X = rng.standard_cauchy((300, 5))
+    K = X @ X.T
+    assert error(K, of(Similarity.from_matrix(K), 8, rng=seed)) < 1e-8
+
+
+def test_rows_far_larger_than_those_of_the_landmarks_of_two_collections():
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((200, 5)), rng.standard_cauchy((150, 5))
+    X[:6] *= 100
+    K = X @ Y.T
+    assert error(K, tikhonov(Similarity.from_matrix(K), (15, 15), rng=0)) < 1e-10
+
+
+def test_a_core_of_zero_is_told():
+    """As in the test above, with too much noise to predict what is left out."""
+    rng = np.random.default_rng(1)
+    X, noise = rng.standard_normal((200, 5)), rng.standard_normal((200, 200))
+    X[:6] *= 100
+    sim = Similarity.from_matrix(X @ X.T + noise + noise.T)
+    with pytest.warns(UserWarning, match="Take more landmarks"):
+        answer = tikhonov(sim, 15, rng=1)
+    assert not answer.toarray().any()
 
 
 # Landmarks out of the block

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import robust_laplacian
@@ -13,6 +15,7 @@ from simlib.biharmonic import (
     graph_laplacian,
     interpolation,
     mesh_laplacian,
+    neighbor_graph,
 )
 from simlib.biharmonic.operator import demand_one_piece
 from simlib.datasets import bumpy_sphere
@@ -223,3 +226,11 @@ def test_a_laplacian_is_symmetric_where_weights_are_nearly():
 def test_a_graph_without_nodes():
     with pytest.raises(ValueError, match="it has no vertex"):
         demand_one_piece(csr_array((0, 0)), "graph")
+
+
+def test_an_adjacency_matrix_is_no_operator():
+    G = neighbor_graph(np.random.default_rng(0).random((60, 2)), n_neighbors=6)
+    for of in (biharmonic_operator, partial(interpolation, landmarks=[0, 30])):
+        for matrix in (G, G.toarray()):
+            with pytest.raises(ValueError, match=r"take graph_laplacian\(adjacency\)"):
+                of(matrix)

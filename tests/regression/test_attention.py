@@ -346,6 +346,18 @@ def test_transformers_are_cloned_and_grid_search_finds_the_ridge():
     assert not hasattr(features, "n_components_")
 
 
+def test_a_fit_keeps_what_a_subclass_has_learnt():
+    class Centred(AttentionKernelRegressor):
+        def fit(self, X, y):
+            self.centre_ = X.mean(axis=0)
+            return super().fit(X - self.centre_, y)
+
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    model = Centred(random_state=0).fit(X, X[:, 0])
+    np.testing.assert_array_equal(model.centre_, X.mean(axis=0))
+    assert model.residual_ < 1e-10
+
+
 def test_a_fit_that_fails_leaves_the_model_as_it_was():
     X, y = sphere(100), normal(100)
     model = Regressor(0)

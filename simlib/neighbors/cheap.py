@@ -78,11 +78,9 @@ class Calibrated:
 
     def read(self) -> None:
         """Read the companion for all pairs, and keep the codes, two bytes each."""
-        self.spread()
-        n = self.cheap.n
-        codes = np.empty((n, n), np.uint16)
-        for rows in strips(n, n):
-            codes[rows] = self.block(rows, np.arange(n))
+        codes = np.empty(self.cheap.shape, np.uint16)
+        for rows in strips(*codes.shape):
+            codes[rows] = self.block(rows, slice(None))
         self._codes = codes
 
     def spread(self) -> None:
@@ -122,9 +120,10 @@ class Calibrated:
         return self.codes_at(i, columns.ravel()).reshape(columns.shape)
 
     def block(self, rows: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
-        """Return the codes of a block; after `read` columns may be a slice."""
+        """Return the codes of a block."""
         if self._codes is not None:
             return self._codes[rows][:, columns]
+        columns = np.arange(self.cheap.shape[1])[columns]
         return self.codes(self.sign * asked(self.cheap.blank().block, rows, columns))
 
     def calibrate(self, codes: np.ndarray, nearness: np.ndarray) -> None:

@@ -211,6 +211,7 @@ class Rounds:
         m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / n)))
         listed = n > DEARER * m
         if companion is not None and not listed:
+            companion.spread()
             companion.read()
         self.predictor = PairPredictor(self.paid, companion, S, RANK)
         self.candidates: EveryPair | Listed = EveryPair(self.predictor)

@@ -174,10 +174,8 @@ def search(
         queries = Queries(sim, new_items, k, limit, distance, rng, S, guess)
         warn_of_direction(sim, queries.known(), distance, 3)
         queries.run()
-    found = queries.indices
-    places = np.searchsorted(queries.keys, np.arange(m)[:, None] * n + found)
-    values = (queries.sign * queries.nearness[places]).astype(sim.dtype)
-    return SearchResult(found, values, calls, fit_calls)
+    values = (queries.sign * queries.values).astype(sim.dtype)
+    return SearchResult(queries.indices, values, calls, fit_calls)
 
 
 class Queries(RowSearch):

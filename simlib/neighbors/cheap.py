@@ -26,12 +26,10 @@ __all__ = [
     "Calibrated",
     "as_companion",
     "asked",
-    "best",
     "direction",
     "ends",
     "factored",
     "neighbor_lists",
-    "products",
     "rank_correlation",
     "strips",
     "trial_size",
@@ -114,7 +112,7 @@ class Calibrated:
     def entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the codes of `columns` (b, w) in each of the `rows` (b,)."""
         if (base := factored(self.cheap)) is not None:
-            values = asked(products, *base.factors[:2], rows, columns)
+            values = asked(loops.products, *base.factors[:2], rows, columns)
             return self.codes(self.sign * base.of_products(values))
         i = np.repeat(rows, columns.shape[1])
         return self.codes_at(i, columns.ravel()).reshape(columns.shape)
@@ -353,34 +351,3 @@ def _members(groups: np.ndarray, number: int) -> list[np.ndarray]:
     """Return the members of each of `number` groups."""
     order = np.argsort(groups, kind="stable")
     return np.split(order, np.searchsorted(groups[order], np.arange(1, number)))
-
-
-def products(
-    left: np.ndarray, right: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> np.ndarray:
-    """Return the products of some rows (b,) of left with rows (b, w) of right."""
-    if loops.COMPILED:
-        return loops.products(left, right, rows, columns)
-    return np.einsum("ir,ijr->ij", left[rows], right[columns])
-
-
-def best(scores: np.ndarray, keep: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return places (b, keep) of the largest finite scores (b, w), and the scores.
-
-    From the largest on, of equal scores the first; missing places are -1, with -inf.
-    """
-    if loops.COMPILED:
-        return loops.best(scores, keep)
-    b, w = scores.shape
-    places, values = np.full((b, keep), -1), np.full((b, keep), -np.inf, scores.dtype)
-    width = min(keep, w)
-    least = np.partition(scores, w - width, axis=1)[:, w - width, None]
-    above, equal = scores > least, (scores == least) & np.isfinite(scores)
-    room = width - above.sum(axis=1, keepdims=True)
-    above |= equal & (np.cumsum(equal, axis=1) <= room)
-    rows, columns = above.nonzero()
-    order = np.lexsort((-scores[rows, columns], rows))
-    rows, columns = rows[order], columns[order]
-    ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
-    places[rows, ranks], values[rows, ranks] = columns, scores[rows, columns]
-    return places, values

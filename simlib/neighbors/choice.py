@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from simlib.neighbors import loops
-from simlib.neighbors.cheap import best
 from simlib.similarity.known import among
 
 __all__ = ["Chosen", "distinct", "divide", "first", "joined"]
@@ -27,7 +26,7 @@ def first(
     Scores have the shape (b, w); only finite ones count. A rank also counts the paid
     pairs with larger scores; those of row a are ``paid[indptr[a] : indptr[a + 1]]``.
     """
-    places, top = best(scores, keep)
+    places, top = loops.best(scores, keep)
     good = places >= 0
     rows, ranks = good.nonzero()
     if paid.size:

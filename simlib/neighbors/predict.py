@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from simlib._scale import exponent
 from simlib.lowrank.tall import svd
 from simlib.neighbors import loops
-from simlib.neighbors.cheap import Calibrated, best, products, strips
+from simlib.neighbors.cheap import Calibrated, strips
 from simlib.neighbors.paid import Paid
 
 __all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leading"]
@@ -189,7 +189,7 @@ class PairPredictor(Predictor):
         self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
     ) -> np.ndarray:
         """Return the predictions of `columns` (b, w) in each of the `rows` (b,)."""
-        predicted = products(self._left, self._right, rows, columns)
+        predicted = loops.products(self._left, self._right, rows, columns)
         return self._plus_companion(predicted, codes)
 
     def pairs(
@@ -211,7 +211,7 @@ class PairPredictor(Predictor):
         left, right = self._narrow
         some = np.random.default_rng(0).permutation(self.codes.size)[:SAMPLE]
         i, j = self.paid.i[some], self.paid.j[some]
-        x = products(left, right, i, j[:, None]).ravel().astype(float)
+        x = loops.products(left, right, i, j[:, None]).ravel().astype(float)
         y = self.explained(self.codes[some])
         means = x.mean(), y.mean()
         x, y = x - means[0], y - means[1]
@@ -329,8 +329,8 @@ class Listed:
             likely = np.zeros(met.shape, np.float32)
             if learnt:
                 values = left[rows] @ right[others].T
-                best_of, _ = best(values, min(TAKEN, others.size))
-                likely = products(left, right, rows, met)
+                best_of, _ = loops.best(values, min(TAKEN, others.size))
+                likely = loops.products(left, right, rows, met)
                 found = self._draw(rows, columns, codes, others[best_of], known)
                 predicted[:, drawn] = found
                 found = predictor.entries(rows, columns[:, old], codes[:, old])

@@ -22,7 +22,6 @@ from simlib.neighbors.cheap import (
     Calibrated,
     as_companion,
     asked,
-    best,
     ends,
     factored,
     rank_correlation,
@@ -363,7 +362,7 @@ class Rounds:
             scores = self.rng.random(i.size, np.float32)
         scores[(i == j) | among(keys, self.paid.keys)] = -np.inf
         scores = scores.reshape(items.size, -1)
-        places, scores = best(scores, min(4 * self.k + 1, others.size))
+        places, scores = loops.best(scores, min(4 * self.k + 1, others.size))
         rows, ranks = (places >= 0).nonzero()
         keys = keys.reshape(items.size, -1)[rows, places[rows, ranks]]
         return keys, scores[rows, ranks]

@@ -255,7 +255,9 @@ def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
         return _grouped(Z, signs, m)
     found = np.empty((n, m), np.int32)
     for rows in strips(n, n):
-        found[rows] = _largest(queries[rows] @ Z.T, m, rows)
+        values = queries[rows] @ Z.T
+        values[np.arange(rows.size), rows] = -np.inf
+        found[rows] = np.argpartition(values, -m, axis=1)[:, -m:]
     return found
 
 
@@ -272,12 +274,6 @@ def _apart(
     size = np.sqrt(2 * np.square(Z).sum(axis=1).max())
     own = size * (groups[:, None] == np.arange(number))
     return np.hstack([Z, own]), np.append(signs, -np.ones(number))
-
-
-def _largest(values: np.ndarray, m: int, itself: np.ndarray) -> np.ndarray:
-    """Return the places of the m largest values of each row, except of the item."""
-    values[np.arange(itself.size), itself] = -np.inf
-    return np.argpartition(values, -m, axis=1)[:, -m:]
 
 
 def _grouped(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:

@@ -157,12 +157,12 @@ class Paid:
         An item has at most `most` entries for items that have it in their lists.
         """
         c, i = np.nonzero(self.indices.T >= 0)  # first the nearest item of each
-        j, shape = self.indices[i, c], (self.n, self.n)
-        graph = coo_array((np.ones(i.size, np.float32), (i, j)), shape=shape).tocsr()
-        places = (np.arange(i.size), j)
-        back = coo_array((graph.data, places), shape=(i.size, self.n)).tocsc()
-        few = np.diff(back.indptr)
-        few = np.arange(i.size) - np.repeat(back.indptr[:-1], few) < most
-        i, j = i[back.indices][few], j[back.indices][few]
-        reverse = coo_array((np.ones(i.size, np.float32), (j, i)), shape=shape)
-        return graph.maximum(reverse.tocsr()).tocsr()
+        j = self.indices[i, c]
+        order = np.argsort(j, kind="stable")
+        few = np.arange(j.size) - np.searchsorted(j[order], j[order]) < most
+        back = order[few]
+        i, j = np.append(i, j[back]), np.append(j, i[back])
+        ones = np.ones(i.size, np.float32)
+        graph = coo_array((ones, (i, j)), shape=(self.n, self.n)).tocsr()
+        graph.data[:] = 1  # also where two are in the lists of each other
+        return graph

@@ -236,7 +236,7 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
         cheap.read()
     predictor = predict.PairPredictor(paid, cheap, np.array([3]), 5)
     predictor.update()
-    every = list(predict.EveryPair(predictor).strips())
+    every = list(predict.every_pair(predictor))
     assert len(every) > 5
     known = np.zeros((60, 60), bool)
     for strip in every:
@@ -245,9 +245,8 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     assert (known.sum(axis=1) == paid.degree + 1).all()
     whole = [np.vstack(part) for part in zip(*(e[2:] for e in every), strict=True)]
     i, j = paid.i, paid.j
-    for codes in ([], [predictor.codes]):
-        predicted = predictor.pairs(i, j, *codes)
-        np.testing.assert_allclose(predicted, whole[2][i, j], atol=1e-6)
+    predicted = predictor.pairs(i, j, predictor.codes)
+    np.testing.assert_allclose(predicted, whole[2][i, j], atol=1e-6)
     lists = predict.Listed(predictor, 20)
     for _ in range(2):  # in the second round lists hold what items met
         for strip in lists.strips():

@@ -39,8 +39,8 @@ def distinct(
 ) -> list[np.ndarray]:
     """Return `numbers` keys of each proposal; no key is taken from two proposals.
 
-    A proposal is made in parts. The proposal with the largest number is served first. In the proposal `summed` the
-    ranks of both items of a pair count.
+    A proposal comes in parts, and that with the largest number is served first. In the
+    proposal `summed` the ranks of both items of a pair count.
     """
     chosen = [np.zeros(0, np.int64) for _ in found]
     taken = np.zeros(0, np.int64)

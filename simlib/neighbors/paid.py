@@ -12,7 +12,7 @@ from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Paid", "affordable", "payable"]
+__all__ = ["Paid", "affordable", "payable", "ranked"]
 
 
 def affordable(
@@ -45,6 +45,17 @@ def payable(
         size = max(0, bisect_right(range(size), calls, key=cost) - 1)
         price = cost(size)
     return size, price
+
+
+def ranked(
+    rows: np.ndarray, values: np.ndarray, k: int
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Return rows and ranks of the k largest values of each row, and where they are."""
+    order = np.lexsort((-values, rows))
+    rows = rows[order]
+    rank = np.arange(rows.size) - np.searchsorted(rows, rows)
+    few = rank < k
+    return (rows[few], rank[few]), order[few]
 
 
 class Paid:
@@ -129,21 +140,14 @@ class Paid:
 
     def _rank(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
         """Insert new entries into the lists of nearest items."""
-        better = values > self.values[rows, -1]
-        rows, columns, values = rows[better], columns[better], values[better]
-        order = np.lexsort((columns, -values, rows))
-        rows, columns, values = rows[order], columns[order], values[order]
-        place = np.arange(rows.size) - np.searchsorted(rows, rows)
-        few = place < self.k
-        rows, place = rows[few], place[few]
-        new_indices = np.full((self.n, self.k), -1)
-        new_values = np.full((self.n, self.k), -np.inf)
-        new_indices[rows, place], new_values[rows, place] = columns[few], values[few]
-        indices = np.hstack([self.indices, new_indices])
-        values = np.hstack([self.values, new_values])
-        order = np.argsort(-values, axis=1, kind="stable")[:, : self.k]
-        self.indices = np.take_along_axis(indices, order, axis=1)
-        self.values = np.take_along_axis(values, order, axis=1)
+        better = np.flatnonzero(values > self.values[rows, -1])
+        better = better[np.argsort(columns[better], kind="stable")]
+        i, place = np.nonzero(self.indices >= 0)  # of equal ones first those before
+        rows = np.append(i, rows[better])
+        columns = np.append(self.indices[i, place], columns[better])
+        values = np.append(self.values[i, place], values[better])
+        places, order = ranked(rows, values, self.k)
+        self.indices[places], self.values[places] = columns[order], values[order]
 
     def matrix(self, data: np.ndarray) -> csr_array:
         """Return the symmetric matrix with these data, one number for each pair."""

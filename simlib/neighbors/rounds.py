@@ -133,11 +133,8 @@ class Rounds:
             if t == N_ROUNDS - 1:
                 self._fill()
             budget = self.paid.left * weights[t] / weights[t:].sum() / self.price
-            chosen = self._choose(np.floor(shares * budget).astype(int))
-            while (keys := np.concatenate(chosen)).size and not self._spares(keys):
-                chosen = [some[: some.size // 2] for some in chosen]
-            if keys.size:
-                self.paid.pay(keys)
+            chosen = self._pay(self._choose(np.floor(shares * budget).astype(int)))
+            if any(keys.size for keys in chosen):
                 k = max(1, round(self.k * (t + 1) / N_ROUNDS))
                 rates = self._success(chosen, k)
                 shares = divide(rates)
@@ -187,9 +184,9 @@ class Rounds:
         most = (ALONE if alone else BESIDE) * pairs
         if S.size * n > most or pairs < 0.75 * n * k:
             most, few = 0, pairs / 10 if alone else min(pairs / 10, FEW)
-            self._pay(self._random(max(1, int(few))))
+            self._pay([self._random(max(1, int(few)))])
         elif not alone:
-            most *= self._unexplained(pairs) ** 2
+            most *= self._unexplained(self.cheap, pairs) ** 2
         S = S if S.size * n <= most else order[:0]
         self.paid.pay_columns(S)
         companion = self._calibrated()
@@ -213,18 +210,18 @@ class Rounds:
         i, j = self.rng.integers(self.n, size=(2, 2 * number + 16))
         return self.rng.permutation(np.unique(self.paid.unpaid(i, j)))[:number]
 
-    def _pay(self, keys: np.ndarray) -> None:
+    def _pay(self, chosen: list[np.ndarray]) -> list[np.ndarray]:
         """Pay for the first pairs, as many as leave calls for k neighbours of each."""
-        while keys.size and not self._spares(keys):
-            keys = keys[: keys.size // 2]
+        while (keys := np.concatenate(chosen)).size and not self._spares(keys):
+            chosen = [some[: some.size // 2] for some in chosen]
         self.paid.pay(keys)
+        return chosen
 
-    def _unexplained(self, pairs: float) -> float:
+    def _unexplained(self, cheap: SimilarityMatrix, pairs: float) -> float:
         """Test the companion on random pairs; return 1 minus its rank correlation."""
-        assert self.cheap is not None
         paid, before = self.paid, self.paid.i.size
-        self._pay(self._random(max(1, trial_size(pairs))))
-        values = asked(self.cheap.blank().pairs, paid.i[before:], paid.j[before:])
+        self._pay([self._random(max(1, trial_size(pairs)))])
+        values = asked(cheap.blank().pairs, paid.i[before:], paid.j[before:])
         return 1 - abs(rank_correlation(values, paid.nearness[before:]))
 
     def _calibrated(self) -> Calibrated | None:

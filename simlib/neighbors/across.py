@@ -35,7 +35,7 @@ from simlib.neighbors.cheap import (
     strips,
     trial_size,
 )
-from simlib.neighbors.paid import affordable, ranked
+from simlib.neighbors.paid import affordable
 from simlib.neighbors.predict import OUTGROWN, Predictor, leading
 from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
@@ -119,7 +119,10 @@ class RowSearch(ABC):
         nearness = np.append(self.nearness, self.sign * values.astype(float))
         self.keys, self.nearness = keys[order], nearness[order]
         i, j = np.divmod(self.keys, self.n)
-        places, order = ranked(i, self.nearness, self.k)
+        order = np.lexsort((-self.nearness, i))
+        rank = np.arange(i.size) - np.searchsorted(i, i)
+        first = rank < self.k
+        places, order = (i[first], rank[first]), order[first]
         self.indices[places], self.values[places] = j[order], self.nearness[order]
 
     def _degree(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Paid", "affordable", "payable", "ranked"]
+__all__ = ["Paid", "affordable", "payable"]
 
 
 def affordable(
@@ -45,17 +45,6 @@ def payable(
         size = max(0, bisect_right(range(size), calls, key=cost) - 1)
         price = cost(size)
     return size, price
-
-
-def ranked(
-    rows: np.ndarray, values: np.ndarray, k: int
-) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """Return rows and ranks of the k largest values of each row, and where they are."""
-    order = np.lexsort((-values, rows))
-    rows = rows[order]
-    rank = np.arange(rows.size) - np.searchsorted(rows, rows)
-    few = rank < k
-    return (rows[few], rank[few]), order[few]
 
 
 class Paid:
@@ -140,14 +129,21 @@ class Paid:
 
     def _rank(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
         """Insert new entries into the lists of nearest items."""
-        better = np.flatnonzero(values > self.values[rows, -1])
-        better = better[np.argsort(columns[better], kind="stable")]
-        i, place = np.nonzero(self.indices >= 0)  # of equal ones first those before
-        rows = np.append(i, rows[better])
-        columns = np.append(self.indices[i, place], columns[better])
-        values = np.append(self.values[i, place], values[better])
-        places, order = ranked(rows, values, self.k)
-        self.indices[places], self.values[places] = columns[order], values[order]
+        better = values > self.values[rows, -1]
+        rows, columns, values = rows[better], columns[better], values[better]
+        order = np.lexsort((columns, -values, rows))
+        rows, columns, values = rows[order], columns[order], values[order]
+        place = np.arange(rows.size) - np.searchsorted(rows, rows)
+        few = place < self.k
+        rows, place = rows[few], place[few]
+        new_indices = np.full((self.n, self.k), -1)
+        new_values = np.full((self.n, self.k), -np.inf)
+        new_indices[rows, place], new_values[rows, place] = columns[few], values[few]
+        indices = np.hstack([self.indices, new_indices])
+        values = np.hstack([self.values, new_values])
+        order = np.argsort(-values, axis=1, kind="stable")[:, : self.k]
+        self.indices = np.take_along_axis(indices, order, axis=1)
+        self.values = np.take_along_axis(values, order, axis=1)
 
     def matrix(self, data: np.ndarray) -> csr_array:
         """Return the symmetric matrix with these data, one number for each pair."""
@@ -161,12 +157,12 @@ class Paid:
         An item has at most `most` entries for items that have it in their lists.
         """
         c, i = np.nonzero(self.indices.T >= 0)  # first the nearest item of each
-        j = self.indices[i, c]
-        order = np.argsort(j, kind="stable")
-        few = np.arange(j.size) - np.searchsorted(j[order], j[order]) < most
-        back = order[few]
-        i, j = np.append(i, j[back]), np.append(j, i[back])
-        ones = np.ones(i.size, np.float32)
-        graph = coo_array((ones, (i, j)), shape=(self.n, self.n)).tocsr()
-        graph.data[:] = 1  # also where two are in the lists of each other
-        return graph
+        j, shape = self.indices[i, c], (self.n, self.n)
+        graph = coo_array((np.ones(i.size, np.float32), (i, j)), shape=shape).tocsr()
+        places = (np.arange(i.size), j)
+        back = coo_array((graph.data, places), shape=(i.size, self.n)).tocsc()
+        few = np.diff(back.indptr)
+        few = np.arange(i.size) - np.repeat(back.indptr[:-1], few) < most
+        i, j = i[back.indices][few], j[back.indices][few]
+        reverse = coo_array((np.ones(i.size, np.float32), (j, i)), shape=shape)
+        return graph.maximum(reverse.tocsr()).tocsr()

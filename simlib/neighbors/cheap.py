@@ -289,8 +289,9 @@ def _grouped(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     found, nearness = np.full((n, m), -1, "i4"), np.full((n, m), -np.inf, "f4")
     for seed in range(PARTITIONS):
         centres = _centres(points, length, seed)
-        members = _members(_groups(points, centres), len(centres))
-        sizes = np.array([some.size for some in members])
+        groups = _groups(points, centres)
+        sizes = np.bincount(groups, minlength=len(centres))
+        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
         for asking in filter(np.size, members):
             order = np.argsort(-(centres @ queries[asking].mean(axis=0)), kind="stable")
             few = np.searchsorted(np.cumsum(sizes[order]), min(SOUGHT * m, n)) + 1
@@ -341,9 +342,3 @@ def _groups(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return for each point the centre with the largest product."""
     parts = strips(len(points), len(centres))
     return np.concatenate([(points[k] @ centres.T).argmax(axis=1) for k in parts])
-
-
-def _members(groups: np.ndarray, number: int) -> list[np.ndarray]:
-    """Return the members of each of `number` groups."""
-    order = np.argsort(groups, kind="stable")
-    return np.split(order, np.searchsorted(groups[order], np.arange(1, number)))

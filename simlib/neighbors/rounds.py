@@ -117,7 +117,11 @@ class Rounds:
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
         self.names: tuple[str, ...] = ("residual", "shared")
         self.price = self._price()
-        self.paid.limit = self._affordable(limit, check)
+        rows = f", and for the whole rows of {check}" if check else ""
+        what = f"{self.k} neighbours of each of {self.n} items{rows}"
+        least = self.price * min(self._reserve(self.paid.degree), self._unpaid())
+        aside = self.price * check * self.n
+        self.paid.limit = affordable(sim, limit, least, aside, what)
 
     def run(self) -> None:
         """Spend the limit in rounds."""
@@ -157,14 +161,6 @@ class Rounds:
         """Return how many more pairs give every item k neighbours, at most."""
         missing = int(np.maximum(self.k - degree, 0).sum())
         return ceil(missing / 2) + (self.k * self.k if missing else 0)
-
-    def _affordable(self, limit: float, check: int) -> float:
-        """Return the limit minus the calls for `check`; raise if it is too low."""
-        aside = self.price * check * self.n
-        reserve = min(self._reserve(self.paid.degree), self._unpaid())
-        rows = f", and for the whole rows of {check}" if check else ""
-        what = f"{self.k} neighbours of each of {self.n} items{rows}"
-        return affordable(self.sim, limit, self.price * reserve, aside, what)
 
     def _price(self) -> int:
         """Return the calls for a pair: two if some pair is unknown in both orders."""

@@ -61,11 +61,7 @@ class RowSearch(ABC):
     rounds = N_ROUNDS
 
     def __init__(
-        self,
-        shape: tuple[int, int],
-        k: int,
-        distance: bool,
-        rng: np.random.Generator,
+        self, shape: tuple[int, int], k: int, distance: bool, rng: np.random.Generator
     ):
         self.rng, (self.m, self.n) = rng, shape
         self.k, self.sign = whole_number(k, "k", 1, self.n), -1 if distance else 1

@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "COMPILED",
-    "best",
-    "draw",
-    "fits",
-    "join",
-    "meet",
-    "overtaken",
-    "products",
-]
+__all__ = ["COMPILED", "best", "draw", "fits", "join", "meet", "overtaken", "products"]
 
 COMPILED = find_spec("numba") is not None
 

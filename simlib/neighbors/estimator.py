@@ -138,11 +138,9 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             told = f"n_neighbors={k} is not less than the {n} items: all others become"
             warnings.warn(f"{told} neighbours.", UserWarning, stacklevel=2)
             k = n - 1
-        cheap = None
-        if self.cheap is not None:
-            cheap = self._cheap_kernel()
-            if isinstance(cheap, str | Source) or callable(cheap):
-                cheap = self._similarity(self._cheap_items(items), cheap)
+        cheap = self._cheap_kernel()
+        if isinstance(cheap, str | Source) or callable(cheap):
+            cheap = self._similarity(self._cheap_items(items), cheap)
         limit = self.limit
         if limit is None:
             pairs = n * (n - 1) // 2

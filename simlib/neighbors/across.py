@@ -54,21 +54,20 @@ KEPT = 2**30  # entries of the companion that are kept, two bytes each, at most
 class RowSearch(ABC):
     """A search for the k nearest columns of every row, with equal calls for each row.
 
-    `keys` are the sorted numbers i n + j of the pairs that are paid for.
+    `keys` are the sorted numbers i n + j of the pairs that are paid for. `indices` and
+    `values` (m, k) are as in `Paid`.
     """
 
     rounds = N_ROUNDS
 
     def __init__(
-        self,
-        shape: tuple[int, int],
-        k: int,
-        distance: bool,
-        rng: np.random.Generator,
+        self, shape: tuple[int, int], k: int, distance: bool, rng: np.random.Generator
     ):
         self.rng, (self.m, self.n) = rng, shape
         self.k, self.sign = whole_number(k, "k", 1, self.n), -1 if distance else 1
         self.keys, self.nearness, self.calls = np.zeros(0, np.int64), np.zeros(0), 0
+        self.indices = np.full((self.m, self.k), -1)
+        self.values = np.full((self.m, self.k), -np.inf)
         self.limit: float = 0
         self.history: list[dict[str, tuple[int, float]]] = []
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
@@ -92,7 +91,8 @@ class RowSearch(ABC):
             numbers = self._wanted() / (self.rounds - t)
             numbers = numbers + self.rng.random(m) * (t < self.rounds - 1)
             predictor.update(self.keys, self.nearness)
-            new, kth = self._best(predictor, numbers.astype(int)), self._kth()
+            new = self._best(predictor, numbers.astype(int))
+            kth = self.values[:, -1].copy()
             self._pay(new)
             near = self.nearness[np.searchsorted(self.keys, new)] > kth[new // n]
             rate = float(near.mean()) if near.size else 0.0
@@ -114,6 +114,12 @@ class RowSearch(ABC):
         order = np.argsort(keys, kind="stable")
         nearness = np.append(self.nearness, self.sign * values.astype(float))
         self.keys, self.nearness = keys[order], nearness[order]
+        i, j = np.divmod(self.keys, self.n)
+        order = np.lexsort((-self.nearness, i))
+        rank = np.arange(i.size) - np.searchsorted(i, i)
+        first = rank < self.k
+        places, order = (i[first], rank[first]), order[first]
+        self.indices[places], self.values[places] = j[order], self.nearness[order]
 
     def _degree(self) -> np.ndarray:
         """Return how many pairs of each row are paid for."""
@@ -154,33 +160,6 @@ class RowSearch(ABC):
             a, place = (unpaid & (np.arange(width) < numbers[rows, None])).nonzero()
             chosen.append(rows[a] * n + best[a, place])
         return np.concatenate(chosen)
-
-    # The answer
-
-    def _kth(self) -> np.ndarray:
-        """Return the k-th nearness of each row so far."""
-        kth = np.full(self.m, -np.inf)
-        i, _, nearness, rank = self._ranked()
-        at = rank == self.k - 1
-        kth[i[at]] = nearness[at]
-        return kth
-
-    @property
-    def indices(self) -> np.ndarray:
-        """The k nearest columns of each row, from the nearest on."""
-        indices = np.full((self.m, self.k), -1)
-        i, j, _, rank = self._ranked()
-        first = rank < self.k
-        indices[i[first], rank[first]] = j[first]
-        return indices
-
-    def _ranked(self) -> tuple[np.ndarray, ...]:
-        """Return the paid pairs, by row from the nearest on, with ranks in the row."""
-        i, j = np.divmod(self.keys, self.n)
-        order = np.lexsort((-self.nearness, i))
-        i = i[order]
-        rank = np.arange(i.size) - np.searchsorted(i, i)
-        return i, j[order], self.nearness[order], rank
 
 
 class Across(RowSearch):
@@ -262,9 +241,7 @@ class TwoSided:
         columns: np.ndarray,
         index: Index | None = None,
     ):
-        self.shape = search.m, search.n
-        self._companion, self._codes = companion, None
-        self._lines = rows, columns
+        self.shape, self._lines = (search.m, search.n), (rows, columns)
         none = np.zeros((search.n, 0))
         self._index = index or Index(none.astype(np.uint16), none, none.astype(bool))
         self._vectors: Any = (None, None)
@@ -272,8 +249,7 @@ class TwoSided:
             if index is None:
                 self._vectors = _vectors(companion)
             if search.m * search.n <= KEPT:
-                parts = (self._codes_of(rows) for rows in strips(*self.shape))
-                self._codes = np.vstack(list(parts))
+                companion.read()
         self._rows, self._columns = Predictor(companion), Predictor(None)
         self._make_features(search.keys, search.nearness)
 
@@ -281,7 +257,7 @@ class TwoSided:
         index = self._index
         self._exponent, self._seen = exponent(nearness, index.nearness), keys[:0]
         i, j = np.divmod(keys, self.shape[1])
-        residuals = self._residuals(nearness, self._codes_at(i, j))
+        residuals = self._residuals(nearness, self._rows.codes_at(i, j))
         K, (rows, columns) = csr_array((residuals, (i, j)), self.shape), self._lines
         left = np.ldexp(index.nearness, -self._exponent)
         left = np.where(index.counts, left - self._rows.explained(index.codes), 0)
@@ -307,7 +283,7 @@ class TwoSided:
         if abs(exponent(nearness) - self._exponent) > OUTGROWN:
             self._make_features(keys, nearness)
         (m, n), (i, j) = self.shape, np.divmod(keys, self.shape[1])
-        left = self._residuals(nearness, self._codes_at(i, j))
+        left = self._residuals(nearness, self._rows.codes_at(i, j))
         new, V, U = ~among(keys, self._seen), self._rows.V, self._columns.V
         lines = np.searchsorted(i, np.arange(m + 1))
         A = self._rows.learn(csr_array((left, j, lines), shape=(m, n)), new)
@@ -324,22 +300,9 @@ class TwoSided:
     def predicted(self, rows: np.ndarray) -> np.ndarray:
         """Return the predictions for whole rows, without the constant."""
         predicted = self._left[rows] @ self._right.T
-        if self._companion is not None:
-            codes = self._codes_of(rows) if self._codes is None else self._codes[rows]
-            predicted += self._companion.table[codes]
+        if (companion := self._rows.companion) is not None:
+            predicted += companion.table[companion.block(rows, slice(None))]
         return predicted
-
-    def _codes_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Return the codes of some pairs in the companion's table, 0 without one."""
-        if self._codes is not None:
-            return self._codes[i, j]
-        return self._rows.codes_at(i, j)
-
-    def _codes_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the codes of whole rows."""
-        companion: Any = self._companion
-        block = asked(companion.cheap.blank().block, rows, np.arange(self.shape[1]))
-        return companion.codes(companion.sign * block)
 
 
 def _vectors(companion: Calibrated) -> tuple[np.ndarray, np.ndarray]:

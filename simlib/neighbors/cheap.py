@@ -26,12 +26,10 @@ __all__ = [
     "Calibrated",
     "as_companion",
     "asked",
-    "best",
     "direction",
     "ends",
     "factored",
     "neighbor_lists",
-    "products",
     "rank_correlation",
     "strips",
     "trial_size",
@@ -78,11 +76,9 @@ class Calibrated:
 
     def read(self) -> None:
         """Read the companion for all pairs, and keep the codes, two bytes each."""
-        self.spread()
-        n = self.cheap.n
-        codes = np.empty((n, n), np.uint16)
-        for rows in strips(n, n):
-            codes[rows] = self.block(rows, np.arange(n))
+        codes = np.empty(self.cheap.shape, np.uint16)
+        for rows in strips(*codes.shape):
+            codes[rows] = self.block(rows, slice(None))
         self._codes = codes
 
     def spread(self) -> None:
@@ -116,15 +112,16 @@ class Calibrated:
     def entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the codes of `columns` (b, w) in each of the `rows` (b,)."""
         if (base := factored(self.cheap)) is not None:
-            values = asked(products, *base.factors[:2], rows, columns)
+            values = asked(loops.products, *base.factors[:2], rows, columns)
             return self.codes(self.sign * base.of_products(values))
         i = np.repeat(rows, columns.shape[1])
         return self.codes_at(i, columns.ravel()).reshape(columns.shape)
 
     def block(self, rows: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
-        """Return the codes of a block; after `read` columns may be a slice."""
+        """Return the codes of a block."""
         if self._codes is not None:
             return self._codes[rows][:, columns]
+        columns = np.arange(self.cheap.shape[1])[columns]
         return self.codes(self.sign * asked(self.cheap.blank().block, rows, columns))
 
     def calibrate(self, codes: np.ndarray, nearness: np.ndarray) -> None:
@@ -258,7 +255,9 @@ def neighbor_lists(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
         return _grouped(Z, signs, m)
     found = np.empty((n, m), np.int32)
     for rows in strips(n, n):
-        found[rows] = _largest(queries[rows] @ Z.T, m, rows)
+        values = queries[rows] @ Z.T
+        values[np.arange(rows.size), rows] = -np.inf
+        found[rows] = np.argpartition(values, -m, axis=1)[:, -m:]
     return found
 
 
@@ -277,12 +276,6 @@ def _apart(
     return np.hstack([Z, own]), np.append(signs, -np.ones(number))
 
 
-def _largest(values: np.ndarray, m: int, itself: np.ndarray) -> np.ndarray:
-    """Return the places of the m largest values of each row, except of the item."""
-    values[np.arange(itself.size), itself] = -np.inf
-    return np.argpartition(values, -m, axis=1)[:, -m:]
-
-
 def _grouped(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     """Return neighbours among the groups with the nearest centres.
 
@@ -296,8 +289,9 @@ def _grouped(Z: np.ndarray, signs: np.ndarray, m: int) -> np.ndarray:
     found, nearness = np.full((n, m), -1, "i4"), np.full((n, m), -np.inf, "f4")
     for seed in range(PARTITIONS):
         centres = _centres(points, length, seed)
-        members = _members(_groups(points, centres), len(centres))
-        sizes = np.array([some.size for some in members])
+        groups = _groups(points, centres)
+        sizes = np.bincount(groups, minlength=len(centres))
+        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(sizes)[:-1])
         for asking in filter(np.size, members):
             order = np.argsort(-(centres @ queries[asking].mean(axis=0)), kind="stable")
             few = np.searchsorted(np.cumsum(sizes[order]), min(SOUGHT * m, n)) + 1
@@ -348,40 +342,3 @@ def _groups(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     """Return for each point the centre with the largest product."""
     parts = strips(len(points), len(centres))
     return np.concatenate([(points[k] @ centres.T).argmax(axis=1) for k in parts])
-
-
-def _members(groups: np.ndarray, number: int) -> list[np.ndarray]:
-    """Return the members of each of `number` groups."""
-    order = np.argsort(groups, kind="stable")
-    return np.split(order, np.searchsorted(groups[order], np.arange(1, number)))
-
-
-def products(
-    left: np.ndarray, right: np.ndarray, rows: np.ndarray, columns: np.ndarray
-) -> np.ndarray:
-    """Return the products of some rows (b,) of left with rows (b, w) of right."""
-    if loops.COMPILED:
-        return loops.products(left, right, rows, columns)
-    return np.einsum("ir,ijr->ij", left[rows], right[columns])
-
-
-def best(scores: np.ndarray, keep: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return places (b, keep) of the largest finite scores (b, w), and the scores.
-
-    From the largest on, of equal scores the first; missing places are -1, with -inf.
-    """
-    if loops.COMPILED:
-        return loops.best(scores, keep)
-    b, w = scores.shape
-    places, values = np.full((b, keep), -1), np.full((b, keep), -np.inf, scores.dtype)
-    width = min(keep, w)
-    least = np.partition(scores, w - width, axis=1)[:, w - width, None]
-    above, equal = scores > least, (scores == least) & np.isfinite(scores)
-    room = width - above.sum(axis=1, keepdims=True)
-    above |= equal & (np.cumsum(equal, axis=1) <= room)
-    rows, columns = above.nonzero()
-    order = np.lexsort((-scores[rows, columns], rows))
-    rows, columns = rows[order], columns[order]
-    ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
-    places[rows, ranks], values[rows, ranks] = columns, scores[rows, columns]
-    return places, values

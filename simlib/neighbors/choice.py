@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from simlib.neighbors import loops
-from simlib.neighbors.cheap import best
 from simlib.similarity.known import among
 
-__all__ = ["Chosen", "distinct", "divide", "first", "joined"]
+__all__ = ["Chosen", "distinct", "divide", "first"]
 
 FLOOR = 0.04  # share of the calls of a round for each predictor, at least
 POWER = 3  # the share of a predictor is proportional to this power of its success
@@ -27,7 +26,7 @@ def first(
     Scores have the shape (b, w); only finite ones count. A rank also counts the paid
     pairs with larger scores; those of row a are ``paid[indptr[a] : indptr[a + 1]]``.
     """
-    places, top = best(scores, keep)
+    places, top = loops.best(scores, keep)
     good = places >= 0
     rows, ranks = good.nonzero()
     if paid.size:
@@ -35,22 +34,18 @@ def first(
     return rows, places[good], ranks, top[good]
 
 
-def joined(parts: list[Chosen]) -> Chosen:
-    """Return the proposals of several strips as one."""
-    keys, ranks, scores = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return keys, ranks, scores
-
-
-def distinct(found: list[Chosen], numbers: np.ndarray, summed: int) -> list[np.ndarray]:
+def distinct(
+    found: list[list[Chosen]], numbers: np.ndarray, summed: int
+) -> list[np.ndarray]:
     """Return `numbers` keys of each proposal; no key is taken from two proposals.
 
-    The proposal with the largest number is served first. In the proposal `summed` the
-    ranks of both items of a pair count.
+    A proposal comes in parts, and that with the largest number is served first. In the
+    proposal `summed` the ranks of both items of a pair count.
     """
     chosen = [np.zeros(0, np.int64) for _ in found]
     taken = np.zeros(0, np.int64)
     for place in np.argsort(-numbers, kind="stable"):
-        keys, ranks, scores = found[place]
+        keys, ranks, scores = map(np.concatenate, zip(*found[place], strict=True))
         order = _by_both if place == summed else _by_one
         keys = order(keys, ranks, scores, numbers[place] + taken.size)
         chosen[place] = keys[~among(keys, taken)][: numbers[place]]

@@ -1,17 +1,8 @@
 """The neighbour graph as a scikit-learn transformer.
 
-Every estimator for a precomputed sparse graph of distances takes its graph::
-
-    HDBSCAN(metric="precomputed", copy=True).fit(joined)
-    SpectralClustering(affinity="precomputed_nearest_neighbors").fit(graph)
-    TSNE(perplexity=30, metric="precomputed", init="random").fit_transform(graph)
-    Isomap(n_neighbors=10, metric="precomputed").fit_transform(graph)
-    UMAP(metric="precomputed").fit_transform(estimator.graph_.to_csr(symmetric=True))
-
-with ``graph = estimator.fit_transform(items)`` and
-``joined = estimator.graph_.to_csr(connected=True)``. t-SNE needs at least
-3 perplexity + 1 neighbours, HDBSCAN at least min_samples, which is min_cluster_size
-unless it is given.
+With ``metric="precomputed"`` Isomap takes it, and t-SNE, with at least 3 perplexity + 1
+neighbours; SpectralClustering with ``affinity="precomputed_nearest_neighbors"``. For
+others see `NeighborGraph.to_csr`.
 """
 
 from __future__ import annotations
@@ -88,9 +79,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     was found in `fit`; for a new item a negative distance becomes zero. If n items are
     fitted, a new item costs n / 20 calls, and at least four for each neighbour; a
     search also costs up to 60 columns among the fitted items, if they are not known.
-    If the kernel is a `Similarity`, a new item costs n calls. Isomap without
-    ``n_neighbors`` needs ``graph_.to_csr(connected=True)``. DBSCAN needs all pairs
-    within its radius instead: `SimilarPairs.to_csr`.
+    If the kernel is a `Similarity`, a new item costs n calls.
 
     Examples
     --------
@@ -149,11 +138,9 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             told = f"n_neighbors={k} is not less than the {n} items: all others become"
             warnings.warn(f"{told} neighbours.", UserWarning, stacklevel=2)
             k = n - 1
-        cheap = None
-        if self.cheap is not None:
-            cheap = self._cheap_kernel()
-            if isinstance(cheap, str | Source) or callable(cheap):
-                cheap = self._similarity(self._cheap_items(items), cheap)
+        cheap = self._cheap_kernel()
+        if isinstance(cheap, str | Source) or callable(cheap):
+            cheap = self._similarity(self._cheap_items(items), cheap)
         limit = self.limit
         if limit is None:
             pairs = n * (n - 1) // 2

@@ -139,7 +139,8 @@ class NeighborGraph:
             collections.
         connected : bool, default=False
             Join each component to the largest one, by the nearest of some pairs, for a
-            few more calls. HDBSCAN needs it. Implies `symmetric`.
+            few more calls: for HDBSCAN, and Isomap without ``n_neighbors``. Implies
+            `symmetric`.
 
         Returns
         -------

@@ -49,9 +49,7 @@ class Joined(View):
             kept.append((np.zeros((i.size, j.size), self.dtype), up, left))
         across, both = np.zeros(0, bool), None
         if pairs is not None:
-            i, j = map(np.atleast_1d, pairs)
-            across = self._across(i, j)
-            both = self._turned(i[across], j[across])
+            across, both = self._between(*pairs)
         told = iter(self.base.read(*asked, pairs=both))
         for values, up, left in kept:
             values[np.ix_(up, ~left)] = next(told)
@@ -63,10 +61,9 @@ class Joined(View):
         return answers
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        i, j = map(np.asarray, (i, j))
-        across = self._across(i, j)
+        across, both = self._between(i, j)
         values = np.full(across.size, np.nan, self.dtype)
-        values[across] = self.base.peek(*self._turned(i[across], j[across]))
+        values[across] = self.base.peek(*both)
         return values
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -78,9 +75,8 @@ class Joined(View):
         for block in blocks:
             (a, b), (c, d) = map(self._apart, block)
             parts += [(a, d), (c, b)]  # in either order
-        i, j = map(np.atleast_1d, pairs or ((), ()))
-        across = self._across(i, j)
-        return super().cost(*parts, pairs=self._turned(i[across], j[across]))
+        _, both = self._between(*(pairs or ((), ())))
+        return super().cost(*parts, pairs=both)
 
     def _apart(self, items: Any) -> tuple[Any, Any]:
         """Return the rows and the columns among some items; None stands for all."""
@@ -89,13 +85,12 @@ class Joined(View):
         items = np.asarray(items)
         return items[items < self.m], items[items >= self.m] - self.m
 
-    def _across(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        """Tell which pairs consist of a row and a column."""
-        return (i < self.m) != (j < self.m)
-
-    def _turned(self, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the row and the column of each of these pairs."""
-        return np.minimum(i, j), np.maximum(i, j) - self.m
+    def _between(self, i: ArrayLike, j: ArrayLike) -> tuple[np.ndarray, Pairs]:
+        """Tell which pairs are of a row and a column, and return these two."""
+        i, j = map(np.atleast_1d, (i, j))
+        across = (i < self.m) != (j < self.m)
+        i, j = i[across], j[across]
+        return across, (np.minimum(i, j), np.maximum(i, j) - self.m)
 
 
 def joined_companion(

@@ -9,22 +9,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "COMPILED",
-    "best",
-    "draw",
-    "fits",
-    "join",
-    "meet",
-    "overtaken",
-    "products",
-]
+__all__ = ["COMPILED", "best", "draw", "fits", "join", "meet", "overtaken", "products"]
 
 COMPILED = find_spec("numba") is not None
 
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a function at its first call if numba is installed; cache it on disk."""
+def compiled(
+    by_numpy: Callable[..., Any] | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a function at its first call if numba is installed; cache it on disk.
+
+    Without numba `by_numpy` is called, or the function as it is.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @cache
@@ -35,14 +31,30 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any
 
         @wraps(function)
         def call(*arguments: Any) -> Any:
-            return kernel()(*arguments)
+            return (kernel() if COMPILED else by_numpy or function)(*arguments)
 
-        return call if COMPILED else function
+        return call
 
     return decorate
 
 
-@compiled()
+def _best(scores, keep):
+    b, w = scores.shape
+    places, values = np.full((b, keep), -1), np.full((b, keep), -np.inf, scores.dtype)
+    width = min(keep, w)
+    least = np.partition(scores, w - width, axis=1)[:, w - width, None]
+    above, equal = scores > least, (scores == least) & np.isfinite(scores)
+    room = width - above.sum(axis=1, keepdims=True)
+    above |= equal & (np.cumsum(equal, axis=1) <= room)
+    rows, columns = above.nonzero()
+    order = np.lexsort((-scores[rows, columns], rows))
+    rows, columns = rows[order], columns[order]
+    ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
+    places[rows, ranks], values[rows, ranks] = columns, scores[rows, columns]
+    return places, values
+
+
+@compiled(_best)
 def best(scores, keep):
     """Return places (b, keep) of the largest finite scores (b, w), and the scores.
 
@@ -108,7 +120,11 @@ def fits(indptr, indices, data, V, penalties):
     return A
 
 
-@compiled(fastmath=True)
+def _products(left, right, rows, columns):
+    return np.einsum("ir,ijr->ij", left[rows], right[columns])
+
+
+@compiled(_products, fastmath=True)
 def products(left, right, rows, columns):
     """Return the products of some rows (b,) of left with rows (b, w) of right."""
     b, w = columns.shape

@@ -134,8 +134,9 @@ def nearest(
         return _exact(sim, k, most, cheap, distance)
     run = sim.run()
     search: Any = (Across if two else Rounds)(run, k, most, cheap, distance, rng, check)
-    found, every = (search, m * n) if two else (search.paid, n * (n - 1) // 2)
-    every *= 1 if two else search.price
+    found, every = search, m * n
+    if not two:
+        found, every = search.paid, search.price * n * (n - 1) // 2
     with run.progress_bar(min(most, every)) as search.show:
         search.run()
         recall = None

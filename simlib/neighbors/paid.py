@@ -57,11 +57,7 @@ class Paid:
     """
 
     def __init__(
-        self,
-        sim: SimilarityMatrix,
-        k: int,
-        sign: int,
-        groups: np.ndarray | None = None,
+        self, sim: SimilarityMatrix, k: int, sign: int, groups: np.ndarray | None = None
     ):
         self.sim, self.n, self.k, self.sign = sim, sim.n, k, sign
         self.groups = groups

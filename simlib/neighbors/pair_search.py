@@ -40,7 +40,7 @@ from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.known import among
 from simlib.similarity.source import Source
-from simlib.similarity.views import check_similarity
+from simlib.similarity.views import SimilarityMatrix, check_similarity
 
 __all__ = ["PairSearch"]
 
@@ -193,29 +193,24 @@ class PairSearch:
         number, before = max(20, int(number)), paid.i.size
         self.first = self.pay_random(number)
         least, sign, companion = 1, 0, None
-        if self.cheap is not None and self.first.size:
-            values = self._cheap(before)
+        if (cheap := self.cheap) is not None and self.first.size:
+            values = asked(cheap.blank().pairs, paid.i[before:], paid.j[before:])
             unexplained = 1 - abs(rank_correlation(values, paid.nearness[before:]))
             dear = n * self.price > COLUMN * unexplained**2 * paid.limit
-            least, sign = int(not dear), self._direction(min(ENDS, number // 4))
+            least, sign = int(not dear), self._direction(cheap, min(ENDS, number // 4))
         S = uniform(n, n, rng=self.rng)[: min(n, N_LANDMARKS, max(least, number // n))]
         i, j = np.repeat(np.arange(n), S.size), np.tile(S, n)
         counts = paid.allowed(i, j)
         self._pay_pairs(i[counts], j[counts])
-        if self.cheap is not None and paid.i.size:
-            companion = Calibrated(self.cheap, self._cheap(), paid.nearness, sign)
+        if cheap is not None and paid.i.size:
+            values = asked(cheap.blank().pairs, paid.i, paid.j)
+            companion = Calibrated(cheap, values, paid.nearness, sign)
             companion.spread()
         self.queue = PairQueue(PairPredictor(paid, companion, S, RANK), self.numbers)
 
-    def _cheap(self, first: int = 0) -> np.ndarray:
-        """Ask the companion for the paid pairs, from the pair `first` on."""
-        assert self.cheap is not None
-        return asked(self.cheap.blank().pairs, self.paid.i[first:], self.paid.j[first:])
-
-    def _direction(self, most: int) -> int:
+    def _direction(self, cheap: SimilarityMatrix, most: int) -> int:
         """Return the sign of the companion, by paying for the two ends of some rows."""
-        assert self.cheap is not None
-        rows, high, low = ends(self.cheap, self.rng, self.paid.allowed, most)
+        rows, high, low = ends(cheap, self.rng, self.paid.allowed, most)
         i, j = np.tile(rows, 2), np.append(high, low)
         self._pay_pairs(i, j)
         near, far = self.paid.sign * self.sim.peek(i, j).astype(float).reshape(2, -1)

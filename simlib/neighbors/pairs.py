@@ -215,12 +215,11 @@ def pairs_above(
     nothing. Without a companion the search took 92 % of the pairs. A second run with
     the same `rng` pays only for unknown pairs.
 
-    A round pays for a tenth of the pairs paid for so far; at first for 0.3 % of all
-    pairs, at most ten for each item; never for more than an eighth of the limit. For
-    ``recall=None`` a round is idle if it adds at most a hundredth to the pairs found,
-    and in proportion less if it is shorter than that tenth. Idle rounds end the search
-    when they have taken as many calls as ten of the pairs found so far, or twenty for
-    each item, and as many as two first rounds.
+    A round pays for a tenth of the pairs paid for so far, at first for 0.3 % of all, at
+    most ten for each item. For ``recall=None`` it is idle if it adds at most a
+    hundredth to the pairs found, in proportion less if it is shorter. Idle rounds end
+    the search when they have taken as many calls as ten of the pairs found so far, or
+    twenty for each item, and as many as two first rounds.
 
     Flops: O(n^2 r) to predict all pairs, with r at most 41 plus the number of columns
     of a factor `cheap`. They are predicted again when half of the queue, of n^2 / 1024

@@ -22,10 +22,10 @@ from scipy.sparse import csr_array
 from simlib._scale import exponent
 from simlib.lowrank.tall import svd
 from simlib.neighbors import loops
-from simlib.neighbors.cheap import Calibrated, best, products, strips
+from simlib.neighbors.cheap import Calibrated, strips
 from simlib.neighbors.paid import Paid
 
-__all__ = ["EveryPair", "Listed", "PairPredictor", "Predictor", "Strip", "leading"]
+__all__ = ["Listed", "PairPredictor", "Predictor", "Strip", "every_pair", "leading"]
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
 JUDGED = 500  # rows on which the ridge is chosen
@@ -34,8 +34,6 @@ OUTGROWN = 30  # bits: features are made again if values grow or shrink by more
 WIDTH = 64  # directions of the companion in products that approximate it
 SAMPLE = 2**16  # pairs to which these products are scaled
 CACHED = 2**17  # candidates at a time, whose data stay in the cache
-RELEARNT = 1.1  # times the paid pairs: the predictor then learns again, if candidates
-# are listed and there is a companion
 MET = 4  # times k: candidates that share neighbours with an item
 TAKEN = 8  # best ones of the drawn items that become candidates in a round
 BACKWARD, ALONE = 4, 30  # times k: items that have an item in their lists, at most,
@@ -189,14 +187,11 @@ class PairPredictor(Predictor):
         self, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray
     ) -> np.ndarray:
         """Return the predictions of `columns` (b, w) in each of the `rows` (b,)."""
-        predicted = products(self._left, self._right, rows, columns)
+        predicted = loops.products(self._left, self._right, rows, columns)
         return self._plus_companion(predicted, codes)
 
-    def pairs(
-        self, i: np.ndarray, j: np.ndarray, codes: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the predictions of some pairs, whose codes may be given."""
-        codes = self.codes_at(i, j) if codes is None else codes
+    def pairs(self, i: np.ndarray, j: np.ndarray, codes: np.ndarray) -> np.ndarray:
+        """Return the predictions of some pairs with these codes."""
         return self.entries(i, j[:, None], codes[:, None]).ravel()
 
     def factors(self) -> tuple[np.ndarray, np.ndarray, float]:
@@ -211,7 +206,7 @@ class PairPredictor(Predictor):
         left, right = self._narrow
         some = np.random.default_rng(0).permutation(self.codes.size)[:SAMPLE]
         i, j = self.paid.i[some], self.paid.j[some]
-        x = products(left, right, i, j[:, None]).ravel().astype(float)
+        x = loops.products(left, right, i, j[:, None]).ravel().astype(float)
         y = self.explained(self.codes[some])
         means = x.mean(), y.mean()
         x, y = x - means[0], y - means[1]
@@ -236,27 +231,16 @@ class Strip(NamedTuple):
     predicted: np.ndarray
 
 
-class EveryPair:
-    """All items as candidates of all items, after the companion is read."""
-
-    def __init__(self, predictor: PairPredictor):
-        self._predictor = predictor
-
-    def update(self) -> None:
-        """Learn from all paid pairs."""
-        self._predictor.update()
-
-    def strips(self) -> Iterator[Strip]:
-        """Predict some rows at a time."""
-        predictor, graph = self._predictor, self._predictor.paid.graph()
-        n = predictor.paid.n
-        for rows in strips(n, n):
-            predicted, codes = predictor.block(rows, slice(n))
-            shared = (graph[rows] @ graph).toarray()
-            shared[predictor.paid.numbers[rows].tocoo().coords] = -np.inf
-            shared[np.arange(rows.size), rows] = -np.inf
-            columns = np.broadcast_to(np.arange(n), (rows.size, n))
-            yield Strip(rows, columns, shared, codes, predicted)
+def every_pair(predictor: PairPredictor) -> Iterator[Strip]:
+    """Predict all items as candidates of all items, some rows at a time."""
+    n, numbers, graph = predictor.paid.n, predictor.paid.numbers, predictor.paid.graph()
+    for rows in strips(n, n):
+        predicted, codes = predictor.block(rows, slice(n))
+        shared = (graph[rows] @ graph).toarray()
+        shared[numbers[rows].tocoo().coords] = -np.inf
+        shared[np.arange(rows.size), rows] = -np.inf
+        columns = np.broadcast_to(np.arange(n), (rows.size, n))
+        yield Strip(rows, columns, shared, codes, predicted)
 
 
 class Listed:
@@ -297,13 +281,6 @@ class Listed:
         near = slice(self._met)
         return self._order, self._columns[:, near], self._codes[:, near]
 
-    def update(self) -> None:
-        """Learn from all paid pairs; with a companion if a tenth more are paid for."""
-        predictor = self._predictor
-        few = predictor.paid.i.size < RELEARNT * predictor.learnt
-        if predictor.companion is None or predictor.outgrown or not few:
-            predictor.update()
-
     def strips(self) -> Iterator[Strip]:
         """Update the candidates and predict them, some rows at a time.
 
@@ -329,8 +306,8 @@ class Listed:
             likely = np.zeros(met.shape, np.float32)
             if learnt:
                 values = left[rows] @ right[others].T
-                best_of, _ = best(values, min(TAKEN, others.size))
-                likely = products(left, right, rows, met)
+                best_of, _ = loops.best(values, min(TAKEN, others.size))
+                likely = loops.products(left, right, rows, met)
                 found = self._draw(rows, columns, codes, others[best_of], known)
                 predicted[:, drawn] = found
                 found = predictor.entries(rows, columns[:, old], codes[:, old])

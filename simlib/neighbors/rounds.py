@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from math import ceil, inf, sqrt
 from typing import Any
 
@@ -22,16 +23,15 @@ from simlib.neighbors.cheap import (
     Calibrated,
     as_companion,
     asked,
-    best,
     ends,
     factored,
     rank_correlation,
     strips,
     trial_size,
 )
-from simlib.neighbors.choice import Chosen, distinct, divide, first, joined
+from simlib.neighbors.choice import Chosen, distinct, divide, first
 from simlib.neighbors.paid import Paid, affordable
-from simlib.neighbors.predict import EveryPair, Listed, PairPredictor
+from simlib.neighbors.predict import Listed, PairPredictor, every_pair
 from simlib.similarity.known import among
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
@@ -47,6 +47,8 @@ ALONE, BESIDE = 1 / 4, 1 / 8  # most for the first, without and with a companion
 UNSURE, CHANCE = 3 / 8, 3  # a companion is useless if the majority of its ends is below
 # this share, and its rank correlation below so many standard deviations
 RANK = 30  # of the residual columns
+RELEARNT = 1.1  # times the paid pairs: the predictor then learns again, if candidates
+# are listed and there is a companion
 A_CALL = 2  # candidates for each call that an item can have, if they are listed
 LEAST = 100  # candidates, if they are listed, at least
 DEARER = 15  # cost of a listed candidate over that of an entry of a whole row
@@ -86,17 +88,6 @@ def warn_of_direction(
         )
 
 
-def _warn_of_vectors() -> None:
-    """Warn that vectors and values tell opposite neighbours."""
-    warnings.warn(
-        "Items whose vectors in `cheap` have the largest products are mostly farther "
-        "apart than those with the smallest. If the values are distances, pass "
-        "distance=True; if the vectors are of unlike lengths, normalize them.",
-        UserWarning,
-        stacklevel=6,
-    )
-
-
 def price(sim: SimilarityMatrix) -> int:
     """Return the calls for an unknown pair of items, one of which may be new."""
     return max(sim.orders, sim.blank().cost(pairs=([0], [sim.n - 1])))
@@ -126,7 +117,11 @@ class Rounds:
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
         self.names: tuple[str, ...] = ("residual", "shared")
         self.price = self._price()
-        self.paid.limit = self._affordable(limit, check)
+        rows = f", and for the whole rows of {check}" if check else ""
+        what = f"{self.k} neighbours of each of {self.n} items{rows}"
+        least = self.price * min(self._reserve(self.paid.degree), self._unpaid())
+        aside = self.price * check * self.n
+        self.paid.limit = affordable(sim, limit, least, aside, what)
 
     def run(self) -> None:
         """Spend the limit in rounds."""
@@ -137,17 +132,13 @@ class Rounds:
         self._begin()
         warn_of_direction(self.sim, self.paid.nearness, self.distance)
         shares = divide((np.array(self.names) == self.names[0]).astype(float))
-        by_lists = self.cheap is not None and isinstance(self.candidates, Listed)
-        weights = (FALLING if by_lists else 1.0) ** np.arange(N_ROUNDS)
+        weights = (FALLING if self.by_lists else 1.0) ** np.arange(N_ROUNDS)
         for t in range(N_ROUNDS):
             if t == N_ROUNDS - 1:
                 self._fill()
             budget = self.paid.left * weights[t] / weights[t:].sum() / self.price
-            chosen = self._choose(np.floor(shares * budget).astype(int))
-            while (keys := np.concatenate(chosen)).size and not self._spares(keys):
-                chosen = [some[: some.size // 2] for some in chosen]
-            if keys.size:
-                self.paid.pay(keys)
+            chosen = self._pay(self._choose(np.floor(shares * budget).astype(int)))
+            if any(keys.size for keys in chosen):
                 k = max(1, round(self.k * (t + 1) / N_ROUNDS))
                 rates = self._success(chosen, k)
                 shares = divide(rates)
@@ -171,14 +162,6 @@ class Rounds:
         missing = int(np.maximum(self.k - degree, 0).sum())
         return ceil(missing / 2) + (self.k * self.k if missing else 0)
 
-    def _affordable(self, limit: float, check: int) -> float:
-        """Return the limit minus the calls for `check`; raise if it is too low."""
-        aside = self.price * check * self.n
-        reserve = min(self._reserve(self.paid.degree), self._unpaid())
-        rows = f", and for the whole rows of {check}" if check else ""
-        what = f"{self.k} neighbours of each of {self.n} items{rows}"
-        return affordable(self.sim, limit, self.price * reserve, aside, what)
-
     def _price(self) -> int:
         """Return the calls for a pair: two if some pair is unknown in both orders."""
         i, j = self.rng.integers(self.n, size=(2, PRICED))
@@ -197,9 +180,9 @@ class Rounds:
         most = (ALONE if alone else BESIDE) * pairs
         if S.size * n > most or pairs < 0.75 * n * k:
             most, few = 0, pairs / 10 if alone else min(pairs / 10, FEW)
-            self._pay(self._random(max(1, int(few))))
+            self._pay([self._random(max(1, int(few)))])
         elif not alone:
-            most *= self._unexplained(pairs) ** 2
+            most *= self._unexplained(self.cheap, pairs) ** 2
         S = S if S.size * n <= most else order[:0]
         self.paid.pay_columns(S)
         companion = self._calibrated()
@@ -210,30 +193,31 @@ class Rounds:
             S = np.append(S, more)
         m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / n)))
         listed = n > DEARER * m
+        self.by_lists = listed and not alone
         if companion is not None and not listed:
+            companion.spread()
             companion.read()
         self.predictor = PairPredictor(self.paid, companion, S, RANK)
-        self.candidates: EveryPair | Listed = EveryPair(self.predictor)
-        if listed:
-            self.candidates = Listed(self.predictor, m)
+        every = partial(every_pair, self.predictor)
+        self.strips = Listed(self.predictor, m).strips if listed else every
 
     def _random(self, number: int) -> np.ndarray:
         """Return the keys of about `number` random unpaid pairs, or fewer."""
         i, j = self.rng.integers(self.n, size=(2, 2 * number + 16))
         return self.rng.permutation(np.unique(self.paid.unpaid(i, j)))[:number]
 
-    def _pay(self, keys: np.ndarray) -> None:
+    def _pay(self, chosen: list[np.ndarray]) -> list[np.ndarray]:
         """Pay for the first pairs, as many as leave calls for k neighbours of each."""
-        while keys.size and not self._spares(keys):
-            keys = keys[: keys.size // 2]
+        while (keys := np.concatenate(chosen)).size and not self._spares(keys):
+            chosen = [some[: some.size // 2] for some in chosen]
         self.paid.pay(keys)
+        return chosen
 
-    def _unexplained(self, pairs: float) -> float:
+    def _unexplained(self, cheap: SimilarityMatrix, pairs: float) -> float:
         """Test the companion on random pairs; return 1 minus its rank correlation."""
-        assert self.cheap is not None
         paid, before = self.paid, self.paid.i.size
-        self._pay(self._random(max(1, trial_size(pairs))))
-        values = asked(self.cheap.blank().pairs, paid.i[before:], paid.j[before:])
+        self._pay([self._random(max(1, trial_size(pairs)))])
+        values = asked(cheap.blank().pairs, paid.i[before:], paid.j[before:])
         return 1 - abs(rank_correlation(values, paid.nearness[before:]))
 
     def _calibrated(self) -> Calibrated | None:
@@ -255,7 +239,14 @@ class Rounds:
             votes = np.sign(near - far)
         opposite = votes.sum() < -UNSURE * votes.size and not self.distance
         if opposite and factored(self.cheap) is not None:
-            _warn_of_vectors()
+            warnings.warn(
+                "Items whose vectors in `cheap` have the largest products are mostly "
+                "farther apart than those with the smallest. If the values are "
+                "distances, pass distance=True; if the vectors are of unlike lengths, "
+                "normalize them.",
+                UserWarning,
+                stacklevel=5,
+            )
         some = self.rng.permutation(paid.i.size)[:SAMPLE]
         values = asked(self.cheap.blank().pairs, paid.i[some], paid.j[some])
         told = rank_correlation(values, paid.nearness[some]) * sqrt(some.size)
@@ -286,7 +277,9 @@ class Rounds:
     def _choose(self, numbers: np.ndarray) -> list[np.ndarray]:
         """Return the keys of `numbers` new pairs by each prediction."""
         predictor, pairs = self.predictor, (self.paid.i, self.paid.j)
-        self.candidates.update()
+        few = self.paid.i.size < RELEARNT * predictor.learnt
+        if predictor.outgrown or not (self.by_lists and few):
+            predictor.update()
         low, unit = predictor.unit()
         paid = {
             "companion": predictor.codes.astype(np.float32),
@@ -294,7 +287,7 @@ class Rounds:
             "shared": np.zeros(0, np.float32),
         }
         found: dict[str, list[Chosen]] = {name: [] for name in self.names}
-        for strip in self.candidates.strips():
+        for strip in self.strips():
             known = self.paid.numbers[strip.rows]
             free = np.minimum(strip.shared, 0)  # 0, or -inf for pairs to leave out
             scores = {"residual": strip.predicted, "shared": strip.shared}
@@ -310,23 +303,19 @@ class Rounds:
                 i, j = strip.rows[a], strip.columns[a, places].astype(np.int64)
                 keys = np.minimum(i, j) * self.n + np.maximum(i, j)
                 found[name].append((keys, ranks, top))
-        proposals = [joined(found[name]) for name in self.names]
         summed = self.names.index("companion") if "companion" in self.names else -1
-        return distinct(proposals, numbers, summed)
+        return distinct([*found.values()], numbers, summed)
 
     def _success(self, chosen: list[np.ndarray], k: int) -> np.ndarray:
         """Return for each prediction the share of pairs that entered a list of k."""
-        rates = np.zeros(len(chosen))
-        kth = self.paid.values[:, k - 1]
-        for place, keys in enumerate(chosen):
+        kth, success = self.paid.values[:, k - 1], {}
+        for name, keys in zip(self.names, chosen, strict=True):
             i, j = np.divmod(keys, self.n)
-            if i.size:
-                values = self.paid.sign * self.sim.peek(i, j).astype(float)
-                rates[place] = ((values >= kth[i]) | (values >= kth[j])).mean()
-        sizes = (keys.size for keys in chosen)
-        parts = zip(self.names, sizes, rates.tolist(), strict=True)
-        self.history.append({name: (size, rate) for name, size, rate in parts})
-        return rates
+            values = self.paid.sign * self.sim.peek(i, j).astype(float)
+            entered = (values >= kth[i]) | (values >= kth[j])
+            success[name] = keys.size, float(entered.mean()) if keys.size else 0.0
+        self.history.append(success)
+        return np.array([rate for _, rate in success.values()])
 
     # The end
 
@@ -362,7 +351,7 @@ class Rounds:
             scores = self.rng.random(i.size, np.float32)
         scores[(i == j) | among(keys, self.paid.keys)] = -np.inf
         scores = scores.reshape(items.size, -1)
-        places, scores = best(scores, min(4 * self.k + 1, others.size))
+        places, scores = loops.best(scores, min(4 * self.k + 1, others.size))
         rows, ranks = (places >= 0).nonzero()
         keys = keys.reshape(items.size, -1)[rows, places[rows, ranks]]
         return keys, scores[rows, ranks]

@@ -156,7 +156,10 @@ def search(
     if m == 0:
         nothing = np.zeros((0, k), np.int64)
         return SearchResult(nothing, nothing.astype(sim.dtype), 0, 0)
-    S = _affordable(sim, uniform(n, n, rng=rng)[: min(N_LANDMARKS, n)], fit_limit)
+    S = uniform(n, n, rng=rng)[: min(N_LANDMARKS, n)]
+    if fit_limit is not None:
+        most, sizes = most_calls(fit_limit, "fit_limit"), range(1, S.size + 1)
+        S = S[: bisect_right(sizes, most, key=lambda s: sim.cost((None, S[:s])))]
     fit_calls, calls = sim.cost((None, S)), m * limit * each
     needed = whole.cost((None, S)) + calls
     if whole.remaining < needed:
@@ -174,10 +177,8 @@ def search(
         queries = Queries(sim, new_items, k, limit, distance, rng, S, guess)
         warn_of_direction(sim, queries.known(), distance, 3)
         queries.run()
-    found = queries.indices
-    places = np.searchsorted(queries.keys, np.arange(m)[:, None] * n + found)
-    values = (queries.sign * queries.nearness[places]).astype(sim.dtype)
-    return SearchResult(found, values, calls, fit_calls)
+    values = (queries.sign * queries.values).astype(sim.dtype)
+    return SearchResult(queries.indices, values, calls, fit_calls)
 
 
 class Queries(RowSearch):
@@ -239,17 +240,6 @@ class Queries(RowSearch):
         low = np.where(self._others, among, inf).argmin(axis=0)
         columns = np.arange(high.size)
         return direction(self._columns[high, columns], self._columns[low, columns])
-
-
-def _affordable(
-    sim: SimilarityMatrix, S: np.ndarray, fit_limit: float | None
-) -> np.ndarray:
-    """Return the first landmarks, as many as the limit pays for."""
-    if fit_limit is None:
-        return S
-    most = most_calls(fit_limit, "fit_limit")
-    sizes = range(1, S.size + 1)
-    return S[: bisect_right(sizes, most, key=lambda s: sim.cost((None, S[:s])))]
 
 
 def _cheap_rows(

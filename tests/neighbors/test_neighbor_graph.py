@@ -17,7 +17,6 @@ from simlib.neighbors import loops, nearest, pairs_above, predict, rounds
 from simlib.neighbors.cheap import (
     Calibrated,
     as_companion,
-    best,
     neighbor_lists,
     strips,
 )
@@ -106,14 +105,6 @@ def test_a_companion_that_tells_everything(function):
     assert recall(K, graph.indices) > 0.99
 
 
-def without_numba(monkeypatch):
-    for name in set(loops.__all__) - {"COMPILED"}:
-        function = getattr(loops, name)
-        function = getattr(function, "__wrapped__", function)
-        monkeypatch.setattr(loops, name, function)
-    monkeypatch.setattr(loops, "COMPILED", False)
-
-
 def test_lists_find_what_all_pairs_do(monkeypatch):
     """The mean of a few draws; its error is below .01."""
     X = points(400, 6)
@@ -143,7 +134,7 @@ def test_the_same_without_numba(companion, items, monkeypatch):
     monkeypatch.setattr(rounds, "LEAST", 40)
     options = {"limit": 2000, "cheap": np.round(X[:, :4]) if companion else None}
     graphs = [nearest(Similarity.from_matrix(K), 4, rng=0, **options)]
-    without_numba(monkeypatch)
+    monkeypatch.setattr(loops, "COMPILED", False)
     graphs.append(nearest(Similarity.from_matrix(K), 4, rng=0, **options))
     np.testing.assert_array_equal(*(graph.indices for graph in graphs))
     assert graphs[0].history == graphs[1].history
@@ -190,10 +181,12 @@ def test_ends_tell_the_direction_where_a_correlation_does_not():
         assert recall(-D, graph.indices) > 0.93  # .85 by the correlation
 
 
-def test_the_best_of_rows():
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_best_of_rows(compiled, monkeypatch):
+    monkeypatch.setattr(loops, "COMPILED", compiled and loops.COMPILED)
     scores = np.random.default_rng(0).integers(5, size=(40, 30)).astype(np.float32)
     scores[:5, 2:] = -np.inf
-    places, values = best(scores, 6)
+    places, values = loops.best(scores, 6)
     expected = np.argsort(-scores, axis=1, kind="stable")[:, :6]
     expected[:5, 2:] = -1
     np.testing.assert_array_equal(places, expected)
@@ -203,8 +196,7 @@ def test_the_best_of_rows():
 @pytest.mark.parametrize("compiled", [True, False])
 def test_ridge_fits_by_their_formula(compiled, monkeypatch):
     """Of rows without entries, with fewer than features, and with more."""
-    if not compiled:
-        without_numba(monkeypatch)
+    monkeypatch.setattr(loops, "COMPILED", compiled and loops.COMPILED)
     rng = np.random.default_rng(0)
     V, y = rng.standard_normal((30, 6)), rng.standard_normal((9, 30))
     seen = np.arange(30) < np.array([0, 1, 4, 5, 6, 7, 12, 20, 30])[:, None]
@@ -244,7 +236,7 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
         cheap.read()
     predictor = predict.PairPredictor(paid, cheap, np.array([3]), 5)
     predictor.update()
-    every = list(predict.EveryPair(predictor).strips())
+    every = list(predict.every_pair(predictor))
     assert len(every) > 5
     known = np.zeros((60, 60), bool)
     for strip in every:
@@ -253,9 +245,8 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
     assert (known.sum(axis=1) == paid.degree + 1).all()
     whole = [np.vstack(part) for part in zip(*(e[2:] for e in every), strict=True)]
     i, j = paid.i, paid.j
-    for codes in ([], [predictor.codes]):
-        predicted = predictor.pairs(i, j, *codes)
-        np.testing.assert_allclose(predicted, whole[2][i, j], atol=1e-6)
+    predicted = predictor.pairs(i, j, predictor.codes)
+    np.testing.assert_allclose(predicted, whole[2][i, j], atol=1e-6)
     lists = predict.Listed(predictor, 20)
     for _ in range(2):  # in the second round lists hold what items met
         for strip in lists.strips():

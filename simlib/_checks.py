@@ -2,23 +2,33 @@
 
 A check takes the name of its argument as messages show it: ``rank``, ``The number of
 items``. It returns the argument in the type that is used for computing.
+Warnings are here, too.
 """
 
 from __future__ import annotations
 
 import reprlib
+import sys
+import warnings
 from collections.abc import Iterable
 from contextlib import suppress
 from math import inf
 from numbers import Real
-from sys import float_info
 from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse
 
-LARGEST = float_info.max
+LARGEST = sys.float_info.max
 TAKES_BOTH = " Take tikhonov, which needs only pairs of one from each."
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn, at the line that called simlib."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] == "simlib":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def whole_number(

@@ -14,7 +14,6 @@ distribution.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import ArrayLike
 
-from simlib._checks import inside, whole_number
+from simlib._checks import inside, warn, whole_number
 from simlib._scale import exponent
 from simlib._typing import Seed
 from simlib.approximation.error import check_approximation
@@ -147,12 +146,10 @@ def estimate_error(
     n_pairs = whole_number(n_pairs, "n_pairs")
     sample = ValidationSample(sim, approximation, n_pairs, rng)
     if approximation.symmetric and not sim.symmetric:
-        warnings.warn(
+        warn(
             "The approximation is symmetric and the similarity is not: the error "
             "contains how far K is from (K + K.T)/2. If that was approximated, the "
-            "error is estimate_error(sim.symmetrized(), approximation).",
-            UserWarning,
-            stacklevel=2,
+            "error is estimate_error(sim.symmetrized(), approximation)."
         )
     return sample.estimate(approximation, confidence)
 

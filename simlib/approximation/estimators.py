@@ -10,7 +10,6 @@ book; the matrix :math:`U = P \Sigma Q^\top` of CUR gives :math:`T = P \Sigma^{1
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, Literal, Self
 
@@ -19,7 +18,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib._checks import generator, symmetric, whole_number
+from simlib._checks import generator, symmetric, warn, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.anchored import Anchored
 from simlib.approximation.methods import named
@@ -237,11 +236,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
             rank = whole_number(options.get("base_rank", BASE_RANK), "base_rank")
             options["base_rank"] = min(rank, sim.n)
         if n_landmarks > sim.n:
-            warnings.warn(
+            warn(
                 f"n_landmarks={n_landmarks} is more than the {sim.n} items: all "
-                "of them become landmarks, which evaluates the whole matrix.",
-                UserWarning,
-                stacklevel=3,
+                "of them become landmarks, which evaluates the whole matrix."
             )
         calls, n_landmarks = sim.calls, min(n_landmarks, sim.n)
         options |= {"n_landmarks": n_landmarks, "rng": generator(self.random_state)}

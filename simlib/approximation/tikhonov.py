@@ -11,7 +11,6 @@ residual, :eq:`eq:overlay` and :eq:`eq:nugget`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -20,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from simlib._checks import one_collection, one_of, word_or_number
+from simlib._checks import one_collection, one_of, warn, word_or_number
 from simlib._typing import Indices
 from simlib.approximation.fit import Problem, in_units
 from simlib.approximation.overlay import corrections
@@ -156,11 +155,9 @@ def tikhonov(
     elif ridge == "cv":
         ridge, _ = K.cross_validate("cv")
         if ridge == np.inf:
-            warnings.warn(
+            warn(
                 "With every ridge the answer would be far larger than the columns tell "
-                "that the matrix is: it is zero. Take more landmarks, or name `ridge`.",
-                UserWarning,
-                stacklevel=2,
+                "that the matrix is: it is zero. Take more landmarks, or name `ridge`."
             )
     C, U, R = K.factors(ridge)
     answer = partial(

@@ -203,7 +203,9 @@ def trial_size(calls: float) -> int:
 
 
 def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
-    """Return Spearman's rank correlation, 0 if x or y is constant."""
+    """Return Spearman's rank correlation, 0 if x or y is constant or empty."""
+    if not x.size:
+        return 0.0
     x, y = rankdata(x), rankdata(y)
     x, y = x - x.mean(), y - y.mean()
     size = np.linalg.norm(x) * np.linalg.norm(y)

@@ -7,7 +7,6 @@ others see `NeighborGraph.to_csr`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from simlib._checks import from_device, generator, one_of, whole_number
+from simlib._checks import from_device, generator, one_of, warn, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.of_items import Kernel, OfItems
 from simlib.neighbors.nearest import nearest
@@ -49,7 +48,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         neighbours, with a warning.
     limit : int, optional
         Most calls in `fit`. None means calls for 5 % of the pairs, and at least four
-        for each neighbour of each item.
+        for each neighbour of each item, besides those of `check`.
     cheap : str, callable, Similarity, or array or sparse array, optional
         A companion, as in `nearest`. If `kernel` is a name or a function: a name or a
         function of two items. If `kernel` is a `Similarity`: a `Similarity` of the same
@@ -57,9 +56,10 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         each item; their inner products are the cheap similarities, or with
         ``distance=True`` their distances the cheap distances. New items are then
         searched without a companion.
-    distance, random_state
-        As ``distance`` and ``rng`` in `nearest`; `random_state` is an int, RandomState
-        or None.
+    distance, check, random_state
+        As ``distance``, ``check`` and ``rng`` in `nearest`; `random_state` is an int,
+        RandomState or None. With `check` items ``graph_.recall`` tells how many of the
+        neighbours were found.
     batch : None, "pairs" or "block", default=None
         Form of a callable kernel, as in `Similarity`.
 
@@ -100,6 +100,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         limit: int | None = None,
         cheap: Kernel | MatrixLike | None = None,
         distance: bool = False,
+        check: int = 0,
         batch: Literal["pairs", "block"] | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
@@ -108,6 +109,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         self.limit = limit
         self.cheap = cheap
         self.distance = distance
+        self.check = check
         self.batch = batch
         self.random_state = random_state
 
@@ -132,11 +134,12 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             items = items.copy()  # X may change, and the graph does not
         sim = self._similarity(items, self.kernel)
         n, k = sim.n, whole_number(self.n_neighbors, "n_neighbors")
+        check = whole_number(self.check, "check", 0, n)
         if n < 2:
             raise ValueError(f"n_samples={n}: a single item has no neighbours.")
         if k >= n:
             told = f"n_neighbors={k} is not less than the {n} items: all others become"
-            warnings.warn(f"{told} neighbours.", UserWarning, stacklevel=2)
+            warn(f"{told} neighbours.")
             k = n - 1
         cheap = self._cheap_kernel()
         if isinstance(cheap, str | Source) or callable(cheap):
@@ -144,11 +147,12 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         limit = self.limit
         if limit is None:
             pairs = n * (n - 1) // 2
-            limit = min(pairs, max(int(SHARE * pairs), LEAST * k * n)) * price(sim)
-        rng, distance = generator(self.random_state), self.distance
-        self.graph_ = nearest(
-            sim, k, limit=limit, cheap=cheap, distance=distance, rng=rng
-        )
+            limit = min(pairs, max(int(SHARE * pairs), LEAST * k * n)) + check * n
+            limit *= price(sim)
+        rng = generator(self.random_state)
+        options = {"cheap": cheap, "distance": self.distance, "rng": rng}
+        self.graph_ = nearest(sim, k, limit=limit, check=check, **options)
+        self._seed = int(rng.integers(2**62))  # the same answer whenever it is asked
         self._fitted, self._sim = items, sim
         self._cheap = cheap if isinstance(cheap, SimilarityMatrix) else None
         self._far = float(self.graph_.values.max())
@@ -252,7 +256,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             cheap=self._cheap,
             cheap_new=cheap_new,
             distance=self.distance,
-            rng=generator(self.random_state),
+            rng=self._seed,
         )
         return self._distances(result.values), result.indices
 

@@ -10,14 +10,13 @@ pays for the b most promising, or fewer if the limit is low. What is looked for 
 
 from __future__ import annotations
 
-import warnings
 from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib._checks import most_calls, shaped
+from simlib._checks import most_calls, shaped, warn
 from simlib.landmarks import uniform
 from simlib.neighbors.cheap import (
     ENDS,
@@ -140,11 +139,9 @@ class PairSearch:
         size, near = self.first.size, hits.certain(self.first)
         if near > MOST * max(size, MANY):
             cause = "similarities, leave out" if self.distance else "distances, pass"
-            warnings.warn(
+            warn(
                 f"Of {size} random pairs {near} pass the threshold. If these are "
-                f"{cause} distance=True.",
-                UserWarning,
-                stacklevel=4,
+                f"{cause} distance=True."
             )
 
     # Paying

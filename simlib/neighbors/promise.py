@@ -16,14 +16,13 @@ ones are found; P are paid for.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from math import inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simlib._checks import share
+from simlib._checks import share, warn
 from simlib.neighbors.hits import Hits
 from simlib.neighbors.recall_bound import alpha, most_hits, sample_size
 
@@ -140,10 +139,8 @@ class Promise:
         left, every = self.search.paid.left, self.search.every
         if self.recall < 1 and ahead > WORTH_A_WARNING and ahead > min(left, every / 2):
             limit = "" if left == inf else f" The limit leaves {left:.0f}."
-            warnings.warn(
+            warn(
                 f"A promised recall of {self.recall:g} takes about {ahead} more calls; "
                 f"all pairs take {every}.{limit} Pass a better `cheap`, or "
-                "recall=None, which promises nothing.",
-                UserWarning,
-                stacklevel=5,
+                "recall=None, which promises nothing."
             )

@@ -8,7 +8,6 @@ among them by the share of their last pairs that entered a list of nearest items
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from math import ceil, inf, sqrt
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from simlib._checks import symmetric, whole_number
+from simlib._checks import symmetric, warn, whole_number
 from simlib.landmarks import uniform
 from simlib.neighbors import loops
 from simlib.neighbors.cheap import (
@@ -72,7 +71,7 @@ def checked(sim: Source, least: int = 2) -> SimilarityMatrix:
 
 
 def warn_of_direction(
-    sim: SimilarityMatrix, nearness: np.ndarray, distance: bool, stacklevel: int = 4
+    sim: SimilarityMatrix, nearness: np.ndarray, distance: bool
 ) -> None:
     """Warn if items are no nearer to themselves than to any other item."""
     own = sim.peek(np.arange(sim.n), np.arange(sim.n))
@@ -80,11 +79,9 @@ def warn_of_direction(
     top, low = own.max(initial=-inf), nearness.min(initial=inf)
     if own.size and top <= low < nearness.max(initial=-inf):
         cause = "similarities, leave out" if distance else "distances, pass"
-        warnings.warn(
+        warn(
             f"No item is as near to itself as any two are: {abs(top):.3g} for an item "
-            f"with itself. If these are {cause} distance=True.",
-            UserWarning,
-            stacklevel=stacklevel,
+            f"with itself. If these are {cause} distance=True."
         )
 
 
@@ -217,8 +214,9 @@ class Rounds:
         """Test the companion on random pairs; return 1 minus its rank correlation."""
         paid, before = self.paid, self.paid.i.size
         self._pay([self._random(max(1, trial_size(pairs)))])
-        values = asked(cheap.blank().pairs, paid.i[before:], paid.j[before:])
-        return 1 - abs(rank_correlation(values, paid.nearness[before:]))
+        new = slice(before if before < paid.i.size else 0, None)  # all, if none is new
+        values = asked(cheap.blank().pairs, paid.i[new], paid.j[new])
+        return 1 - abs(rank_correlation(values, paid.nearness[new]))
 
     def _calibrated(self) -> Calibrated | None:
         """Return the calibrated companion.
@@ -239,13 +237,11 @@ class Rounds:
             votes = np.sign(near - far)
         opposite = votes.sum() < -UNSURE * votes.size and not self.distance
         if opposite and factored(self.cheap) is not None:
-            warnings.warn(
+            warn(
                 "Items whose vectors in `cheap` have the largest products are mostly "
                 "farther apart than those with the smallest. If the values are "
                 "distances, pass distance=True; if the vectors are of unlike lengths, "
-                "normalize them.",
-                UserWarning,
-                stacklevel=5,
+                "normalize them."
             )
         some = self.rng.permutation(paid.i.size)[:SAMPLE]
         values = asked(self.cheap.blank().pairs, paid.i[some], paid.j[some])

@@ -175,7 +175,7 @@ def search(
     with sim.progress_bar(fit_calls + calls):
         sim.between(new_items, S[:0])  # raises, at no call, for what cannot be compared
         queries = Queries(sim, new_items, k, limit, distance, rng, S, guess)
-        warn_of_direction(sim, queries.known(), distance, 3)
+        warn_of_direction(sim, queries.known(), distance)
         queries.run()
     values = (queries.sign * queries.values).astype(sim.dtype)
     return SearchResult(queries.indices, values, calls, fit_calls)

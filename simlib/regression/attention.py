@@ -10,7 +10,6 @@ Gaussian kernel, :eq:`eq:attention-scaled`. The paper replaces G by a sketch.
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from typing import Any, Self
 
@@ -23,7 +22,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from simlib._checks import finite, generator, inside, readable, whole_number
+from simlib._checks import finite, generator, inside, readable, warn, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
 from simlib.lowrank.tall import dense
 from simlib.regression.kernel import (
@@ -153,7 +152,7 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         fresh = copy(self)  # a fit that fails leaves this model as it was
         fresh._fit(X, y)
-        self.__dict__ = vars(fresh)
+        self.__dict__ = fresh.__dict__
         return self
 
     def _fit(self, X: Any, y: Any) -> None:
@@ -305,11 +304,10 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         else:
             reason = "and rounding lets it fall no further"
             remedy = "Take a larger `ridge`, or scale the rows to norms about 1"
-        warnings.warn(
+        warn(
             f"The relative residual is {residual:.1e} {reason}; tol is "
             f"{self.tol:.0e}. {remedy}.",
             ConvergenceWarning,
-            stacklevel=5,
         )
 
 

@@ -9,7 +9,6 @@ norm of R^-T, in which they can be small for any condition number.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +19,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib._checks import numbers, whole_number
+from simlib._checks import numbers, warn, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
 from simlib.regression.preconditioner import (
     Preconditioner,
@@ -312,7 +311,7 @@ class Chain:
             )
         else:
             return
-        warnings.warn(message, scipy.linalg.LinAlgWarning, stacklevel=5)
+        warn(message, scipy.linalg.LinAlgWarning)
 
 
 def solve_in_turn(

@@ -396,9 +396,10 @@ def _broken(
         budget.answered(kept, 0, 0)  # the others may have been evaluated
         return SimilarityError(
             f"The similarity function or an item cannot be sent to a worker process: "
-            f"{error!r}. Leave out what cannot be pickled (an open file, a connection, "
-            "a lock), make it inside the function, or pass n_jobs=1 or use "
-            'joblib.parallel_config(backend="threading").'
+            f"{_first_cause(error)}. Leave out what cannot be pickled (an open file, a "
+            "connection, a lock), make it inside the function, or pass n_jobs=1 or use "
+            'joblib.parallel_config(backend="threading"). A function of a compiled '
+            "module goes inside one of your own, lambda x, y: module.function(x, y)."
             + (f" {_lost(size - kept)}" if size > kept else "")
         )
     where = form.format(*next(iter(begun.values())).pair(0))
@@ -407,6 +408,16 @@ def _broken(
         "run out of memory or crashed. This Similarity keeps whatever is finished; "
         f"mend the function and ask it again. {_lost(size)}"
     )
+
+
+def _first_cause(error: BaseException) -> str:
+    """Return what the error says that led to an error, perhaps in another process."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    told = (
+        str(error) if error.__class__.__module__.startswith("joblib") else repr(error)
+    )
+    return told.rstrip('\n"').rpartition("\n")[2]  # of a traceback the last line
 
 
 def _lost(size: int) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from simlib._checks import whole_number
+from simlib._checks import warn, whole_number
 from simlib.similarity.budget import Budget
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
@@ -66,13 +65,12 @@ class Ledger:
                 return
         if self.store is not None and (count := sum(r.values.size for r in records)):
             named = any(table.by_name for table in self.tables)
-            warnings.warn(
+            warn(
                 f"{self.store.path} holds {count} values, and knows none of these "
                 f"items, which go by {'items_id' if named else 'their data'} here. If "
                 "they are those of which it was made, pass them in the form that they "
                 "had then, and the same items_id or none.",
                 StoreWarning,
-                stacklevel=4,
             )
 
     def _places(self, i: np.ndarray, j: np.ndarray) -> Iterator[Places]:
@@ -241,5 +239,5 @@ def _evaluate_again(
         )
         if gap[k] > DIFFERENT * (high - low) + rounding:
             raise StoreError(told)
-        warnings.warn(told, StoreWarning, stacklevel=4)
+        warn(told, StoreWarning)
     return i.size

@@ -69,7 +69,8 @@ class Similarity(SimilarityMatrix):
         Parallel evaluation through joblib, of a coroutine function in threads; None
         obeys ``joblib.parallel_config(backend="dask")`` and the like.
     limit : int, optional
-        Most evaluations that may be made, those that failed included.
+        Most evaluations that may be made, those that failed included; the few of
+        `check_symmetry` and `verify` come on top.
     progress : bool, default=False
         Show a progress bar (tqdm) while evaluating.
     diagonal : float or array of shape (n,), optional

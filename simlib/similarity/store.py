@@ -15,7 +15,6 @@ import os
 import shutil
 import sqlite3
 import sys
-import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from simlib._checks import warn
 from simlib.similarity.identity import ID, digest
 from simlib.similarity.store_file import (
     FULL,
@@ -157,13 +157,12 @@ class Store:
             if lost:
                 self._rescue(row for row, _ in whole)
         if lost:
-            warnings.warn(
+            warn(
                 f"{self.path} is damaged: {lost} of its blocks cannot be read and were "
                 "dropped; their pairs are evaluated again where they are asked for. "
                 f"{len(whole)} blocks are whole. The damaged file is kept as "
                 f"{self._aside}.",
                 StoreWarning,
-                stacklevel=4,
             )
         return [record for _, record in whole]
 

@@ -6,11 +6,11 @@ times.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 import numpy as np
 
+from simlib._checks import warn
 from simlib.similarity.requests import Request
 
 MOST = 24  # pairs that are asked in both orders
@@ -59,13 +59,11 @@ class SymmetryCheck:
             self._told, self.left, (one, other) = True, 0, self._values
             self._due.clear()
             k = int(np.argmax(differ[-answer.size :]))
-            warnings.warn(
+            warn(
                 f"The similarity function is not symmetric: of {gap.size} pairs asked "
                 f"in both orders {np.count_nonzero(differ)} differ, by up to "
                 f"{np.nanmax(gap):.3g}. It gives {one[k - answer.size]:.6g} for items "
                 f"{request.j[k]} and {request.i[k]}, and {other[k - answer.size]:.6g} "
                 "in the other order. Pass symmetric=False, and .symmetrized() for the "
-                "mean of the two; or check_symmetry=False if one order is meant.",
-                UserWarning,
-                stacklevel=2,
+                "mean of the two; or check_symmetry=False if one order is meant."
             )

@@ -693,3 +693,15 @@ def test_distances_without_the_flag_beside_vectors_give_a_warning(n):
     nearest(sim, 5, limit=30 * n, cheap=x, rng=0, distance=True)
     near = Similarity(np.arange(n), similarities, batch="pairs")
     nearest(near, 5, limit=30 * n, cheap=x, rng=0)
+
+
+def test_searches_that_go_on_with_the_same_seed():
+    """The random pairs on which the companion is tried are known from the second on."""
+    x = points(300, 20)
+    K = np.exp(x @ x.T / 10)
+    sim, recalls = Similarity.from_matrix(K), []
+    for _ in range(4):
+        graph = nearest(sim.informed(), 5, limit=6000, cheap=x[:, :5], rng=0)
+        recalls.append(recall(K, graph.indices, 5))
+    assert recalls == sorted(recalls)
+    assert recalls[-1] > 0.96

@@ -309,3 +309,25 @@ def test_a_function_as_companion_of_numbers_of_items():
     for kernel, companion in ((sim, "rbf"), (jaccard, sim)):
         with pytest.raises(ValueError, match="the other must be one too"):
             SimilarityNeighbors(kernel, 1, cheap=companion).fit(range(7))
+
+
+@pytest.mark.parametrize("random_state", [None, 0, np.random.RandomState(0)])
+def test_new_items_have_the_same_neighbours_whenever_they_are_asked_for(random_state):
+    X = np.random.default_rng(0).standard_normal((400, 8))
+    model = SimilarityNeighbors("rbf", 5, random_state=random_state).fit(X[:370])
+    distances, indices = model.kneighbors(X[370:])
+    again = model.kneighbors(X[370:])
+    assert_array_equal(again[0], distances)
+    assert_array_equal(again[1], indices)
+
+
+def test_the_recall_of_fit():
+    X = np.random.default_rng(0).standard_normal((200, 8))
+    checked = SimilarityNeighbors("rbf", 5, check=20, random_state=0).fit(X)
+    plain = SimilarityNeighbors("rbf", 5, random_state=0).fit(X)
+    low, high = checked.graph_.recall[1:3]
+    exact = KNeighborsTransformer(n_neighbors=5).fit(X).kneighbors()[1]
+    found = (checked.graph_.indices[..., None] == exact[:, None]).any(axis=1).mean()
+    assert low <= found <= high
+    assert_array_equal(checked.graph_.indices, plain.graph_.indices)  # `limit` is more
+    assert plain.graph_.recall is None

@@ -15,6 +15,7 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from rapidfuzz.distance import JaroWinkler
 
 from simlib import Similarity, SimilarityError
 from simlib.similarity import call, evaluate, requests
@@ -315,11 +316,24 @@ class Locked:
 
 def test_a_function_that_cannot_be_pickled():
     sim = Similarity(np.arange(10), Locked(), n_jobs=2)
-    with pytest.raises(SimilarityError, match="cannot be sent to a worker process"):
+    told = r"cannot be sent to a worker process: TypeError: cannot pickle.*lock"
+    with pytest.raises(SimilarityError, match=told):
         sim.columns([1])
     assert (sim.calls, sim.failed) == (0, 0)
     with joblib.parallel_config(backend="threading"):
         sim.columns([1])
+
+
+def test_a_function_of_a_compiled_module():
+    words = ["one", "once", "two"]
+    sim = Similarity(words, JaroWinkler.similarity, n_jobs=2)
+    with pytest.raises(
+        SimilarityError, match=r"pickle <cyfunction.*inside one of your"
+    ):
+        sim.columns([0])
+    sim = Similarity(words, lambda x, y: JaroWinkler.similarity(x, y), n_jobs=2)
+    expected = [JaroWinkler.similarity(word, "one") for word in words]
+    assert_array_equal(sim.columns([0])[:, 0], expected)
 
 
 class Slow(int):

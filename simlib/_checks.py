@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from math import inf
 from numbers import Real
+from types import FrameType
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -25,10 +26,11 @@ TAKES_BOTH = " Take tikhonov, which needs only pairs of one from each."
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn, at the line that called simlib."""
-    frame, level = sys._getframe(), 1
-    while frame.f_back and frame.f_globals["__name__"].partition(".")[0] == "simlib":
+    frame: FrameType | None = sys._getframe()
+    level = 0
+    while frame and f"{frame.f_globals.get('__name__')}.".startswith("simlib."):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 def whole_number(
@@ -130,7 +132,9 @@ def numbers(values: Any, name: str, kinds: str = "fiub") -> np.ndarray:
 def same_length(i: np.ndarray, j: np.ndarray, names: str = "`i` and `j`") -> None:
     """Raise if two arrays have different lengths."""
     if len(i) != len(j):
-        raise ValueError(f"{names} must be as long; got {len(i)} and {len(j)}.")
+        raise ValueError(
+            f"{names} must have the same length; got {len(i)} and {len(j)}."
+        )
 
 
 def columns_like(y: Any, n: int, name: str) -> np.ndarray:
@@ -152,7 +156,7 @@ def word_or_number(
 ) -> Any:
     """Return one of some words, or a finite number."""
     if isinstance(value, str):
-        return one_of(value, words, f"{name}, if no number,")
+        return one_of(value, words, f"{name}, if it is no number,")
     return finite(value, name, least, below)
 
 
@@ -199,7 +203,8 @@ def most_calls(value: float | None, name: str) -> float:
     """Return a number of calls, which may be infinite."""
     if not (_is_real(value) and (value == 0 or value >= 1)):
         raise ValueError(
-            f"{name} is a number of calls, from 0 on, and no share; got {_told(value)}."
+            f"{name} is a number of calls, from 0 on, and not a fraction; got "
+            f"{_told(value)}."
         )
     return value
 

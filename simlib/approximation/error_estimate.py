@@ -275,7 +275,7 @@ class ValidationSample:
         if not np.isfinite(errors).all():
             raise ValueError(
                 "The approximation is off by more than 1e150 times the largest "
-                "similarity: it is none of this matrix."
+                "similarity: it does not approximate this matrix."
             )
         return both * errors, both * np.ldexp(values, unit) ** 2
 

@@ -146,5 +146,5 @@ def _refined(solve: Solver, K: LowRank, y: np.ndarray, ridge: float) -> np.ndarr
 def _singular(ridge: float) -> LinAlgError:
     return LinAlgError(
         f"The matrix plus {ridge:g} I is singular to working precision: minus the "
-        "ridge is an eigenvalue, or nothing beside one. Change the ridge."
+        "ridge is an eigenvalue, or negligible beside one. Change the ridge."
     )

@@ -104,6 +104,7 @@ def search(
         Number of neighbours, 1 to n.
     limit : int
         Most calls for each new item, at least k, or 2 k for a symmetrized similarity.
+        The calls of `fit_limit` come on top, once for all of them.
     fit_limit : int, optional
         Most calls among the known items, for whole columns of landmarks, whether their
         values are known before or not. None means those of 60 columns.

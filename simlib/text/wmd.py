@@ -301,7 +301,7 @@ def _bag(
     if not counts:
         raise ValueError(
             f"No word of {name} has a vector: {first or 'it has no words'}. "
-            "Leave such documents out, as load_twitter(vectors) does."
+            "Leave such documents out."
         )
     rows, weights = np.array(list(counts)), np.array(list(counts.values()), dtype=float)
     if not np.isfinite(vectors.array[rows]).all():

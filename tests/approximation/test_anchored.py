@@ -647,7 +647,7 @@ def test_new_items_take_each_of_the_two_widths():
     ]:
         with pytest.raises(ValueError, match=message):
             answer.extend(*(np.ones((3, width)) for width in widths))
-    with pytest.raises(ValueError, match="as long; got 1 and 2"):
+    with pytest.raises(ValueError, match="same length; got 1 and 2"):
         answer.extend(np.ones((1, 10)), np.ones((2, 20)))
     for bad in (scipy.sparse.csr_array((1, 20)), np.full((1, 20), 1j)):
         with pytest.raises(ValueError, match=r"^cheap_columns must be"):

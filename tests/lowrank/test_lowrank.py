@@ -335,7 +335,7 @@ def test_refusals_of_questions(rank_one):
         rank_one.extend([[[1.0]]])
     with pytest.raises(ValueError, match=r"(?i)dimension mismatch"):
         rank_one @ np.ones(3)
-    with pytest.raises(ValueError, match="must be as long; got 2 and 1"):
+    with pytest.raises(ValueError, match="must have the same length; got 2 and 1"):
         rank_one.entries([0, 1], [0])
     masked = np.ma.masked_array([1.0, 2.0], [True, False])
     for ask in (rank_one.extend, lambda y: rank_one.solve(y, 1), rank_one.dot):

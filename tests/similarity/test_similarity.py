@@ -568,7 +568,7 @@ def test_indices_that_are_none(index, error, message):
         with pytest.raises(error, match=message):
             request()
     for request in (sim.pairs, sim.peek):
-        with pytest.raises(ValueError, match="as long; got 2 and 1"):
+        with pytest.raises(ValueError, match="same length; got 2 and 1"):
             request([0, 1], [0])
     assert oracle.pairs == []
 

@@ -233,7 +233,7 @@ def test_symmetrized_pairs_of_any_integer_types(names):
     j += j.dtype.type(1)
     assert sim.cost(pairs=(i, j)) == 4
     assert_array_equal(sim.pairs(i, j), [16.5, 27.5])
-    with pytest.raises(ValueError, match="as long; got 2 and 1"):
+    with pytest.raises(ValueError, match="same length; got 2 and 1"):
         sim.cost(pairs=([0, 1], [2]))
     with pytest.raises(ValueError, match="one-dimensional array of integers"):
         sim.pairs([1.0], [2.0])

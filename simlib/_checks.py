@@ -14,13 +14,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from math import inf
 from numbers import Real
+from sys import float_info
 from types import FrameType
 from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.sparse
 
-LARGEST = sys.float_info.max
+LARGEST = float_info.max
 TAKES_BOTH = " Take tikhonov, which needs only pairs of one from each."
 
 

@@ -50,7 +50,7 @@ class Unit:
     hash: str  # of its text without the blocks within; of a block with its condition
     names: frozenset[str] = frozenset()  # the identifiers in it
     decided: frozenset[str] = frozenset()  # those in the condition or loop of a block
-    switch: bool = False  # whether that compares sizes, and no error is raised there
+    switch: bool = False  # whether that compares sizes, and nothing shows that it ran
     is_value: bool = False
     sizes: frozenset[str] = frozenset()  # what it gives a number to, neither 0 nor 1
     alone: str = ""  # the hash of an import's name alone, as older records hold it
@@ -91,8 +91,8 @@ class Source:
     def _block(self, owner: ast.AST, body: list[ast.stmt]) -> Unit:
         """Return a block as a unit."""
         text = self._text.of(body) + b"\0" + self._text.of([owner])
-        decided, fails = _names([owner]), isinstance(body[-1], ast.Raise)
-        switch = _compares(owner) and not fails
+        decided = _names([owner])
+        switch = _compares(owner) and not _shows(body[-1])
         sizes = _sizes([owner, *body])
         return Unit(_hash(text), _names(body) | decided, decided, switch, sizes=sizes)
 
@@ -247,6 +247,16 @@ def _compares(node: ast.AST) -> bool:
     orders = ast.Lt | ast.LtE | ast.Gt | ast.GtE
     parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
     return any(isinstance(p, orders) for part in parts for p in ast.walk(part))
+
+
+def _shows(node: ast.stmt) -> bool:
+    """Tell whether a statement raises or warns, so that a run shows that it ran."""
+    match node:
+        case ast.Raise():
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Name(id="warn"))):
+            return True
+    return False
 
 
 def _class(node: ast.stmt) -> Iterator[list[ast.stmt]]:

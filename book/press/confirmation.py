@@ -163,8 +163,8 @@ def unreached(record: Code, probe: Code, quick: Code, checkout: Checkout) -> lis
     These are changed units that ran in the full run alone; units that ran in one of the
     two alone, under a condition with a value that has changed, or with a name that a
     changed unit gives a size to; and new blocks which the short run passes by, where a
-    condition compares sizes, and in the chapter whatever the condition is: parameters
-    decide there.
+    condition compares sizes and they end in no error or warning, and in the chapter
+    whatever the condition is: parameters decide there.
     """
     changed = {
         (path, name): code[path][name]

@@ -210,14 +210,16 @@ class Problem:
             ]
         )
         good = squares <= TOO_LARGE**2 * square
-        if self.unseen >= N_FOLDS and not good.all():
+        if not good.all():
             errors = self.held_out_errors(np.append(ridges, np.inf)).sum(axis=0)
-            good |= errors[:-1] < ACCURATE * errors[-1]
+            accurate = errors[:-1] < ACCURATE * errors[-1]
+            good |= accurate & (self.unseen >= N_FOLDS)
         return ridges[good] if good.any() else np.array([np.inf])
 
     def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
         """Return the best ridge, and its squared error on each fold."""
-        if self.unseen < (2 if self.has_diagonal else 1):
+        unseen = self.unseen
+        if unseen < (2 if self.has_diagonal else 1):
             return 0.0 if ridge == "cv" else float(ridge), np.zeros(1)
         ridges = self.ridges() if ridge == "cv" else np.array([float(ridge)])
         errors = self.held_out_errors(ridges)

@@ -247,8 +247,7 @@ def _largest_by_column(
     """Keep the entries of each column that are largest in magnitude (Algorithm 2)."""
     M, landmarks, n_free = system.M, system.landmarks, system.free.size
     nnz = min(max(round(n_free * nnz_per_row / landmarks.size), 1), n_free)
-    parts = (_sources(), solver, M.data, M.indices, M.indptr, landmarks)
-    of = joblib.hash(parts) if memory.location else ""
+    of = joblib.hash((_sources(), solver, M.data, M.indices, M.indptr, landmarks))
     rows = np.empty((landmarks.size, nnz), dtype=M.indices.dtype)
     values = np.empty((landmarks.size, nnz))
     counts = np.full(landmarks.size, nnz)

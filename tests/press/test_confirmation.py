@@ -272,6 +272,15 @@ def test_what_only_the_full_run_reaches_is_not_confirmed(book, file, old, new, t
     assert found.told == f"only the full run reaches what changed in {place}"
 
 
+@pytest.mark.parametrize("told", ["raise ValueError(n)", "warn(f'{n} is many')"])
+def test_a_new_error_or_warning_would_show(book, told):
+    """As it would end, or be printed by, the full run."""
+    path = book.root / "tiny/study.py"
+    switch = f"    if n > 50:\n        {told}\n    return double(n) /"
+    edit(path, "    return double(n) /", switch)
+    assert confirmed(book).verdict == "confirmed"
+
+
 def test_what_the_short_run_alone_reaches_decides_nothing(book):
     path = book.root / "tiny/study.py"
     then = Source(path.read_bytes(), "tiny/study.py")

@@ -149,7 +149,6 @@ def interpolation(
     one_of(solver, get_args(Solver), "solver")
     M = as_symmetric(M, "The operator M")
     M.eliminate_zeros()  # stored zeros join no items
-    refuse_adjacency(M, "The operator M")
     landmarks, _ = draw(M.shape[0], None, landmarks=landmarks, rng=0)
     _demand_landmark_in_each_piece(M, landmarks)
     by_column = nnz_per_row is not None and by == "column"
@@ -196,6 +195,7 @@ class _System:
     """M_uu P_u = -M_ub, and ``solve``, B -> M_uu^-1 B, factorised at its first use."""
 
     def __init__(self, M: csr_array, landmarks: np.ndarray):
+        refuse_adjacency(M, "The operator M")
         self.M, self.landmarks = M, landmarks
         self.free = np.setdiff1d(np.arange(M.shape[0]), landmarks)
         self.shape = M.shape[0], landmarks.size  # of P

@@ -113,6 +113,9 @@ def estimate_error(
         negligible beside the approximation.
     BudgetExceeded
         The limit does not pay for the sample; nothing was evaluated.
+
+    Warns
+    -----
     UserWarning
         The approximation is symmetric and the similarity is not.
 

@@ -47,10 +47,10 @@ def tikhonov(
     overlay: bool = False,
     rng: int | np.random.Generator | None = None,
 ) -> LowRank:
-    r"""Approximate any similarity matrix from the entries that SMS-Nyström reads.
+    r"""Approximate any similarity matrix by some of its columns and a fitted core.
 
     The method to start with: it needs neither positive semidefiniteness nor symmetry,
-    and only the number of landmarks has to be chosen.
+    and only the number of landmarks has to be chosen. It reads what SMS-Nyström reads.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ def tikhonov(
         times the squared spectral norm of B, by five folds over the items of the block
         that are no landmarks. Values that make the norm of the answer more than twice
         the norm of K, as estimated from the columns, are left out, unless they predict
-        the entries left out of a fit. Costs no call.
+        the entries left out of a fit. Costs no call. With any ridge, singular values of
+        B below the root of the machine epsilon, relative to the largest, are left out.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
         How to choose the landmarks, or their indices; for two collections a pair of
         arrays. "pivoted_qr" and "adaptive" pick landmarks in the block, at no further

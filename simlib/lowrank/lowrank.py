@@ -359,7 +359,8 @@ class LowRank(Embedded, Saved, LinearOperator):
         items to the landmarks, ``(K.extend(columns) * signs) @ (Z.T @ x)``. Exact rows
         in their place may be far off. An eigenvalue of the matrix below -ridge (`eigh`)
         makes x a solution, but no minimum of the regression: raise the ridge, or fit
-        `sklearn.linear_model.Ridge` to Z.
+        `sklearn.linear_model.Ridge` to Z, which also fits a constant, as the factors
+        may not.
         """
         square(self.shape, "can be solved")
         y, ridge = columns_like(y, self.shape[0], "y"), finite(ridge, "ridge")

@@ -116,21 +116,26 @@ class Similarity(SimilarityMatrix):
         finished values are kept.
     BudgetExceeded
         From any request that would pass `limit`; nothing is evaluated for it.
-    UserWarning
-        From any request: the function is not symmetric.
     StoreError
         The file is in use, is no store, or was made with another function, type,
         symmetry or format; or the function gives other values than it holds. From any
         request: the store could not be written; the next request writes the values.
+
+    Warns
+    -----
+    UserWarning
+        From any request: the function is not symmetric.
     StoreWarning
         The store has lost something to damage, knows none of the items, or gives values
         that differ by up to 1 % of their range.
 
     Notes
     -----
-    Threads may share a similarity. Equal items are evaluated separately. Searches and
-    estimates choose pairs only by what they have asked themselves, in a `run`: the same
-    seed makes the same choices, and known entries cost nothing. See also `informed`.
+    Threads may share a similarity; requests wait for each other, and the function must
+    not ask the similarity that calls it. Equal items are evaluated separately. Searches
+    and estimates choose pairs only by what they have asked themselves, in a `run`: the
+    same seed makes the same choices, and known entries cost nothing. See also
+    `informed`.
 
     Examples
     --------

@@ -8,7 +8,7 @@ many --calls an item, and the peak of the process's memory. With --promise in ho
 runs `pairs_above` kept its promise, on both record-linkage sets and on a block of
 STS-B, and nothing else.
 
-Of a million items 20 calls for each took 18 minutes of one core, 53 us a call, and 6.4
+Of a million items 20 calls for each took 13 minutes of one core, 40 us a call, and 6.5
 GB; of 100,000 items 25 calls took 22 us each, and 1.1 GB.
 """
 

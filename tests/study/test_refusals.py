@@ -95,7 +95,7 @@ train = partial(train_pair_network, K, [0, 0, 1, 1, 2, 2], np.zeros(6, int))
         (lambda: SoftTokens("one"), "sequence of strings"),
         (lambda: SoftTokens(["one", None]), "sequence of strings"),
         *((lambda c=c: SoftTokens(["a"], cut=c), "cut must be") for c in CUTS),
-        (lambda: TOKENS([0], [0, 1]), "as long"),
+        (lambda: TOKENS([0], [0, 1]), "same length"),
         (lambda: TOKENS([0.5], [1.0]), "array of integers"),
         (lambda: TOKENS([0], [2]), "numbered 0 to 1"),
         (lambda: TOKENS([-1], [0]), "numbered 0 to 1"),

@@ -412,12 +412,10 @@ def _broken(
 
 def _first_cause(error: BaseException) -> str:
     """Return what the error says that led to an error, perhaps in another process."""
-    while cause := error.__cause__ or error.__context__:
+    while (cause := error.__cause__) not in (None, error):
         error = cause
-    told = (
-        str(error) if error.__class__.__module__.startswith("joblib") else repr(error)
-    )
-    return told.rstrip('\n"').rpartition("\n")[2]  # of a traceback the last line
+    remote = type(error).__module__.startswith("joblib")  # its text is a traceback
+    return str(error).rstrip('\n"').rpartition("\n")[2] if remote else repr(error)
 
 
 def _lost(size: int) -> str:

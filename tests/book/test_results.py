@@ -14,6 +14,7 @@ from press.chapters import parameters, parse_chapter
 from press.inputs import Inputs
 from press.results import read_part
 from simlib import METHODS, Similarity
+from simlib.approximation import fit
 from simlib.neighbors import pair_search, promise
 from simlib.neighbors.nearest import estimated_recall
 from study import gallery
@@ -553,6 +554,11 @@ def test_certain_neighbours_cost_a_small_part_of_the_pairs():
         assert whole < relaxed  # the tenth neighbour comes nearer
     for method in ("nearest", "nearest alone"):
         assert every[every.method == method].recall.is_monotonic_increasing
+
+
+def test_words_about_the_ridges():
+    """Over five folds, twice the size, a twentieth, five items."""
+    assert (fit.N_FOLDS, fit.TOO_LARGE, fit.ACCURATE) == (5, 2, 1 / 20)
 
 
 def test_words_about_the_search_for_pairs():

@@ -77,9 +77,10 @@ def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
     if index.size == 0:
         return index.astype(np.intp)  # an empty list is an array of floats
     if index.ndim != 1 or index.dtype.kind not in "iu":
+        mask = " Of a mask take np.flatnonzero(mask)." if index.dtype == bool else ""
         raise ValueError(
             f"{what} are named by a one-dimensional array of integers; got "
-            f"{index.dtype} of shape {index.shape}."
+            f"{index.dtype} of shape {index.shape}.{mask}"
         )
     if index.astype(np.uint64, copy=False).max() >= n:  # negative ones wrap
         wrong = index.min() if index.min() < 0 else index.max()

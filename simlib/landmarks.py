@@ -13,7 +13,7 @@ import scipy.linalg
 import scipy.sparse
 from numpy.typing import ArrayLike
 
-from simlib._checks import at_least, numbers, readable, whole_number
+from simlib._checks import at_least, indices, numbers, whole_number
 from simlib._scale import unit
 from simlib._typing import Indices
 
@@ -85,7 +85,7 @@ def draw(
 
     Raises
     ------
-    ValueError, TypeError
+    ValueError, TypeError, IndexError
         As in `uniform`; indices that repeat or are out of range, or an oversampling
         below 1.
 
@@ -229,16 +229,10 @@ def _number(n: int, n_landmarks: float) -> int:
     return whole_number(n_landmarks, f"The number of landmarks among {n} items", 1, n)
 
 
-def _valid(n: int, landmarks: Indices) -> np.ndarray:
-    landmarks = np.asarray(readable(landmarks, "landmarks"))
-    if landmarks.ndim != 1 or not np.issubdtype(landmarks.dtype, np.integer):
-        raise ValueError(
-            "landmarks must be a one-dimensional array of indices; got "
-            f"{landmarks.dtype} of shape {landmarks.shape}."
-        )
+def _valid(n: int, landmarks: Any) -> np.ndarray:
+    if np.ndim(landmarks) == 0:
+        raise ValueError("landmarks are indices; a number of them is n_landmarks.")
+    landmarks = indices(landmarks, n, "Landmarks")
     if landmarks.size == 0 or np.unique(landmarks).size < landmarks.size:
         raise ValueError("landmarks must name at least one item, and none twice.")
-    if landmarks.min() < 0 or landmarks.max() >= n:
-        wrong = landmarks.min() if landmarks.min() < 0 else landmarks.max()
-        raise ValueError(f"landmarks must lie between 0 and {n - 1}; got {wrong}.")
-    return landmarks.astype(np.intp)
+    return landmarks

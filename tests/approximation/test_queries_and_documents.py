@@ -237,6 +237,22 @@ def test_a_companion_of_two_factors():
     )
 
 
+def test_a_companion_is_a_function_of_the_items_of_a_view():
+    x, y = np.random.default_rng(0).standard_normal((2, 60, 4))
+    sim = Similarity(x, lambda x, y: np.tanh(x @ y), columns=y[:50])
+    view, by_array = sim.map(np.exp), (x, y[:50])
+    for ask in (
+        lambda cheap: anchored(view, 5, cheap, rng=0),
+        lambda cheap: (
+            approximate_to(
+                sim, 0.3, method="anchored", cheap=cheap, rng=0
+            ).approximation
+        ),
+    ):
+        by_function = ask(lambda x, y: x @ y)
+        assert_allclose(by_function.toarray(), ask(by_array).toarray())
+
+
 def test_a_useless_companion_is_left_out():
     K, _ = planted(60, 90)
     rng = np.random.default_rng(5)

@@ -232,6 +232,8 @@ def test_a_companion_of_two_factors():
     x = np.random.default_rng(0).standard_normal(90)
     assert_allclose(answer @ x, answer.toarray() @ x)
     assert_allclose(answer.T @ x[:60], answer.toarray().T @ x[:60])
+    assert_allclose(answer.diagonal(), np.diagonal(answer.toarray()))
+    assert_allclose(answer.T.trace(), np.trace(answer.toarray()))
     assert_allclose(
         answer.entries([3, 59], [0, 89]), answer.toarray()[[3, 59], [0, 89]]
     )

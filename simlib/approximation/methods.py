@@ -6,6 +6,7 @@ as the option ``cheap``.
 
 from __future__ import annotations
 
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -54,7 +55,8 @@ def largest(
         Budget of similarity calls.
     symmetric : bool, default=True
         Whether the similarity is symmetric. Pass False for ``symmetrized()`` too: a
-        pair then counts in both orders.
+        pair then counts in both orders. For "skeleton", "sicur" and "stacur" of it pass
+        True and half the budget.
     diagonal_known : bool, default=False
         Whether the diagonal was given, ``Similarity(..., diagonal=1.0)``.
     **options
@@ -85,10 +87,8 @@ def largest(
     sizes = [whole_number(size, "The number of items", 1) for size in shape_of(n)]
     extent = tuple(sizes) if two else sizes[0]
 
-    def cost(s: int) -> int:
-        plan = chosen.plan(extent, s, **options)
-        return plan.cost(symmetric=symmetric, diagonal_known=diagonal_known)
-
+    options |= {"symmetric": symmetric, "diagonal_known": diagonal_known}
+    cost = partial(chosen.calls, extent, **options)
     if not cost(1) <= calls:
         raise ValueError(
             f"A budget of {calls} calls does not pay for one landmark: that costs "

@@ -6,7 +6,6 @@ as the option ``cheap``.
 
 from __future__ import annotations
 
-from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -85,10 +84,13 @@ def largest(
     if two and not chosen.two:
         raise ValueError(f"{method} is for one collection.{TAKES_BOTH}")
     sizes = [whole_number(size, "The number of items", 1) for size in shape_of(n)]
-    extent = tuple(sizes) if two else sizes[0]
+    extent: Any = tuple(sizes) if two else sizes[0]
 
     options |= {"symmetric": symmetric, "diagonal_known": diagonal_known}
-    cost = partial(chosen.calls, extent, **options)
+
+    def cost(s: int) -> int:
+        return chosen.calls(extent, s, **options)
+
     if not cost(1) <= calls:
         raise ValueError(
             f"A budget of {calls} calls does not pay for one landmark: that costs "

@@ -47,7 +47,9 @@ class AdaptiveResult(NamedTuple):
         The error of that answer.
     reason : "target", "limit" or "items"
         The upper end of the interval is at most the target; the next step would pass
-        the limit of the similarity; every item is a landmark.
+        the limit of the similarity; every item is a landmark, of two collections every
+        item of the smaller one. All pairs are then known, and ``overlay=True`` of
+        "tikhonov" keeps them.
 
     Examples
     --------

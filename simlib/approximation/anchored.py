@@ -150,12 +150,12 @@ def anchored(
     B = _in_units_of(K, B)
     weight, ridge = _choose(K, B)
     left, core, right = _less(K, B, weight).factors(ridge)
-    residual, base_landmarks = None, np.zeros(0, dtype=int)
+    residual, base_landmarks, base_rows = None, np.zeros(0, dtype=int), None
     if weight and base is None:
         residual = CheapPart(calibrated.map(partial(np.multiply, weight)), sim.dtype)
     elif weight and base is not None and base.landmarks is not None:
         left, core, right = _joined(K, core, base, weight)
-        base_landmarks = base.landmarks
+        base_landmarks, base_rows = base.landmarks, base.row_landmarks
     return Anchored(
         left,
         core,
@@ -168,6 +168,7 @@ def anchored(
         ridge=in_units(ridge, -K.exponent),
         calibration=f,
         base_landmarks=base_landmarks,
+        base_row_landmarks=base_rows,
     )
 
 
@@ -186,6 +187,8 @@ class Anchored(LowRank):
     base_landmarks : array of int
         With ``base_rank``, the items whose calibrated cheap similarities are the later
         columns of `left`; empty if the weight is zero.
+    base_row_landmarks : array of int
+        The same for `right`, and so the `base_landmarks` of the transpose.
 
     Examples
     --------
@@ -208,16 +211,29 @@ class Anchored(LowRank):
         ridge: float,
         calibration: Callable[[ArrayLike], np.ndarray],
         base_landmarks: np.ndarray,
+        base_row_landmarks: np.ndarray | None = None,
         **options: Any,
     ):
         options.setdefault("method", "anchored")
         super().__init__(left, core, right, **options)
         self.weight, self.ridge = weight, ridge
         self.calibration, self.base_landmarks = calibration, base_landmarks
+        same = base_row_landmarks is None
+        self.base_row_landmarks = base_landmarks if same else base_row_landmarks
+
+    def _transpose(self) -> LowRank:
+        turned: Any = super()._transpose()
+        if turned is not self:
+            turned.base_landmarks = self.base_row_landmarks
+            turned.base_row_landmarks = self.base_landmarks
+        return turned
+
+    _adjoint = _transpose
 
     def _arguments(self) -> dict[str, Any]:
-        chosen = ("weight", "ridge", "calibration", "base_landmarks")
-        return super()._arguments() | {name: getattr(self, name) for name in chosen}
+        chosen = ("weight", "ridge", "calibration")
+        base = ("base_landmarks", "base_row_landmarks")
+        return super()._arguments() | {n: getattr(self, n) for n in chosen + base}
 
     def _parts(self) -> dict[str, Any]:
         knots, values = None, None

@@ -190,8 +190,8 @@ class Problem:
         An answer is compared with the norm of K, which is estimated from the columns
         (a projection P K P is never larger than K). The estimate is too small where
         few rows have most of the norm and no landmark is among them, so that what
-        predicts the entries left out is kept, if these are more than a few. If every
-        answer is too large, the only ridge is infinite.
+        predicts the entries left out, if these are more than a few, and the columns is
+        kept. If every answer is too large, the only ridge is infinite.
         """
         fit, grams = self.fit, self._grams()
         sides = fit.left, fit.right
@@ -211,10 +211,24 @@ class Problem:
         )
         good = squares <= TOO_LARGE**2 * square
         if not good.all():
-            errors = self.held_out_errors(np.append(ridges, np.inf)).sum(axis=0)
-            accurate = errors[:-1] < ACCURATE * errors[-1]
+            tried = np.append(ridges, np.inf)
+            held_out, columns = self.held_out_errors(tried), self._column_errors(tried)
+            errors = np.array([held_out.sum(axis=0), columns])
+            accurate = (errors[:, :-1] < ACCURATE * errors[:, -1:]).all(axis=0)
             good |= accurate & (self.unseen >= N_FOLDS)
         return ridges[good] if good.any() else np.array([np.inf])
+
+    def _column_errors(self, ridges: np.ndarray) -> np.ndarray:
+        """Return the squared errors of C, and of R, in the answer for each ridge."""
+        (r, c), grams = self.s1, self._grams()
+        W, errors = self.A[:r, :c], np.zeros(ridges.size)
+        for few in _few(np.arange(ridges.size), prod(self.s1)):
+            U = self.fit.core(ridges[few])
+            weights = U @ W, np.swapaxes(U, -1, -2) @ W.T
+            for gram, Y in zip(grams, weights, strict=False):
+                missed = np.eye(len(gram)) - Y
+                errors[few] += np.einsum("kab,kab->k", gram @ missed, missed)
+        return errors
 
     def cross_validate(self, ridge: Literal["cv"] | float) -> tuple[float, np.ndarray]:
         """Return the best ridge, and its squared error on each fold."""

@@ -54,7 +54,8 @@ def largest(
         Budget of similarity calls.
     symmetric : bool, default=True
         Whether the similarity is symmetric. Pass False for ``symmetrized()`` too: a
-        pair then counts in both orders.
+        pair then counts in both orders. For "skeleton", "sicur" and "stacur" of it pass
+        True and half the budget.
     diagonal_known : bool, default=False
         Whether the diagonal was given, ``Similarity(..., diagonal=1.0)``.
     **options
@@ -83,11 +84,12 @@ def largest(
     if two and not chosen.two:
         raise ValueError(f"{method} is for one collection.{TAKES_BOTH}")
     sizes = [whole_number(size, "The number of items", 1) for size in shape_of(n)]
-    extent = tuple(sizes) if two else sizes[0]
+    extent: Any = tuple(sizes) if two else sizes[0]
+
+    options |= {"symmetric": symmetric, "diagonal_known": diagonal_known}
 
     def cost(s: int) -> int:
-        plan = chosen.plan(extent, s, **options)
-        return plan.cost(symmetric=symmetric, diagonal_known=diagonal_known)
+        return chosen.calls(extent, s, **options)
 
     if not cost(1) <= calls:
         raise ValueError(

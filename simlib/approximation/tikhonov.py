@@ -67,8 +67,10 @@ def tikhonov(
         times the squared spectral norm of B, by five folds over the items of the block
         that are no landmarks. Values that make the norm of the answer more than twice
         the norm of K, as estimated from the columns, are left out, unless they predict
-        the entries left out of a fit. Costs no call. With any ridge, singular values of
-        B below the root of the machine epsilon, relative to the largest, are left out.
+        the columns and the entries left out of a fit. If the block has fewer than two
+        further items, as with one landmark or without oversampling, it is zero. Costs
+        no call. With any ridge, singular values of B below the root of the machine
+        epsilon, relative to the largest, are left out.
     landmarks : "uniform", "pivoted_qr", "adaptive" or array of int, default="uniform"
         How to choose the landmarks, or their indices; for two collections a pair of
         arrays. "pivoted_qr" and "adaptive" pick landmarks in the block, at no further

@@ -242,6 +242,7 @@ class View(SimilarityMatrix):
     """A similarity matrix made of another, `base`, which has values, counter, limit."""
 
     items = _of_base("items")
+    column_items = _of_base("column_items")
     extent = _of_base("extent")
     dtype = _of_base("dtype")
     symmetric = _of_base("symmetric")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import simlib
 from simlib import METHODS, BudgetExceeded, Similarity, largest, tikhonov
 from simlib.approximation.plan import Plan, Sides
-from support.matrices import Recorder, quick
+from support.matrices import Recorder, asymmetric, quick
 
 # Formulas against counting
 
@@ -114,6 +114,16 @@ def test_largest_of_other_matrices(method):
         assert largest(method, 30, least, diagonal_known=True) == s
     assert calls(30, 30, symmetric=False) == 900
     assert calls(30, 30, diagonal_known=True) == 30 * 29 // 2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_and_columns_of_the_same_items_cost_most_with_a_known_diagonal(seed):
+    K, options = asymmetric(16), {"same_rows": False}
+    known = {"symmetric": False, "diagonal": np.diag(K)}
+    sim = Similarity(range(16), lambda i, j: K[i, j], **known)
+    s = largest("stacur", 16, 144, symmetric=False, diagonal_known=True, **options)
+    METHODS["stacur"].function(sim, s, rng=seed, **options)
+    assert sim.calls <= 144
 
 
 # The budget

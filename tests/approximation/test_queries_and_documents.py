@@ -232,9 +232,27 @@ def test_a_companion_of_two_factors():
     x = np.random.default_rng(0).standard_normal(90)
     assert_allclose(answer @ x, answer.toarray() @ x)
     assert_allclose(answer.T @ x[:60], answer.toarray().T @ x[:60])
+    assert_allclose(answer.diagonal(), np.diagonal(answer.toarray()))
+    assert_allclose(answer.T.trace(), np.trace(answer.toarray()))
     assert_allclose(
         answer.entries([3, 59], [0, 89]), answer.toarray()[[3, 59], [0, 89]]
     )
+
+
+def test_a_companion_is_a_function_of_the_items_of_a_view():
+    x, y = np.random.default_rng(0).standard_normal((2, 60, 4))
+    sim = Similarity(x, lambda x, y: np.tanh(x @ y), columns=y[:50])
+    view, by_array = sim.map(np.exp), (x, y[:50])
+    for ask in (
+        lambda cheap: anchored(view, 5, cheap, rng=0),
+        lambda cheap: (
+            approximate_to(
+                sim, 0.3, method="anchored", cheap=cheap, rng=0
+            ).approximation
+        ),
+    ):
+        by_function = ask(lambda x, y: x @ y)
+        assert_allclose(by_function.toarray(), ask(by_array).toarray())
 
 
 def test_a_useless_companion_is_left_out():
@@ -256,7 +274,12 @@ def test_a_compressed_companion_takes_in_new_rows(tmp_path):
     error = np.linalg.norm(new @ answer.right.T - K[60:]) / np.linalg.norm(K[60:])
     assert error < 0.1
     answer.save(tmp_path / "answer")
-    assert_array_equal(LowRank.load(tmp_path / "answer").toarray(), answer.toarray())
+    loaded = LowRank.load(tmp_path / "answer")
+    assert_array_equal(loaded.toarray(), answer.toarray())
+    for turned in (answer.T, answer.H, loaded.T, answer.T.T.T):  # for new columns
+        inside = K[turned.landmarks].T, Y @ X[turned.base_landmarks].T
+        again = turned.extend(*inside) @ turned.right.T
+        assert_allclose(again, turned.toarray(), atol=1e-6)
 
 
 def test_new_rows_without_a_companion(tmp_path):

@@ -158,6 +158,17 @@ def test_rows_far_larger_than_those_of_the_landmarks_of_two_collections():
     assert error(K, tikhonov(Similarity.from_matrix(K), (15, 15), rng=0)) < 1e-10
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_row_that_the_landmarks_do_not_explain(seed):
+    """What predicts all other rows says 20 times too much of a hub and itself."""
+    X = np.random.default_rng(seed).standard_normal((200, 6))
+    K = np.tanh(X @ X.T / 6)
+    K[7] += 5
+    K[:, 7] += 5
+    answer = tikhonov(Similarity.from_matrix(K), 40, rng=seed)
+    assert error(K, answer) < 2
+
+
 def test_a_core_of_zero_is_told():
     """As in the test above, with too much noise to predict what is left out."""
     rng = np.random.default_rng(1)

@@ -109,6 +109,11 @@ def approximate_to(
         The limit does not pay for one landmark and the smallest sample. What was
         evaluated is kept.
 
+    Warns
+    -----
+    UserWarning
+        The error is not told, as in `estimate_error`: the sample is zero.
+
     Notes
     -----
     No pair is evaluated twice. A larger set of landmarks contains the smaller one, but

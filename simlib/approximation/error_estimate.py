@@ -117,7 +117,8 @@ def estimate_error(
     Warns
     -----
     UserWarning
-        The approximation is symmetric and the similarity is not.
+        The approximation is symmetric and the similarity is not; the similarity and the
+        approximation are zero on all of the sample, off the diagonal.
 
     Notes
     -----
@@ -249,6 +250,14 @@ class ValidationSample:
                 "zeros is not defined."
             )
         squared = total.error.sum() / norm_squared
+        most = weights.max(initial=1)
+        if squared == 0 and most > 1 and not norm[fresh & ~on_diagonal].any():
+            warn(
+                "All pairs of the sample are zero, as the approximation says, so that "
+                f"the interval has no width; yet some {3 * most:.0f} pairs that are "
+                "not may have been missed. Where few pairs are similar and the others "
+                "are not, look for these: simlib.neighbors.pairs_above."
+            )
         residual = np.where(fresh, error - squared * norm, 0.0)
         deviation = self._deviation(residual, weights, confidence)
         spread = deviation and deviation / total.error.sum() / 2

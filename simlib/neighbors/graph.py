@@ -28,8 +28,9 @@ class RecallEstimate(NamedTuple):
     value : float
         Mean share over the rows.
     low, high : float
-        The 95 % confidence interval by Student's distribution, for the rows and one
-        more row in which nothing was found: the rows that miss most may be few.
+        The ends of a 95 % confidence interval by Student's distribution, as if in one
+        more row nothing was found, for `low`, or everything, for `high`: the rows that
+        miss most, or least, may be few.
     calls : int
         Calls for the rows, in addition to those of the graph.
 

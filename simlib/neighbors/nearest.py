@@ -141,6 +141,9 @@ def nearest(
         search.run()
         recall = None
         if check:
+            if known := sum(values.size for *_, values in sim.run().known()):
+                # Not the rows of a search before with this seed: they are known.
+                rng = np.random.default_rng([known, int(rng.integers(2**62))])
             recall = estimated_recall(run, found.indices, distance, check, rng)
     return _graph(sim, found, recall, search.history)
 
@@ -196,8 +199,10 @@ def estimated_recall(
     value = float(shares.mean())
     if check == m:
         return RecallEstimate(value, value, value, calls)
-    shares = np.append(shares, 0)  # as if one row had none of its neighbours
-    middle, t = shares.mean(), scipy.stats.t.ppf(0.975, check)
-    half = t * np.sqrt(shares.var(ddof=1) / shares.size * (1 - check / m))
-    low, high = max(0.0, middle - half), min(1.0, middle + half)
-    return RecallEstimate(value, min(value, float(low)), max(value, float(high)), calls)
+    ends = []
+    for one, sign in ((0, -1), (1, 1)):  # as if one more row had none, or all
+        rows = np.append(shares, one)
+        deviation = np.sqrt(rows.var(ddof=1) / rows.size * (1 - check / m))
+        half = scipy.stats.t.ppf(0.975, check) * deviation
+        ends.append(float(np.clip(rows.mean() + sign * half, 0, 1)))
+    return RecallEstimate(value, *ends, calls)

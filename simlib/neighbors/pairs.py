@@ -177,8 +177,11 @@ def pairs_above(
         then ends after two idle rounds in a row, when no candidate is left, or with the
         limit. See the notes.
     confidence : float, default=0.95
-        Probability that the recall is right if ``reached`` is true, for a single call.
-        Repeating a search with other seeds until it succeeds errs more often.
+        Probability, over the random draws of a single call, that the `recall` of the
+        result is no larger than the true one, whatever the similarities are. Of
+        searches that seldom reach the recall, as with a low limit, those that do may
+        err more often; so does a search that is repeated with other seeds until it
+        succeeds.
     limit : int, optional
         Most calls, for pairs known before or not. None means no limit: most pairs are
         evaluated if `cheap` is None.

@@ -1,3 +1,5 @@
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -10,6 +12,7 @@ from simlib import (
     METHODS,
     LowRank,
     Similarity,
+    approximate_to,
     estimate_error,
     largest,
     relative_error,
@@ -426,3 +429,24 @@ def test_what_others_evaluate_meanwhile_changes_nothing(symmetric):
     before = sample.estimate(answer, 0.9)
     sim.block(range(20), range(20))
     assert sample.estimate(answer, 0.9) == before
+
+
+def test_a_sample_of_zeros_is_no_proof_that_there_is_no_error():
+    """Of twins among items that are unlike all others a sample may hold none."""
+    K, missed = np.eye(250), 0
+    i = 2 * np.arange(12)
+    K[i, i + 1] = K[i + 1, i] = 1
+    sim = Similarity.from_matrix(K)
+    zero = LowRank(np.zeros((250, 1)), np.eye(1), residual=scipy.sparse.eye_array(250))
+    for seed in range(10):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            error = estimate_error(sim, zero, rng=seed)
+        assert bool(told) == (error.value == 0)
+        missed += error.value == 0
+    assert missed > 0
+    with pytest.warns(UserWarning, match="All pairs of the sample are zero"):
+        _, error, _ = approximate_to(sim, 0.1, nugget=True, overlay=True, rng=0)
+    assert error.high == 0
+    whole = estimate_error(sim, zero, 31_375)  # all: no doubt
+    assert whole.value == pytest.approx(relative_error(K, zero))

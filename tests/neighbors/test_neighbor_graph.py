@@ -476,6 +476,21 @@ def test_the_recall_is_estimated():
     assert nearest(Similarity.from_matrix(K), 5, limit=6000).recall is None
 
 
+def test_a_search_that_goes_on_checks_other_rows():
+    """The rows of the check before are known, and tell nothing of the others."""
+    errors, new = [], 0
+    for seed in range(20):
+        K = -cdist(*2 * [np.random.default_rng(seed).standard_normal((200, 6))])
+        sim = Similarity.from_matrix(K)
+        for _ in range(3):
+            graph = nearest(sim, 5, limit=4000, check=10, rng=seed)
+            new += graph.recall.calls > 500
+            sim = sim.informed()
+        errors.append(graph.recall.value - recall(K, graph.indices))
+    assert new == 60
+    assert abs(np.mean(errors)) < 0.03
+
+
 def test_the_sample_of_the_recall_is_in_the_limit():
     X = points(60)
     sim = Similarity.from_matrix(-cdist(X, X))
@@ -644,9 +659,10 @@ def test_a_connected_graph_of_repeated_items_is_one_for_trees():
     assert (graph.to_csr().data == 0).any()
 
 
+@pytest.mark.parametrize("right", [0.9, 0.1])
 @pytest.mark.parametrize("check", [5, 10, 30])
-def test_an_interval_where_few_rows_miss_all(check):
-    """One row in ten without a neighbour that is right."""
+def test_an_interval_where_few_rows_miss_all_or_hit(check, right):
+    """One row in ten without a neighbour that is right, or with any."""
     n, k, rng = 200, 4, np.random.default_rng(0)
     K = rng.random((n, n))
     K = K + K.T
@@ -654,12 +670,12 @@ def test_an_interval_where_few_rows_miss_all(check):
     order, held = np.argsort(-K, axis=1), 0
     for seed in range(100):
         indices = order[:, :k].copy()
-        bad = np.random.default_rng(seed).permutation(n)[: n // 10]
+        bad = np.random.default_rng(seed).permutation(n)[int(n * right) :]
         indices[bad] = order[bad, -k - 1 : -1]
         sim = Similarity.from_matrix(K)
         found = estimated_recall(sim, indices, False, check, rng.spawn(1)[0])
         assert 0 <= found.low <= found.value <= found.high <= 1
-        held += found.low <= 0.9 <= found.high
+        held += found.low <= right <= found.high
     assert held >= 90
 
 

@@ -116,7 +116,8 @@ class Preconditioner:
             generator to be refined, an option that does not exist, or columns whose
             norm is not between 1e-304 and 1e304.
         numpy.linalg.LinAlgError
-            The columns are dependent to rounding error. The message names them.
+            The columns are dependent to rounding error, in a second sketch of four
+            times the rows too if A can be read again. The message names them.
 
         Notes
         -----
@@ -134,13 +135,13 @@ class Preconditioner:
                 "pass refine=False, a list, or an object whose __iter__ starts anew."
             )
         seed = int(np.random.default_rng(rng).integers(2**63))
-        SA, heights = _sketch(A, sketch, oversampling, seed)
-        n, d = sum(heights), SA.shape[1]
-        demand_tall(n, d)
-        # The stub has QRResult for every mode.
-        R: np.ndarray = np.linalg.qr(SA, mode="r")  # type: ignore[assignment]
-        R *= np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]
-        demand_full_rank(R)
+        try:
+            R, SA, heights = _triangle(A, sketch, oversampling, seed)
+        except np.linalg.LinAlgError:  # a sketch of few rows may be so by chance
+            if iter(A) is A:
+                raise
+            R, SA, heights = _triangle(A, sketch, 4 * oversampling, seed)
+        n, d = sum(heights), len(R)
         start = partial(_start, R=R, SA=SA, sketch=sketch, heights=heights, seed=seed)
         distortion = float(np.sqrt(d / len(SA))) if len(SA) < n else 0.0
         sketched = cls(R, condition_number(R), distortion, start)
@@ -294,6 +295,19 @@ def rounding_errors(R: Triangle, X: np.ndarray, left: np.ndarray) -> np.ndarray:
     """
     spread = (R.sizes * R.standard_errors).max()
     return UNIT * (norms(R.sizes[:, None] * X) + spread * norms(left))
+
+
+def _triangle(
+    A: Any, sketch: str, oversampling: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, list[int]]:
+    """Return the triangle of S A, S A, and the heights of the blocks of A."""
+    SA, heights = _sketch(A, sketch, oversampling, seed)
+    demand_tall(sum(heights), SA.shape[1])
+    # The stub has QRResult for every mode.
+    R: np.ndarray = np.linalg.qr(SA, mode="r")  # type: ignore[assignment]
+    R *= np.where(np.diag(R) < 0, -1.0, 1.0)[:, None]
+    demand_full_rank(R)
+    return R, SA, heights
 
 
 def _sketch(

@@ -110,6 +110,14 @@ def test_the_start_wants_as_many_rows():
             R.start(A, np.ones((height, 1)))
 
 
+@pytest.mark.parametrize("sketch", ["sparse_sign", "srht"])
+@pytest.mark.parametrize("A", [np.ones((10, 1)), np.eye(400, 2)], ids=["one", "two"])
+def test_columns_that_only_a_sketch_makes_dependent_are_no_error(A, sketch):
+    for seed in range(300):  # signs that cancel: about one draw in 100
+        R = Preconditioner.from_matrix(A, sketch=sketch, rng=seed)
+        np.testing.assert_allclose(R.R, np.sqrt(A.T @ A), atol=1e-12)
+
+
 def test_dependent_columns_are_named():
     A = matrix(500, 8, 10)
     with pytest.raises(np.linalg.LinAlgError, match=r"rank 8 .* columns \[\d\]"):

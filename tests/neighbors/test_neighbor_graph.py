@@ -200,7 +200,7 @@ def test_a_misleading_companion_does_little_harm(dearer, monkeypatch):
             for seed in range(3)
         ]
         found.append(np.mean([recall(K, graph.indices) for graph in graphs]))
-    assert min(found[1:]) > found[0] - 0.15 > 0.55
+    assert min(found[1:]) > found[0] - 0.07 > 0.6
 
 
 def test_ends_tell_the_direction_where_a_correlation_does_not():

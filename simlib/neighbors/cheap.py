@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 LEVELS = 2**16  # of the values of a companion
+CROWD = 1 / 8  # of the different values in one level: ranks are the levels instead
 SAMPLE = 2**16  # pairs that tell the direction and the range of a companion
 ENTRIES_AT_ONCE = 2**22  # entries of the companion, or of a prediction
 N_LANDMARKS = 60  # of an approximation of the companion
@@ -88,11 +89,28 @@ class Calibrated:
 
     def _spread(self, values: np.ndarray) -> None:
         """Spread the levels over the range of some values, with a margin."""
+        self._ranked: np.ndarray | None = None
         low, high = values.min(initial=np.inf), values.max(initial=-np.inf)
         if high > low:
             margin = (high - low) / 8
             self._low = low - margin
             self._step = (high - low + 2 * margin) / (LEVELS - 1)
+            if self._crowded(values):
+                self._rank(values)
+
+    def _crowded(self, values: np.ndarray) -> bool:
+        """Tell whether one level holds more than `CROWD` of all different values."""
+        digits, powers = np.frexp(values)
+        different = np.unique(np.ldexp(np.round(digits, 6), powers))  # beyond rounding
+        most = np.bincount(self.codes(different)).max()
+        return most > max(1, CROWD * different.size)
+
+    def _rank(self, values: np.ndarray) -> None:
+        """Take ranks among these and random values as levels."""
+        rng, (m, n) = np.random.default_rng(0), self.cheap.shape
+        more = self.pairs(rng.integers(m, size=SAMPLE), rng.integers(n, size=SAMPLE))
+        self._ranked = np.unique(np.append(values, more))
+        self._low, self._step = 0.0, self._ranked.size / (LEVELS - 1)
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return the values of some pairs times `sign`: large for near items."""
@@ -100,6 +118,8 @@ class Calibrated:
 
     def codes(self, values: np.ndarray) -> np.ndarray:
         """Return the codes of values that are already multiplied by `sign`."""
+        if self._ranked is not None:
+            values = self._ranked.searchsorted(values)
         codes = (values - self._low) / self._step
         return np.clip(codes, 0, LEVELS - 1).astype(np.uint16)
 

@@ -219,10 +219,9 @@ class Rounds:
         return 1 - abs(rank_correlation(values, paid.nearness[new]))
 
     def _calibrated(self) -> Calibrated | None:
-        """Return the calibrated companion.
+        """Return the calibrated companion, one of the predictions.
 
-        It is one of the predictions if its ends or its rank correlation show a
-        direction.
+        None if neither its ends nor its rank correlation show a direction.
         """
         if self.cheap is None:
             return None
@@ -249,6 +248,7 @@ class Rounds:
         unsure = abs(votes.sum()) < UNSURE * votes.size
         if unsure and abs(told) < CHANCE:
             self.names = self.names[1:]
+            return None
         sign = int(np.sign(votes.sum()))
         return Calibrated(self.cheap, values, paid.nearness[some], sign)
 

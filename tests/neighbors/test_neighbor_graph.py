@@ -105,6 +105,38 @@ def test_a_companion_that_tells_everything(function):
     assert recall(K, graph.indices) > 0.99
 
 
+@pytest.mark.parametrize(
+    "scaled",
+    [
+        lambda d: np.exp(-300 * d**2),
+        lambda d: 1 / (d + 1e-12),
+        lambda d: -np.where((1e4 * d).astype(int) % 100 == 7, 1e9, d),
+    ],
+    ids=["narrow kernel", "reciprocals", "a number for none"],
+)
+def test_the_order_of_a_companion_is_what_counts(scaled):
+    """Whatever its scale is: most of its values may be alike beside a few."""
+    n, k = 300, 5
+    x = points(n)
+    K, cheap = -cdist(x, x), scaled(cdist(x[:, :3], x[:, :3]))
+    cheap = np.triu(cheap) + np.triu(cheap, 1).T
+    options = {"limit": n * n // 25, "rng": 0}
+    graph = nearest(
+        Similarity.from_matrix(K), k, cheap=Similarity.from_matrix(cheap), **options
+    )
+    assert recall(K, graph.indices) > 0.8
+    best = np.sort(K[np.triu_indices(n, 1)])[-k * n // 4]
+    sim = Similarity.from_matrix(K)
+    pairs = pairs_above(
+        sim, best, recall=None, cheap=Similarity.from_matrix(cheap), **options
+    )
+    assert len(pairs.i) > 0.8 * (k * n // 4)
+    K, cheap = K[:100], Similarity.from_matrix(cheap[:100], two=True)
+    options["limit"] = n * 100 // 12
+    graph = nearest(Similarity.from_matrix(K), k, cheap=cheap, **options)
+    assert (graph.values >= -np.sort(-K, axis=1)[:, [k - 1]]).mean() > 0.8
+
+
 def test_lists_find_what_all_pairs_do(monkeypatch):
     """The mean of a few draws; its error is below .01."""
     X = points(400, 6)
@@ -168,7 +200,7 @@ def test_a_misleading_companion_does_little_harm(dearer, monkeypatch):
             for seed in range(3)
         ]
         found.append(np.mean([recall(K, graph.indices) for graph in graphs]))
-    assert min(found[1:]) > found[0] - 0.15 > 0.55
+    assert min(found[1:]) > found[0] - 0.07 > 0.6
 
 
 def test_ends_tell_the_direction_where_a_correlation_does_not():

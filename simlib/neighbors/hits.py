@@ -18,6 +18,8 @@ import numpy as np
 
 __all__ = ["Above", "Hits", "Nearest"]
 
+DIGITS = 9  # of a goal: at a recall of 0.9 one of ten may be missing, not 0.9999999...
+
 
 class Above:
     """The pairs with at least this nearness."""
@@ -47,7 +49,7 @@ class Above:
 
     def goal(self, recall: float, found: float) -> float:
         """Return how many hits may be missing for this recall."""
-        return found * (1 - recall) / recall
+        return round(found * (1 - recall) / recall, DIGITS)
 
     def expected(self, some: np.ndarray, n_pairs: int, z: int) -> tuple[float, float]:
         """Estimate how many hits there are, less z deviations, and the cut."""
@@ -80,11 +82,11 @@ class Nearest:
 
     def recall(self, found: int, missing: float) -> float:
         """Return the least recall: none before m are found."""
-        return max(0.0, 1 - missing / self.m) if found == self.m else 0.0
+        return max(0.0, (self.m - missing) / self.m) if found == self.m else 0.0
 
     def goal(self, recall: float, found: float) -> float:
         """Return how many of the m may be missing."""
-        return self.m * (1 - recall)
+        return round(self.m * (1 - recall), DIGITS)
 
     def expected(self, some: np.ndarray, n_pairs: int, z: int) -> tuple[float, float]:
         """Return m, and estimate the cut."""

@@ -1,5 +1,6 @@
 """Similar pairs, with a promise that is kept; and the neighbours of new items."""
 
+import math
 import re
 import sys
 from itertools import product
@@ -18,7 +19,7 @@ from sklearn.cluster import DBSCAN
 
 from simlib import BudgetExceeded, Similarity
 from simlib.neighbors import most_similar, nearest, pairs_above, search
-from simlib.neighbors.hits import Above
+from simlib.neighbors.hits import Above, Nearest
 from simlib.neighbors.pair_numbers import PairNumbers, unseen
 from simlib.neighbors.pair_search import PairSearch
 from simlib.neighbors.promise import Promise
@@ -639,6 +640,18 @@ def test_distances_that_are_taken_for_similarities_are_told():
         ask(False)
         with pytest.warns(UserWarning, match="are similarities, leave out"):
             ask(True)
+
+
+def test_as_many_may_be_missing_as_the_recall_allows():
+    """Those that fractions allow, and no rounding error fewer."""
+    for percent, found in product(range(1, 101), range(1, 200)):
+        for hits, allowed in (
+            (Above(0.0), found * (100 - percent) // percent),
+            (Nearest(found), found * (100 - percent) // 100),
+        ):
+            assert math.floor(hits.goal(percent / 100, found)) == allowed
+            assert hits.recall(found, allowed) >= percent / 100
+            assert hits.recall(found, allowed + 1) < percent / 100
 
 
 def test_what_a_promise_costs_is_told_before_it_is_paid():

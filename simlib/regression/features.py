@@ -69,9 +69,10 @@ class ExponentialFeatures(
           w. No feature is negative; the error is among the largest.
     degree : "auto" or int, default="auto"
         The largest degree. "auto" takes so many terms that the rest is below the
-        rounding error of :math:`e^{r^2}`, in the mean over the rows, with r the norm of
-        a row or 1 if that is larger; below 1e-5 of it for "shared_tree". Ignored by
-        "positive".
+        rounding error of :math:`e^{r^2}`, in the mean over the rows of `fit`, with r
+        the norm of a row or 1 if that is larger; below 1e-5 of it for "shared_tree".
+        Far longer rows of `transform` lack terms: fit to rows as long as those to come,
+        or give a degree. Ignored by "positive".
     random_state : int, RandomState or None
         Source of randomness; "taylor" uses none.
 

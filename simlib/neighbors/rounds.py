@@ -248,9 +248,9 @@ class Rounds:
         unsure = abs(votes.sum()) < UNSURE * votes.size
         if unsure and abs(told) < CHANCE:
             self.names = self.names[1:]
-            return None
         sign = int(np.sign(votes.sum()))
-        return Calibrated(self.cheap, values, paid.nearness[some], sign)
+        calibrated = Calibrated(self.cheap, values, paid.nearness[some], sign)
+        return calibrated if "companion" in self.names else None
 
     def _missed(self, companion: Calibrated | None, S: np.ndarray, m: int) -> float:
         """Return the share of the k nearest of some items that the companion misses."""

@@ -199,10 +199,12 @@ def estimated_recall(
     value = float(shares.mean())
     if check == m:
         return RecallEstimate(value, value, value, calls)
-    ends = []
-    for one, sign in ((0, -1), (1, 1)):  # as if one more row had none, or all
+    half = scipy.stats.t.ppf(0.975, check) * np.sqrt(1 - check / m)
+
+    def end(one: int, sign: int) -> float:
+        """Return an end of the interval, as if one more row had none, or all."""
         rows = np.append(shares, one)
-        deviation = np.sqrt(rows.var(ddof=1) / rows.size * (1 - check / m))
-        half = scipy.stats.t.ppf(0.975, check) * deviation
-        ends.append(float(np.clip(rows.mean() + sign * half, 0, 1)))
-    return RecallEstimate(value, *ends, calls)
+        deviation = np.sqrt(rows.var(ddof=1) / rows.size)
+        return float(np.clip(rows.mean() + sign * half * deviation, 0, 1))
+
+    return RecallEstimate(value, end(0, -1), end(1, 1), calls)

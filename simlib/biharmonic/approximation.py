@@ -51,8 +51,9 @@ def biharmonic_approximation(
 
     Raises
     ------
-    ValueError, BudgetExceeded, SimilarityError
-        P has another shape or other landmarks; any error of a request to `sim`.
+    ValueError, IndexError, BudgetExceeded, SimilarityError
+        P has another shape or other landmarks, or these are out of range; any error of
+        a request to `sim`.
 
     Notes
     -----

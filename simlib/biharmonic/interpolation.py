@@ -113,7 +113,7 @@ def interpolation(
 
     Raises
     ------
-    ValueError
+    ValueError, IndexError
         M is not square, real, finite and symmetric, or has zeros on its diagonal, as an
         adjacency matrix has; a piece of M has no landmark, or is
         joined too weakly; landmarks repeat or are out of range; an option does not

@@ -160,7 +160,7 @@ def selected_columns(
     ------
     ImportError
         From the module: numba is not installed.
-    ValueError
+    ValueError, IndexError
         M is not square, real, finite and symmetric; M without the landmarks is not
         definite, or is singular to rounding error; landmarks repeat or are out of
         range; `nnz` is below 1.

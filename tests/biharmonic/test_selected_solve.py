@@ -296,14 +296,14 @@ def test_columns_of_other_code_are_computed_again(tmp_path, monkeypatch):
     ("M", "landmarks", "nnz", "message"),
     [
         (np.triu(np.ones((4, 4))), [0], 1, "operator M is symmetric"),
-        (np.eye(4), [0, -1], 1, "between 0 and 3"),
+        (np.eye(4), [0, -1], 1, "numbered 0 to 3; got -1"),
         (np.eye(4), [0, 0], 1, "none twice"),
-        (np.eye(4), [True, False, False, True], 1, "array of indices"),
+        (np.eye(4), [True, False, False, True], 1, "array of integers"),
         (np.eye(4), [0], 0, "nnz must be at least 1; got 0"),
     ],
 )
 def test_impossible_columns(M, landmarks, nnz, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, IndexError), match=message):
         selected_columns(M, landmarks, nnz)
 
 

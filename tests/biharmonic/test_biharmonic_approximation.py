@@ -110,5 +110,5 @@ def test_operator_of_other_landmarks():
 @pytest.mark.parametrize("landmarks", [[0, 0], [40], [], [[0, 1]], [0.0]])
 def test_impossible_landmarks(landmarks):
     sim = Similarity.from_matrix(indefinite(40))
-    with pytest.raises((ValueError, IndexError), match="^[Ll]andmarks (must|are)"):
+    with pytest.raises((ValueError, IndexError), match=r"^[Ll]andmarks (must|are)"):
         biharmonic_approximation(sim, np.zeros((40, len(landmarks))), landmarks)

@@ -23,7 +23,7 @@ from sklearn.utils.extmath import row_norms
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from simlib._checks import finite, generator, inside, readable, warn, whole_number
-from simlib._scale import largest_ratio, norms, unit_columns
+from simlib._scale import largest_ratio, norms, unit, unit_columns
 from simlib.lowrank.tall import dense
 from simlib.regression.kernel import (
     IN_CACHE,
@@ -92,7 +92,8 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     Notes
     -----
     Rows should have norms about 1: for norms above 2 or so, in more than a few
-    dimensions, G is nearly diagonal. Attention divides X by d^(1/4).
+    dimensions, G is nearly diagonal. Attention divides X by d^(1/4). Centre rows with a
+    large common mean c: that takes a factor exp(<c, x>) out of f.
 
     Cost: n rank kernel evaluations and 2 n rank^2 flops for the preconditioner. n^2 / 2
     evaluations at d flops each, once for up to some 11,000 points, for more points in
@@ -306,9 +307,20 @@ class AttentionKernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             remedy = "Take a larger `ridge`, or scale the rows to norms about 1"
         warn(
             f"The relative residual is {residual:.1e} {reason}; tol is "
-            f"{self.tol:.0e}. {remedy}.",
+            f"{self.tol:.0e}. {_mean_first(self.X_fit_)}{remedy}.",
             ConvergenceWarning,
         )
+
+
+def _mean_first(X: np.ndarray) -> str:
+    """Return the advice to subtract the mean of the rows, if it is most of them."""
+    X, _ = unit(X)  # or sums may overflow
+    centred = X - X.mean(axis=0)
+    mostly = np.median(norms(centred.T)) < np.median(norms(X.T)) / 2
+    advice = (
+        "The rows are mostly their mean: subtract it, in `predict` too. Otherwise: "
+    )
+    return advice if mostly else ""
 
 
 def _demand_digits(X: np.ndarray) -> None:
@@ -322,8 +334,8 @@ def _demand_digits(X: np.ndarray) -> None:
     if longest > np.sqrt(NO_DIGITS / EPS):
         raise ValueError(
             f"The longest row has norm {longest:.4g}: its exponents have no digits "
-            "left. Scale the rows: attention divides them by d ** 0.25, "
-            "sklearn.preprocessing.normalize makes their norms 1."
+            f"left. {_mean_first(X)}Scale the rows: attention divides them by "
+            "d ** 0.25, sklearn.preprocessing.normalize makes their norms 1."
         )
     squares = row_norms(X, squared=True)
     far = X[squares > 4 * HALF]
@@ -338,9 +350,10 @@ def _demand_digits(X: np.ndarray) -> None:
         raise ValueError(
             f"The longest row has norm {longest:.3g}, and exp({longest**2:.3g}) is "
             f"beyond the {1 / EPS:.0e} that numbers resolve: beside such terms "
-            f"{hidden:.0%} of the targets lose half of their digits or more. Divide X, "
-            f"here and in `predict`, by {longest / LONGEST:.2g} or more, which "
-            f"makes the longest norm {LONGEST:.2g}; best are norms about 1."
+            f"{hidden:.0%} of the targets lose half of their digits or more. "
+            f"{_mean_first(X)}Divide X, here and in `predict`, by "
+            f"{longest / LONGEST:.2g} or more, which makes the longest norm "
+            f"{LONGEST:.2g}; best are norms about 1."
         )
 
 

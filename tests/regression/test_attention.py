@@ -211,6 +211,20 @@ def test_columns_of_0_to_10_are_refused_with_the_scale_that_fits(d, max_iter):
         assert abs(model.predict(X / (10 * once))).max() < 2
 
 
+@pytest.mark.parametrize("mean", [3, 4, 10, 1e9])
+def test_rows_with_a_large_common_mean_are_to_be_centred(mean):
+    """Scaled, they have lost what tells them apart; centred, they are ordinary."""
+    rows = normal(400, 4) / 2
+    X, y = rows + mean, np.sin(rows.sum(axis=1))
+    caught = pytest.warns(ConvergenceWarning, match="mostly their mean: subtract it")
+    if mean >= 10:
+        caught = pytest.raises(ValueError, match="mostly their mean: subtract it")
+    with caught:
+        Regressor().fit(X, y)
+    centred = X - X.mean(axis=0)
+    assert Regressor().fit(centred, y).score(centred, y) > 0.98
+
+
 def test_the_model_keeps_a_copy_of_the_points():
     X, y = sphere(50, 3), normal(50)
     model = Regressor().fit(X, y)

@@ -671,6 +671,9 @@ def test_words_about_geodesics():
         assert (geodesics(mesh, "mean", "nystrom").loc[100:] < known.loc[100:]).all()
         columns = geodesics(mesh, "mean", "tikhonov")
         assert (columns < known[columns.index]).all()
+        twice = known.loc[[100, 200, 1000]]  # as many solves as with half of these
+        assert (columns[[50, 100, 500]].to_numpy() < twice.to_numpy()).all()
+        assert geodesics(mesh, "heat", "biharmonic").is_monotonic_decreasing
     ratios = {
         name: geodesics("sphere", "exact", name) / geodesics("sphere", "mean", name)
         for name in ("biharmonic", "nystrom")

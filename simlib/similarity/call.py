@@ -46,7 +46,7 @@ def call(
         return number, np.array(values), time.perf_counter() - start, error
 
 
-_loops: dict[int, Any] = {}  # the event loop of each process
+_loops: dict[tuple[int, Any], Any] = {}  # event loops of processes
 _starting = threading.Lock()
 
 
@@ -56,10 +56,17 @@ def _awaited(value: Any) -> Any:
         return value
     import asyncio
 
+    try:
+        asking = asyncio.get_running_loop()
+    except RuntimeError:
+        asking = None
     with _starting:
-        loop = _loops.get(os.getpid())
+        if asking not in _loops.values():
+            asking = None
+        # A coroutine that asks another similarity keeps its own loop waiting.
+        loop = _loops.get((os.getpid(), asking))
         if loop is None:
-            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            loop = _loops[os.getpid(), asking] = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, daemon=True).start()
 
     async def waiting() -> tuple[Any, BaseException | None]:

@@ -158,6 +158,7 @@ class Evaluator:
         x, y = self.collections
 
         def every() -> Iterator[Request]:
+            yield from self._asked_back()
             for request in requests:
                 yield request
                 yield from self._asked_back()
@@ -210,6 +211,8 @@ class Evaluator:
                     error = failure = None
         if failures:
             raise failures.pop(min(failures))
+        if self.symmetry.is_due:  # workers may answer when all requests are sent
+            self.run(iter(()), target)
 
     def _answers(
         self,
@@ -289,7 +292,7 @@ class Evaluator:
         try:
             settled = request.settled(every)
         except AsymmetryError as asymmetry:
-            count()
+            target.budget.answered(request.size, 0, request.size)
             return asymmetry
         unwritten = _keep(request, settled, target, count)
         if error is None and finite.all():
@@ -388,6 +391,7 @@ def _broken(
             f"joblib could not begin: {error!r}. Nothing is lost. Answers are taken as "
             'they come, which the backends "loky", "threading" and "dask" can do.'
         )
+    where = form.format(*next(iter(begun.values())).pair(0))
     begun = {k: request for k, request in begun.items() if request.known is None}
     size = sum(request.size for request in begun.values())
     if isinstance(error, pickle.PicklingError) or "pickle" in str(error):
@@ -402,7 +406,6 @@ def _broken(
             "module goes inside one of your own, lambda x, y: module.function(x, y)."
             + (f" {_lost(size - kept)}" if size > kept else "")
         )
-    where = form.format(*next(iter(begun.values())).pair(0))
     return SimilarityError(
         f"A worker gave no answer from {where} on: {error!r}. It may have "
         "run out of memory or crashed. This Similarity keeps whatever is finished; "

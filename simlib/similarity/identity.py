@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from simlib._checks import from_device
+from simlib.similarity.items import names_of
 
 ID = np.dtype("<u8")
 HASHED = 2**17  # numbers of an array that are fetched at a time
@@ -26,7 +27,8 @@ class Table:
 
     def __init__(self, items: Any, n: int, items_id: Sequence[Any] | None = None):
         self.by_name = items_id is not None
-        if items_id is not None and (isinstance(items_id, str) or len(items_id) != n):
+        unordered = isinstance(items_id, str | Mapping | Set)
+        if items_id is not None and (unordered or len(items_id) != n):
             raise ValueError(
                 f"items_id names each of the {n} items: a sequence of as many strings "
                 f"or numbers, all different; got {items_id!r:.60}."
@@ -91,7 +93,11 @@ def identities(items: Any) -> np.ndarray:
 def _each(items: Any) -> Iterator[Any]:
     """Yield the items of a collection; rows of a data frame as mappings."""
     if hasattr(items, "columns") and not isinstance(items, np.ndarray):
-        names = list(items.columns)
+        names = names_of(items)
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f"Two columns of the items have one name, of {names}: rename one."
+            )
         columns = (_each(items[name]) for name in names)
         for cells in zip(*columns, strict=True):
             yield dict(zip(names, cells, strict=True)) if len(names) > 1 else cells[0]

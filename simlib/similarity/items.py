@@ -66,9 +66,17 @@ def is_frame(items: Any) -> bool:
     return hasattr(items, "columns") and len(getattr(items, "shape", ())) == 2
 
 
+def names_of(frame: Any) -> list[Any]:
+    """Return the names of the columns of a data frame."""
+    names = getattr(frame, "column_names", None)  # of Arrow, whose `columns` are data
+    return names if isinstance(names, list) else list(frame.columns)
+
+
 def numeric(table: Any) -> bool:
     """Tell whether a data frame or an array holds numbers alone."""
     dtypes = getattr(table, "dtypes", None)  # of a data frame
+    if dtypes is None and is_frame(table):  # of Arrow
+        dtypes = [np.dtype(kind.to_pandas_dtype()) for kind in table.schema.types]
     if dtypes is None:
         return getattr(table, "dtype", np.dtype(object)).kind in "biufcV"
     return all(
@@ -115,7 +123,7 @@ def check_alike(items: Any, new_items: Any) -> None:
             "x[None], an array of one."
         )
     tables = [table for table in (items, new_items) if hasattr(table, "columns")]
-    names = [list(table.columns) for table in tables]
+    names = list(map(names_of, tables))
     if len(names) == 2 and names[0] != names[1]:
         raise ValueError(
             f"New items have the columns of the others, {names[0]}, in their order; "

@@ -16,7 +16,7 @@ from simlib.similarity.identity import Table, identities
 from simlib.similarity.known import Known, Places, grid, look
 from simlib.similarity.store import Names, Record, Store, StoreError, StoreWarning
 
-DIFFERENT = 0.01  # of the range of a store's values: the function is another one
+DIFFERENT = 0.01  # of the range of a store's values, or of their size if all are alike
 UNSURE = 1e-5  # of this range: another function, or one whose answers vary
 
 
@@ -81,17 +81,26 @@ class Ledger:
     def ids_with(self, new_items: Any, side: int) -> Places | None:
         """Return ids of rows and columns, new items on one side; None without ids."""
         store = self.store
-        if store is None or self.tables[side].by_name or not store.is_open:
+        if store is None or self.tables[side].by_name:
             return None
         if not self._others.loaded:
-            self._others.loaded = True
-            self.take(store.records())
+            records = store.records() if store.is_open else []
+            self._others.loaded = True  # which `take` fills
+            try:
+                self.take(records)
+            except BaseException:
+                self._others.loaded = False
+                raise
         new, inside = identities(new_items), self.tables[1 - side].ids
         return (inside, new) if side else (new, inside)
 
     def keeper(self, ids: Places) -> Finished:
         """Return a function that remembers values of items with these ids."""
-        return lambda i, j, values: self._others.put(ids[0][i], ids[1][j], values)
+
+        def keep(i: np.ndarray, j: np.ndarray, values: np.ndarray) -> None:
+            self.take([Record(ids[0][i], ids[1][j], values, False)])
+
+        return keep
 
     def fill(
         self, i: np.ndarray, j: np.ndarray, out: np.ndarray, known: Sequence[Known]
@@ -186,7 +195,7 @@ def _named(
     """Return the ids of the rows and of the columns in the store."""
     if not isinstance(shelf.extent, tuple):
         return [Table(collections[0], shelf.extent, items_id)] * 2
-    both = items_id or (None, None)
+    both = (None, None) if items_id is None else items_id
     if not (isinstance(both, tuple) and len(both) == 2):
         raise ValueError(
             "items_id names the rows and the columns of two collections: pass a "
@@ -224,9 +233,10 @@ def _evaluate_again(
     evaluator.run(requests, Target(again, Budget(None)))
     low = min(float(record.values.min()) for record in records)
     high = max(float(record.values.max()) for record in records)
-    rounding = 1000 * np.finfo(known.dtype).eps * max(abs(low), abs(high))
+    size = max(abs(low), abs(high))
+    span, rounding = high - low or size, 1000 * np.finfo(known.dtype).eps * size
     gap = np.abs(again - before)
-    wrong = gap > UNSURE * (high - low) + rounding
+    wrong = gap > UNSURE * span + rounding
     if wrong.any():
         k = int(np.argmax(gap))
         told = (
@@ -237,7 +247,7 @@ def _evaluate_again(
             "changed, give it another function_id, and a file of its own. If its "
             "answers vary by themselves, pass verify=0."
         )
-        if gap[k] > DIFFERENT * (high - low) + rounding:
+        if gap[k] > DIFFERENT * span + rounding:
             raise StoreError(told)
         warn(told, StoreWarning)
     return i.size

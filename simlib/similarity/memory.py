@@ -78,7 +78,7 @@ class Memory:
         A told value that differs from the known one, or from another told value of the
         same pair, is a ValueError.
         """
-        keys, known = self.asked.keys(i, j), self.peek(i, j)
+        keys, known = self.asked.keys(i, j), self.look(i, j)
         _, first, at = np.unique(keys, return_index=True, return_inverse=True)
         for before in known, told[first][at]:
             scale = np.maximum(np.abs(before), np.abs(told))

@@ -350,8 +350,7 @@ class Similarity(SimilarityMatrix):
         Raises
         ------
         ValueError
-            No landmarks, or `row_landmarks` for a symmetric similarity; new items with
-            another shape or other columns.
+            No landmarks; new items with another shape or other columns.
         """
         sides = compared_with(self, landmarks, row_landmarks)
         new_items = as_items(new_items, self.batch)
@@ -367,7 +366,7 @@ class Similarity(SimilarityMatrix):
     def _compared(self, pairs: int) -> None:
         """Count pairs with new items, known or not, in a `Run`."""
 
-    def fork(self, *, limit: float | None = None) -> Similarity:
+    def fork(self, *, limit: float | None = None) -> Self:
         fork = copy.copy(self)
         fork._budget = Budget(limit, progress=self._budget.progress)
         return fork
@@ -384,13 +383,16 @@ class Similarity(SimilarityMatrix):
         run = object.__new__(Run)
         with self._lock.held:
             run.__dict__ |= self.__dict__
-            if self.limit is None:
-                run._start = inf
-            else:  # known entries may be asked for too, and are free
-                known = sum(values.size for _, _, values in self.known())
-                run._start = min(self.limit - self.failed, self.remaining + known)
+            run._start = self._standing()
             run._memory, run.spent = self._memory.run(asked=asked), 0
         return run
+
+    def _standing(self) -> tuple[int, int]:
+        """Return the calls so far, and how many entries a run may ask for at none."""
+        if self.limit is None:
+            return self.calls, 0
+        free = sum(values.size for _, _, values in self.known())
+        return self.calls, free - (self.n if self.diagonal_known else 0)
 
     def informed(self) -> Similarity:
         informed = copy.copy(self)
@@ -465,7 +467,7 @@ class Run(Similarity):
     """The similarity of one run; its `calls` are what the run has asked for."""
 
     spent: int
-    _start: float
+    _start: tuple[int, int]  # calls before the run, and entries that it has for none
 
     @property
     def calls(self) -> int:
@@ -473,7 +475,18 @@ class Run(Similarity):
 
     @property
     def remaining(self) -> float:
-        return max(self._start - self.spent, 0)
+        if self.limit is None:
+            return inf
+        (before, free), most = self._start, self.limit - self.failed
+        return max(min(most, max(most - before, 0) + free) - self.spent, 0)
+
+    def fork(self, *, limit: float | None = None) -> Self:
+        fork = super().fork(limit=limit)
+        fork.spent, fork._start = 0, Similarity._standing(fork)
+        return fork
+
+    def _standing(self) -> tuple[int, int]:
+        return self._start
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
         with self._lock.held:  # or two threads would both pay for one pair

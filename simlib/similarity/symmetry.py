@@ -23,13 +23,14 @@ class SymmetryCheck:
 
     def __init__(self, on: bool):
         self.calls, self.left = 0, MOST if on else 0
-        self._seen, self._told = 0, False
+        self._seen, self._told, self._largest = 0, False, 0.0
         self._due: list[Request] = []
         self._values = np.zeros((2, 0))  # in the one order and in the other
 
     def see(self, request: Request, values: np.ndarray) -> None:
         """Choose some of the evaluated pairs, to be asked in the other order."""
         self._seen += values.size
+        self._largest = max(self._largest, float(np.abs(values).max(initial=0)))
         number = min(self.left, self._seen // SHARE - (MOST - self.left))
         if number > 0:
             i, j = request.pairs()
@@ -39,6 +40,11 @@ class SymmetryCheck:
             if some.size:
                 known = values.ravel()[some]
                 self._due.append(Request(j[some], i[some], (), known=known))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether chosen pairs wait to be asked."""
+        return bool(self._due)
 
     def due(self) -> Iterator[Request]:
         """Yield the requests for the chosen pairs, each once."""
@@ -54,7 +60,7 @@ class SymmetryCheck:
         self._values = np.hstack([self._values, [request.known, answer]])
         with np.errstate(over="ignore", invalid="ignore"):
             gap = np.abs(self._values[0] - self._values[1])
-        differ = gap > TOLERANCE * np.abs(self._values[0]).max()
+        differ = gap > TOLERANCE * self._largest
         if differ.any():
             self._told, self.left, (one, other) = True, 0, self._values
             self._due.clear()

@@ -11,12 +11,12 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simlib._checks import indices, one_collection, same_length
+from simlib._checks import indices, one_collection
 from simlib.similarity.budget import Bar, SimilarityError, check_budget
 from simlib.similarity.items import unmasked
 from simlib.similarity.known import Entries, Extent, Known, shape_of
 from simlib.similarity.price import evaluations
-from simlib.similarity.requests import Block, Pairs, checked, names
+from simlib.similarity.requests import Block, Pairs, checked, names, places
 from simlib.similarity.source import Source
 
 __all__ = ["SimilarityMatrix", "check_similarity"]
@@ -258,6 +258,10 @@ class View(SimilarityMatrix):
     between = _of_base("between")
     progress_bar = _of_base("progress_bar")
 
+    @property
+    def remaining(self) -> float:
+        return getattr(self.base, "remaining", super().remaining)
+
     def __init__(self, base: Source):
         self.base: Any = base  # a SimilarityMatrix, in an `Adapted` a Source
 
@@ -349,14 +353,14 @@ class MappedSimilarity(View):
         return list(map(self._apply, super().read(*blocks, pairs=pairs)))
 
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        values = np.array(self.base.peek(i, j))  # it may be memory of the base
-        known = ~np.isnan(values)
-        values[known] = self._apply(values[known])
-        return values
+        values = self.base.peek(i, j)
+        known, mapped = ~np.isnan(values), np.full(values.shape, np.nan, self.dtype)
+        mapped[known] = self._apply(values[known])
+        return mapped
 
     def known(self) -> Iterator[Entries]:
-        for i, j, values in self.base.known():
-            yield i, j, self._apply(values)
+        entries = self.base.known()  # now, not when the first is taken
+        return ((i, j, self._apply(values)) for i, j, values in entries)
 
     def between(self, *items: Any, **by_name: Any) -> np.ndarray:
         return self._apply(super().between(*items, **by_name))
@@ -393,7 +397,7 @@ class SymmetrizedSimilarity(View):
     symmetric = True
 
     def read(self, *blocks: Block, pairs: Pairs | None = None) -> list[np.ndarray]:
-        orders, both = _both_orders(blocks, pairs)
+        orders, both = _both_orders(self, blocks, pairs)
         answers = super().read(*orders, pairs=both)
         last = [] if pairs is None else [_mean(*np.split(answers.pop(), 2))]
         halves = zip(answers[::2], answers[1::2], strict=True)
@@ -411,7 +415,7 @@ class SymmetrizedSimilarity(View):
             yield i[both], j[both], mean[both]
 
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
-        orders, both = _both_orders(blocks, pairs)
+        orders, both = _both_orders(self, blocks, pairs)
         return super().cost(*orders, pairs=both)
 
     def between(
@@ -428,7 +432,7 @@ class SymmetrizedSimilarity(View):
 
 
 def _both_orders(
-    blocks: Iterable[Block], pairs: Pairs | None
+    sim: SimilarityMatrix, blocks: Iterable[Block], pairs: Pairs | None
 ) -> tuple[list[Block], Pairs | None]:
     """Return each block and its transpose, and the pairs (i, j) before all (j, i)."""
     orders = [
@@ -438,10 +442,7 @@ def _both_orders(
     ]
     if pairs is None:
         return orders, None
-    i, j = map(np.atleast_1d, pairs)
-    same_length(i, j)
-    if i.dtype.kind + j.dtype.kind in ("iu", "ui"):  # together they would be floats
-        i, j = i.astype(np.int64), j.astype(np.int64)
+    i, j = places(sim.extent, *pairs)
     return orders, (np.concatenate([i, j]), np.concatenate([j, i]))
 
 

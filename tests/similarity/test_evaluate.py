@@ -19,7 +19,7 @@ from rapidfuzz.distance import JaroWinkler
 
 from simlib import Similarity, SimilarityError
 from simlib.similarity import call, evaluate, requests
-from simlib.similarity.budget import Budget
+from simlib.similarity.budget import AsymmetryError, Budget
 from support.functions import BATCHES, Mishap, in_form, listed, matrix
 
 # In parallel.
@@ -545,3 +545,37 @@ def test_an_item_that_cannot_be_pickled():
     told = evaluate._broken(begun, calls, error, budget, "items {} and {}")
     assert "Evaluations handed over with it and lost: 2." in str(told)
     assert (budget.calls, budget.failed) == (0, 2)
+
+
+def test_a_coroutine_asks_another_similarity_with_coroutines():
+    """And that one a third: each keeps its own event loop waiting."""
+
+    async def plain(x, y):
+        return float(x + y)
+
+    first = Similarity(range(4), plain)
+
+    async def asks(x, y):
+        return -float(first.pairs([x], [y])[0])
+
+    second = Similarity(range(4), asks)
+
+    async def asks_again(x, y):
+        return 2 * float(second.pairs([x], [y])[0])
+
+    third = Similarity(range(4), asks_again)
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(third.pairs([0, 1], [2, 3])), daemon=True
+    )
+    thread.start()
+    thread.join(60)
+    assert_array_equal(found, [[-4, -8]])
+
+
+def test_what_an_asymmetric_tile_has_cost_counts_as_lost():
+    sim = Similarity(np.arange(5), np.subtract.outer, batch="block")
+    for k in (1, 2):
+        with pytest.raises(AsymmetryError):
+            sim.columns(range(5))
+        assert (sim.calls, sim.failed) == (0, 25 * k)

@@ -262,3 +262,37 @@ def test_what_is_known_is_used_where_it_is_asked_for_by_name():
     assert nearest(sim.map(np.sqrt).informed(), 3, limit=0).calls == 0
     assert nearest(sim, 3, limit=2500, rng=0).calls > 2400  # of the run
     assert sim.calls == paid
+
+
+def test_a_run_knows_what_the_limit_leaves_now():
+    """Through views, of a given diagonal, after failures, and where it changed."""
+    sim = Similarity(X, closeness, limit=1000, check_symmetry=False)
+    sim.between(NEW, np.arange(60))
+    for run in (sim.run(), sim.map(np.sqrt).run(), sim.run().map(np.sqrt)):
+        assert run.remaining == sim.remaining == 460
+    with pytest.raises(BudgetExceeded, match="only 460 are left"):
+        nearest(sim.map(np.sqrt), 3, limit=900, rng=0)
+    assert sim.calls == 540
+    whole = Similarity(X, closeness, limit=1000, diagonal=1.0)
+    assert whole.run().remaining == 1000
+    run = sim.run()
+    for limit, left in ((2000, 1460), (None, np.inf), (300, 0), (1000, 460)):
+        sim.limit = limit
+        assert run.remaining == sim.remaining == left
+    assert run.fork(limit=5).remaining == 5
+
+    def fails(x, y):
+        raise OSError("gone")
+
+    sim = Similarity(range(9), fails, limit=10)
+    run = sim.run()
+    with pytest.raises(SimilarityError):
+        run.pairs([0], [1])
+    assert run.remaining == sim.remaining == 9
+
+
+def test_a_run_is_told_nothing_else_than_what_is_known():
+    sim = Similarity(range(9), lambda x, y: float(x + y))
+    sim.pairs([0], [1])
+    with pytest.raises(ValueError, match=r"is 1\.0 already"):
+        sim.run().tell([0], [1], [99.0])

@@ -991,3 +991,67 @@ def test_a_method_goes_on_where_it_stopped(tmp_path):
             answer = method.function(sim, 8, rng=1)
             assert 0 < sim.calls < method.calls(N, 8) + paid
             np.testing.assert_array_equal(answer.left, whole.left)
+
+
+def test_what_new_items_have_paid_for_answers_the_matrix_too(tmp_path):
+    """In the process that paid, after an interrupt of the reading, and after close."""
+    words = ["similar", "simile", "smile", "mile"]
+
+    def lengths(x, y):
+        return float(len(x) + len(y))
+
+    def opened(**more):
+        return Similarity(
+            words, lengths, store=tmp_path / "store", function_id="1", **more
+        )
+
+    with opened() as sim:
+        sim.between(["similar", "new"], [3])
+        assert (sim.calls, sim.cost(pairs=([0], [3]))) == (2, 0)
+        assert sim.pairs([0], [3]) == 11
+        assert sim.calls == 2
+    sim.between(["new"], [3])
+    assert sim.calls == 2
+    with opened(verify=0) as sim:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Store, "records", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                sim.between(["new"], [3])
+        sim.between(["new"], [3])
+        assert sim.calls == 0
+
+
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_a_store_whose_values_are_all_alike_allows_for_rounding(tmp_path):
+    values = iter(np.float32(0.7) * (1 + np.array([0, 1e-7])))
+    for _ in range(2):
+        with Similarity(
+            list("abc"),
+            lambda x, y: next(values),
+            store=tmp_path / "store",
+            function_id="1",
+        ) as sim:
+            sim.pairs([0], [1])
+
+
+def test_names_have_an_order(tmp_path):
+    for names in ({"a", "b"}, {"a": 1, "b": 2}):
+        with pytest.raises(ValueError, match="a sequence of as many"):
+            Similarity(
+                range(2), max, store=tmp_path / "s", function_id="1", items_id=names
+            )
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    frame = pandas.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="rename one"):
+        Similarity(
+            frame,
+            lambda x, y: np.zeros(len(x)),
+            batch="pairs",
+            store=tmp_path / "s",
+            function_id="1",
+        )

@@ -127,3 +127,25 @@ def test_of_a_tile_the_half_that_is_a_number_is_kept():
     calls = sim.calls
     assert sim.columns(range(3)).tolist() == np.add.outer(*[np.arange(3)] * 2).tolist()
     assert sim.calls == calls
+
+
+def test_values_near_zero_are_measured_by_all_that_was_seen():
+    """Sparse similarities: the first pairs that are asked back may be rounding."""
+    n = 60
+    B = np.random.default_rng(0).standard_normal((n, n))
+    A = B @ B.T / n + np.eye(n)
+    sizes, vectors = np.linalg.eigh(A)
+    X = vectors / np.sqrt(sizes) @ vectors.T  # X A X.T is the identity
+    sim = Similarity(X, lambda x, y: float(x @ A @ y))
+    np.testing.assert_allclose(sim.columns(range(n)), np.eye(n), atol=1e-12)
+    assert sim.checks == 24
+
+
+def test_what_comes_due_with_the_last_answers_of_workers_is_asked():
+    with joblib.parallel_config(backend="threading"):
+        sim = Similarity(
+            np.arange(90.0), np.subtract, batch="pairs", n_jobs=4, batch_size=2000
+        )
+        with pytest.warns(UserWarning, match="not symmetric"):
+            sim.pairs(*np.triu_indices(90, 1))
+    assert sim.checks == 24

@@ -339,3 +339,17 @@ def test_a_source_of_ones_own_is_priced_where_it_matters_alone():
     sim = check_similarity(Own(np.eye(9)))
     assert sim.columns([1]).shape == (9, 1)
     assert [a.shape for a in sim.read(([0], [1]), pairs=([1], [2]))] == [(1, 1), (1,)]
+
+
+def test_both_orders_refuse_a_mask_as_the_matrix_does():
+    sim = Similarity(range(9), lambda x, y: float(x - 2 * y), symmetric=False)
+    for view in (sim, sim.symmetrized()):
+        with pytest.raises(ValueError, match="flatnonzero"):
+            view.pairs([True, False, True], [0, 1, 2])
+
+
+def test_known_of_a_view_is_what_is_known_when_it_is_asked():
+    sim = Similarity(range(9), lambda x, y: float(x + y))
+    entries = sim.map(np.sqrt).known()
+    sim.pairs([0], [1])
+    assert list(entries) == []

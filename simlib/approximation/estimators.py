@@ -267,13 +267,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
     def _method(self) -> tuple[Callable[..., LowRank], dict[str, Any]]:
         """Return the function, and its options that do not depend on the data."""
         cheap = self._cheap_kernel()
-        for kernel in (self.kernel, "" if cheap is None else cheap):
-            if not (isinstance(kernel, str | Source) or callable(kernel)):
-                raise TypeError(
-                    "A kernel is a callable, a Similarity or a name; got "
-                    f"{type(kernel).__name__}. For a matrix take kernel="
-                    '"precomputed", and pass it as X.'
-                )
+        self._check_kernels(self.kernel, "" if cheap is None else cheap)
         name, options = self.method, dict(self.method_params or {})
         if self.cheap is not None:
             if name not in ("tikhonov", "anchored"):
@@ -299,8 +293,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed"
+        pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.pairwise, tags.input_tags.sparse = pairwise, not pairwise
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -9,12 +9,13 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from simlib._checks import one_collection, one_of, readable, square
+from simlib._checks import finite, one_collection, one_of, readable, square
 from simlib._typing import MatrixLike
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.similarity import Similarity
@@ -59,11 +60,21 @@ class OfItems(BaseEstimator):
             )
         if len(getattr(X, "shape", ())) == 2:
             validate_data(self, X, skip_check_array=True, reset=reset)
-        if not (is_frame(X) and numeric(X)):  # or rows are arrays, as in scikit-learn
-            X = as_items(X, self.batch)
-            if is_frame(X):
-                return X
-        return X.to_numpy() if hasattr(X, "to_numpy") else X
+        if is_frame(X) and numeric(X):  # rows are arrays, as in scikit-learn
+            X = X.to_numpy()
+            return X.astype(float) if X.dtype == object else X  # of unlike columns
+        X = as_items(X, self.batch)
+        return X.to_numpy() if hasattr(X, "to_numpy") and not is_frame(X) else X
+
+    def _check_kernels(self, *kernels: Any) -> None:
+        """Raise for a kernel that is a matrix, or anything else that is none."""
+        for kernel in kernels:
+            if not (isinstance(kernel, str | Source) or callable(kernel)):
+                raise TypeError(
+                    "A kernel is a callable, a Similarity or a name; got "
+                    f"{type(kernel).__name__}. For a matrix take kernel="
+                    '"precomputed", and pass it as X.'
+                )
 
     def _cheap_kernel(self) -> Any:
         """Return `cheap`, as a Source if X holds numbers of items."""
@@ -129,12 +140,15 @@ def _named(X: Any, Y: Any, *, metric: str, **params: Any) -> Any:
     """Return a block of a kernel of scikit-learn.
 
     Its "rbf" computes distances from inner products, which lose digits for rows far
-    from 0: the rows are centred first.
+    from 0: those of dense rows are computed from differences.
     """
-    if metric == "rbf" and not (scipy.sparse.issparse(X) or scipy.sparse.issparse(Y)):
-        centre = Y.mean(axis=0)
-        X, Y = X - centre, Y - centre
-    return pairwise_kernels(X, Y, metric=metric, **params)
+    sparse = scipy.sparse.issparse(X) or scipy.sparse.issparse(Y)
+    if metric != "rbf" or sparse or params.keys() - {"gamma"}:
+        return pairwise_kernels(X, Y, metric=metric, **params)
+    if (gamma := params.get("gamma")) is None:
+        gamma = 1 / X.shape[1]
+    squares = cdist(X, Y, "sqeuclidean")
+    return np.exp(-finite(gamma, "gamma", 0) * squares).astype(X.dtype, copy=False)
 
 
 class Subset(View):

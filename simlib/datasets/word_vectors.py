@@ -52,7 +52,7 @@ class WordVectors(Mapping):
         given = np.asanyarray(readable(self.array, "Vectors of words"))
         if given.dtype.kind not in "fiub":
             raise ValueError(f"Vectors of words must be real; got {given.dtype}.")
-        single = given.dtype in (np.float16, np.float32)
+        single = given.dtype.kind == "f" and given.dtype.itemsize <= 4
         kind = np.float32 if single else np.float64
         with np.errstate(over="ignore"):  # later errors name the words of infinities
             array = np.ascontiguousarray(given, dtype=kind).view()

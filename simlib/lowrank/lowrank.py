@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -188,7 +189,11 @@ class LowRank(Embedded, Saved, LinearOperator):
         """Return the matrix times x; a masked x is a ValueError."""
         return super().dot(readable(x, "x"))
 
+    def _rdot(self, x: Any) -> Any:
+        return super()._rdot(readable(x, "x"))
+
     def _matmat(self, X: np.ndarray) -> np.ndarray:
+        X = readable(X, "x")
         result = times(self.left, self.core @ transposed_times(self.right, X))
         return result if self.residual is None else result + self.residual @ X
 
@@ -305,8 +310,9 @@ class LowRank(Embedded, Saved, LinearOperator):
             )
         n, small = self.shape[0], self.shape[0] <= SMALL
         most = min(self.left.shape) if self.residual is None else n - (not small)
-        k = min(self.rank, most) if k is None else whole_number(k, "k")
-        if not (least := min(1, most)) <= k <= most:
+        least = min(1, most)
+        k = min(max(self.rank, least), most) if k is None else whole_number(k, "k")
+        if not least <= k <= most:
             raise ValueError(
                 f"k must be between {least} and {most}; got {k}. "
                 "numpy.linalg.eigh(K.toarray()) finds all."
@@ -438,8 +444,8 @@ class LowRank(Embedded, Saved, LinearOperator):
             return result
         return result + self._residual_rows(np.arange(self.shape[0]))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_orthogonal": Orthogonal(self.left, self.right)}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._arguments()), ()  # read-only there, too
 
     def _parts(self) -> dict[str, Any]:
         self._refuse_operator("be saved", "which makes factors of the residual")
@@ -469,7 +475,8 @@ class Closed(LowRank):
 def _part(part: Any) -> Any:
     """Return a part in float32 or float64, by rows if sparse, and read-only."""
     sparse, part = scipy.sparse.issparse(part), readable(part, "A factor")
-    part = csr_array(part) if sparse else np.asanyarray(part)
+    mapped = isinstance(part, np.memmap)
+    part = csr_array(part) if sparse else part if mapped else np.asarray(part)
     if part.ndim != 2:
         raise ValueError(f"Factors are two-dimensional; got shape {part.shape}.")
     if np.iscomplexobj(part):

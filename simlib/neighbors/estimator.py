@@ -79,7 +79,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     was found in `fit`; for a new item a negative distance becomes zero. If n items are
     fitted, a new item costs n / 20 calls, and at least four for each neighbour; a
     search also costs up to 60 columns among the fitted items, if they are not known.
-    If the kernel is a `Similarity`, a new item costs n calls.
+    If the kernel is a `Similarity`, a new item costs n calls. Otherwise the answer for
+    a new item depends a little on the others that are passed with it, see `search`.
 
     Examples
     --------
@@ -124,6 +125,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             Numbers for a named kernel, dense or sparse; items of any kind for a
             callable; integers for a `Similarity`.
         """
+        self._check_kernels(self.kernel)
         if self.kernel == "precomputed":
             raise ValueError(
                 "Of a matrix that exists pass kernel=Similarity.from_matrix(K), and as "

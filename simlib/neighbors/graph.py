@@ -95,6 +95,10 @@ class NeighborGraph:
         for name in ("indices", "values"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
     def __repr__(self) -> str:
         n, k = self.indices.shape
         of = "rows" if isinstance(self.sim.extent, tuple) else "items"

@@ -123,8 +123,11 @@ def search(
     Notes
     -----
     Flops: O(n r) for each new item and round, with r at most 51; without columns new
-    items learn from each other, and r is at most 102. Memory: some 40 m n bytes. Pass
-    very many new items in parts, with the same `rng`: the columns are then known.
+    items learn from each other, and r is at most 102. With columns they share the
+    calibration of `cheap` and a ridge. So the answer for one depends on the others, and
+    on their order, unless `limit` pays for all n comparisons. Memory: some 40 m n
+    bytes. Pass very many new items in parts, with the same `rng`: the columns are then
+    known.
     Source: ours; the linear fit for a query as in Yadav et al. (2024).
 
     Examples

@@ -102,7 +102,7 @@ def _each(items: Any) -> Iterator[Any]:
         for cells in zip(*columns, strict=True):
             yield dict(zip(names, cells, strict=True)) if len(names) > 1 else cells[0]
     elif np.ma.isMaskedArray(items) or not hasattr(items, "shape"):
-        yield from items
+        yield from items.to_pylist() if hasattr(items, "to_pylist") else items  # Arrow
     else:
         rows = getattr(items, "iloc", items)  # pandas: by place, not by label
         step = max(1, HASHED // max(1, math.prod(items.shape[1:])))

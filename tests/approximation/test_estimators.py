@@ -9,12 +9,13 @@ import scipy.sparse
 import scipy.spatial
 from numpy.testing import assert_allclose, assert_array_equal
 from rapidfuzz.distance import Levenshtein
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -618,3 +619,37 @@ def test_a_grid_search_over_kernels_that_are_similarities():
     assert search.best_index_ == 1
     assert list(search.cv_results_["param_similarityfeatures__kernel"]) == kernels
     assert distance.calls == kernels[1].calls <= 90 * 89 / 2
+
+
+@pytest.mark.parametrize("far", [0, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize("gamma", [None, 0.5])
+def test_one_far_item_spoils_no_similarity_of_the_others(far, gamma):
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    X = np.vstack([X, [far, 0, 0]]) if far else X + 1e8
+    K = np.exp(-(gamma or 1 / 3) * cdist(X, X, "sqeuclidean"))
+    params = {} if gamma is None else {"gamma": gamma}
+    model = SimilarityFeatures("rbf", n_landmarks=len(X), kernel_params=params)
+    Z = model.fit_transform(X)
+    assert_allclose((Z * model.signs_) @ Z.T, K, atol=1e-7)
+    assert model.fit(X.astype("f4")).transform(X.astype("f4")).dtype == np.float32
+
+
+def test_unlike_columns_of_numbers_are_rows_of_floats():
+    """A bool beside floats, and the nullable types of pandas."""
+    plain = pandas.DataFrame({"flag": [1.0, 0.0, 1.0], "x": [1.0, 2.0, 3.0]})
+    model = SimilarityFeatures(
+        lambda x, y: np.exp(-abs(x - y)).prod(), n_landmarks=2, random_state=0
+    )
+    expected = model.fit_transform(plain)
+    for kinds in (
+        {"flag": bool},
+        {"flag": "boolean", "x": "Int64"},
+        {"flag": "Int64", "x": "Float64"},
+    ):
+        assert_array_equal(model.fit_transform(plain.astype(kinds)), expected)
+
+
+def test_a_matrix_as_kernel_is_named_in_a_search_too():
+    model = make_pipeline(SimilarityFeatures(SQUARE), Ridge())
+    with pytest.raises(TypeError, match="A kernel is a callable"):
+        cross_val_score(model, np.eye(9), np.arange(9), error_score="raise")

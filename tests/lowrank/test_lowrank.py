@@ -1,5 +1,6 @@
 """LowRank against exact answers, dense arrays, SciPy and scikit-learn."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -95,9 +96,13 @@ def test_every_question_against_the_dense_matrix(kind):
     check(((K + K) - 0.5 * K) @ x, 1.5 * dense @ x)
     assert K.trace() == pytest.approx(np.trace(dense), rel=tol, abs=tol)
     assert K.norm() == pytest.approx(np.linalg.norm(dense), rel=tol)
-    again = pickle.loads(pickle.dumps(K))
-    assert repr(again) == repr(K)
-    check(again.toarray(), dense)
+    for again in (pickle.loads(pickle.dumps(K)), copy.deepcopy(K)):
+        assert repr(again) == repr(K)
+        check(again.toarray(), dense)
+        left = again.left.data if scipy.sparse.issparse(again.left) else again.left
+        assert not left.flags.writeable
+        assert not again.core.flags.writeable
+        assert again.symmetric == K.symmetric
 
 
 @pytest.mark.usefixtures("heights")
@@ -338,7 +343,15 @@ def test_refusals_of_questions(rank_one):
     with pytest.raises(ValueError, match="must have the same length; got 2 and 1"):
         rank_one.entries([0, 1], [0])
     masked = np.ma.masked_array([1.0, 2.0], [True, False])
-    for ask in (rank_one.extend, lambda y: rank_one.solve(y, 1), rank_one.dot):
+    for ask in (
+        rank_one.extend,
+        lambda y: rank_one.solve(y, 1),
+        rank_one.dot,
+        rank_one.matvec,
+        rank_one.rmatvec,
+        lambda y: y @ rank_one,
+        lambda y: rank_one.matmat(np.ma.column_stack([y, y])),
+    ):
         with pytest.raises(ValueError, match="some are masked"):
             ask(masked)
     for sparse in ([[1.0]], [[1.0], [2.0]]):
@@ -461,3 +474,15 @@ def test_another_core_keeps_the_rest():
         K.with_core(np.eye(2))
     with pytest.raises(ValueError, match="complex"):
         K.with_core([[1j]])
+
+
+def test_a_residual_alone_and_an_old_kind_of_matrix():
+    n = 5
+    alone = LowRank(
+        np.zeros((n, 0)), np.zeros((0, 0)), residual=scipy.sparse.eye_array(n).tocsr()
+    )
+    assert_allclose(alone.eigh()[0], [1])
+    left = np.arange(6.0).reshape(3, 2)
+    old = LowRank(left.view(np.matrix), np.eye(2).view(np.matrix))
+    assert type(old.left) is type(old.core) is np.ndarray
+    assert_allclose(old.toarray(), left @ left.T)

@@ -1,5 +1,8 @@
 """The nearest items of every item: graph, certain ones, contenders."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -753,3 +756,11 @@ def test_searches_that_go_on_with_the_same_seed():
         recalls.append(recall(K, graph.indices, 5))
     assert recalls == sorted(recalls)
     assert recalls[-1] > 0.96
+
+
+def test_a_copy_of_a_graph_is_read_only_too():
+    graph = nearest(Similarity.from_matrix(np.eye(9)), 2, limit=36)
+    for again in (pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
+        np.testing.assert_array_equal(again.indices, graph.indices)
+        assert not again.indices.flags.writeable
+        assert not again.values.flags.writeable

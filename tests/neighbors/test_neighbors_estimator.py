@@ -331,3 +331,18 @@ def test_the_recall_of_fit():
     assert low <= found <= high
     assert_array_equal(checked.graph_.indices, plain.graph_.indices)  # `limit` is more
     assert plain.graph_.recall is None
+
+
+def test_a_matrix_as_kernel_is_named():
+    K = np.eye(9)
+    for kernel in (K, pd.DataFrame(K), K.tolist()):
+        with pytest.raises(TypeError, match="A kernel is a callable"):
+            SimilarityNeighbors(kernel, 3).fit(np.arange(9))
+
+
+def test_one_far_item_spoils_no_neighbour():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    X = np.vstack([X, [1e12, 0, 0]])
+    K = np.exp(-cdist(X, X, "sqeuclidean") / 3)
+    graph = SimilarityNeighbors("rbf", 3, limit=61 * 30).fit(X).graph_
+    assert_allclose(graph.values, np.take_along_axis(K, graph.indices, 1))

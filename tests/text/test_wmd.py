@@ -371,3 +371,9 @@ def test_vectors_keep_all_digits():
     ]:
         vectors = {"a": [large, 0], "b": [small, 0]}
         assert word_mover_distance(["a"], ["b"], vectors) == distance
+
+
+@pytest.mark.parametrize("kind", ["<f2", ">f2", "<f4", ">f4"])
+def test_single_precision_of_any_byte_order_stays(kind):
+    vectors = WordVectors(("salt", "rice"), np.eye(2, dtype=kind))
+    assert vectors.array.dtype == np.float32

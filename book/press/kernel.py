@@ -59,10 +59,11 @@ def environment(folder: Path, repository: Repository) -> dict[str, str]:
     """
     shutil.copyfile(tracer.__file__, folder / "sitecustomize.py")
     kept = {name: text for name, text in os.environ.items() if name not in PERSONAL}
-    path = [str(folder), *filter(None, [kept.get("PYTHONPATH")])]
+    own = [folder, repository.root, repository.book]  # also where it is not installed
+    path = [*map(str, own), *filter(None, [kept.get("PYTHONPATH")])]
     fonts = Path(sys.prefix, "matplotlib")  # made by make
     kept |= {"MPLCONFIGDIR": str(fonts)} if fonts.is_dir() else {}
-    own = {
+    ours = {
         "IPYTHONDIR": str(folder / "ipython"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "PYTHONPATH": os.pathsep.join(path),
@@ -70,7 +71,7 @@ def environment(folder: Path, repository: Repository) -> dict[str, str]:
         "PRESS_LOG": str(folder / "log"),
         "PRESS_DATA": repository.data,
     }
-    return {"OPENBLAS_NUM_THREADS": "1"} | kept | own
+    return {"OPENBLAS_NUM_THREADS": "1"} | kept | ours
 
 
 def machine() -> dict[str, Any]:

@@ -3,8 +3,10 @@
 import os
 import re
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +97,17 @@ class Repository:
         if not (commit and self.clean_commit()):
             return False
         return not self._git("diff", "--name-only", commit, "HEAD", *_FILES)
+
+    @contextmanager
+    def at(self, commit: str) -> Iterator["Repository"]:
+        """Check another commit out, in a folder that is there for a while."""
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder, "book").resolve()
+            self._git("worktree", "add", "--detach", str(root), commit)
+            try:
+                yield replace(self, root=root)
+            finally:
+                self._git("worktree", "remove", "--force", str(root))
 
     def _git(self, *arguments: str) -> str:
         command = ["git", "-C", str(self.root), *arguments]

@@ -46,7 +46,8 @@ __all__ = ["PairSearch"]
 START = 0.005  # share of the pairs at random, and in whole columns, at the start,
 OF_LIMIT = 0.05  # or share of the limit, if that is less
 COLUMN = 0.25  # share of the limit, times the squared part of random pairs that a
-# companion does not explain: no column is paid for if it costs more
+# companion does not explain: if a column costs more, none is paid for unless the
+# random pairs cost as much
 ROUND = 0.003  # share of the pairs in a round, but
 EACH = 10  # at most so many for every item, also at the start; or
 GROWTH = 0.1  # share of the paid pairs, if that is more

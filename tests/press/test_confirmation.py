@@ -514,3 +514,20 @@ def test_a_module_that_moves_is_confirmed(book):
     assert confirmed(book).verdict == "confirmed"
     edit(book.root / "tiny/studies.py", "WIDE = 2", "WIDE = 1 + 1")
     assert confirmed(book).verdict == "not confirmed"
+
+
+def test_values_that_another_processor_rounds_otherwise_have_not_moved(book, capsys):
+    """The recorded code moves as well, and the change does nothing beside it."""
+    probe = book.results("alpha") / "probe.json"
+    there = probe.read_text()
+    assert there.count("1.33333333333") == 2
+    probe.write_text(there.replace("1.33333333333", "1.34"))
+    commit(book, "recorded on another machine")
+    edit(book.root / "tiny/lower.py", "2 * n", "n + n")
+    assert main(["--confirm"], book) == 0
+    told = capsys.readouterr().out
+    assert "3 values, largest deviation 0, beside the recorded code here" in told
+    assert git(book, "worktree", "list").count("\n") == 0
+    edit(book.root / "tiny/lower.py", "n + n", "n + n + 1")
+    assert main(["--confirm"], book) == 1
+    assert "moved: errors.error.0: 1.34 -> 2" in capsys.readouterr().out

@@ -38,7 +38,7 @@ def whole_number(
     value: float, name: str, least: float = -inf, most: float = inf
 ) -> int:
     """Return a number that is an integer or a whole float, such as 2e3."""
-    if not (_is_real(value) and value % 1 == 0):  # infinity and NaN leave a NaN
+    if not (_is_real(value) and abs(value) < inf and value % 1 == 0):
         raise TypeError(f"{name} must be an integer; got {_told(value)}.")
     if not least <= value <= most:
         bounds = f"at least {least}" if most == inf else f"between {least} and {most}"
@@ -74,7 +74,7 @@ def one_of(value: Any, choices: Iterable[str], name: str) -> Any:
 def indices(index: Any, n: int, what: str = "Items") -> np.ndarray:
     """Return a one-dimensional array of integers from 0 to n - 1."""
     index = np.atleast_1d(readable(index, what))
-    if index.size == 0:
+    if index.shape == (0,):
         return index.astype(np.intp)  # an empty list is an array of floats
     if index.ndim != 1 or index.dtype.kind not in "iu":
         mask = " Of a mask take np.flatnonzero(mask)." if index.dtype == bool else ""

@@ -212,7 +212,9 @@ class Distances(InnerProducts):
         if not scipy.sparse.issparse(Z):
             return cdist(Z, W).astype(self.dtype, copy=False)
         p, q = (row_norms(factor, squared=True) for factor in (Z, W))
-        squares = p[:, None] + q - 2 * super()._values(Z, W)
+        both = p[:, None] + q
+        rounding = 4 * np.finfo(both.dtype).eps * both  # no distance is too large
+        squares = both - 2 * super()._values(Z, W) - rounding
         return np.sqrt(np.maximum(squares, 0))
 
     def pairs(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:

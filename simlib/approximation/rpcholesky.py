@@ -76,9 +76,10 @@ def rpcholesky(
     Notes
     -----
     Calls: ``n r - r (r - 1) / 2`` for the r columns of the answer plus ``n - r`` for
-    the rest of the diagonal. Flops: O(n r^2). A residual below 100 rounding units of
-    the largest diagonal entry counts as zero. ``scipy.linalg.lapack.dpstrf`` takes the
-    item of largest residual in each step, and reads the whole matrix.
+    the rest of the diagonal; a column if that is zero. Flops: O(n r^2). A residual
+    below 100 rounding units of the largest diagonal entry counts as zero.
+    ``scipy.linalg.lapack.dpstrf`` takes the item of largest residual in each step, and
+    reads the whole matrix.
 
     Source: Chen, Epperly, Tropp and Webber (2025), Algorithm 1, with the rejection of
     Epperly, Tropp and Webber (2024).

@@ -25,6 +25,7 @@ SINGULAR = (
     "M without the landmarks is singular to rounding error. Parts of it are joined too "
     "weakly, or are too far from any landmark: add landmarks there."
 )
+STABLE = 1e-12  # most residual of a solution, relative to A and the solution
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,27 @@ def eliminate(A: csc_array) -> Factorization:
 
 
 def factorize(A: csc_array) -> Factorization:
-    """Factorise A = L D L^T, in O(m^1.5) flops on surfaces; ValueError if singular."""
+    """Factorise A = L D L^T, in O(m^1.5) flops on surfaces; ValueError if singular.
+
+    An indefinite A whose pivots are too small is factorised as any square matrix.
+    """
     try:
-        factor = eliminate(A)
+        factor = _stable(A) or Factorization(splu(A), np.arange(A.shape[0]))
     except RuntimeError as error:
         raise ValueError(SINGULAR) from error
     ones = np.ones(A.shape[0])
     if not abs(factor.solve(A @ ones) - ones).max() <= 1e-3:  # three digits
         raise ValueError(SINGULAR)
     return factor
+
+
+def _stable(A: csc_array) -> Factorization | None:
+    """Return the factors of `eliminate`, None if solutions leave a large residual."""
+    try:
+        factor = eliminate(A)
+    except RuntimeError:  # a pivot is zero
+        return None
+    B = np.random.default_rng(0).standard_normal(A.shape[0])
+    X = factor.solve(B)
+    size = abs(A).sum(axis=1).max() * abs(X).max()
+    return factor if abs(A @ X - B).max() <= STABLE * size else None

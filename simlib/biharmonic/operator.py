@@ -268,7 +268,8 @@ def as_square(matrix: Any, name: str) -> csr_array:
 def as_symmetric(matrix: MatrixLike, name: str) -> csr_array:
     """Return the copy of `as_square`; raise if not symmetric to half the digits."""
     A = as_square(matrix, name)
-    if A.nnz and abs(A - A.T).max() > 1e-8 * abs(A).max():
+    gap, largest = (A - A.T).tocoo(), abs(A).max(axis=1).toarray().ravel()
+    if (abs(gap.data) > 1e-8 * np.maximum(*(largest[k] for k in gap.coords))).any():
         raise ValueError(
             f"{name} is symmetric; got one that is not. Take (A + A.T) / 2, or "
             "A.maximum(A.T) where a direction was left out."

@@ -207,6 +207,7 @@ class Across(RowSearch):
             if known < FEWEST or abs(correlation) > CHANCE / sqrt(known):
                 sign = 1 if correlation >= 0 else -1
                 companion = Calibrated(self.cheap, values, self.nearness, sign)
+                companion.spread_beyond(values)
         rows, columns = (
             rng.permutation(size)[: max(int(share * LINES * spare / other), one)]
             for size, other in ((m, n), (n, m))

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
+from simlib._scale import exponent
 from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.approximation.tikhonov import tikhonov
 from simlib.landmarks import uniform
@@ -87,6 +88,12 @@ class Calibrated:
         i, j = np.random.default_rng(0).integers(self.cheap.n, size=(2, SAMPLE))
         self._spread(self.pairs(np.append(i, i), np.append(j, i)))
 
+    def spread_beyond(self, values: np.ndarray) -> None:
+        """Spread them over these and random values of two collections."""
+        rng, (m, n) = np.random.default_rng(0), self.cheap.shape
+        i, j = (rng.integers(size, size=min(SAMPLE, m * n)) for size in (m, n))
+        self._spread(np.append(self.sign * values, self.pairs(i, j)))
+
     def _spread(self, values: np.ndarray) -> None:
         """Spread the levels over the range of some values, with a margin."""
         self._ranked: np.ndarray | None = None
@@ -158,7 +165,7 @@ class Calibrated:
         """Return vectors Z and signs s with ``(Z * s) @ Z.T`` near `sign` times G."""
         if (base := factored(self.cheap)) is not None:
             _, Z, signs = base.factors
-            return Z, self.sign * signs
+            return np.ldexp(Z, -exponent(Z)), self.sign * signs
         answer = tikhonov(self.cheap.blank(), min(N_LANDMARKS, self.cheap.n), rng=0)
         Z, signs = answer.embedding()
         return np.asarray(Z), self.sign * signs

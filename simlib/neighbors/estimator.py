@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from simlib._checks import from_device, generator, one_of, warn, whole_number
 from simlib._typing import MatrixLike
 from simlib.approximation.of_items import Kernel, OfItems
+from simlib.neighbors.cheap import asked
 from simlib.neighbors.nearest import nearest
 from simlib.neighbors.rounds import price
 from simlib.neighbors.search import search
@@ -249,7 +250,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             return self._distances(np.take_along_axis(values, order, axis=1)), order
         cheap_new = None
         if self._cheap is not None:
-            cheap_new = self._cheap.between(self._cheap_items(items), np.arange(n))
+            new = self._cheap_items(items)
+            cheap_new = asked(self._cheap.between, new, np.arange(n))
         result = search(
             self._sim,
             items,

@@ -67,8 +67,8 @@ class NeighborGraph:
     recall : RecallEstimate or None
         Estimated share of the true neighbours, if ``check`` was given.
     history : list of dict
-        For each round and each predictor, the number of calls, and the share of these
-        pairs that entered a list of nearest items.
+        For each round and each predictor, the number of pairs, and the share of these
+        that entered a list of nearest items.
     sim : SimilarityMatrix
         The similarity of the items; `to_csr` asks it for pairs to join components.
 

@@ -245,7 +245,8 @@ def pairs_above(
     search = PairSearch(sim, limit, cheap, groups, distance, rng)
     with np.errstate(over="ignore"):
         rounded = float(search.sim.dtype.type(threshold))  # as values are
-    threshold = rounded if np.isfinite(rounded) else threshold
+    fits = np.isfinite(rounded) and (rounded != 0 or threshold == 0)
+    threshold = rounded if fits else threshold
     hits = Above(-threshold if distance else threshold)
     promise = certify(search, hits) if exact else search.run(hits, recall, confidence)
     return _result(search, hits, *promise)._replace(threshold=threshold)

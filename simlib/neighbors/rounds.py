@@ -79,8 +79,9 @@ def warn_of_direction(
     top, low = own.max(initial=-inf), nearness.min(initial=inf)
     if own.size and top <= low < nearness.max(initial=-inf):
         cause = "similarities, leave out" if distance else "distances, pass"
+        itself = (-top if distance else top) + 0.0  # and no -0
         warn(
-            f"No item is as near to itself as any two are: {abs(top):.3g} for an item "
+            f"No item is as near to itself as any two are: {itself:.3g} for an item "
             f"with itself. If these are {cause} distance=True."
         )
 

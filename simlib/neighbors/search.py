@@ -233,6 +233,7 @@ class Queries(RowSearch):
             met = asked(cheap.pairs, *np.divmod(self.keys, self.n))
             both = np.append(among[self._others], met)
             companion = Calibrated(cheap, both, self.known(), self._direction(among))
+            companion.spread_beyond(both)
             codes = companion.codes(companion.sign * among)
         index = Index(codes, self._columns, self._others) if codes.size else None
         rows = np.zeros(0, np.int64)
@@ -263,7 +264,7 @@ def _cheap_rows(
         shaped(rows, (m, base.Z.shape[1]), "`cheap_new`, of vectors,")
         return check_similarity(type(base)(rows, base.Z))
     if cheap_new is None:
-        cheap_new = cheap.between(new_items, np.arange(cheap.n))
+        cheap_new = asked(cheap.between, new_items, np.arange(cheap.n))
     values = readable(cheap_new, "cheap_new")
     values = check_array(values, input_name="cheap_new", dtype=float)
     return Similarity.from_matrix(shaped(values, (m, cheap.n), what), two=True)

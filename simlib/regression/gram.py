@@ -80,7 +80,7 @@ def gram_preconditioner(A: Any) -> tuple[Preconditioner, float] | None:
 
 
 def _norm_of_factor(gram: np.ndarray, sizes: np.ndarray) -> float | None:
-    """Return an estimate of the norm of A, up to 12 % low; None for few columns."""
+    """Return an estimate of the norm of A, up to 25 % low; None for few columns."""
     if len(gram) <= SMALL:
         return None
     scale = sizes.max()

@@ -267,6 +267,7 @@ def _iterate(
         return solve
 
     name = ", ".join(["lsqr"] * problem.least_squares + ["cg"] * (problem.j > 0))
+    name = name or "lsqr"  # of no solve
     chain = solve_in_turn(problem, R, name, by(lsqr), by(conjugate_gradients))
     if isinstance(R, ColumnScaling):
         chain.R = R.with_extremes(extremes)

@@ -146,10 +146,11 @@ def _root(weight: Any, d: int) -> np.ndarray:
     """Return the Cholesky factor of a weight."""
     W = shaped(numbers(weight, "The weight W"), (d, d), "The weight W")
     W = W.astype(np.float64, copy=False)
-    if abs(W - W.T).max() > 1e-8 * abs(W).max():
+    lengths = np.sqrt(abs(np.diag(W)))
+    if (abs(W - W.T) > 1e-8 * np.outer(lengths, lengths)).any():
         raise ValueError("The weight W must be symmetric, or A W A^T A is no power.")
     try:
-        return scipy.linalg.cholesky(W, lower=True)
+        return scipy.linalg.cholesky((W + W.T) / 2, lower=True)
     except np.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(
             "The weight W must be positive definite; its least eigenvalue is "

@@ -25,7 +25,7 @@ def as_rows(A: Any) -> Any:
     if is_blocks(A):
         return A
     A = readable(A, "A")
-    A = csr_array(A) if scipy.sparse.issparse(A) else np.asarray(A)
+    A = _summed(csr_array(A)) if scipy.sparse.issparse(A) else np.asarray(A)
     if A.dtype == object:  # of a mixed frame, say
         with suppress(TypeError, ValueError, OverflowError):
             A = A.astype(np.float64)
@@ -33,6 +33,14 @@ def as_rows(A: Any) -> Any:
         raise ValueError(
             f"A must be a real matrix of shape (n, d); got {A.dtype}, shape {A.shape}."
         )
+    return A
+
+
+def _summed(A: csr_array) -> csr_array:
+    """Return a matrix that stores no entry twice."""
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
     return A
 
 

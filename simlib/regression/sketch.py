@@ -74,6 +74,15 @@ class Sketch(LinearOperator):
         """Return S @ x for a vector, or one column that may be sparse."""
         return self.matmat(x) if issparse(x) else super().matvec(x)
 
+    def rmatvec(self, x: Any) -> np.ndarray:
+        """Return S.T @ x, as `matvec` does."""
+        return self._adjoint().matvec(x)
+
+    def _adjoint(self) -> Sketch:
+        return Transposed(self)
+
+    _transpose = _adjoint
+
     def apply_blocks(self, blocks: Iterable[Any]) -> np.ndarray:
         """Return S @ A, (m, d), for a matrix A that is given in blocks of rows.
 
@@ -108,6 +117,25 @@ class Sketch(LinearOperator):
                 f"of {n}."
             )
         return total
+
+
+class Transposed(Sketch):
+    """The transpose of a sketch."""
+
+    def __init__(self, sketch: Sketch):
+        super().__init__(*sketch.shape[::-1])
+        self._sketch = sketch
+
+    def _matmat(self, X: Any) -> np.ndarray:
+        return self._sketch._rmatmat(X)
+
+    def _rmatmat(self, X: Any) -> np.ndarray:
+        return self._sketch._matmat(X)
+
+    def _adjoint(self) -> Sketch:
+        return self._sketch
+
+    _transpose = _adjoint
 
 
 class ExplicitSketch(Sketch):

@@ -55,7 +55,7 @@ class Solution:
         Number of steps of each solve; 0 for direct solves.
     condition : float
         The condition number of A, from R or from the steps of iterations, at most
-        1e100. For more than 500 columns an estimate, for "gram" up to 12 % low.
+        1e100. For more than 500 columns an estimate, for "gram" up to 25 % low.
     error_estimate : float
         Estimate of the relative error of x in norm, the largest of all right-hand
         sides. It is too small for one matrix in a hundred, by up to 2 times, and often

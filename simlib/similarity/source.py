@@ -76,7 +76,10 @@ class Source(Protocol):
 
     @abstractmethod
     def peek(self, i: ArrayLike, j: ArrayLike) -> np.ndarray:
-        """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation."""
+        """Return K[i[k], j[k]] where it is known and NaN elsewhere; no evaluation.
+
+        Known is at least what was asked for: a search looks it up here.
+        """
 
     @abstractmethod
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csc_array, csr_array, diags_array
 from scipy.sparse.linalg import spsolve
 
-from simlib.biharmonic import biharmonic_operator, factorization, interpolation
+from simlib.biharmonic import (
+    biharmonic_operator,
+    factorization,
+    graph_laplacian,
+    interpolation,
+)
 from simlib.biharmonic.elimination_tree import depths, elimination_tree, postorder
 from simlib.biharmonic.factorization import factorize
 from simlib.biharmonic.selected_solve import selected_columns
@@ -151,3 +156,13 @@ def ancestors(q, parent):
         chain.append(q)
         q = parent[q]
     return chain
+
+
+@pytest.mark.parametrize("small", [1e-8, 1e-12, 1e-13, 1e-14, 0])
+def test_pivots_of_an_indefinite_matrix_may_be_small(small):
+    """A weight of -1 + small makes a pivot of size small; the condition is 10.5."""
+    W = np.zeros((5, 5))
+    W[[2, 2, 3, 3, 4, 4], [3, 0, 1, 4, 0, 1]] = [1, small - 1, 1, 0.5, 1, 2]
+    L = graph_laplacian(W + W.T).toarray()
+    expected = np.linalg.solve(L[2:, 2:], -L[2:, :2])
+    np.testing.assert_allclose(interpolation(L, [0, 1])[2:], expected, rtol=1e-9)

@@ -234,3 +234,11 @@ def test_an_adjacency_matrix_is_no_operator():
         for matrix in (G, G.toarray()):
             with pytest.raises(ValueError, match=r"take graph_laplacian\(adjacency\)"):
                 of(matrix)
+
+
+def test_a_light_part_has_to_be_symmetric_too():
+    W = np.zeros((5, 5))
+    W[0, 1] = W[1, 0] = 1e9
+    W[2, 3] = W[3, 4] = 1
+    with pytest.raises(ValueError, match="symmetric; got one that is not"):
+        graph_laplacian(W)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
 from simlib.approximation.companion import InnerProducts
-from simlib.neighbors import SimilarityNeighbors, nearest
+from simlib.neighbors import SimilarityNeighbors, nearest, search
 from simlib.neighbors.across import Across, TwoSided
 from simlib.neighbors.cheap import Calibrated
 from support.matrices import counted
@@ -284,3 +284,21 @@ def test_what_is_refused():
         nearest(failing, 3, limit=54)
     with pytest.raises(ValueError, match="one collection"):
         SimilarityNeighbors(sim, n_neighbors=2).fit(np.arange(6))
+
+
+@pytest.mark.parametrize("scale", [1, 1e4])
+def test_a_companion_counts_in_full_where_few_pairs_are_known(scale):
+    """Its levels lie where its values are, whatever was met of them."""
+    rng = np.random.default_rng(0)
+    x, y = (np.abs(rng.standard_normal((size, 6))) for size in (50, 1000))
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    y /= np.linalg.norm(y, axis=1)[:, None]
+    K, k = x @ y.T, 5
+    sim = Similarity.from_matrix(K, two=True)
+    graph = nearest(sim, k, limit=50 * k + 10, cheap=(scale * x, y), rng=0)
+    kth = np.sort(K, axis=1)[:, -k][:, None]
+    assert (np.take_along_axis(K, graph.indices, 1) >= kth).mean() > 0.85
+    known = Similarity(y, lambda a, b: float(a @ b))
+    options = {"limit": 20, "fit_limit": 0, "cheap": y, "cheap_new": scale * x[:1]}
+    found = search(known, x[:1], k, **options, rng=0)
+    assert_allclose(found.values[0], np.sort(K[0])[::-1][:k])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist
 from sklearn.cluster import HDBSCAN, SpectralClustering
@@ -764,3 +765,30 @@ def test_a_copy_of_a_graph_is_read_only_too():
         np.testing.assert_array_equal(again.indices, graph.indices)
         assert not again.indices.flags.writeable
         assert not again.values.flags.writeable
+
+
+@pytest.mark.parametrize("power", [-80, 0, 70, 300])
+def test_vectors_of_any_length_make_the_same_lists(power):
+    x = points(1700, 6)
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    K = x @ x.T
+    sim = Similarity.from_matrix(K)
+    graph = nearest(sim, 5, limit=12_000, cheap=np.ldexp(x, power), rng=0)
+    assert recall(K, graph.indices, 5) > 0.99
+
+
+def test_sparse_vectors_far_from_the_origin_are_a_bound_too():
+    x = np.random.default_rng(0).random((60, 3))
+    x[:, 0] += 1e4
+    sim = Similarity(x, lambda a, b: float(np.linalg.norm(a - b)))
+    graph = nearest(sim, 3, limit=None, exact=True, cheap=csr_array(x), distance=True)
+    distances = cdist(x, x)
+    np.fill_diagonal(distances, np.inf)
+    np.testing.assert_allclose(graph.values, np.sort(distances, axis=1)[:, :3])
+
+
+def test_the_warning_of_the_direction_tells_the_value():
+    sim = Similarity(np.arange(8.0), lambda a, b: abs(a - b) - 5)
+    sim.diagonal()
+    with pytest.warns(UserWarning, match="are: -5 for an item with itself"):
+        nearest(sim.informed(), 1, limit=28, rng=0)

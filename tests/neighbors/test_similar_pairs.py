@@ -949,3 +949,9 @@ def test_a_companion_that_fails_costs_no_call_of_a_search(limit):
     with pytest.raises(BudgetExceeded):
         search(sim, x[:7], 2, cheap=cheap, cheap_new=np.ones((7, 60)), **options)
     assert sim.calls == 0
+
+
+def test_a_threshold_below_single_precision_is_kept():
+    sim = Similarity.from_matrix(np.eye(5, dtype=np.float32))
+    assert pairs_above(sim, 1e-50).i.size == 0
+    assert pairs_above(sim, 0).i.size == 10

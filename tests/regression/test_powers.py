@@ -441,3 +441,9 @@ def test_a_sparse_matrix_shows_no_direction_that_b_hides(small):
     assert relative(found.x, x) < 100 * np.finfo(float).eps * condition
     assert found.condition > condition / 10
     assert found.error_estimate > relative(found.x, x)
+
+
+def test_a_weight_is_symmetric_in_its_light_part_too():
+    W = np.array([[1, 9e-9], [0, 1e-9]])
+    with pytest.raises(ValueError, match="must be symmetric"):
+        odd_power(np.eye(4, 2), np.arange(4.0), 1, weight=W)

@@ -475,3 +475,16 @@ def test_rows_that_do_not_match(shape, degree):
 def test_factors_that_do_not_match(x, y, message):
     with pytest.raises(ValueError, match=message):
         TensorSRHT(7, 3, 4, rng=0)(np.ones(x), np.ones(y))
+
+
+@pytest.mark.parametrize("make", [sparse_sign, count_sketch, srht, gaussian])
+def test_the_transpose_reads_what_the_sketch_reads(make):
+    S = make(4, 9, rng=0)
+    dense, one = S @ np.eye(9), np.ones((4, 1))
+    for transpose in (S.T, S.H):
+        np.testing.assert_allclose(transpose @ csr_array(one), dense.T @ one)
+        np.testing.assert_allclose(transpose @ one[:, 0], dense.T @ one[:, 0])
+        np.testing.assert_allclose(transpose.T @ np.eye(9), dense)
+        with pytest.raises(ValueError, match="some are masked"):
+            transpose @ np.ma.array(one, mask=one > 0)
+    np.testing.assert_allclose(S.rmatvec(csr_array(one)), dense.T @ one)

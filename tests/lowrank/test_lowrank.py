@@ -342,6 +342,8 @@ def test_refusals_of_questions(rank_one):
         rank_one @ np.ones(3)
     with pytest.raises(ValueError, match="must have the same length; got 2 and 1"):
         rank_one.entries([0, 1], [0])
+    with pytest.raises(ValueError, match="one-dimensional array of integers"):
+        rank_one.rows(np.zeros((0, 3), int))
     masked = np.ma.masked_array([1.0, 2.0], [True, False])
     for ask in (
         rank_one.extend,

@@ -302,3 +302,9 @@ def test_a_companion_counts_in_full_where_few_pairs_are_known(scale):
     options = {"limit": 20, "fit_limit": 0, "cheap": y, "cheap_new": scale * x[:1]}
     found = search(known, x[:1], k, **options, rng=0)
     assert_allclose(found.values[0], np.sort(K[0])[::-1][:k])
+
+
+def test_a_cheap_similarity_that_fails_for_new_items_is_named():
+    sim = Similarity(range(60), lambda a, b: -float(abs(a - b)))
+    with pytest.raises(SimilarityError, match="The cheap similarity failed"):
+        search(sim, [3], 2, limit=5, cheap=lambda a, b: np.nan)

@@ -52,6 +52,7 @@ OPTIMAL = 1  # result code of POT's network simplex
 DISTANCES_AT_ONCE = 2**22  # distances between words
 FAR = 1e11  # quotient of distances above which POT's simplex loses digits
 DUST = 1e-15  # share of a weight that rounding errors may leave
+SMALL = 2.0**-30  # POT takes smaller costs for zero
 PAIRS_AT_ONCE = 4096  # pairs in a task of a worker
 
 
@@ -98,7 +99,7 @@ class WordMoverDistance:
         rows_y, weights_y = self._bag(y)
         points = self.vectors.array
         costs = distances_between(points[rows_x], points[rows_y])
-        return _transport(weights_x, weights_y, costs)
+        return _transport(weights_x, weights_y, costs, costs.max())
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and weights of a document, computed once for each document."""
@@ -187,8 +188,9 @@ def paired_word_mover_distances(
 
     Notes
     -----
-    Equal to `WordMoverDistance` to 1e-7 of the longest vector, in half the time for 300
-    dimensions: distances between words come from one matrix product for all pairs.
+    Equal to `WordMoverDistance` to 1e-7 of the longest vector, in a third to a half of
+    the time for 300 dimensions: distances between words come from one matrix product
+    for all pairs.
 
     Examples
     --------
@@ -226,8 +228,10 @@ def paired_word_mover_distances(
             blocks += pairwise(cuts.tolist())
             continue
         costs = _distances(points, words_x, words_y)
+        largest = costs.max()
         for k, i, j in zip(range(start, stop), x, y, strict=True):
-            values[k] = _transport(weights_x[k], weights_y[k], costs[i[:, None], j])
+            here = costs.take(i, axis=0).take(j, axis=1)
+            values[k] = _transport(weights_x[k], weights_y[k], here, largest)
     return values
 
 
@@ -360,14 +364,22 @@ def _distances(points: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.
     return np.sqrt(squares.clip(min=0, out=squares), out=squares)
 
 
-def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
-    """Return the cost of moving the weights p to q."""
+def _transport(
+    p: np.ndarray, q: np.ndarray, costs: np.ndarray, largest: float
+) -> float:
+    """Return the cost of moving the weights p to q; no cost is above `largest`."""
+    if largest < 1 / SMALL:
+        _, cost, _, _, code = emd_c(p, q, costs, MAX_ITERATIONS, 1)
+        if code == OPTIMAL and cost > max(SMALL, largest / FAR):
+            return cost
+    return _transport_at_any_scale(p, q, costs)
+
+
+def _transport_at_any_scale(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
+    """Return the cost of moving the weights p to q, whatever the size of the costs."""
     largest = in_range(costs.max())
     power = exponent(largest)
-    if abs(power) <= 30:  # beyond, POT takes tiny costs for zero
-        power = 0
-    scaled = np.ldexp(costs, -power) if power else costs
-    _, cost, _, _, code = emd_c(p, q, scaled, MAX_ITERATIONS, 1)
+    _, cost, _, _, code = emd_c(p, q, np.ldexp(costs, -power), MAX_ITERATIONS, 1)
     if code != OPTIMAL:
         raise RuntimeError(
             f"The transport between documents of {p.size} and {q.size} words was not "
@@ -400,6 +412,6 @@ def _transport_of_the_rest(
         )
     if not (rows.any() and columns.any()):
         return 0.0
-    mass, left, wanted = left[rows].sum(), left[rows], wanted[columns]
+    p, q, mass = left[rows], wanted[columns], left[rows].sum()
     rest = np.ascontiguousarray(costs[rows][:, columns])
-    return float(mass) * _transport(left / mass, wanted / wanted.sum(), rest)
+    return float(mass) * _transport_at_any_scale(p / mass, q / q.sum(), rest)

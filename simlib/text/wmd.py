@@ -230,7 +230,7 @@ def paired_word_mover_distances(
         costs = _distances(points, words_x, words_y)
         largest = costs.max()
         for k, i, j in zip(range(start, stop), x, y, strict=True):
-            here = costs.take(i, axis=0).take(j, axis=1)
+            here = costs[i[:, None], j]
             values[k] = _transport(weights_x[k], weights_y[k], here, largest)
     return values
 

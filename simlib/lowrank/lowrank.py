@@ -419,7 +419,8 @@ class LowRank(Embedded, Saved, LinearOperator):
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
             "The matrix stands for n x n numbers: K.toarray() makes all of them, "
-            "K.rows(i) and K.entries(i, j) some."
+            "K.rows(i) and K.entries(i, j) some. Of a sparse S the product S @ K is "
+            "(K.T @ S.T).T."
         )
 
     def __getitem__(self, _: Any) -> NoReturn:

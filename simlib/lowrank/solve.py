@@ -21,7 +21,7 @@ from scipy.linalg import lu_solve, solve_triangular
 from scipy.linalg.lapack import dgecon, dgetrf
 from scipy.sparse.linalg import splu
 
-from simlib._scale import norm, unit_columns
+from simlib._scale import norm, norms, unit_columns
 from simlib.lowrank.tall import assembled, dense, gram_qr, qr, transposed_times
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 
 EPS = np.finfo(float).eps
-REFINEMENTS = 5  # steps at most
+REFINEMENTS = 40  # steps at most, each of which halves the residual
 UNSOLVED = 1e-3  # times the right-hand side: the largest residual of a solution
+INEXACT = 1e-9  # times what its rounding errors are shares of, likewise
 DENSE_COLUMNS = 32  # columns of Q that are made at a time, if L is sparse
 
 Solver: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -91,7 +92,7 @@ def solve(K: LowRank, factors: Orthogonal, y: np.ndarray, ridge: float) -> np.nd
         weights = small_inverse(V @ transposed_times(K.right, scaled))
         return scaled - inverse(factors.times(weights))
 
-    return _refined(by_lemma, K, y, ridge)
+    return _refined(by_lemma, K, y, ridge, norm(T) * norm(K.core))
 
 
 def _inverse_of_shift(residual: Any, ridge: float) -> Solver:
@@ -125,26 +126,31 @@ def _small_inverse(system: np.ndarray, ridge: float) -> Solver:
     return partial(lu_solve, (lu, pivots))
 
 
-def _refined(solve: Solver, K: LowRank, y: np.ndarray, ridge: float) -> np.ndarray:
+def _refined(
+    solve: Solver, K: LowRank, y: np.ndarray, ridge: float, size_of_factors: float
+) -> np.ndarray:
     """Return solutions, refined because a small ridge costs D^-1 y some digits."""
-    y, sizes = unit_columns(y)  # or a small column would not count in the norms
-    x, before = solve(y), np.inf
+    y, sizes = unit_columns(y)
+    x, before = solve(y), np.full(y.shape[1], np.inf)
     for _ in range(REFINEMENTS):
         product = K.matmat(x)
         missed = y - product - ridge * x
-        rounding = EPS * (norm(product) + abs(ridge) * norm(x) + norm(y))
-        if not rounding < norm(missed) < before / 2:
+        size, terms = norms(missed), norms(product) + abs(ridge) * norms(x) + norms(y)
+        going = (size > EPS * terms) & (size < before / 2)
+        if not going.any():
             break
-        before = norm(missed)
-        x = x + solve(missed)
-    if not norm(missed) <= UNSOLVED * norm(y):
-        raise _singular(ridge)
+        before = size
+        x = x + np.where(going, solve(missed), 0)
     with np.errstate(over="ignore"):
+        terms += size_of_factors * norms(transposed_times(K.right, x))
+        if not (size <= np.minimum(UNSOLVED * norms(y), INEXACT * terms)).all():
+            raise _singular(ridge)
         return np.ldexp(x, sizes)
 
 
 def _singular(ridge: float) -> LinAlgError:
     return LinAlgError(
         f"The matrix plus {ridge:g} I is singular to working precision: minus the "
-        "ridge is an eigenvalue, or negligible beside one. Change the ridge."
+        "ridge is an eigenvalue, of it or of its residual, or negligible beside one. "
+        "Change the ridge."
     )

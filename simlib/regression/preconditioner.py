@@ -262,8 +262,10 @@ class ColumnScaling:
 
     @property
     def condition(self) -> float:
-        """An upper bound of the condition number of A."""
-        return self.norm / float(self.extremes[0] * self.sizes.min())
+        """An upper bound of the condition number of A, at most 1e100."""
+        with np.errstate(over="ignore"):
+            bound = self.norm / self.extremes[0] / float(self.sizes.min())
+        return float(min(bound, 1e100))
 
     @property
     def distortion(self) -> float:

@@ -488,3 +488,10 @@ def test_a_residual_alone_and_an_old_kind_of_matrix():
     old = LowRank(left.view(np.matrix), np.eye(2).view(np.matrix))
     assert type(old.left) is type(old.core) is np.ndarray
     assert_allclose(old.toarray(), left @ left.T)
+
+
+def test_a_product_of_a_sparse_matrix_is_told():
+    K, S = LowRank(np.ones((4, 1)), np.eye(1)), scipy.sparse.eye_array(4).tocsr()
+    with pytest.raises(TypeError, match=r"S @ K is \(K\.T @ S\.T\)\.T"):
+        S @ K
+    assert_array_equal((K.T @ S.T).T, np.ones((4, 4)))

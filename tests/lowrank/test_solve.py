@@ -249,3 +249,32 @@ def test_a_system_whose_inverse_is_beyond_numbers_is_singular(ridge):
     K = LowRank(np.eye(4), np.full((4, 4), 1e308))
     with pytest.raises(np.linalg.LinAlgError, match="hange the ridge"):
         K.solve(np.ones(4), ridge)
+
+
+def nearly_singular_shift(seed, smallest):
+    """A matrix of small condition whose residual has entries near zero."""
+    rng = np.random.default_rng(seed)
+    L, d = rng.standard_normal((12, 3)), rng.uniform(0.5, 2, 12)
+    d[:3] = 10.0 ** -rng.uniform(*smallest) * rng.standard_normal(3)
+    return L, d, rng.standard_normal(12), rng
+
+
+def test_a_column_that_is_not_solved_does_not_pass_beside_others():
+    L, d, y, rng = nearly_singular_shift(27, (12, 15))
+    L, d = np.r_[L, np.zeros((50, 3))], np.r_[d, np.ones(50)]
+    K = LowRank(L, np.eye(3), residual=scipy.sparse.diags_array(d))
+    Y = np.zeros((62, 20_001))
+    Y[:12, 0], Y[12:, 1:] = y, rng.standard_normal((50, 20_000))
+    assert_allclose(K @ K.solve(Y[:, 1:], 0), Y[:, 1:], atol=1e-9)
+    for some in (Y[:, 0], Y):
+        with pytest.raises(np.linalg.LinAlgError, match="of its residual, or"):
+            K.solve(some, 0.0)
+
+
+@pytest.mark.parametrize("seed", [3398, *range(60)])
+def test_solutions_have_their_digits_or_are_refused(seed):
+    L, d, y, _ = nearly_singular_shift(seed, (5, 13))
+    K = LowRank(L, np.eye(3), residual=scipy.sparse.diags_array(d))
+    if np.linalg.cond(K.toarray()) < 1e4:
+        with contextlib.suppress(np.linalg.LinAlgError):
+            assert_allclose(K @ K.solve(y, 0.0), y, atol=1e-7)

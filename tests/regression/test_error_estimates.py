@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgWarning
@@ -251,3 +252,17 @@ def test_rounding_is_no_failure_to_arrive(method):
         made, b = sketched(A, 20).refined(A), normal(2000, seed=0)
         found = odd_power(A, b, 2, method=method, preconditioner=made)
         assert max(found.iterations) <= 60
+
+
+@pytest.mark.parametrize("power", [60, 160])
+def test_a_condition_beyond_all_numbers_is_cut(power):
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random_array((20_000, 1500), density=0.004, rng=rng)
+    A = A + scipy.sparse.eye_array(20_000, 1500)
+    scales = np.geomspace(10.0**power, 10.0**-power, 1500)
+    B = scipy.sparse.csr_array(A @ scipy.sparse.diags_array(scales))
+    found = lstsq(B, A @ np.ones(1500), rng=0)
+    assert found.method == "lsqr"
+    assert found.condition <= 1e100
+    assert np.isfinite(found.error_estimate)
+    np.testing.assert_allclose(found.x * scales, 1, rtol=1e-9)

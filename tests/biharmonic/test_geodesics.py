@@ -241,3 +241,18 @@ def test_heat_on_coarse_meshes(mesh, median, most):
     gaps = relative_gaps(D, exact_geodesics(*mesh, sources), 0)
     assert np.median(gaps) < median
     assert np.quantile(gaps, 0.95) < most
+
+
+@pytest.mark.parametrize("n", [300, 600])
+def test_heat_reaches_the_end_of_long_surfaces(n):
+    """Beyond some 370 edges it was below the smallest number."""
+    x, y = np.meshgrid(np.arange(n), np.arange(6), indexing="ij")
+    vertices = np.c_[x.ravel(), y.ravel(), np.zeros(x.size)].astype(float)
+    k = np.arange(x.size).reshape(n, 6)
+    near, far = (k[:-1, :-1], k[1:, 1:]), (k[:-1, 1:], k[1:, :-1])
+    faces = [(near[0], near[1], far[0]), (near[0], far[1], near[1])]
+    faces = np.concatenate([np.stack(f, -1).reshape(-1, 3) for f in faces])
+    found = heat_geodesics(vertices, faces, [0])[:, 0]
+    exact = np.linalg.norm(vertices, axis=1)
+    far = exact > 10
+    np.testing.assert_allclose(found[far], exact[far], rtol=0.07)

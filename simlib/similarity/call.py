@@ -93,12 +93,16 @@ def is_async(function: Any) -> bool:
 
 def _number(value: Any) -> float:
     """Return one value as a float, if it is a real number."""
-    if isinstance(value, str | bytes | np.complexfloating | np.timedelta64):
-        raise TypeError(f"{value!r}, of type {type(value).__name__}, is no real number")
+    given = value
     if hasattr(value, "reshape"):
         value = unmasked(value)
         if value.size == 1:  # from a model that takes lists of pairs, here one pair
             value = value.reshape(())
+        if value.dtype == object and value.ndim == 0:
+            value = value.item()
+    other = getattr(value, "dtype", np.dtype(float)).kind not in "fiub"
+    if other or isinstance(value, str | bytes | bytearray | memoryview):
+        raise TypeError(f"{given!r}, of type {type(given).__name__}, is no real number")
     return float(value)
 
 

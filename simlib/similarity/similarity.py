@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from math import inf
-from typing import Any, Literal, Self, SupportsFloat, TypeAlias
+from typing import Any, Literal, Self, SupportsFloat, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -67,7 +67,8 @@ class Similarity(SimilarityMatrix):
         Type in which values are kept.
     n_jobs : int, optional
         Parallel evaluation through joblib, of a coroutine function in threads; None
-        obeys ``joblib.parallel_config(backend="dask")`` and the like.
+        obeys ``joblib.parallel_config(backend="dask")`` and the like, and without that
+        makes one call after the other, also of a coroutine function.
     limit : int, optional
         Most evaluations that may be made, those that failed included; the few of
         `check_symmetry` and `verify` come on top.
@@ -104,7 +105,7 @@ class Similarity(SimilarityMatrix):
     shape : tuple of int
         (n, n), or (m, n) of two collections; `n` is defined for one collection.
     remaining : int or infinity
-        What `limit` leaves, ``limit - calls - failed``.
+        What `limit` leaves, ``limit - calls - failed``; `limit` can be set anew.
     verified : int
         Pairs of the store that were evaluated again when it was opened.
 
@@ -384,7 +385,7 @@ class Similarity(SimilarityMatrix):
         with self._lock.held:
             run.__dict__ |= self.__dict__
             run._start = self._standing()
-            run._memory, run.spent = self._memory.run(asked=asked), 0
+            run._memory, run._spent = self._memory.run(asked=asked), [0]
         return run
 
     def _standing(self) -> tuple[int, int]:
@@ -466,24 +467,29 @@ class Similarity(SimilarityMatrix):
 class Run(Similarity):
     """The similarity of one run; its `calls` are what the run has asked for."""
 
-    spent: int
+    _spent: list[int]  # one number, which a blank of the run shares
     _start: tuple[int, int]  # calls before the run, and entries that it has for none
 
     @property
     def calls(self) -> int:
-        return self.spent
+        return self._spent[0]
 
     @property
     def remaining(self) -> float:
         if self.limit is None:
             return inf
         (before, free), most = self._start, self.limit - self.failed
-        return max(min(most, max(most - before, 0) + free) - self.spent, 0)
+        return max(min(most, max(most - before, 0) + free) - self.calls, 0)
 
     def fork(self, *, limit: float | None = None) -> Self:
         fork = super().fork(limit=limit)
-        fork.spent, fork._start = 0, Similarity._standing(fork)
+        fork._spent, fork._start = [0], Similarity._standing(fork)
         return fork
+
+    def blank(self) -> Similarity:
+        blank = cast(Run, super().blank())
+        blank._start = (self._start[0], 0)
+        return blank
 
     def _standing(self) -> tuple[int, int]:
         return self._start
@@ -497,7 +503,7 @@ class Run(Similarity):
                 needed -= self.cost(*blocks, pairs=pairs)
                 raise
             finally:
-                self.spent += needed
+                self._spent[0] += needed
 
     def _compared(self, pairs: int) -> None:
-        self.spent += pairs
+        self._spent[0] += pairs

@@ -102,7 +102,7 @@ class Store:
         """Open the file, until this object or the process ends."""
         self._connection = connection = connect(self.path)
         try:
-            self._hold = Hold(self.path)
+            self._hold = Hold(self.path, connection)
         except BaseException:
             connection.close()
             raise

@@ -7,6 +7,7 @@ of SQLite are raised as a `StoreError` that tells what to do.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import sqlite3
@@ -105,8 +106,8 @@ class Hold:
     an open file description.
     """
 
-    def __init__(self, path: Path):
-        self._path = path
+    def __init__(self, path: Path, connection: sqlite3.Connection):
+        self._path, self.connection = path, connection
         self._file = os.open(path, os.O_RDWR)
         self.release = weakref.finalize(self, os.close, self._file)
         _holds.add(self)
@@ -131,9 +132,13 @@ _holds: weakref.WeakSet[Hold] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """Release the locks in a forked child, which would keep them after its parent."""
+    """Release the locks in a forked child, which would keep them after its parent.
+
+    Its connections are never closed: SQLite would delete the journal of the parent.
+    """
     for hold in list(_holds):
         hold.release()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(hold.connection))
 
 
 if hasattr(os, "register_at_fork"):

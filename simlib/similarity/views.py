@@ -407,12 +407,16 @@ class SymmetrizedSimilarity(View):
         return _mean(self.base.peek(i, j), self.base.peek(j, i))
 
     def known(self) -> Iterator[Entries]:
-        for i, j, values in self.base.known():
-            first = i <= j
-            i, j = i[first], j[first]
-            mean = _mean(values[first], self.base.peek(j, i))
-            both = ~np.isnan(mean)
-            yield i[both], j[both], mean[both]
+        entries = self.base.known()  # now, not when the first is taken
+        return (self._both_known(*some) for some in entries)
+
+    def _both_known(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> Entries:
+        """Return the means of pairs i <= j that are known in both orders."""
+        first = i <= j
+        i, j = i[first], j[first]
+        mean = _mean(values[first], self.base.peek(j, i))
+        both = ~np.isnan(mean)
+        return i[both], j[both], mean[both]
 
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         orders, both = _both_orders(self, blocks, pairs)

@@ -45,7 +45,7 @@ def as_bags(bags: Any) -> csr_array:
 def as_points(points: ArrayLike) -> np.ndarray:
     """Return vectors of words as an array of shape (m, d), or raise."""
     points = readable(points, "Vectors of words")
-    points = np.asanyarray(points)
+    points = np.asarray(points)
     if points.ndim != 2:
         raise ValueError(
             "Vectors of words are an array of shape (m, d); got "

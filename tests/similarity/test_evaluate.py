@@ -579,3 +579,27 @@ def test_what_an_asymmetric_tile_has_cost_counts_as_lost():
         with pytest.raises(AsymmetryError):
             sim.columns(range(5))
         assert (sim.calls, sim.failed) == (0, 25 * k)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.datetime64("2020-01-01", "ns"),
+        np.array(["2020-01-01"], "M8[ns]"),
+        np.array([5], "m8[ns]"),
+        np.array("1.5"),
+        np.array("2", object),
+        bytearray(b"2"),
+        memoryview(b"2"),
+        np.complex64(1),
+    ],
+)
+def test_dates_and_texts_are_no_numbers(value):
+    with pytest.raises(SimilarityError, match="is no real number"):
+        Similarity(range(3), lambda x, y: value).pairs([0], [1])
+
+
+def test_objects_that_are_numbers_are_numbers():
+    for value in (np.array(1, object), np.array([[1.0]]), np.float32(1), True, 1):
+        sim = Similarity(range(3), lambda x, y, value=value: value)
+        assert sim.pairs([0], [1]).tolist() == [1.0]

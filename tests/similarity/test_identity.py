@@ -7,7 +7,8 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simlib.similarity.identity import digest, digests
+from simlib.similarity.identity import digest, digests, identities
+from simlib.similarity.items import as_items
 from support.regression import peak
 
 N = 40
@@ -89,3 +90,10 @@ def test_collections_of_the_same_items_have_the_same_digests():
 def test_digests_of_an_array_make_no_copy_of_it():
     X = np.zeros((2**12, 2**10))
     assert peak(lambda: digests(X[:, 1:])) < X.nbytes / 8
+
+
+@pytest.mark.parametrize("batch", [None, "pairs"])
+def test_gaps_of_nullable_columns_are_the_same_in_every_form(batch):
+    frame = pandas.DataFrame({"a": ["p", "q"], "b": pandas.array([1, None], "Int64")})
+    ids = identities(as_items(frame, batch))
+    assert ids.tolist() == digests([{"a": "p", "b": 1}, {"a": "q", "b": None}]).tolist()

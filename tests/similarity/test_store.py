@@ -10,6 +10,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 import traceback
@@ -1055,3 +1056,20 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
             store=tmp_path / "s",
             function_id="1",
         )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_that_ends_leaves_the_journal_of_its_parent(tmp_path):
+    script = """
+import os, sys, warnings
+from simlib import Similarity
+warnings.simplefilter("ignore", DeprecationWarning)
+sim = Similarity(range(50), lambda x, y: x + y, store="s", function_id="f")
+sim.columns([0])
+files = sorted(os.listdir())
+if not os.fork():
+    sys.exit()
+os.wait()
+assert sorted(os.listdir()) == files, (files, os.listdir())
+"""
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)

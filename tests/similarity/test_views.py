@@ -353,3 +353,23 @@ def test_known_of_a_view_is_what_is_known_when_it_is_asked():
     entries = sim.map(np.sqrt).known()
     sim.pairs([0], [1])
     assert list(entries) == []
+
+
+def test_known_of_means_is_what_is_known_when_it_is_asked():
+    sim = Similarity(range(9), lambda x, y: float(x + y), symmetric=False)
+    sim.pairs([0], [1])
+    mean = sim.symmetrized()
+    entries = mean.known()
+    sim.pairs([2, 3], [3, 2])
+    assert list(map(np.size, next(iter(entries), [()]))) == [0, 0, 0] or not [*entries]
+    assert [values.tolist() for *_, values in mean.known()] == [[5.0]]
+
+
+def test_a_blank_of_a_run_is_on_its_counter():
+    sim = Similarity([1.0, 2.0, 4.0], lambda x, y: x * y, limit=6)
+    run = sim.run()
+    run.blank().pairs([0, 1, 2], [0, 1, 2])
+    assert (run.calls, run.remaining, sim.calls, sim.remaining) == (3, 3, 3, 3)
+    with pytest.raises(BudgetExceeded):
+        run.blank().block([0, 1], [0, 1, 2])
+    assert run.block([0], [1, 2]).tolist() == [[2.0, 4.0]]

@@ -377,3 +377,9 @@ def test_vectors_keep_all_digits():
 def test_single_precision_of_any_byte_order_stays(kind):
     vectors = WordVectors(("salt", "rice"), np.eye(2, dtype=kind))
     assert vectors.array.dtype == np.float32
+
+
+def test_vectors_in_an_array_with_a_mask_of_nothing():
+    points = np.ma.array([[0.0], [3.0]])
+    bags = csr_array(np.eye(2))
+    assert paired_word_mover_distances(bags, bags[::-1], points).tolist() == [3.0, 3.0]

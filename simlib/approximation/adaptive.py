@@ -214,8 +214,11 @@ class _Search:
 
     def pays_for_all(self) -> bool:
         """Tell whether the limit pays for all that is unknown."""
+        return self._price_of_all() <= self.sim.remaining
+
+    def _price_of_all(self) -> int:
         every = Plan(self.sim.extent, Sides(*map(np.arange, self.sim.shape)))
-        return every.price(self.sim) <= self.sim.remaining
+        return every.price(self.sim)
 
     def unknown(self, n_landmarks: int) -> int:
         """Return the calls for this many landmarks, if the method draws them."""
@@ -268,10 +271,11 @@ class _Search:
         least = min(self.cost(1), self.unknown(1)) + self.price * FEWEST
         if self.refusal is not None and least <= self.sim.remaining:
             return self.refusal  # of the cheap similarity
+        needed = min(2 * least, self._price_of_all())
         return BudgetExceeded(
             f"The limit of {self.sim.limit} calls, of which {self.sim.calls} are made, "
             f"does not pay for a landmark and a sample to judge it by: that takes some "
-            f"{2 * least:.0f} more. Raise `limit`; what is known stays known."
+            f"{needed:.0f} more. Raise `limit`; what is known stays known."
         )
 
 

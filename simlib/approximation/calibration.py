@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 from sklearn.isotonic import IsotonicRegression
 
+from simlib import _scale
 from simlib.approximation.plan import Plan, Reading
 from simlib.similarity.views import SimilarityMatrix
 
@@ -80,7 +82,7 @@ def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _continued(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return knots with two more at each end, by the slope of the nearer half."""
     low, high = knots[0], knots[-1]
-    middle, half = np.interp((low + high) / 2, knots, values), (high - low) / 2
+    middle, half = _interpolated((low + high) / 2, knots, values), (high - low) / 2
     near, far = MARGIN * half, (MARGIN + BEYOND) * half
     below = values[0] + BEYOND * (values[0] - middle)
     above = values[-1] + BEYOND * (values[-1] - middle)
@@ -97,7 +99,14 @@ class Interpolation:
 
     def __call__(self, x: ArrayLike) -> np.ndarray:
         """Return the values at x."""
-        return np.interp(_rounded(x), self.knots, self.values)
+        return _interpolated(_rounded(x), self.knots, self.values)
+
+
+def _interpolated(x: Any, knots: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the values at x; no slope overflows, whatever the units."""
+    (knots, e), (values, f) = _scale.unit(knots), _scale.unit(values)
+    with np.errstate(over="ignore"):
+        return np.ldexp(np.interp(np.ldexp(x, -e), knots, values), f)
 
 
 def _rounded(x: ArrayLike) -> np.ndarray:

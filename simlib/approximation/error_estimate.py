@@ -250,13 +250,14 @@ class ValidationSample:
                 "zeros is not defined."
             )
         squared = total.error.sum() / norm_squared
-        most = weights.max(initial=1)
-        if squared == 0 and most > 1 and not norm[fresh & ~on_diagonal].any():
+        off = fresh & ~on_diagonal
+        most, rounding = weights[off].max(initial=1), np.finfo(float).eps ** 2
+        if most > 1 and not norm[off].any() and (error[off] <= rounding).all():
             warn(
                 "All pairs of the sample are zero, as the approximation says, so that "
-                f"the interval has no width; yet some {3 * most:.0f} pairs that are "
-                "not may have been missed. Where few pairs are similar and the others "
-                "are not, look for these: simlib.neighbors.pairs_above."
+                f"the interval knows of no error; yet some {3 * most:.0f} pairs that "
+                "are not may have been missed. Where few pairs are similar and the "
+                "others are not, look for these: simlib.neighbors.pairs_above."
             )
         residual = np.where(fresh, error - squared * norm, 0.0)
         deviation = self._deviation(residual, weights, confidence)

@@ -47,7 +47,8 @@ def rpcholesky(
         As in `nystrom`; `sim` is symmetric and positive semidefinite.
     block_size : int, default=64
         How many landmarks are proposed, and their columns evaluated, at a time. The
-        distribution of the landmarks and the number of calls do not depend on it.
+        distribution of the landmarks and the number of calls do not depend on it,
+        unless `tol` ends the draw: the trace is known after each block.
     tol : float, default=1e-11
         Stop drawing, with fewer landmarks, once the trace of the residual is at most
         `tol` times the trace of K. Residuals that are negative by at most `tol` times

@@ -244,3 +244,9 @@ def test_costs_little_more_than_an_oracle():
         )
         ratios.append(sim.calls / METHODS["tikhonov"].calls(400, s))
     assert np.mean(ratios) < 1.7
+
+
+def test_the_calls_that_are_missing_are_not_more_than_all():
+    sim = Similarity([1.0], lambda x, y: x * y, limit=0)
+    with pytest.raises(BudgetExceeded, match="that takes some 1 more"):
+        approximate_to(sim, 0.1)

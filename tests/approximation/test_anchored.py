@@ -26,6 +26,7 @@ from simlib import (
     tikhonov,
 )
 from simlib.approximation import COMPANION_METHODS, companion
+from simlib.approximation.calibration import Interpolation
 from simlib.approximation.companion import InnerProducts
 from simlib.datasets import cross_encoder_like
 from simlib.landmarks import draw
@@ -656,3 +657,19 @@ def test_new_items_take_each_of_the_two_widths():
     answer = anchored(Similarity.from_matrix(skew), 10, x, base_rank=15, rng=0)
     with pytest.raises(ValueError, match=r"\(m, 30\); got \(3, 15\)"):
         answer.extend(np.ones((3, 20)), np.ones((3, 15)))
+
+
+@pytest.mark.parametrize(("cheap", "dear"), [(1e-200, 1e200), (1e200, 1e-200)])
+def test_calibration_in_any_units(cheap, dear):
+    knots, values = np.array([0.0, 1, 2]), np.array([0.0, 1, 3])
+    x = np.array([-1.0, 0.5, 1.5, 9.0])
+    found = Interpolation(cheap * knots, dear * values)(cheap * x)
+    np.testing.assert_allclose(found, dear * np.array([0, 0.5, 2, 3]), rtol=1e-5)
+    x = np.random.default_rng(0).standard_normal((50, 3))
+    K = np.tanh(x @ x.T)
+    sim, companion = (Similarity.from_matrix(K * unit) for unit in (dear, cheap))
+    error = relative_error(K * dear, anchored(sim, 5, companion, rng=0))
+    other = Similarity.from_matrix(K)
+    assert error == pytest.approx(
+        relative_error(K, anchored(other, 5, other.fork(), rng=0)), rel=0.1, abs=1e-6
+    )

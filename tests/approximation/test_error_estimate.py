@@ -450,3 +450,22 @@ def test_a_sample_of_zeros_is_no_proof_that_there_is_no_error():
     assert error.high == 0
     whole = estimate_error(sim, zero, 31_375)  # all: no doubt
     assert whole.value == pytest.approx(relative_error(K, zero))
+
+
+def test_an_error_that_is_known_does_not_hide_that_the_sample_is_zero():
+    K, i = np.eye(2000), np.arange(20, 60, 2)
+    K[0, 1:6] = K[1:6, 0] = K[i, i + 1] = K[i + 1, i] = 1
+    eye = scipy.sparse.eye_array(2000, format="csr")
+    for size, known in ((1, [0]), (1 + 1e-15, [])):
+        zero = LowRank(np.zeros((2000, 1)), np.zeros((1, 1)), residual=eye * size)
+        sim = Similarity.from_matrix(K)
+        sim.columns(known)
+        with pytest.warns(UserWarning, match="All pairs of the sample are zero"):
+            estimate_error(sim, zero, rng=1)
+
+
+def test_a_sample_of_the_diagonal_alone_gives_no_warning():
+    sim = Similarity.from_matrix(np.ones((100, 100)))
+    sim.pairs(*np.triu_indices(100, 1))
+    one = LowRank(np.ones((100, 1)), np.ones((1, 1)))
+    assert estimate_error(sim, one, 20, rng=0).value == 0

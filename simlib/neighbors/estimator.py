@@ -69,8 +69,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     graph_ : NeighborGraph
         The neighbours of the fitted items.
     n_calls_, n_samples_fit_ : int
-        Number of pairs that were asked for in `fit`, known before or not, and number of
-        fitted items.
+        Number of pairs that were asked for in `fit`, known before or not, besides the
+        rows of `check` (``graph_.recall.calls``), and number of fitted items.
     n_features_in_, feature_names_in_
         As in all estimators of scikit-learn, if the data are a table.
 

@@ -124,13 +124,14 @@ class NeighborGraph:
         *,
         symmetric: bool = False,
         connected: bool = False,
+        include_self: bool = False,
     ) -> csr_matrix:
         """Return the graph as a sparse matrix, for estimators of scikit-learn.
 
         With ``metric="precomputed"``: HDBSCAN takes ``connected=True``, with
-        ``copy=True`` and ``min_samples`` of at most k; UMAP ``symmetric=True``; t-SNE
-        needs k of at least 3 perplexity + 2. DBSCAN needs all pairs within its radius
-        instead: `SimilarPairs.to_csr`.
+        ``copy=True`` and ``min_samples`` of at most k + 1; UMAP ``symmetric=True``;
+        t-SNE ``include_self=True``, with k of at least 3 perplexity + 1. DBSCAN needs
+        all pairs within its radius instead: `SimilarPairs.to_csr`.
 
         Parameters
         ----------
@@ -145,7 +146,12 @@ class NeighborGraph:
         connected : bool, default=False
             Join each component to the largest one, by the nearest of some pairs, for a
             few more calls: for HDBSCAN, and Isomap without ``n_neighbors``. Implies
-            `symmetric`.
+            `symmetric`, and `include_self` for distances.
+        include_self : bool, default=False
+            Whether each item is its own nearest neighbour, at the distance 0. For
+            t-SNE, and all that asks for k neighbours of the fitted items: scikit-learn
+            takes the nearest entry for the item itself. For distances within one
+            collection.
 
         Returns
         -------
@@ -156,11 +162,15 @@ class NeighborGraph:
         Raises
         ------
         ValueError, BudgetExceeded, SimilarityError
-            No such mode; if components are joined, any error of a request to `sim`.
+            No such mode, or no items themselves in it; if components are joined, any
+            error of a request to `sim`.
         """
         (m, n), k = self.sim.shape, self.indices.shape[1]
         if symmetric or connected:
             one_collection(self.sim, "have a symmetric graph")
+        if include_self:
+            one_collection(self.sim, "have each item as its own neighbour")
+            one_of(mode, ("distance",), "mode with include_self")
         i, j = np.repeat(np.arange(m), k), self.indices.ravel().astype(np.int64)
         values = self.values.ravel()
         if connected:
@@ -168,7 +178,13 @@ class NeighborGraph:
             i, j = np.append(i, extra_i), np.append(j, extra_j)
             values = np.append(values, extra)
         entries = edge_weights(values, mode, self.distance)
+        if include_self or (connected and mode == "distance"):
+            own = np.arange(n)
+            i, j = np.append(own, i), np.append(own, j)
+            entries = np.append(np.zeros(n, entries.dtype), entries)
         if not (symmetric or connected):
+            order = np.argsort(i, kind="stable")
+            j, entries, k = j[order], entries[order], j.size // m
             indptr = np.arange(0, m * k + 1, k, dtype=np.int32)
             return csr_matrix((entries, j.astype(np.int32), indptr), shape=(m, n))
         keys = np.append(i * n + j, j * n + i)

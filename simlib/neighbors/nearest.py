@@ -53,7 +53,8 @@ def nearest(
     sim : Similarity
         n items under a symmetric similarity, or two collections. Known entries cost no
         call, but the search uses only what it has asked for itself, unless it is
-        ``sim.informed()``.
+        ``sim.informed()``: it then goes on from all that is known, and items for which
+        fewest pairs are known come first.
     k : int
         Number of neighbours, 1 to n - 1; up to n for two collections.
     limit : int
@@ -65,7 +66,8 @@ def nearest(
         A companion, as in `simlib.anchored`: the same items under a cheap similarity or
         distance, a function of two items, or vectors Z of the items, which stand for
         the inner products :math:`Z Z^T`, or with ``distance=True`` for the Euclidean
-        distances. For two collections a pair of arrays (Z, W).
+        distances. For two collections a pair of arrays (Z, W); without a companion
+        these need many calls a row.
     distance : bool, default=False
         Whether small values mean near. Without it distances give the farthest items,
         and no warning where neither the diagonal nor vectors of a companion tell.
@@ -91,7 +93,8 @@ def nearest(
         no bound.
     BudgetExceeded, SimilarityError
         The limit of `sim` leaves fewer calls than `limit`, and nothing was evaluated.
-        `exact` takes more calls than the limit, or `sim` or `cheap` failed; evaluated
+        It ends in the middle, as entries were known from searches with another seed;
+        `exact` takes more calls than the limit; or `sim` or `cheap` failed: evaluated
         values are kept.
 
     Notes

@@ -27,7 +27,9 @@ def affordable(
     if limit > sim.remaining:
         raise BudgetExceeded(
             f"With limit={limit} this takes as many evaluations, and {left(sim)}: "
-            "raise `limit` on this Similarity, or give this search a lower one."
+            "raise the attribute `limit` of this Similarity by "
+            f"{limit - sim.remaining:.0f}, or give this search a lower one, with which "
+            "it asks for other pairs."
         )
     return float(limit - aside)
 

@@ -70,6 +70,9 @@ class SimilarPairs(NamedTuple):
     distance: bool
     sim: SimilarityMatrix
 
+    def __reduce__(self) -> Any:
+        return _of_arrays, tuple(self)
+
     def __repr__(self) -> str:
         reached = "reached" if self.reached else "not reached"
         promise = f"recall at least {self.recall:.3f} ({reached})"
@@ -298,10 +301,10 @@ def _result(
     order = np.lexsort((paid.j[found], paid.i[found], -paid.nearness[found]))
     found = found[order][: hits.count(paid.nearness)]
     values = paid.sign * paid.nearness[found]
-    return SimilarPairs(
-        read_only(paid.i[found]),
-        read_only(paid.j[found] - search.n_rows),
-        read_only(values.astype(search.sim.dtype)),
+    return _of_arrays(
+        paid.i[found],
+        paid.j[found] - search.n_rows,
+        values.astype(search.sim.dtype),
         recall,
         reached,
         paid.calls,
@@ -309,3 +312,10 @@ def _result(
         search.distance,
         search.asked,
     )
+
+
+def _of_arrays(
+    i: np.ndarray, j: np.ndarray, values: np.ndarray, *others: Any
+) -> SimilarPairs:
+    """Return pairs whose arrays are read-only."""
+    return SimilarPairs(read_only(i), read_only(j), read_only(values), *others)

@@ -139,8 +139,14 @@ class Promise:
         left, every = self.search.paid.left, self.search.every
         if self.recall < 1 and ahead > WORTH_A_WARNING and ahead > min(left, every / 2):
             limit = "" if left == inf else f" The limit leaves {left:.0f}."
+            better, none = "a companion, `cheap`", ""
+            if self.search.cheap is not None:
+                better = "a better `cheap`"
+            if (paid := self.search.paid).nearness.size and not self._found():
+                nearest = paid.sign * paid.nearness.max()
+                none = f" No pair passes so far: the nearest has {nearest:.3g}."
             warn(
                 f"A promised recall of {self.recall:g} takes about {ahead} more calls; "
-                f"all pairs take {every}.{limit} Pass a better `cheap`, or "
-                "recall=None, which promises nothing."
+                f"all pairs take {every}.{limit}{none} Pass {better}, or recall=None "
+                "with a limit, which promises nothing."
             )

@@ -115,6 +115,7 @@ class Rounds:
         self.show: Callable[..., object] = lambda **_: None  # beside a progress bar
         self.names: tuple[str, ...] = ("residual", "shared")
         self.price = self._price()
+        self._before = self.paid.degree.copy()  # pairs of each item that were known
         rows = f", and for the whole rows of {check}" if check else ""
         what = f"{self.k} neighbours of each of {self.n} items{rows}"
         least = self.price * min(self._reserve(self.paid.degree), self._unpaid())
@@ -135,7 +136,8 @@ class Rounds:
             if t == N_ROUNDS - 1:
                 self._fill()
             budget = self.paid.left * weights[t] / weights[t:].sum() / self.price
-            chosen = self._pay(self._choose(np.floor(shares * budget).astype(int)))
+            due = self._due(budget)
+            chosen = self._pay(self._choose(np.floor(shares * budget).astype(int), due))
             if any(keys.size for keys in chosen):
                 k = max(1, round(self.k * (t + 1) / N_ROUNDS))
                 rates = self._success(chosen, k)
@@ -167,6 +169,17 @@ class Rounds:
         keys = np.minimum(i, j)[unknown] * self.n + np.maximum(i, j)[unknown]
         i, j = np.divmod(np.unique(keys), self.n)
         return ceil(self.sim.cost(pairs=(i, j)) / i.size) if i.size else 1
+
+    def _due(self, pairs: float) -> np.ndarray:
+        """Tell the items that come first: those for which fewest pairs were known.
+
+        With the pairs of the search so far and so many more they could catch up with
+        the others. If nothing was known these are all items.
+        """
+        before, ordered = self._before, np.sort(self._before)
+        fewer = np.searchsorted(ordered, before)
+        behind = before * fewer - np.append(0, np.cumsum(ordered))[fewer]
+        return behind < max(1, self.paid.calls / self.price + pairs)
 
     # The beginning
 
@@ -202,6 +215,8 @@ class Rounds:
     def _random(self, number: int) -> np.ndarray:
         """Return the keys of about `number` random unpaid pairs, or fewer."""
         i, j = self.rng.integers(self.n, size=(2, 2 * number + 16))
+        due = np.flatnonzero(self._due(number))
+        i = due[i % due.size]
         return self.rng.permutation(np.unique(self.paid.unpaid(i, j)))[:number]
 
     def _pay(self, chosen: list[np.ndarray]) -> list[np.ndarray]:
@@ -271,8 +286,8 @@ class Rounds:
 
     # A round
 
-    def _choose(self, numbers: np.ndarray) -> list[np.ndarray]:
-        """Return the keys of `numbers` new pairs by each prediction."""
+    def _choose(self, numbers: np.ndarray, due: np.ndarray) -> list[np.ndarray]:
+        """Return the keys of `numbers` new pairs of items by each prediction."""
         predictor, pairs = self.predictor, (self.paid.i, self.paid.j)
         few = self.paid.i.size < RELEARNT * predictor.learnt
         if predictor.outgrown or not (self.by_lists and few):
@@ -294,9 +309,12 @@ class Rounds:
                 scores["companion"] = np.add(strip.codes, free, out=free)
             for name, number in zip(self.names, numbers, strict=True):
                 others = paid[name][known.data - 1] if paid[name].size else paid[name]
-                keep = min(ceil(4 * number / self.n) + 4, strip.columns.shape[1])
+                keep = min(ceil(4 * number / due.sum()) + 4, strip.columns.shape[1])
                 own = scores[name], keep
                 a, places, ranks, top = first(*own, known.indptr, others)
+                a, places, ranks, top = (
+                    b[due[strip.rows[a]]] for b in (a, places, ranks, top)
+                )
                 i, j = strip.rows[a], strip.columns[a, places].astype(np.int64)
                 keys = np.minimum(i, j) * self.n + np.maximum(i, j)
                 found[name].append((keys, ranks, top))

@@ -107,7 +107,9 @@ def search(
         The calls of `fit_limit` come on top, once for all of them.
     fit_limit : int, optional
         Most calls among the known items, for whole columns of landmarks, whether their
-        values are known before or not. None means those of 60 columns.
+        values are known before or not. None means those of 60 columns, or of as many as
+        there are new items if these are fewer: that is at most what it takes to compare
+        them with all known ones. None are paid for if `limit` is n.
     cheap_new : array of shape (m, n) or (m, d), optional
         The cheap similarities of the new items to the known items; if `cheap` are
         vectors, the vectors of the new items. Not needed if `cheap` is a function or a
@@ -160,8 +162,10 @@ def search(
     if m == 0:
         nothing = np.zeros((0, k), np.int64)
         return SearchResult(nothing, nothing.astype(sim.dtype), 0, 0)
-    S = uniform(n, n, rng=rng)[: min(N_LANDMARKS, n)]
-    if fit_limit is not None:
+    S = uniform(n, n, rng=rng)[:N_LANDMARKS]
+    if limit == n or fit_limit is None:
+        S = S[: 0 if limit == n else m]
+    else:
         most, sizes = most_calls(fit_limit, "fit_limit"), range(1, S.size + 1)
         S = S[: bisect_right(sizes, most, key=lambda s: sim.cost((None, S[:s])))]
     fit_calls, calls = sim.cost((None, S)), m * limit * each

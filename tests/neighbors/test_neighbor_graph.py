@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import HDBSCAN, SpectralClustering
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-from sklearn.neighbors import kneighbors_graph
+from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
 from simlib.neighbors import cheap as companions
@@ -491,7 +491,8 @@ def test_components_are_joined():
     assert connected_components(joined)[0] == 1
     assert (joined != joined.T).nnz == 0
     assert sim.calls > before
-    np.testing.assert_allclose(joined.data, D[joined.nonzero()])
+    np.testing.assert_allclose(joined.data, D[joined.nonzero()], atol=1e-12)
+    assert (joined.diagonal() > 0).all()
     near = graph.to_csr("similarity", connected=True)  # the longest is no max - max
     assert (near.data > 0).all()
     assert connected_components(near)[0] == 1
@@ -792,3 +793,50 @@ def test_the_warning_of_the_direction_tells_the_value():
     sim.diagonal()
     with pytest.warns(UserWarning, match="are: -5 for an item with itself"):
         nearest(sim.informed(), 1, limit=28, rng=0)
+
+
+def test_an_item_is_its_own_neighbour_where_that_is_asked_for():
+    """scikit-learn takes the nearest entry for the item, as t-SNE does."""
+    X = points(100)
+    D = cdist(X, X)
+    graph = nearest(Similarity.from_matrix(D), 17, limit=4950, distance=True, rng=0)
+    own, model = graph.to_csr(include_self=True), NearestNeighbors(metric="precomputed")
+    far, near = model.fit(own).kneighbors(n_neighbors=17)
+    np.testing.assert_array_equal(near, graph.indices)
+    np.testing.assert_allclose(far, graph.values)
+    np.testing.assert_array_equal(own.indices[::18], np.arange(100))
+    assert not own.data[::18].any()
+    np.testing.assert_array_equal(own.indptr, 18 * np.arange(101))
+    np.testing.assert_allclose(own.data.reshape(100, 18)[:, 1:], graph.values)
+    both = graph.to_csr(symmetric=True, include_self=True)
+    assert both.nnz == graph.to_csr(symmetric=True).nnz + 100
+    with pytest.raises(ValueError, match="mode with include_self is one of distance"):
+        graph.to_csr("similarity", include_self=True)
+
+
+def test_a_connected_graph_has_the_density_of_all_distances():
+    X = points(40, 2)
+    D = cdist(X, X)
+    graph = nearest(Similarity.from_matrix(D), 39, limit=780, distance=True, rng=0)
+    joined = graph.to_csr(connected=True)
+    rows = np.sort(joined.data.reshape(40, 40), axis=1)  # HDBSCAN takes the m-th
+    np.testing.assert_allclose(rows, np.sort(D, axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_new_items_come_first(seed):
+    """Of a search that goes on by all that is known."""
+    X = points(300)
+    K, n = np.exp(-(cdist(X, X) ** 2)), 275
+    old = Similarity.from_matrix(K[:n, :n])
+    nearest(old, 5, limit=8000, rng=seed)
+    sim = Similarity.from_matrix(K)
+    for entries in old.known():
+        sim.tell(*entries)
+    graph = nearest(sim.informed(), 5, limit=1000, rng=seed)
+    degree = np.zeros(300, int)
+    for i, j, _ in sim.known():
+        degree += np.bincount(i, minlength=300) + np.bincount(j, minlength=300)
+    assert graph.calls <= 1000
+    assert degree[n:].min() > 25
+    assert degree[n:].sum() > 800

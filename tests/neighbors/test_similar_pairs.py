@@ -1,6 +1,8 @@
 """Similar pairs, with a promise that is kept; and the neighbours of new items."""
 
+import copy
 import math
+import pickle
 import re
 import sys
 from itertools import product
@@ -441,9 +443,9 @@ def test_results_are_told_in_a_line():
     assert "4 pairs, recall at least 1.000 (reached), calls=10" in repr(pairs)
     told = repr(pairs._replace(recall=0.0))
     assert told == "SimilarPairs(4 pairs, without a promise, calls=10)"
-    found = search(sim, [1.2, 3.4], 1, limit=5, distance=True, rng=0)
-    assert "1 nearest of 2 items, calls=10, fit_calls=15" in repr(found)
-    assert sim.calls == 25  # ten pairs, the diagonal, and ten with new items
+    found = search(sim, [1.2, 3.4], 1, limit=4, distance=True, rng=0)
+    assert "1 nearest of 2 items, calls=8, fit_calls=9" in repr(found)
+    assert sim.calls == 20  # ten pairs, two of the diagonal, eight with new items
     graph = nearest(sim.informed(), 2, limit=10, distance=True, check=2, rng=0)
     told = "2 nearest of 5 items, calls=0, recall 1.00 (0.00 to 1.00)"
     assert told in repr(graph)
@@ -955,3 +957,28 @@ def test_a_threshold_below_single_precision_is_kept():
     sim = Similarity.from_matrix(np.eye(5, dtype=np.float32))
     assert pairs_above(sim, 1e-50).i.size == 0
     assert pairs_above(sim, 0).i.size == 10
+
+
+def test_columns_cost_no_more_than_all_comparisons():
+    sim = Similarity(np.arange(90.0), lambda x, y: abs(x - y))
+    whole = search(sim.fork(), [1.2, 3.4], 1, limit=90, distance=True, rng=0)
+    assert (whole.calls, whole.fit_calls) == (180, 0)
+    assert whole.indices.ravel().tolist() == [1, 3]
+    few = search(sim.fork(), [1.2, 3.4], 1, limit=20, distance=True, rng=0)
+    assert (few.calls, few.fit_calls) == (40, 2 * 90 - 1)
+
+
+def test_pickles_of_pairs_are_read_only():
+    pairs = pairs_above(Similarity.from_matrix(rbf(20)), 0.5, rng=0)
+    for copied in (pickle.loads(pickle.dumps(pairs)), copy.deepcopy(pairs)):
+        assert copied[5:8] == pairs[5:8]
+        for name in ("i", "j", "values"):
+            array = getattr(copied, name)
+            assert not array.flags.writeable
+            np.testing.assert_array_equal(array, getattr(pairs, name))
+
+
+def test_a_threshold_that_nothing_passes_is_told():
+    K = rbf(200)
+    with pytest.warns(UserWarning, match="No pair passes so far: .* a companion, "):
+        pairs_above(Similarity.from_matrix(K), 90, rng=0)

@@ -67,7 +67,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
     batch : None, "pairs" or "block", default=None
         Form of a callable kernel, as in `Similarity`.
     kernel_params : dict, optional
-        Keyword arguments of the kernel, named or callable.
+        Keyword arguments of the kernel, named or callable. A grid search names them
+        together: ``{"kernel_params": [{"gamma": 0.1}, {"gamma": 1.0}]}``.
     method_params : dict, optional
         Options of the method, such as ``{"oversampling": 3}``; with `cheap` options of
         `anchored`, whose ``base_rank`` is then 1000 by default.
@@ -110,7 +111,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfIt
     `fit` costs the calls of the method. A new item costs one call for each landmark,
     and one call of `cheap` for each of ``base_components_``. In a pipeline every fold
     of a cross-validation draws and pays for its own landmarks: to draw them once, take
-    a `Similarity` as kernel and cross-validate on ``fit_transform(range(sim.n))``.
+    a `Similarity` as kernel and cross-validate on ``fit_transform(range(sim.n))``. The
+    features of a landmark are unlike those of other items, and a fold holds some: with
+    more than a tenth of the items as landmarks the score is then too low by a little.
 
     A callable receives the rows of a data frame of numbers as arrays. For a named
     kernel or a precomputed matrix, float32 data give float32 features.

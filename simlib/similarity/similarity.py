@@ -351,7 +351,7 @@ class Similarity(SimilarityMatrix):
         Raises
         ------
         ValueError
-            No landmarks; new items with another shape or other columns.
+            No landmarks; new items with another shape, or with a `batch` other columns.
         """
         sides = compared_with(self, landmarks, row_landmarks)
         new_items = as_items(new_items, self.batch)

@@ -79,7 +79,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     A similarity s counts as the distance m - s, where m is the largest similarity that
     was found in `fit`; for a new item a negative distance becomes zero. If n items are
     fitted, a new item costs n / 20 calls, and at least four for each neighbour; a
-    search also costs up to 60 columns among the fitted items, if they are not known.
+    search also costs up to 60 columns among the fitted items, as many as there are new
+    items if these are fewer, unless they are known.
     If the kernel is a `Similarity`, a new item costs n calls. Otherwise the answer for
     a new item depends a little on the others that are passed with it, see `search`.
 

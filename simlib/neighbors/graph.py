@@ -157,7 +157,8 @@ class NeighborGraph:
         -------
         csr_matrix of shape (n, n), or (m, n)
             Indices are int32. Rows are sorted from the nearest on, by column if
-            symmetric. Zeros are stored, with `connected` as very small numbers.
+            symmetric. Zeros are stored, with `connected` as very small numbers except
+            on the diagonal.
 
         Raises
         ------
@@ -193,7 +194,8 @@ class NeighborGraph:
         entries = np.tile(entries, 2)[first]
         if connected:
             tiny = np.finfo(entries.dtype)
-            entries[entries == 0] = max(tiny.eps * entries.max(initial=0), tiny.tiny)
+            equal = (entries == 0) & (places[0] != places[1])
+            entries[equal] = max(tiny.eps * entries.max(initial=0), tiny.tiny)
         return csr_matrix(coo_array((entries, tuple(places)), shape=(n, n)))
 
     def _links(

@@ -491,8 +491,9 @@ def test_components_are_joined():
     assert connected_components(joined)[0] == 1
     assert (joined != joined.T).nnz == 0
     assert sim.calls > before
-    np.testing.assert_allclose(joined.data, D[joined.nonzero()], atol=1e-12)
-    assert (joined.diagonal() > 0).all()
+    np.testing.assert_allclose(joined.data[joined.data > 0], D[joined.nonzero()])
+    assert joined.nnz == np.count_nonzero(joined.data) + 80  # itself, at distance 0
+    assert not joined.diagonal().any()
     near = graph.to_csr("similarity", connected=True)  # the longest is no max - max
     assert (near.data > 0).all()
     assert connected_components(near)[0] == 1
@@ -688,7 +689,9 @@ def test_a_connected_graph_of_repeated_items_is_one_for_trees():
     sim = Similarity(x, lambda a, b: np.sum((a - b) ** 2))
     graph = nearest(sim, 5, limit=4000, cheap=x, distance=True, rng=0)
     joined = graph.to_csr(connected=True)
-    assert 0 < joined.data.min() < 1e-12
+    joined_pairs = joined.data[joined.data > 0]
+    assert joined.nnz - joined_pairs.size == len(x)  # itself, at distance 0
+    assert joined_pairs.min() < 1e-12
     assert minimum_spanning_tree(joined).nnz == len(x) - 1
     model = HDBSCAN(min_cluster_size=3, min_samples=3, metric="precomputed", copy=True)
     labels = model.fit_predict(joined)

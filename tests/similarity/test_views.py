@@ -361,7 +361,7 @@ def test_known_of_means_is_what_is_known_when_it_is_asked():
     mean = sim.symmetrized()
     entries = mean.known()
     sim.pairs([2, 3], [3, 2])
-    assert list(map(np.size, next(iter(entries), [()]))) == [0, 0, 0] or not [*entries]
+    assert not [value for *_, values in entries for value in values]
     assert [values.tolist() for *_, values in mean.known()] == [[5.0]]
 
 
@@ -373,3 +373,7 @@ def test_a_blank_of_a_run_is_on_its_counter():
     with pytest.raises(BudgetExceeded):
         run.blank().block([0, 1], [0, 1, 2])
     assert run.block([0], [1, 2]).tolist() == [[2.0, 4.0]]
+    whole = Similarity([1.0, 2.0, 4.0], lambda x, y: x * y, limit=6)
+    whole.block(range(3), range(3))
+    again = whole.run()
+    assert (again.remaining, again.blank().remaining) == (6, 0)

@@ -99,7 +99,7 @@ class WordMoverDistance:
         rows_y, weights_y = self._bag(y)
         points = self.vectors.array
         costs = distances_between(points[rows_x], points[rows_y])
-        return _transport(weights_x, weights_y, costs, costs.max())
+        return _transport(weights_x, weights_y, costs)
 
     def _bag(self, document: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and weights of a document, computed once for each document."""
@@ -228,10 +228,17 @@ def paired_word_mover_distances(
             blocks += pairwise(cuts.tolist())
             continue
         costs = _distances(points, words_x, words_y)
+        pairs = dict(zip(range(start, stop), zip(x, y, strict=True), strict=True))
         largest = costs.max()
-        for k, i, j in zip(range(start, stop), x, y, strict=True):
-            here = costs[i[:, None], j]
-            values[k] = _transport(weights_x[k], weights_y[k], here, largest)
+        solve = _cost if largest < 1 / SMALL else _transport
+        for k, (i, j) in pairs.items():
+            values[k] = solve(weights_x[k], weights_y[k], costs[i[:, None], j])
+        least = max(SMALL, largest / FAR)  # below, sizes are looked at pair by pair
+        small = [k for k in pairs if not values[k] >= least]
+        values[small] = [
+            _transport(weights_x[k], weights_y[k], costs[np.ix_(*pairs[k])])
+            for k in small
+        ]
     return values
 
 
@@ -364,22 +371,20 @@ def _distances(points: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.
     return np.sqrt(squares.clip(min=0, out=squares), out=squares)
 
 
-def _transport(
-    p: np.ndarray, q: np.ndarray, costs: np.ndarray, largest: float
-) -> float:
-    """Return the cost of moving the weights p to q; no cost is above `largest`."""
-    if largest < 1 / SMALL:
-        _, cost, _, _, code = emd_c(p, q, costs, MAX_ITERATIONS, 1)
-        if code == OPTIMAL and cost > max(SMALL, largest / FAR):
-            return cost
-    return _transport_at_any_scale(p, q, costs)
+def _cost(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
+    """Return the cost of moving the weights p to q, NaN if POT does not find it."""
+    _, cost, _, _, code = emd_c(p, q, costs, MAX_ITERATIONS, 1)
+    return cost if code == OPTIMAL else np.nan
 
 
-def _transport_at_any_scale(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
-    """Return the cost of moving the weights p to q, whatever the size of the costs."""
+def _transport(p: np.ndarray, q: np.ndarray, costs: np.ndarray) -> float:
+    """Return the cost of moving the weights p to q."""
     largest = in_range(costs.max())
     power = exponent(largest)
-    _, cost, _, _, code = emd_c(p, q, np.ldexp(costs, -power), MAX_ITERATIONS, 1)
+    if abs(power) <= 30:  # beyond, POT takes tiny costs for zero
+        power = 0
+    scaled = np.ldexp(costs, -power) if power else costs
+    _, cost, _, _, code = emd_c(p, q, scaled, MAX_ITERATIONS, 1)
     if code != OPTIMAL:
         raise RuntimeError(
             f"The transport between documents of {p.size} and {q.size} words was not "
@@ -412,6 +417,6 @@ def _transport_of_the_rest(
         )
     if not (rows.any() and columns.any()):
         return 0.0
-    p, q, mass = left[rows], wanted[columns], left[rows].sum()
+    mass, left, wanted = left[rows].sum(), left[rows], wanted[columns]
     rest = np.ascontiguousarray(costs[rows][:, columns])
-    return float(mass) * _transport_at_any_scale(p / mass, q / q.sum(), rest)
+    return float(mass) * _transport(left / mass, wanted / wanted.sum(), rest)

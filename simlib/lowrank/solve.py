@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 EPS = np.finfo(float).eps
 REFINEMENTS = 40  # steps at most, each of which halves the residual
 UNSOLVED = 1e-3  # times the right-hand side: the largest residual of a solution
-INEXACT = 1e-9  # times what its rounding errors are shares of, likewise
+INEXACT = 1e-9  # times its terms and their factors, likewise
 DENSE_COLUMNS = 32  # columns of Q that are made at a time, if L is sparse
 
 Solver: TypeAlias = Callable[[np.ndarray], np.ndarray]

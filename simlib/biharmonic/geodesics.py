@@ -142,10 +142,10 @@ def _time(vertices: np.ndarray, faces: np.ndarray) -> float:
     """Return the time of the heat in units of the squared mean edge, at least 1."""
     i, j = np.concatenate([faces, np.roll(faces, -1, axis=1)], axis=None).reshape(2, -1)
     lengths = np.linalg.norm(vertices[i] - vertices[j], axis=1)
-    edges = coo_array((lengths, (i, j)), shape=(len(vertices),) * 2).tocsr()
-    reach = dijkstra(edges, directed=False, indices=0)
-    reach = dijkstra(edges, directed=False, indices=int(reach.argmax()))
-    return max(1.0, float(reach.max() / (FAR * lengths.mean())) ** 2)
+    edges = coo_array((lengths, (i, j)), shape=(len(vertices),) * 2)
+    end = graph_distances(edges, [0]).argmax()
+    reach = graph_distances(edges, [end]).max()
+    return max(1.0, float(reach / (FAR * lengths.mean())) ** 2)
 
 
 def exact_geodesics(

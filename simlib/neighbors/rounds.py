@@ -287,7 +287,7 @@ class Rounds:
     # A round
 
     def _choose(self, numbers: np.ndarray, due: np.ndarray) -> list[np.ndarray]:
-        """Return the keys of `numbers` new pairs of items by each prediction."""
+        """Return the keys of `numbers` new pairs by each prediction, for items due."""
         predictor, pairs = self.predictor, (self.paid.i, self.paid.j)
         few = self.paid.i.size < RELEARNT * predictor.learnt
         if predictor.outgrown or not (self.by_lists and few):
@@ -301,6 +301,7 @@ class Rounds:
         found: dict[str, list[Chosen]] = {name: [] for name in self.names}
         for strip in self.strips():
             known = self.paid.numbers[strip.rows]
+            strip.shared[~due[strip.rows]] = -np.inf
             free = np.minimum(strip.shared, 0)  # 0, or -inf for pairs to leave out
             scores = {"residual": strip.predicted, "shared": strip.shared}
             scores["shared"] += (strip.predicted - low) * unit
@@ -312,9 +313,6 @@ class Rounds:
                 keep = min(ceil(4 * number / due.sum()) + 4, strip.columns.shape[1])
                 own = scores[name], keep
                 a, places, ranks, top = first(*own, known.indptr, others)
-                a, places, ranks, top = (
-                    b[due[strip.rows[a]]] for b in (a, places, ranks, top)
-                )
                 i, j = strip.rows[a], strip.columns[a, places].astype(np.int64)
                 keys = np.minimum(i, j) * self.n + np.maximum(i, j)
                 found[name].append((keys, ranks, top))

@@ -162,11 +162,12 @@ def search(
     if m == 0:
         nothing = np.zeros((0, k), np.int64)
         return SearchResult(nothing, nothing.astype(sim.dtype), 0, 0)
+    most = most_calls(inf if fit_limit is None else fit_limit, "fit_limit")
     S = uniform(n, n, rng=rng)[:N_LANDMARKS]
     if limit == n or fit_limit is None:
         S = S[: 0 if limit == n else m]
     else:
-        most, sizes = most_calls(fit_limit, "fit_limit"), range(1, S.size + 1)
+        sizes = range(1, S.size + 1)
         S = S[: bisect_right(sizes, most, key=lambda s: sim.cost((None, S[:s])))]
     fit_calls, calls = sim.cost((None, S)), m * limit * each
     needed = whole.cost((None, S)) + calls

@@ -271,10 +271,15 @@ def test_a_column_that_is_not_solved_does_not_pass_beside_others():
             K.solve(some, 0.0)
 
 
-@pytest.mark.parametrize("seed", [3398, *range(60)])
-def test_solutions_have_their_digits_or_are_refused(seed):
-    L, d, y, _ = nearly_singular_shift(seed, (5, 13))
-    K = LowRank(L, np.eye(3), residual=scipy.sparse.diags_array(d))
-    if np.linalg.cond(K.toarray()) < 1e4:
+def test_solutions_have_their_digits_or_are_refused():
+    tried = solved = 0
+    for seed in (3398, *range(60)):
+        L, d, y, _ = nearly_singular_shift(seed, (5, 13))
+        K = LowRank(L, np.eye(3), residual=scipy.sparse.diags_array(d))
+        if np.linalg.cond(K.toarray()) > 1e4:
+            continue
+        tried += 1
         with contextlib.suppress(np.linalg.LinAlgError):
             assert_allclose(K @ K.solve(y, 0.0), y, atol=1e-7)
+            solved += 1
+    assert solved > 0.8 * tried > 30

@@ -964,6 +964,8 @@ def test_columns_cost_no_more_than_all_comparisons():
     whole = search(sim.fork(), [1.2, 3.4], 1, limit=90, distance=True, rng=0)
     assert (whole.calls, whole.fit_calls) == (180, 0)
     assert whole.indices.ravel().tolist() == [1, 3]
+    with pytest.raises(ValueError, match="fit_limit is a number of calls"):
+        search(sim, [1.2], 1, limit=90, fit_limit=0.5)
     few = search(sim.fork(), [1.2, 3.4], 1, limit=20, distance=True, rng=0)
     assert (few.calls, few.fit_calls) == (40, 2 * 90 - 1)
 

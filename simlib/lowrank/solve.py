@@ -141,9 +141,12 @@ def _refined(
             break
         before = size
         x = x + np.where(going, solve(missed), 0)
+    columns: Any = [K.right.data] if scipy.sparse.issparse(K.right) else K.right.T
     with np.errstate(over="ignore"):
+        size_of_right = np.hypot.reduce([norm(column) for column in columns], initial=0)
         terms += size_of_factors * norms(transposed_times(K.right, x))
-        if not (size <= np.minimum(UNSOLVED * norms(y), INEXACT * terms)).all():
+        least = 10 * EPS * size_of_factors * size_of_right * norms(x)  # of any solver
+        if not (size <= np.minimum(UNSOLVED * norms(y), INEXACT * terms + least)).all():
             raise _singular(ridge)
         return np.ldexp(x, sizes)
 

@@ -21,7 +21,7 @@ from simlib.approximation.of_items import Kernel, OfItems
 from simlib.neighbors.cheap import asked
 from simlib.neighbors.nearest import nearest
 from simlib.neighbors.rounds import price
-from simlib.neighbors.search import search
+from simlib.neighbors.search import N_LANDMARKS, search
 from simlib.similarity.items import is_frame
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix
@@ -78,9 +78,8 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
     -----
     A similarity s counts as the distance m - s, where m is the largest similarity that
     was found in `fit`; for a new item a negative distance becomes zero. If n items are
-    fitted, a new item costs n / 20 calls, and at least four for each neighbour; a
-    search also costs up to 60 columns among the fitted items, as many as there are new
-    items if these are fewer, unless they are known.
+    fitted, a new item costs n / 20 calls, and at least four for each neighbour; the
+    first search also costs up to 60 columns among the fitted items.
     If the kernel is a `Similarity`, a new item costs n calls. Otherwise the answer for
     a new item depends a little on the others that are passed with it, see `search`.
 
@@ -253,6 +252,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
         if self._cheap is not None:
             new = self._cheap_items(items)
             cheap_new = asked(self._cheap.between, new, np.arange(n))
+        pairs = n * self._sim.orders
         result = search(
             self._sim,
             items,
@@ -262,6 +262,7 @@ class SimilarityNeighbors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, OfI
             cheap_new=cheap_new,
             distance=self.distance,
             rng=self._seed,
+            fit_limit=None if limit >= pairs else N_LANDMARKS * pairs,  # once for all
         )
         return self._distances(result.values), result.indices
 

@@ -128,8 +128,8 @@ def search(
     items learn from each other, and r is at most 102. With columns they share the
     calibration of `cheap` and a ridge. So the answer for one depends on the others, and
     on their order, unless `limit` pays for all n comparisons. Memory: some 40 m n
-    bytes. Pass very many new items in parts, with the same `rng`: the columns are then
-    known.
+    bytes. Pass very many new items in parts of hundreds, with the same `rng`: the
+    columns are then known. Of parts below 60 give `fit_limit`.
     Source: ours; the linear fit for a query as in Yadav et al. (2024).
 
     Examples

@@ -108,7 +108,8 @@ def _each(items: Any) -> Iterator[Any]:
         step = max(1, HASHED // max(1, math.prod(items.shape[1:])))
         for k in range(0, items.shape[0], step):
             part = rows[k : k + step]
-            if not isinstance(getattr(part, "dtype", None), np.dtype | None):
+            dtype = getattr(part, "dtype", None)
+            if hasattr(part, "astype") and not isinstance(dtype, np.dtype | None):
                 part = part.astype(object)  # or a gap would be NaN here, None elsewhere
             if not scipy.sparse.issparse(part):
                 part = np.asarray(from_device(part))

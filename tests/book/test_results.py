@@ -19,6 +19,7 @@ from simlib.neighbors import pair_search, promise
 from simlib.neighbors.nearest import estimated_recall
 from study import gallery
 from study.datasets import load_cross_encoder, load_recipes, load_word_vectors
+from study.trials import SEARCHES
 
 BOOK = Repository.here()
 CHAPTERS = sorted(path.name for path in (BOOK.book / "results").glob("*"))
@@ -527,6 +528,42 @@ def test_words_about_the_pairs_that_neighbours_take():
         without = needed(case, "nearest alone") / needed(case, "nearest")
         least, most = {"rte": (1.2, 1.3), "pairs": (1.8, 2.1)}.get(case, (3, np.inf))
         assert least < without <= most  # a quarter more, twice, three times or more
+
+
+def test_words_about_the_fewest_calls():
+    """One or two points behind on tweets and questions, more on RTE; nowhere else."""
+    found = recorded("neighbors", "searches").query("k == 10")
+    found = found.pivot_table("recall", ["case", "share"], "method")
+    others = found.drop(columns=["nearest", "nearest alone"])
+    behind = others.max(axis=1) - found.nearest
+    behind = behind[behind > 0.01]
+    few, rte = [("questions", 0.01), ("twitter", 0.01)], ("rte", 0.02)
+    assert {*behind.index} == {*few, rte}
+    assert (behind[few] < 0.025).all()
+    assert behind[rte] > 0.1
+    best = others.loc[few].max(axis=1)
+    assert (others["re-ranking"][few] == best).all()
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("case", "size", "share", "method", "least", "most"),
+    [
+        pytest.param(
+            *("twitter", 1200, 0.01, "re-ranking", 0.4, 0.5),  # nearly half
+            marks=pytest.mark.slow,
+        ),
+        ("rte", 539, 0.02, "ANNCUR", 0.95, 1),  # nearly all
+        ("rte", 539, 0.02, "nearest", 0, 0),
+    ],
+)
+def test_words_about_items_with_fewer_than_ten(case, size, share, method, least, most):
+    sim = Similarity.from_matrix(np.array(gallery.load(case, size).matrix, dtype=float))
+    [*_, companion] = gallery.companions(case, size).values()
+    cheap = companion.block(np.arange(size), np.arange(size))
+    limit = int(share * size * (size - 1) / 2)
+    named = SEARCHES[method](sim, 10, limit, -cheap if case == "twitter" else cheap, 0)
+    assert least <= (named < 0).any(axis=1).mean() <= most
 
 
 def test_an_interval_of_ten_rows_begins_near_seven_tenths():

@@ -271,6 +271,15 @@ def test_a_column_that_is_not_solved_does_not_pass_beside_others():
             K.solve(some, 0.0)
 
 
+@pytest.mark.parametrize("ridge", [1e-6, 1e-8])
+def test_small_ridges_beside_noise_are_solved(ridge):
+    rng = np.random.default_rng(0)
+    L, y = rng.standard_normal((200, 10)), rng.standard_normal(200)
+    x = LowRank(L, np.eye(10)).solve(y, ridge)
+    expected = np.linalg.solve(L @ L.T + ridge * np.eye(200), y)
+    assert_allclose(x, expected, atol=1e-4 * abs(expected).max())
+
+
 def test_solutions_have_their_digits_or_are_refused():
     tried = solved = 0
     for seed in (3398, *range(60)):

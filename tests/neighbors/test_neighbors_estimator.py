@@ -346,3 +346,13 @@ def test_one_far_item_spoils_no_neighbour():
     K = np.exp(-cdist(X, X, "sqeuclidean") / 3)
     graph = SimilarityNeighbors("rbf", 3, limit=61 * 30).fit(X).graph_
     assert_allclose(graph.values, np.take_along_axis(K, graph.indices, 1))
+
+
+def test_new_items_one_by_one_have_their_neighbours():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((600, 6)), rng.standard_normal((20, 6))
+    model = neighbors(5).fit(x)
+    found = np.vstack([model.kneighbors(item[None])[1] for item in y])
+    nearest_ones = np.argsort(cdist(y, x), axis=1)[:, :5]
+    hits = [len({*a} & {*b}) for a, b in zip(found, nearest_ones, strict=True)]
+    assert np.mean(hits) > 0.85 * 5

@@ -97,3 +97,23 @@ def test_gaps_of_nullable_columns_are_the_same_in_every_form(batch):
     frame = pandas.DataFrame({"a": ["p", "q"], "b": pandas.array([1, None], "Int64")})
     ids = identities(as_items(frame, batch))
     assert ids.tolist() == digests([{"a": "p", "b": 1}, {"a": "q", "b": None}]).tolist()
+
+
+class Tensor:
+    """An array of another library, which has neither a type of NumPy nor astype."""
+
+    dtype = "float32"
+
+    def __init__(self, values):
+        self.values, self.shape = values, values.shape
+
+    def __getitem__(self, key):
+        return Tensor(self.values[key])
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_digests_of_arrays_of_other_libraries():
+    rows = POINTS.astype(np.float32)
+    np.testing.assert_array_equal(digests(Tensor(rows)), digests(rows))

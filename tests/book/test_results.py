@@ -812,8 +812,9 @@ def test_words_about_queries_and_documents():
     assert (near > others.groupby("anchors").max()).all(axis=None)
     assert found.loc["anchored"][20].lt(found.loc["cosine"][20]).all()
     assert (found.loc["anchored"] > found.loc["cosine"]).loc[40, [50, 100, 200]].all()
-    gain = (near - found.loc["cosine"]).loc[:, [50, 100]]
-    assert (gain.loc[1] / gain.loc[40]).between(0.51, 0.85).all()
+    gain = near - found.loc["cosine"]
+    kept = gain.loc[1] / gain.loc[40]
+    assert 0.45 < kept[20] < 0.55 < kept[50] < 0.78 < kept[100] < kept[200] < 0.86
     cosine = found.loc["cosine"].mean()
     same = np.interp(near.loc[10, 50], cosine, np.log(cosine.index))
     assert (every[every.anchors == 10].fixed == 10 * 1400).all()

@@ -73,8 +73,9 @@ def _thinned(knots: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndar
     """Return fewer knots: the ends of the stretches on which f stays in one level."""
     if knots.size <= 2 * LEVELS:
         return knots, values
-    low, high = values.min(), values.max()
-    jumps = np.diff(np.floor((values - low) * (LEVELS / (high - low)))) != 0
+    scaled, _ = _scale.unit(values)
+    low, high = scaled.min(), scaled.max()
+    jumps = np.diff(np.floor((scaled - low) * (LEVELS / (high - low)))) != 0
     kept = np.append(True, jumps) | np.append(jumps, True)
     return knots[kept], values[kept]
 

@@ -251,7 +251,7 @@ class ValidationSample:
             )
         squared = total.error.sum() / norm_squared
         off = fresh & ~on_diagonal
-        most, rounding = weights[off].max(initial=1), np.finfo(float).eps ** 2
+        most, rounding = weights[off].max(initial=1), np.finfo(self.sim.dtype).eps ** 2
         if most > 1 and not norm[off].any() and (error[off] <= rounding).all():
             warn(
                 "All pairs of the sample are zero, as the approximation says, so that "

@@ -180,9 +180,12 @@ class Subset(View):
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         place = np.full(self.base.n, -1)
         place[self.subset] = np.arange(self.n)
-        for i, j, values in self.base.known():
-            inside = (place[i] >= 0) & (place[j] >= 0)
-            yield place[i[inside]], place[j[inside]], values[inside]
+        entries = ((place[i], place[j], values) for i, j, values in self.base.known())
+        return (
+            (i[inside], j[inside], values[inside])
+            for i, j, values in entries
+            for inside in [(i >= 0) & (j >= 0)]
+        )
 
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         those, pairs = self._inside(blocks, pairs)

@@ -67,8 +67,8 @@ class Joined(View):
         return values
 
     def known(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        for i, j, values in self.base.known():
-            yield i, j + self.m, values
+        entries = self.base.known()  # now, not when the first is taken
+        return ((i, j + self.m, values) for i, j, values in entries)
 
     def cost(self, *blocks: Block, pairs: Pairs | None = None) -> int:
         parts: list[Block] = []

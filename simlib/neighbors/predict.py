@@ -231,10 +231,11 @@ class Strip(NamedTuple):
     predicted: np.ndarray
 
 
-def every_pair(predictor: PairPredictor) -> Iterator[Strip]:
-    """Predict all items as candidates of all items, some rows at a time."""
+def every_pair(predictor: PairPredictor, items: np.ndarray) -> Iterator[Strip]:
+    """Predict all items as candidates of these items, some rows at a time."""
     n, numbers, graph = predictor.paid.n, predictor.paid.numbers, predictor.paid.graph()
-    for rows in strips(n, n):
+    for some in strips(items.size, n):
+        rows = items[some]
         predicted, codes = predictor.block(rows, slice(n))
         shared = (graph[rows] @ graph).toarray()
         shared[numbers[rows].tocoo().coords] = -np.inf

@@ -202,14 +202,16 @@ class Rounds:
             more = order[S.size : min(n, int(LANDMARKS * missed * pairs / n))]
             self.paid.pay_columns(more)
             S = np.append(S, more)
-        m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / n)))
-        listed = n > DEARER * m
+        due = np.flatnonzero(self._due(pairs))  # in some round
+        m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / due.size)))
+        listed = due.size > DEARER * m
         self.by_lists = listed and not alone
         if companion is not None and not listed:
             companion.spread()
-            companion.read()
+            if N_ROUNDS * due.size > n:
+                companion.read()
         self.predictor = PairPredictor(self.paid, companion, S, RANK)
-        every = partial(every_pair, self.predictor)
+        every = partial(every_pair, self.predictor, due)
         self.strips = Listed(self.predictor, m).strips if listed else every
 
     def _random(self, number: int) -> np.ndarray:

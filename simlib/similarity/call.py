@@ -100,7 +100,7 @@ def _number(value: Any) -> float:
             value = value.reshape(())
         if value.dtype == object and value.ndim == 0:
             value = value.item()
-    other = getattr(value, "dtype", np.dtype(float)).kind not in "fiub"
+    other = getattr(getattr(value, "dtype", None), "kind", "f") not in "fiub"
     if other or isinstance(value, str | bytes | bytearray | memoryview):
         raise TypeError(f"{given!r}, of type {type(given).__name__}, is no real number")
     return float(value)

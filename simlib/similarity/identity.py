@@ -17,6 +17,7 @@ from simlib.similarity.items import names_of
 
 ID = np.dtype("<u8")
 HASHED = 2**17  # numbers of an array that are fetched at a time
+_TIMES = datetime.date | datetime.time | datetime.timedelta
 
 
 class Table:
@@ -54,8 +55,8 @@ def digest(item: Any) -> int:
     Parameters
     ----------
     item : object
-        A string, bytes, a number, a date, None, an array, a row of a sparse matrix, or
-        a list, tuple, set or mapping of these; anything else is a TypeError.
+        A string, bytes, a number, a date, a duration, None, an array, a row of a sparse
+        matrix, or a list, tuple, set or mapping of these; anything else is a TypeError.
 
     Returns
     -------
@@ -111,7 +112,9 @@ def _each(items: Any) -> Iterator[Any]:
             dtype = getattr(part, "dtype", None)
             if hasattr(part, "astype") and not isinstance(dtype, np.dtype | None):
                 part = part.astype(object)  # or a gap would be NaN here, None elsewhere
-            if not scipy.sparse.issparse(part):
+            if hasattr(part, "to_list"):  # of pandas and Polars: the cells of a record
+                part = part.to_list()
+            elif not scipy.sparse.issparse(part):
                 part = np.asarray(from_device(part))
                 part = part.tolist() if part.ndim == 1 else part
             yield from part
@@ -127,7 +130,7 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield b"s%d:" % len(data) + data
     elif isinstance(value, float) and value.is_integer():
         yield b"n%d;" % int(value)  # a column of integers with a gap has become floats
-    elif value is None or isinstance(value, Number | datetime.date | datetime.time):
+    elif value is None or isinstance(value, Number | _TIMES):
         yield f"n{value!r};".encode()
     elif isinstance(value, bytes | bytearray):
         yield b"b%d:" % len(value) + value

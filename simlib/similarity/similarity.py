@@ -487,8 +487,9 @@ class Run(Similarity):
         return fork
 
     def blank(self) -> Similarity:
-        blank = cast(Run, super().blank())
-        blank._start = (self._start[0], 0)
+        blank, before = cast(Run, super().blank()), self._start[0]
+        had = self.calls - (self._budget.calls - before)  # what cost the run nothing
+        blank._start = (before, had)
         return blank
 
     def _standing(self) -> tuple[int, int]:

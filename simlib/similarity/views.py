@@ -407,8 +407,7 @@ class SymmetrizedSimilarity(View):
         return _mean(self.base.peek(i, j), self.base.peek(j, i))
 
     def known(self) -> Iterator[Entries]:
-        entries = self.base.known()  # now, not when the first is taken
-        return (self._both_known(*some) for some in entries)
+        return iter([self._both_known(*some) for some in self.base.known()])  # now
 
     def _both_known(self, i: np.ndarray, j: np.ndarray, values: np.ndarray) -> Entries:
         """Return the means of pairs i <= j that are known in both orders."""

@@ -269,6 +269,12 @@ def test_thinned_knots(size, seed, rising):
         assert fewer.size == knots.size
     found = np.interp(knots, fewer, kept)
     assert np.abs(found - values).max() <= np.ptp(values) / 2048
+    whole = np.rint(1024 * values)
+    fewer, kept = inner_workings._thinned(knots, whole)
+    for power in (-1074, 900):
+        same, its = inner_workings._thinned(knots, np.ldexp(whole, power))
+        np.testing.assert_array_equal(same, fewer)
+        np.testing.assert_array_equal(its, np.ldexp(kept, power))
 
 
 def test_nothing_of_size_n_by_n_is_formed():

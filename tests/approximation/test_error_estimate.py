@@ -456,9 +456,10 @@ def test_an_error_that_is_known_does_not_hide_that_the_sample_is_zero():
     K, i = np.eye(2000), np.arange(20, 60, 2)
     K[0, 1:6] = K[1:6, 0] = K[i, i + 1] = K[i + 1, i] = 1
     eye = scipy.sparse.eye_array(2000, format="csr")
-    for size, known in ((1, [0]), (1 + 1e-15, [])):
-        zero = LowRank(np.zeros((2000, 1)), np.zeros((1, 1)), residual=eye * size)
-        sim = Similarity.from_matrix(K)
+    for size, known, dtype in ((1, [0], "f8"), (1 + 1e-15, [], "f8"), (1, [], "f4")):
+        core = np.full((1, 1), 1e-8 * (dtype == "f4"))  # the rounding of the others
+        zero = LowRank(np.ones((2000, 1)), core, residual=eye * size)
+        sim = Similarity.from_matrix(K.astype(dtype))
         sim.columns(known)
         with pytest.warns(UserWarning, match="All pairs of the sample are zero"):
             estimate_error(sim, zero, rng=1)

@@ -272,7 +272,7 @@ def test_candidates_are_predicted_as_all_pairs_are(companion, monkeypatch):
         cheap.read()
     predictor = predict.PairPredictor(paid, cheap, np.array([3]), 5)
     predictor.update()
-    every = list(predict.every_pair(predictor))
+    every = list(predict.every_pair(predictor, np.arange(60)))
     assert len(every) > 5
     known = np.zeros((60, 60), bool)
     for strip in every:
@@ -843,3 +843,19 @@ def test_new_items_come_first(seed):
     assert graph.calls <= 1000
     assert degree[n:].min() > 25
     assert degree[n:].sum() > 800
+
+
+@pytest.mark.parametrize("cheap", [False, True])
+def test_a_large_limit_is_spent_on_few_new_items(cheap):
+    n, new = 1700, 8  # so many that pairs of all items would be listed
+    X = points(n)
+    K = X @ X.T
+    sim = Similarity.from_matrix(K)
+    i, j = np.triu_indices(n - new, 1)
+    sim.tell(i, j, K[i, j])
+    companion = X[:, :3] if cheap else None
+    graph = nearest(sim.informed(), 5, limit=7000, cheap=companion, rng=0)
+    assert 6900 <= graph.calls <= 7000
+    np.fill_diagonal(K, -np.inf)
+    best = np.sort(K[n - new :], axis=1)[:, :-6:-1]
+    assert np.isclose(graph.values[n - new :], best).mean() > 0.95

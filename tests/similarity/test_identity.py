@@ -117,3 +117,33 @@ class Tensor:
 def test_digests_of_arrays_of_other_libraries():
     rows = POINTS.astype(np.float32)
     np.testing.assert_array_equal(digests(Tensor(rows)), digests(rows))
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[s]", "timedelta64[s]"])
+def test_a_column_of_times_is_its_cells(kind):
+    times = pandas.Series(np.array([0, 86_400], kind))
+    frame = pandas.DataFrame({"a": times, "b": 1})
+    assert digests(times).tolist() == digests(list(times)).tolist()
+    assert digests(frame).tolist() == digests(frame.to_dict("records")).tolist()
+
+
+class Series:
+    """A column of Polars, with gaps that NumPy takes for NaN."""
+
+    dtype = "Int64"
+
+    def __init__(self, values):
+        self.values, self.shape = values, (len(values),)
+
+    def __getitem__(self, key):
+        return Series(self.values[key])
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, float)
+
+    def to_list(self):
+        return self.values
+
+
+def test_a_gap_of_a_column_is_that_of_a_list():
+    assert digests(Series([1, None])).tolist() == digests([1, None]).tolist()

@@ -173,3 +173,16 @@ def test_a_store_knows_items_that_are_tensors(form, tmp_path):
     again = Similarity(form(x), distance, **kept)
     assert_array_equal(again.pairs(i, j), [18, 18])
     assert again.calls == 0
+
+
+class Eager:
+    """A scalar of TensorFlow, whose type has no kind."""
+
+    dtype = object()
+
+    def __float__(self):
+        return 0.5
+
+
+def test_a_scalar_whose_type_has_no_kind_is_a_number():
+    assert Similarity(["a", "b"], lambda x, y: Eager()).block([0], [1]) == 0.5

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
+from simlib.approximation.of_items import Subset
+from simlib.neighbors.joined import Joined
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
 from support.functions import BATCHES, in_form, matrix
@@ -363,6 +365,20 @@ def test_known_of_means_is_what_is_known_when_it_is_asked():
     sim.pairs([2, 3], [3, 2])
     assert not [value for *_, values in entries for value in values]
     assert [values.tolist() for *_, values in mean.known()] == [[5.0]]
+    sim.pairs([4], [4])
+    entries = mean.known()
+    sim.pairs([1], [0])  # the other order of a pair of which one is known
+    assert sum(values.size for *_, values in entries) == 2
+
+
+@pytest.mark.parametrize("view", [lambda sim: Subset(sim, np.arange(3)), Joined])
+def test_known_of_some_items_is_what_is_known_when_it_is_asked(view):
+    columns = {"columns": range(9)} if view is Joined else {}
+    sim = Similarity(range(9), lambda x, y: float(x + y), **columns)
+    entries = view(sim).known()
+    sim.pairs([0], [1])
+    assert list(entries) == []
+    assert [values.tolist() for *_, values in view(sim).known()] == [[1.0]]
 
 
 def test_a_blank_of_a_run_is_on_its_counter():
@@ -377,3 +393,14 @@ def test_a_blank_of_a_run_is_on_its_counter():
     whole.block(range(3), range(3))
     again = whole.run()
     assert (again.remaining, again.blank().remaining) == (6, 0)
+
+
+def test_a_blank_of_a_run_has_what_the_limit_leaves():
+    """Also where the run was answered by what was known."""
+    sim = Similarity([1.0, 2.0, 4.0], lambda x, y: x * y, limit=12)
+    sim.block([0, 1, 2], [0, 1, 2])
+    run = sim.run()
+    run.columns([0, 1])
+    assert (run.calls, sim.remaining, run.blank().remaining) == (5, 6, 6)
+    run.blank().pairs([0], [0])
+    assert (sim.remaining, run.blank().remaining) == (5, 5)

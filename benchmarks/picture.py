@@ -51,10 +51,7 @@ def draw(shown):
     """Return the figure."""
     figure_style()
     fig, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
-    for ax, panel, names in (
-        (left, "errors", ERRORS),
-        (right, "recalls", RECALLS),
-    ):
+    for ax, panel, names in ((left, "errors", ERRORS), (right, "recalls", RECALLS)):
         for name in names:
             colour, marker = METHODS[name]
             look = {"color": COLOURS[colour], "marker": marker, "label": name}

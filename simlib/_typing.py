@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import sparray, spmatrix
 
-__all__ = ["Indices", "MatrixLike", "Seed"]
-
 
 class _Array(Protocol):
     def __array__(self) -> np.ndarray[Any, Any]: ...

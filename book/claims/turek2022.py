@@ -740,11 +740,7 @@ def more_landmarks(road_network, paper):
     bha = paper("landmarks_roadnet").bha
     sparse = (12 * paper("items_roadnet") * paper("kept_roadnet") + 8 * bha**2) / 1e9
     dense = 8 * paper("items_roadnet") * paper("landmarks_roadnet").nystrom / 1e9
-    cases = [
-        sparse < 1.25 * dense,
-        hundred < 1.25 * theirs,
-        ours < 1.25 * theirs,
-    ]
+    cases = [sparse < 1.25 * dense, hundred < 1.25 * theirs, ours < 1.25 * theirs]
     return cases, (
         f"W included. By the paper's sizes, in double precision, {sparse:.0f} GB "
         f"against {dense:.0f}. Ours, with 13,508 landmarks on a graph a seventh of the "

@@ -92,10 +92,7 @@ def status(
 
 
 def confirm(
-    chapters: Sequence[str] = (),
-    *,
-    jobs: int = 1,
-    repository: Repository | None = None,
+    chapters: Sequence[str] = (), *, jobs: int = 1, repository: Repository | None = None
 ) -> list[Status]:
     """Compare a short run of each record that has changed with its probe."""
     repository = repository or Repository.here()

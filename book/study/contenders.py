@@ -22,19 +22,6 @@ from simlib.approximation.tikhonov import tikhonov
 from simlib.landmarks import uniform
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = [
-    "CONTENDERS",
-    "adacur",
-    "adacur_scores",
-    "anchored_alone",
-    "anncur",
-    "anncur_scores",
-    "nn_descent",
-    "random_pairs",
-    "rerank",
-    "tikhonov_alone",
-]
-
 N_ROUNDS = 5  # of ADACUR, as published
 SHARE = 0.5  # of the calls for anchors or landmarks; the rest is for those found
 

@@ -28,8 +28,6 @@ from simlib.landmarks import uniform
 from simlib.similarity.views import SimilarityMatrix
 from study.contenders import N_ROUNDS, SHARE, anncur_scores
 
-__all__ = ["adacur", "anncur", "axn", "bm25", "evaluated", "rerank"]
-
 
 def bm25(
     queries: Sequence[str], documents: Sequence[str], k1: float = 1.2, b: float = 0.75

@@ -119,20 +119,12 @@ def equal_calls(n: int, share: float, forms: Iterable[str] = FORMS) -> dict[str,
         form = _form("tikhonov" if name == "optimal" else name)
         entries = n * (n + 1) // 2
         options = {"nugget": True} if form.nugget else {}
-        found[name] = largest(
-            form.function.__name__,
-            n,
-            share * entries,
-            **options,
-        )
+        found[name] = largest(form.function.__name__, n, share * entries, **options)
     return found
 
 
 def outcomes(
-    data: CrossEncoderData,
-    n_landmarks: Mapping[str, int],
-    *,
-    rng: int = 0,
+    data: CrossEncoderData, n_landmarks: Mapping[str, int], *, rng: int = 0
 ) -> dict[str, Outcome]:
     """Approximate a cross-encoder's matrix in several ways, from the same landmarks.
 

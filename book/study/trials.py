@@ -20,8 +20,6 @@ from simlib.neighbors.nearest import nearest
 from simlib.similarity import Similarity
 from study.contenders import CONTENDERS
 
-__all__ = ["SEARCHES", "recall"]
-
 
 def rounds(sim, k, limit, cheap, rng=None) -> np.ndarray:
     """Return the neighbours that `nearest` finds with a companion, shape (n, k)."""

@@ -30,11 +30,7 @@ from simlib.approximation.tikhonov import tikhonov, tikhonov_plan
 from simlib.lowrank import LowRank
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.source import Source
-from simlib.similarity.views import (
-    MappedSimilarity,
-    SimilarityMatrix,
-    check_similarity,
-)
+from simlib.similarity.views import MappedSimilarity, SimilarityMatrix, check_similarity
 
 WEIGHTS = (0.0, 0.5, 1.0)  # of the cheap part; of equally good ones the first is taken
 
@@ -156,14 +152,9 @@ def anchored(
     elif weight and base is not None and base.landmarks is not None:
         left, core, right = _joined(K, core, base, weight)
         base_landmarks, base_rows = base.landmarks, base.row_landmarks
-    return Anchored(
-        left,
-        core,
-        right,
+    answer = partial(plan.answer, sim, "anchored", left, core, right, Anchored)
+    return answer(
         residual=residual,
-        landmarks=plan.columns,
-        row_landmarks=None if sim.symmetric else plan.landmarks.rows,
-        calls=plan.calls(sim),
         weight=weight,
         ridge=in_units(ridge, -K.exponent),
         calibration=f,

@@ -163,16 +163,7 @@ def tikhonov(
                 "that the matrix is: it is zero. Take more landmarks, or name `ridge`."
             )
     C, U, R = K.factors(ridge)
-    answer = partial(
-        LowRank,
-        C,
-        U,
-        R,
-        landmarks=S1.columns,
-        row_landmarks=None if sim.symmetric else S1.rows,
-        calls=plan.calls(sim),
-        method="tikhonov",
-    )
+    answer = partial(plan.answer, sim, "tikhonov", C, U, R)
     plain = answer()
     residual = corrections(sim, plain, S2) if overlay else None
     if nugget:

@@ -23,12 +23,12 @@ from scipy.sparse import csr_array
 
 from simlib._checks import whole_number
 from simlib._scale import exponent
+from simlib.approximation.companion import as_companion
 from simlib.approximation.tikhonov import tikhonov
 from simlib.neighbors.cheap import (
     FEWEST,
     N_LANDMARKS,
     Calibrated,
-    as_companion,
     asked,
     factored,
     rank_correlation,
@@ -39,8 +39,6 @@ from simlib.neighbors.paid import affordable
 from simlib.neighbors.predict import OUTGROWN, Predictor, leading
 from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
-
-__all__ = ["Across", "Index", "RowSearch", "TwoSided"]
 
 N_ROUNDS = 16
 LINES = 0.08  # share of the calls for whole rows, and for whole columns, or

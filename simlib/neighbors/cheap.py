@@ -16,25 +16,12 @@ from scipy.optimize import isotonic_regression
 from scipy.stats import rankdata
 
 from simlib._scale import exponent
-from simlib.approximation.companion import InnerProducts, as_companion
+from simlib.approximation.companion import InnerProducts
 from simlib.approximation.tikhonov import tikhonov
 from simlib.landmarks import uniform
 from simlib.neighbors import loops
 from simlib.similarity.budget import BudgetExceeded, SimilarityError
 from simlib.similarity.views import SimilarityMatrix
-
-__all__ = [
-    "Calibrated",
-    "as_companion",
-    "asked",
-    "direction",
-    "ends",
-    "factored",
-    "neighbor_lists",
-    "rank_correlation",
-    "strips",
-    "trial_size",
-]
 
 LEVELS = 2**16  # of the values of a companion
 CROWD = 1 / 8  # of the different values in one level: ranks are the levels instead

@@ -10,8 +10,6 @@ import numpy as np
 from simlib.neighbors import loops
 from simlib.similarity.known import among
 
-__all__ = ["Chosen", "distinct", "divide", "first"]
-
 FLOOR = 0.04  # share of the calls of a round for each predictor, at least
 POWER = 3  # the share of a predictor is proportional to this power of its success
 

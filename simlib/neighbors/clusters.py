@@ -21,8 +21,6 @@ from scipy.spatial.distance import num_obs_y
 
 from simlib._scale import exponent
 
-__all__ = ["average_cuts", "average_linkage", "complete_linkage", "components"]
-
 
 def components(n: int, i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return the connected component of each of n items joined by pairs, from 0."""

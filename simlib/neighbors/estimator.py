@@ -26,8 +26,6 @@ from simlib.similarity.items import is_frame
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["SimilarityNeighbors"]
-
 SHARE = 0.05  # of the pairs, by default
 LEAST = 4  # calls for each neighbour of an item, by default at least
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from simlib.neighbors.hits import Above
     from simlib.neighbors.pair_search import PairSearch
 
-__all__ = ["A_BOUND", "certify", "filter_and_refine"]
-
 A_BOUND = (
     "as `cheap` a similarity that is never smaller, or with distance=True a distance "
     "that is never larger, such as those of simlib.text.bounds"

@@ -13,8 +13,6 @@ from simlib._checks import one_collection, one_of
 from simlib.lowrank.tall import read_only
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Mode", "NeighborGraph", "RecallEstimate", "edge_weights", "framed"]
-
 Mode: TypeAlias = Literal["distance", "similarity", "connectivity"]
 
 LINKS = 8  # pairs that are tried to join a component to the largest

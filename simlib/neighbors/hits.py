@@ -16,8 +16,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-__all__ = ["Above", "Hits", "Nearest"]
-
 DIGITS = 9  # of a goal: at a recall of 0.9 one of ten may be missing, not 0.9999999...
 
 

@@ -21,8 +21,6 @@ from simlib.neighbors.hits import Hits
 if TYPE_CHECKING:
     from simlib.neighbors.pair_search import PairSearch
 
-__all__ = ["Idle"]
-
 LITTLE = 0.01  # share of the hits: a round that adds no more is idle
 IDLE = 2  # rounds in a row, and pairs in them over those of a first round, at least
 ENOUGH, MOST = 10, 20  # pairs in them: as many as brought `ENOUGH` hits before, or

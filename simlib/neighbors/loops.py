@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["COMPILED", "best", "draw", "fits", "join", "meet", "overtaken", "products"]
-
 COMPILED = find_spec("numba") is not None
 
 

@@ -19,16 +19,14 @@ import scipy.stats
 from numpy.typing import ArrayLike
 
 from simlib._checks import most_calls, whole_number
+from simlib.approximation.companion import as_companion
 from simlib.neighbors.across import Across
-from simlib.neighbors.cheap import as_companion
 from simlib.neighbors.exact import A_BOUND, filter_and_refine
 from simlib.neighbors.graph import NeighborGraph, RecallEstimate
 from simlib.neighbors.paid import Paid
 from simlib.neighbors.rounds import ALL_PAIRS, Rounds, checked
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-
-__all__ = ["estimated_recall", "nearest"]
 
 
 def nearest(

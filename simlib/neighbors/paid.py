@@ -12,8 +12,6 @@ from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["Paid", "affordable", "payable"]
-
 
 def affordable(
     sim: SimilarityMatrix, limit: float, least: int, aside: int, what: str

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["PairNumbers", "merged", "unseen"]
-
 
 class PairNumbers:
     """The pairs of items of different groups, and their numbers below `count`."""

@@ -20,8 +20,6 @@ from simlib.neighbors.predict import Listed, PairPredictor
 from simlib.similarity.known import among
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["PairQueue", "is_listed"]
-
 EVERY = 2**33  # all of at most so many pairs are predicted, if products of rows suffice
 ASKED = 32  # times the cost of a product of rows: that of asking a companion
 PART, PART_ASKED = 1 / 512, 1 / 8  # of the pairs are queued, in these two cases,

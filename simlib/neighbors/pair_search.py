@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simlib._checks import most_calls, shaped, warn
+from simlib.approximation.companion import as_companion
 from simlib.landmarks import uniform
 from simlib.neighbors.cheap import (
     ENDS,
     Calibrated,
-    as_companion,
     asked,
     direction,
     ends,
@@ -40,8 +40,6 @@ from simlib.similarity.budget import BudgetExceeded
 from simlib.similarity.known import among
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-
-__all__ = ["PairSearch"]
 
 START = 0.005  # share of the pairs at random, and in whole columns, at the start,
 OF_LIMIT = 0.05  # or share of the limit, if that is less

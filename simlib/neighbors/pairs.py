@@ -20,8 +20,6 @@ from simlib.neighbors.pair_search import PairSearch
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix
 
-__all__ = ["SimilarPairs", "most_similar", "pairs_above"]
-
 
 class SimilarPairs(NamedTuple):
     """Pairs of similar items, from the most similar on, and a bound of their recall.

@@ -25,8 +25,6 @@ from simlib.neighbors import loops
 from simlib.neighbors.cheap import Calibrated, strips
 from simlib.neighbors.paid import Paid
 
-__all__ = ["Listed", "PairPredictor", "Predictor", "Strip", "every_pair", "leading"]
-
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1e4)  # times the variance of the residuals
 JUDGED = 500  # rows on which the ridge is chosen
 DIRECTIONS = 20  # of the companion, among the features

@@ -29,8 +29,6 @@ from simlib.neighbors.recall_bound import alpha, most_hits, sample_size
 if TYPE_CHECKING:
     from simlib.neighbors.pair_search import PairSearch
 
-__all__ = ["Promise"]
-
 SPARED = 64  # U / g^2 calls that a sample is smaller by for each hit found before
 AT_ONCE = 2**21  # pairs of a sample at a time
 FADES = 0.5  # of the paid pairs: after so many pairs the rate of hits falls to 1/e

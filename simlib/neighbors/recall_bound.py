@@ -18,8 +18,6 @@ from math import ceil, expm1, floor, pi
 import numpy as np
 from scipy.stats import binom, chi2
 
-__all__ = ["alpha", "at_most", "most_hits", "sample_size"]
-
 
 def alpha(look: int, confidence: float) -> float:
     """Return the probability with which a look may err; the first look is 1."""

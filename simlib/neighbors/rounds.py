@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from simlib._checks import symmetric, warn, whole_number
+from simlib.approximation.companion import as_companion
 from simlib.landmarks import uniform
 from simlib.neighbors import loops
 from simlib.neighbors.cheap import (
     Calibrated,
-    as_companion,
     asked,
     ends,
     factored,
@@ -34,8 +34,6 @@ from simlib.neighbors.predict import Listed, PairPredictor, every_pair
 from simlib.similarity.known import among
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-
-__all__ = ["ALL_PAIRS", "Rounds", "checked", "price", "warn_of_direction"]
 
 ALL_PAIRS = 20_000  # items at most for which all pairs are kept
 N_ROUNDS = 16

@@ -23,18 +23,16 @@ from sklearn.utils import check_array
 
 from simlib._checks import most_calls, readable, shaped, whole_number
 from simlib._typing import MatrixLike
-from simlib.approximation.companion import InnerProducts
+from simlib.approximation.companion import InnerProducts, as_companion
 from simlib.landmarks import uniform
 from simlib.neighbors.across import Index, RowSearch, TwoSided
-from simlib.neighbors.cheap import Calibrated, as_companion, asked, direction
+from simlib.neighbors.cheap import Calibrated, asked, direction
 from simlib.neighbors.rounds import checked, price, warn_of_direction
 from simlib.similarity import Similarity
 from simlib.similarity.budget import BudgetExceeded, left
 from simlib.similarity.items import accessor, count, indexable
 from simlib.similarity.source import Source
 from simlib.similarity.views import SimilarityMatrix, check_similarity
-
-__all__ = ["SearchResult", "search"]
 
 N_LANDMARKS = 60  # columns among the known items, by default
 FIRST = 0.25  # share of the calls of a query for items that are the same for all,

@@ -39,8 +39,6 @@ from simlib.regression.triangle import (
     norm_of,
 )
 
-__all__ = ["Preconditioner", "rounding_errors"]
-
 SketchName = Literal["sparse_sign", "srht", "gaussian", "count_sketch"]
 UNIT = np.finfo(float).eps / 2
 SQUARES = 2.0**450  # squares of norms between its inverse and this lose no digit

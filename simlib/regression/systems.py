@@ -21,11 +21,7 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import numbers, warn, whole_number
 from simlib._scale import largest_ratio, norms, unit_columns
-from simlib.regression.preconditioner import (
-    Preconditioner,
-    Triangle,
-    rounding_errors,
-)
+from simlib.regression.preconditioner import Preconditioner, Triangle, rounding_errors
 from simlib.regression.rows import as_rows, blocks, gap_and_back, is_blocks, multiply
 from simlib.regression.triangle import demand_tall
 

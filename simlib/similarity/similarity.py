@@ -30,8 +30,6 @@ from simlib.similarity.requests import Block, Pairs, checked, places
 from simlib.similarity.store import Record
 from simlib.similarity.views import Bar, SimilarityMatrix
 
-__all__ = ["Similarity"]
-
 Value: TypeAlias = SupportsFloat | ArrayLike
 
 

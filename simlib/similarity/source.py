@@ -9,8 +9,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["Source"]
-
 
 @runtime_checkable
 class Source(Protocol):

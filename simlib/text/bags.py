@@ -13,15 +13,6 @@ from scipy.spatial.distance import cdist
 from simlib._checks import readable
 from simlib._scale import exponent
 
-__all__ = [
-    "as_bags",
-    "as_points",
-    "checked",
-    "common_exponent",
-    "distances_between",
-    "in_range",
-]
-
 TOLERANCE = 1e-6  # of the sum of a row of bags, which may be float32
 SQUARED = 400  # sums of squares of numbers up to 2^SQUARED do not overflow
 

@@ -16,14 +16,10 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from simlib import BudgetExceeded, Similarity, SimilarityError
+from simlib.approximation.companion import as_companion
 from simlib.neighbors import cheap as companions
 from simlib.neighbors import loops, nearest, pairs_above, predict, rounds
-from simlib.neighbors.cheap import (
-    Calibrated,
-    as_companion,
-    neighbor_lists,
-    strips,
-)
+from simlib.neighbors.cheap import Calibrated, neighbor_lists, strips
 from simlib.neighbors.choice import divide
 from simlib.neighbors.nearest import estimated_recall
 from simlib.neighbors.paid import Paid

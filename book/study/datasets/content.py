@@ -12,8 +12,6 @@ from pathlib import PurePath
 
 import numpy as np
 
-__all__ = ["content_sha256"]
-
 _UNREADABLE = (
     OSError,
     EOFError,

@@ -13,8 +13,6 @@ from simlib.datasets.generated import bundled_words
 from study.datasets.registry import find
 from study.datasets.selection import selection
 
-__all__ = ["JudgedCollection", "load_cranfield", "planted_collection"]
-
 TRAINED = 112  # queries 1 to 112 are those that the network was trained on
 TOPICS = 24  # of generated texts
 WORDS = 15  # of each topic

@@ -14,8 +14,6 @@ from simlib.datasets.generated import bundled_words
 from study.datasets.registry import find
 from study.datasets.selection import selection
 
-__all__ = ["Records", "load_abt_buy", "load_early_childhood", "planted_records"]
-
 
 @dataclass(frozen=True, eq=False)
 class Records:

@@ -96,9 +96,10 @@ def anchored(
     Notes
     -----
     Calls: those of `tikhonov`, ``n s1 - s1 (s1 - 1) / 2 + (s2 - s1)(s2 - s1 + 1) / 2``
-    with s2 = min(z s1, n). As many calls of the cheap similarity; with `base_rank` also
-    those of `tikhonov` for r landmarks; without it n^2 / 2 in each product with
-    vectors. Flops: some ten times those of `tikhonov`, and O(n s1 log(n s1)).
+    with s2 = min(z s1, n). As many calls of the cheap similarity, which
+    `base_rank` without calibration spares; with `base_rank` also those of `tikhonov`
+    for r landmarks, without it n^2 / 2 in each product with vectors. Flops: some ten
+    times those of `tikhonov`, and O(n s1 log(n s1)).
 
     Weight and ridge, which may be infinite, are chosen together by the squared error on
     evaluated entries that a fit has not seen, :eq:`eq:two-kinds`, in the folds of

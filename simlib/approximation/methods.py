@@ -66,7 +66,9 @@ def largest(
     int
         Between 1 and n; for two collections the number on each side. The method then
         makes at most `calls` calls. It makes as many as a whole number of landmarks
-        allows, or fewer if it draws rows and columns independently.
+        allows, or fewer if it draws rows and columns independently. With
+        ``batch="block"`` it makes more, as a symmetric function then gives both halves
+        of small blocks on the diagonal: ``sim.cost`` tells.
 
     Raises
     ------

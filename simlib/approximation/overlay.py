@@ -54,8 +54,8 @@ def overlay(
     Raises
     ------
     ValueError, BudgetExceeded, SimilarityError
-        The shapes differ, the approximation has a residual or has no landmarks; any
-        error of a request to `sim`.
+        The shapes differ, the approximation has a residual or has no landmarks, or it
+        is symmetric and `sim` is not; any error of a request to `sim`.
 
     Examples
     --------
@@ -89,6 +89,11 @@ def corrections(
         raise ValueError(
             "overlay corrects an answer that was made from landmarks, and has no "
             "residual yet."
+        )
+    if approximation.symmetric and not (sim.symmetric or isinstance(sim.extent, tuple)):
+        raise ValueError(
+            "The approximation is symmetric, and the similarity is not: the residual "
+            "would be right in neither order. Pass `sim.symmetrized()`."
         )
     if sim.symmetric:
         rows = columns = np.union1d(rows, columns)

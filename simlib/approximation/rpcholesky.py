@@ -132,9 +132,10 @@ class _Factored(LowRank):
 
     def extend(self, columns: ArrayLike) -> np.ndarray:
         columns = np.atleast_2d(numbers(columns, "columns"))
-        L = self.left[self.landmarks]
-        sides = 1 if self.symmetric else 2  # 2: an asymmetric core of `with_core`
-        if columns.shape[1] == sides * self.rank:
+        of_transpose = self.landmarks is None
+        L = self.left[self.row_landmarks if of_transpose else self.landmarks]
+        sides = columns.shape[1] // max(self.rank, 1)  # 2 for a core that has two
+        if sides and sides * self.rank == columns.shape[1]:
             parts = np.split(columns, sides, axis=1)
             columns = np.hstack([_divide(part, L) for part in parts])
         return super().extend(columns)

@@ -98,7 +98,8 @@ def tikhonov(
     Warns
     -----
     UserWarning
-        With every ridge of "cv" the answer would be too large, so that it is zero.
+        With every ridge of "cv" the answer would be too large, so that its core is
+        zero.
 
     See Also
     --------
@@ -151,18 +152,18 @@ def tikhonov(
         plan = _selected(sim, plan, select, rng)
     S1, S2, read = plan.landmarks, plan.block, plan.read(sim)
     K = Problem.of(read, S1, sim)
-    if ridge != "cv":
-        ridge = in_units(ridge, K.exponent)
+    chosen = ridge if ridge == "cv" else in_units(ridge, K.exponent)
     if nugget:
-        K, ridge = _choose_nugget(K, ridge)
-    elif ridge == "cv":
-        ridge, _ = K.cross_validate("cv")
-        if ridge == np.inf:
-            warn(
-                "With every ridge the answer would be far larger than the columns tell "
-                "that the matrix is: it is zero. Take more landmarks, or name `ridge`."
-            )
-    C, U, R = K.factors(ridge)
+        K, chosen = _choose_nugget(K, chosen)
+    elif chosen == "cv":
+        chosen, _ = K.cross_validate("cv")
+    if ridge == "cv" and chosen == np.inf:
+        warn(
+            "With every ridge the answer would be far larger than the columns tell "
+            "that the matrix is: its core is zero. Take more landmarks, or name "
+            "`ridge`."
+        )
+    C, U, R = K.factors(chosen)
     answer = partial(plan.answer, sim, "tikhonov", C, U, R)
     plain = answer()
     residual = corrections(sim, plain, S2) if overlay else None

@@ -53,10 +53,11 @@ def mesh_laplacian(
 
     Raises
     ------
-    ValueError
-        The arrays are no mesh; vertices coincide to rounding along a cut, or a triangle
-        occurs twice (`merge_vertices` repairs both); a triangle has no area; a vertex
-        has no triangle; an area is out of range.
+    ValueError, IndexError
+        The arrays are no mesh, or a face names a vertex that does not exist; vertices
+        coincide to rounding along a cut, or a triangle occurs twice (`merge_vertices`
+        repairs both); a triangle has no area; a vertex has no triangle; an area is out
+        of range.
 
     Notes
     -----

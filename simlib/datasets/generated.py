@@ -241,7 +241,8 @@ def swiss_roll(n: int = 5000, *, rng: Seed = None) -> tuple[np.ndarray, np.ndarr
 
     n, rng = _drawn(n, rng)
     seed = int(rng.integers(2**32))
-    return make_swiss_roll(n, random_state=seed)
+    points, angles = make_swiss_roll(n, random_state=seed)
+    return points, np.atleast_1d(angles)
 
 
 def planar_roads(n: int = 10000, *, rng: Seed = None) -> tuple[csr_array, np.ndarray]:

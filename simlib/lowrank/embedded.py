@@ -91,7 +91,10 @@ class Embedded:
         return out, signs
 
     def embedding_map(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the matrix that turns similarities to the landmarks into features.
+        """Return the matrix that turns the factors into features, as `embedding` does.
+
+        For new items take `extend`. For most methods L are the similarities to the
+        landmarks; for `rpcholesky` they are not.
 
         Returns
         -------

@@ -293,7 +293,8 @@ class LowRank(Embedded, Saved, LinearOperator):
         k : int, optional
             At most the rank without a residual; with a residual at most n - 1, or n if
             n <= 64. None means the rank. Another k, a matrix that is not symmetric or
-            holds NaN, and eigenvalues beyond the range of its type are a ValueError.
+            holds NaN, and eigenvalues beyond the range of its type are a ValueError, a
+            k that is no whole number a TypeError.
 
         Returns
         -------

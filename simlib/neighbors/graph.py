@@ -60,8 +60,8 @@ class NeighborGraph:
     values : array of shape (n, k)
         Their similarities or distances, as `sim` has them. Read-only.
     calls, distance : int, bool
-        Calls for the pairs that were asked for, known before or not; whether small
-        values mean near.
+        Calls for the pairs that were asked for, known before or not, of
+        ``sim.informed()`` new calls alone; whether small values mean near.
     recall : RecallEstimate or None
         Estimated share of the true neighbours, if ``check`` was given.
     history : list of dict

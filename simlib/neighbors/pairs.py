@@ -38,7 +38,8 @@ class SimilarPairs(NamedTuple):
         Whether the search reached the recall that was asked for; for None, whether it
         ended because rounds found little. If not, the limit was too low.
     calls : int
-        Calls for the pairs that were asked for, known before or not.
+        Calls for the pairs that were asked for, known before or not; for a search of
+        ``sim.informed()`` new calls alone.
     threshold : float
         The smallest similarity, or largest distance, of a pair.
     distance : bool

@@ -54,7 +54,7 @@ class ExponentialFeatures(
     Parameters
     ----------
     n_components : int, default=512
-        Number of features. One of them is constant.
+        Number of features. One of them is constant, but for "positive".
     kind : str, default="tensor_srht"
         How the features are made.
 

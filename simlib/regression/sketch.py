@@ -93,7 +93,7 @@ class Sketch(LinearOperator):
         ------
         ValueError, NotImplementedError
             The blocks do not have n rows in all, or their widths differ; the sketch is
-            made by `srht`.
+            made by `srht`, or is a transpose.
         """
         n, start = self.shape[1], 0
         total: np.ndarray | None = None
@@ -136,6 +136,9 @@ class Transposed(Sketch):
         return self._sketch
 
     _transpose = _adjoint
+
+    def apply_blocks(self, blocks: Iterable[Any]) -> np.ndarray:
+        raise NotImplementedError("A transposed sketch takes a matrix as a whole.")
 
 
 class ExplicitSketch(Sketch):

@@ -51,17 +51,19 @@ class Solution:
         Number of steps of each solve; 0 for direct solves.
     condition : float
         The condition number of A, from R or from the steps of iterations, at most
-        1e100. For more than 500 columns an estimate, for "gram" up to 25 % low.
+        1e100. For more than 500 columns an estimate, for "gram" up to 25 % low; for
+        "lsqr" with a sketch up to three times off.
     error_estimate : float
         Estimate of the relative error of x in norm, the largest of all right-hand
         sides. It is too small for one matrix in a hundred, by up to 2 times, and often
         30 times too large, or a thousand with columns that nearly depend on others. If
         a few among 10,000 rows are longer by orders of magnitude, sums over rows lose
         more digits, and it may be too small by up to 20 times for least squares, 50 for
-        powers, and 500 for powers of a single column. A solution that is exactly 0
-        counts as exact.
+        powers, and 500 for powers of a single column. Of ``A^T A x = y`` with fewer
+        than five columns it is too small for one matrix in seven, by up to 5 times. A
+        solution that is exactly 0 counts as exact.
     coefficient_errors : ndarray of the shape of x
-        Estimates of the absolute error of each entry of x; up to 4 times too small.
+        Estimates of the absolute error of each entry of x; up to 5 times too small.
     method : str
         The method that was used: "gram", "cholesky_qr", "lsqr", "cg", or "lsqr, cg" for
         odd powers.

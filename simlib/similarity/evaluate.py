@@ -280,7 +280,9 @@ class Evaluator:
                 f"{_lost(request.size)}"
             )
         lost = 0 if error is None else 1 if self.batch is None else request.size
-        count = partial(target.budget.answered, request.size, answer.size, lost)
+        repeated = answer.size and request.repeated(out)
+        counts = request.size, answer.size, lost, repeated
+        count = partial(target.budget.answered, *counts)
         with np.errstate(over="ignore"):
             values = answer.ravel().astype(out.dtype, copy=False)
         if request.partly and values.size == request.size:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from simlib._checks import warn, whole_number
-from simlib.similarity.budget import Budget
+from simlib.similarity.budget import Budget, SimilarityError
 from simlib.similarity.evaluate import Evaluator, Finished, Target
 from simlib.similarity.identity import Table, identities
 from simlib.similarity.known import Known, Places, grid, look
@@ -229,8 +229,17 @@ def _evaluate_again(
     if i.size == 0:
         return 0
     again = np.full_like(before, np.nan)
-    requests = evaluator.scattered(i, j, np.arange(i.size))
-    evaluator.run(requests, Target(again, Budget(None)))
+    target = Target(again, Budget(None))
+    try:
+        evaluator.run(evaluator.scattered(i, j, np.arange(i.size)), target)
+    except SimilarityError:  # perhaps on a pair whose value was told: try the others
+        for one in np.flatnonzero(np.isnan(again)).reshape(-1, 1):
+            with suppress(SimilarityError):
+                evaluator.run(evaluator.scattered(i, j, one), target)
+        if np.isnan(again).all():
+            raise
+    got = ~np.isnan(again)
+    i, j, before, again = i[got], j[got], before[got], again[got]
     low = min(float(record.values.min()) for record in records)
     high = max(float(record.values.max()) for record in records)
     size = max(abs(low), abs(high))
@@ -245,7 +254,7 @@ def _evaluate_again(
             f"there and {again[k]:.9g} here, and so have {np.count_nonzero(wrong)} of "
             f"the {i.size} pairs that were evaluated again. If the function was "
             "changed, give it another function_id, and a file of its own. If its "
-            "answers vary by themselves, pass verify=0."
+            "answers vary by themselves, or these were told, pass verify=0."
         )
         if gap[k] > DIFFERENT * span + rounding:
             raise StoreError(told)

@@ -45,8 +45,9 @@ class Similarity(SimilarityMatrix):
     items : sequence, array, sparse matrix or data frame
         The n items, one per row or position. A data frame with one column stands for
         its values, one with several columns for its rows: a function of two items
-        receives mappings, a function of pairs or blocks data frames. A file, such as an
-        ``h5py.Dataset``, is read where needed, in increasing order.
+        receives mappings, a function of pairs or blocks data frames, of blocks also of
+        a single column of numbers. A file, such as an ``h5py.Dataset``, is read where
+        needed, in increasing order.
     function : callable
         The similarity :math:`\Delta`, in the form that `batch` tells. A coroutine
         function runs in an event loop of its own.
@@ -390,7 +391,7 @@ class Similarity(SimilarityMatrix):
         """Return the calls so far, and how many entries a run may ask for at none."""
         if self.limit is None:
             return self.calls, 0
-        free = sum(values.size for _, _, values in self.known())
+        free = sum(values.size for _, _, values in self.known()) + self._budget.repeated
         return self.calls, free - (self.n if self.diagonal_known else 0)
 
     def informed(self) -> Similarity:
@@ -404,7 +405,8 @@ class Similarity(SimilarityMatrix):
         Parameters
         ----------
         i, j, values : arrays of shape (m,)
-            Items and K[i, j]. A store keeps them.
+            Items and K[i, j]. A store keeps them; if the function gives others, open
+            the store with ``verify=0`` from then on.
 
         Raises
         ------

@@ -15,7 +15,8 @@ class Source(Protocol):
     """An n x n matrix of similarities that evaluates what is asked, and counts it.
 
     A `Similarity` and its views are sources; every method of simlib takes any object
-    with these twelve names. Indices are arrays of integers from 0 to n - 1.
+    with these twelve names, but `simlib.neighbors.search`, which compares new items.
+    Indices are arrays of integers from 0 to n - 1.
 
     Examples
     --------

@@ -114,7 +114,8 @@ class SimilarityMatrix(Source):
         """Return K[i[k], j[k]] for every k, shape (len(i),).
 
         A function with ``batch="block"`` is called once for each distinct row or
-        column among the pairs, whichever are fewer.
+        column among the pairs, whichever are fewer; of a symmetric one the smaller
+        number of a pair is its row.
         """
         return self.read(pairs=(i, j))[0]
 
@@ -171,7 +172,7 @@ class SimilarityMatrix(Source):
 
         For searches where items were added, or by what other methods paid for. A search
         of it starts from what is known, and its `limit` and `calls` are of new calls
-        alone.
+        alone; `search`, for new items, counts all pairs in any case.
         """
 
     @abstractmethod

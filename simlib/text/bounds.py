@@ -114,8 +114,9 @@ def qgram_distances(
     Parameters
     ----------
     xs, ys : sequences of n and m strings
-        Strings are compared by how often each substring of q characters occurs, with
-        q - 1 blanks added at both ends; a blank equals no character.
+        Strings, or other sequences of characters or tokens. They are compared by how
+        often each substring of q characters occurs, with q - 1 blanks added at both
+        ends; a blank equals no character.
     q : int, default=2
         Length of the substrings, at least 1.
     normalized : bool, default=True
@@ -125,7 +126,7 @@ def qgram_distances(
     Raises
     ------
     ValueError, TypeError
-        q < 1; a single string in place of several, or an item that is no string.
+        q < 1; a single string in place of several, or an item that is no sequence.
 
     Notes
     -----

@@ -49,6 +49,11 @@ def test_answers_that_cannot_be_corrected():
             overlay(sim, answer)
     with pytest.raises(ValueError, match="The similarity has shape"):
         overlay(Similarity.from_matrix(np.eye(9)), nystrom(sim, 2))
+    sim = Similarity.from_matrix(asymmetric(20), symmetric=False)
+    answer = nystrom(sim.symmetrized(), 3, rng=0)
+    assert overlay(sim.symmetrized(), answer).nnz
+    with pytest.raises(ValueError, match=r"Pass `sim.symmetrized\(\)`"):
+        overlay(sim, answer)
 
 
 @pytest.mark.parametrize("method", [skeleton, sicur, stacur])

@@ -1,4 +1,5 @@
 from collections import Counter
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -305,6 +306,12 @@ def test_another_core_embeds_new_items_too():
     columns = K[:, answer.landmarks]
     both = np.hstack([columns, columns])
     np.testing.assert_allclose(other.extend(both), other.embedding()[0], atol=1e-10)
+    dense = other.toarray()
+    assert_rows = partial(np.testing.assert_allclose, atol=1e-10)
+    assert_rows(other.extend(columns) @ other.right.T, dense)
+    turned = other.T  # its landmarks are those of the rows
+    assert_rows(turned.extend(columns) @ turned.right.T, dense.T)
+    assert_rows(turned.extend(both), turned.embedding()[0])
     with pytest.raises(ValueError, match="to 4 landmarks; got 3"):
         other.extend(K[:, :3])
     with pytest.raises(ValueError, match=r"columns must be .*finite"):

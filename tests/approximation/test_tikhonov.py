@@ -178,6 +178,10 @@ def test_a_core_of_zero_is_told():
     with pytest.warns(UserWarning, match="Take more landmarks"):
         answer = tikhonov(sim, 15, rng=1)
     assert not answer.toarray().any()
+    K = np.random.default_rng(19).standard_t(1, (30, 30))
+    with pytest.warns(UserWarning, match="its core is zero"):
+        answer = tikhonov(Similarity.from_matrix(K + K.T), 4, nugget=True, rng=19)
+    assert not answer.core.any()
 
 
 # Landmarks out of the block

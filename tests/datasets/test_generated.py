@@ -85,6 +85,7 @@ def test_swiss_roll():
     points, angles = swiss_roll(40, rng=3)
     again = swiss_roll(40, rng=np.random.default_rng(3))
     assert swiss_roll(rng=3)[0].shape == (5000, 3)
+    assert [part.shape for part in swiss_roll(1, rng=3)] == [(1, 3), (1,)]
     np.testing.assert_array_equal(points, again[0])
     np.testing.assert_array_equal(angles, again[1])
     assert not np.array_equal(angles, swiss_roll(40, rng=4)[1])

@@ -189,6 +189,8 @@ def test_impossible_blocks(kind):
     with pytest.raises(NotImplementedError, match="sparse_sign, which reads them"):
         srht(4, 8, rng=0).apply_blocks([np.ones((8, 2))])
     S = kind(4, 8, rng=0)
+    with pytest.raises(NotImplementedError, match="takes a matrix as a whole"):
+        S.T.apply_blocks([np.ones((4, 2))])
     for blocks, message in (
         ([np.ones((4, 2)), np.ones((3, 2))], r"have 7 rows in all.* of a matrix of 8"),
         ([], "have 0 rows in all"),

@@ -24,7 +24,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simlib import METHODS, Similarity, StoreError, nystrom
+from simlib import METHODS, Similarity, SimilarityError, StoreError, nystrom
 from simlib.similarity import store
 from simlib.similarity.identity import digest, digests
 from simlib.similarity.known import Known
@@ -539,6 +539,25 @@ def test_a_forgotten_function_id(tmp_path):
     for number in (-1, 0.5, None):
         with pytest.raises((TypeError, ValueError), match="verify"):
             opened(path, verify=number)
+
+
+def test_a_store_with_a_value_that_only_was_told_can_be_opened(tmp_path):
+    """The error of a function on a pair advises to tell its value."""
+
+    def function(x, y):
+        if {x, y} == {"b", "c"}:
+            raise ZeroDivisionError
+        return 1.0
+
+    options = {"store": tmp_path / "s", "function_id": "1"}
+    with Similarity(["a", "b", "c"], function, **options) as sim:
+        with pytest.raises(SimilarityError, match="`tell` the value of the pair"):
+            sim.columns([0, 1])
+        sim.tell([1], [2], [0.5])
+    with Similarity(["a", "b", "c"], function, **options) as sim:
+        assert sim.verified > 0
+        assert sim.block([1], [2]) == 0.5
+        assert sim.calls == 0
 
 
 def test_functions_are_verified_as_they_were_asked(tmp_path):

@@ -215,7 +215,7 @@ def _evaluate_again(
     if not records:
         return 0
     rng = np.random.default_rng(len(records))
-    some = [records[k] for k in rng.integers(len(records), size=4 * number)]
+    some = [records[k] for k in rng.integers(0, len(records), 4 * number)]
     at = [tuple(rng.integers(record.values.shape)) for record in some]
     both = list(zip(some, at, strict=True))
     before = np.array([r.values[x] for r, x in both], known.dtype)

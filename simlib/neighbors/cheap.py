@@ -63,12 +63,15 @@ class Calibrated:
         self.table = np.zeros(LEVELS, np.float32)
         self._codes: np.ndarray | None = None
 
-    def read(self) -> None:
-        """Read the companion for all pairs, and keep the codes, two bytes each."""
-        codes = np.empty(self.cheap.shape, np.uint16)
-        for rows in strips(*codes.shape):
-            codes[rows] = self.block(rows, slice(None))
-        self._codes = codes
+    def read(self, rows: np.ndarray | None = None) -> None:
+        """Read these rows of the companion, or all; keep the codes, two bytes each."""
+        m, n = self.cheap.shape
+        rows = np.arange(m) if rows is None else rows
+        codes = np.empty((rows.size, n), np.uint16)
+        for some in strips(*codes.shape):
+            codes[some] = self.block(rows[some], slice(None))
+        self._place = np.full(m, -1, np.int32)
+        self._place[rows], self._codes = np.arange(rows.size), codes
 
     def spread(self) -> None:
         """Spread the levels over the values of random pairs and of the diagonal."""
@@ -119,9 +122,12 @@ class Calibrated:
 
     def codes_at(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Return the codes of some pairs."""
-        if self._codes is not None:
-            return self._codes[i, j]
-        return self.codes(self.pairs(i, j))
+        if self._codes is None:
+            return self.codes(self.pairs(i, j))
+        place = self._place[i]
+        codes, (others,) = self._codes[place, j], np.nonzero(place < 0)
+        codes[others] = self.codes(self.pairs(i[others], j[others]))
+        return codes
 
     def entries(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return the codes of `columns` (b, w) in each of the `rows` (b,)."""
@@ -134,7 +140,7 @@ class Calibrated:
     def block(self, rows: np.ndarray, columns: np.ndarray | slice) -> np.ndarray:
         """Return the codes of a block."""
         if self._codes is not None:
-            return self._codes[rows][:, columns]
+            return self._codes[self._place[rows]][:, columns]
         columns = np.arange(self.cheap.shape[1])[columns]
         return self.codes(self.sign * asked(self.cheap.blank().block, rows, columns))
 

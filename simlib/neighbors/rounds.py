@@ -200,14 +200,13 @@ class Rounds:
             more = order[S.size : min(n, int(LANDMARKS * missed * pairs / n))]
             self.paid.pay_columns(more)
             S = np.append(S, more)
-        due = np.flatnonzero(self._due(pairs))  # in some round
+        due = np.flatnonzero(self._due(self.paid.left / self.price))  # in some round
         m = min(n - 1, max(LEAST, A_CALL * int(2 * pairs / due.size)))
         listed = due.size > DEARER * m
         self.by_lists = listed and not alone
         if companion is not None and not listed:
             companion.spread()
-            if N_ROUNDS * due.size > n:
-                companion.read()
+            companion.read(due)
         self.predictor = PairPredictor(self.paid, companion, S, RANK)
         every = partial(every_pair, self.predictor, due)
         self.strips = Listed(self.predictor, m).strips if listed else every

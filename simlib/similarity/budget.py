@@ -54,8 +54,7 @@ class Budget:
         # Requests may begin in one thread and be answered in another.
         self._lock = Lock()
         self._begun = 0
-        # Values; those that repeat others; evaluations that are answered and not lost.
-        self._got = (0, 0, 0)
+        self._got = (0, 0)  # values; evaluations that are answered and not lost
         self.limit, self.progress = limit, progress
         self._bar: Any = None
 
@@ -67,12 +66,7 @@ class Budget:
     @property
     def failed(self) -> int:
         """Evaluations handed over from which no value came back."""
-        return self._begun - self._got[2]
-
-    @property
-    def repeated(self) -> int:
-        """Values obtained that were known, or came twice: of blocks of a function."""
-        return self._got[1]
+        return self._begun - self._got[1]
 
     @property
     def limit(self) -> float | None:
@@ -97,11 +91,11 @@ class Budget:
         with self._lock.held:
             self._begun += size
 
-    def answered(self, size: int, values: int, failed: int, repeated: int = 0) -> None:
+    def answered(self, size: int, values: int, failed: int) -> None:
         """Count the values of a request of `size` pairs, and its failed evaluations."""
         with self._lock.held:
-            calls, again, over = self._got
-            self._got = calls + values, again + repeated, over + size - failed
+            calls, over = self._got
+            self._got = calls + values, over + size - failed
         if (bar := self._bar) is not None:  # which another thread may end now
             bar.update(values)
 

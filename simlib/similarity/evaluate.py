@@ -280,9 +280,7 @@ class Evaluator:
                 f"{_lost(request.size)}"
             )
         lost = 0 if error is None else 1 if self.batch is None else request.size
-        repeated = answer.size and request.repeated(out)
-        counts = request.size, answer.size, lost, repeated
-        count = partial(target.budget.answered, *counts)
+        count = partial(target.budget.answered, request.size, answer.size, lost)
         with np.errstate(over="ignore"):
             values = answer.ravel().astype(out.dtype, copy=False)
         if request.partly and values.size == request.size:

@@ -124,6 +124,13 @@ def _parts(value: Any) -> Iterator[bytes]:
     """Yield the bytes that stand for a value; no two values have the same."""
     if isinstance(value, np.generic):
         value = value.item()
+    kind = type(value).__name__  # those of pandas are as others, up to nanoseconds
+    if kind == "Timestamp" and not value.nanosecond:
+        value = value.to_pydatetime()
+    elif kind == "Timedelta" and not value.nanoseconds:
+        value = value.to_pytimedelta()
+    elif kind in ("NAType", "NaTType"):
+        value = None
     plain = isinstance(value, np.ndarray) and not np.ma.isMaskedArray(value)
     if isinstance(value, str):
         data = value.encode("utf-8", "surrogatepass")
@@ -155,8 +162,6 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield np.ascontiguousarray(value, dtype).tobytes()
     elif plain and value.dtype.kind in "OSU":  # whose width depends on other strings
         yield from _parts(value.tolist())
-    elif type(value).__name__ == "NAType":  # of pandas
-        yield from _parts(None)
     else:
         raise TypeError(
             f"There is no digest of a {type(value).__name__}: pass items_id, one "

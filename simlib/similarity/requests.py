@@ -106,13 +106,6 @@ class Request(NamedTuple):
         values = values.reshape(self.shape)
         return self._one_of_both(values) if self.halves else values
 
-    def repeated(self, out: np.ndarray) -> int:
-        """Return how many of its values are known, or come twice."""
-        if not (self.halves or self.partly):
-            return 0
-        new = np.isnan(out[self.target])
-        return self.size - int(np.count_nonzero(np.triu(new) if self.halves else new))
-
     def fill(self, values: np.ndarray, out: np.ndarray) -> None:
         """Write settled values into `out`."""
         out[self.target] = values

@@ -391,7 +391,7 @@ class Similarity(SimilarityMatrix):
         """Return the calls so far, and how many entries a run may ask for at none."""
         if self.limit is None:
             return self.calls, 0
-        free = sum(values.size for _, _, values in self.known()) + self._budget.repeated
+        free = sum(values.size for _, _, values in self.known())
         return self.calls, free - (self.n if self.diagonal_known else 0)
 
     def informed(self) -> Similarity:

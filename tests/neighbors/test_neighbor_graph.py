@@ -855,3 +855,51 @@ def test_a_large_limit_is_spent_on_few_new_items(cheap):
     np.fill_diagonal(K, -np.inf)
     best = np.sort(K[n - new :], axis=1)[:, :-6:-1]
     assert np.isclose(graph.values[n - new :], best).mean() > 0.95
+
+
+def test_a_limit_just_below_what_makes_all_items_due_is_spent():
+    n, half = 2000, 100
+    X = points(n)
+
+    def products(i, j):
+        return np.einsum("kd,kd->k", X[i], X[j])
+
+    sim = Similarity(np.arange(n), products, batch="pairs")
+    i = np.tile(np.arange(n - 1), half)
+    j = (i + np.repeat(np.arange(1, half + 1), n - 1)) % (n - 1)
+    sim.tell(i, j, products(i, j))
+    graph = nearest(sim.informed(), 5, limit=195, cheap=X[:, :3], rng=0)
+    assert graph.calls >= 190
+
+
+def test_some_rows_of_a_companion():
+    X, none = points(40), np.zeros(1)
+    G, i, rows = as_companion(X, Similarity.from_matrix(X @ X.T)), np.arange(40), [9, 5]
+    whole, some = Calibrated(G, none, none), Calibrated(G, none, none)
+    whole.spread()
+    some.spread()
+    whole.read()
+    some.read(np.array([5, 30, 9]))
+    expected = whole.codes_at(i, i[::-1])
+    np.testing.assert_array_equal(some.codes_at(i, i[::-1]), expected)
+    assert np.unique(expected).size > 10
+    expected = whole.block(rows, slice(3, 20))
+    np.testing.assert_array_equal(some.block(rows, slice(3, 20)), expected)
+
+
+def test_of_few_new_items_the_companion_is_asked_in_their_rows():
+    n, new, asked = 2000, 20, []
+    X = points(n)
+
+    def companion(xs, ys):
+        asked.append(len(xs) * len(ys))
+        return xs @ ys.T
+
+    K = X @ X.T
+    sim = Similarity.from_matrix(K)
+    i, j = np.triu_indices(n - new, 1)
+    sim.tell(i[::50], j[::50], K[i, j][::50])
+    cheap = Similarity(X[:, :3], companion, batch="block")
+    graph = nearest(sim.informed(), 5, limit=300, cheap=cheap, rng=0)
+    assert 280 < graph.calls <= 300
+    assert sum(asked) < 1.6e6  # a whole companion has four millions

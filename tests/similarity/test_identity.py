@@ -121,10 +121,14 @@ def test_digests_of_arrays_of_other_libraries():
 
 @pytest.mark.parametrize("kind", ["datetime64[ns]", "datetime64[s]", "timedelta64[s]"])
 def test_a_column_of_times_is_its_cells(kind):
-    times = pandas.Series(np.array([0, 86_400], kind))
+    times = pandas.Series(np.array([0, 86_400_000], kind))
     frame = pandas.DataFrame({"a": times, "b": 1})
     assert digests(times).tolist() == digests(list(times)).tolist()
     assert digests(frame).tolist() == digests(frame.to_dict("records")).tolist()
+    plain = times.astype(kind.replace("[ns]", "[us]").replace("[s]", "[us]"))
+    cells = plain.to_numpy()
+    for same in (cells, cells.tolist(), list(cells)):
+        assert digests(same).tolist() == digests(times).tolist()
 
 
 class Series:

@@ -186,18 +186,6 @@ def test_the_limit_of_the_similarity_is_that_of_what_is_paid():
     assert 2490 < sim.calls <= 2500
 
 
-def test_blocks_leave_as_much_of_the_limit_to_the_second_run():
-    """A function of blocks gives both halves of those on the diagonal."""
-    sim = Similarity(X, FORMS["block"], batch="block", limit=2500)
-    first = neighbors(sim)
-    assert told(neighbors(sim)) == told(first)
-    answers = []
-    sim = Similarity(X, FORMS["block"], batch="block", limit=4000)
-    for _ in range(2):
-        answers.append(approximate_to(sim, 1e-3, rng=0)[0].toarray())
-    np.testing.assert_array_equal(*answers)
-
-
 def test_a_search_for_new_items_does_not_begin_what_the_limit_cannot_pay():
     sim = Similarity(X, closeness)
     sim.columns(np.arange(40))

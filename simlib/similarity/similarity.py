@@ -483,7 +483,8 @@ class Run(Similarity):
 
     def fork(self, *, limit: float | None = None) -> Self:
         fork = super().fork(limit=limit)
-        fork._spent, fork._start = [0], Similarity._standing(fork)
+        fork._spent = [0]
+        fork._start = Similarity._standing(fork)
         return fork
 
     def blank(self) -> Similarity:

@@ -280,6 +280,9 @@ def test_a_run_knows_what_the_limit_leaves_now():
         sim.limit = limit
         assert run.remaining == sim.remaining == left
     assert run.fork(limit=5).remaining == 5
+    tiles = Similarity(X, FORMS["block"], batch="block").run()
+    tiles.block(range(8), range(8))  # 64 calls for 36 pairs
+    assert tiles.fork(limit=50).remaining == 50
 
     def fails(x, y):
         raise OSError("gone")

@@ -108,8 +108,8 @@ def odd_power(
     -----
     The cost of `simlib.lstsq` and of j more solves. A weight also costs a dense A C,
     2 n d^2 flops and n d numbers. Source of the problem: Song, Yin and Zhang
-    (2024), Algorithms 2 and 6, which are not used; their Definitions A.5 and A.6 are
-    equivalent for symmetric positive definite W only.
+    (2024), Algorithms 2 and 6, which are not used. Their Definitions A.5 and A.6 are
+    equivalent: by C, or for any W of full rank by another unknown.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _root(weight: Any, d: int) -> np.ndarray:
     W = W.astype(np.float64, copy=False)
     lengths = np.sqrt(abs(np.diag(W)))
     if (abs(W - W.T) > 1e-8 * np.outer(lengths, lengths)).any():
-        raise ValueError("The weight W must be symmetric, or A W A^T A is no power.")
+        raise ValueError("The weight W must be symmetric: it needs a root, W = C C^T.")
     try:
         return scipy.linalg.cholesky((W + W.T) / 2, lower=True)
     except np.linalg.LinAlgError as error:

@@ -95,8 +95,8 @@ def from_all(coreference, kind, column="conll"):
 
 @claim("Section 1.2", "Section 2.2", "Figure 1", kind="holds", chapter="similarity")
 def few_negative(similarity_matrices):
-    """Text similarity matrices have relatively few negative eigenvalues, and very few
-    of large magnitude."""
+    """Many text similarity matrices have relatively few negative eigenvalues, and very
+    few of large magnitude."""
     facts = where(similarity_matrices.facts, share=1.0).set_index("matrix")
     cases = [
         bool(facts.negative[m] < 0.25 and facts["negative mass"][m] < 0.15)
@@ -138,7 +138,26 @@ def transport_kernel(documents, similarity_matrices):
     )
 
 
-@claim("Section 1.1", "Section 4.1", kind="holds", chapter="similarity")
+@claim("Section 1.1", kind="limit", chapter="similarity")
+def mostly_indefinite(documents, similarity_matrices):
+    """Most similarity matrices in NLP, such as those of cross-encoders or of the Word
+    Mover's Distance, are indefinite."""
+    facts = where(similarity_matrices.facts, share=1.0).set_index("matrix")
+    mass = facts["negative mass"]
+    least = documents.facts.set_index("corpus")["least eigenvalue"]
+    cases = [
+        most(bool(mass[m] > 1e-3) for m in ("stsb", "mrpc", "rte")),
+        most(bool(value < -1e-6) for value in least),
+    ]
+    return cases, (
+        "Those of cross-encoders are: the mass of their negative eigenvalues is "
+        f"{mass.stsb:.2f} (STS-B), {mass.mrpc:.2f} (MRPC) and {mass.rte:.2f} (RTE) of "
+        r"the norm. Our kernels $e^{-\gamma \text{WMD}}$ of four corpora have none "
+        f"beyond rounding; the least eigenvalue is {least.min():.0e}."
+    )
+
+
+@claim("Section 4.1", kind="holds", chapter="similarity")
 def transport_indefinite():
     """The kernel exp(−γ WMD) does not seem to be PSD."""
     points = {f"{i}{j}": [i, j] for i in range(3) for j in range(3)}
@@ -278,16 +297,17 @@ def embedding(nystrom, ray_reexamined):
 @claim("Section 2.2", kind="holds", chapter="ray")
 def interlacing(nystrom):
     """For a PSD K the block is at least as well conditioned as K; for an indefinite K
-    well-conditioned blocks may exist, but it is not clear how to find them."""
+    well-conditioned blocks may exist, but it is not clear how to find them in sublinear
+    time without further assumptions."""
     spread = nystrom.spread.set_index("matrix")
     best = {m: spread.loc[m].sort_values("condition").error for m in ("stsb", "mrpc")}
     cases = [bool(errors.iloc[0] < errors.median()) for errors in best.values()]
     return cases, (
-        r"But conditioning is not what protects a PSD $W$: there $(C w_k)_i^2 \le "
-        r"\lambda_k K_{ii}$, so that a small eigenvalue does no harm. Of an indefinite "
-        f"$K$ the best-conditioned of {len(best['stsb'])} random blocks has an error "
-        f"of {best['stsb'].iloc[0]:.2f} on STS-B (median {best['stsb'].median():.2f}); "
-        "to find it all of them were read."
+        "Tested is that conditioning helps. But it is not what protects a PSD $W$: "
+        r"there $(C w_k)_i^2 \le \lambda_k K_{ii}$, so that a small eigenvalue does no "
+        f"harm. Of an indefinite $K$ the best-conditioned of {len(best['stsb'])} "
+        f"random blocks has an error of {best['stsb'].iloc[0]:.2f} on STS-B (median "
+        f"{best['stsb'].median():.2f}); to find it all of them were read."
     )
 
 
@@ -513,14 +533,15 @@ def two_signs(nystrom):
 
 @claim("Section 2.3", kind="limit", chapter="ray")
 def few_more_calls(ray_reexamined):
-    """SMS-Nyström needs roughly as many similarity computations as Nyström."""
+    """SMS-Nyström needs roughly as many similarity computations, and as much time, as
+    Nyström."""
     counts = ray_reexamined.calls.pivot_table("calls", "share", "method")
     cases = [bool(few) for few in counts.sms_nystrom <= 1.2 * counts.nystrom]
     ratio = [*(counts.sms_nystrom / counts.nystrom)]
     return cases, (
-        "Roughly is taken as up to a fifth more or less. "
-        f"{ratio[0]:.2f} times as many with a tenth of the items as landmarks, "
-        f"{ratio[2]:.2f} times with a half, when the block is the whole matrix."
+        f"Roughly is taken as up to a fifth more or less. {ratio[0]:.2f} times as many "
+        f"with a tenth of the items as landmarks, {ratio[2]:.2f} times with a half, "
+        "when the block is the whole matrix. (Of the time, see the iteration.)"
     )
 
 
@@ -562,15 +583,12 @@ def error_rises(nystrom, ray_reexamined, paper):
     errors = ray_reexamined.shift.groupby(["matrix", "rule", "share"]).error.median()
     core, printed = errors["stsb", DEFAULT], errors["stsb", "printed"]
     least = nystrom.shifts.groupby(["matrix", "share"]).larger.mean()["stsb"]
+    rises = {
+        m: paper(f"sms_{m}")[last] / paper(f"sms_{m}")[middle]
+        for m, (_, middle, last) in RANKS.items()
+    }
     cases = [
-        most(
-            paper(key)[b] > paper(key)[a]
-            for key, a, b in (
-                ("sms_stsb", 350, 700),
-                ("sms_mrpc", 250, 500),
-                ("sms_rte", 250, 450),
-            )
-        ),
+        most(rise > 1.2 for rise in rises.values()),
         *(
             most(
                 bool(errors[m, rule, 1.0] > 1.2 * errors[m, rule, 0.05])
@@ -580,13 +598,15 @@ def error_rises(nystrom, ray_reexamined, paper):
         ),
     ]
     return cases, (
-        "In the paper's Table 5 the error at the last rank rises on MRPC and RTE and "
-        "falls on STS-B. With the algorithm as printed ours rises on STS-B, from "
-        f"{printed[0.05]:.2f} to {printed[1.0]:.2f}, because columns are shifted by an "
-        f"e that grows with the sample, {least[0.5] / least[0.05]:.0f} times from the "
-        "fewest landmarks to half of the items. With the core alone shifted, as in the "
-        f"authors' code, it stays between {core.min():.2f} and {core.max():.2f}. If "
-        "Table 5 was made by that code, its rise is not explained by this."
+        "To shoot up is taken as to rise by a fifth. In the paper's Table 5 the error "
+        f"at the last rank rises by {100 * rises['mrpc'] - 100:.0f} % on MRPC and "
+        f"{100 * rises['rte'] - 100:.0f} % on RTE, and falls on STS-B. With the "
+        f"algorithm as printed ours rises on STS-B, from {printed[0.05]:.2f} to "
+        f"{printed[1.0]:.2f}, because columns are shifted by an e that grows with the "
+        f"sample, {least[0.5] / least[0.05]:.0f} times from the fewest landmarks to "
+        "half of the items. With the core alone shifted, as in the authors' code, it "
+        f"stays between {core.min():.2f} and {core.max():.2f}. If Table 5 was made by "
+        "that code, its rise is not explained by this."
     )
 
 
@@ -670,16 +690,17 @@ def smaller_shift(nystrom):
 def negligible(ray_reexamined):
     """Found by an iteration, the smallest eigenvalue of the block typically takes a
     negligible time beside Nyström."""
-    shares = ray_reexamined.iterations.share
-    cases = most(bool(share < 0.25) for share in shares)
+    shares = ray_reexamined.iterations.share  # of the algebra
     items = typical(ray_reexamined.matrices, "items", matrix="mrpc")
-    return cases, (
-        "Negligible is taken as a quarter of the algebra, to which the similarities "
-        "come. Counted in multiplications, Lanczos' iteration to a thousandth on the "
-        f"block of 2 s rows takes {shares.min():.2f} and {shares.max():.2f} of the $n "
-        f"s^2$ of Nyström on STS-B and MRPC, with a fifth of {items:.0f} items as "
-        "landmarks; the share falls like 1/n. A full decomposition takes $(2s)^3$, "
-        "more than $n s^2$ from an eighth of the items on."
+    whole = shares * (items / 5) / (items / 5 + 768)  # and of the similarities
+    return most(bool(share < 0.1) for share in whole), (
+        "Negligible is taken as a tenth of all, where a similarity takes no more than "
+        f"an inner product of 768 numbers: {whole.min():.2f} and {whole.max():.2f} on "
+        f"STS-B and MRPC, with a fifth of {items:.0f} items as landmarks. Of the "
+        f"algebra alone, $n s^2$, it is {shares.min():.2f} and {shares.max():.2f}, "
+        "counted in multiplications, for Lanczos' iteration to a thousandth on the "
+        "block of 2 s rows; the share falls like 1/n. A full decomposition takes "
+        "$(2s)^3$, more than $n s^2$ from an eighth of the items on."
     )
 
 
@@ -731,7 +752,7 @@ def improves(ray_reexamined):
     """For α of at least 1 and z of at least 2 the error falls with more samples."""
     errors, _, _ = _grid(ray_reexamined)
     cases = [
-        bool(errors[m, f"z = {z}, alpha = {alpha}", 0.5] < few)
+        bool(errors[m, f"z = {z}, alpha = {alpha}", 0.5] < 0.95 * few)
         for m in ("stsb", "mrpc")
         for z in (2, 3)
         for alpha in (1.0, 1.5, 2.0)
@@ -739,11 +760,11 @@ def improves(ray_reexamined):
     ]
     mrpc, stsb = errors["mrpc", DEFAULT], errors["stsb", DEFAULT]
     return cases, (
-        "With the core alone shifted. From 5 to 50 % of the items, at z = 2 and α = "
-        f"1.5, it falls from {mrpc[0.05]:.3f} to {mrpc[0.5]:.3f} on MRPC, and on STS-B "
-        f"no more than from {stsb[0.05]:.3f} to {stsb[0.5]:.3f}, where the shift grows "
-        "with the sample; with z = 2 and α = 2 it goes there from "
-        f"{errors['stsb', 'z = 2, alpha = 2.0', 0.05]:.3f} to "
+        "By at least a twentieth, with the core alone shifted. From 5 to 50 % of the "
+        f"items, at z = 2 and α = 1.5, it falls from {mrpc[0.05]:.3f} to "
+        f"{mrpc[0.5]:.3f} on MRPC, and on STS-B no more than from {stsb[0.05]:.3f} to "
+        f"{stsb[0.5]:.3f}, where the shift grows with the sample; with z = 2 and α = 2 "
+        f"it goes there from {errors['stsb', 'z = 2, alpha = 2.0', 0.05]:.3f} to "
         f"{errors['stsb', 'z = 2, alpha = 2.0', 0.5]:.3f}."
     )
 
@@ -777,14 +798,14 @@ def chosen_factors(core, ray_reexamined):
     errors, _, rank_one = _grid(ray_reexamined)
     stsb, mrpc = (
         [
-            at(core, m, "sms_nystrom", share) <= 2 * at(core, m, "tikhonov", share)
+            at(core, m, "sms_nystrom", share) <= 3 * at(core, m, "tikhonov", share)
             for share in PART
         ]
         for m in ("stsb", "mrpc")
     )
     return [stsb, mrpc], (
-        "The mark is that of *well* in Section 3, twice the median error of the "
-        "Tikhonov core for as many pairs. On STS-B it is met at "
+        "The mark is three times the median error of the Tikhonov core for as many "
+        "pairs, where it is twice for *well* in Section 3. On STS-B it is met at "
         f"{sum(stsb):d} of {len(stsb):d} numbers of pairs, the smaller ones. The best "
         f"matrix of rank one has {rank_one['stsb']:.2f} there, the choice at "
         f"least {errors['stsb', DEFAULT].min():.2f}; on MRPC it has "
@@ -818,7 +839,7 @@ def hardest(core):
 # CUR
 
 
-@claim("Section 1.1", "Section 3", kind="holds", chapter="core")
+@claim("Section 3", kind="holds", chapter="core")
 def joining(core):
     """Different choices of the joining matrix yield very different performance."""
 
@@ -1014,21 +1035,26 @@ def stacur_rows(ray_reexamined):
 def outperform(core):
     """SMS-Nyström and SiCUR typically significantly outperform Nyström and other CUR
     variants."""
-    cases = most(
-        min(at(core, m, "sms_nystrom", share), at(core, m, "sicur", share))
-        < 0.95
-        * min(
-            at(core, m, other, share)
-            for other in ("nystrom", "skeleton", "stacur", "stacur, two samples")
+
+    def ahead(method, of):
+        return most(
+            at(core, m, method, share, of)
+            < 0.95
+            * min(
+                at(core, m, other, share, of)
+                for other in ("nystrom", "skeleton", "stacur", "stacur, two samples")
+            )
+            for m in ("stsb", "mrpc", "rte", "edit")
+            for share in PART
         )
-        for m in ("stsb", "mrpc", "rte", "edit")
-        for share in PART
-    )
-    return cases, (
-        "Significantly is taken as a twentieth less error, of the better of the two "
-        "against the best of the others, on the indefinite matrices, at equal calls "
-        "and by medians. At small budgets it is the *mean* of "
-        "Nyström that fails: at 5 % of the pairs of MRPC its median is "
+
+    sms_nystrom, sicur = (ahead(m, median) for m in ("sms_nystrom", "sicur"))
+    return [ahead(m, mean) for m in ("sms_nystrom", "sicur")], (
+        "Significantly is taken as a twentieth less error than the best of the others, "
+        "on the indefinite matrices, at equal calls and by means, as in the paper. By "
+        f"medians SMS-Nyström is ahead in {sms_nystrom.met:d} of {sms_nystrom.of:d} "
+        f"cases and SiCUR in {sicur.met:d}: at small budgets it is the *mean* of "
+        "Nyström that fails. At 5 % of the pairs of MRPC its median is "
         f"{at(core, 'mrpc', 'nystrom', 0.05):.2f}, that of SiCUR "
         f"{at(core, 'mrpc', 'sicur', 0.05):.2f}."
     )
@@ -1215,9 +1241,9 @@ def eight_points(documents, paper):
     )
 
 
-@claim("Section 4.1", "Table 2", kind="holds", chapter="ray")
+@claim("Section 4.1", "Table 2", kind="limit", chapter="ray")
 def near_exact(documents, paper):
-    """The approximations are within 2 to 4 points of the exact kernel."""
+    """The approximation methods are within 2 to 4 points of the exact kernel."""
     small, large = classified(documents), classified(documents, large=True)
     exact, first = paper("wmd_accuracy_small").wmd, paper("wmd_accuracy_small")
 
@@ -1227,13 +1253,13 @@ def near_exact(documents, paper):
     best = paper("wmd_accuracy_large")
     ours = [small[c]["exact"] - large[c]["sms_nystrom"] for c in EXACT]
     cases = [
-        [gap < 4 for gap in behind(best, "sms_nystrom")],
+        *([gap < 4 for gap in behind(best, m)] for m in METHODS),
         [gap < 4 for gap in ours],
     ]
     return cases, (
-        "SMS-Nyström at large ranks, in the paper's table and here, where it is up to "
-        f"{max(ours):.1f} points behind on three corpora. In the paper's table SiCUR "
-        f"is up to {max(behind(best, 'sicur')):.1f} points behind, StaCUR up to "
+        "At large ranks SMS-Nyström is, in the paper's table and here, where it is up "
+        f"to {max(ours):.1f} points behind on three corpora. In the paper's table "
+        f"SiCUR is up to {max(behind(best, 'sicur')):.1f} points behind, StaCUR up to "
         f"{max(behind(best, 'stacur')):.1f}, and SMS-Nyström at small ranks up to "
         f"{max(behind(first, 'sms_nystrom')):.1f}."
     )
@@ -1345,22 +1371,16 @@ def at_the_limit(documents, paper):
     )
 
 
-@claim("Section 4.1", kind="holds", chapter="ray")
+@claim("Section 4.1", kind="remark", chapter="ray")
 def fourteen(paper):
     """On Recipe-L 14 % of the computation suffice."""
-    cases = (
-        abs(
-            100 * paper("rank_recipe") / paper("items_recipe")
-            - paper("computation_recipe")
-        )
-        < 1
-    )
-    return cases, (
-        f"In pairs, if the {paper('rank_recipe'):,} of Table 7 are the second sample, "
-        "as the appendix has it. If they are landmarks, as in Algorithm 1 and the "
-        "authors' Python code, it is the share of columns, and "
-        f"{200 * paper('rank_recipe') / paper('items_recipe'):.0f} % of the pairs are "
-        "read. The text does not say which."
+    share = paper("rank_recipe") / paper("items_recipe")
+    return (
+        f"What is counted the text does not say. The {paper('rank_recipe'):,} of Table "
+        f"7 are {100 * share:.1f} % of the documents: as many of the pairs, if they "
+        "are the second sample, as the appendix has it. If they are landmarks, as in "
+        "Algorithm 1 and the authors' Python code, it is the share of columns, and "
+        f"{200 * share:.0f} % of the pairs are read."
     )
 
 
@@ -1472,23 +1492,21 @@ def small_beats_large(documents, paper):
     )
 
 
-@claim("Appendix A", "Table 7", kind="limit", chapter="documents")
+@claim("Appendix A", "Table 7", kind="holds", chapter="documents")
 def greater_ranks(documents, paper):
     """In general the best ranks of Nyström and CUR are greater than those of WME."""
     ranks = preferred(documents)
-    cases = [
-        most(
-            paper(table)[m][c] > paper(table).wme[c]
-            for table in ("wmd_ranks_small", "wmd_ranks_large")
-            for m in METHODS
-            for c in CORPORA
-        ),
-        most(ranks[c][m] > ranks[c]["WME"] for m in METHODS for c in CORPORA),
-    ]
+    ours = [ranks[c][m] > ranks[c]["WME"] for m in METHODS for c in CORPORA]
+    cases = most(
+        paper(table)[m][c] > paper(table).wme[c]
+        for table in ("wmd_ranks_small", "wmd_ranks_large")
+        for m in METHODS
+        for c in CORPORA
+    )
     return cases, (
         "In the paper's table all are at small ranks, and those on Twitter at large "
-        f"ones. Ours, at small ranks, are in {cases[1].met:d} of {cases[1].of:d} "
-        "cases: those of WME, too, are the largest that was tried."
+        f"ones. Ours, at small ranks, are in {sum(ours):d} of {len(ours):d} cases, "
+        "which tells nothing: those of WME, too, are the largest that was tried."
     )
 
 
@@ -1624,15 +1642,16 @@ def equal_rows(ray_reexamined):
     mrpc = ray_reexamined.decisions.set_index("matrix").loc["mrpc"]
     tweets = ray_reexamined.matrices.set_index("matrix").loc["twitter"]
     return (
-        "The code keeps one of each set of equal rows. That is meant for repeated "
-        "sentences; among decisions different ones have equal rows too, and "
-        f"{mrpc['different rows']:.0f} of our {mrpc['items']:.0f} of MRPC would "
+        "The code keeps one of each set of equal rows; the script for sentences puts "
+        "them back before it measures, that of the error curves does not. It is meant "
+        "for repeated sentences; among decisions different ones have equal rows too, "
+        f"and {mrpc['different rows']:.0f} of our {mrpc['items']:.0f} of MRPC would "
         f"remain. Of our tweets {tweets['repeated']:.0f} of {tweets['items']:,.0f} "
         "repeat another."
     )
 
 
-@claim("Section 4.2", "Table 3", kind="holds", chapter="ray")
+@claim("Section 4.2", "Table 3", kind="limit", chapter="ray")
 def symmetrizing(sentences, paper):
     """Symmetrising acts as a regulariser; in almost all cases the scores of the
     symmetrised matrix are better."""
@@ -1647,13 +1666,19 @@ def symmetrizing(sentences, paper):
             paper("scores_symmetrised")[m] > paper("scores_network")[m]
             for m in ("pearson", "spearman", "mrpc", "rte")
         ),
-        most(gain > 0 for gain in gains.values()),
+        [gain > 0 for gain in gains.values()],
     ]
+    accuracy = {
+        who: 100 * mean_of(sentences.references, "accuracy", items="mrpc", who=who)
+        for who in ("network", "mean of both orders")
+    }
     return cases, (
         f"By {theirs:.2f} points of Pearson and "
         f"{paper('scores_symmetrised').mrpc - paper('scores_network').mrpc:.2f} of F1 "
         f"in the paper, ours by {gains['stsb']:+.2f} and {gains['mrpc']:+.2f}, on "
-        f"{mean_of(sentences.references, 'pairs', items='mrpc'):.0f} pairs of MRPC. "
+        f"{mean_of(sentences.references, 'pairs', items='mrpc'):.0f} pairs of MRPC, "
+        f"where the accuracy falls from {accuracy['network']:.1f} to "
+        f"{accuracy['mean of both orders']:.1f}. "
         "RTE asks whether the first sentence entails the second (the paper has it the "
         "other way round); the mean of both orders answers another question."
     )
@@ -1855,7 +1880,7 @@ def in_line(sentences, paper):
     )
 
 
-@claim("Section 4.2", "Table 5", kind="error", chapter="ray")
+@claim("Section 4.2", "Table 5", "Figure 4", kind="error", chapter="ray")
 def two_references(paper):
     """All errors of Table 5 are with respect to the outputs of BERT."""
     cases = [paper("sms_stsb")[s] >= paper("symmetrized_stsb") for s in (250, 350, 700)]
@@ -1864,7 +1889,9 @@ def two_references(paper):
         f"would be: {paper('sms_stsb')[700]:.4f} where the symmetrised matrix has "
         f"{paper('symmetrized_stsb'):.4f}. The two have not the same reference, though "
         "a script of the authors prints both against K; perhaps the approximations "
-        "were measured against the symmetrised matrix."
+        "were measured against the symmetrised matrix, as in the script of Figure 4. "
+        f"There SiCUR has {paper('ecb_error').sicur[0.9]:.3f} from nine tenths of the "
+        f"pairs, and the symmetrised matrix {paper('ecb_exact').error:.3f}."
     )
 
 
@@ -2006,31 +2033,35 @@ def one_run(paper):
     )
 
 
-@claim("Section 4.3", "Figure 6", kind="holds", chapter="coreference")
+@claim("Section 4.3", "Figure 6", kind="limit", chapter="coreference")
 def rescaling(coreference, paper):
     """SMS-Nyström needs rescaling, likely as the threshold is sensitive, after which it
     is quite competitive with StaCUR."""
     f1 = partial(from_pairs, coreference)
     half = partial(f1, "event", share=0.5)
     cells = [(kind, share) for kind in ("event", "entity") for share in (0.1, 0.3, 0.5)]
+    exact = {kind: from_all(coreference, kind) for kind in ("event", "entity")}
     cases = [
         [
             paper("ecb_rescaled")[s] > paper("ecb_not_rescaled")[s]
             for s in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
         ],
-        [f1(k, "spectral", share) > f1(k, "sms_nystrom", share) for k, share in cells],
+        [f1(k, "sms_nystrom", 0.5) < 0.9 * exact[k] for k in exact],
         [f1(k, "spectral", share) > 0.9 * f1(k, "stacur", share) for k, share in cells],
     ]
     return cases, (
-        "Competitive is taken as nine tenths of the F1, at the threshold of the exact "
-        "matrix. With half of the pairs of events: as it is "
-        f"{100 * half('sms_nystrom'):.1f}, rescaled by the spectral norm "
-        f"{100 * half('spectral'):.1f}, by the Frobenius norm "
-        f"{100 * half('frobenius'):.1f}, StaCUR {100 * half('stacur'):.1f}. On "
-        f"entities {100 * f1('entity', 'sms_nystrom', 0.5):.1f} and "
+        "Competitive is taken as nine tenths of the F1 of StaCUR, and not good as less "
+        "than nine tenths of that of the exact matrix, at its threshold. With half of "
+        f"the pairs of events: as it is {100 * half('sms_nystrom'):.1f}, rescaled by "
+        f"the spectral norm {100 * half('spectral'):.1f}, by the Frobenius norm "
+        f"{100 * half('frobenius'):.1f}, by the factor of the authors' code "
+        f"{100 * half('twice'):.1f}, StaCUR {100 * half('stacur'):.1f}, exact "
+        f"{100 * exact['event']:.1f}. On entities "
+        f"{100 * f1('entity', 'sms_nystrom', 0.5):.1f} and "
         f"{100 * f1('entity', 'spectral', 0.5):.1f}, with StaCUR "
-        f"{100 * f1('entity', 'stacur', 0.5):.1f}. As the paper supposes, a threshold "
-        "chosen for the approximation does the same work."
+        f"{100 * f1('entity', 'stacur', 0.5):.1f} and exact "
+        f"{100 * exact['entity']:.1f}. As the paper supposes, a threshold chosen for "
+        "the approximation does the same work."
     )
 
 
@@ -2040,8 +2071,9 @@ def three_factors(ray_reexamined):
     stsb = where(ray_reexamined.shift, matrix="stsb", share=0.2)
     none = typical(stsb, rule=DEFAULT)
     return (
-        r"The code takes the Frobenius norm in one place, and $\|W + eI\|_F / \|W + "
-        r"2eI\|_F$ in another. On STS-B the three multiply the median error by "
+        "The code for the other data takes the Frobenius norm, that for coreference, "
+        r"which makes Figures 4 and 6, $\|W + eI\|_F / \|W + 2eI\|_F$. On STS-B the "
+        "three multiply the median error by "
         f"{typical(stsb, rule='spectral') / none:.2f}, "
         f"{typical(stsb, rule='frobenius') / none:.2f} and "
         f"{typical(stsb, rule='twice') / none:.2f}."

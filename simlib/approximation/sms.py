@@ -67,7 +67,8 @@ def sms_nystrom(
         "printed": also C, at rows 1 to s1, an error of Algorithm 1 as printed.
     rescale : False, "spectral" or "frobenius", default=False
         Divide the result by :math:`\beta = \|W\| / \|W + e I\|` in that norm. The paper
-        states the spectral norm; its code uses the Frobenius norm.
+        states the spectral norm. Its code uses the Frobenius norm, and for coreference,
+        where it rescales, :math:`\|W + e I\|_F / \|W + 2 e I\|_F`.
 
     Returns
     -------

@@ -280,7 +280,7 @@ def test_thinned_knots(size, seed, rising):
 def test_nothing_of_size_n_by_n_is_formed():
     n = 2500
     Z = np.random.default_rng(0).standard_normal((n, 8))
-    sim = Similarity(Z, exponential, batch="block")
+    sim = Similarity(Z, lambda x, y: np.exp(x @ y.T / 8), batch="block")
 
     def asked():
         answer = anchored(sim, 10, Z, rng=0)
@@ -289,10 +289,6 @@ def test_nothing_of_size_n_by_n_is_formed():
         np.testing.assert_allclose((answer @ np.ones(n))[:20], rows.sum(axis=1))
 
     assert peak(asked) < 8 * n * n / 2  # half of one such array
-
-
-def exponential(x, y):
-    return np.exp(x @ y.T / 8)
 
 
 # With base_rank it consists of factors
@@ -323,14 +319,10 @@ def test_compressed_answer_embeds_items_old_and_new(kind):
 # Which cheap similarity helps, and which is left out
 
 
-def scorer(n=200, *, seed=0):
-    return cross_encoder_like(n, rng=seed)
-
-
 @pytest.mark.parametrize("noise", [1e-16, 1e-7])
 def test_rounding_tells_nothing(noise):
     """Cosines of items with themselves are 1, or nearly so, and none the larger."""
-    K = scorer(60)
+    K = cross_encoder_like(60, rng=0)
     Z = np.linalg.qr(np.random.default_rng(0).standard_normal((60, 60)))[0][:, :20]
     Z /= np.linalg.norm(Z, axis=1, keepdims=True)
     E = noise * np.random.default_rng(1).standard_normal((60, 60))
@@ -347,7 +339,7 @@ def test_rounding_tells_nothing(noise):
 
 def test_a_harmful_companion_is_left_out():
     """Uncalibrated noise, many times as large as the matrix."""
-    K = scorer()
+    K = cross_encoder_like(200, rng=0)
     sim, cheap = both(K, 100 * indefinite(200))
     answer = anchored(sim, 10, cheap, calibration=None, rng=0)
     assert answer.weight == 0
@@ -426,7 +418,7 @@ def both_of(K, limit, cheap_limit):
 
 
 def test_seeds_and_landmarks():
-    K = scorer(60)
+    K = cross_encoder_like(60, rng=0)
     sim, cheap = both(K, np.tanh(K))
     one = anchored(sim, 6, cheap, rng=7)
     again = anchored(sim, 6, cheap, rng=np.random.default_rng(7))
@@ -441,7 +433,8 @@ def test_seeds_and_landmarks():
 
 @pytest.mark.parametrize("base_rank", [None, 30])
 def test_float32_stays_float32(base_rank):
-    K, G = scorer(60), np.tanh(scorer(60)) + 0.02 * indefinite(60)
+    K = cross_encoder_like(60, rng=0)
+    G = np.tanh(K) + 0.02 * indefinite(60)
     single, double = (
         anchored(sim, 8, cheap, base_rank=base_rank, rng=0)
         for sim, cheap in (both(K.astype(np.float32), G), both(K, G))
@@ -522,7 +515,7 @@ def test_registry():
 
 
 def test_approximate_to():
-    K = scorer(200)
+    K = cross_encoder_like(200, rng=0)
     E = np.random.default_rng(2).standard_normal((200, 200))
     sim, cheap = both(K, np.tanh(3 * K) + 0.02 * (E + E.T))
     result = approximate_to(sim, 0.15, method="anchored", cheap=cheap, rng=0)
@@ -637,15 +630,10 @@ def test_a_source_without_items_and_a_function():
         anchored(InnerProducts(np.eye(4)), 2, min)
 
 
-def cheap_pair(n=100):
-    """Return K, and a factor of similarities that almost agree with it."""
-    x = np.random.default_rng(0).standard_normal((n, 20))
-    noise = np.random.default_rng(1).standard_normal((n, 2))
-    return np.exp(x @ x.T / 10) + noise @ noise.T, x
-
-
 def test_new_items_take_each_of_the_two_widths():
-    K, x = cheap_pair()
+    x = np.random.default_rng(0).standard_normal((100, 20))
+    noise = np.random.default_rng(1).standard_normal((100, 2))
+    K = np.exp(x @ x.T / 10) + noise @ noise.T  # which x almost agrees with
     answer = anchored(Similarity.from_matrix(K), 10, x, base_rank=20, rng=0)
     for widths, message in [
         ((20, 10), r"`landmarks` must have shape \(m, 10\); got \(3, 20\)"),

@@ -396,12 +396,6 @@ def test_random_state():
 # Items of any kind
 
 
-def frame_of(columns):
-    """Return a data frame whose index is not the order of the rows."""
-    frame = pandas.DataFrame(columns)
-    return frame.set_index(frame.index[::-1])
-
-
 @each
 def test_a_callable_on_data_frames(method):
     def check(table):
@@ -409,7 +403,8 @@ def test_a_callable_on_data_frames(method):
         assert_allclose(estimator.transform(table), expected)
 
     X, _ = words(20)
-    frame = frame_of({"word": X, "length": [len(x) for x in X]})
+    columns = {"word": X, "length": [len(x) for x in X]}
+    frame = pandas.DataFrame(columns, index=range(20)[::-1])
     estimator = features(method, jaccard, n_landmarks=5, random_state=0)
     expected = estimator.fit_transform(X)
     check(frame["word"])

@@ -39,16 +39,11 @@ def planted(m, n, rank=5, noise=0.0, seed=0):
     return np.tanh(X @ Y.T / rank) + noise * rng.standard_normal((m, n)), (X, Y)
 
 
-def given_landmarks(m, n, r, c):
-    rng = np.random.default_rng(3)
-    return rng.permutation(m)[:r], rng.permutation(n)[:c]
-
-
 @pytest.mark.parametrize("shape", [(12, 30), (30, 12), (20, 20), (1, 9), (9, 1)])
 def test_cores_by_their_formulas(shape):
-    K, _ = planted(*shape)
+    (K, _), rng = planted(*shape), np.random.default_rng(3)
     r, c = min(4, shape[0]), min(6, shape[1])
-    S1 = R1, C1 = given_landmarks(*shape, r, c)
+    S1 = R1, C1 = rng.permutation(shape[0])[:r], rng.permutation(shape[1])[:c]
     for method, options in (
         (skeleton, {}),
         (sicur, {}),
@@ -282,7 +277,7 @@ def test_a_compressed_companion_takes_in_new_rows(tmp_path):
         assert_allclose(again, turned.toarray(), atol=1e-6)
 
 
-def test_new_rows_without_a_companion(tmp_path):
+def test_new_rows_without_a_companion():
     K, _ = planted(70, 90)
     for shape in ((60, 90), (60, 60)):
         inside = K[: shape[0], : shape[1]]

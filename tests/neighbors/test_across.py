@@ -262,7 +262,7 @@ def test_what_is_refused():
     K, (X, Y) = planted(6, 9)
     asked, sim = counted(K, limit=30)
     for options, error, message in [
-        ({"k": 10, "limit": 54}, ValueError, "k"),
+        ({"k": 10, "limit": 54}, ValueError, "k must be between 1 and 9"),
         ({"k": 3, "limit": 17}, ValueError, "neighbours of each of 6 rows.* least 18"),
         ({"k": 3, "limit": 20, "check": 1}, ValueError, "at least 27"),
         ({"k": 3, "limit": 31}, BudgetExceeded, "only 30 are left. Nothing was"),

@@ -124,7 +124,8 @@ def test_graphs_and_pairs(distance):
     sim = similarity() if distance else similarity().map(lambda d: np.exp(-d))
     graph = nearest(sim, 5, limit=800, distance=distance, rng=0)
     before = graph.indices.copy(), graph.values.copy()
-    demand_own(graph, graph.indices, graph.values, graph.to_frame())
+    demand_own(graph, graph.indices, graph.values)
+    assert not np.shares_memory(graph.to_frame().iloc[:, 2].to_numpy(), graph.values)
     for mode in ("distance", "similarity", "connectivity"):
         for options in ({}, {"symmetric": True}, {"connected": True}):
             A = graph.to_csr(mode, **options)
@@ -135,7 +136,8 @@ def test_graphs_and_pairs(distance):
     np.testing.assert_array_equal(graph.values, before[1])
     pairs = pairs_above(sim, 0.5, distance=distance, recall=1, rng=0)
     demand_own(sim, pairs[:6])
-    demand_own(pairs, pairs.to_csr(), pairs.to_csr("similarity"), pairs.to_frame())
+    demand_own(pairs, pairs.to_csr(), pairs.to_csr("similarity"))
+    assert not np.shares_memory(pairs.to_frame().iloc[:, 2].to_numpy(), pairs.values)
     demand_own(pairs, pairs.clusters(), pairs[:6])
     demand_own(sim, search(sim, X[:3], 2, limit=9, distance=distance, rng=0))
 

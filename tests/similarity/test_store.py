@@ -549,12 +549,11 @@ def test_a_store_with_a_value_that_only_was_told_can_be_opened(tmp_path):
             raise ZeroDivisionError
         return 1.0
 
-    options = {"store": tmp_path / "s", "function_id": "1"}
-    with Similarity(["a", "b", "c"], function, **options) as sim:
+    with opened(tmp_path / "s", None, list("abc"), function) as sim:
         with pytest.raises(SimilarityError, match="`tell` the value of the pair"):
             sim.columns([0, 1])
         sim.tell([1], [2], [0.5])
-    with Similarity(["a", "b", "c"], function, **options) as sim:
+    with opened(tmp_path / "s", None, list("abc"), function) as sim:
         assert sim.verified > 0
         assert sim.block([1], [2]) == 0.5
         assert sim.calls == 0
@@ -962,11 +961,10 @@ def test_a_diagonal_that_was_given_is_not_what_the_function_said(tmp_path, batch
     def products(a, b):
         return a @ b.T if batch == "block" else (a * b).sum(axis=1)
 
-    options = {"batch": batch, "store": tmp_path / "kept.db", "function_id": "products"}
-    with Similarity(x, products, diagonal=7.0, **options) as sim:
+    with opened(tmp_path / "s", batch, x, products, diagonal=7.0) as sim:
         first = sim.columns(range(70))
     np.testing.assert_array_equal(first.diagonal(), 7.0)
-    with Similarity(x, products, **options) as sim:
+    with opened(tmp_path / "s", batch, x, products) as sim:
         np.testing.assert_allclose(sim.columns(range(70)), x @ x.T)
         assert sim.calls == 70
 
@@ -1020,19 +1018,14 @@ def test_what_new_items_have_paid_for_answers_the_matrix_too(tmp_path):
     def lengths(x, y):
         return float(len(x) + len(y))
 
-    def opened(**more):
-        return Similarity(
-            words, lengths, store=tmp_path / "store", function_id="1", **more
-        )
-
-    with opened() as sim:
+    with opened(tmp_path / "s", None, words, lengths) as sim:
         sim.between(["similar", "new"], [3])
         assert (sim.calls, sim.cost(pairs=([0], [3]))) == (2, 0)
         assert sim.pairs([0], [3]) == 11
         assert sim.calls == 2
     sim.between(["new"], [3])
     assert sim.calls == 2
-    with opened(verify=0) as sim:
+    with opened(tmp_path / "s", None, words, lengths, verify=0) as sim:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Store, "records", interrupted)
             with pytest.raises(KeyboardInterrupt):
@@ -1048,33 +1041,20 @@ def interrupted(*_):
 def test_a_store_whose_values_are_all_alike_allows_for_rounding(tmp_path):
     values = iter(np.float32(0.7) * (1 + np.array([0, 1e-7])))
     for _ in range(2):
-        with Similarity(
-            list("abc"),
-            lambda x, y: next(values),
-            store=tmp_path / "store",
-            function_id="1",
-        ) as sim:
+        with opened(tmp_path / "s", None, [*"abc"], lambda x, y: next(values)) as sim:
             sim.pairs([0], [1])
 
 
 def test_names_have_an_order(tmp_path):
     for names in ({"a", "b"}, {"a": 1, "b": 2}):
         with pytest.raises(ValueError, match="a sequence of as many"):
-            Similarity(
-                range(2), max, store=tmp_path / "s", function_id="1", items_id=names
-            )
+            opened(tmp_path / "s", None, range(2), max, items_id=names)
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path):
     frame = pandas.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])
     with pytest.raises(ValueError, match="rename one"):
-        Similarity(
-            frame,
-            lambda x, y: np.zeros(len(x)),
-            batch="pairs",
-            store=tmp_path / "s",
-            function_id="1",
-        )
+        opened(tmp_path / "s", "pairs", frame, products)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

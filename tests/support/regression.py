@@ -56,13 +56,6 @@ def right(A, level, seed=0):
     return b + level * np.linalg.norm(b) / np.linalg.norm(e) * e
 
 
-def noisy(A, level):
-    """A right-hand side, as one column, with noise of about the given part of it."""
-    b = A @ normal(A.shape[1], 1)
-    e = normal(len(A), 1, seed=1)
-    return b + level * np.linalg.norm(b) / np.linalg.norm(e) * e
-
-
 def sketched(A, oversampling, rng=0):
     return Preconditioner.from_matrix(
         A, oversampling=oversampling, refine=False, rng=rng
@@ -71,12 +64,6 @@ def sketched(A, oversampling, rng=0):
 
 def unpreconditioned(d):
     return Preconditioner(np.eye(d), 1.0, 0.0)
-
-
-def preconditioned_gap(A, x, y, R):
-    """The relative residual of A^T A x = y in the norm of R^-T."""
-    left = R.solve_transposed(A.T @ (A @ x) - y)
-    return np.linalg.norm(left) / np.linalg.norm(R.solve_transposed(y))
 
 
 # A reference in extended precision
@@ -119,15 +106,15 @@ def exact_odd_power(A, b, j):
 
 @cache
 def problem(condition):
-    """A, b of d entries and c of n entries, and all that is needed to solve them."""
+    """A, b of d entries, and the factors by which powers are solved exactly."""
     A = matrix(2048, 40, condition, seed=7)
-    return A, normal(40, seed=8), normal(2048, seed=9), *long_qr(A)
+    return A, normal(40, seed=8), *long_qr(A)
 
 
-def truth(condition, j, odd=False):
-    """The solution for b, or the odd power's for c."""
-    _, b, c, Q, R = problem(condition)
-    return through_gram(R, back_substitute(R, Q.T @ c) if odd else b, j)
+def truth(condition, j):
+    """The solution for b."""
+    _, b, _, R = problem(condition)
+    return through_gram(R, b, j)
 
 
 # Points

@@ -163,9 +163,7 @@ def test_at_most_the_parameters_and_one_other_cell_are_folded(page):
 
 @pytest.mark.parametrize("page", READ)
 def test_a_chapter_uses_nothing_that_it_does_not_show(page, tmp_path):
-    cells = [
-        cell for cell in code_cells(notebook(page)) if "remove-cell" not in tags(cell)
-    ]
+    cells = code_cells(notebook(page))
     path = tmp_path / "page.py"
     path.write_text("\n".join(cell_code(c.source) for c in cells), encoding="utf-8")
     check = "ruff check --isolated --select F821,F401,F811"

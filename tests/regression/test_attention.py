@@ -4,7 +4,6 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.linalg
-import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.model_selection import GridSearchCV

@@ -219,7 +219,8 @@ def test_methods_are_named_by_what_ran():
     assert solve_gram(A, b[:30], method="lsqr", rng=0).method == "cg"
     assert odd_power(A, b, 1, method="lsqr", rng=0).method == "lsqr, cg"
     for method in ("heavy_ball", "cg", "paper"):
-        with pytest.raises(ValueError, match="auto, gram, cholesky_qr, lsqr"):
+        told = f"auto, gram, cholesky_qr, lsqr; got '{method}'"
+        with pytest.raises(ValueError, match=told):
             lstsq(A, b, method=method)
 
 
@@ -347,7 +348,6 @@ def test_columns_of_very_different_scales(method, decades):
         ({"b": scipy.sparse.csr_array(np.ones((50, 1)))}, "b must be an array.*toarr"),
         ({"b": np.ones((50, 0))}, "b must have shape"),
         ({"tol": 0}, "tol"),
-        ({"method": "magic"}, "magic"),
         ({"A": (np.ones((5, 3)) for _ in range(10))}, "A generator gives"),
     ],
 )

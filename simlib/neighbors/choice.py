@@ -75,10 +75,10 @@ def _by_both(
     return keys[np.lexsort((-scores, -gain))]
 
 
-def divide(success: np.ndarray) -> np.ndarray:
+def divide(success: np.ndarray, least: float = FLOOR) -> np.ndarray:
     """Return the share of each predictor in the next round, by its success."""
     if not success.sum() > 0:
         return np.full(success.size, 1 / success.size)
     shares = success**POWER / (success**POWER).sum()
-    shares = np.maximum(shares, FLOOR)
+    shares = np.maximum(shares, least)
     return shares / shares.sum()

@@ -28,7 +28,7 @@ from simlib.neighbors.cheap import (
     strips,
     trial_size,
 )
-from simlib.neighbors.choice import Chosen, distinct, divide, first
+from simlib.neighbors.choice import FLOOR, Chosen, distinct, divide, first
 from simlib.neighbors.paid import Paid, affordable
 from simlib.neighbors.predict import Listed, PairPredictor, every_pair
 from simlib.similarity.known import among
@@ -139,7 +139,7 @@ class Rounds:
             if any(keys.size for keys in chosen):
                 k = max(1, round(self.k * (t + 1) / N_ROUNDS))
                 rates = self._success(chosen, k)
-                shares = divide(rates)
+                shares = divide(rates, FLOOR if 2 * (t + 1) < N_ROUNDS else 0)
                 self.show(round=f"{t + 1}/{N_ROUNDS}", entered=f"{rates.max():.0%}")
 
     # The limit

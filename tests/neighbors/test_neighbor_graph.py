@@ -353,6 +353,7 @@ def test_lists_of_candidates(sought, copies, monkeypatch):
 def test_division_of_the_calls():
     np.testing.assert_allclose(divide(np.array([0.5, 0.5, 0.0])).min(), 0.04 / 1.04)
     np.testing.assert_allclose(divide(np.array([0.2, 0.4])), [1 / 9, 8 / 9])
+    np.testing.assert_allclose(divide(np.array([0.5, 0.5, 0.0]), 0), [0.5, 0.5, 0])
     np.testing.assert_allclose(divide(np.zeros(2)), 0.5)
 
 

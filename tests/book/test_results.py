@@ -19,7 +19,6 @@ from simlib.neighbors import pair_search, promise
 from simlib.neighbors.nearest import estimated_recall
 from study import gallery
 from study.datasets import load_cross_encoder, load_recipes, load_word_vectors
-from study.trials import SEARCHES
 
 BOOK = Repository.here()
 CHAPTERS = sorted(path.name for path in (BOOK.book / "results").glob("*"))

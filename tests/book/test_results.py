@@ -527,8 +527,8 @@ def test_words_about_the_pairs_that_neighbours_take():
         else:
             assert 0.9 < ratio <= 1
         without = needed(case, "nearest alone") / needed(case, "nearest")
-        least, most = {"rte": (1.2, 1.3), "pairs": (1.8, 2.1)}.get(case, (3, np.inf))
-        assert least < without <= most  # a quarter more, twice, three times or more
+        least, most = {"rte": (1.25, 1.35), "pairs": (1.8, 2.1)}.get(case, (3, np.inf))
+        assert least < without <= most  # three tenths more, twice, three times or more
 
 
 def test_words_about_the_fewest_calls():
@@ -538,7 +538,7 @@ def test_words_about_the_fewest_calls():
         ten.pivot_table(value, ["case", "share"], "method")
         for value in ("recall", "full")
     )
-    assert (full.nearest == 1).all() and (full["nearest alone"] == 1).all()
+    assert (full[["nearest", "nearest alone"]] == 1).all(axis=None)
     others = found.drop(columns=["nearest", "nearest alone"])
     behind = others.max(axis=1) - found.nearest
     behind = behind[behind > 0.01]
@@ -546,7 +546,7 @@ def test_words_about_the_fewest_calls():
     assert {*behind.index} == {tweets, rte}
     assert 0.015 < behind[tweets] < 0.025  # two points
     assert behind[rte] > 0.1
-    assert others.loc[tweets].idxmax() == "re-ranking"
+    assert others["re-ranking"][tweets] > others.loc[tweets].max() - 1e-3
     assert others.loc[rte].idxmax() == "ANNCUR"
     assert 0.5 < full["re-ranking"][tweets] < 0.6  # for nearly half it does not
     assert full["ANNCUR"][rte] < 0.05  # for nearly all

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -355,6 +356,21 @@ def test_division_of_the_calls():
     np.testing.assert_allclose(divide(np.array([0.2, 0.4])), [1 / 9, 8 / 9])
     np.testing.assert_allclose(divide(np.array([0.5, 0.5, 0.0]), 0), [0.5, 0.5, 0])
     np.testing.assert_allclose(divide(np.zeros(2)), 0.5)
+
+
+def test_a_predictor_that_failed_is_asked_again_in_the_first_rounds_only():
+    rng = np.random.default_rng(1)
+    X, E, N = (rng.standard_normal((200, m)) for m in (8, 200, 200))
+    K = np.exp(-cdist(X, X) / 4) + 0.05 * (E + E.T)
+    cheap = Similarity.from_matrix(K + 0.05 * (N + N.T))
+    graph = nearest(Similarity.from_matrix(K), 10, limit=4000, cheap=cheap, rng=0)
+    asked = {True: [], False: []}
+    for t, (last, now) in enumerate(pairwise(graph.history), start=1):
+        failed = [name for name, (_, rate) in last.items() if rate == 0]
+        if len(failed) < len(last):
+            asked[t < 8] += [now[name][0] for name in failed]
+    assert min(asked[True]) > 0
+    assert max(asked[False]) == 0
 
 
 @pytest.mark.parametrize("exponent", [-400, 80, 900])

@@ -335,7 +335,7 @@ def test_words_about_ranks_and_draws_of_documents():
 
 
 def test_words_about_documents():
-    """Pass on tweets, within a point; half a point, one to two; two to five, about one.
+    """Level on tweets, within a point; one to three; about three, one and a half.
 
     Of all the differences of means, in points.
     """
@@ -347,20 +347,20 @@ def test_words_about_documents():
     some = cores.xs(512, level="rank")
     most = cores.groupby("corpus").tail(1).droplevel("rank")
     assert {*means.index.get_level_values("rank")[-2:]} == {512, 1500}
-    ahead = some.sub(free, axis=0).min(axis=1)
-    assert ahead.twitter > 0
-    longer = most.sub(free, axis=0).drop("twitter")
-    assert (longer > -1.3).all(axis=None)
-    assert (longer < 0.3).all(axis=None)
+    assert abs(some.sub(free, axis=0).loc["twitter"]).max() < 0.5
+    ahead = most.sub(free, axis=0)
+    assert ahead.loc["twitter"].between(1.5, 2.7).all()
+    assert (ahead.drop("twitter") > -1.3).all(axis=None)
+    assert (ahead.drop("twitter") < 0).all(axis=None)
     gain = (some - cores.xs(128, level="rank")).mean(axis=1)
-    assert 1.5 < gain.twitter < 2.5
-    assert gain.drop("twitter").between(5.5, 11.4).all()
+    assert 1 < gain.twitter < 2
+    assert gain.drop("twitter").between(7.5, 10.5).all()
     for table in (some, most):
-        assert (table.max(axis=1) - table.min(axis=1) < 0.5).all()
+        assert (table.max(axis=1) - table.min(axis=1) < 1).all()
     bare = means["no core"].groupby("corpus").tail(1).droplevel("rank")
-    assert (most.mean(axis=1) - bare).between(1, 2.5).all()
-    assert (exact - some.mean(axis=1)).dropna().between(1.5, 5).all()
-    assert (exact - most.mean(axis=1)).dropna().between(0.4, 1.5).all()
+    assert (most.mean(axis=1) - bare).between(1, 3).all()
+    assert (exact - some.mean(axis=1)).dropna().between(2.5, 3.5).all()
+    assert (exact - most.mean(axis=1)).dropna().between(0, 1.5).all()
     trained = recorded("documents", "facts").set_index("corpus").training.recipes
     assert round(trained, -3) == 28_000
     read = METHODS["tikhonov"].calls(trained, 512) / (trained * (trained + 1) / 2)
@@ -382,8 +382,8 @@ def test_words_about_documents():
     order = same.groupby(["corpus", "rank"])[["error", "validation"]].apply(
         lambda two: two.corr("spearman").iloc[0, 1]
     )
-    assert (order < 0).sum() >= 5
-    assert (order > 0).sum() >= 5
+    assert 10 <= (order < 0).sum() <= 11  # of sixteen
+    assert 3 <= (order < -0.85).sum() <= 5
     best = same.pivot_table("validation", ["corpus", "rank"], "method", aggfunc="max")
     last = best.groupby("corpus").tail(1)
     assert (last["no core"] > last[cores.columns].max(axis=1)).sum() == 2

@@ -76,7 +76,10 @@ def _by_both(
 
 
 def divide(success: np.ndarray, least: float = FLOOR) -> np.ndarray:
-    """Return the share of each predictor in the next round, by its success."""
+    """Return the share of each predictor in the next round, by its success.
+
+    None gets less than `least`, before the shares are brought to the sum of one.
+    """
     if not success.sum() > 0:
         return np.full(success.size, 1 / success.size)
     shares = success**POWER / (success**POWER).sum()

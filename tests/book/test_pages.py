@@ -275,7 +275,7 @@ def test_claims_are_found_by_words_and_by_verdict(driver):
     left = [row.text for row in rows if row.is_displayed()]
     assert len(left) == some
     assert all("Theorem H.6" in text for text in left)
-    words.clear()
+    driver.get((HTML / "book/turek2022.html").as_uri())
     choice = Select(find("css selector", ".verdicts-filter select"))
     choice.select_by_visible_text("remark")
     cells = "table.verdicts tbody tr:not([hidden]) td:nth-child(4)"

@@ -490,7 +490,8 @@ def taylor(song2024):
         "than points, where Theorem H.7 uses it, they begin at zero. Where the "
         "truncated series has a low rank, no number of features is enough: for 256 "
         f"points of a circle the sketch of 8,192 features has rank {rank}, and a wave "
-        "of nine periods, which the kernel does not leave out, is lost. With a ridge "
+        f"of {rank // 2 + 1} periods, which the kernel does not leave out, is lost. "
+        "With a ridge "
         "added to both few features are enough."
     )
 

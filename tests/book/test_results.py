@@ -194,6 +194,7 @@ def test_words_about_what_is_worth_its_pairs():
     )
     assert {*few[few < free].index} == {"recipes", "ohsumed", "newsgroups"}
     assert few["ohsumed"] < free["ohsumed"] < every["ohsumed"]
+    assert every["newsgroups"] < free["newsgroups"] < every["newsgroups"] + 0.01
     walk = full["walk"].set_index("answer")
     assert (walk.share < 0.06).all()
     assert walk.value["nearest, found"] > walk.free["nearest, found"] + 0.1

@@ -154,10 +154,24 @@ class _Reader:
         return str(self.__getattr__("read")(path))
 
     def write(self, text: str, path: str) -> None:
-        """Write a notebook, but not over a chapter."""
+        """Write a notebook as it is taken home, but not over a chapter."""
         if path.endswith(".md"):
             raise OSError(f"{path} is a source; write the notebook to a .ipynb file")
-        self.__getattr__("write")(text, path)
+        self.__getattr__("write")(_told(text), path)
+
+
+def _told(text: str) -> str:
+    """Return a notebook with its numbers in its text, if it is made of a chapter."""
+    import nbformat
+
+    from .standalone import named, standalone
+
+    notebook = nbformat.reads(text, as_version=4)
+    source = notebook.metadata.get("papermill", {}).get("input_path")
+    if not str(source).endswith(".md"):
+        return text
+    made = standalone(notebook, named, Repository.here().macros())
+    return str(nbformat.writes(made))
 
 
 ChapterReader = _Reader()

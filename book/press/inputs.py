@@ -127,7 +127,7 @@ class Checkout:
             noted = [
                 (old, units[given]) for old, units in like.items() if given in units
             ]
-            moved = not noted or any(
+            moved = (not noted and given == name[1:]) or any(
                 hash.removeprefix("-") == source.hashes[given]
                 and given not in self.source(old).units
                 for old, hash in noted
@@ -196,7 +196,8 @@ class Trace:
         self, chapter: str, cells: Sequence[str], now: Inputs, data: Hashes
     ) -> Inputs:
         """Return what a chapter was made from."""
-        others = self.versions.keys() - self.ran.keys() - now.files.keys()
+        modules = self.ran.keys() | self._lists
+        others = self.versions.keys() - modules - now.files.keys()
         files = {path: self._version(path) for path in others} | now.files
         known = {name: data.get(name) for name in sorted(self.data)}
         code = self.code(cell_names(cells))
@@ -206,10 +207,15 @@ class Trace:
     def code(self, names: Iterable[str]) -> Code:
         """Return the units of modules that decided, given the names in a chapter."""
         sources = {}
-        for path in sorted(self.ran):
+        for path in sorted(self.ran.keys() | self._lists):
             copy = self.folder / (self._version(path) or "-")
             sources[path] = Source(copy.read_bytes(), path)
         return reached(sources, self.ran, names)
+
+    @property
+    def _lists(self) -> set[str]:
+        """Lists of the public names of packages, which are read to find a name."""
+        return {path for path in self.versions if path.endswith(".pyi")}
 
     def _version(self, path: str) -> str | None:
         """Return the hash of a file as it was read; of two, not the present one."""

@@ -77,6 +77,11 @@ class Repository:
         chapters = _mapping(profiles.get(profile), f", {profile}", self.pages())
         return {n: _mapping(v, f", {profile}: {n}") for n, v in chapters.items()}
 
+    def macros(self) -> dict[str, str]:
+        """Return the macros of formulas, of ``_config.yml``."""
+        config = read_yaml(self.root / "_config.yml")["sphinx"]["config"]
+        return dict(config["mathjax3_config"]["tex"]["macros"])
+
     def changed(self, *files: str) -> str:
         """Return what git would find to commit; raise if it does not know the book."""
         # Files that it does not know count, whatever the user's configuration hides.

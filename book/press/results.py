@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -98,14 +99,28 @@ def record(
 def recorded(chapter: str, name: str | None = None) -> Any:
     """Return a recorded table or value of a chapter, or None; without a name, all.
 
+    All are none where papermill runs a chapter with parameters that it was given: the
+    chapter then shows what it has computed.
+
     Examples
     --------
     >>> from press import recorded
     >>> sorted(recorded("queries"))[:2]
     ['links', 'orders']
     """
+    if name is None and _is_of_ones_own():
+        return {}
     values = read_results(Repository.here().book, chapter).get("values", {})
     return values if name is None else values.get(name)
+
+
+def _is_of_ones_own() -> bool:
+    """Tell whether this is a run of papermill, not of the press, with parameters."""
+    if "IPython" not in sys.modules or "PRESS_LOG" in os.environ:
+        return False
+    shell = sys.modules["IPython"].get_ipython()
+    ran = shell.user_ns["In"] if shell else ()
+    return any(cell.startswith("# Parameters\n") for cell in ran)
 
 
 def provenance(chapter: str) -> dict[str, Any]:

@@ -37,13 +37,13 @@ def standalone(
     notebook: "NotebookNode",
     told: Callable[[str, str], str],
     macros: Mapping[str, str],
-    needs: str,
+    needs: str = "",
 ) -> "NotebookNode":
     """Return an executed notebook in the Markdown that Jupyter shows.
 
-    Its text holds what its cells glued into it, and what a role with a target is on
-    the page, which `told` tells. Formulas are without the macros of the book. The first
-    cell ends with what the notebook `needs`.
+    Its text holds what its cells glued into it so far, and what a role with a target is
+    on the page, which `told` tells. Formulas are without the macros of the book. The
+    first cell ends with what the notebook `needs`.
     """
     made = deepcopy(notebook)
     hide_values(made)
@@ -63,9 +63,16 @@ def standalone(
                 cell.source = tex.join(parts)
         elif "remove-output" in tags(cell):
             cell.outputs = []  # its figure is in the text
-    if made.cells and made.cells[0].cell_type == "markdown":
+    if needs and made.cells and made.cells[0].cell_type == "markdown":
         made.cells[0].source += f"\n\n{needs}"
     return made
+
+
+def named(role: str, target: str) -> str:
+    """Return what a reference says where there is no page: its text, or its label."""
+    text, _, label = target.rpartition("<")
+    name = text.strip() or label.partition(":")[2] or label
+    return f"({name})" if role == "eq" or role.startswith("cite") else name
 
 
 def _fill(
@@ -77,13 +84,15 @@ def _fill(
     images: dict[str, dict[str, str]] = {}
 
     def value(found: re.Match[str]) -> str:
-        data = glued[found[1]]
+        if (data := glued.get(found[1])) is None:
+            return found[0]
         if "text/plain" not in data:
             return data["text/markdown"]
         return format(ast.literal_eval(data["text/plain"]), found[2] or "")
 
     def block(found: re.Match[str]) -> str:
-        key, data = found[2], glued[found[2]]
+        if (data := glued.get(key := found[2])) is None:
+            return found[0]
         if "text/markdown" in data:
             return data["text/markdown"]
         images[f"{key}.png"] = {"image/png": data["image/png"]}

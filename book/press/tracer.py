@@ -219,7 +219,7 @@ class Log:
         except OSError:
             return "-"
         self.hashes[version] = hashlib.sha256(content).hexdigest()
-        if path.endswith(".py"):
+        if path.endswith((".py", ".pyi")):
             with open(os.path.join(self.folder, self.hashes[version]), "wb") as copy:
                 copy.write(content)
         return self.hashes[version]

@@ -311,7 +311,9 @@ class Evaluator:
             later = "" if self.batch is None else ", or later ones of its batch"
         else:
             k, later, gone = int(np.argmin(finite)), "", ""
-            did = f"returned {values[k]} for"
+            value = answer.ravel()[k]
+            beyond = f", beyond {out.dtype}," if np.isfinite(value) else ""
+            did = f"returned {value}{beyond} for"
         pair = request.pair(k)
         failure = SimilarityError(
             f"The similarity function {did} {form.format(*pair)}{later}. {keeps}; "

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from simlib.similarity.known import Entries, Known, Places, grid, look
+from simlib.similarity.known import Entries, Known, Places, grid, look, shared
 from simlib.similarity.requests import Rectangle
 
 
@@ -65,10 +65,10 @@ class Memory:
         asked = self.asked
         out = np.full((rows.size, columns.size), np.nan, asked.dtype, order=order)
         some = [known.fill(rows, columns, out) for known in (*self.answers[1:], asked)]
-        n = 0 if isinstance(asked.extent, tuple) else asked.extent
-        return Rectangle(
-            rows, columns, out, n=n, symmetric=asked.symmetric, fresh=not any(some)
-        )
+        extent = asked.extent
+        both = None if isinstance(extent, tuple) else shared(rows, columns, extent)
+        fresh, symmetric = not any(some), asked.symmetric
+        return Rectangle(rows, columns, out, both, symmetric=symmetric, fresh=fresh)
 
     def agreed(
         self, i: np.ndarray, j: np.ndarray, told: np.ndarray, name: Callable[[int], str]

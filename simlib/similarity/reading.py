@@ -60,9 +60,14 @@ class Reading(NamedTuple):
             if ids is not None:
                 store, finished = self.ledger.names(ids), self.ledger.keeper(ids)
                 self.ledger.fill(ids[0][i], ids[1][j], out, self.memory.answers)
-            missing = np.isnan(out)
-            needed, fresh = int(np.count_nonzero(missing)), bool(missing.all())
-            block = Rectangle(i, j, out, n=0, symmetric=False, fresh=fresh)
+            both = None  # of the items that are rows and columns
+            if ids is not None and self.memory.asked.symmetric:
+                names = ids[0][i], ids[1][j]
+                _, a, b = np.intersect1d(*names, return_indices=True)
+                both = a, b
+            fresh = bool(np.isnan(out).all())
+            block = Rectangle(i, j, out, both, symmetric=True, fresh=fresh)
+            needed = block.count(grids=evaluator.batch == "block")
             requests = evaluator.requests(block, needed)
             target = Target(out, self.budget, finished, store)
             runs.append(partial(evaluator.run, requests, target))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from simlib._checks import indices, same_length
 from simlib.similarity.budget import AsymmetryError
-from simlib.similarity.known import Extent, Places, grid, others, shape_of, shared
+from simlib.similarity.known import Extent, Places, grid, others, shape_of
 
 Block: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]
 """Rows and columns of a matrix; None stands for all of them."""
@@ -132,8 +132,8 @@ class Rectangle:
     """A block under evaluation: ``out = K[rows][:, columns]``, NaN where unknown.
 
     No item is twice among the rows or among the columns; if all are, they are in order.
-    `n` is the number of items of one collection, 0 for two collections. `fresh` tells
-    that nothing in `out` is known.
+    `on_diagonal` are the places of items that are both rows and columns, if any can be.
+    `fresh` tells that nothing in `out` is known.
     """
 
     def __init__(
@@ -141,18 +141,22 @@ class Rectangle:
         rows: np.ndarray,
         columns: np.ndarray,
         out: np.ndarray,
+        on_diagonal: Places | None,
         *,
-        n: int,
         symmetric: bool,
         fresh: bool = True,
     ):
         self.rows, self.columns, self.out = rows, columns, out
         self.fresh, self.symmetric = fresh, symmetric
         none: Places = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        # Places of the items that are both rows and columns.
-        self.on_diagonal = shared(rows, columns, n) if n else none
+        self.on_diagonal = on_diagonal or none
         # Those of them where a pair is met in both orders.
         self.row_in, self.column_in = self.on_diagonal if symmetric else none
+
+    def count(self, *, grids: bool) -> int:
+        """Return how many values the requests ask for, by `grids` or by pairs."""
+        cut = self.grids() if grids else self.pairwise(lambda: STRIP, exact=True)
+        return sum(request.size for request in cut)
 
     def pairwise(self, size: Callable[[], int], *, exact: bool) -> Iterator[Request]:
         """Cut the missing entries into requests, by whole rows unless `exact`."""

@@ -261,7 +261,11 @@ class Similarity(SimilarityMatrix):
 
     @property
     def calls(self) -> int:
-        """Values obtained from the function; small tiles count with both halves."""
+        """Values obtained from the function.
+
+        With ``batch="block"`` small tiles on the diagonal count with both halves, and
+        with their diagonal even if it is known.
+        """
         return self._budget.calls
 
     @property
@@ -392,6 +396,8 @@ class Similarity(SimilarityMatrix):
         if self.limit is None:
             return self.calls, 0
         free = sum(values.size for _, _, values in self.known())
+        if self.batch == "block":  # of small tiles a run counts both halves
+            return self.calls, 2 * free
         return self.calls, free - (self.n if self.diagonal_known else 0)
 
     def informed(self) -> Similarity:
@@ -427,10 +433,10 @@ class Similarity(SimilarityMatrix):
                 f"shape {told.shape}."
             )
         with np.errstate(over="ignore"):
-            told = told.astype(self.dtype)
+            given, told = told, told.astype(self.dtype)
         if not np.isfinite(told).all():
             k = int(np.argmin(np.isfinite(told)))
-            raise ValueError(f"{pair(k)} were told {told[k]}.")
+            raise ValueError(f"{pair(k)} were told {given[k]}, no finite {self.dtype}.")
         with self._lock.held:
             self._ledger.catch_up()
             first, known = self._memory.agreed(i, j, told, pair)

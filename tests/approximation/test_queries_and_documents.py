@@ -28,8 +28,8 @@ from simlib.approximation.fit import Problem
 from simlib.approximation.plan import Sides
 from support.matrices import counted
 
-TWO = ["skeleton", "sicur", "stacur", "tikhonov"]
-ONE = ["nystrom", "sms_nystrom", "rpcholesky"]
+TWO = [name for name, method in METHODS.items() if method.two]
+ONE = [name for name, method in METHODS.items() if not method.two]
 
 
 def planted(m, n, rank=5, noise=0.0, seed=0):

@@ -69,6 +69,25 @@ def test_every_page_of_the_book_folder_is_listed_once():
     assert len(set(PAGES)) == len(PAGES)
 
 
+def test_every_chapter_has_its_question_and_its_quick_parameters():
+    texts = {page: BOOK.source(page).read_text(encoding="utf-8") for page in PAGES}
+    labels = {re.search(r"^\((chap:[\w-]+)\)=$", t, re.M) for t in texts.values()}
+    _, _, asked = texts["index"].partition("\n## The chapters\n")
+    assert {label[1] for label in labels if label} == {
+        *re.findall(r"chap:[\w-]+", asked)
+    }
+    declaring = {page for page in PAGES if parameters(read_chapter(BOOK.source(page)))}
+    assert declaring <= BOOK.overrides("quick").keys()
+
+
+def test_sources_that_chapters_cite_are_listed():
+    listed = (BOOK.book / "references.bib").read_text(encoding="utf-8")
+    texts = "".join(BOOK.source(page).read_text(encoding="utf-8") for page in PAGES)
+    cited = ",".join(re.findall(r"\{cite:\w+\}`([^`]+)`", texts)).split(",")
+    keys = re.findall(r"^@\w+\{([^,]+),", listed, re.M)
+    assert {*map(str.strip, cited)} <= {*keys}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_chapter_with_code_has_one_parameters_cell(page):
     cells = code_cells(notebook(page))

@@ -171,6 +171,7 @@ def kill(mutant: Mutant) -> bool:
 
 def passes(tests: str) -> bool:
     """Tell whether some tests pass as it is; say so if they do not."""
+    print(f"trying   {tests} without any mutant", flush=True)
     with TemporaryDirectory() as folder:
         copy(Path(folder))
         failed = failures(Path(folder), tests)

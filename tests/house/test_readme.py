@@ -67,6 +67,11 @@ def test_every_command_exists(page, some):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
+def test_the_readme_names_every_method():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in METHODS if f"`{name}`" not in readme] == []
+
+
 def test_files_that_the_readme_links_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     linked = re.findall(r"\]\((?!https?:)([^)]+)\)", text)

@@ -370,6 +370,7 @@ def test_a_predictor_that_failed_is_asked_again_in_the_first_rounds_only():
         if len(failed) < len(last):
             asked[t < 8] += [now[name][0] for name in failed]
     assert min(asked[True]) > 0
+    assert asked[False], "no prediction was given up in the later rounds"
     assert max(asked[False]) == 0
 
 

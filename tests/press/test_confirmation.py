@@ -151,6 +151,7 @@ LOWER, WIDE = "from tiny.lower import double", "WIDE = 2\n"
         (LOWER, "from tiny.same import double", "double"),  # and not moved there
         (LOWER, "from tiny import three as double", "double"),
         (LOWER, "from math import sqrt as double", "double"),
+        (LOWER, "from tiny.three import triple as double", "double"),  # that never ran
         (LOWER, "def double(n):\n    return 3 * n", "double"),
         (WIDE, "from tiny.three import WIDE\n", "WIDE"),
         (WIDE, "from tiny.same import WIDE\n", None),
@@ -158,11 +159,34 @@ LOWER, WIDE = "from tiny.lower import double", "WIDE = 2\n"
 )
 def test_a_name_means_what_it_meant(book, old, new, name):
     """Whatever else has that name."""
-    (book.root / "tiny/three.py").write_text(OTHER)
+    three = f"{OTHER}\n\ndef triple(n):\n    return 3 * n\n"
+    (book.root / "tiny/three.py").write_text(three)
     (book.root / "tiny/same.py").write_text(OTHER.replace("3", "2"))
     edit(book.root / "tiny/study.py", old, new)
     changed = {"code": [f"tiny/study.py:{name}"]} if name else {}
     assert standing(book).changed == changed
+
+
+def test_a_list_of_public_names_counts_by_the_names_that_are_used(tmp_path):
+    book = new_book(tmp_path)
+    lists = book.root / "tiny/__init__.pyi"
+    lists.write_text("from .lower import double as double\n")
+    lazy = "import lazy_loader\n\n"
+    lazy += "__getattr__, *_ = lazy_loader.attach_stub(__name__, __file__)\n"
+    (book.root / "tiny/__init__.py").write_text(lazy)
+    code = "from press import record\nfrom tiny import double\n\n"
+    code += 'record("twice", double(n))'
+    book.source("alpha").write_text(HEAD + PARAMETERS + cell(code))
+    commit(book, "start")
+    assert main(RECORD, book) == 0
+    commit(book, "record")
+    lists.write_text(
+        f"# names\n{lists.read_text()}from .other import answer as answer\n"
+    )
+    assert standing(book).verdict == "fresh"
+    (book.root / "tiny/three.py").write_text(OTHER)
+    edit(lists, "from .lower", "from .three")
+    assert standing(book).changed == {"code": ["tiny/__init__.pyi:double"]}
 
 
 def test_older_records_know_an_import_by_its_name_alone(book):

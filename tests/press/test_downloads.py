@@ -13,12 +13,13 @@ from nbformat import v4
 
 import simlib
 from press import Repository, frames, provenance, read_chapter
+from press.chapters import ChapterReader
 from press.confirmation import Standing, Status
 from press.downloads import WIDTH, command, links, record_files, run_it
 from press.references import chapters_by_import
 from press.repository import write_atomically
 from press.sphinx_extension import _NEEDS, _append_box, _finish
-from press.standalone import standalone
+from press.standalone import named, standalone
 from support.books import HEAD
 
 BOOK = Repository.here()
@@ -174,6 +175,33 @@ def test_a_figure_of_the_text_stands_in_a_notebook_once():
     assert "attachment:front.png" in found.cells[0].source
     assert found.cells[1].outputs == []
     assert len(notebook.cells[1].outputs) == 5
+
+
+def test_what_no_cell_has_glued_yet_stays_as_it_is():
+    notebook = executed()
+    notebook.cells[1].outputs = notebook.cells[1].outputs[:1]
+    found = standalone(notebook, named, {}).cells[0].source
+    assert found.startswith("Error 0.12 on {glue:text}`where`{glue:text}`note`.\n\n```")
+    assert found.endswith("```{glue:md} table\n:format: myst\n```\n")
+
+
+def test_papermill_writes_the_numbers_of_a_chapter_into_its_text(tmp_path):
+    starts = {"book/core.md": "Error 0.12", "a.ipynb": "Error {glue"}
+    for source, start in starts.items():
+        notebook = executed()
+        notebook.metadata.papermill = {"input_path": source}
+        path = tmp_path / "made.ipynb"
+        ChapterReader.write(nbformat.writes(notebook), str(path))
+        made = nbformat.read(path, as_version=4)
+        assert made.cells[0].source.startswith(start)
+
+
+def test_a_reference_without_a_page_is_its_text_or_its_label():
+    assert named("ref", "chap:core") == "core"
+    assert named("ref", "below <sec:search>") == "below"
+    assert named("eq", "eq:core") == "(core)"
+    assert named("cite:p", "wang2016,yadav2022") == "(wang2016,yadav2022)"
+    assert named("doc", "colophon") == "colophon"
 
 
 def formulas(source):

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest.mock import ANY
 
 import nbformat
 import psutil
 import pytest
 
-from press import ChapterError, press, read_chapter, status
+from press import ChapterError, press, read_chapter, results, status
 from press.chapters import ChapterReader, code_cells
 from press.cli import main
 from press.code import Source, cell_hash, cell_names, content_hash, reached
@@ -834,6 +835,19 @@ def test_papermill_reads_chapters_and_notebooks_and_writes_over_no_chapter(
     assert chapter.cells[1].source == "n: int = 3     # how many"
     with pytest.raises(OSError, match="is a source; write the notebook"):
         ChapterReader.write("{}", "book/alpha.md")
+
+
+def test_with_parameters_of_ones_own_a_chapter_shows_its_own_results(monkeypatch):
+    shell = SimpleNamespace(user_ns={"In": ["", "n = 9", "# Parameters\nn = 3\n"]})
+    monkeypatch.setattr("IPython.get_ipython", lambda: shell)
+    monkeypatch.delenv("PRESS_LOG", raising=False)
+    assert results.recorded("core") == {}
+    assert results.recorded("queries", "orders") is not None  # of another chapter
+    monkeypatch.setenv("PRESS_LOG", "a run of the press")
+    assert results.recorded("core")
+    monkeypatch.delenv("PRESS_LOG")
+    del shell.user_ns["In"][-1]
+    assert results.recorded("core")
 
 
 def test_chapters_load_nothing_heavy():

@@ -264,6 +264,19 @@ def test_what_is_known_is_used_where_it_is_asked_for_by_name():
     assert sim.calls == paid
 
 
+def test_both_halves_of_small_tiles_do_not_spend_the_limit_twice():
+    sim = Similarity(X[:40], FORMS["block"], batch="block", limit=300)
+    K, error, _ = approximate_to(sim, 0.5, rng=0)
+    paid = sim.calls
+    again, the_same, _ = approximate_to(sim, 0.5, rng=0)
+    assert (again.rank, the_same) == (K.rank, error)
+    assert sim.calls == paid
+    sim = Similarity(X[:40], FORMS["block"], batch="block", limit=755)
+    first = told(nearest(sim, 1, limit=755, rng=0))
+    assert told(nearest(sim, 1, limit=755, rng=0)) == first
+    assert sim.calls <= 755
+
+
 def test_a_run_knows_what_the_limit_leaves_now():
     """Through views, of a given diagonal, after failures, and where it changed."""
     sim = Similarity(X, closeness, limit=1000, check_symmetry=False)

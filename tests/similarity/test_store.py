@@ -201,7 +201,7 @@ def test_tell(tmp_path):
     both = Similarity(POINTS, product, symmetric=False, dtype=np.float32)
     both.tell([0, 1], [1, 0], [0.1, 0.2])
     assert everything(both) == {(0, 1): np.float32(0.1), (1, 0): np.float32(0.2)}
-    with pytest.raises(ValueError, match="told inf"):
+    with pytest.raises(ValueError, match=r"told 1e\+300, no finite float32"):
         both.tell([2], [3], [1e300])
 
 
@@ -488,6 +488,21 @@ def test_what_new_items_cost_is_kept(tmp_path, batch, symmetric):
             sim.pairs(np.arange(28, N), [3] * 12), values[:, 0]
         )
         assert sim.calls == 0
+
+
+@pytest.mark.parametrize("batch", FORMS)
+def test_new_items_that_are_landmarks_are_asked_in_one_order(tmp_path, batch):
+    K = table(POINTS, POINTS)
+    halves = 3 if batch == "block" else 0  # of a tile of three items
+    with opened(tmp_path / "s", batch) as sim:
+        for size in (3, 12, 12):
+            new = np.arange(size)[::-1]
+            np.testing.assert_allclose(
+                sim.between(POINTS[new], range(size)), K[new, :size], rtol=1e-12
+            )
+            assert sim.calls == size * (size + 1) // 2 + halves
+    asked = Similarity(POINTS, FORMS[batch], batch=batch)
+    assert asked.between(POINTS[:12], range(12)).size == asked.calls == 144  # no ids
 
 
 def test_an_interrupt_between_new_items_loses_nothing(tmp_path, monkeypatch):
